@@ -117,7 +117,7 @@ class LinearMember(EngineModel):
         del t, x, u
         n, k = len(self.states), dx.shape[1]
         inputs = np.zeros((len(self.engine.inputs), k))
-        inputs[self._kept] = du
+        inputs[self._input_indices] = du
         found = errors @ np.abs(np.concatenate((dx, inputs)))
         rows = {"rate": 0, "quantity": n}
         outputs = np.zeros((len(self.outputs), k))

@@ -97,10 +97,10 @@ def closed_loop(
         | {f"{_REGULATOR}.{d}": f"{_REGULATOR}.{d}" for d in law.drives},
         name=model.info.name,
     )
-    places = [model.inputs.index_of(name) for name in others]
+    remaining = [model.inputs.index_of(name) for name in others]
     ran = simulate(
         system,
-        OperatingPoint(start.time, start.states, start.inputs[places], {}),
+        OperatingPoint(start.time, start.states, start.inputs[remaining], {}),
         stop_time=stop_time,
         **{"step": law.sample_time, **simulation},
     )

@@ -141,14 +141,14 @@ class KalmanFilter:
     @property
     def innovation_covariance(self) -> FloatArray:
         """C P- C' + R, shape (m, m)."""
-        found: FloatArray = self.sampled.C @ self.predicted @ self.sampled.C.T + self.R
-        return found
+        S: FloatArray = self.sampled.C @ self.predicted @ self.sampled.C.T + self.R
+        return S
 
     def predict(self, y: FloatArray, u: FloatArray) -> FloatArray:
         """Return the estimate a sample after ``y``, shape (P,), with the inputs ``u`` (nu,) held; absolute values."""
         s = self.sampled
-        found: FloatArray = s.y0 + s.f0 + s.A @ (y - s.y0) + s.B @ (u - self._u0)
-        return found
+        predicted: FloatArray = s.y0 + s.f0 + s.A @ (y - s.y0) + s.B @ (u - self._u0)
+        return predicted
 
     def correct(self, y: FloatArray, u: FloatArray, measured: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the estimate after a measurement, shape (P,), and the innovation, shape (m,).
@@ -210,8 +210,8 @@ class KalmanFilter:
             The independent coordinates as they were.
         """
         e = np.asarray(true) - estimates.states
-        found: FloatArray = np.einsum("ki,ki->k", e, np.linalg.solve(self.covariance, e.T).T)
-        return found
+        squares: FloatArray = np.einsum("ki,ki->k", e, np.linalg.solve(self.covariance, e.T).T)
+        return squares
 
     @property
     def _u0(self) -> FloatArray:

@@ -62,8 +62,8 @@ def measurement(linear: LinearModel, sensors: Sequence[str] | Mapping[str, str])
     named = dict(sensors) if isinstance(sensors, Mapping) else {text: text for text in sensors}
     if isinstance(sensors, str) or not named:
         raise UsageError("'sensors' is a sequence of expressions, or a mapping of names to them, with one at least.")
-    known = _Known(linear)
-    rows = [known.row(name, parse(text)) for name, text in named.items()]
+    variables = _Variables(linear)
+    rows = [variables.row(name, parse(text)) for name, text in named.items()]
     C, D = (np.array([row[i] for row in rows]) for i in (0, 1))
     errors = replace(linear.errors, C=np.array([row[2] for row in rows]), D=np.array([row[3] for row in rows]))
     values = {name: row[4] for name, row in zip(named, rows, strict=True)}
@@ -72,22 +72,22 @@ def measurement(linear: LinearModel, sensors: Sequence[str] | Mapping[str, str])
         C=C,
         D=D,
         errors=errors,
-        outputs=Signals(known.signal(name, text, values[name]) for name, text in named.items()),
+        outputs=Signals(variables.signal(name, text, values[name]) for name, text in named.items()),
         point=replace(linear.point, outputs=values),
         descriptor=None,
     )
 
 
-_Row = tuple[FloatArray, FloatArray, FloatArray, FloatArray, float]
+_SensorRow = tuple[FloatArray, FloatArray, FloatArray, FloatArray, float]
 """Of C and D, of their errors, and the value at the point."""
 
 
-class _Known:
+class _Variables:
     """The variables of a linear model: value at the point, and how each depends on y and u."""
 
     def __init__(self, linear: LinearModel) -> None:
         self.linear, point = linear, linear.point
-        self._variables: dict[str, tuple[Signal, _Row]] = {}
+        self._variables: dict[str, tuple[Signal, _SensorRow]] = {}
         E = linear.errors
         zero_u = np.zeros_like(linear.T_u)
         groups = (
@@ -101,15 +101,15 @@ class _Known:
                 for name in (signal.name, *signal.aliases):
                     self._variables[name] = (signal, row)
 
-    def row(self, name: str, expression: Expression) -> _Row:
-        found = {variable: self._variable(variable)[1] for variable in expression.names}
-        value, slopes = _slopes(expression, {variable: row[4] for variable, row in found.items()})
+    def row(self, name: str, expression: Expression) -> _SensorRow:
+        rows = {variable: self._variable(variable)[1] for variable in expression.names}
+        value, slopes = _slopes(expression, {variable: row[4] for variable, row in rows.items()})
         if not np.isfinite([value, *slopes.values()]).all():
             raise NumericalError(f"The sensor '{name}' has no finite value or slope at the operating point.")
         P, nu = self.linear.B.shape
         parts = [np.zeros(P), np.zeros(nu), np.zeros(P), np.zeros(nu)]
         for variable, slope in slopes.items():
-            for i, part in enumerate(found[variable][:4]):
+            for i, part in enumerate(rows[variable][:4]):
                 parts[i] = parts[i] + (slope if i < 2 else abs(slope)) * part
         return parts[0], parts[1], parts[2], parts[3], value
 
@@ -120,14 +120,14 @@ class _Known:
         own = self._variable(expression.names[0])[0]
         return replace(own, name=name, aliases=(), start=value)
 
-    def _variable(self, name: str) -> tuple[Signal, _Row]:
+    def _variable(self, name: str) -> tuple[Signal, _SensorRow]:
         if name in self._variables:
             return self._variables[name]
         if name.startswith("der(") and name.endswith(")") and self.linear.full_states.has(name[4:-1]):
             return self._rate(name)
         raise UnknownNameError.among(name, self._variables, "a state, input or output of the linear model")
 
-    def _rate(self, name: str) -> tuple[Signal, _Row]:
+    def _rate(self, name: str) -> tuple[Signal, _SensorRow]:
         linear = self.linear
         i = linear.full_states.index_of(name[4:-1])
         sizes = linear.states.scales(linear.y0)
@@ -156,8 +156,8 @@ def _slopes(expression: Expression, values: Mapping[str, float]) -> tuple[float,
     formula = expression.to_sympy(symbols)
     at = {symbols[name]: value for name, value in values.items()}
 
-    def number(found: Any) -> float:
-        result = complex(sympy.sympify(found).subs(at).evalf())
+    def number(formula: Any) -> float:
+        result = complex(sympy.sympify(formula).subs(at).evalf())
         return result.real if result.imag == 0 else float("nan")
 
     try:

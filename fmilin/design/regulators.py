@@ -105,8 +105,8 @@ class KalmanRegulator:
         """Return u, shape (len(drives),), for what was ``read``, shape (m,), at ``t`` seconds."""
         del t
         self._estimate, _ = self.filter.correct(self._predicted, self._inputs, read)
-        found: FloatArray = self._u0[self._columns] - self.gain @ (self._estimate - self.filter.sampled.y0)
-        return found
+        u: FloatArray = self._u0[self._columns] - self.gain @ (self._estimate - self.filter.sampled.y0)
+        return u
 
     def applied(self, outputs: FloatArray) -> None:
         """Predict with the ``outputs``, shape (len(drives),), that are really applied."""
@@ -204,16 +204,16 @@ def regulator_of(source: object, y0: Callable[[str], float], u0: Callable[[str],
 
 
 def _at(
-    found: LinearModel, states: Sequence[str], y0: FloatArray, plant: LinearModel, drives: Sequence[str]
+    regulator: LinearModel, states: Sequence[str], y0: FloatArray, plant: LinearModel, drives: Sequence[str]
 ) -> LinearModel:
     """Return a linear model with the names and the operating point of the plant that it regulates."""
     named = Signals(Signal(name, start=float(value)) for name, value in zip(states, y0, strict=False))[
-        : len(found.states)
+        : len(regulator.states)
     ]
     inputs, outputs, point = plant.outputs, Signals(plant.inputs[plant.inputs.index_of(d)] for d in drives), plant.point
     values = {s.name: s.start for s in named}, dict(point.outputs), {name: point.inputs[name] for name in outputs.names}
     return replace(
-        found,
+        regulator,
         states=named,
         full_states=named,
         inputs=inputs,

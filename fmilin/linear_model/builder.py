@@ -177,14 +177,14 @@ def with_parameters_as_inputs(
     further = [name for name in dict.fromkeys(names) if not model.inputs.has(name)]
     if not further or not model.moves_parameters:
         return model, point
-    known = len(model.inputs)
+    count = len(model.inputs)
     model = model.with_interface([*model.inputs.names, *further])
-    if shaping := [model.inputs.names[j] for j in model.constraints.prescribing if j >= known]:
+    if shaping := [model.inputs.names[j] for j in model.constraints.prescribing if j >= count]:
         raise UsageError(
             f"The parameter '{shaping[0]}' stands in a constraint: as an input it would drag the states along, and its "
             "rate would enter the model. Compare linear models at two of its values instead (--set)."
         )
-    return model, replace(point, inputs=np.concatenate((point.inputs, model.start.inputs[known:])))
+    return model, replace(point, inputs=np.concatenate((point.inputs, model.start.inputs[count:])))
 
 
 def chosen_inputs(inputs: Signals, names: Sequence[str]) -> list[int]:

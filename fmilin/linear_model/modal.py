@@ -55,16 +55,16 @@ def eigenvectors(A: FloatArray) -> tuple[Complex, Complex, Complex]:
     """Return eigenvalues, left and right eigenvectors as columns, all of length 1."""
     from scipy.linalg import eig
 
-    found: Any = eig(A, left=True, right=True)
-    return found[0].astype(np.complex128), found[1].astype(np.complex128), found[2].astype(np.complex128)
+    result: Any = eig(A, left=True, right=True)
+    return result[0].astype(np.complex128), result[1].astype(np.complex128), result[2].astype(np.complex128)
 
 
 def sorted_schur(A: FloatArray, first: Callable[[complex], bool]) -> tuple[Complex, Complex, int]:
     """Return T and Q of A = Q T Q' with the eigenvalues first that are chosen, and how many they are."""
     from scipy.linalg import schur
 
-    found: Any = schur(A.astype(np.complex128), output="complex", sort=first)  # type: ignore[call-overload]
-    return found[0], found[1], int(found[2])
+    result: Any = schur(A.astype(np.complex128), output="complex", sort=first)  # type: ignore[call-overload]
+    return result[0], result[1], int(result[2])
 
 
 def _block(value: complex, *, pair: bool) -> FloatArray:
@@ -124,8 +124,8 @@ def hankel_values(linear: LinearModel) -> FloatArray:
         _full(T[:count, :count], stable, linear),
         _full(T[:count, :count].conj().T, C[:, :count].conj().T, linear),
     )
-    found: FloatArray = np.sqrt(np.maximum(np.sort(np.linalg.eigvals(Wc @ Wo).real)[::-1], 0.0))
-    return found
+    values: FloatArray = np.sqrt(np.maximum(np.sort(np.linalg.eigvals(Wc @ Wo).real)[::-1], 0.0))
+    return values
 
 
 def _full(A: Complex, B: Complex, linear: LinearModel) -> Complex:
@@ -222,25 +222,25 @@ def modal_analysis(linear: LinearModel) -> ModalAnalysis:
     error = linear.errors.A / scale[:, None] * scale
     B, C = linear.B / scale[:, None], linear.C * scale
     noise_B, noise_C = linear.errors.B / scale[:, None], linear.errors.C * scale
-    found = sorted(_subspaces(A, error), key=lambda s: _order(s, linear.sample_time))
-    projectors = [s.projector for s in found]
+    subspaces = sorted(_subspaces(A, error), key=lambda s: _order(s, linear.sample_time))
+    projectors = [s.projector for s in subspaces]
     diagonal = np.abs([np.diag(p) for p in projectors])
-    twice = np.array([1.0 + s.pair for s in found])
+    twice = np.array([1.0 + s.pair for s in subspaces])
     size = float(np.linalg.norm(A, 2)) or 1.0
 
     def one_by_one(s: _Subspace, columns: FloatArray, noise: FloatArray, *, seen: bool = False) -> list[int]:
         return [_missing(s, columns[:, [k]], noise[:, [k]], size, seen=seen) for k in range(columns.shape[1])]
 
-    reached, shown = energies(linear, [(s.eigenvalue, s.left.shape[1] == 1) for s in found])
+    reached, shown = energies(linear, [(s.eigenvalue, s.left.shape[1] == 1) for s in subspaces])
     return ModalAnalysis(
-        groups=tuple(ModeGroup(rate_of(s.eigenvalue, linear.sample_time), s.left.shape[1], s.pair) for s in found),
+        groups=tuple(ModeGroup(rate_of(s.eigenvalue, linear.sample_time), s.left.shape[1], s.pair) for s in subspaces),
         participation=diagonal / diagonal.sum(axis=1, keepdims=True),
         controllability=_shares([p @ B for p in projectors], [np.abs(p) @ np.abs(B) for p in projectors], twice),
         observability=_shares([(C @ p).T for p in projectors], [(np.abs(C) @ np.abs(p)).T for p in projectors], twice),
-        unmoved=np.array([one_by_one(s, B, noise_B) for s in found], np.intp),
-        unseen=np.array([one_by_one(s, C.T, noise_C.T, seen=True) for s in found], np.intp),
-        uncontrollable=np.array([_missing(s, B, noise_B, size) for s in found], np.intp),
-        unobservable=np.array([_missing(s, C.T, noise_C.T, size, seen=True) for s in found], np.intp),
+        unmoved=np.array([one_by_one(s, B, noise_B) for s in subspaces], np.intp),
+        unseen=np.array([one_by_one(s, C.T, noise_C.T, seen=True) for s in subspaces], np.intp),
+        uncontrollable=np.array([_missing(s, B, noise_B, size) for s in subspaces], np.intp),
+        unobservable=np.array([_missing(s, C.T, noise_C.T, size, seen=True) for s in subspaces], np.intp),
         reached=reached,
         shown=shown,
         hankel=hankel_values(linear),
@@ -284,17 +284,17 @@ def _subspaces(A: FloatArray, error: FloatArray) -> Iterator[_Subspace]:
 
 def _groups(values: Complex, radius: FloatArray) -> list[list[int]]:
     """Return the connected groups of eigenvalues whose discs overlap."""
-    left, found = set(range(len(values))), []
-    while left:
-        group, waiting = [], [left.pop()]
+    remaining, groups = set(range(len(values))), []
+    while remaining:
+        group, waiting = [], [remaining.pop()]
         while waiting:
             i = waiting.pop()
             group.append(i)
-            near = [j for j in left if abs(values[i] - values[j]) <= radius[i] + radius[j]]
-            left.difference_update(near)
+            near = [j for j in remaining if abs(values[i] - values[j]) <= radius[i] + radius[j]]
+            remaining.difference_update(near)
             waiting += near
-        found.append(sorted(group))
-    return found
+        groups.append(sorted(group))
+    return groups
 
 
 def _schur(A: FloatArray, inside: Complex, outside: Complex) -> tuple[Complex, Complex]:

@@ -1,4 +1,4 @@
-"""A linear model in which no input reaches any output: it reads like a success, and says nothing."""
+"""A linear model in which no input reaches any output: it reads like a success, and answers nothing."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from fmilin.ground.errors import NumericalError
 from fmilin.ground.remarks import Remark
 from fmilin.linear_model.model import LinearModel
 
-__all__ = ["FAR", "is_silent", "stuck_error", "stuck_text", "with_remark_on_silence"]
+__all__ = ["PUSHES", "dead_zone_error", "dead_zone_text", "has_no_response", "with_remark_on_response"]
 
-FAR = (1.0, 30.0)
+PUSHES = (1.0, 30.0)
 """Pushes, in sizes of an input, that tell what is stuck from what is not connected."""
 
 
-def is_silent(linear: LinearModel) -> bool:
+def has_no_response(linear: LinearModel) -> bool:
     """Whether there are inputs and outputs, and no path from one to another.
 
     Entries no larger than their errors count as none.
@@ -36,7 +36,7 @@ def is_silent(linear: LinearModel) -> bool:
     return not C[:, reached].any()
 
 
-def stuck_text(names: Sequence[str]) -> str:
+def dead_zone_text(names: Sequence[str]) -> str:
     """Say that inputs move nothing when they are pushed a little, and something when they are pushed more."""
     return (
         f"Small pushes of {', '.join(names)} move nothing at all, in neither direction, larger ones do (of about their "
@@ -44,18 +44,19 @@ def stuck_text(names: Sequence[str]) -> str:
     )
 
 
-def stuck_error(names: Sequence[str]) -> NumericalError:
+def dead_zone_error(names: Sequence[str]) -> NumericalError:
     """Return the error for a model that nothing moves because it is stuck."""
     return NumericalError(
-        f"{stuck_text(names)} There is no linear model of both states of affairs: take a point at which it moves, or "
-        "replace the friction by a smooth one. --keep-inaccurate returns the model as it stands, which nothing moves.",
+        f"{dead_zone_text(names)} There is no linear model of both states of affairs: take a point at which it moves, "
+        "or replace the friction by a smooth one. --keep-inaccurate returns the model as it stands, which nothing "
+        "moves.",
         variable=names[0],
     )
 
 
-def with_remark_on_silence(linear: LinearModel) -> LinearModel:
+def with_remark_on_response(linear: LinearModel) -> LinearModel:
     """Return the linear model, with a warning if no input reaches any output."""
-    if any(w.kind == "no-response" for w in linear.warnings) or not is_silent(linear):
+    if any(w.kind == "no-response" for w in linear.warnings) or not has_no_response(linear):
         return linear
     remark = Remark(
         "no-response",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from fmilin.ground.errors import FmilinError, NumericalError
 from fmilin.linear_model.builder import chosen_inputs, with_inputs, with_parameters_as_inputs
 from fmilin.linear_model.model import LinearModel
-from fmilin.linear_model.no_response import with_remark_on_silence
+from fmilin.linear_model.no_response import with_remark_on_response
 from fmilin.linearization.accuracy import require_accuracy
 from fmilin.linearization.assembly import assembled
 from fmilin.linearization.dependence import with_remark_on_dependence
@@ -204,7 +204,7 @@ def _step_by_step(
         from fmilin.native.formulations.descriptor import with_descriptor
 
         linear = with_descriptor(linear, model, point, frame.coordinates.R)
-    if (silent := with_remark_on_silence(linear)) is not linear:
+    if (silent := with_remark_on_response(linear)) is not linear:
         linear = silent if request.keep_inaccurate else unstuck(silent, model, point)
     return linear if len(model.constraints) else with_remark_on_dependence(linear, model, point), frame
 

@@ -7,7 +7,7 @@ import numpy as np
 from fmilin.ground.errors import FmilinError
 from fmilin.ground.signals import FloatArray
 from fmilin.linear_model.model import LinearModel
-from fmilin.linear_model.no_response import FAR, stuck_error
+from fmilin.linear_model.no_response import PUSHES, dead_zone_error
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.motion.simulation.events import Domains, domains
 
@@ -24,7 +24,7 @@ def unstuck(linear: LinearModel, model: Model, point: OperatingPoint) -> LinearM
     sizes = model.inputs.scales(point.inputs)
     stuck = [name for j, name in enumerate(model.inputs.names) if _is_stuck(model, point, j, float(sizes[j]))]
     if stuck:
-        raise stuck_error(stuck)
+        raise dead_zone_error(stuck)
     return linear
 
 
@@ -36,7 +36,7 @@ def _is_stuck(model: Model, point: OperatingPoint, j: int, size: float) -> bool:
         return False
     if any(_moved(base, seen) for seen, _ in small):
         return False
-    for part in FAR:
+    for part in PUSHES:
         for sign in (1.0, -1.0):
             try:
                 seen, domain = _pushed(model, point, j, sign * part * size)

@@ -24,15 +24,15 @@ from fmilin.numerics.codegen.implicit import ImplicitSystem
 from fmilin.numerics.codegen.stacks import Stacks
 
 __all__ = [
-    "AlongPartition",
     "BatchGraph",
-    "Partition",
+    "PartitionedSlopes",
     "Stack",
+    "StatePartition",
     "arrays_of",
     "batch_graph",
-    "checked_kept",
     "checked_threads",
     "solved",
+    "states_to_keep",
 ]
 
 
@@ -58,13 +58,13 @@ def batch_graph(model: Model, varied: Sequence[str]) -> BatchGraph | None:
     """
     if not model.compilable or model.sparse or model.sparse_equations() is not None:
         return None
-    found = _graphs.get(model) or _made(model)
-    if found is None:
+    graph = _graphs.get(model) or _made(model)
+    if graph is None:
         return None
     used = {name for row in model.constraints.rows for name in row.expression.names}
-    if any(name not in found.names or name in used for name in varied):
+    if any(name not in graph.names or name in used for name in varied):
         return None
-    return found
+    return graph
 
 
 def _made(model: Model) -> BatchGraph | None:
@@ -75,8 +75,8 @@ def _made(model: Model) -> BatchGraph | None:
         return None
     if {name for row in constraints.rows for name in row.expression.names} & set(model.inputs.names):
         return None
-    found = _graphs[model] = BatchGraph(model, system)
-    return found
+    graph = _graphs[model] = BatchGraph(model, system)
+    return graph
 
 
 class BatchGraph:
@@ -112,7 +112,7 @@ class BatchGraph:
 
 
 @dataclass(frozen=True)
-class AlongPartition:
+class PartitionedSlopes:
     """Values and slopes at k points."""
 
     stack: Stack
@@ -138,10 +138,10 @@ class AlongPartition:
         if self.kept == list(range(n)):
             return slopes
         columns = [*self.kept, *range(n, slopes.shape[-1])]
-        found = slopes[..., columns]
+        reduced = slopes[..., columns]
         if self.others:
-            found[..., : len(self.kept)] += slopes[..., self.others] @ self.bend
-        return found
+            reduced[..., : len(self.kept)] += slopes[..., self.others] @ self.bend
+        return reduced
 
     @property
     def size(self) -> FloatArray:
@@ -149,7 +149,7 @@ class AlongPartition:
         return np.asarray(np.abs(self.bend).max(axis=(1, 2), initial=0.0))
 
 
-class Partition:
+class StatePartition:
     """Which states are kept, and which invariants give the others.
 
     ``point``: where independent invariants are chosen.
@@ -172,12 +172,12 @@ class Partition:
                     "at the first point: choose another number of states, or a point that is not singular."
                 )
 
-    def at(self, t: FloatArray | float, x: FloatArray, u: FloatArray, *, threads: int = 1) -> AlongPartition:
+    def at(self, t: FloatArray | float, x: FloatArray, u: FloatArray, *, threads: int = 1) -> PartitionedSlopes:
         """Return values and slopes at points x (k, N), u (k, nu); dz/dy is NaN where these states determine nothing."""
         stack = self.stack(t, x, u, threads=threads)
         H = stack.h_z[:, self._rows]
         square, right = H[..., self.others], -H[..., self.kept]
-        return AlongPartition(stack, self.kept, self.others, solved(square, right))
+        return PartitionedSlopes(stack, self.kept, self.others, solved(square, right))
 
     def stack(self, t: FloatArray | float, x: FloatArray, u: FloatArray, *, threads: int = 1) -> Stack:
         """Return values and slopes at points x (k, N), u (k, nu), whether these are on the manifold or not."""
@@ -212,7 +212,7 @@ def arrays_of(model: Model, points: Sequence[OperatingPoint]) -> tuple[FloatArra
     return t, np.stack([p.states for p in points]), np.stack([p.inputs for p in points])
 
 
-def checked_kept(model: Model, point: OperatingPoint, independent: Sequence[str] | None) -> tuple[int, ...]:
+def states_to_keep(model: Model, point: OperatingPoint, independent: Sequence[str] | None) -> tuple[int, ...]:
     """Return the states that are named, the recommended ones, or those that a partition keeps at a point."""
     return kept_states(model, point, model.independent if independent is None else independent)
 

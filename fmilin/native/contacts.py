@@ -44,7 +44,7 @@ def feet_from(texts: Sequence[str]) -> tuple[Foot, ...]:
     """
     if isinstance(texts, str):
         raise UsageError(f"'hold' is a sequence: write hold=['{texts}'] even for a single foot.")
-    found = []
+    feet = []
     for text in texts:
         if not isinstance(text, str):
             raise UsageError(f"'hold' takes names of feet, not {text!r}.")
@@ -53,24 +53,24 @@ def feet_from(texts: Sequence[str]) -> tuple[Foot, ...]:
             name, how = text, "point"
         if not name:
             raise UsageError(f"The foot '{text}' has no name: write FOOT, FOOT:point or FOOT:flat.")
-        found.append(Foot(name, how == "flat"))
-    names = [foot.name for foot in found]
+        feet.append(Foot(name, how == "flat"))
+    names = [foot.name for foot in feet]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise UsageError(f"The foot '{twice[0]}' is to be held twice. Name each foot once.")
-    return tuple(found)
+    return tuple(feet)
 
 
-def unknown_foot(name: str, known: Iterable[str], what: str) -> UsageError:
+def unknown_foot(name: str, names: Iterable[str], what: str) -> UsageError:
     """Return the error for a foot that is no part of a model, or whose kind of contact is misspelt.
 
     >>> print(unknown_foot("FL:falt", ["FL", "FR"], "a body"))
     'FL:falt' is no way to hold a foot: write 'FL:point' or 'FL:flat'.
     """
-    known = list(known)
+    names = list(names)
     foot, colon, _ = name.rpartition(":")
-    if colon and foot in known:
+    if colon and foot in names:
         return UsageError(f"'{name}' is no way to hold a foot: write '{foot}:point' or '{foot}:flat'.")
-    return UnknownNameError.among(name, known, what)
+    return UnknownNameError.among(name, names, what)
 
 
 @dataclass(frozen=True)
@@ -86,9 +86,9 @@ class Contact:
 
 def contact_signals(foot: Foot) -> list[Signal]:
     """Return the outputs of a held foot: the force on it in the world's axes, and the torque about its anchor."""
-    found = [Signal(f"{foot.name}.{f}", "N", description=f"contact force on {foot.name}") for f in FORCES]
+    forces = [Signal(f"{foot.name}.{f}", "N", description=f"contact force on {foot.name}") for f in FORCES]
     torques = [Signal(f"{foot.name}.{t}", "N.m", description=f"contact torque on {foot.name}") for t in TORQUES]
-    return found + (torques if foot.flat else [])
+    return forces + (torques if foot.flat else [])
 
 
 def contact_remarks(contacts: Sequence[Contact], forces: Mapping[str, FloatArray]) -> tuple[Remark, ...]:
@@ -96,11 +96,11 @@ def contact_remarks(contacts: Sequence[Contact], forces: Mapping[str, FloatArray
 
     ``forces``, each (3,) or (6,): force and torque on each foot by its name; NaN where rigid bodies do not say.
     """
-    known = [contact for contact in contacts if np.isfinite(forces[contact.foot.name]).all()]
-    largest = max((float(np.abs(forces[c.foot.name][:3]).max()) for c in known), default=0.0)
+    determined = [contact for contact in contacts if np.isfinite(forces[contact.foot.name]).all()]
+    largest = max((float(np.abs(forces[c.foot.name][:3]).max()) for c in determined), default=0.0)
     problems: list[str] = []
-    told: list[str] = []
-    for contact in known:
+    loads: list[str] = []
+    for contact in determined:
         name, force = contact.foot.name, forces[contact.foot.name]
         pushes = float(contact.normal @ force[:3])
         along = float(np.linalg.norm(force[:3] - pushes * contact.normal))
@@ -111,18 +111,18 @@ def contact_remarks(contacts: Sequence[Contact], forces: Mapping[str, FloatArray
                 "torques, or do not hold this foot."
             )
         elif pushes <= NOTHING * largest:
-            told.append(f"{name} carries nothing")
+            loads.append(f"{name} carries nothing")
         else:
             problems += _slides(contact, pushes, along)
             problems += _tips(contact, pushes, force)
             friction = f"a friction of {along / pushes:.2g}" if along > ALONG * largest else "no friction"
-            told.append(f"{name} carries {pushes:.4g} N and needs {friction}")
-    unknown = [c.foot.name for c in contacts if not np.isfinite(forces[c.foot.name]).all()]
-    if unknown:
-        told.append(f"how {', '.join(unknown)} share their load is not determined")
+            loads.append(f"{name} carries {pushes:.4g} N and needs {friction}")
+    undetermined = [c.foot.name for c in contacts if not np.isfinite(forces[c.foot.name]).all()]
+    if undetermined:
+        loads.append(f"how {', '.join(undetermined)} share their load is not determined")
     valid = "the linear model is that of the stance, as long as every foot pushes and none slides"
-    said = Remark("standing", f"Held on the ground: {'; '.join(told)}. So far {valid}.") if told else None
-    return (*(Remark("contact", problem) for problem in problems), *([] if said is None else [said]))
+    standing = Remark("standing", f"Held on the ground: {'; '.join(loads)}. So far {valid}.") if loads else None
+    return (*(Remark("contact", problem) for problem in problems), *([] if standing is None else [standing]))
 
 
 def _slides(contact: Contact, pushes: float, along: float) -> list[str]:

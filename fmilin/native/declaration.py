@@ -125,9 +125,9 @@ class Declaration:
             made.append(self.symbols[name])
         return tuple(made)
 
-    def numbers(self, values: Mapping[Name, Any], known: Iterable[Symbol], what: str) -> dict[str, float]:
-        """Return finite numbers by name; every name must be one of ``known``."""
-        names = [str(s) for s in known]
+    def numbers(self, values: Mapping[Name, Any], symbols: Iterable[Symbol], what: str) -> dict[str, float]:
+        """Return finite numbers by name; every name must be one of ``symbols``."""
+        names = [str(s) for s in symbols]
         result: dict[str, float] = {}
         for name, value in self.by_name(values, names, what).items():
             try:
@@ -139,11 +139,11 @@ class Declaration:
                 self.problems.append(f"the {what} of '{name}' is {value}")
         return result
 
-    def by_name(self, values: Mapping[Name, Any], known: Sequence[str], what: str) -> dict[str, Any]:
-        """Return ``values`` with names for keys, those that are not ``known`` left out and noted."""
+    def by_name(self, values: Mapping[Name, Any], allowed: Sequence[str], what: str) -> dict[str, Any]:
+        """Return ``values`` with names for keys, those that are not ``allowed`` left out and noted."""
         result = {str(name): value for name, value in values.items()}
-        for name in [n for n in result if n not in known]:
-            self.problems.append(f"there is a {what} for '{name}', which the model does not have{_hint(name, known)}")
+        for name in [n for n in result if n not in allowed]:
+            self.problems.append(f"there is a {what} for '{name}', which the model does not have{_hint(name, allowed)}")
             del result[name]
         return result
 
@@ -162,14 +162,14 @@ class Declaration:
             self.problems.append(f"{where} {problem}")
             return sympy.S.Zero
         exact: dict[Any, Any] = {number: sympy.Float(float(number), 17) for number in expression.atoms(sympy.Float)}
-        exact |= {s: own for s in expression.free_symbols if (own := self._known(str(s), derived=derived)) != s}
+        exact |= {s: own for s in expression.free_symbols if (own := self._meaning(str(s), derived=derived)) != s}
         return expression.xreplace(exact) if exact else expression
 
     def entries(self, source: Any, size: int, where: str) -> Entries:
         """Return the entries of a square matrix that are not zero; none, and a problem, for another shape."""
         if isinstance(source, Mapping):
             given = dict(source)
-            if outside := [place for place in given if not all(0 <= i < size for i in place)]:
+            if outside := [position for position in given if not all(0 <= i < size for i in position)]:
                 i, j = outside[0]
                 self.problems.append(f"{where} has an entry [{i}, {j}] and should be {size} by {size}")
                 return {}
@@ -201,9 +201,9 @@ class Declaration:
 
     def check_labels(self, labels: Labels, outputs: Iterable[str]) -> None:
         """Note every label of something that the model does not have, and every nominal that is not positive."""
-        known = [*self.symbols, *outputs]
+        names = [*self.symbols, *outputs]
         for values, what in zip(_texts(labels), ("unit", "nominal", "description"), strict=True):
-            self.by_name(values, known, what)
+            self.by_name(values, names, what)
         bad = [str(k) for k, v in labels.nominals.items() if not v > 0]
         self.problems += [f"the nominal of '{name}' is not positive" for name in bad]
 
@@ -220,10 +220,10 @@ class Declaration:
                 f"The model '{self.model}' is not complete: {'; '.join(p.rstrip('.') for p in self.problems)}."
             )
 
-    def _known(self, name: str, *, derived: bool) -> Any:
+    def _meaning(self, name: str, *, derived: bool) -> Any:
         """Return what a name stands for, or None."""
-        found = self.derived.get(name) if derived else None
-        return self.symbols.get(name) if found is None else found
+        derived_meaning = self.derived.get(name) if derived else None
+        return self.symbols.get(name) if derived_meaning is None else derived_meaning
 
     def _from_text(self, text: str) -> Any:
         expression = parse(text)
@@ -238,13 +238,13 @@ class Declaration:
         if suspects:
             return f"contains {sorted(map(str, suspects))[0]}; use symbols, and der(x) for derivatives in outputs"
         names = map(str, expression.free_symbols)
-        unknown = sorted(name for name in names if self._known(name, derived=derived) is None)
+        unknown = sorted(name for name in names if self._meaning(name, derived=derived) is None)
         if not unknown:
             return ""
-        known = self.symbols | self.derived if derived else self.symbols
+        candidates = self.symbols | self.derived if derived else self.symbols
         if not derived and any(n.startswith("der(") for n in unknown):
             return f"contains {unknown[0]}: write equations with derivatives on both sides in mass-matrix form"
-        return f"contains {', '.join(map(repr, unknown))}, which has no value{_hint(unknown[0], known)}"
+        return f"contains {', '.join(map(repr, unknown))}, which has no value{_hint(unknown[0], candidates)}"
 
 
 def named_constraint(constraint: SymbolicConstraint, expression: Any, rate: Any | None) -> Constraint:
@@ -266,8 +266,8 @@ def _is_zero(entry: Any) -> bool:
     return entry is sympy.S.Zero or (isinstance(entry, int | float) and entry == 0)
 
 
-def _hint(name: str, known: Iterable[str]) -> str:
-    close = nearest_names(name, known)
+def _hint(name: str, candidates: Iterable[str]) -> str:
+    close = nearest_names(name, candidates)
     return " (did you mean " + " or ".join(f"'{c}'" for c in close) + "?)" if close else ""
 
 
@@ -320,9 +320,11 @@ def assembled(
     values = declaration.numbers(given.parameters, parameters, "value")
     declaration.check_labels(labels, outputs)
     declaration.check_outputs(outputs)
-    known = {str(s) for s in states}
+    state_names = {str(s) for s in states}
     independent = tuple(map(str, labels.independent))
-    declaration.problems += [f"the independent coordinate '{n}' is no state" for n in independent if n not in known]
+    declaration.problems += [
+        f"the independent coordinate '{n}' is no state" for n in independent if n not in state_names
+    ]
     declaration.raise_problems()
     return SymbolicSystem(
         name=declaration.model,
@@ -337,7 +339,7 @@ def assembled(
         output_signals=declaration.signals(outputs, {}, labels),
         parameter_signals=declaration.signals(map(str, parameters), values, labels),
         unknowns=tuple(equations.unknowns),
-        matrix={place: entry for place, entry in equations.W.items() if entry != 0},
+        matrix={position: entry for position, entry in equations.W.items() if entry != 0},
         right_hand_side=tuple(equations.r),
         laws=equations.laws,
         constraints=tuple(constraints),

@@ -23,7 +23,7 @@ from fmilin.ground.errors import NumericalError, UsageError
 from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray
 from fmilin.model.interface import Model, OperatingPoint
-from fmilin.native.batch_graph import Partition, arrays_of, batch_graph, checked_kept, checked_threads, solved
+from fmilin.native.batch_graph import StatePartition, arrays_of, batch_graph, checked_threads, solved, states_to_keep
 
 __all__ = ["DiscreteModels", "discrete_along"]
 
@@ -96,15 +96,15 @@ def discrete_along(
             f"'{model.info.name}' is not known as equations with constraints that do not contain inputs: linearize it "
             "at the points with fmilin.linearize_along, and discretize the linear models."
         )
-    kept = checked_kept(model, points[0], independent)
-    partition = Partition(graph, model, kept, points[0])
+    kept = states_to_keep(model, points[0], independent)
+    partition = StatePartition(graph, model, kept, points[0])
     scales = model.states.scales(x.mean(axis=0))
 
     def work(first: int) -> tuple[FloatArray, FloatArray]:
         return at(slice(first, first + BLOCK), steps)
 
     def at(some: slice, count: int) -> tuple[FloatArray, FloatArray]:
-        system, h = _System(partition, some.start, u[some], scales), dt / count
+        system, h = _StackedRates(partition, some.start, u[some], scales), dt / count
         x_next, X = x[some], system.start(t[some], x[some])
         with np.errstate(all="ignore"):  # what is not finite is refused at the end
             for k in range(count):
@@ -113,8 +113,8 @@ def discrete_along(
         return x_next, X[:, partition.kept]
 
     with ThreadPoolExecutor(checked_threads(threads)) as pool:
-        found = list(pool.map(work, range(0, len(x), BLOCK)))
-    x_next, rows = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        blocks = list(pool.map(work, range(0, len(x), BLOCK)))
+    x_next, rows = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
     p = len(kept)
     A, B, y, y_next = rows[..., :p], rows[..., p:], x[:, partition.kept], x_next[:, partition.kept]
     c = y_next - (A @ y[..., None])[..., 0] - (B @ u[..., None])[..., 0]
@@ -144,10 +144,10 @@ def _of_steps(A: FloatArray, halved: FloatArray, number: int, integrator: str) -
 
 
 @dataclass(frozen=True)
-class _System:
+class _StackedRates:
     """The rates at some points together."""
 
-    partition: Partition
+    partition: StatePartition
     first: int  # the number of the first of the points, for messages
     u: FloatArray  # shape (k, nu)
     scales: FloatArray  # shape (N,)
@@ -171,9 +171,9 @@ class _System:
 
     def slopes(self, f_x: FloatArray, f_u: FloatArray, X: FloatArray) -> FloatArray:
         """Return the slopes of f along those of x, shape (k, N, P + nu)."""
-        found = f_x @ X
-        found[..., X.shape[-1] - f_u.shape[-1] :] += f_u
-        return found
+        along = f_x @ X
+        along[..., X.shape[-1] - f_u.shape[-1] :] += f_u
+        return along
 
     def require_finite(self, x: FloatArray, X: FloatArray) -> None:
         """Refuse steps that lead nowhere."""
@@ -186,7 +186,7 @@ class _System:
 
 
 def _runge_kutta(
-    system: _System, t: FloatArray, x: FloatArray, X: FloatArray, h: float
+    system: _StackedRates, t: FloatArray, x: FloatArray, X: FloatArray, h: float
 ) -> tuple[FloatArray, FloatArray]:
     """Go on by the classical method of order 4."""
     x_sum, X_sum = x, X
@@ -199,7 +199,9 @@ def _runge_kutta(
     return x_sum, X_sum
 
 
-def _midpoint(system: _System, t: FloatArray, x: FloatArray, X: FloatArray, h: float) -> tuple[FloatArray, FloatArray]:
+def _midpoint(
+    system: _StackedRates, t: FloatArray, x: FloatArray, X: FloatArray, h: float
+) -> tuple[FloatArray, FloatArray]:
     """Go on by the implicit midpoint rule: x_m = x + h/2 f(x_m), x+ = 2 x_m - x."""
     middle, one = x.copy(), np.eye(x.shape[1])
     for _ in range(ITERATIONS):
@@ -219,5 +221,5 @@ def _midpoint(system: _System, t: FloatArray, x: FloatArray, X: FloatArray, h: f
     )
 
 
-_Advance = Callable[[_System, FloatArray, FloatArray, FloatArray, float], tuple[FloatArray, FloatArray]]
+_Advance = Callable[[_StackedRates, FloatArray, FloatArray, FloatArray, float], tuple[FloatArray, FloatArray]]
 _INTEGRATORS: Mapping[str, _Advance] = {"rk4": _runge_kutta, "midpoint": _midpoint}

@@ -90,8 +90,8 @@ class _Picked(QuantityEvaluator):
     def slopes(
         self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray] | None:
-        found = self._engine.slopes(t, x, u, dx, du)
-        return None if found is None else self._picked(*found, dx, du)
+        slopes = self._engine.slopes(t, x, u, dx, du)
+        return None if slopes is None else self._picked(*slopes, dx, du)
 
     def _picked(
         self, rates: FloatArray, quantities: FloatArray, x: FloatArray, u: FloatArray
@@ -130,10 +130,10 @@ class _EngineSlopes(ExactSlopes):
         if others:
             sizes = np.linalg.norm(H, axis=1, keepdims=True)
             H = H / np.where(sizes > 0, sizes, 1.0)
-            found, _, rank, _ = np.linalg.lstsq(H[:, others], -H[:, kept], rcond=RANK)
+            dependent, _, rank, _ = np.linalg.lstsq(H[:, others], -H[:, kept], rcond=RANK)
             if rank < len(others):
                 raise NumericalError("The independent states do not determine the others at this point.")
-            T[others] = found
+            T[others] = dependent
         rates, seen = (np.hstack((a[:, :n] @ T, a[:, n:])) for a in (f, y))
         return Tangent(T, np.zeros((n, f.shape[1] - n)), rates, seen)
 
@@ -148,10 +148,10 @@ class EngineModel(NativeModel):
         sources = [self._quantity(name).source for name in self._observed_names()]
         if x.ndim > 1 or not sources or any(kind != "quantity" for kind, _ in sources):
             return None
-        found = self.engine.kinematics(t, x, u)
-        if found is None:
+        kinematics = self.engine.kinematics(t, x, u)
+        if kinematics is None:
             return None
-        z, dz = (a[[i for _, i in sources]] for a in found)
+        z, dz = (a[[i for _, i in sources]] for a in kinematics)
         if not (np.isfinite(z).all() and np.isfinite(dz).all()):
             return None
         n = len(x)
@@ -163,7 +163,7 @@ class EngineModel(NativeModel):
         if not self.engine.whole_slopes or not self._has_own_constraints:
             return None
         n, k = len(x), len(u)
-        found = self.products(t, x, u, np.eye(n, n + k), np.eye(n + k)[n:])
-        if found is None or not all(np.isfinite(a).all() for a in (found.derivatives, found.residuals)):
+        slopes = self.products(t, x, u, np.eye(n, n + k), np.eye(n + k)[n:])
+        if slopes is None or not all(np.isfinite(a).all() for a in (slopes.derivatives, slopes.residuals)):
             return None
-        return _EngineSlopes(self.evaluate(t, x, u), found)
+        return _EngineSlopes(self.evaluate(t, x, u), slopes)

@@ -116,7 +116,7 @@ class LagrangeModel(SymbolicModel):
             declaration.problems.append(f"there are {len(F)} forces for {len(q)} coordinates")
             F = [sympy.S.Zero] * len(q)
         _note_asymmetry(declaration, M)
-        motion = _Motion(dict(zip(q, v, strict=True)), driven, declaration.constants, declaration.time)
+        motion = _ConstraintRates(dict(zip(q, v, strict=True)), driven, declaration.constants, declaration.time)
         checked = [_checked(declaration, c, motion) for c in constraints]
         equations = _equations(motion, M, F, [(g, c.level) for c, g in checked])
         declaration.derived |= equations.named()
@@ -143,7 +143,7 @@ class LagrangeModel(SymbolicModel):
     def _large(self) -> LargeEquations:
         from fmilin.native.large import LargeEquations
 
-        return LargeEquations(self._evaluator.numeric, self.constraints, self.engine.p, self._full, self._kept)
+        return LargeEquations(self._evaluator.numeric, self.constraints, self.engine.p, self._full, self._input_indices)
 
 
 def _prescribing(constraints: Sequence[Expr | SymbolicConstraint], inputs: Sequence[Name]) -> dict[str, str]:
@@ -170,7 +170,7 @@ def _names_in(text: str) -> set[str]:
 
 
 @dataclass(frozen=True)
-class _Motion:
+class _ConstraintRates:
     """What moves in constraints: coordinates by their velocities, and prescribed inputs by their derivatives."""
 
     velocity: Mapping[Symbol, Symbol]
@@ -205,7 +205,9 @@ class _Motion:
         return named_constraint(declared, g, sympy.Add(*along))
 
 
-def _checked(declaration: Declaration, source: SymbolicConstraint | Expr, motion: _Motion) -> tuple[Constraint, Any]:
+def _checked(
+    declaration: Declaration, source: SymbolicConstraint | Expr, motion: _ConstraintRates
+) -> tuple[Constraint, Any]:
     """Return a constraint, and its expression in the model's symbols."""
     constraint, g = declaration.constraint(source)
     where = f"the constraint '{constraint.name or g}'"
@@ -220,7 +222,7 @@ def _checked(declaration: Declaration, source: SymbolicConstraint | Expr, motion
     return motion.constraint(constraint, g), g
 
 
-def _equations(motion: _Motion, M: Entries, F: Sequence[Any], laws: Sequence[tuple[Any, Level]]) -> Equations:
+def _equations(motion: _ConstraintRates, M: Entries, F: Sequence[Any], laws: Sequence[tuple[Any, Level]]) -> Equations:
     """Return the linear system for w = (v', lambda)."""
     q, v, m = motion.velocity.keys(), motion.velocity.values(), len(laws)
     accelerations = [der(s) for s in v]
@@ -239,7 +241,7 @@ def _equations(motion: _Motion, M: Entries, F: Sequence[Any], laws: Sequence[tup
 def _note_asymmetry(declaration: Declaration, M: Entries) -> None:
     """Note the first entry of M that differs from its mirror image, in form and at one arbitrary point."""
     zero = sympy.S.Zero
-    for i, j in sorted({(max(place), min(place)) for place in M}):
+    for i, j in sorted({(max(position), min(position)) for position in M}):
         pair = M.get((i, j), zero), M.get((j, i), zero)
         if pair[0] == pair[1]:
             continue

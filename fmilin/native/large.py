@@ -109,8 +109,8 @@ class LargeEquations:
 
     def residuals(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
         """Return (g, G v)."""
-        found: FloatArray = self._constraints.residuals(t, x, u, np.empty(0))
-        return found
+        residuals: FloatArray = self._constraints.residuals(t, x, u, np.empty(0))
+        return residuals
 
     def distance(self, x: FloatArray, u: FloatArray, t: float) -> float:
         """Return the largest component of the step that would lead back."""
@@ -169,8 +169,8 @@ class LargeEquations:
         scaled = (G @ sparse.diags_array(np.where(fixed, 0.0, D))).tocsc()
         saddle = sparse.block_array([[sparse.eye_array(len(D)), scaled.T], [scaled, None]], format="csc")
         factors = SparseFactors(saddle, "the matrix of the constraints with these states held")
-        found = factors.solve(np.concatenate((np.zeros(len(D)), -h)))
-        step: FloatArray = D * found[: len(D)]
+        solution = factors.solve(np.concatenate((np.zeros(len(D)), -h)))
+        step: FloatArray = D * solution[: len(D)]
         return step
 
 
@@ -181,8 +181,8 @@ def _matrices(arguments: Sequence[Any], results: Sequence[Any]) -> Callable[...,
     function = ca.Function("f", list(arguments), list(results), cse_option(*results))
 
     def evaluated(*values: FloatArray | float) -> list[Any]:
-        found = function(*values)
-        return [_sparse(m) for m in (found if isinstance(found, tuple) else (found,))]
+        matrices = function(*values)
+        return [_sparse(m) for m in (matrices if isinstance(matrices, tuple) else (matrices,))]
 
     return evaluated
 

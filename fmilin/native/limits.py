@@ -25,14 +25,16 @@ def side_of(value: float, low: float, high: float) -> Side:
 
 def limit_remarks(beyond: Sequence[str], at: Sequence[str], pushed: Sequence[str]) -> tuple[str, ...]:
     """Return a sentence for controls beyond their range, one for those at a limit, and one for forces at theirs."""
-    said = []
+    sentences = []
     if beyond:
-        said.append(f"These controls are outside their range and move nothing: {'; '.join(beyond)}.")
+        sentences.append(f"These controls are outside their range and move nothing: {'; '.join(beyond)}.")
     if at:
-        said.append(f"These controls stand at a limit, and their columns hold for changes inwards: {'; '.join(at)}.")
+        sentences.append(
+            f"These controls stand at a limit, and their columns hold for changes inwards: {'; '.join(at)}."
+        )
     if pushed:
-        said.append(
+        sentences.append(
             f"These actuators are saturated, so that what drives them moves nothing: {'; '.join(pushed)}. Give a "
             "point at which they are not."
         )
-    return tuple(said)
+    return tuple(sentences)

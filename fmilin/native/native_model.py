@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from fmilin.native.discrete import DiscreteModels
     from fmilin.numerics.codegen.implicit import ImplicitSystem
 
-__all__ = ["Choice", "NativeModel"]
+__all__ = ["InterfaceChoice", "NativeModel"]
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class InterfaceChoice:
     """What was chosen after the equations had been given; None keeps what there is."""
 
     inputs: tuple[int, ...] | None = None  # which inputs of the engine, in which order
@@ -46,20 +46,20 @@ class NativeModel(Model):
     engine: NativeEngine
 
     def __init__(self, engine: NativeEngine) -> None:
-        self._set_up(engine, Choice())
+        self._set_up(engine, InterfaceChoice())
 
-    def _set_up(self, engine: NativeEngine, choice: Choice) -> None:
+    def _set_up(self, engine: NativeEngine, choice: InterfaceChoice) -> None:
         self.engine, self._choice = engine, choice
         self.info, self.batches, self.compilable = engine.info, engine.batches, engine.compilable
         self.parameters = engine.parameters if isinstance(engine, AdjustableEngine) else MappingProxyType({})
         # What the author recommends belongs to the constraints that came with the equations.
         self.independent = tuple(engine.independent) if choice.constraints is None else ()
         every = range(len(engine.inputs))
-        self._kept = list(every if choice.inputs is None else choice.inputs)
-        self._takes_all = self._kept == list(every)
-        self._held = engine.inputs.starts
-        self._places = np.array(self._kept, dtype=np.intp)
-        self.inputs = engine.inputs.select(self._kept)
+        self._input_indices = list(every if choice.inputs is None else choice.inputs)
+        self._takes_all = self._input_indices == list(every)
+        self._start_inputs = engine.inputs.starts
+        self._input_array = np.array(self._input_indices, dtype=np.intp)
+        self.inputs = engine.inputs.select(self._input_indices)
         names = engine.outputs if choice.outputs is None else choice.outputs
         self._chosen = [self._quantity(name) for name in names]
         self.outputs = Signals(quantity.signal for quantity in self._chosen)
@@ -71,7 +71,7 @@ class NativeModel(Model):
         _ = self._evaluator
 
     @classmethod
-    def _of(cls, engine: NativeEngine, choice: Choice) -> Self:
+    def _of(cls, engine: NativeEngine, choice: InterfaceChoice) -> Self:
         model = cls.__new__(cls)
         model._set_up(engine, choice)
         return model
@@ -115,20 +115,20 @@ class NativeModel(Model):
     @cached_property
     def copies(self) -> Mapping[int, Copy]:  # type: ignore[override]
         """Outputs that are a state or an input."""
-        found: dict[int, Copy] = {}
+        copies: dict[int, Copy] = {}
         for i, quantity in enumerate(self._chosen):
             match quantity.source:
                 case ("state", index):
-                    found[i] = Copy("state", index)
-                case ("input", index) if index in self._kept:
-                    found[i] = Copy("input", self._kept.index(index))
-        return found
+                    copies[i] = Copy("state", index)
+                case ("input", index) if index in self._input_indices:
+                    copies[i] = Copy("input", self._input_indices.index(index))
+        return copies
 
     @cached_property
     def constraints(self) -> Constraints:  # type: ignore[override]
         """The engine's own, or those that were chosen instead; inputs left out count as parameters."""
         engine, chosen = self.engine, self._choice.constraints
-        held = {s.name: s.start for i, s in enumerate(engine.inputs) if i not in self._kept}
+        held = {s.name: s.start for i, s in enumerate(engine.inputs) if i not in self._input_indices}
         return Constraints(
             engine.constraints if chosen is None else chosen,
             self.states,
@@ -166,12 +166,12 @@ class NativeModel(Model):
         """Return exact directional derivatives along the columns of (dx, du), residuals included; None without any."""
         full, du_full = u, du
         if not self._takes_all:
-            full, du_full = self._full(u), np.zeros((len(self._held), du.shape[1]))
-            du_full[self._kept] = du
-        found = self._evaluator.slopes(t, x, full, dx, du_full)
-        if found is None:
+            full, du_full = self._full(u), np.zeros((len(self._start_inputs), du.shape[1]))
+            du_full[self._input_indices] = du
+        slopes = self._evaluator.slopes(t, x, full, dx, du_full)
+        if slopes is None:
             return None
-        rates, outputs, dz = found
+        rates, outputs, dz = slopes
         return Evaluation(rates, outputs, self._residual_slopes((t, x, u), dx, du, dz))
 
     def constraint_residuals(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray | None:
@@ -189,15 +189,15 @@ class NativeModel(Model):
             return form
         return replace(
             form,
-            force_inputs=form.force_inputs[:, self._kept],
-            output_inputs=form.output_inputs[:, self._kept],
-            constraint_inputs=form.constraint_inputs[:, self._kept],
+            force_inputs=form.force_inputs[:, self._input_indices],
+            output_inputs=form.output_inputs[:, self._input_indices],
+            constraint_inputs=form.constraint_inputs[:, self._input_indices],
         )
 
     def in_graph(self) -> ImplicitSystem | None:
         """Return the equations as a graph; inputs left out are parameters. None when there are only numbers."""
         system = self.engine.in_graph(self._chosen, [self._quantity(name) for name in self._observed_names()])
-        return None if system is None else system.with_inputs(self._kept)
+        return None if system is None else system.with_inputs(self._input_indices)
 
     def discrete_along(
         self,
@@ -256,11 +256,11 @@ class NativeModel(Model):
 
     def with_held(self, feet: Sequence[str], point: OperatingPoint | None = None) -> Self:
         """Return the same model with feet held on the ground; see :meth:`fmilin.Model.with_held`."""
-        asked = feet_from(feet)
-        if not asked:
+        held = feet_from(feet)
+        if not held:
             return self
         point = self.start if point is None else point
-        engine = self.engine.held(asked, point.time, point.states, self._full(point.inputs))
+        engine = self.engine.held(held, point.time, point.states, self._full(point.inputs))
         if self._choice.constraints is None:
             return self._changed(engine)
         before = {c.name for c in self.engine.constraints}
@@ -276,10 +276,10 @@ class NativeModel(Model):
         if not values:
             return self
         # What is unknown may be a misspelled state.
-        known = [*engine.parameters, *engine.states.names, *engine.inputs.names]
+        names = [*engine.parameters, *engine.states.names, *engine.inputs.names]
         for name, value in values.items():
             if name not in engine.parameters:
-                raise UnknownNameError.among(name, known, f"a parameter, state or input of '{self.info.name}'")
+                raise UnknownNameError.among(name, names, f"a parameter, state or input of '{self.info.name}'")
             if not np.isfinite(value):
                 raise UsageError(
                     f"The parameter '{name}' of '{self.info.name}' cannot be {value}: give a finite number."
@@ -308,23 +308,23 @@ class NativeModel(Model):
     # -- parts -----------------------------------------------------------------------------------------
 
     def _quantity(self, name: str) -> Quantity:
-        found = self.engine.quantity(name)
-        if found is None:
-            known = self.engine.available
-            raise UnknownNameError.among(name, known, f"an output or another quantity of '{self.info.name}'")
-        return found
+        quantity = self.engine.quantity(name)
+        if quantity is None:
+            names = self.engine.available
+            raise UnknownNameError.among(name, names, f"an output or another quantity of '{self.info.name}'")
+        return quantity
 
     def _full(self, u: FloatArray) -> FloatArray:
         """Return all inputs of the engine: the chosen ones, the others at their start values."""
         if self._takes_all:
             return u
         if u.ndim == 1:
-            full = self._held.copy()
-            full[self._places] = u
+            full = self._start_inputs.copy()
+            full[self._input_array] = u
             return full
-        full = np.empty((*u.shape[:-1], len(self._held)))
-        full[...] = self._held
-        full[..., self._places] = u
+        full = np.empty((*u.shape[:-1], len(self._start_inputs)))
+        full[...] = self._start_inputs
+        full[..., self._input_array] = u
         return full
 
     def _residuals(self, t: float, x: FloatArray, u: FloatArray, z: FloatArray) -> FloatArray:

@@ -182,11 +182,11 @@ class NullSpaceModel(_SaddlePointModel):
     def singularity(self, t: float, x: FloatArray, u: FloatArray | None = None) -> Singularity:
         """Return how near the configuration of the states ``x``, shape (N,), is to a singular one at ``t`` seconds."""
         inputs = self.start.inputs if u is None else u
-        way: _ByNullSpace = self.engine.factors
+        by_null_space: _ByNullSpace = self.engine.factors
         W, r = self._evaluator.numeric.equations(t, x, self._full(inputs), self.engine.p)
-        n = len(way.sizes)
-        G = W[n:, :n] * way.sizes
-        factors = way(W)
+        n = len(by_null_space.sizes)
+        G = W[n:, :n] * by_null_space.sizes
+        factors = by_null_space(W)
         rank = ConstraintRank(factors.singular_values, int(factors.rank))
         if not len(G):
             return Singularity(rank, 0.0)

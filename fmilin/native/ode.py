@@ -118,8 +118,8 @@ def _separated(states: Sequence[Symbol], E: Entries, F: Sequence[Any]) -> Equati
         else:
             implicit.append(i)
     columns = [j for j in range(n) if j not in explicit]
-    place = {j: k for k, j in enumerate(columns)}
-    W = {(k, place[j]): entry for k, i in enumerate(implicit) for j, entry in entries[i].items() if j in place}
+    index = {j: k for k, j in enumerate(columns)}
+    W = {(k, index[j]): entry for k, i in enumerate(implicit) for j, entry in entries[i].items() if j in index}
     r = [sympy.Add(F[i], *(-E_ij * explicit[j] for j, E_ij in entries[i].items() if j in explicit)) for i in implicit]
     w = {j: der(states[j]) for j in columns}
     return Equations(tuple(states), [explicit.get(j, w.get(j)) for j in range(n)], list(w.values()), W, r)

@@ -114,11 +114,13 @@ class SymbolicEngine(AdjustableEngine):
         outputs = zip(system.output_signals, system.outputs, strict=True)
         declared = (Quantity(signal, expression) for signal, expression in outputs)
         further = (Quantity(Signal(name), expression) for name, expression in system.extra_names.items())
-        places: dict[Any, tuple[str, int]] = {s: ("input", i) for i, s in enumerate(system.inputs)}
-        places |= {s: ("state", i) for i, s in enumerate(system.states)}
+        sources: dict[Any, tuple[str, int]] = {s: ("input", i) for i, s in enumerate(system.inputs)}
+        sources |= {s: ("state", i) for i, s in enumerate(system.states)}
         every = offered(self.states, self.inputs, declared, further)
-        same = {name: places.get(self.expression(quantity)) for name, quantity in every.items()}
-        return every | {name: Quantity(every[name].signal, place) for name, place in same.items() if place is not None}
+        same = {name: sources.get(self.expression(quantity)) for name, quantity in every.items()}
+        return every | {
+            name: Quantity(every[name].signal, source) for name, source in same.items() if source is not None
+        }
 
     def expression(self, quantity: Quantity) -> Any:
         """Return a quantity in symbols."""
@@ -221,11 +223,11 @@ class SymbolicModel(NativeModel):
 
         None when there is none: it is unknown, or needs accelerations or multipliers.
         """
-        system, found = self.engine.system, self.engine.quantity(name)
-        if found is None:
+        system, quantity = self.engine.system, self.engine.quantity(name)
+        if quantity is None:
             return None
         every = (system.time, *system.states, *system.inputs, *system.parameters)
-        expression = self.engine.expression(found)
+        expression = self.engine.expression(quantity)
         if expression.free_symbols - set(every):
             return None
         return Expression.from_sympy(expression, {s: str(s) for s in every})
@@ -245,10 +247,10 @@ class SymbolicModel(NativeModel):
         """
         engine = self.engine
         system = engine.system
-        known = {*engine.states.names, *engine.inputs.names}
+        names = {*engine.states.names, *engine.inputs.names}
         for name in values:
-            if name not in known:
-                raise UnknownNameError.among(name, sorted(known), f"a state or an input of '{self.info.name}'")
+            if name not in names:
+                raise UnknownNameError.among(name, sorted(names), f"a state or an input of '{self.info.name}'")
         states, inputs = (
             Signals(replace(s, start=float(values.get(s.name, s.start))) for s in signals)
             for signals in (system.state_signals, system.input_signals)

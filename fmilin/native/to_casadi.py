@@ -58,7 +58,7 @@ class CasadiModel:
     c: Function  # (x, u, t) -> ``out`` (ny,)
     g: Function  # (x, u, t) -> ``residuals`` (m,) of the declared constraints: zero on the manifold
     model: Model  # where they come from
-    _graph: _Graph = field(repr=False, compare=False)
+    _graph: _ModelGraph = field(repr=False, compare=False)
 
     def in_independent_coordinates(
         self, point: OperatingPoint | None = None, *, independent: Sequence[str] | None = None
@@ -130,7 +130,7 @@ def to_casadi(model: Model) -> CasadiModel:
             "only numbers. Describe it natively, by equations or as a mechanism; fmilin.linearize and "
             "fmilin.simulate take it as it is."
         )
-    graph = _Graph(system, model)
+    graph = _ModelGraph(system, model)
     return CasadiModel(
         states=model.states,
         inputs=model.inputs,
@@ -143,7 +143,7 @@ def to_casadi(model: Model) -> CasadiModel:
     )
 
 
-class _Graph:
+class _ModelGraph:
     """An implicit system with numbers for its parameters, and functions made of it.
 
     ``rates``, ``outputs``, ``residuals``: over (t, x, u, w); over (t, x, u) alone where w is eliminated.
@@ -171,20 +171,20 @@ class _Graph:
         if not 0 < self.W.shape[0] <= LARGEST_ELIMINATED:
             return False
         at = ca.Function("W", [self.x, self.u, self.t], [ca.densify(self.W)])
-        beside = start.states + 1e-2 * np.random.default_rng(1974).uniform(0.5, 1.0, len(start.states))
-        here, there = (at(x, start.inputs, start.time).full() for x in (start.states, beside))
-        symmetric = all(np.abs(W - W.T).max() <= ASYMMETRIC * np.abs(W).max() for W in (here, there))
-        return bool(symmetric and np.linalg.eigvalsh(here)[0] > 0)
+        nearby = start.states + 1e-2 * np.random.default_rng(1974).uniform(0.5, 1.0, len(start.states))
+        W_start, W_nearby = (at(x, start.inputs, start.time).full() for x in (start.states, nearby))
+        symmetric = all(np.abs(W - W.T).max() <= ASYMMETRIC * np.abs(W).max() for W in (W_start, W_nearby))
+        return bool(symmetric and np.linalg.eigvalsh(W_start)[0] > 0)
 
     def evaluated(self, expression: SX) -> Callable[[MX, MX, MX], MX]:
         """Return a column over (x, u, t, w) as what can be called with symbols (x, u, t)."""
         import casadi as ca
 
-        known = [self.x, self.u, self.t]
+        arguments = [self.x, self.u, self.t]
         if not self.w.numel() or not ca.depends_on(expression, self.w):
-            return ca.Function("known", known, [expression], {"cse": True})
-        equations = ca.Function("equations", known, [self.W, self.r], {"cse": True})
-        values = ca.Function("values", [*known, self.w], [expression], {"cse": True})
+            return ca.Function("expression", arguments, [expression], {"cse": True})
+        equations = ca.Function("equations", arguments, [self.W, self.r], {"cse": True})
+        values = ca.Function("values", [*arguments, self.w], [expression], {"cse": True})
 
         def solved(x: MX, u: MX, t: MX) -> MX:
             W, r = equations(x, u, t)

@@ -14,7 +14,7 @@ from fmilin.native.engine import EngineModel
 from fmilin.native.mechanism.description import MechanismDescription
 from fmilin.native.mechanism.engine import MechanismEngine
 from fmilin.native.mechanism.model import Mechanism
-from fmilin.native.native_model import Choice
+from fmilin.native.native_model import InterfaceChoice
 from fmilin_mujoco.engine import MujocoEngine
 from fmilin_mujoco.native import description_of
 from fmilin_mujoco.not_understood import NotUnderstoodError
@@ -55,7 +55,7 @@ def _mechanism(description: MechanismDescription, engine: MujocoEngine) -> Mecha
     found.info = replace(engine.info, tool=f"{engine.info.tool}, as a native mechanism")
     found.start_points = engine.start_points
     found.outputs = engine.outputs if not description.sensors else found.outputs
-    return Mechanism._of(found, Choice())
+    return Mechanism._of(found, InterfaceChoice())
 
 
 def _compared(mechanism: Mechanism, engine: MujocoEngine) -> Mechanism:

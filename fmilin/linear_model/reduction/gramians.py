@@ -102,8 +102,8 @@ def _crossings(system: StateSpace, level: float, low: float, high: float) -> lis
     values = np.linalg.eigvals(H)
     floor = _NEAR_AXIS * float(np.abs(np.diag(A)).max(initial=0.0))
     near = np.abs(values.real) <= _NEAR_AXIS * (np.abs(values) + floor)
-    found = sorted({float(abs(v.imag)) for v in values[near]})
-    return [low, *(w for w in found if low < w < high), high]
+    frequencies = sorted({float(abs(v.imag)) for v in values[near]})
+    return [low, *(w for w in frequencies if low < w < high), high]
 
 
 _NOT_DECAYING = tuple(10.0**-k for k in range(8, 3, -1))
@@ -115,7 +115,7 @@ _MEASURED_UP_TO = 300
 
 
 @dataclass(frozen=True)
-class _Parts:
+class _StableSplit:
     """Bases of the two invariant subspaces, V = [kept, stable] and W = V^-1 row by row, and the stable part."""
 
     V_kept: FloatArray
@@ -156,8 +156,8 @@ def balanced_truncation(linear: LinearModel, order: int) -> LinearModel:
             f"{order}. Ask for {rest} or more, or choose modes by frequency (--keep-frequencies LOW:HIGH)."
         )
     (V, W), values = _balanced(parts.stable, sampled=linear.sample_time > 0)
-    heard = np.count_nonzero(values > ROUNDING * values.max(initial=0.0))  # inputs reach these, and outputs show them
-    r = min(order - rest, int(heard))
+    coupled = np.count_nonzero(values > ROUNDING * values.max(initial=0.0))  # inputs reach these, and outputs show them
+    r = min(order - rest, int(coupled))
     bound = 2 * float(values[r:].sum())
     names = [f"kept[{i + 1}]" for i in range(rest)] + [f"balanced[{i + 1}]" for i in range(r)]
     words = ["does not decay"] * rest + [f"Hankel singular value {s:.4g}" for s in values[:r]]
@@ -191,15 +191,15 @@ def _sentence(linear: LinearModel, stable: StateSpace, projection: tuple[FloatAr
             np.column_stack((stable.C, -stable.C @ V)),
             np.zeros((len(stable.C), stable.B.shape[1])),
         )
-        found, largest = peak_gain(difference), peak_gain(stable).seen
-        if found.seen > bound:  # rounding has made small singular values too small
-            bound = found.bound
-        measured = f" (found: {found.seen:.3g}; largest gain of the decaying part {largest:.3g})"
+        peak, largest = peak_gain(difference), peak_gain(stable).seen
+        if peak.seen > bound:  # rounding has made small singular values too small
+            bound = peak.bound
+        measured = f" (found: {peak.seen:.3g}; largest gain of the decaying part {largest:.3g})"
     text = f"no frequency response differs by more than {bound:.3g}{measured}"
     return f"{text}, in nominal values of outputs per nominal value of an input."
 
 
-def _parts(linear: LinearModel) -> _Parts:
+def _parts(linear: LinearModel) -> _StableSplit:
     """Split the model, in sizes of its signals, into what decays and what does not."""
     from scipy.linalg import schur, solve_sylvester
 
@@ -220,7 +220,7 @@ def _parts(linear: LinearModel) -> _Parts:
     showing = linear.C / sizes(linear.outputs)[:, None]
     V, W = S[:, None] * V_stable, U[:, k:].T / S
     stable = StateSpace(form[k:, k:], W @ driving, showing @ V, np.zeros((len(showing), driving.shape[1])))
-    return _Parts(S[:, None] * U[:, :k], W_kept / S, V, W, stable)
+    return _StableSplit(S[:, None] * U[:, :k], W_kept / S, V, W, stable)
 
 
 def _limit(linear: LinearModel) -> float:

@@ -39,7 +39,7 @@ class _Pair:
 
 
 @dataclass(frozen=True)
-class _Split:
+class _SubspaceSplit:
     kept: FloatArray
     dropped: FloatArray
 
@@ -102,37 +102,37 @@ def _driven(linear: LinearModel, S: FloatArray) -> _Pair:
     B, B_error = linear.B * u, E.B * u
     if not is_at_rest(linear):
         B, B_error = np.column_stack((B, linear.f0)), np.column_stack((B_error, np.zeros(len(S))))
-    known = bool(np.isfinite(linear.accuracy.A) and np.isfinite(linear.accuracy.B))
-    return _Pair(linear.A * S / S[:, None], B / S[:, None], E.A * S / S[:, None], B_error / S[:, None], known)
+    is_estimated = bool(np.isfinite(linear.accuracy.A) and np.isfinite(linear.accuracy.B))
+    return _Pair(linear.A * S / S[:, None], B / S[:, None], E.A * S / S[:, None], B_error / S[:, None], is_estimated)
 
 
 def _shown(linear: LinearModel, S: FloatArray) -> _Pair:
     """Return A' and C' in sizes of the signals."""
     E, out = linear.errors, sizes(linear.outputs)[:, None]
-    known = bool(np.isfinite(linear.accuracy.A) and np.isfinite(linear.accuracy.C))
+    is_estimated = bool(np.isfinite(linear.accuracy.A) and np.isfinite(linear.accuracy.C))
     A, A_error = linear.A * S / S[:, None], E.A * S / S[:, None]
-    return _Pair(A.T, (linear.C * S / out).T, A_error.T, (E.C * S / out).T, known)
+    return _Pair(A.T, (linear.C * S / out).T, A_error.T, (E.C * S / out).T, is_estimated)
 
 
-def _krylov(pair: _Pair, tolerance: float | None) -> _Split:
+def _krylov(pair: _Pair, tolerance: float | None) -> _SubspaceSplit:
     """Return orthonormal bases of span(B, AB, ...) and of its complement."""
     n = len(pair.A)
-    found = np.zeros((n, 0))
+    basis = np.zeros((n, 0))
     share = tolerance if tolerance is not None else CANCELLED if pair.errors_known else UNREACHED
     news, terms, noise = pair.B, np.abs(pair.B), pair.B_error
-    while news.shape[1] and found.shape[1] < n and terms.any():
-        beside = np.abs(np.eye(n) - found @ found.T)  # errors along what is found already do no harm
+    while news.shape[1] and basis.shape[1] < n and terms.any():
+        outside = np.abs(np.eye(n) - basis @ basis.T)  # errors along what is found already do no harm
         for _ in range(2):  # once more, for what rounding left
-            news = news - found @ (found.T @ news)
+            news = news - basis @ (basis.T @ news)
         U, s, _ = np.linalg.svd(news, full_matrices=False)
         limit = share * np.linalg.norm(terms)
         if tolerance is None and pair.errors_known:
-            limit += 10 * np.linalg.norm(beside @ noise)
+            limit += 10 * np.linalg.norm(outside @ noise)
         fresh = U[:, s > limit]
-        found = np.column_stack((found, fresh))
+        basis = np.column_stack((basis, fresh))
         size = np.abs(fresh)
         news, terms, noise = pair.A @ fresh, np.abs(pair.A) @ size, pair.A_error @ size
-    return _Split(found, _complement(found))
+    return _SubspaceSplit(basis, _complement(basis))
 
 
 def _complement(Q: FloatArray) -> FloatArray:

@@ -44,20 +44,20 @@ def discretize(linear: LinearModel, sample_time: float, hold: Hold = "zoh") -> L
         raise UsageError(f"A sample time of {sample_time:g} s does not exist: give a positive one, in seconds.")
     if hold not in _SCIPY:
         raise UsageError(f"'{hold}' is no method of discretization: use zoh, foh or tustin.")
-    found = _sampled(_matrices(linear, linear.errors, 0.0), sample_time, hold)
+    sampled = _sampled(_matrices(linear, linear.errors, 0.0), sample_time, hold)
     moved = _sampled(_matrices(linear, linear.errors, 1.0), sample_time, hold)
-    if not all(np.isfinite(m).all() for m in found.values()):
+    if not all(np.isfinite(m).all() for m in sampled.values()):
         raise NumericalError(
             f"The model cannot be sampled every {sample_time:g} s by {hold}: a motion grows beyond all numbers within "
             "one sample, or 2/h is an eigenvalue. Take a shorter sample time."
         )
     eps = float(np.finfo(float).eps)
-    errors = {name: np.abs(moved[name] - m) + 4 * eps * np.abs(m) for name, m in found.items()}
+    errors = {name: np.abs(moved[name] - m) + 4 * eps * np.abs(m) for name, m in sampled.items()}
     same = hold == "zoh"
     named = [s if same else replace(s, name=f"{s.name} ({hold})", aliases=()) for s in linear.states]
     result = replace(
         linear,
-        **found,
+        **sampled,
         states=Signals(named),
         sample_time=float(sample_time),
         descriptor=None,

@@ -77,15 +77,15 @@ def transformed(
 
 def with_errors(linear: LinearModel, errors: EntryErrors) -> LinearModel:
     """Return the linear model with these estimates, and the relative ones that follow; unknown ones stay unknown."""
-    known = linear.accuracy
+    before = linear.accuracy
     relative = {
-        name: getattr(known, name)
-        if np.isnan(getattr(known, name))
+        name: getattr(before, name)
+        if np.isnan(getattr(before, name))
         else relative_error(getattr(errors, name), getattr(linear, name))
         for name in ("A", "B", "C", "D", "T")
     }
     accuracy = Accuracy(
-        **relative, f0=known.f0, constraint_residual=known.constraint_residual, conditioning=known.conditioning
+        **relative, f0=before.f0, constraint_residual=before.constraint_residual, conditioning=before.conditioning
     )
     return replace(linear, errors=errors, accuracy=accuracy)
 

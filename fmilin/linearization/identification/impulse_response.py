@@ -14,7 +14,7 @@ import numpy as np
 from fmilin.ground.errors import FmilinError, NumericalError
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import QUIET
-from fmilin.linear_model.no_response import FAR
+from fmilin.linear_model.no_response import PUSHES
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Response, Stepped
 
@@ -107,7 +107,7 @@ class Runner:
     def _moves_far(self, j: int, step: float) -> bool:
         """Whether an input that moves nothing so far does so when it is pushed much more."""
         try:
-            return self._change(j, FAR[-1] * float(self.scales[j]), step)[1] > 0
+            return self._change(j, PUSHES[-1] * float(self.scales[j]), step)[1] > 0
         except FmilinError:
             return False
 

@@ -18,7 +18,7 @@ from fmilin.ground.errors import FmilinError, KinkError, ModelError, NumericalEr
 from fmilin.ground.remarks import Remark, discrete_states_remarks, model_remarks
 from fmilin.ground.tolerances import COARSE_SOLVER, CONFIRMED, MISSES, PREDICTED
 from fmilin.linear_model.model import LinearModel
-from fmilin.linear_model.no_response import is_silent, stuck_error, stuck_text, with_remark_on_silence
+from fmilin.linear_model.no_response import dead_zone_error, dead_zone_text, has_no_response, with_remark_on_response
 from fmilin.linearization.identification.by_response import ByResponse
 from fmilin.linearization.identification.by_step import ByStep
 from fmilin.linearization.identification.findings import Findings
@@ -81,10 +81,10 @@ def linearize_stepped(task: Task) -> LinearModel:
         )
         findings.excess = 0.0
     if stuck := runner.stuck:
-        if is_silent(linear) and not task.keep_inaccurate:
-            raise stuck_error(stuck)
+        if has_no_response(linear) and not task.keep_inaccurate:
+            raise dead_zone_error(stuck)
         findings.extra.append(
-            Remark("stuck", f"{stuck_text(stuck)} The linear model is that of the model as it stands.")
+            Remark("stuck", f"{dead_zone_text(stuck)} The linear model is that of the model as it stands.")
         )
     if findings.excess > MISSES and task.stepping.method != "direct":
         raise NumericalError(
@@ -102,7 +102,7 @@ def linearize_stepped(task: Task) -> LinearModel:
     own = [*discrete_states_remarks({} if task.stepping.lifted else model.discrete_states())]
     own += model_remarks(model.notes)
     rest = [remark for remark in own if str(remark) not in known]
-    return with_remark_on_silence(replace(linear, warnings=(*findings.remarks(), *linear.warnings, *rest)))
+    return with_remark_on_response(replace(linear, warnings=(*findings.remarks(), *linear.warnings, *rest)))
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from fmilin.linear_model.model import LinearModel
 from fmilin.manifold.operating_points import model_at, operating_point
 from fmilin.model.interface import Model, OperatingPoint, SecondOrderForm
 from fmilin.native.formulations.bases import Basis, basis_of, combinations_of_rows
-from fmilin.native.formulations.form import Carried, ConstrainedForm, carried
+from fmilin.native.formulations.form import ConstrainedForm, MotionTerms, motion_terms
 from fmilin.native.formulations.of_model import form_of, second_order
 from fmilin.native.formulations.redundant import descriptor_pencil
 
@@ -62,15 +62,15 @@ def descriptor(model: Model, at: OperatingPoint | LinearModel | None = None) -> 
         ),
         at.point.parameters,
     )
-    there = model_at(model, point).with_interface(None, at.outputs.names)
-    positions = there.states.positions
+    plant = model_at(model, point).with_interface(None, at.outputs.names)
+    positions = plant.states.positions
     named = all(name in positions for name in at.states.names)
     R = (
-        np.eye(len(there.states))[[positions[name] for name in at.states.names]]
+        np.eye(len(plant.states))[[positions[name] for name in at.states.names]]
         if named
-        else np.zeros((0, len(there.states)))
+        else np.zeros((0, len(plant.states)))
     )
-    return _beside(at, descriptor_of(there, point, coordinates=R))
+    return _compared(at, descriptor_of(plant, point, coordinates=R))
 
 
 def with_descriptor(linear: LinearModel, model: Model, point: OperatingPoint, R: FloatArray) -> LinearModel:
@@ -80,14 +80,14 @@ def with_descriptor(linear: LinearModel, model: Model, point: OperatingPoint, R:
     coordinates, y = R x.
     """
     try:
-        return replace(linear, descriptor=_beside(linear, descriptor_of(model, point, coordinates=R)))
+        return replace(linear, descriptor=_compared(linear, descriptor_of(model, point, coordinates=R)))
     except FmilinError:
         return linear
 
 
-def _beside(linear: LinearModel, found: Descriptor) -> Descriptor:
+def _compared(linear: LinearModel, system: Descriptor) -> Descriptor:
     """Return the descriptor system with the inputs and outputs of ``linear``, compared with it."""
-    chosen = found.with_interface(linear.inputs.names, linear.outputs.names)
+    chosen = system.with_interface(linear.inputs.names, linear.outputs.names)
     return replace(chosen, difference=difference_to(linear, chosen))
 
 
@@ -102,8 +102,8 @@ def descriptor_of(model: Model, point: OperatingPoint, *, coordinates: FloatArra
     basis = basis_of(form.Phi_q, sizes=sizes, names=form.names)
     if form.motion is not None and coordinates is not None:
         basis = _basis(form, taken, coordinates, sizes)
-    moving = carried(form, basis)
-    pencil = descriptor_pencil(form, moving)
+    terms = motion_terms(form, basis)
+    pencil = descriptor_pencil(form, terms)
     U = combinations_of_rows(form.Phi_q)
     n, r = form.n, U.shape[1]
     seen = np.hstack((taken.output_states[:, taken.positions], taken.output_states[:, taken.velocities]))
@@ -115,7 +115,7 @@ def descriptor_of(model: Model, point: OperatingPoint, *, coordinates: FloatArra
     names = model.states.names
     speeds = [names[int(i)] for i in taken.velocities]
     multipliers = [f"lambda[{i + 1}]" if r == form.m else f"lambda*[{i + 1}]" for i in range(r)]
-    found = Descriptor(
+    system = Descriptor(
         E=pencil.E,
         A=pencil.A,
         B=pencil.B,
@@ -128,24 +128,24 @@ def descriptor_of(model: Model, point: OperatingPoint, *, coordinates: FloatArra
         order=2 * (n - r),
     )
     needed = np.flatnonzero(np.any(by_a != 0, axis=0))
-    return found if not len(needed) else _with_accelerations(found, form, moving, needed.tolist(), by_a)
+    return system if not len(needed) else _with_accelerations(system, form, terms, needed.tolist(), by_a)
 
 
-def difference_to(linear: LinearModel, found: Descriptor) -> float:
+def difference_to(linear: LinearModel, system: Descriptor) -> float:
     """Return how well the eigenvalues and modes of ``linear`` solve ``s E z = A z``.
 
     A mode moves the states by T y; what it does to algebraic states follows from the rows by least squares.
     """
-    if not len(linear.A) or not len(found.A):
+    if not len(linear.A) or not len(system.A):
         return 0.0
     s, Y = np.linalg.eig(linear.A)
     moved = dict(zip(linear.full_states.names, (linear.T @ Y), strict=True))
-    known = [i for i, name in enumerate(found.states) if name in moved]
-    rest = [i for i in range(len(found.states)) if i not in set(known)]
-    Z = np.zeros((len(found.states), len(s)), dtype=np.complex128)
-    Z[known] = [moved[found.states[i]] for i in known]
-    scale = np.maximum(np.max(np.abs(found.A), axis=1), np.max(np.abs(found.E), axis=1))
-    A, E = found.A / scale[:, None], found.E / scale[:, None]
+    of_model = [i for i, name in enumerate(system.states) if name in moved]
+    rest = [i for i in range(len(system.states)) if i not in set(of_model)]
+    Z = np.zeros((len(system.states), len(s)), dtype=np.complex128)
+    Z[of_model] = [moved[system.states[i]] for i in of_model]
+    scale = np.maximum(np.max(np.abs(system.A), axis=1), np.max(np.abs(system.E), axis=1))
+    A, E = system.A / scale[:, None], system.E / scale[:, None]
     left = E @ Z * s - A @ Z  # what the algebraic states have to make up for
     if rest:
         Z[rest] = np.linalg.lstsq(A[:, rest], left, rcond=None)[0]
@@ -174,26 +174,26 @@ def _basis(form: ConstrainedForm, taken: SecondOrderForm, R: FloatArray, sizes: 
 
 
 def _with_accelerations(
-    found: Descriptor, form: ConstrainedForm, moving: Carried, needed: Sequence[int], by_a: FloatArray
+    system: Descriptor, form: ConstrainedForm, terms: MotionTerms, needed: Sequence[int], by_a: FloatArray
 ) -> Descriptor:
     """Return the system with the accelerations of the coordinates ``needed`` as algebraic states: v' is a there."""
-    n, k, j = form.n, len(found.A), len(needed)
+    n, k, j = form.n, len(system.A), len(needed)
     E, A = np.zeros((k + j, k + j)), np.zeros((k + j, k + j))
-    E[:k, :k], A[:k, :k] = found.E, found.A
+    E[:k, :k], A[:k, :k] = system.E, system.A
     for row, i in enumerate(needed):
         E[k + row, n + i] = A[k + row, k + row] = 1.0  # dv' = a - N (Q dq + W dv)
-        A[k + row, :n], A[k + row, n : 2 * n] = -moving.NQ[i], -moving.NW[i]
+        A[k + row, :n], A[k + row, n : 2 * n] = -terms.NQ[i], -terms.NW[i]
     f0 = np.zeros(j) if form.motion is None else form.motion.accelerations[list(needed)]
-    speeds = found.states[n : 2 * n]
+    speeds = system.states[n : 2 * n]
     return Descriptor(
         E=E,
         A=A,
-        B=np.vstack((found.B, np.zeros((j, found.B.shape[1])))),
-        C=np.hstack((found.C, by_a[:, list(needed)])),
-        D=found.D,
-        f0=np.concatenate((found.f0, f0)),
-        states=(*found.states, *(f"der({speeds[i]})" for i in needed)),
-        inputs=found.inputs,
-        outputs=found.outputs,
-        order=found.order,
+        B=np.vstack((system.B, np.zeros((j, system.B.shape[1])))),
+        C=np.hstack((system.C, by_a[:, list(needed)])),
+        D=system.D,
+        f0=np.concatenate((system.f0, f0)),
+        states=(*system.states, *(f"der({speeds[i]})" for i in needed)),
+        inputs=system.inputs,
+        outputs=system.outputs,
+        order=system.order,
     )

@@ -41,7 +41,7 @@ from numpy.typing import NDArray
 from fmilin.ground.signals import FloatArray
 from fmilin.native.formulations.bases import Basis
 
-__all__ = ["Carried", "ConstrainedForm", "Matrix", "Motion", "carried", "is_sparse"]
+__all__ = ["ConstrainedForm", "Matrix", "Motion", "MotionTerms", "is_sparse", "motion_terms"]
 
 
 Matrix = Any
@@ -132,7 +132,7 @@ def _dense(matrix: Matrix) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
-class Carried:
+class MotionTerms:
     """N P, N Q, N W and N (Phi_q N)^+, all zero at an equilibrium but the last."""
 
     NP: FloatArray  # shape (n, n)
@@ -142,15 +142,15 @@ class Carried:
     L: FloatArray  # (n, p), dv = R dz' + L dz: how the velocities follow the positions
 
 
-def carried(form: ConstrainedForm, basis: Basis) -> Carried:
+def motion_terms(form: ConstrainedForm, basis: Basis) -> MotionTerms:
     """Return the terms of a dense ``form`` in the coordinates of ``basis``."""
     n, p = form.n, basis.R.shape[1]
     G = basis.N @ np.linalg.pinv(form.Phi_q @ basis.N) if basis.N.size else np.zeros((n, form.m))
     if form.motion is None:
         zero = np.zeros((n, n))
-        return Carried(zero, zero, zero, G, np.zeros((n, p)))
+        return MotionTerms(zero, zero, zero, G, np.zeros((n, p)))
     motion = form.motion
     NP: FloatArray = G @ motion.Phi_q_dot
     NW: FloatArray = G @ (motion.Phi_q_dot - motion.gamma_v)
     NQ: FloatArray = G @ (motion.Phi_q_dot @ NP - motion.gamma_q)
-    return Carried(NP, NQ, NW, G, -NP @ basis.R)
+    return MotionTerms(NP, NQ, NW, G, -NP @ basis.R)

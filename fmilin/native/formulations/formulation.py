@@ -19,7 +19,7 @@ from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import NO_INERTIA, SYMMETRIC
 from fmilin.linear_model.model import LinearModel
 from fmilin.native.formulations.bases import Basis, require_method
-from fmilin.native.formulations.form import Carried, ConstrainedForm
+from fmilin.native.formulations.form import ConstrainedForm, MotionTerms
 
 __all__ = [
     "MCS",
@@ -27,8 +27,8 @@ __all__ = [
     "UCS",
     "ComplexArray",
     "Formulation",
-    "Reduced",
-    "Solved",
+    "FormulationResult",
+    "ReducedSystem",
     "Spectrum",
     "formulation_named",
     "seen_vectors",
@@ -90,10 +90,10 @@ def formulation_named(formulation: str | Formulation) -> Formulation:
     """Return the formulation with its usual options for ``"mcs"``, ``"rcs"`` or ``"ucs"``."""
     if isinstance(formulation, MCS | RCS | UCS):
         return formulation
-    known: dict[str, Formulation] = {"mcs": MCS(), "rcs": RCS(), "ucs": UCS()}
-    if formulation not in known:
+    by_name: dict[str, Formulation] = {"mcs": MCS(), "rcs": RCS(), "ucs": UCS()}
+    if formulation not in by_name:
         raise UsageError(f"'{formulation}' is no formulation. Choose one of: mcs, rcs, ucs.")
-    return known[formulation]
+    return by_name[formulation]
 
 
 ComplexArray = NDArray[np.complex128]
@@ -142,13 +142,13 @@ class Spectrum:
         """Return, for each of ``values``, the true eigenvalue nearest to it."""
         if not len(self.true):
             return np.full(len(values), np.nan, dtype=np.complex128)
-        found = np.abs(self.true[:, None] - np.asarray(values)[None, :]).argmin(axis=0)
-        nearest: ComplexArray = self.true[found]
+        indices = np.abs(self.true[:, None] - np.asarray(values)[None, :]).argmin(axis=0)
+        nearest: ComplexArray = self.true[indices]
         return nearest
 
 
 @dataclass(frozen=True, eq=False)
-class Reduced:
+class ReducedSystem:
     """y' = A y + B u with (dq, dv) = T y, y = (S dq, S dv) = (z, z')."""
 
     A: FloatArray  # shape (2p, 2p)
@@ -156,15 +156,15 @@ class Reduced:
     T: FloatArray  # shape (2n, 2p)
     basis: Basis
     error: float  # estimated relative error of A
-    moving: Carried  # how the tangent space turns; trivial at an equilibrium
+    terms: MotionTerms  # how the tangent space turns; trivial at an equilibrium
 
 
 @dataclass(frozen=True, eq=False)
-class Solved:
+class FormulationResult:
     """A spectrum and, where it exists, its state-space."""
 
     spectrum: Spectrum
-    reduced: Reduced | None
+    reduced: ReducedSystem | None
 
 
 def selector(basis: Basis) -> FloatArray:

@@ -16,50 +16,57 @@ from scipy import linalg
 
 from fmilin.ground.signals import FloatArray
 from fmilin.native.formulations.bases import Basis
-from fmilin.native.formulations.form import Carried, ConstrainedForm, carried
-from fmilin.native.formulations.formulation import Reduced, Solved, Spectrum, seen_vectors, tangent_mass, violations
+from fmilin.native.formulations.form import ConstrainedForm, MotionTerms, motion_terms
+from fmilin.native.formulations.formulation import (
+    FormulationResult,
+    ReducedSystem,
+    Spectrum,
+    seen_vectors,
+    tangent_mass,
+    violations,
+)
 from fmilin.native.formulations.pencil import EPS, Pencil, eigenpairs
 
 __all__ = ["projected", "solve_minimal"]
 
 
-def solve_minimal(form: ConstrainedForm, basis: Basis) -> Solved:
+def solve_minimal(form: ConstrainedForm, basis: Basis) -> FormulationResult:
     """Return the 2(n - m) eigenvalues of the constrained system; none of them is spurious."""
     p, n, k = basis.R.shape[1], form.n, form.B.shape[1]
-    moving = carried(form, basis)
-    Mr, Cr, Kr = projected(form, basis, moving)
-    T = np.block([[basis.R, np.zeros((n, p))], [moving.L, basis.R]])
+    terms = motion_terms(form, basis)
+    Mr, Cr, Kr = projected(form, basis, terms)
+    T = np.block([[basis.R, np.zeros((n, p))], [terms.L, basis.R]])
     zero, eye = np.zeros((p, p)), np.eye(p)
     upper, B = np.hstack((zero, eye)), np.vstack((np.zeros((p, k)), basis.R.T @ form.B))
     pencil = Pencil(np.block([[eye, zero], [zero, Mr]]), np.vstack((upper, -np.hstack((Kr, Cr)))), B, p)
-    found = eigenpairs(pencil)
-    vectors = seen_vectors(T @ found.right, n)
+    pairs = eigenpairs(pencil)
+    vectors = seen_vectors(T @ pairs.right, n)
     spectrum = Spectrum(
         formulation="mcs",
         method=_WORDS[basis.method],
-        eigenvalues=found.values,
+        eigenvalues=pairs.values,
         is_true=np.ones(2 * p, dtype=bool),
         vectors=vectors,
         violations=violations(form, vectors),
-        errors=found.errors,
+        errors=pairs.errors,
         sizes={"n": n, "m": form.m, "rank": n - p, "order": 2 * p},
     )
     if not p:
-        return Solved(spectrum, Reduced(zero, np.zeros((0, k)), T, basis, 0.0, moving))
+        return FormulationResult(spectrum, ReducedSystem(zero, np.zeros((0, k)), T, basis, 0.0, terms))
     solved = linalg.solve(Mr, np.hstack((-Kr, -Cr, B[p:])), assume_a="pos")
     A, B = np.vstack((upper, solved[:, : 2 * p])), np.vstack((B[:p], solved[:, 2 * p :]))
-    return Solved(spectrum, Reduced(A, B, T, basis, 16 * EPS * float(np.linalg.cond(Mr)), moving))
+    return FormulationResult(spectrum, ReducedSystem(A, B, T, basis, 16 * EPS * float(np.linalg.cond(Mr)), terms))
 
 
-def projected(form: ConstrainedForm, basis: Basis, moving: Carried) -> tuple[FloatArray, FloatArray, FloatArray]:
+def projected(form: ConstrainedForm, basis: Basis, terms: MotionTerms) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return Mr, Cr and Kr, each of shape (p, p), of a dense form."""
     R, Mr = basis.R, tangent_mass(form, basis)
     if form.motion is None:
         return Mr, R.T @ form.C @ R, R.T @ form.K @ R
-    MG = form.M @ moving.G
+    MG = form.M @ terms.G
     C = form.C - MG @ form.motion.gamma_v
     K = form.K - MG @ form.motion.gamma_q
-    return Mr, R.T @ C @ R, R.T @ (K @ R + C @ moving.L)
+    return Mr, R.T @ C @ R, R.T @ (K @ R + C @ terms.L)
 
 
 _WORDS = {

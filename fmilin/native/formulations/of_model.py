@@ -20,12 +20,12 @@ from fmilin.manifold.projection import not_on_manifold, require_on_manifold
 from fmilin.model.interface import Model, OperatingPoint, SecondOrderForm
 from fmilin.native.formulations.bases import Basis, independent_rows
 from fmilin.native.formulations.form import ConstrainedForm, Motion
-from fmilin.native.formulations.formulation import Reduced
+from fmilin.native.formulations.formulation import ReducedSystem
 
 __all__ = [
     "TAKE",
+    "ModelAtPoint",
     "RestAt",
-    "Source",
     "constraint_values",
     "form_of",
     "is_at_rest",
@@ -155,7 +155,7 @@ EPS = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True, eq=False)
-class Source:
+class ModelAtPoint:
     """A model at a point, with its equations taken apart and as numbers."""
 
     model: Model
@@ -177,7 +177,9 @@ class Source:
         return R
 
 
-def linear_model(source: Source, reduced: Reduced, formulation: str, warnings: tuple[Remark, ...]) -> LinearModel:
+def linear_model(
+    source: ModelAtPoint, reduced: ReducedSystem, formulation: str, warnings: tuple[Remark, ...]
+) -> LinearModel:
     """Return the linear model of a formulation.
 
     ``formulation``: for the record: ``"rcs, QZ"``.
@@ -213,7 +215,7 @@ def linear_model(source: Source, reduced: Reduced, formulation: str, warnings: t
     )
 
 
-def _outputs(source: Source, reduced: Reduced, T: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _outputs(source: ModelAtPoint, reduced: ReducedSystem, T: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return C and D: outputs see (dq, dv), and the accelerations and multipliers that follow from them.
 
     a = R z'' - G (gamma_q dq + gamma_v dv), and M a + C dv + K dq + Phi_q' dlambda = B du.
@@ -223,7 +225,7 @@ def _outputs(source: Source, reduced: Reduced, T: FloatArray) -> tuple[FloatArra
     dq, dv = reduced.T[:n], reduced.T[n:]
     a, a_u = basis.R @ reduced.A[p:], basis.R @ reduced.B[p:]
     if form.motion is not None:
-        a = a - reduced.moving.G @ (form.motion.gamma_q @ dq + form.motion.gamma_v @ dv)
+        a = a - reduced.terms.G @ (form.motion.gamma_q @ dq + form.motion.gamma_v @ dv)
     to_multipliers = np.linalg.pinv(form.Phi_q.T, rcond=RANK)
     change = to_multipliers @ -(form.M @ a + form.C @ dv + form.K @ dq)
     change_u = to_multipliers @ (form.B - form.M @ a_u)
@@ -232,17 +234,17 @@ def _outputs(source: Source, reduced: Reduced, T: FloatArray) -> tuple[FloatArra
     return C, D
 
 
-def _signals(source: Source, basis: Basis) -> Signals:
+def _signals(source: ModelAtPoint, basis: Basis) -> Signals:
     states, x = source.model.states, source.point.states
     if basis.chosen:
-        places = [int(i) for i in source.second_order.positions[list(basis.chosen)]]
-        places += [int(i) for i in source.second_order.velocities[list(basis.chosen)]]
-        return Signals(replace(states[i], start=float(x[i])) for i in places)
+        indices = [int(i) for i in source.second_order.positions[list(basis.chosen)]]
+        indices += [int(i) for i in source.second_order.velocities[list(basis.chosen)]]
+        return Signals(replace(states[i], start=float(x[i])) for i in indices)
     names = [f"{basis.method}[{k + 1}]" for k in range(basis.R.shape[1])]
     return Signals([*names, *(f"der({name})" for name in names)])
 
 
-def _kind(source: Source, basis: Basis) -> str:
+def _kind(source: ModelAtPoint, basis: Basis) -> str:
     if source.singular:
         return "enlarged"
     return "partition" if basis.chosen else basis.method

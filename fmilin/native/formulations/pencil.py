@@ -60,10 +60,10 @@ def eigenpairs(pencil: Pencil) -> Eigenpairs:
     rows, columns = _balanced(pencil)
     E, A = rows[:, None] * pencil.E * columns, rows[:, None] * pencil.A * columns
     try:
-        found: Any = linalg.eig(A, E, left=True, right=True, homogeneous_eigvals=True)
+        result: Any = linalg.eig(A, E, left=True, right=True, homogeneous_eigvals=True)
     except linalg.LinAlgError as error:
         raise NumericalError(f"QZ does not converge on this pencil ({error}). Use the formulation mcs.") from error
-    (alpha, beta), y, x = found
+    (alpha, beta), y, x = result
     infinite = beta == 0
     finite = np.where(infinite, 1.0, beta)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
@@ -71,9 +71,9 @@ def eigenpairs(pencil: Pencil) -> Eigenpairs:
     size = np.abs(values)
     overlap = np.abs(np.einsum("ij,ij->j", y.conj(), E @ x))
     lengths = np.linalg.norm(y, axis=0) * np.linalg.norm(x, axis=0)
-    known = np.isfinite(size) & (overlap > 0)
-    backward = EPS * (_norm(A) + np.where(known, size, 0.0) * _norm(E))
-    errors = np.where(known, backward * lengths / np.where(known, overlap, 1.0), np.nan)
+    is_simple = np.isfinite(size) & (overlap > 0)
+    backward = EPS * (_norm(A) + np.where(is_simple, size, 0.0) * _norm(E))
+    errors = np.where(is_simple, backward * lengths / np.where(is_simple, overlap, 1.0), np.nan)
     errors = _of_rigid_motions(errors, size, _frequency(pencil))
     order = np.lexsort((values.imag, _rounded(size)))
     return Eigenpairs(
@@ -87,7 +87,7 @@ def eigenpairs(pencil: Pencil) -> Eigenpairs:
 
 
 def state_space(
-    pencil: Pencil, found: Eigenpairs, chosen: NDArray[np.bool_], S: FloatArray
+    pencil: Pencil, pairs: Eigenpairs, chosen: NDArray[np.bool_], S: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return A, B and T of the motion that belongs to some eigenvalues, in the coordinates y = S (dq, dv).
 
@@ -101,10 +101,10 @@ def state_space(
     p = int(np.count_nonzero(chosen))
     if p == 0:
         return np.zeros((0, 0)), np.zeros((0, pencil.B.shape[1])), np.zeros((2 * pencil.n, 0))
-    V, W = _unit(found.right[:, chosen], found.columns), _unit(found.left[:, chosen], found.rows)
-    if max(_condition(V, found.columns), _condition(W, found.rows)) > PARALLEL:
-        V = _deflating(pencil.A, pencil.E, found, found.values[chosen])
-        W = _deflating(pencil.A.T, pencil.E.T, _transposed(found), found.values[chosen])
+    V, W = _unit(pairs.right[:, chosen], pairs.columns), _unit(pairs.left[:, chosen], pairs.rows)
+    if max(_condition(V, pairs.columns), _condition(W, pairs.rows)) > PARALLEL:
+        V = _deflating(pencil.A, pencil.E, pairs, pairs.values[chosen])
+        W = _deflating(pencil.A.T, pencil.E.T, _transposed(pairs), pairs.values[chosen])
     left, seen = W.conj().T, V[: 2 * pencil.n]
     try:
         with warnings.catch_warnings():
@@ -176,11 +176,11 @@ def _condition(vectors: ComplexArray, scale: FloatArray) -> float:
     return float(np.linalg.cond(vectors / scale[:, None]))
 
 
-def _transposed(found: Eigenpairs) -> Eigenpairs:
-    return Eigenpairs(found.values, found.left, found.right, found.errors, found.columns, found.rows)
+def _transposed(pairs: Eigenpairs) -> Eigenpairs:
+    return Eigenpairs(pairs.values, pairs.left, pairs.right, pairs.errors, pairs.columns, pairs.rows)
 
 
-def _deflating(A: FloatArray, E: FloatArray, found: Eigenpairs, chosen: ComplexArray) -> ComplexArray:
+def _deflating(A: FloatArray, E: FloatArray, pairs: Eigenpairs, chosen: ComplexArray) -> ComplexArray:
     """Return a basis of the right deflating subspace of the eigenvalues nearest to ``chosen``, by reordered QZ."""
 
     def nearest(alpha: ComplexArray, beta: ComplexArray) -> NDArray[np.bool_]:
@@ -192,15 +192,15 @@ def _deflating(A: FloatArray, E: FloatArray, found: Eigenpairs, chosen: ComplexA
             free[i], taken[i] = False, True
         return taken
 
-    scaling = found.rows[:, None]
+    scaling = pairs.rows[:, None]
     sort: Any = nearest  # called once, with all alpha and beta
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", RuntimeWarning)
-            *_, Z = linalg.ordqz(scaling * A * found.columns, scaling * E * found.columns, sort=sort, output="real")
+            *_, Z = linalg.ordqz(scaling * A * pairs.columns, scaling * E * pairs.columns, sort=sort, output="real")
     except (linalg.LinAlgError, ValueError, RuntimeWarning) as error:
         raise NumericalError(
             f"The true and the spurious eigenvalues lie so close together that no state-space can be made of the true "
             f"ones alone ({error}). Use the formulation mcs."
         ) from error
-    return np.asarray(found.columns[:, None] * Z[:, : len(chosen)], dtype=np.complex128)
+    return np.asarray(pairs.columns[:, None] * Z[:, : len(chosen)], dtype=np.complex128)

@@ -17,10 +17,10 @@ from fmilin.model.interface import Model, OperatingPoint
 from fmilin.native.formulations.bases import Basis, basis_of, rank_of
 from fmilin.native.formulations.descriptor import with_descriptor
 from fmilin.native.formulations.form import ConstrainedForm
-from fmilin.native.formulations.formulation import MCS, UCS, Formulation, Solved, Spectrum, formulation_named
+from fmilin.native.formulations.formulation import MCS, UCS, Formulation, FormulationResult, Spectrum, formulation_named
 from fmilin.native.formulations.minimal import solve_minimal
 from fmilin.native.formulations.of_model import (
-    Source,
+    ModelAtPoint,
     is_at_rest,
     linear_model,
     numeric_form,
@@ -80,21 +80,21 @@ def spectrum(
         model = model.with_interface(None, outputs)
     source = _source(model, point)
     if source.singular:
-        _require_way_out(source, options, at_singularity=at_singularity)
+        _require_choice(source, options, at_singularity=at_singularity)
     basis = _basis(source, options, independent)
     if isinstance(options, UCS) and options.displaced and source.form.is_equilibrium:
         solved = solve_unconstrained(_settled(source, options), basis, options, origin=source.form)
     else:
         solved = _solve(source.form, basis, options)
-    found = _with_model(source, solved, options)
-    linear = found.linear
+    result = _with_model(source, solved, options)
+    linear = result.linear
     if linear is None or solved.reduced is None:
-        return found
+        return result
     if inputs is not None:
         linear = with_inputs(linear, chosen_inputs(linear.inputs, inputs))
     if descriptor and not isinstance(options, UCS):
         linear = with_descriptor(linear, model, point, source.coordinates(solved.reduced.basis.S))
-    return replace(found, linear=linear)
+    return replace(result, linear=linear)
 
 
 def linearized(
@@ -108,7 +108,7 @@ def linearized(
     descriptor: bool = False,
 ) -> LinearModel:
     """Return the linear model of one formulation; the arguments are those of :func:`spectrum`."""
-    found = spectrum(
+    result = spectrum(
         model,
         point,
         formulation,
@@ -117,9 +117,9 @@ def linearized(
         at_singularity=at_singularity,
         descriptor=descriptor,
     )
-    if found.linear is None:
-        raise NumericalError(" ".join(str(remark) for remark in found.remarks))
-    return found.linear
+    if result.linear is None:
+        raise NumericalError(" ".join(str(remark) for remark in result.remarks))
+    return result.linear
 
 
 def spectra(
@@ -158,7 +158,7 @@ def spectrum_of_form(
     return _solve(form, basis, options).spectrum
 
 
-def _solve(form: ConstrainedForm, basis: Basis, options: Formulation) -> Solved:
+def _solve(form: ConstrainedForm, basis: Basis, options: Formulation) -> FormulationResult:
     if isinstance(options, MCS):
         return solve_minimal(form, basis)
     if isinstance(options, UCS):
@@ -166,16 +166,16 @@ def _solve(form: ConstrainedForm, basis: Basis, options: Formulation) -> Solved:
     return solve_redundant(form, basis, options)
 
 
-def _source(model: Model, point: OperatingPoint) -> Source:
+def _source(model: Model, point: OperatingPoint) -> ModelAtPoint:
     taken = second_order(model, point)
     require_consistent(model, point, taken)
     form = numeric_form(model, point, taken)
     sizes = model.states.scales(point.states)[taken.positions]
     dependent = rank_of(form.Phi_q * sizes) < form.m
-    return Source(model, point, taken, form, singular=dependent and bool(singularity_of(model, point)))
+    return ModelAtPoint(model, point, taken, form, singular=dependent and bool(singularity_of(model, point)))
 
 
-def _require_way_out(source: Source, options: Formulation, *, at_singularity: bool) -> None:
+def _require_choice(source: ModelAtPoint, options: Formulation, *, at_singularity: bool) -> None:
     """Refuse plain MCS at a singular configuration, and any formulation there in motion."""
     text = singularity_of(source.model, source.point)
     if not source.form.is_equilibrium:
@@ -191,7 +191,7 @@ def _require_way_out(source: Source, options: Formulation, *, at_singularity: bo
         )
 
 
-def _basis(source: Source, options: Formulation, independent: Sequence[str]) -> Basis:
+def _basis(source: ModelAtPoint, options: Formulation, independent: Sequence[str]) -> Basis:
     taken, form = source.second_order, source.form
     sizes = source.model.states.scales(source.point.states)[taken.positions]
     method = options.basis if isinstance(options, MCS) else "coordinates"
@@ -207,7 +207,7 @@ def _basis(source: Source, options: Formulation, independent: Sequence[str]) -> 
     return basis_of(form.Phi_q, method, sizes=sizes, names=names, independent=positions)
 
 
-def _positions(source: Source, independent: Sequence[str]) -> list[str]:
+def _positions(source: ModelAtPoint, independent: Sequence[str]) -> list[str]:
     """Return the positions among the named coordinates; velocities may be named if they belong to these."""
     states, taken = source.model.states.names, source.second_order
     position_of = {states[int(v)]: states[int(q)] for q, v in zip(taken.positions, taken.velocities, strict=True)}
@@ -221,23 +221,23 @@ def _positions(source: Source, independent: Sequence[str]) -> list[str]:
     return positions
 
 
-def _settled(source: Source, options: UCS) -> ConstrainedForm:
+def _settled(source: ModelAtPoint, options: UCS) -> ConstrainedForm:
     """Return the equations at the equilibrium of the penalized system."""
     point = penalized_equilibrium(source.model, source.point, options)
     return numeric_form(source.model, point, second_order(source.model, point))
 
 
-def _with_model(source: Source, solved: Solved, options: Formulation) -> Spectrum:
-    found = solved.spectrum
-    remarks = [*found.remarks, *_remarks(source, solved, options)]
+def _with_model(source: ModelAtPoint, solved: FormulationResult, options: Formulation) -> Spectrum:
+    bare = solved.spectrum
+    remarks = [*bare.remarks, *_remarks(source, solved, options)]
     if solved.reduced is None:
-        return replace(found, remarks=tuple(remarks))
-    label = f"{found.formulation} ({found.method})"
+        return replace(bare, remarks=tuple(remarks))
+    label = f"{bare.formulation} ({bare.method})"
     linear = linear_model(source, solved.reduced, label, tuple(remarks))
-    return replace(found, remarks=tuple(remarks), linear=linear)
+    return replace(bare, remarks=tuple(remarks), linear=linear)
 
 
-def _remarks(source: Source, solved: Solved, options: Formulation) -> list[Remark]:
+def _remarks(source: ModelAtPoint, solved: FormulationResult, options: Formulation) -> list[Remark]:
     remarks = []
     fastest = is_at_rest(source.model, source.point, source.second_order)
     if not fastest:

@@ -27,11 +27,11 @@ from fmilin.ground.errors import NumericalError
 from fmilin.ground.remarks import Remark, no_linear_model
 from fmilin.ground.signals import FloatArray
 from fmilin.native.formulations.bases import Basis, combinations_of_rows
-from fmilin.native.formulations.form import Carried, ConstrainedForm, carried
+from fmilin.native.formulations.form import ConstrainedForm, MotionTerms, motion_terms
 from fmilin.native.formulations.formulation import (
     RCS,
-    Reduced,
-    Solved,
+    FormulationResult,
+    ReducedSystem,
     Spectrum,
     seen_vectors,
     selector,
@@ -46,47 +46,47 @@ APART = 10.0
 """True and spurious eigenvalues nearer to each other than this ratio are remarked on."""
 
 
-def solve_redundant(form: ConstrainedForm, basis: Basis, options: RCS) -> Solved:
+def solve_redundant(form: ConstrainedForm, basis: Basis, options: RCS) -> FormulationResult:
     """Return the 2n + m eigenvalues of the descriptor pencil, labelled, and its proper state-space."""
     tangent_mass(form, basis)
-    moving = carried(form, basis)
-    pencil = descriptor_pencil(form, moving, spurious=options.spurious)
-    found = eigenpairs(pencil)
+    terms = motion_terms(form, basis)
+    pencil = descriptor_pencil(form, terms, spurious=options.spurious)
+    pairs = eigenpairs(pencil)
     order = 2 * basis.R.shape[1]
-    is_true = np.zeros(len(found.values), dtype=bool)
+    is_true = np.zeros(len(pairs.values), dtype=bool)
     is_true[:order] = True
     if options.spurious == "zero":
         is_true = is_true[::-1]
-    vectors = seen_vectors(found.right, form.n)
-    chosen = found.values[is_true]
+    vectors = seen_vectors(pairs.right, form.n)
+    chosen = pairs.values[is_true]
     if not np.isfinite(chosen).all():
         raise NumericalError(
             f"The pencil has fewer than {order} finite eigenvalues: the mass matrix does not reach every velocity that "
             "the constraints leave free."
         )
-    remarks = _remarks(found, is_true)
+    remarks = _remarks(pairs, is_true)
     reduced = None
     try:
-        A, B, T = state_space(pencil, found, is_true, selector(basis))
-        reduced = Reduced(A, B, T, basis, _loss(found, is_true), moving)
+        A, B, T = state_space(pencil, pairs, is_true, selector(basis))
+        reduced = ReducedSystem(A, B, T, basis, _loss(pairs, is_true), terms)
     except NumericalError as error:
         instead = " Put them at infinity." if options.spurious == "zero" else ""
         remarks.append(no_linear_model(error, instead))
     spectrum = Spectrum(
         formulation="rcs",
         method="QZ, spurious eigenvalues " + ("infinite" if options.spurious == "infinite" else "zero"),
-        eigenvalues=found.values,
+        eigenvalues=pairs.values,
         is_true=is_true,
         vectors=vectors,
         violations=violations(form, vectors),
-        errors=found.errors,
-        sizes={"n": form.n, "m": form.m, "rank": form.n - basis.R.shape[1], "order": len(found.values)},
+        errors=pairs.errors,
+        sizes={"n": form.n, "m": form.m, "rank": form.n - basis.R.shape[1], "order": len(pairs.values)},
         remarks=tuple(remarks),
     )
-    return Solved(spectrum, reduced)
+    return FormulationResult(spectrum, reduced)
 
 
-def descriptor_pencil(form: ConstrainedForm, moving: Carried, *, spurious: str = "infinite") -> Pencil:
+def descriptor_pencil(form: ConstrainedForm, terms: MotionTerms, *, spurious: str = "infinite") -> Pencil:
     """Return E, A and B of a dense form; see the text of this module."""
     n = form.n
     U = combinations_of_rows(form.Phi_q)
@@ -96,28 +96,28 @@ def descriptor_pencil(form: ConstrainedForm, moving: Carried, *, spurious: str =
     q, v, multipliers = slice(0, n), slice(n, 2 * n), slice(2 * n, k)
     E, A, B = np.zeros((k, k)), np.zeros((k, k)), np.zeros((k, form.B.shape[1]))
     E[q, q], E[v, v] = np.eye(n), form.M
-    A[q, q], A[q, v] = moving.NP, np.eye(n)
-    A[v, q] = -(form.K + form.M @ moving.NQ)
-    A[v, v] = -(form.C + form.M @ moving.NW)
+    A[q, q], A[q, v] = terms.NP, np.eye(n)
+    A[v, q] = -(form.K + form.M @ terms.NQ)
+    A[v, v] = -(form.C + form.M @ terms.NW)
     B[v] = form.B
     if spurious == "zero":
         E[v, multipliers], E[multipliers, v] = Phi_q.T, Phi_q
         if form.motion is not None:
             Phi_q_dot = U.T @ form.motion.Phi_q_dot
-            A[multipliers, q], A[multipliers, v] = -Phi_q_dot @ moving.NP, -Phi_q_dot
+            A[multipliers, q], A[multipliers, v] = -Phi_q_dot @ terms.NP, -Phi_q_dot
     else:
         A[v, multipliers], A[multipliers, q] = -Phi_q.T, -Phi_q
     return Pencil(E, A, B, n)
 
 
-def _loss(found: Eigenpairs, is_true: NDArray[np.bool_]) -> float:
+def _loss(pairs: Eigenpairs, is_true: NDArray[np.bool_]) -> float:
     """Return the largest error of a true eigenvalue, relative to the largest of them."""
-    largest = float(np.max(np.abs(found.values[is_true]), initial=0.0))
-    return float(np.max(found.errors[is_true], initial=0.0)) / largest if largest > 0 else 0.0
+    largest = float(np.max(np.abs(pairs.values[is_true]), initial=0.0))
+    return float(np.max(pairs.errors[is_true], initial=0.0)) / largest if largest > 0 else 0.0
 
 
-def _remarks(found: Eigenpairs, is_true: NDArray[np.bool_]) -> list[Remark]:
-    size: FloatArray = np.abs(found.values)
+def _remarks(pairs: Eigenpairs, is_true: NDArray[np.bool_]) -> list[Remark]:
+    size: FloatArray = np.abs(pairs.values)
     true, spurious = size[is_true], size[~is_true]
     if not len(true) or not len(spurious):
         return []

@@ -26,12 +26,12 @@ from fmilin.ground.errors import NumericalError
 from fmilin.ground.remarks import Remark, no_linear_model, swamping_penalty
 from fmilin.ground.signals import FloatArray
 from fmilin.native.formulations.bases import Basis
-from fmilin.native.formulations.form import Carried, ConstrainedForm, carried
+from fmilin.native.formulations.form import ConstrainedForm, MotionTerms, motion_terms
 from fmilin.native.formulations.formulation import (
     UCS,
     ComplexArray,
-    Reduced,
-    Solved,
+    FormulationResult,
+    ReducedSystem,
     Spectrum,
     seen_vectors,
     selector,
@@ -49,46 +49,46 @@ SWAMPED = 1e-7
 
 def solve_unconstrained(
     form: ConstrainedForm, basis: Basis, options: UCS, *, origin: ConstrainedForm | None = None
-) -> Solved:
+) -> FormulationResult:
     """Return the 2n eigenvalues of the penalized system, labelled, and the state-space of the true ones.
 
     ``form``: dense; at the equilibrium of the penalized system or at any consistent point. ``origin``: at the
     equilibrium of the constrained system, for the estimate of what the displacement does.
     """
     tangent_mass(form, basis)
-    moving = carried(form, basis)
-    pencil = penalized(form, moving, options)
-    found = eigenpairs(pencil)
+    terms = motion_terms(form, basis)
+    pencil = penalized(form, terms, options)
+    pairs = eigenpairs(pencil)
     order = 2 * basis.R.shape[1]
-    vectors = seen_vectors(found.right, form.n)
+    vectors = seen_vectors(pairs.right, form.n)
     broken = violations(form, vectors)
-    is_true = np.zeros(len(found.values), dtype=bool)
-    is_true[_least(found.values, np.nan_to_num(broken, nan=np.inf), order)] = True
-    bias = np.abs(_moved(pencil, penalized(form, moving, replace(options, alpha=2 * options.alpha)), found))[is_true]
+    is_true = np.zeros(len(pairs.values), dtype=bool)
+    is_true[_least(pairs.values, np.nan_to_num(broken, nan=np.inf), order)] = True
+    bias = np.abs(_moved(pencil, penalized(form, terms, replace(options, alpha=2 * options.alpha)), pairs))[is_true]
     if origin is not None:
-        bias = bias + np.abs(_moved(pencil, penalized(origin, moving, options), found))[is_true]
-    remarks = [*_labels(broken, is_true), *_swamped(found, is_true, bias, options)]
+        bias = bias + np.abs(_moved(pencil, penalized(origin, terms, options), pairs))[is_true]
+    remarks = [*_labels(broken, is_true), *_swamped(pairs, is_true, bias, options)]
     reduced = None
     try:
-        A, B, T = state_space(pencil, found, is_true, selector(basis))
-        reduced = Reduced(A, B, T, basis, _relative(bias, found.values[is_true]), moving)
+        A, B, T = state_space(pencil, pairs, is_true, selector(basis))
+        reduced = ReducedSystem(A, B, T, basis, _relative(bias, pairs.values[is_true]), terms)
     except (NumericalError, linalg.LinAlgError) as error:
         remarks.append(no_linear_model(error))
     spectrum = Spectrum(
         formulation="ucs",
         method=f"penalty, alpha = {options.alpha:g}, xi = {options.xi:g}, omega = {options.omega:g}",
-        eigenvalues=found.values,
+        eigenvalues=pairs.values,
         is_true=is_true,
         vectors=vectors,
         violations=broken,
-        errors=found.errors,
-        sizes={"n": form.n, "m": form.m, "rank": form.n - basis.R.shape[1], "order": len(found.values)},
+        errors=pairs.errors,
+        sizes={"n": form.n, "m": form.m, "rank": form.n - basis.R.shape[1], "order": len(pairs.values)},
         remarks=tuple(remarks),
     )
-    return Solved(spectrum, reduced)
+    return FormulationResult(spectrum, reduced)
 
 
-def penalized(form: ConstrainedForm, moving: Carried, options: UCS) -> Pencil:
+def penalized(form: ConstrainedForm, terms: MotionTerms, options: UCS) -> Pencil:
     """Return E = diag(I, M_p), A and B of a dense form; see the text of this module."""
     n, Phi_q = form.n, form.Phi_q
     alpha, damping, stiffness = options.alpha, 2 * options.xi * options.omega, options.omega**2
@@ -101,7 +101,7 @@ def penalized(form: ConstrainedForm, moving: Carried, options: UCS) -> Pencil:
     Kp = form.K + alpha * (Phi_q.T @ by_q)
     E = np.zeros((2 * n, 2 * n))
     E[:n, :n], E[n:, n:] = np.eye(n), Mp
-    A = np.block([[moving.NP, np.eye(n)], [-(Kp + Mp @ moving.NQ), -(Cp + Mp @ moving.NW)]])
+    A = np.block([[terms.NP, np.eye(n)], [-(Kp + Mp @ terms.NQ), -(Cp + Mp @ terms.NW)]])
     return Pencil(E, A, np.vstack((np.zeros_like(form.B), form.B)), n)
 
 
@@ -116,27 +116,27 @@ def _least(values: ComplexArray, broken: FloatArray, count: int) -> NDArray[np.i
 
 
 def _labels(broken: FloatArray, is_true: NDArray[np.bool_]) -> list[Remark]:
-    kept, left = broken[is_true], broken[~is_true]
-    if not len(kept) or not len(left) or np.nanmin(left) > APART * np.nanmax(kept):
+    true, spurious = broken[is_true], broken[~is_true]
+    if not len(true) or not len(spurious) or np.nanmin(spurious) > APART * np.nanmax(true):
         return []
     return [
         Remark(
             "labels",
             f"True and spurious eigenvalues are not clearly apart: their eigenvectors violate the velocity constraints "
-            f"by up to {np.nanmax(kept):.2g} and from {np.nanmin(left):.2g} on. A larger alpha separates them, and an "
-            "omega that is no natural frequency.",
+            f"by up to {np.nanmax(true):.2g} and from {np.nanmin(spurious):.2g} on. A larger alpha separates them, and "
+            "an omega that is no natural frequency.",
         )
     ]
 
 
-def _moved(pencil: Pencil, other: Pencil, found: Eigenpairs) -> ComplexArray:
+def _moved(pencil: Pencil, other: Pencil, pairs: Eigenpairs) -> ComplexArray:
     """Return, to first order, how far each eigenvalue is in another pencil.
 
     With twice the penalty that estimates what the penalty does: the error of an eigenvalue is c/alpha, and the pencil
     is linear in alpha, so that the slope times alpha is that difference.
     """
-    y, x, finite = found.left.conj(), found.right, np.isfinite(found.values)
-    s = np.where(finite, found.values, 0.0)
+    y, x, finite = pairs.left.conj(), pairs.right, np.isfinite(pairs.values)
+    s = np.where(finite, pairs.values, 0.0)
     change = (other.A - pencil.A) @ x - (other.E - pencil.E) @ x * s
     overlap = np.einsum("ij,ij->j", y, pencil.E @ x)
     moved: ComplexArray = np.einsum("ij,ij->j", y, change) / np.where(overlap != 0, overlap, np.nan)
@@ -150,10 +150,10 @@ def _relative(change: FloatArray, values: ComplexArray) -> float:
     return float(np.nanmax(change[some] / size[some], initial=0.0))
 
 
-def _swamped(found: Eigenpairs, is_true: NDArray[np.bool_], bias: FloatArray, options: UCS) -> list[Remark]:
+def _swamped(pairs: Eigenpairs, is_true: NDArray[np.bool_], bias: FloatArray, options: UCS) -> list[Remark]:
     """Remark on a penalty so large that rounding takes more than it brings."""
-    true = found.values[is_true]
-    loss = _relative(found.errors[is_true], true)
+    true = pairs.values[is_true]
+    loss = _relative(pairs.errors[is_true], true)
     if loss <= max(SWAMPED, _relative(bias, true)):
         return []
     said = f"by {loss:.1g} of their size, which is more than the penalty itself does. Take a smaller alpha."

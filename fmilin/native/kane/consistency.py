@@ -25,7 +25,7 @@ __all__ = ["PointToCheck", "check_constraints", "require_consistent_point", "res
 
 
 SAMPLES = 4
-BESIDE = 0.1
+RADIUS = 0.1
 """How far from the start, in sizes of the states."""
 
 ITERATIONS = 30
@@ -35,8 +35,8 @@ def check_constraints(functions: KaneFunctions, system: SymbolicSystem) -> None:
     """Raise when f_c, f_v and f_a contradict each other; say nothing where no consistent point is near the start."""
     if not functions.form.f_c and not functions.form.velocity:
         return
-    for known, q_dot in _points(functions, system):
-        _check(functions, known, q_dot, system.name)
+    for arguments, q_dot in _points(functions, system):
+        _check(functions, arguments, q_dot, system.name)
 
 
 def _points(functions: KaneFunctions, system: SymbolicSystem) -> Iterator[tuple[FloatArray, FloatArray]]:
@@ -46,28 +46,28 @@ def _points(functions: KaneFunctions, system: SymbolicSystem) -> Iterator[tuple[
     scales = system.state_signals.scales(x0)
     p = np.array(list(system.parameters.values()), dtype=np.float64)
     for k in range(SAMPLES):
-        x = x0 + (BESIDE / 2**k) * scales * random.uniform(-1.0, 1.0, len(x0))
-        r = r0 + (BESIDE / 2**k) * random.uniform(-1.0, 1.0, len(r0))
-        known = np.concatenate(([random.uniform(0.0, 0.1)], x, r, p))
-        if _project(functions, known, scales):
-            q_dot = functions.coordinate_rates(known)
+        x = x0 + (RADIUS / 2**k) * scales * random.uniform(-1.0, 1.0, len(x0))
+        r = r0 + (RADIUS / 2**k) * random.uniform(-1.0, 1.0, len(r0))
+        arguments = np.concatenate(([random.uniform(0.0, 0.1)], x, r, p))
+        if _project(functions, arguments, scales):
+            q_dot = functions.coordinate_rates(arguments)
             if np.isfinite(q_dot).all():
-                yield known, q_dot
+                yield arguments, q_dot
 
 
-def _project(functions: KaneFunctions, known: FloatArray, scales: FloatArray) -> bool:
+def _project(functions: KaneFunctions, arguments: FloatArray, scales: FloatArray) -> bool:
     """Move to the nearest point with f_c = 0 and f_v = 0, first q, then u; return whether there is one."""
     n, o, first_v = len(functions.form.q), len(functions.form.u), len(functions.form.f_c)
-    for span, place, rows, D in (
+    for span, columns, rows, D in (
         (slice(1, 1 + n), slice(1, 1 + n), slice(0, first_v), scales[:n]),
         (slice(1 + n, 1 + n + o), slice(1 + 2 * n, 1 + 2 * n + o), slice(first_v, None), scales[n:]),
     ):
         for _ in range(ITERATIONS):
-            values, G = functions.constraints(known)
+            values, G = functions.constraints(arguments)
             if not (np.isfinite(values).all() and np.isfinite(G).all()):
                 return False
-            step = D * (np.linalg.pinv(G[rows, place] * D, rcond=1e-10) @ values[rows])
-            known[span] -= step
+            step = D * (np.linalg.pinv(G[rows, columns] * D, rcond=1e-10) @ values[rows])
+            arguments[span] -= step
             if np.max(np.abs(step) / D, initial=0.0) < 1e-13:
                 break
         else:
@@ -75,11 +75,11 @@ def _project(functions: KaneFunctions, known: FloatArray, scales: FloatArray) ->
     return True
 
 
-def _check(functions: KaneFunctions, known: FloatArray, q_dot: FloatArray, name: str) -> None:
+def _check(functions: KaneFunctions, arguments: FloatArray, q_dot: FloatArray, name: str) -> None:
     form = functions.form
     n, o, first_v, inputs = len(form.q), len(form.u), len(form.f_c), list(form.inputs)
-    _, G = functions.constraints(known)
-    r = known[1 + n + o : 1 + n + o + len(inputs)]
+    _, G = functions.constraints(arguments)
+    r = arguments[1 + n + o : 1 + n + o + len(inputs)]
     r_dot = [r[inputs.index(der(a))] if der(a) in inputs else 0.0 for a in inputs]
     moving = np.concatenate(([1.0], q_dot, np.zeros(n + o), r_dot))  # how (t, q, q', u, r) change, u' left out
     drift = G @ moving
@@ -91,7 +91,7 @@ def _check(functions: KaneFunctions, known: FloatArray, q_dot: FloatArray, name:
             "written in the speeds u.",
             residuals=bad,
         )
-    B, (M, rest) = G[first_v:, 1 + 2 * n : 1 + 2 * n + o], functions.acceleration_constraints(known, q_dot)
+    B, (M, rest) = G[first_v:, 1 + 2 * n : 1 + 2 * n + o], functions.acceleration_constraints(arguments, q_dot)
     if not (np.isfinite(M).all() and np.isfinite(rest).all()):
         return
     u_dot = -np.linalg.pinv(M, rcond=1e-10) @ rest
@@ -124,7 +124,7 @@ class PointToCheck:
 
     functions: KaneFunctions
     states: Signals
-    known: FloatArray  # (t, q, u, r, p)
+    arguments: FloatArray  # (t, q, u, r, p)
     rates: Mapping[str, float]  # rates of states by the states' names or their own; those not given are solved for
 
 
@@ -169,22 +169,22 @@ def _evaluated(point: PointToCheck) -> tuple[FloatArray, FloatArray]:
     """Return all left-hand sides, and the sizes that they are compared with."""
     functions = point.functions
     given = _by_position(point.states, point.rates)
-    values, G = functions.constraints(point.known)
+    values, G = functions.constraints(point.arguments)
     n, o = len(functions.form.q), len(functions.form.u)
     H = np.hstack((G[:, 1 : 1 + n], G[:, 1 + 2 * n : 1 + 2 * n + o]))
-    sizes = np.linalg.norm(H * point.states.scales(point.known[1 : 1 + n + o]), axis=1)
-    left, terms = functions.left_hand_sides(point.known, given)
+    sizes = np.linalg.norm(H * point.states.scales(point.arguments[1 : 1 + n + o]), axis=1)
+    left, terms = functions.left_hand_sides(point.arguments, given)
     return np.concatenate((values, left)), np.concatenate((sizes, terms))
 
 
 def _by_position(states: Signals, rates: Mapping[str, float]) -> dict[int, float]:
     names = [f"der({name})" for name in states.names]
-    found = {}
+    values = {}
     for name, value in rates.items():
         if states.has(name):
-            found[states.positions[name]] = float(value)
+            values[states.positions[name]] = float(value)
         elif name in names:
-            found[names.index(name)] = float(value)
+            values[names.index(name)] = float(value)
         else:
             raise UnknownNameError.among(name, [*states.names, *names], "a state of the model or its rate")
-    return found
+    return values

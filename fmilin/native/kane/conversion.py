@@ -17,9 +17,9 @@ from sympy.physics.mechanics import KanesMethod, LagrangesMethod, dynamicsymbols
 
 from fmilin.ground.errors import UsageError
 from fmilin.native.declaration import TIME, Expr, Symbol, der
-from fmilin.native.kane.form import Row, SymbolsIn, linear_row
+from fmilin.native.kane.form import LinearRow, SymbolsIn, linear_row
 
-__all__ = ["Found", "Translation", "equations_in"]
+__all__ = ["SympyEquations", "Translation", "equations_in"]
 
 
 class Translation:
@@ -39,7 +39,7 @@ class Translation:
     def __init__(self, time: Symbol, meanings: Mapping[Expr, Expr | Callable[[], Expr]]) -> None:
         self._time = time
         self._meanings = dict(meanings)
-        self._known: dict[Expr, Expr] = {}
+        self._translations: dict[Expr, Expr] = {}
         self.dynamic: dict[str, Symbol] = {}
         self.constants: dict[str, Symbol] = {}
         self.problems: list[str] = []
@@ -47,10 +47,10 @@ class Translation:
 
     def __call__(self, expression: Expr) -> Expr:
         """Return ``expression`` in plain symbols."""
-        found = self._known.get(expression)
-        if found is None:
-            found = self._known[expression] = self._translated(expression)
-        return found
+        translation = self._translations.get(expression)
+        if translation is None:
+            translation = self._translations[expression] = self._translated(expression)
+        return translation
 
     def _translated(self, e: Expr) -> Expr:
         if e in self._meanings:
@@ -98,7 +98,7 @@ def _order_in(derivative: Expr, time: Symbol) -> int:
 
 
 @dataclass
-class Found:
+class SympyEquations:
     """What was found in a sympy object, in plain symbols."""
 
     translate: Translation  # has met everything that appears in the equations
@@ -106,14 +106,14 @@ class Found:
     u: list[Symbol]
     multipliers: list[Symbol] = field(default_factory=list)
     f_c: list[Expr] = field(default_factory=list)
-    velocity: list[Row] = field(default_factory=list)
-    acceleration: list[Row] = field(default_factory=list)
-    kinematics: list[Row] = field(default_factory=list)
-    dynamics: list[Row] = field(default_factory=list)
+    velocity: list[LinearRow] = field(default_factory=list)
+    acceleration: list[LinearRow] = field(default_factory=list)
+    kinematics: list[LinearRow] = field(default_factory=list)
+    dynamics: list[LinearRow] = field(default_factory=list)
     independent: list[str] = field(default_factory=list)  # the states that the author declared as independent
     problems: list[str] = field(default_factory=list)
 
-    def rows(self, name: str, matrix: Any, symbols: Sequence[Symbol], rest: Any) -> list[Row]:
+    def rows(self, name: str, matrix: Any, symbols: Sequence[Symbol], rest: Any) -> list[LinearRow]:
         """Return the rows of ``matrix symbols + rest = 0``; what of ``symbols`` the rest contains is moved."""
         rows = []
         for i in range(matrix.rows):
@@ -122,19 +122,19 @@ class Found:
             rows.append(self.row(f"{name}[{i + 1}]", entries, self.translate(rest[i]), symbols))
         return rows
 
-    def row(self, name: str, entries: dict[Symbol, Expr], rest: Expr, symbols: Sequence[Symbol]) -> Row:
+    def row(self, name: str, entries: dict[Symbol, Expr], rest: Expr, symbols: Sequence[Symbol]) -> LinearRow:
         """Return one row ``entries symbols + rest = 0``; what of ``symbols`` the rest contains is moved."""
         inside = self.translate.symbols_in
-        hidden, found = linear_row(name, rest, symbols, inside)
-        nonlinear = {*found, *(w for w in symbols for c in entries.values() if w in inside(c))}
+        hidden, nonlinear_in = linear_row(name, rest, symbols, inside)
+        nonlinear = {*nonlinear_in, *(w for w in symbols for c in entries.values() if w in inside(c))}
         if nonlinear:
             self.problems.append(f"{name} is not linear in {', '.join(sorted(map(str, nonlinear)))}")
         slopes = hidden.coefficients
         total = {w: entries.get(w, sympy.S.Zero) + slopes.get(w, sympy.S.Zero) for w in {**entries, **slopes}}
-        return Row(name, {w: c for w, c in total.items() if c != 0}, hidden.rest)
+        return LinearRow(name, {w: c for w, c in total.items() if c != 0}, hidden.rest)
 
 
-def equations_in(method: Any, reactions: Sequence[Any] = ()) -> Found:
+def equations_in(method: Any, reactions: Sequence[Any] = ()) -> SympyEquations:
     """Return the equations of a ``KanesMethod`` or ``LagrangesMethod``.
 
     ``method``: its equations are formed if that has not happened yet. ``reactions``: the unknown forces of the
@@ -150,26 +150,26 @@ def equations_in(method: Any, reactions: Sequence[Any] = ()) -> Found:
 # ---------------------------------------------------------------------- Kane
 
 
-def _kane(kane: Any, reactions: Sequence[Any]) -> Found:
+def _kane(kane: Any, reactions: Sequence[Any]) -> SympyEquations:
     _form_kanes_equations(kane)
     t = dynamicsymbols._t
     q, u = list(kane.q), list(kane.u)
-    found = Found(Translation(t, _meanings_of(kane, q, u)), _named(q), _named(u))
+    equations = SympyEquations(Translation(t, _meanings_of(kane, q, u)), _named(q), _named(u))
     o, m = len(u), len(kane._f_nh)
-    q_dot, u_dot = list(map(der, found.q)), list(map(der, found.u))
+    q_dot, u_dot = list(map(der, equations.q)), list(map(der, equations.u))
     K = getattr(kane, "_k_kqdot_implicit", kane._k_kqdot)
     k_u, k = getattr(kane, "_k_ku_implicit", kane._k_ku), getattr(kane, "_f_k_implicit", kane._f_k)
-    found.kinematics = found.rows("f_0", K, q_dot, k_u * sympy.Matrix(u) + k)
-    found.f_c = [found.translate(e) for e in kane._f_h]
+    equations.kinematics = equations.rows("f_0", K, q_dot, k_u * sympy.Matrix(u) + k)
+    equations.f_c = [equations.translate(e) for e in kane._f_h]
     if m:
-        found.velocity = found.rows("f_v", kane._k_nh, found.u, kane._f_nh)
-        found.acceleration = found.rows("f_a", kane._k_dnh, u_dot, kane._f_dnh)
-    found.dynamics = found.rows("f_2", kane.mass_matrix[: o - m, :], u_dot, -kane.forcing[: o - m, :])
+        equations.velocity = equations.rows("f_v", kane._k_nh, equations.u, kane._f_nh)
+        equations.acceleration = equations.rows("f_a", kane._k_dnh, u_dot, kane._f_dnh)
+    equations.dynamics = equations.rows("f_2", kane.mass_matrix[: o - m, :], u_dot, -kane.forcing[: o - m, :])
     if kane._uaux:
-        _add_reactions(found, kane.auxiliary_eqs, u_dot, [str(_bare(r)) for r in reactions])
+        _add_reactions(equations, kane.auxiliary_eqs, u_dot, [str(_bare(r)) for r in reactions])
     independent_u = u[: o - m]
-    found.independent = [str(s) for s in (*found.q[: len(q) - len(kane._qdep)], *_named(independent_u))]
-    return found
+    equations.independent = [str(s) for s in (*equations.q[: len(q) - len(kane._qdep)], *_named(independent_u))]
+    return equations
 
 
 def _form_kanes_equations(kane: Any) -> None:
@@ -195,31 +195,33 @@ def _derivative_later(rate: Expr, t: Symbol) -> Callable[[], Expr]:
     return lambda: rate.diff(t)
 
 
-def _add_reactions(found: Found, equations: Any, u_dot: Sequence[Symbol], named: Sequence[str]) -> None:
+def _add_reactions(equations: SympyEquations, auxiliary: Any, u_dot: Sequence[Symbol], named: Sequence[str]) -> None:
     """Append the auxiliary equations and make unknowns of the forces that appear only in them."""
-    before = set(found.translate.dynamic)
-    rest = [found.translate(e) for e in equations]
-    new = [name for name in found.translate.dynamic if name not in before and not name.startswith("der(")]
-    known = found.translate.dynamic | found.translate.constants
-    reactions = [known[name] for name in (named or new) if name in known]
+    before = set(equations.translate.dynamic)
+    rest = [equations.translate(e) for e in auxiliary]
+    new = [name for name in equations.translate.dynamic if name not in before and not name.startswith("der(")]
+    symbols = equations.translate.dynamic | equations.translate.constants
+    reactions = [symbols[name] for name in (named or new) if name in symbols]
     if len(reactions) != len(rest):
         listed = ", ".join(map(str, reactions)) or "none"
-        found.problems.append(
+        equations.problems.append(
             f"the {len(rest)} auxiliary equations determine {len(rest)} reaction forces, but {len(reactions)} were "
             f"found ({listed}): name them with reactions=[...]"
         )
         return
     for symbol in reactions:
-        found.translate.dynamic.pop(str(symbol), None)
-        found.translate.constants.pop(str(symbol), None)
-    found.dynamics += [found.row(f"auxiliary[{i + 1}]", {}, e, [*u_dot, *reactions]) for i, e in enumerate(rest)]
-    found.multipliers = reactions
+        equations.translate.dynamic.pop(str(symbol), None)
+        equations.translate.constants.pop(str(symbol), None)
+    equations.dynamics += [
+        equations.row(f"auxiliary[{i + 1}]", {}, e, [*u_dot, *reactions]) for i, e in enumerate(rest)
+    ]
+    equations.multipliers = reactions
 
 
 # ---------------------------------------------------------------------- Lagrange
 
 
-def _lagrange(lagrange: Any) -> Found:
+def _lagrange(lagrange: Any) -> SympyEquations:
     if lagrange.eom is None:
         lagrange.form_lagranges_equations()
     t = dynamicsymbols._t
@@ -231,23 +233,23 @@ def _lagrange(lagrange: Any) -> Found:
     meanings |= {s.diff(t): v for s, v in zip(q, u, strict=True)}
     meanings |= {s.diff(t, 2): der(v) for s, v in zip(q, u, strict=True)}
     meanings |= dict(zip(lagrange.lam_vec, multipliers, strict=True))
-    found = Found(Translation(t, meanings), names, u, multipliers)
+    equations = SympyEquations(Translation(t, meanings), names, u, multipliers)
     u_dot = list(map(der, u))
-    found.kinematics = [
-        Row(f"f_0[{i + 1}]", {der(s): sympy.S.One}, -v) for i, (s, v) in enumerate(zip(names, u, strict=True))
+    equations.kinematics = [
+        LinearRow(f"f_0[{i + 1}]", {der(s): sympy.S.One}, -v) for i, (s, v) in enumerate(zip(names, u, strict=True))
     ]
-    found.f_c = [found.translate(e) for e in lagrange._hol_coneqs]
+    equations.f_c = [equations.translate(e) for e in lagrange._hol_coneqs]
     dynamic = lagrange.mass_matrix[:, :n]
     if m:
         rates = sympy.Matrix([s.diff(t) for s in q])
         still = dict.fromkeys(rates, sympy.S.Zero)
         velocity = sympy.Matrix(lagrange.coneqs)
-        found.velocity = found.rows("f_v", velocity.jacobian(rates), u, velocity.xreplace(still))
+        equations.velocity = equations.rows("f_v", velocity.jacobian(rates), u, velocity.xreplace(still))
         moving = lagrange.mass_matrix_full[2 * n :, n : 2 * n]
-        found.acceleration = found.rows("f_a", moving, u_dot, -lagrange.forcing_full[2 * n :, :])
+        equations.acceleration = equations.rows("f_a", moving, u_dot, -lagrange.forcing_full[2 * n :, :])
         dynamic = dynamic.row_join(-lagrange.lam_coeffs.T)
-    found.dynamics = found.rows("f_2", dynamic, [*u_dot, *multipliers], -lagrange.forcing)
-    return found
+    equations.dynamics = equations.rows("f_2", dynamic, [*u_dot, *multipliers], -lagrange.forcing)
+    return equations
 
 
 def _named(functions: Sequence[Expr]) -> list[Symbol]:

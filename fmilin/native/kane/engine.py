@@ -58,8 +58,8 @@ class KaneNumeric:
         self.system = system
         form, graph = functions.form, functions.graph
         arguments = [form.time, *form.states, *system.inputs, *system.parameters]
-        place = {str(s): i for i, s in enumerate(arguments)}
-        self._order = np.array([place[str(s)] for s in graph.symbols], dtype=np.intp)
+        index = {str(s): i for i, s in enumerate(arguments)}
+        self._order = np.array([index[str(s)] for s in graph.symbols], dtype=np.intp)
         names = [str(r) for r in form.inputs]
         chosen = [names.index(str(r)) for r in system.inputs]
         n = len(form.states)
@@ -69,30 +69,30 @@ class KaneNumeric:
         """Where they stand among (t, q, u, r, p)."""
         self._outputs = OutputFunctions(functions, system.outputs)
 
-    def known(self, t: float, x: FloatArray, u: FloatArray, p: FloatArray) -> FloatArray:
+    def arguments(self, t: float, x: FloatArray, u: FloatArray, p: FloatArray) -> FloatArray:
         """Return (t, q, u, r, p) as the functions take it."""
         return np.concatenate(((t,), x, u, p))[self._order]
 
-    def known_at(self, t: FloatArray, x: FloatArray, u: FloatArray, p: FloatArray) -> FloatArray:
+    def stacked_arguments(self, t: FloatArray, x: FloatArray, u: FloatArray, p: FloatArray) -> FloatArray:
         """Return the same for k points: t (k,), x (k, N), u (k, nu) and p for all of them."""
         return np.hstack((t[:, None], x, u, np.broadcast_to(p, (len(t), len(p)))))[:, self._order]
 
     def values(self, t: float, x: FloatArray, u: FloatArray, p: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return x', shape (N,), and the outputs, shape (ny,)."""
-        known = self.known(t, x, u, p)
-        q_dot, w = self.functions.solve(known)
-        return np.concatenate((q_dot, w[: len(self.functions.form.u)])), self._outputs.values(known, q_dot, w)
+        arguments = self.arguments(t, x, u, p)
+        q_dot, w = self.functions.solve(arguments)
+        return np.concatenate((q_dot, w[: len(self.functions.form.u)])), self._outputs.values(arguments, q_dot, w)
 
     def unknowns(self, t: float, x: FloatArray, u: FloatArray, p: FloatArray) -> FloatArray:
         """Return (q', u', lambda)."""
-        return np.concatenate(self.functions.solve(self.known(t, x, u, p)))
+        return np.concatenate(self.functions.solve(self.arguments(t, x, u, p)))
 
     def products(self, point: Point, dx: FloatArray, du: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the derivatives of x', (N, k), and of the outputs, (ny, k), along the columns of (dx, du)."""
-        known = self.known(*point)
-        expansion = self.functions.at(known[None])
+        arguments = self.arguments(*point)
+        expansion = self.functions.at(arguments[None])
         dw = self.rates_along(expansion, dx, du)
-        c = self.outputs(known, expansion)
+        c = self.outputs(arguments, expansion)
         return dw[: len(dx)], c.x @ dx + c.r @ du + c.w @ dw
 
     def rates_along(self, expansion: Expansion, dx: FloatArray, du: FloatArray) -> FloatArray:
@@ -104,12 +104,12 @@ class KaneNumeric:
         along: FloatArray = expansion.solve(-(A_dx + J[:, self.input_columns] @ du)[None])[0]
         return along
 
-    def outputs(self, known: FloatArray, expansion: Expansion) -> OutputSlopes:
+    def outputs(self, arguments: FloatArray, expansion: Expansion) -> OutputSlopes:
         """Return the outputs and their gradients."""
         n = len(self.functions.form.q)
         q_dot, u_dot = expansion.rates[0, :n], expansion.rates[0, n:]
         w = np.concatenate((u_dot, expansion.multipliers[0]))
-        values, c, c_w = self._outputs.gradients(known, q_dot, w)
+        values, c, c_w = self._outputs.gradients(arguments, q_dot, w)
         return OutputSlopes(values, c[:, 1 : 1 + n + len(u_dot)], c[:, self._inputs], c_w)
 
 
@@ -198,10 +198,10 @@ class KaneSlopes(ExactSlopes):
         C = dependence(constraint_gradients(form, self._expansion.J, inputs), partition, self._scales)
         if not np.isfinite(C.condition_number[0]):
             raise NumericalError("The kept states do not determine the others.", condition_number=np.inf)
-        [found] = eliminate(form, self._expansion, inputs, partition, C)
-        place = {state: i for i, state in enumerate(partition.states)}
-        order = [place[i] for i in independent]
-        T, T_u, A_prime, B_prime = found.T[:, order], found.T_u, found.A_prime[:, order], found.B_prime
+        [matrices] = eliminate(form, self._expansion, inputs, partition, C)
+        index = {state: i for i, state in enumerate(partition.states)}
+        order = [index[i] for i in independent]
+        T, T_u, A_prime, B_prime = matrices.T[:, order], matrices.T_u, matrices.A_prime[:, order], matrices.B_prime
         c, ny = self._seen, len(self.values.outputs)
         along_states = c.x[:ny] @ T + c.w[:ny] @ A_prime
         along_inputs = c.r[:ny] + c.x[:ny] @ T_u + c.w[:ny] @ B_prime

@@ -9,7 +9,7 @@ from typing import Any
 import sympy
 
 from fmilin.native.declaration import Declaration, Expr, Name, Symbol, der
-from fmilin.native.kane.form import KaneForm, Row, in_order_of, linear_row
+from fmilin.native.kane.form import KaneForm, LinearRow, in_order_of, linear_row
 
 __all__ = ["KaneEquations", "derivative_of_velocity_constraints", "form_of"]
 
@@ -59,7 +59,7 @@ class KaneEquations:
     names: Sequence[str] = ()
 
 
-class _Reader:
+class _EquationReader:
     """Reads one block of equations after the other and notes what does not fit."""
 
     def __init__(self, declaration: Declaration, allowed: set[Symbol]) -> None:
@@ -69,20 +69,20 @@ class _Reader:
 
     def block(self, name: str, source: Sequence[Expr], count: int, may_contain: Iterable[Symbol]) -> list[Any]:
         """Return ``count`` expressions over ``may_contain``."""
-        found = [
+        expressions = [
             self.declaration.expression(e, f"{name}[{i + 1}]", derived=True) for i, e in enumerate(_entries(source))
         ]
-        if len(found) != count:
-            self.declaration.problems.append(f"{name} has {len(found)} rows and should have {count}")
-            found = (found + [sympy.S.Zero] * count)[:count]
+        if len(expressions) != count:
+            self.declaration.problems.append(f"{name} has {len(expressions)} rows and should have {count}")
+            expressions = (expressions + [sympy.S.Zero] * count)[:count]
         permitted = {*may_contain, *self.allowed}
-        for i, e in enumerate(found):
+        for i, e in enumerate(expressions):
             foreign = sorted(str(s) for s in e.free_symbols - permitted)
             if foreign:
                 self.declaration.problems.append(f"{name}[{i + 1}] may not contain {', '.join(foreign)}")
-        return found
+        return expressions
 
-    def rows(self, name: str, expressions: Sequence[Any], symbols: Sequence[Symbol]) -> tuple[Row, ...]:
+    def rows(self, name: str, expressions: Sequence[Any], symbols: Sequence[Symbol]) -> tuple[LinearRow, ...]:
         """Return the rows, linear in ``symbols``."""
         rows = []
         for i, e in enumerate(expressions):
@@ -111,7 +111,7 @@ def form_of(
     declaration.derived |= {str(w): w for w in (*q_dot, *u_dot)}
     n, o, m, k = len(q), len(u), len(_entries(given.f_v)), len(multipliers)
     t = declaration.time
-    reader = _Reader(declaration, {t, *r, *p})
+    reader = _EquationReader(declaration, {t, *r, *p})
     dynamic = o - m + k
     f_0 = reader.block("f_0", given.f_0, n, (*q, *q_dot))
     f_1 = reader.block("f_1", given.f_1, n, (*q, *u))
@@ -154,8 +154,8 @@ def form_of(
 
 
 def derivative_of_velocity_constraints(
-    velocity: Sequence[Row], time: Symbol, rates: dict[Symbol, Symbol], inputs: Sequence[Symbol]
-) -> tuple[Row, ...]:
+    velocity: Sequence[LinearRow], time: Symbol, rates: dict[Symbol, Symbol], inputs: Sequence[Symbol]
+) -> tuple[LinearRow, ...]:
     """Return f_a = d/dt f_v = f_v,u u' + f_v,q q' + f_v,t, with r' = ``der(r)`` where that is an input, else 0."""
     chain = {r: der(r) for r in inputs if der(r) in inputs}
     rows = []
@@ -163,7 +163,9 @@ def derivative_of_velocity_constraints(
         f_v = row.expression
         moving = [f_v.diff(s) * rate for s, rate in (rates | chain).items() if s in f_v.free_symbols]
         rows.append(
-            Row(f"f_a[{i + 1}]", {der(u): c for u, c in row.coefficients.items()}, sympy.Add(f_v.diff(time), *moving))
+            LinearRow(
+                f"f_a[{i + 1}]", {der(u): c for u, c in row.coefficients.items()}, sympy.Add(f_v.diff(time), *moving)
+            )
         )
     return tuple(rows)
 

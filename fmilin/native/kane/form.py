@@ -22,11 +22,11 @@ import sympy
 
 from fmilin.native.declaration import Expr, Symbol
 
-__all__ = ["KaneForm", "Row", "SymbolsIn", "in_order_of", "linear_row"]
+__all__ = ["KaneForm", "LinearRow", "SymbolsIn", "in_order_of", "linear_row"]
 
 
 @dataclass(frozen=True)
-class Row:
+class LinearRow:
     """One equation ``sum(coefficients[w] w) + rest = 0``, linear in the symbols w that it is solved for."""
 
     name: str  # for messages: ``f_a[2]``
@@ -60,10 +60,10 @@ class KaneForm:
     multipliers: tuple[Symbol, ...]  # lambda, maybe empty
     configuration_names: tuple[str, ...]  # one for each f_c: ``f_c[1]``, ... unless the author has a better one
     f_c: tuple[Expr, ...]  # l of them
-    velocity: tuple[Row, ...]  # f_v, m rows over u
-    acceleration: tuple[Row, ...]  # f_a, m rows over u'
-    kinematics: tuple[Row, ...]  # f_0 + f_1, n rows over q'
-    dynamics: tuple[Row, ...]  # f_2 + f_3 + f_4, o - m + k rows over u' and the k multipliers
+    velocity: tuple[LinearRow, ...]  # f_v, m rows over u
+    acceleration: tuple[LinearRow, ...]  # f_a, m rows over u'
+    kinematics: tuple[LinearRow, ...]  # f_0 + f_1, n rows over q'
+    dynamics: tuple[LinearRow, ...]  # f_2 + f_3 + f_4, o - m + k rows over u' and the k multipliers
 
     @property
     def states(self) -> tuple[Symbol, ...]:
@@ -122,41 +122,41 @@ class KaneForm:
         return tuple(row.part(self.multipliers) for row in self.dynamics)
 
 
-def in_order_of(symbols: Sequence[Symbol], rows: Sequence[Row]) -> tuple[Row, ...]:
+def in_order_of(symbols: Sequence[Symbol], rows: Sequence[LinearRow]) -> tuple[LinearRow, ...]:
     """Return the rows, each that holds one of ``symbols`` alone in the place of that symbol if that is free."""
     if len(rows) != len(symbols):
         return tuple(rows)
-    places: dict[int, Row] = {}
-    others: list[Row] = []
+    ordered: dict[int, LinearRow] = {}
+    others: list[LinearRow] = []
     for row in rows:
-        place = symbols.index(next(iter(row.coefficients))) if len(row.coefficients) == 1 else -1
-        if place >= 0 and place not in places:
-            places[place] = row
+        index = symbols.index(next(iter(row.coefficients))) if len(row.coefficients) == 1 else -1
+        if index >= 0 and index not in ordered:
+            ordered[index] = row
         else:
             others.append(row)
     left = iter(others)
-    return tuple(places[i] if i in places else next(left) for i in range(len(rows)))
+    return tuple(ordered[i] if i in ordered else next(left) for i in range(len(rows)))
 
 
 class SymbolsIn:
     """The symbols in expressions; what large expressions share is remembered."""
 
     def __init__(self) -> None:
-        self._known: dict[Expr, frozenset[Symbol]] = {}
+        self._symbols: dict[Expr, frozenset[Symbol]] = {}
 
     def __call__(self, expression: Expr) -> frozenset[Symbol]:
         """Return the symbols in ``expression``."""
         if expression.is_Symbol:
             return frozenset((expression,))
-        found = self._known.get(expression)
-        if found is None:
-            found = self._known[expression] = frozenset().union(*map(self, expression.args))
-        return found
+        symbols = self._symbols.get(expression)
+        if symbols is None:
+            symbols = self._symbols[expression] = frozenset().union(*map(self, expression.args))
+        return symbols
 
 
 def linear_row(
     name: str, expression: Expr, symbols: Sequence[Symbol], inside: SymbolsIn | None = None
-) -> tuple[Row, tuple[Symbol, ...]]:
+) -> tuple[LinearRow, tuple[Symbol, ...]]:
     """Take an expression apart into coefficients of ``symbols`` and the rest.
 
     ``inside``: what is known from other expressions. Returns also those of ``symbols`` in which the expression is not
@@ -164,35 +164,35 @@ def linear_row(
     """
     inside = inside or SymbolsIn()
     if not inside(expression).intersection(symbols):
-        return Row(name, {}, expression), ()
-    terms = _Terms(symbols, inside)
+        return LinearRow(name, {}, expression), ()
+    terms = _LinearTerms(symbols, inside)
     row = terms.row(name, expression)
     if terms.nonlinear:  # maybe only in form: (w + 1)^2 - w^2
-        terms = _Terms(symbols, inside)
+        terms = _LinearTerms(symbols, inside)
         row = terms.row(name, sympy.expand(expression))
     return row, tuple(w for w in symbols if w in terms.nonlinear)
 
 
-class _Terms:
+class _LinearTerms:
     """Linear terms of expressions: a coefficient for each symbol, and the rest."""
 
     def __init__(self, symbols: Sequence[Symbol], inside: SymbolsIn) -> None:
         self._symbols, self._inside = tuple(symbols), inside
         self._wanted = frozenset(symbols)
-        self._known: dict[Expr, tuple[dict[Symbol, Expr], Expr]] = {}
+        self._separations: dict[Expr, tuple[dict[Symbol, Expr], Expr]] = {}
         self.nonlinear: set[Symbol] = set()
         """Symbols that were met in something else than a sum or a product with what is free of them."""
 
-    def row(self, name: str, expression: Expr) -> Row:
+    def row(self, name: str, expression: Expr) -> LinearRow:
         """Return the row ``expression = 0``."""
         coefficients, rest = self._of(expression)
-        return Row(name, {w: coefficients[w] for w in self._symbols if coefficients.get(w, 0) != 0}, rest)
+        return LinearRow(name, {w: coefficients[w] for w in self._symbols if coefficients.get(w, 0) != 0}, rest)
 
     def _of(self, e: Expr) -> tuple[dict[Symbol, Expr], Expr]:
-        found = self._known.get(e)
-        if found is None:
-            found = self._known[e] = self._separated(e)
-        return found
+        separation = self._separations.get(e)
+        if separation is None:
+            separation = self._separations[e] = self._separated(e)
+        return separation
 
     def _separated(self, e: Expr) -> tuple[dict[Symbol, Expr], Expr]:
         present = self._inside(e) & self._wanted

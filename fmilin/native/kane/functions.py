@@ -23,7 +23,7 @@ import numpy as np
 
 from fmilin.ground.signals import FloatArray
 from fmilin.native.declaration import Symbol
-from fmilin.native.kane.form import KaneForm, Row
+from fmilin.native.kane.form import KaneForm, LinearRow
 from fmilin.numerics.codegen.evaluator import Backend, Evaluator
 from fmilin.numerics.codegen.graph import Graph
 from fmilin.numerics.saddle_point.dense import DenseFactors
@@ -38,7 +38,7 @@ SX = Any  # casadi.SX: casadi ships no types
 class KaneGraph:
     """The nodes of a form; every subexpression that equations share stands once.
 
-    ``known``: (t, q, u, r, p): what a point consists of. ``symbols``: the same in the form's symbols.
+    ``arguments``: (t, q, u, r, p): what a point consists of. ``symbols``: the same in the form's symbols.
     ``kinematics_are_explicit``: whether K is the identity everywhere: q' = -k.
     """
 
@@ -47,19 +47,19 @@ class KaneGraph:
         self.symbols = (form.time, *form.states, *form.inputs, *form.parameters)
         unknowns = (*form.u_dot, *form.multipliers)
         self._graph = Graph()
-        self.known, self.q_dot, self.w = map(self._graph.declare, (self.symbols, form.q_dot, unknowns))
+        self.arguments, self.q_dot, self.w = map(self._graph.declare, (self.symbols, form.q_dot, unknowns))
         n, o = len(form.q), len(form.u)
-        self._u = self.known[1 + n : 1 + n + o]
+        self._u = self.arguments[1 + n : 1 + n + o]
         self._columns = ca.vertcat(
-            self.known[: 1 + n], self.q_dot, self._u, self.known[1 + n + o : 1 + n + o + len(form.inputs)]
+            self.arguments[: 1 + n], self.q_dot, self._u, self.arguments[1 + n + o : 1 + n + o + len(form.inputs)]
         )
         V, v = self._separated(form.velocity, form.u)
-        found = [
+        blocks = [
             ca.vertcat(self._graph.column(form.f_c), V @ self._u + v),
             *self._separated(form.kinematics, form.q_dot),
             *self._separated((*form.acceleration, *form.dynamics), unknowns),
         ]
-        self.constraints, self.K, self.k, self.W, self.b = ca.cse(found)
+        self.constraints, self.K, self.k, self.W, self.b = ca.cse(blocks)
         self.kinematics_are_explicit = bool(self.K.is_constant() and np.array_equal(np.array(ca.DM(self.K)), np.eye(n)))
 
     @cached_property
@@ -76,13 +76,13 @@ class KaneGraph:
         """Return expressions over all symbols as a column, and their gradients for (t, q, u, r, p) and (q', w)."""
         column = self._graph.column(expressions)
         rates = ca.vertcat(self.q_dot, self.w)
-        return column, _gradients(column, self.known), _gradients(column, rates)
+        return column, _gradients(column, self.arguments), _gradients(column, rates)
 
-    def _separated(self, rows: Sequence[Row], symbols: Sequence[Symbol]) -> tuple[SX, SX]:
+    def _separated(self, rows: Sequence[LinearRow], symbols: Sequence[Symbol]) -> tuple[SX, SX]:
         """Return the coefficients of ``symbols`` in the rows, and the rest of the rows."""
-        places = {w: j for j, w in enumerate(symbols)}
+        columns = {w: j for j, w in enumerate(symbols)}
         coefficients = {
-            (i, places[w]): c for i, row in enumerate(rows) for w, c in row.coefficients.items() if w in places
+            (i, columns[w]): c for i, row in enumerate(rows) for w, c in row.coefficients.items() if w in columns
         }
         matrix = self._graph.matrix(coefficients, (len(rows), len(symbols)))
         return matrix, self._graph.column([row.rest for row in rows])
@@ -141,7 +141,7 @@ class Expansion:
 class KaneFunctions:
     """Made once for a form; values of inputs and parameters are arguments.
 
-    Points are arrays (t, q, u, r, p), called ``known``, or stacks of them.
+    Points are arrays (t, q, u, r, p), called ``arguments``, or stacks of them.
     """
 
     def __init__(self, form: KaneForm, numerics: Numerics) -> None:
@@ -149,17 +149,17 @@ class KaneFunctions:
         self.numerics = numerics
         self.graph = KaneGraph(form)
 
-    def at(self, known: FloatArray) -> Expansion:
+    def at(self, arguments: FloatArray) -> Expansion:
         """Return the expansion at k points, shape (k, known)."""
         form, n, o = self.form, len(self.form.q), len(self.form.u)
-        H, constraints = _stacks(self._constraints, known)
-        K, k = _stacks(self._kinematics, known)
+        H, constraints = _stacks(self._constraints, arguments)
+        K, k = _stacks(self._kinematics, arguments)
         M_qq = None if self.graph.kinematics_are_explicit else _factors(K, form.q_dot, "kinematic")
         q_dot = (-k if M_qq is None else M_qq.solve(-k))[:, :, 0]
-        W, b = _stacks(self._dynamics, known, q_dot)
+        W, b = _stacks(self._dynamics, arguments, q_dot)
         M_uu = _factors(W, (*form.u_dot, *form.multipliers), "dynamic")
         w = M_uu.solve(-b)[:, :, 0]
-        (J,) = _stacks(self._gradients, known, q_dot, w)
+        (J,) = _stacks(self._gradients, arguments, q_dot, w)
         lower = J[:, n:, 1 + n : 1 + 2 * n]  # [M~uqc; M~uqd]
 
         def solve(right: FloatArray) -> FloatArray:
@@ -170,44 +170,44 @@ class KaneFunctions:
         J = np.concatenate((H, J), axis=1)
         return Expansion(constraints[:, :, 0], rates, w[:, o:], J, K, W, solve)
 
-    def solve(self, known: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def solve(self, arguments: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return q', shape (n,), and (u', lambda), shape (o + k,), at one point."""
         form = self.form
-        K, k = self._kinematics(known)
+        K, k = self._kinematics(arguments)
         explicit = self.graph.kinematics_are_explicit
         q_dot = -k[:, 0] if explicit else _factors(K, form.q_dot, "kinematic").solve(-k[:, 0])
-        W, b = self._dynamics(known, q_dot)
+        W, b = self._dynamics(arguments, q_dot)
         return q_dot, _factors(W, (*form.u_dot, *form.multipliers), "dynamic").solve(-b[:, 0])
 
-    def constraints(self, known: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def constraints(self, arguments: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return f_c and f_v, shape (l + m,), and their gradients for (t, q, q', u, r), at one point."""
-        H, values = self._constraints(known)
+        H, values = self._constraints(arguments)
         return values[:, 0], H
 
-    def coordinate_rates(self, known: FloatArray) -> FloatArray:
+    def coordinate_rates(self, arguments: FloatArray) -> FloatArray:
         """Return q' at one point, shape (n,), NaN where the kinematic equations do not determine it."""
-        K, k = self._kinematics(known)
+        K, k = self._kinematics(arguments)
         factors = DenseFactors(K)
         return np.full(len(k), np.nan) if factors.is_singular else -factors.solve(k[:, 0])
 
-    def acceleration_constraints(self, known: FloatArray, q_dot: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def acceleration_constraints(self, arguments: FloatArray, q_dot: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return M~uuc, shape (m, o), and the rest of f_a, shape (m,), at one point with its q'."""
         m, o = len(self.form.acceleration), len(self.form.u)
-        W, b = self._dynamics(known, q_dot)
+        W, b = self._dynamics(arguments, q_dot)
         return W[:m, :o], b[:m, 0]
 
-    def left_hand_sides(self, known: FloatArray, given: Mapping[int, float]) -> tuple[FloatArray, FloatArray]:
+    def left_hand_sides(self, arguments: FloatArray, given: Mapping[int, float]) -> tuple[FloatArray, FloatArray]:
         """Return (f_0 + f_1, f_a, f_2 + f_3 + f_4) and the sizes of their terms, each shape (n + o + k,).
 
         Sizes are NaN in the rows that are not defined at the point, whatever the rates.
 
-        ``known``: (t, q, u, r, p). ``given``: entries of (q', u') that are not solved for.
+        ``arguments``: (t, q, u, r, p). ``given``: entries of (q', u') that are not solved for.
         """
-        rates = np.concatenate(self.solve(known))
+        rates = np.concatenate(self.solve(arguments))
         rates[list(given)] = list(given.values())
         q_dot, w = rates[: len(self.form.q)], rates[len(self.form.q) :]
         left, sizes = [], []
-        for matrix, column, x in ((*self._kinematics(known), q_dot), (*self._dynamics(known, q_dot), w)):
+        for matrix, column, x in ((*self._kinematics(arguments), q_dot), (*self._dynamics(arguments, q_dot), w)):
             rest = column[:, 0]
             left.append(matrix @ x + rest)
             sizes.append(np.abs(matrix) @ np.nan_to_num(np.abs(x)) + np.abs(rest))
@@ -218,22 +218,22 @@ class KaneFunctions:
     @cached_property
     def _constraints(self) -> Evaluator:
         graph = self.graph
-        return self._evaluator([graph.known], graph.constraint_gradients, graph.constraints)
+        return self._evaluator([graph.arguments], graph.constraint_gradients, graph.constraints)
 
     @cached_property
     def _kinematics(self) -> Evaluator:
         graph = self.graph
-        return self._evaluator([graph.known], graph.K, graph.k)
+        return self._evaluator([graph.arguments], graph.K, graph.k)
 
     @cached_property
     def _dynamics(self) -> Evaluator:
         graph = self.graph
-        return self._evaluator([graph.known, graph.q_dot], graph.W, graph.b)
+        return self._evaluator([graph.arguments, graph.q_dot], graph.W, graph.b)
 
     @cached_property
     def _gradients(self) -> Evaluator:
         graph = self.graph
-        return self._evaluator([graph.known, graph.q_dot, graph.w], graph.gradients)
+        return self._evaluator([graph.arguments, graph.q_dot, graph.w], graph.gradients)
 
     def _evaluator(self, arguments: list[Any], *results: Any) -> Evaluator:
         return Evaluator(arguments, results, self.numerics.backend)
@@ -248,17 +248,17 @@ class OutputFunctions:
     def __init__(self, functions: KaneFunctions, expressions: Sequence[Any]) -> None:
         self._functions, self._expressions = functions, tuple(expressions)
 
-    def values(self, known: FloatArray, q_dot: FloatArray, w: FloatArray) -> FloatArray:
+    def values(self, arguments: FloatArray, q_dot: FloatArray, w: FloatArray) -> FloatArray:
         """Return c, shape (ny,)."""
-        (c,) = self._values(known, q_dot, w)
+        (c,) = self._values(arguments, q_dot, w)
         return c[:, 0]
 
     def gradients(
-        self, known: FloatArray, q_dot: FloatArray, w: FloatArray
+        self, arguments: FloatArray, q_dot: FloatArray, w: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return c, and its gradients for (t, q, u, r, p) and for (q', u', lambda)."""
-        c, c_known, c_w = self._all(known, q_dot, w)
-        return c[:, 0], c_known, c_w
+        c, c_arguments, c_w = self._all(arguments, q_dot, w)
+        return c[:, 0], c_arguments, c_w
 
     @cached_property
     def _nodes(self) -> tuple[Any, Any, Any]:
@@ -274,7 +274,7 @@ class OutputFunctions:
 
     def _evaluator(self, results: Sequence[Any]) -> Evaluator:
         graph = self._functions.graph
-        return Evaluator([graph.known, graph.q_dot, graph.w], results, self._functions.numerics.backend)
+        return Evaluator([graph.arguments, graph.q_dot, graph.w], results, self._functions.numerics.backend)
 
 
 def _stacks(function: Evaluator, *arguments: FloatArray) -> list[FloatArray]:

@@ -31,7 +31,7 @@ from fmilin.native.kane.procedure import (
     eliminate,
 )
 from fmilin.native.kane.sympy_form import kane_form
-from fmilin.native.native_model import Choice, NativeModel
+from fmilin.native.native_model import InterfaceChoice, NativeModel
 from fmilin.native.symbolic import SymbolicModel
 
 if TYPE_CHECKING:
@@ -158,11 +158,11 @@ class KaneModel(SymbolicModel):
         """
         from fmilin.native.kane.conversion import equations_in
 
-        found = equations_in(method, reactions)
+        equations = equations_in(method, reactions)
         given = Given(inputs or (), parameters or {}, outputs or {}, start or {}, labels or Labels())
         declaration = Declaration(name)
-        form, given = kane_form(declaration, found, given)
-        return cls._of(engine_of(declaration, form, given, numerics), Choice())
+        form, given = kane_form(declaration, equations, given)
+        return cls._of(engine_of(declaration, form, given, numerics), InterfaceChoice())
 
     @property
     def form(self) -> KaneForm:
@@ -182,10 +182,10 @@ class KaneModel(SymbolicModel):
         if not self._has_own_constraints:
             return None
         numeric = self._numeric
-        known = numeric.known(t, x, self._full(u), self.engine.p)
-        expansion = self._functions.at(known[None])
-        seen, ny = numeric.outputs(known, expansion), len(self.outputs)
-        seen = replace(seen, r=seen.r[:, self._kept])
+        arguments = numeric.arguments(t, x, self._full(u), self.engine.p)
+        expansion = self._functions.at(arguments[None])
+        seen, ny = numeric.outputs(arguments, expansion), len(self.outputs)
+        seen = replace(seen, r=seen.r[:, self._input_indices])
         residuals = self.constraints.residuals(t, x, u, seen.values[ny:])
         values = Evaluation(expansion.rates[0], seen.values[:ny], residuals)
         return KaneSlopes(
@@ -224,14 +224,16 @@ class KaneModel(SymbolicModel):
         """
         for point in points:
             require_sizes(self, point)
-        found: list[Matrices] = []
+        matrices: list[Matrices] = []
         partition = self._partition_for(points, independent)
         for first in range(0, len(points), AT_ONCE):
             some = points[first : first + AT_ONCE]
             t, x, u = ([getattr(point, part) for point in some] for part in ("time", "states", "inputs"))
-            known = self._numeric.known_at(np.array(t), np.array(x), self._full(np.array(u)), self.engine.p)
-            found += self._eliminated(self._functions.at(known), partition)
-        return found
+            arguments = self._numeric.stacked_arguments(
+                np.array(t), np.array(x), self._full(np.array(u)), self.engine.p
+            )
+            matrices += self._eliminated(self._functions.at(arguments), partition)
+        return matrices
 
     def blocks(self, point: OperatingPoint | None = None) -> Blocks:
         """Return the table of definitions M~qq .. B~u at a point.
@@ -241,8 +243,8 @@ class KaneModel(SymbolicModel):
         NumericalError
             When the rates are not determined.
         """
-        known = self._known(self.start if point is None else point)
-        return blocks_of(self.form, self._functions.at(known[None]), self._input_columns)
+        arguments = self._arguments(self.start if point is None else point)
+        return blocks_of(self.form, self._functions.at(arguments[None]), self._input_columns)
 
     def residuals(self, point: OperatingPoint, rates: Mapping[str, float] | None = None) -> dict[str, float]:
         """Return what is left of each equation at a point, by name: 0 where it is satisfied.
@@ -334,18 +336,18 @@ class KaneModel(SymbolicModel):
     def _input_columns(self) -> list[int]:
         """Where the chosen inputs stand among the columns of J."""
         every = self._numeric.input_columns
-        return [every[i] for i in self._kept]
+        return [every[i] for i in self._input_indices]
 
     def second_order_form(self, t: float, x: FloatArray, u: FloatArray) -> None:
         """Return None: the equations are not in Lagrange's form."""
         del t, x, u
 
     def _to_check(self, point: OperatingPoint, rates: Mapping[str, float] | None) -> PointToCheck:
-        return PointToCheck(self._functions, self.states, self._known(point), rates or {})
+        return PointToCheck(self._functions, self.states, self._arguments(point), rates or {})
 
-    def _known(self, point: OperatingPoint) -> FloatArray:
+    def _arguments(self, point: OperatingPoint) -> FloatArray:
         require_sizes(self, point)
-        return self._numeric.known(point.time, point.states, self._full(point.inputs), self.engine.p)
+        return self._numeric.arguments(point.time, point.states, self._full(point.inputs), self.engine.p)
 
     def _eliminated(self, expansion: Expansion, partition: Partition) -> list[Matrices]:
         inputs = self._input_columns

@@ -66,10 +66,10 @@ class Partition:
         n, o = len(form.q), len(form.u)
         if isinstance(independent, str):
             raise UsageError("'independent' is a sequence of names: write independent=['...'] even for a single one.")
-        places = [states.index_of(name, "a state of the model") for name in independent]
-        q_i, u_i = [i for i in places if i < n], [i - n for i in places if i >= n]
+        indices = [states.index_of(name, "a state of the model") for name in independent]
+        q_i, u_i = [i for i in indices if i < n], [i - n for i in indices if i >= n]
         wanted = (n - len(form.f_c), o - len(form.velocity))
-        if (len(set(q_i)), len(set(u_i))) != wanted or len(places) != form.order:
+        if (len(set(q_i)), len(set(u_i))) != wanted or len(indices) != form.order:
             raise UsageError(
                 f"{len(q_i)} coordinates and {len(u_i)} speeds were named as independent, but '{model}' has "
                 f"{wanted[0]} and {wanted[1]}: {n} coordinates under {len(form.f_c)} configuration constraints, "
@@ -130,12 +130,12 @@ def _inverses(G: FloatArray, dependent: list[int], scales: FloatArray) -> tuple[
     scaled = G * scales
     sizes = np.abs(scaled).max(axis=2, keepdims=True)
     scaled = scaled / np.where(sizes > 0, sizes, 1.0)
-    found = inverses(scaled[:, :, dependent])
+    inverse = inverses(scaled[:, :, dependent])
     with np.errstate(all="ignore"):
-        condition = norms(scaled) * norms(found)
-        found = found * scales[dependent, None] / np.where(sizes > 0, sizes, np.nan).transpose(0, 2, 1)
-    known = np.isfinite(condition)
-    return np.where(known[:, None, None], found, np.nan), np.where(known, condition, np.inf)
+        condition = norms(scaled) * norms(inverse)
+        inverse = inverse * scales[dependent, None] / np.where(sizes > 0, sizes, np.nan).transpose(0, 2, 1)
+    exists = np.isfinite(condition)
+    return np.where(exists[:, None, None], inverse, np.nan), np.where(exists, condition, np.inf)
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,7 @@ class Blocks:
 
 
 @dataclass(frozen=True, slots=True)
-class _Stack:
+class _StackedMatrices:
     """The matrices at k points, with the points along the first axis."""
 
     partition: Partition
@@ -204,7 +204,7 @@ class _Stack:
 class Matrices:
     """The linear model x_i' = A x_i + B r of the independent states, and all states from them."""
 
-    _stack: _Stack
+    _stack: _StackedMatrices
     _at: int
 
     @property
@@ -337,5 +337,5 @@ def eliminate(
     states = list(partition.states)
     P_prime = np.zeros((n + o, p))
     P_prime[states, range(p)] = 1.0
-    stack = _Stack(partition, C, P_prime, primes, primes[:, states], T, T_u, expansion.rates)
+    stack = _StackedMatrices(partition, C, P_prime, primes, primes[:, states], T, T_u, expansion.rates)
     return [Matrices(stack, i) for i in range(len(J))]

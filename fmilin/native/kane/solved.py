@@ -13,7 +13,7 @@ import sympy
 
 from fmilin.model.constraints.declared import Constraint
 from fmilin.native.declaration import Equations, Expr, Symbol, SymbolicConstraint, named_constraint
-from fmilin.native.kane.form import KaneForm, Row, SymbolsIn, linear_row
+from fmilin.native.kane.form import KaneForm, LinearRow, SymbolsIn, linear_row
 
 __all__ = ["constraints_of", "solved_form"]
 
@@ -23,7 +23,7 @@ class _Kinematics:
     """q' as far as it is explicit, and the rows that remain."""
 
     explicit: Mapping[Symbol, Expr]
-    remaining: tuple[Row, ...]
+    remaining: tuple[LinearRow, ...]
 
     @property
     def implicit(self) -> tuple[Symbol, ...]:
@@ -36,21 +36,22 @@ def solved_form(form: KaneForm) -> Equations:
     kinematics = _explicit(form.kinematics, numbers_only=True)
     inside = SymbolsIn()
     rows = [*form.acceleration, *form.dynamics]
-    found = [linear_row(row.name, row.rest, kinematics.implicit, inside) for row in rows]
-    if any(nonlinear for _, nonlinear in found):
+    separated = [linear_row(row.name, row.rest, kinematics.implicit, inside) for row in rows]
+    if any(nonlinear for _, nonlinear in separated):
         kinematics = _Kinematics(_all_explicit(form), ())
     else:  # rates that the rows contain stand among their coefficients
         rows = [
-            Row(r.name, {**a.coefficients, **r.coefficients}, a.rest) for r, (a, _) in zip(rows, found, strict=True)
+            LinearRow(r.name, {**a.coefficients, **r.coefficients}, a.rest)
+            for r, (a, _) in zip(rows, separated, strict=True)
         ]
     unknowns = [w for w in form.q_dot if w not in kinematics.explicit] + [*form.u_dot, *form.multipliers]
     all_rows = [*kinematics.remaining, *rows]
-    places = {w: j for j, w in enumerate(unknowns)}
+    columns = {w: j for j, w in enumerate(unknowns)}
     return Equations(
         states=form.states,
         derivatives=[*(kinematics.explicit.get(w, w) for w in form.q_dot), *form.u_dot],
         unknowns=unknowns,
-        W={(i, places[w]): c for i, row in enumerate(all_rows) for w, c in row.coefficients.items() if w in places},
+        W={(i, columns[w]): c for i, row in enumerate(all_rows) for w, c in row.coefficients.items() if w in columns},
         r=[-row.rest for row in all_rows],
         intermediate=[(w, kinematics.explicit[w]) for w in form.q_dot if w in kinematics.explicit],
         extra_names={str(symbol): symbol for symbol in form.multipliers},
@@ -74,7 +75,7 @@ def constraints_of(form: KaneForm, equations: Equations) -> list[Constraint]:
     return constraints
 
 
-def _explicit(rows: Sequence[Row], *, numbers_only: bool) -> _Kinematics:
+def _explicit(rows: Sequence[LinearRow], *, numbers_only: bool) -> _Kinematics:
     """Solve, one after the other, rows that hold a single rate not yet known."""
     explicit: dict[Symbol, Expr] = {}
     remaining = list(rows)
@@ -85,18 +86,18 @@ def _explicit(rows: Sequence[Row], *, numbers_only: bool) -> _Kinematics:
             open_rates = [w for w in row.coefficients if w not in explicit]
             if len(open_rates) != 1 or (numbers_only and not row.coefficients[open_rates[0]].is_number):
                 continue
-            known = [c * explicit[w] for w, c in row.coefficients.items() if w in explicit]
-            explicit[open_rates[0]] = -sympy.Add(row.rest, *known) / row.coefficients[open_rates[0]]
+            explicit_terms = [c * explicit[w] for w, c in row.coefficients.items() if w in explicit]
+            explicit[open_rates[0]] = -sympy.Add(row.rest, *explicit_terms) / row.coefficients[open_rates[0]]
             remaining.remove(row)
             progress = True
-    return _Kinematics(explicit, tuple(_without_known(row, explicit) for row in remaining))
+    return _Kinematics(explicit, tuple(_without_explicit(row, explicit) for row in remaining))
 
 
-def _without_known(row: Row, explicit: Mapping[Symbol, Expr]) -> Row:
+def _without_explicit(row: LinearRow, explicit: Mapping[Symbol, Expr]) -> LinearRow:
     """Move the rates that are explicit into the rest."""
-    known = [c * explicit[w] for w, c in row.coefficients.items() if w in explicit]
+    explicit_terms = [c * explicit[w] for w, c in row.coefficients.items() if w in explicit]
     left = {w: c for w, c in row.coefficients.items() if w not in explicit}
-    return Row(row.name, left, sympy.Add(row.rest, *known))
+    return LinearRow(row.name, left, sympy.Add(row.rest, *explicit_terms))
 
 
 def _all_explicit(form: KaneForm) -> Mapping[Symbol, Expr]:

@@ -91,29 +91,29 @@ def _require_small(form: KaneForm, name: str) -> None:
 
 
 def _substitution(form: KaneForm, values: Mapping[Name, Any]) -> dict[Any, Any]:
-    known = {str(s): s for s in (*form.states, *form.inputs, *form.parameters, form.time)}
-    found = {}
+    symbols = {str(s): s for s in (*form.states, *form.inputs, *form.parameters, form.time)}
+    substitution = {}
     for name, value in values.items():
-        if str(name) not in known:
-            raise UnknownNameError.among(str(name), known, "a state, an input or a parameter of the model")
+        if str(name) not in symbols:
+            raise UnknownNameError.among(str(name), symbols, "a state, an input or a parameter of the model")
         expression = sympy.sympify(value)
-        own = {s: known.get(str(s), sympy.Symbol(str(s), real=True)) for s in expression.free_symbols}
-        found[known[str(name)]] = expression.xreplace(own)
-    return found
+        own = {s: symbols.get(str(s), sympy.Symbol(str(s), real=True)) for s in expression.free_symbols}
+        substitution[symbols[str(name)]] = expression.xreplace(own)
+    return substitution
 
 
 def _rates(form: KaneForm, at: Mapping[Any, Any], tidy: Any) -> dict[Any, Any]:
     """Return q', u' and lambda at the point, in symbols."""
-    found: dict[Any, Any] = {}
+    rates: dict[Any, Any] = {}
     lower = (*form.acceleration, *form.dynamics)
     for rows, symbols in ((form.kinematics, form.q_dot), (lower, (*form.u_dot, *form.multipliers))):
         M = sympy.Matrix(
-            len(rows), len(symbols), [_at(row.coefficients.get(w, 0), at, found) for row in rows for w in symbols]
+            len(rows), len(symbols), [_at(row.coefficients.get(w, 0), at, rates) for row in rows for w in symbols]
         )
-        right = sympy.Matrix(len(rows), 1, [-_at(row.rest, at, found) for row in rows])
+        right = sympy.Matrix(len(rows), 1, [-_at(row.rest, at, rates) for row in rows])
         solution = _solved(M.applyfunc(tidy), right.applyfunc(tidy))
-        found |= {w: tidy(solution[i]) for i, w in enumerate(symbols)}
-    return found
+        rates |= {w: tidy(solution[i]) for i, w in enumerate(symbols)}
+    return rates
 
 
 def _at(expression: Any, at: Mapping[Any, Any], rates: Mapping[Any, Any]) -> Any:

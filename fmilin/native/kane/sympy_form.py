@@ -10,30 +10,30 @@ import sympy
 from sympy.core.function import AppliedUndef
 
 from fmilin.native.declaration import Declaration, Given, Labels, Symbol, der
-from fmilin.native.kane.form import KaneForm, Row, in_order_of
+from fmilin.native.kane.form import KaneForm, LinearRow, in_order_of
 
 if TYPE_CHECKING:
-    from fmilin.native.kane.conversion import Found
+    from fmilin.native.kane.conversion import SympyEquations
 
 __all__ = ["kane_form"]
 
 
-def kane_form(declaration: Declaration, found: Found, given: Given) -> tuple[KaneForm, Given]:
+def kane_form(declaration: Declaration, equations: SympyEquations, given: Given) -> tuple[KaneForm, Given]:
     """Return the form, and what was given with plain names and symbols; problems are noted in ``declaration``."""
-    given = _in_plain_names(found, given)
-    inputs = _inputs(declaration, found, given)
-    given = replace(given, inputs=inputs, labels=_with_recommendation(given.labels, found.independent))
-    q = declaration.declare(found.q, "a coordinate")
-    u = declaration.declare(found.u, "a speed")
+    given = _in_plain_names(equations, given)
+    inputs = _inputs(declaration, equations, given)
+    given = replace(given, inputs=inputs, labels=_with_recommendation(given.labels, equations.independent))
+    q = declaration.declare(equations.q, "a coordinate")
+    u = declaration.declare(equations.u, "a speed")
     given.declare(declaration)
-    multipliers = declaration.declare(found.multipliers, "a multiplier")
+    multipliers = declaration.declare(equations.multipliers, "a multiplier")
     q_dot, u_dot = tuple(map(der, q)), tuple(map(der, u))
     declaration.derived |= {str(w): w for w in (*q_dot, *u_dot)}
-    known = {str(p) for p in (*given.parameters, *inputs)}
-    unknown = [name for name in (*found.translate.constants, *found.translate.dynamic) if name not in known]
+    names = {str(p) for p in (*given.parameters, *inputs)}
+    unknown = [name for name in (*equations.translate.constants, *equations.translate.dynamic) if name not in names]
     for name in sorted(set(unknown)):
         declaration.problems.append(f"'{name}' appears in the equations and has no value: give it in parameters")
-    declaration.problems += [*found.translate.problems, *found.problems]
+    declaration.problems += [*equations.translate.problems, *equations.problems]
     form = KaneForm(
         time=declaration.time,
         q=q,
@@ -43,22 +43,24 @@ def kane_form(declaration: Declaration, found: Found, given: Given) -> tuple[Kan
         inputs=tuple(declaration.symbols[name] for name in inputs),
         parameters=tuple(declaration.symbols[str(p)] for p in given.parameters),
         multipliers=multipliers,
-        configuration_names=tuple(f"f_c[{i + 1}]" for i in range(len(found.f_c))),
-        f_c=tuple(found.f_c),
-        velocity=tuple(found.velocity),
-        acceleration=tuple(found.acceleration),
-        kinematics=in_order_of(q_dot, found.kinematics),
-        dynamics=tuple(found.dynamics),
+        configuration_names=tuple(f"f_c[{i + 1}]" for i in range(len(equations.f_c))),
+        f_c=tuple(equations.f_c),
+        velocity=tuple(equations.velocity),
+        acceleration=tuple(equations.acceleration),
+        kinematics=in_order_of(q_dot, equations.kinematics),
+        dynamics=tuple(equations.dynamics),
     )
-    _check_contents(declaration, form, found)
+    _check_contents(declaration, form, equations)
     return form, given
 
 
-def _in_plain_names(found: Found, given: Given) -> Given:
+def _in_plain_names(equations: SympyEquations, given: Given) -> Given:
     """Replace functions of time by their names, in keys and in outputs."""
-    before = dict(found.translate.dynamic), dict(found.translate.constants)
-    outputs = {n: found.translate(c) if isinstance(c, sympy.Basic) else c for n, c in given.outputs.items()}
-    found.translate.dynamic, found.translate.constants = before  # outputs alone make no inputs and need no values
+    before = dict(equations.translate.dynamic), dict(equations.translate.constants)
+    outputs = {n: equations.translate(c) if isinstance(c, sympy.Basic) else c for n, c in given.outputs.items()}
+    equations.translate.dynamic, equations.translate.constants = (
+        before  # outputs alone make no inputs and need no values
+    )
     labels = given.labels
     return Given(
         inputs=[_name(r) for r in given.inputs],
@@ -75,11 +77,11 @@ def _in_plain_names(found: Found, given: Given) -> Given:
     )
 
 
-def _inputs(declaration: Declaration, found: Found, given: Given) -> list[str]:
+def _inputs(declaration: Declaration, equations: SympyEquations, given: Given) -> list[str]:
     """Return the inputs: those that were named, else all specified functions, each before its derivatives."""
     constants = {str(p) for p in given.parameters}
-    appearing = [name for name in found.translate.dynamic if name not in constants]
-    prescribing = [name for name in appearing if _in_constraints(found, name)]
+    appearing = [name for name in equations.translate.dynamic if name not in constants]
+    prescribing = [name for name in appearing if _in_constraints(equations, name)]
     for name in prescribing:
         chain = (str(der(name)), str(der(der(name))))
         appearing += [d for d in chain if d not in appearing]
@@ -91,20 +93,22 @@ def _inputs(declaration: Declaration, found: Found, given: Given) -> list[str]:
     return sorted(appearing, key=lambda name: (name.count("der("), name))
 
 
-def _in_constraints(found: Found, name: str) -> bool:
+def _in_constraints(equations: SympyEquations, name: str) -> bool:
     """Whether a function itself, not a derivative, enters a constraint."""
     symbol = sympy.Symbol(name, real=True)
-    rows = [e for row in found.velocity for e in (row.rest, *row.coefficients.values())]
-    return not name.startswith("der(") and any(symbol in found.translate.symbols_in(e) for e in (*found.f_c, *rows))
+    rows = [e for row in equations.velocity for e in (row.rest, *row.coefficients.values())]
+    return not name.startswith("der(") and any(
+        symbol in equations.translate.symbols_in(e) for e in (*equations.f_c, *rows)
+    )
 
 
-def _check_contents(declaration: Declaration, form: KaneForm, found: Found) -> None:
+def _check_contents(declaration: Declaration, form: KaneForm, equations: SympyEquations) -> None:
     """Note every symbol that stands where the form has no place for it: a rate that was not substituted, say."""
     everywhere = {form.time, *form.inputs, *form.parameters}
     q, u, q_dot, u_dot = set(form.q), set(form.u), set(form.q_dot), set(form.u_dot)
 
     def check(name: str, expressions: Iterable[Any], allowed: set[Symbol]) -> None:
-        inside = frozenset().union(*(found.translate.symbols_in(e) for e in expressions))
+        inside = frozenset().union(*(equations.translate.symbols_in(e) for e in expressions))
         declared = {symbol for symbol in inside if str(symbol) in declaration.symbols or symbol in q_dot | u_dot}
         foreign = sorted(str(s) for s in declared - allowed - everywhere)
         if foreign:
@@ -122,7 +126,7 @@ def _check_contents(declaration: Declaration, form: KaneForm, found: Found) -> N
             check(row.name, _parts(row), allowed)
 
 
-def _parts(row: Row) -> list[Any]:
+def _parts(row: LinearRow) -> list[Any]:
     return [row.rest, *row.coefficients.values()]
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from fmilin.ground.errors import NumericalError, UsageError
 from fmilin.ground.signals import FloatArray
 from fmilin.model.interface import Model, OperatingPoint
-from fmilin.native.batch_graph import AlongPartition, Partition, batch_graph
+from fmilin.native.batch_graph import PartitionedSlopes, StatePartition, batch_graph
 from fmilin.native.mechanism.linear import Choice, Matrices, MechanismEquations, matrices, matrices_of
 from fmilin.native.mechanism.system import Solution
 
@@ -67,18 +67,18 @@ class ManyPoints:
             )
         return matrices_of(self._equations, lambda some: self._solve(x[some], u[some]), len(x), choice, threads=threads)
 
-    def _partition(self, first: OperatingPoint, choice: Choice) -> Partition | None:
+    def _partition(self, first: OperatingPoint, choice: Choice) -> StatePartition | None:
         """Return the compiled slopes; None where the recursion is to be taken."""
         graph = batch_graph(self._model, ())
         if graph is None or not graph.stacks.compile():
             return None
         try:
-            return Partition(graph, self._model, choice.states, first)
+            return StatePartition(graph, self._model, choice.states, first)
         except NumericalError:  # the first point is singular: the recursion says how
             return None
 
     def _compiled(
-        self, partition: Partition, points: tuple[FloatArray, FloatArray], choice: Choice, threads: int
+        self, partition: StatePartition, points: tuple[FloatArray, FloatArray], choice: Choice, threads: int
     ) -> Matrices:
         x, u = points
         if not partition.others:
@@ -97,7 +97,7 @@ class ManyPoints:
             list(pool.map(work, (slice(i, i + BLOCK) for i in range(0, k, BLOCK))))
         return Matrices(choice, **stacks)
 
-    def _block(self, along: AlongPartition, points: tuple[FloatArray, FloatArray], choice: Choice) -> Matrices:
+    def _block(self, along: PartitionedSlopes, points: tuple[FloatArray, FloatArray], choice: Choice) -> Matrices:
         stack = along.stack
         found = Matrices(choice, along.along(stack.f_z), along.along(stack.c_z), along.T, stack.f, stack.c)
         doubtful = np.flatnonzero(~(along.size <= FAR) | ~np.isfinite(stack.f).all(axis=1))

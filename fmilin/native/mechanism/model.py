@@ -11,7 +11,7 @@ import numpy as np
 
 from fmilin.ground.signals import FloatArray
 from fmilin.model.interface import Evaluation, OperatingPoint
-from fmilin.native.batch_graph import arrays_of, checked_kept, checked_threads
+from fmilin.native.batch_graph import arrays_of, checked_threads, states_to_keep
 from fmilin.native.mechanism.along import ManyPoints
 from fmilin.native.mechanism.assembly import closed
 from fmilin.native.mechanism.description import MechanismDescription
@@ -140,7 +140,7 @@ class Mechanism(NativeModel):
         (3, 2, 2)
         """
         _, x, u = arrays_of(self, points)
-        choice = Choice.of(checked_kept(self, points[0], independent), self.system)
+        choice = Choice.of(states_to_keep(self, points[0], independent), self.system)
         return self._many_points(points[0], (x, u), choice, threads=checked_threads(threads), compiled=compiled)
 
     @cached_property
@@ -187,7 +187,7 @@ class Mechanism(NativeModel):
     @cached_property
     def equations(self) -> MechanismEquations:
         """What is linearized."""
-        return MechanismEquations(self.system, self.independence, self._evaluator.outputs, self._kept)
+        return MechanismEquations(self.system, self.independence, self._evaluator.outputs, self._input_indices)
 
     def state(self, x: Array, u: Array) -> State:
         """Return what x (..., N) and u (..., nu) determine without solving."""

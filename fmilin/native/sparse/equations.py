@@ -43,9 +43,9 @@ class Pattern:
         self.columns = np.asarray(columns, dtype=np.intp)
         self.shape = shape
         flat = self.columns * shape[0] + self.rows  # column by column, as CSC stores them
-        self._places, self._slots = np.unique(flat, return_inverse=True)
-        self._indices = (self._places % max(shape[0], 1)).astype(np.int32)
-        counts = np.bincount(self._places // max(shape[0], 1), minlength=shape[1])
+        self._positions, self._slots = np.unique(flat, return_inverse=True)
+        self._indices = (self._positions % max(shape[0], 1)).astype(np.int32)
+        counts = np.bincount(self._positions // max(shape[0], 1), minlength=shape[1])
         self._starts = np.concatenate(([0], np.cumsum(counts))).astype(np.int32)
 
     @property
@@ -62,11 +62,11 @@ class Pattern:
     def dense(self, values: FloatArray) -> FloatArray:
         """Return the matrix as an array."""
         full = np.zeros(self.shape[0] * self.shape[1])
-        full[self._places] = self._summed(values)
+        full[self._positions] = self._summed(values)
         return full.reshape(self.shape, order="F")
 
     def _summed(self, values: FloatArray) -> FloatArray:
-        return np.bincount(self._slots, weights=values, minlength=self._places.size).astype(np.float64, copy=False)
+        return np.bincount(self._slots, weights=values, minlength=self._positions.size).astype(np.float64, copy=False)
 
     @classmethod
     def joined(cls, parts: Sequence[tuple[Pattern, int, int]], shape: tuple[int, int]) -> Pattern:

@@ -20,7 +20,7 @@ from fmilin.native.sparse.equations import NumericEquations, Pattern
 from fmilin.numerics.saddle_point.factors import Factors
 from fmilin.numerics.saddle_point.sparse import LARGEST_DENSE, regular_factors
 
-__all__ = ["LARGEST_FORM", "NumericModel", "SaddleFactors", "SaddlePoint", "State"]
+__all__ = ["LARGEST_FORM", "NumericModel", "SaddleFactors", "SaddlePoint", "SolvedPoint"]
 
 
 class SaddlePoint:
@@ -41,9 +41,9 @@ class SaddlePoint:
         values = np.concatenate((mass, jacobian, jacobian))
         is_small = self.pattern.shape[0] <= LARGEST_DENSE
         W = self.pattern.dense(values) if is_small else self.pattern.sparse(values)
-        places, rows, columns = self._single
+        positions, rows, columns = self._single
         return SaddleFactors(
-            regular_factors(W, self._subject, estimate=is_small), columns, self._n + rows, jacobian[places]
+            regular_factors(W, self._subject, estimate=is_small), columns, self._n + rows, jacobian[positions]
         )
 
 
@@ -73,7 +73,7 @@ LARGEST_FORM = 2000
 
 
 @dataclass(frozen=True)
-class State:
+class SolvedPoint:
     """One point, solved: positions, velocities, accelerations and multipliers."""
 
     q: FloatArray
@@ -122,7 +122,7 @@ class NumericModel(NativeModel):
             G=eq.pattern_G.sparse(eq.jacobian(s.q)),
             force_positions=eq.pattern_e_q.sparse(e.e_q),
             force_velocities=eq.pattern_e_v.sparse(e.e_v),
-            force_inputs=csc_array(eq.input_matrix[:, self._kept]),
+            force_inputs=csc_array(eq.input_matrix[:, self._input_indices]),
             rate_positions=eq.pattern_G.sparse(eq.rate_slopes(s.q, s.v)),
             bend_positions=eq.pattern_G.sparse(bend_q),
             bend_velocities=eq.pattern_G.sparse(bend_v),
@@ -189,7 +189,7 @@ class _SparseEngine(NativeEngine):
         """Return what computes these quantities."""
         return _SparseEvaluator(self, outputs, observed)
 
-    def solved(self, x: FloatArray, u: FloatArray) -> tuple[State, SaddleFactors]:
+    def solved(self, x: FloatArray, u: FloatArray) -> tuple[SolvedPoint, SaddleFactors]:
         """Return a point solved for accelerations and multipliers, and what solves for their slopes."""
         eq, n = self.equations, self.equations.n
         q, v = x[:n], x[n:]
@@ -197,9 +197,9 @@ class _SparseEngine(NativeEngine):
         w = factors.solve(np.concatenate((eq.forces(q, v) + eq.input_matrix @ u, -eq.bend(q, v))))
         if not np.isfinite(w).all():
             raise NumericalError("The accelerations are no numbers at this point: choose another with --set.")
-        return State(q, v, w[:n], w[n:]), factors
+        return SolvedPoint(q, v, w[:n], w[n:]), factors
 
-    def acceleration_slopes(self, s: State) -> tuple[FloatArray, FloatArray]:
+    def acceleration_slopes(self, s: SolvedPoint) -> tuple[FloatArray, FloatArray]:
         """Return the values of gamma_q = d(G a + b)/dq, a held, and of gamma_v = db/dv, on ``pattern_G``."""
         eq = self.equations
         return eq.rate_slopes(s.q, s.a) + eq.bend_slopes(s.q, s.v), 2.0 * eq.rate_slopes(s.q, s.v)
@@ -222,11 +222,11 @@ class _SparseEvaluator(QuantityEvaluator):
     def visit(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return rates, outputs and observed quantities at a point, or at many one after the other."""
         if x.ndim == 2:
-            found = [
+            visits = [
                 self.visit(t, row, entry)
                 for row, entry in zip(x, np.broadcast_to(u, (len(x), u.shape[-1])), strict=True)
             ]
-            rates, outputs, z = (np.array(part) for part in zip(*found, strict=True))
+            rates, outputs, z = (np.array(part) for part in zip(*visits, strict=True))
             return rates, outputs, z
         s = self._engine.solved(x, u)[0]
         rates = np.concatenate((s.v, s.a))
@@ -234,7 +234,7 @@ class _SparseEvaluator(QuantityEvaluator):
         outputs, z = (np.array([self._value(q, s, parts) for q in some]) for some in (self._outputs, self._observed))
         return rates, outputs, z
 
-    def _value(self, quantity: Quantity, s: State, parts: Mapping[str, FloatArray]) -> float:
+    def _value(self, quantity: Quantity, s: SolvedPoint, parts: Mapping[str, FloatArray]) -> float:
         match quantity.source:
             case (kind, i):
                 return float(parts[kind][i])
@@ -258,7 +258,7 @@ class _SparseEvaluator(QuantityEvaluator):
         gamma_q, gamma_v = (eq.pattern_G.sparse(values) for values in self._engine.acceleration_slopes(s))
         lower = gamma_q @ dq + gamma_v @ dv
         w = factors.solve(np.vstack((upper, -lower)))
-        moved = _Moved(dx, du, w[:n], w[n:])
+        moved = _Directions(dx, du, w[:n], w[n:])
         return np.vstack((dv, w[:n])), self._slopes(self._outputs, s, moved), self._slopes(self._observed, s, moved)
 
     def second_order_form(self, t: float, x: FloatArray, u: FloatArray) -> SecondOrderForm:
@@ -277,7 +277,7 @@ class _SparseEvaluator(QuantityEvaluator):
             for g in groups:
                 np.fill_diagonal(moved[g][:, first:], 1.0)
                 first += sizes[g]
-            return self._slopes(self._outputs, s, _Moved(*moved))
+            return self._slopes(self._outputs, s, _Directions(*moved))
 
         return SecondOrderForm(
             positions=np.arange(n),
@@ -296,12 +296,12 @@ class _SparseEvaluator(QuantityEvaluator):
             constraint_inputs=np.zeros((m, k)),
         )
 
-    def _slopes(self, quantities: Sequence[Quantity], s: State, moved: _Moved) -> FloatArray:
+    def _slopes(self, quantities: Sequence[Quantity], s: SolvedPoint, moved: _Directions) -> FloatArray:
         """Return one row per quantity, shape (len(quantities), k)."""
         rows = [self._slope(quantity, s, moved) for quantity in quantities]
         return np.array(rows, dtype=np.float64).reshape(len(quantities), moved.a.shape[1])
 
-    def _slope(self, quantity: Quantity, s: State, moved: _Moved) -> FloatArray:
+    def _slope(self, quantity: Quantity, s: SolvedPoint, moved: _Directions) -> FloatArray:
         """Return the slope of a quantity along every direction, shape (k,)."""
         n = len(s.q)
         match quantity.source:
@@ -318,7 +318,7 @@ class _SparseEvaluator(QuantityEvaluator):
 
 
 @dataclass(frozen=True)
-class _Moved:
+class _Directions:
     """Directions, in columns: of the states, the inputs, the accelerations and the multipliers."""
 
     x: FloatArray

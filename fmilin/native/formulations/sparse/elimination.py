@@ -31,7 +31,7 @@ __all__ = ["SparseNullSpace", "sparse_null_space"]
 PIVOT = 0.1
 """A pivot is at least this fraction of the largest entry of its row."""
 
-Row = dict[int, float]
+SparseRow = dict[int, float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,8 +61,8 @@ class SparseNullSpace:
         ]
         solved = sparse.csc_array(np.hstack(blocks))
         rows = self.dependent[solved.indices]
-        places = (rows, columns[np.repeat(np.arange(len(columns)), np.diff(solved.indptr))])
-        return sparse.csc_array((solved.data, places), shape=full.shape)
+        positions = (rows, columns[np.repeat(np.arange(len(columns)), np.diff(solved.indptr))])
+        return sparse.csc_array((solved.data, positions), shape=full.shape)
 
 
 def sparse_null_space(Phi_q: Any, independent: Sequence[int] | None = None) -> SparseNullSpace:
@@ -84,7 +84,7 @@ def sparse_null_space(Phi_q: Any, independent: Sequence[int] | None = None) -> S
     rows = _rows(Phi_q)
     pivots = _eliminated(rows, named)
     dependent = np.array([c for _, c in pivots], dtype=np.intp)
-    kept = np.array([i for i, _ in pivots], dtype=np.intp)
+    independent_rows = np.array([i for i, _ in pivots], dtype=np.intp)
     is_dependent = np.zeros(n, dtype=bool)
     is_dependent[dependent] = True
     free = np.flatnonzero(~is_dependent)
@@ -92,21 +92,21 @@ def sparse_null_space(Phi_q: Any, independent: Sequence[int] | None = None) -> S
         _require_named(n, len(pivots), np.asarray(independent, dtype=np.intp), is_dependent)
         free = np.asarray(independent, dtype=np.intp)
     R = _substituted(rows, pivots, free, n)
-    return SparseNullSpace(R, free, dependent, kept, Phi_q)
+    return SparseNullSpace(R, free, dependent, independent_rows, Phi_q)
 
 
-def _rows(Phi_q: Any) -> list[Row]:
+def _rows(Phi_q: Any) -> list[SparseRow]:
     """Return the rows as dictionaries, each scaled to a largest entry of one."""
     starts, columns, values = Phi_q.indptr.tolist(), Phi_q.indices.tolist(), Phi_q.data.tolist()
-    found = []
+    scaled = []
     for begin, end in pairwise(starts):
         row = dict(zip(columns[begin:end], values[begin:end], strict=True))
         size = max(map(abs, row.values()), default=1.0)
-        found.append({c: value / size for c, value in row.items()})
-    return found
+        scaled.append({c: value / size for c, value in row.items()})
+    return scaled
 
 
-def _eliminated(rows: list[Row], named: NDArray[np.bool_]) -> list[tuple[int, int]]:
+def _eliminated(rows: list[SparseRow], named: NDArray[np.bool_]) -> list[tuple[int, int]]:
     """Eliminate in place; return (row, column) of every pivot in order. Rows that vanish have none."""
     holders: dict[int, set[int]] = {}
     for i, row in enumerate(rows):
@@ -134,7 +134,7 @@ def _eliminated(rows: list[Row], named: NDArray[np.bool_]) -> list[tuple[int, in
     return pivots
 
 
-def _pivot(row: Row, holders: dict[int, set[int]], named: NDArray[np.bool_]) -> int:
+def _pivot(row: SparseRow, holders: dict[int, set[int]], named: NDArray[np.bool_]) -> int:
     """Return the column to solve a row for; -1 when nothing is left of the row."""
     size = max(map(abs, row.values()), default=0.0)
     if size < PSEUDO_INVERSE:
@@ -147,7 +147,7 @@ def _pivot(row: Row, holders: dict[int, set[int]], named: NDArray[np.bool_]) -> 
     return min(good, key=lambda c: (len(holders[c]), -usable[c], c))
 
 
-def _subtract(target: Row, row: Row, c: int, k: int, holders: dict[int, set[int]]) -> None:
+def _subtract(target: SparseRow, row: SparseRow, c: int, k: int, holders: dict[int, set[int]]) -> None:
     """Take the pivot's column c out of ``target``, which is row k."""
     factor = target.pop(c) / row[c]
     for other, value in row.items():
@@ -162,12 +162,12 @@ def _subtract(target: Row, row: Row, c: int, k: int, holders: dict[int, set[int]
             holders[other].discard(k)
 
 
-def _substituted(rows: list[Row], pivots: list[tuple[int, int]], free: NDArray[np.intp], n: int) -> Any:
+def _substituted(rows: list[SparseRow], pivots: list[tuple[int, int]], free: NDArray[np.intp], n: int) -> Any:
     """Return R: every dependent coordinate through independent ones, last pivot first."""
-    solved: dict[int, Row] = {c: {k: 1.0} for k, c in enumerate(free.tolist())}
+    solved: dict[int, SparseRow] = {c: {k: 1.0} for k, c in enumerate(free.tolist())}
     for i, c in reversed(pivots):
         row, pivot = rows[i], rows[i][c]
-        expression: Row = {}
+        expression: SparseRow = {}
         for other, value in row.items():
             if other == c:
                 continue
@@ -176,8 +176,8 @@ def _substituted(rows: list[Row], pivots: list[tuple[int, int]], free: NDArray[n
                 expression[k] = expression.get(k, 0.0) + factor * coefficient
         solved[c] = expression
     triplets = [(c, k, value) for c, expression in solved.items() for k, value in expression.items() if value != 0.0]
-    places = np.array([t[:2] for t in triplets], dtype=np.intp).reshape(-1, 2).T
-    R = sparse.csc_array((np.array([t[2] for t in triplets]), (places[0], places[1])), shape=(n, len(free)))
+    positions = np.array([t[:2] for t in triplets], dtype=np.intp).reshape(-1, 2).T
+    R = sparse.csc_array((np.array([t[2] for t in triplets]), (positions[0], positions[1])), shape=(n, len(free)))
     R.sort_indices()
     return R
 

@@ -18,12 +18,12 @@ from fmilin.native.formulations.formulation import ComplexArray, without_inertia
 from fmilin.native.formulations.sparse.problem import EXTENDED, LinearPencil, QuadraticProblem, RefinedFactors, extended
 from fmilin.numerics.saddle_point.sparse import SparseFactors
 
-__all__ = ["Around", "Found", "linear", "quadratic"]
+__all__ = ["Around", "Solutions", "linear", "quadratic"]
 
 SMALL = 60
 """Problems of fewer coordinates are solved whole."""
 
-BESIDE = 0.013
+DISTANCE = 0.013
 """The shift lies this fraction beside the frequency: exactly on an eigenvalue nothing could be factorized."""
 
 EPS, TINY = float(np.finfo(np.float64).eps), float(np.finfo(np.float64).tiny)
@@ -47,7 +47,7 @@ class Around:
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class Solutions:
     """Eigenvalues with (dq, dv) as columns, and an error estimate for each."""
 
     values: ComplexArray
@@ -58,14 +58,14 @@ class Found:
 # ---------------------------------------------------------------------- s^2 M + s C + K
 
 
-def quadratic(problem: QuadraticProblem, around: Around) -> Found:
+def quadratic(problem: QuadraticProblem, around: Around) -> Solutions:
     """Return the wanted solutions of (s^2 M + s C + K) x + G' l = 0, G x = 0."""
     if problem.border and problem.M.shape[0] - problem.border <= SMALL:
         problem = problem.within(_reached(problem, around))
     values, x = _symmetric(problem, around) if problem.is_symmetric else _damped(problem, around)
     keep = _chosen(values, around)
     values, x = values[keep], x[:, keep]
-    return Found(values, problem.seen(x, values), _errors(problem, values, x, around))
+    return Solutions(values, problem.seen(x, values), _errors(problem, values, x, around))
 
 
 def _reached(problem: QuadraticProblem, around: Around) -> FloatArray:
@@ -76,7 +76,7 @@ def _reached(problem: QuadraticProblem, around: Around) -> FloatArray:
     size = problem.M.shape[0]
     free = size - problem.border
     right = problem.M @ np.random.default_rng(2017).standard_normal((size, free + 2))
-    solve, _ = _factorized(problem.extended().bordered, around.frequency * (1 - BESIDE), problem)
+    solve, _ = _factorized(problem.extended().bordered, around.frequency * (1 - DISTANCE), problem)
     reached = solve(np.vstack((right, np.zeros((problem.border, free + 2)))))[:size]
     Q, upper, _ = qr(reached, mode="economic", pivoting=True)
     sizes = np.abs(np.diag(upper))[:free]
@@ -91,7 +91,7 @@ def _symmetric(problem: QuadraticProblem, around: Around) -> tuple[ComplexArray,
     if not size:
         return np.empty(0, np.complex128), np.empty((0, 0), np.complex128)
     wide = problem.extended()
-    solve, shift = _factorized(wide.shifted, around.frequency**2 * (1 - BESIDE) ** 2, problem)
+    solve, shift = _factorized(wide.shifted, around.frequency**2 * (1 - DISTANCE) ** 2, problem)
 
     def inverted(b: FloatArray) -> FloatArray:
         result: FloatArray = solve(np.concatenate((b.ravel(), zeros)))[:size]
@@ -128,7 +128,7 @@ def _lanczos(
 def _damped(problem: QuadraticProblem, around: Around) -> tuple[ComplexArray, ComplexArray]:
     """Return eigenvalues and vectors of the problem in z = (x, s x)."""
     size, zeros = problem.M.shape[0], np.zeros(problem.border)
-    solve, sigma = _factorized(problem.extended().bordered, _beside(around), problem)
+    solve, sigma = _factorized(problem.extended().bordered, _shift(around), problem)
 
     def inverted(z: Any) -> Any:
         # (A - sigma E)^-1 E z: sigma x - y = -x0 and sigma M y + C y + K x + G' l = -M y0
@@ -165,7 +165,7 @@ def _errors(problem: QuadraticProblem, s: ComplexArray, x: ComplexArray, around:
     backward = np.abs(s) ** 2 * M + np.abs(s) * C + K
     iteration = np.abs(s)
     if not problem.is_symmetric:
-        away = np.abs(s - _beside(around))
+        away = np.abs(s - _shift(around))
         iteration = iteration + away * (np.max(away) / max(float(np.min(away)), 1e-9 * float(np.max(away)), TINY))
     digits = EPS if problem.is_approximate else EXTENDED
     errors: FloatArray = digits * backward / np.where(slope > 0, slope, np.nan) + EPS * iteration
@@ -175,9 +175,9 @@ def _errors(problem: QuadraticProblem, s: ComplexArray, x: ComplexArray, around:
 # ---------------------------------------------------------------------- E z' = A z
 
 
-def linear(pencil: LinearPencil, around: Around) -> Found:
+def linear(pencil: LinearPencil, around: Around) -> Solutions:
     """Return the wanted eigenvalues of E z' = A z."""
-    sigma = _beside(around)
+    sigma = _shift(around)
     A, E = extended(pencil.A), extended(pencil.E)
     solve, sigma = _factorized(lambda s: A - s * E, sigma, None)
 
@@ -188,7 +188,7 @@ def linear(pencil: LinearPencil, around: Around) -> Found:
     s, z = _arnoldi(inverted, size, sigma, 2 * (around.count + 2))
     keep = _chosen(s, around)
     s, z = s[keep], z[:, keep]
-    return Found(s, z[: 2 * pencil.n], np.full(len(s), np.nan))
+    return Solutions(s, z[: 2 * pencil.n], np.full(len(s), np.nan))
 
 
 def _arnoldi(
@@ -220,9 +220,9 @@ def _arnoldi(
 # ---------------------------------------------------------------------- both
 
 
-def _beside(around: Around) -> complex | float:
+def _shift(around: Around) -> complex | float:
     """Return the shift: real for the slowest eigenvalues, so that everything stays real."""
-    return around.frequency * complex(BESIDE, 1 - BESIDE) if around.frequency else 0.0
+    return around.frequency * complex(DISTANCE, 1 - DISTANCE) if around.frequency else 0.0
 
 
 def _factorized(
@@ -251,14 +251,14 @@ def _chosen(s: ComplexArray, around: Around) -> NDArray[np.intp]:
     level = 1e-12 * np.abs(s)
     upper, lower = np.flatnonzero(s.imag >= -level), np.flatnonzero(s.imag < -level)
     near = upper[np.argsort(np.abs(s[upper] - 1j * around.frequency), kind="stable")][: around.count]
-    places: list[int] = []
+    indices: list[int] = []
     for i in near.tolist():
-        places.append(i)
+        indices.append(i)
         if s[i].imag > level[i] and len(lower):
             mate = int(lower[np.argmin(np.abs(s[lower] - s[i].conjugate()))])
-            places.append(mate)
+            indices.append(mate)
             lower = lower[lower != mate]
-    return np.array(places, dtype=np.intp)
+    return np.array(indices, dtype=np.intp)
 
 
 def _no_convergence(error: Exception) -> str:

@@ -31,7 +31,7 @@ from fmilin.native.formulations.formulation import (
     formulation_named,
     violations,
 )
-from fmilin.native.formulations.sparse.iterations import Around, Found, linear, quadratic
+from fmilin.native.formulations.sparse.iterations import Around, Solutions, linear, quadratic
 from fmilin.native.formulations.sparse.problem import minimal, motion_pencil, redundant, unconstrained
 
 __all__ = ["Around", "eigenvalues_near"]
@@ -69,35 +69,37 @@ def eigenvalues_near(
     """
     around, chosen = around or Around(), formulation_named(formulation)
     form = form.sparse()
-    kept = None if independent is None else _places(form, independent)
+    kept = None if independent is None else _indices(form, independent)
     sizes = {"n": form.n, "m": form.m}
     if isinstance(chosen, MCS):
         problem, Z = minimal(form, kept)
-        found, words = quadratic(problem, around), "elimination, "
+        solutions, words = quadratic(problem, around), "elimination, "
         sizes |= {"rank": len(Z.dependent), "order": 2 * len(Z.independent)}
     elif isinstance(chosen, RCS) and form.motion is None:
         _require_infinite(chosen)
         problem, words = redundant(form), ""
-        found = quadratic(problem, around)
+        solutions = quadratic(problem, around)
         sizes |= {"rank": problem.G.shape[0], "order": 2 * form.n + problem.G.shape[0]}
     elif isinstance(chosen, RCS):
         _require_infinite(chosen)
         pencil, words = motion_pencil(form, kept), "accelerations kept, "
-        found = linear(pencil, around)
+        solutions = linear(pencil, around)
         sizes |= {"rank": pencil.A.shape[0] - 3 * form.n, "order": pencil.A.shape[0]}
     else:
-        found = quadratic(unconstrained(form, chosen, kept), around)
+        solutions = quadratic(unconstrained(form, chosen, kept), around)
         words = f"penalty, alpha = {chosen.alpha:g}, xi = {chosen.xi:g}, omega = {chosen.omega:g}, "
         sizes |= {"order": 2 * form.n}
-    spectrum = _spectrum(form, chosen, found, sizes, f"{words}shift-invert around {around.frequency:g} rad/s")
+    spectrum = _spectrum(form, chosen, solutions, sizes, f"{words}shift-invert around {around.frequency:g} rad/s")
     if isinstance(chosen, UCS):
         return replace(spectrum, remarks=(*spectrum.remarks, *_swamped(form, chosen, spectrum)))
     return spectrum
 
 
-def _spectrum(form: ConstrainedForm, chosen: Formulation, found: Found, sizes: dict[str, int], method: str) -> Spectrum:
-    order = np.lexsort((found.values.imag, np.abs(found.values)))
-    values, vectors = found.values[order], found.vectors[:, order]
+def _spectrum(
+    form: ConstrainedForm, chosen: Formulation, solutions: Solutions, sizes: dict[str, int], method: str
+) -> Spectrum:
+    order = np.lexsort((solutions.values.imag, np.abs(solutions.values)))
+    values, vectors = solutions.values[order], solutions.vectors[:, order]
     largest = vectors[np.argmax(np.abs(vectors), axis=0), np.arange(len(order))]
     vectors = vectors / np.where(largest == 0, 1.0, largest)
     is_true = np.ones(len(values), dtype=bool)
@@ -110,7 +112,7 @@ def _spectrum(form: ConstrainedForm, chosen: Formulation, found: Found, sizes: d
         is_true=is_true,
         vectors=vectors,
         violations=violations(form, vectors),
-        errors=found.errors[order],
+        errors=solutions.errors[order],
         sizes=sizes,
         remarks=tuple(_remarks(form, values, is_true, sizes.get("rank", form.m))),
     )
@@ -132,16 +134,16 @@ def _remarks(form: ConstrainedForm, values: ComplexArray, is_true: NDArray[np.bo
         yield _crowded(values, is_true)
 
 
-def _swamped(form: ConstrainedForm, options: UCS, found: Spectrum) -> tuple[Remark, ...]:
+def _swamped(form: ConstrainedForm, options: UCS, spectrum: Spectrum) -> tuple[Remark, ...]:
     """Remark on a penalty beside which double precision loses the inertia, or too many digits of the eigenvalues."""
-    beside = abs(form.Phi_q.T @ form.Phi_q).max() * options.alpha / abs(form.M).max() if form.m else 0.0
-    sizes = np.abs(found.eigenvalues)
-    relative = (found.errors / np.where(sizes > 0, sizes, 1.0))[np.asarray(found.is_true, dtype=bool)]
-    loss = max(float(np.nanmax(relative, initial=0.0)), float(beside) * np.finfo(float).eps)
+    weight = abs(form.Phi_q.T @ form.Phi_q).max() * options.alpha / abs(form.M).max() if form.m else 0.0
+    sizes = np.abs(spectrum.eigenvalues)
+    relative = (spectrum.errors / np.where(sizes > 0, sizes, 1.0))[np.asarray(spectrum.is_true, dtype=bool)]
+    loss = max(float(np.nanmax(relative, initial=0.0)), float(weight) * np.finfo(float).eps)
     if loss <= SWAMPED:
         return ()
-    said = f"by {loss:.1g} of their size" if loss < 1 else "altogether"
-    return (swamping_penalty(options.alpha, f"{said}. Take a smaller alpha, or the formulation mcs or rcs."),)
+    change = f"by {loss:.1g} of their size" if loss < 1 else "altogether"
+    return (swamping_penalty(options.alpha, f"{change}. Take a smaller alpha, or the formulation mcs or rcs."),)
 
 
 def _crowded(values: ComplexArray, is_true: NDArray[np.bool_]) -> Remark:
@@ -162,12 +164,12 @@ def _violated_inertia(form: ConstrainedForm, options: UCS, vectors: ComplexArray
     return part
 
 
-def _places(form: ConstrainedForm, names: Sequence[str]) -> list[int]:
-    places = {name: i for i, name in enumerate(form.names)}
+def _indices(form: ConstrainedForm, names: Sequence[str]) -> list[int]:
+    positions = {name: i for i, name in enumerate(form.names)}
     for name in names:
-        if name not in places:
-            raise UnknownNameError.among(name, places, "a coordinate of the model")
-    return [places[name] for name in names]
+        if name not in positions:
+            raise UnknownNameError.among(name, positions, "a coordinate of the model")
+    return [positions[name] for name in names]
 
 
 def _require_infinite(options: RCS) -> None:
