@@ -29,8 +29,8 @@ from fmilin.ground.signals import Signals
 from fmilin.linear_model.model import Accuracy, LinearModel, Method, Point
 from fmilin.model.interface import ModelInfo
 from fmilin.native.systems import four_bar
-from fmilin.output.export.registry import save
-from fmilin.output.export.writing import Writing
+from fmilin.output.export.files import save
+from fmilin.output.formats import Writing
 
 LOOP = Path(__file__).with_name("step_loop.c")
 ROUNDS = 7

@@ -94,12 +94,12 @@ def _on(model: Any, point: Any) -> Any:
 
 def _deliver(found: Any, wanted: Wanted, files: Sequence[Path], runner: JobRunner, *, as_json: bool) -> None:
     from fmilin.ground.files import write_atomically
-    from fmilin.output.export.registry import dumps
+    from fmilin.output.export.files import dumps
 
     runner.restore_directory()
     contents = {path: dumps(found.linear, path) for path in files}
     if wanted.plot is not None:
-        from fmilin.output.report.cosimulation_picture import cosimulation_picture
+        from fmilin.output.report.cosimulation import cosimulation_picture
 
         contents[wanted.plot] = cosimulation_picture(found, wanted.plot.suffix)
     for path, content in contents.items():
@@ -108,6 +108,6 @@ def _deliver(found: Any, wanted: Wanted, files: Sequence[Path], runner: JobRunne
     if as_json:
         runner.results.write(dumps(found.linear, "results.json").decode("ascii"))
     elif not files:
-        from fmilin.output.report.cosimulation_table import print_cosimulation
+        from fmilin.output.report.cosimulation import print_cosimulation
 
         print_cosimulation(found, runner.results)

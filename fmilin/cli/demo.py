@@ -83,7 +83,7 @@ def _typed(path: Path) -> str:
 
 def _compare(true: LinearModel, naive: LinearModel, stream: TextIO) -> None:
     """Print both spectra side by side, and what the difference means."""
-    from fmilin.output.report.eigenvalue_picture import without
+    from fmilin.output.report.eigenvalues import without
     from fmilin.output.report.numbers import eigenvalue_text
     from fmilin.output.report.table import console_on, fact, simple_table
 
@@ -129,7 +129,7 @@ def _regulator(linear: LinearModel) -> str:
 
 
 def _draw(true: LinearModel, naive: LinearModel) -> bytes:
-    from fmilin.output.report.eigenvalue_picture import eigenvalue_picture
+    from fmilin.output.report.eigenvalues import eigenvalue_picture
     from fmilin.output.report.numbers import eigenvalue_text
     from fmilin.output.report.table import order_text
 

@@ -83,7 +83,7 @@ def command(
 
             runner.results.write(text_of(found.document()))
         elif output is None:
-            from fmilin.output.report.discovery_table import print_discovery
+            from fmilin.output.report.result_tables import print_discovery
 
             print_discovery(found, runner.results)
         for remark in found.warnings:

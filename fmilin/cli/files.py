@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from fmilin.ground.errors import UsageError
+from fmilin.output.formats import alternatives, listed
 
 __all__ = ["KINDS", "Command", "NewFile", "require_apart"]
 
@@ -17,10 +19,33 @@ _INPUTS = "fmilin.cli.files.inputs"
 
 
 class NewFile(click.Path):
-    """The type of an option that names a file to write; every other path, and MODEL, is one to read."""
+    """The type of an option that names a file to write; every other path, and MODEL, is one to read.
 
-    def __init__(self) -> None:
+    ``suffixes``: what may stand at the end of its name; the shell completes them.
+    """
+
+    def __init__(self, suffixes: Sequence[str] = ()) -> None:
         super().__init__(path_type=Path)
+        self.suffixes = tuple(suffixes)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Return the names that the typed one may become; without a dot in it, files that are there already."""
+        stem, dot, typed = incomplete.rpartition(".")
+        if not dot or not Path(stem).name or "/" in typed:
+            return super().shell_complete(ctx, param, incomplete)
+        return [CompletionItem(f"{stem}{s}") for s in self.suffixes if s.startswith(f".{typed}")]
+
+
+def _lists_of_files() -> dict[str, str]:
+    """Return what the help of a command says between braces: the table of formats in words."""
+    return {
+        "linear_files": listed("linear model", complete=True),
+        "linear_file": alternatives("linear model", complete=True),
+        "lossless": alternatives("linear model", "and", complete=True),
+        "readable": alternatives("linear model", readable=True),
+        "family_files": listed("family", readable=True),
+        "families": listed("family"),
+    }
 
 
 KINDS = (
@@ -41,8 +66,9 @@ class Command(click.Command):
     def __init__(self, *given: Any, examples: Sequence[str] = (), **more: Any) -> None:
         super().__init__(*given, **more)
         self.examples = tuple(examples)
+        self.help = cleandoc(self.help or "").format_map(_lists_of_files())
         if "MODEL is " not in (self.help or "") and any(p.name == "model" for p in self.params):
-            self.help = f"{cleandoc(self.help or '')}\n\n{KINDS}"
+            self.help = f"{self.help}\n\n{KINDS}"
         if examples:
             self.epilog = "\b\nExamples:\n" + "\n".join(f"  {line}" for line in examples)
 

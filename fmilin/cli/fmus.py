@@ -8,7 +8,7 @@ from typing import Literal
 import click
 
 from fmilin.cli.options import grouped, names, one_of, read_by
-from fmilin.output.export.writing import Writing
+from fmilin.output.formats import Writing
 
 __all__ = ["FMI", "PLATFORMS", "Written", "writing_options"]
 

@@ -146,7 +146,7 @@ def one(request: Request, chosen: Formulated, runner: JobRunner) -> tuple[Spectr
 def compare(request: Request, chosen: Formulated, runner: JobRunner, *, as_json: bool) -> None:
     """Print all formulations side by side."""
     from fmilin.native.formulations import spectrum
-    from fmilin.output.report.spectrum_table import print_comparison
+    from fmilin.output.report.formulations import print_comparison
 
     model, point = _at(request, runner)
     kept, at_singularity, found = tuple(request.independent or ()), request.at_singularity, []

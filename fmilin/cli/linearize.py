@@ -23,12 +23,12 @@ from fmilin.cli.options import (
     Running,
     checked_outputs,
     constraints_options,
-    files_option,
     is_fmu,
     json_option,
     names_option,
     number_option,
     one_of,
+    outputs_of,
     outputs_option,
     path_option,
     read_by,
@@ -41,12 +41,12 @@ from fmilin.cli.snapshots import check_files, deliver_each, linear_models, snaps
 from fmilin.cli.stepping import Stepped, stepping_options
 from fmilin.cli.wishes import WISHES, Wishes
 from fmilin.ground.errors import UsageError
-from fmilin.output.export.registry import carries_descriptor
+from fmilin.output.formats import format_of, listed
 
 if TYPE_CHECKING:
     from fmilin.linear_model.model import LinearModel
     from fmilin.model.interface import OperatingPoint
-    from fmilin.output.export.writing import Writing
+    from fmilin.output.formats import Writing
 
 __all__ = ["command", "deliver", "linear_model"]
 
@@ -84,7 +84,7 @@ __all__ = ["command", "deliver", "linear_model"]
     "--snapshots",
     "times",
     metavar="T1,T2,...",
-    help="A family along one motion (.nc .mat .npz .json .m); of other formats FILE_tT1.mo, ...",
+    help=f"A family along one motion ({listed('family')}); of other formats FILE_tT1.mo, ...",
     callback=read_by(snapshot_times),
 )
 @path_option(
@@ -113,7 +113,7 @@ __all__ = ["command", "deliver", "linear_model"]
 @composition_options
 @steps_options
 @formulation_options
-@files_option()
+@outputs_of("linear model")
 @writing_options
 @json_option("The linear model as one JSON document on standard output.")
 @running_options
@@ -151,7 +151,9 @@ def command(
         options=opened.asked(),
         wishes=wishes,
         stepping=None if coupled.as_cosimulated else stepped.asked(),
-        descriptor=not is_fmu(model) and not times and (as_json or any(map(carries_descriptor, files))),
+        descriptor=not is_fmu(model)
+        and not times
+        and (as_json or any(format_of(path, "linear model").complete for path in files)),
         **asked,  # the options that are called like its fields
     )
     chosen = formulated.asked()
@@ -184,11 +186,16 @@ def command(
         if coupled.plot is not None:
             draw(linear, coupled.plot, runner)
         if spectrum is not None and not files and not as_json:
-            from fmilin.output.report.spectrum_table import print_spectrum
+            from fmilin.output.report.formulations import print_spectrum
 
             print_spectrum(spectrum, runner.results)
 
     return running.work(job, model)
+
+
+def _is_complete(path: Path) -> bool:
+    """Whether everything about a linear model goes into a file, its descriptor system included."""
+    return format_of(path, "linear model").complete
 
 
 def _check_times(
@@ -260,7 +267,7 @@ def deliver(
     writing: Writing | None = None,
 ) -> None:
     """Write the files; then JSON or, without files, the table."""
-    from fmilin.output.export.registry import dumps
+    from fmilin.output.export.files import dumps
 
     runner.restore_directory()
     runner.write_files({path: dumps(linear, path, writing) for path in files})

@@ -21,7 +21,8 @@ from fmilin.cli.job_runner import Job, work
 from fmilin.ground.errors import UsageError
 from fmilin.ground.files import check_writable
 from fmilin.ground.sandbox.isolation import Limits
-from fmilin.output.export.registry import check_output
+from fmilin.output.export.files import check_output
+from fmilin.output.formats import Holds, listed, suffixes
 
 if TYPE_CHECKING:
     from fmilin.fmi.read.archive import FmuOptions
@@ -38,7 +39,6 @@ __all__ = [
     "assignments",
     "checked_outputs",
     "constraints_options",
-    "files_option",
     "finite",
     "fmu",
     "grouped",
@@ -52,6 +52,7 @@ __all__ = [
     "number_option",
     "one_of",
     "output_option",
+    "outputs_of",
     "outputs_option",
     "path_option",
     "picture_option",
@@ -84,9 +85,28 @@ def path_option(*names: str, metavar: str, help: str, **more: Any) -> Decorator:
     return click.option(*names, metavar=metavar, type=click.Path(path_type=Path), help=help, **more)
 
 
-def output_option(*names: str, metavar: str, help: str, **more: Any) -> Decorator:  # noqa: A002 - as click says
+def output_option(
+    *names: str,
+    metavar: str,
+    help: str,  # noqa: A002 - as click says
+    suffixes: Sequence[str] = (),
+    **more: Any,
+) -> Decorator:
     """Return an option that names a file to write."""
-    return click.option(*names, metavar=metavar, type=NewFile(), help=help, **more)
+    return click.option(*names, metavar=metavar, type=NewFile(suffixes), help=help, **more)
+
+
+def outputs_of(holds: Holds, **more: Any) -> Decorator:
+    """Return ``-o`` for files that hold such a thing."""
+    return output_option(
+        "-o",
+        "--output",
+        metavar="FILE",
+        multiple=True,
+        help=f"Repeatable; the suffix picks the format: {listed(holds)}",
+        suffixes=suffixes(holds),
+        **more,
+    )
 
 
 def new_file_option(
@@ -105,27 +125,16 @@ def new_file_option(
             check_writable(path)
         return path
 
-    return output_option(*names, metavar=f"FILE{'|'.join(known)}", help=help, callback=read_by(checked), **more)
+    metavar = f"FILE{'|'.join(known)}"
+    return output_option(*names, metavar=metavar, help=help, suffixes=known, callback=read_by(checked), **more)
 
 
 def picture_option(help: str, name: str = "--plot") -> Decorator:  # noqa: A002 - as click says
     """Return ``--plot``."""
-    return new_file_option(name, suffix=(".png", ".svg"), help=help)
+    return new_file_option(name, suffix=suffixes("picture"), help=help)
 
 
 POINT = path_option("--point", metavar="FILE", help="A point that 'fmilin trim -o' saved: .toml .json")
-
-
-def files_option(**more: Any) -> Decorator:
-    """Return ``-o`` for linear models."""
-    return output_option(
-        "-o",
-        "--output",
-        metavar="FILE",
-        multiple=True,
-        help="Repeatable; the suffix picks the format: .mat .npz .json .fmu .m .mo .tex .txt, dslin.mat (Dymola).",
-        **more,
-    )
 
 
 def json_option(help: str) -> Decorator:  # noqa: A002 - as click says

@@ -30,9 +30,9 @@ from fmilin.cli.options import (
     settings_option,
     time_option,
 )
-from fmilin.cli.request import Request
-from fmilin.cli.sources import opened_result, refuse_points
+from fmilin.cli.request import Request, refuse_points
 from fmilin.ground.errors import FmilinError, UsageError
+from fmilin.output.formats import suffixes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -104,7 +104,7 @@ DRAWING = grouped(
     Drawing,
     click.option("--kind", type=one_of(*KINDS), required=True, help="What to draw."),
     new_file_option(
-        "-o", "--output", suffix=(".png", ".svg", ".gif"), required=True,
+        "-o", "--output", suffix=suffixes("picture", "motion picture"), required=True,
         help="The picture; .gif: a mechanism that moves in its modes.",
     ),
     click.option("--against", metavar="MODEL", help="The nonlinear model, beside a file of its linear model."),
@@ -152,7 +152,7 @@ def command(
 ) -> int:
     """Draw a linear model, a family of them, or a mechanism; the picture's path is printed.
 
-    MODEL is a file of a linear model (.mat .npz .json, .fmu of one), of a family (.nc .mat .npz .json), or what 'fmilin
+    MODEL is a file of a linear model ({linear_files}, .fmu of one), of a family ({family_files}), or what 'fmilin
     linearize' takes: a model that is linearized first, or a mechanism.
     """
     drawing.check()
@@ -179,9 +179,10 @@ def command(
 def _drawn(source: str, drawing: Drawing, request: Request, runner: JobRunner) -> bytes:
     """Return the picture's file."""
     from fmilin.families.family import LinearFamily
+    from fmilin.output.export.files import load_result
     from fmilin.output.report.figures import rendered
 
-    found = opened_result(source)
+    found = load_result(source)
     if found is None:
         if drawing.against is not None:
             raise UsageError(f"--against goes with a file of a linear model, and '{source}' is a model itself.")
@@ -249,7 +250,7 @@ def _linear_figure(linear: LinearModel, drawing: Drawing, request: Request, agai
         case "modes":
             return plot.modes(drawing.mode)
         case "validity" if against is not None:
-            from fmilin.output.report.verification_picture import validity_figure
+            from fmilin.output.report.verification import validity_figure
 
             return validity_figure(linear.verify(against, horizon=drawing.stop_time))
         case "eigenvalues" | "participation" | "errors" | "sparsity":
@@ -313,6 +314,6 @@ def _mechanism(drawing: Drawing, request: Request, runner: JobRunner) -> bytes:
     linear = fl.linearize(model, point, **request.how())
     if drawing.output.suffix.lower() != ".gif":
         return rendered(mechanism_figure(description, linear), drawing.output.suffix, dpi=120)
-    from fmilin.output.report.mechanism_motion import mechanism_motion
+    from fmilin.output.report.mechanism_picture import mechanism_motion
 
     return mechanism_motion(description, linear, numbers=drawing.mode)

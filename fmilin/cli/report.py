@@ -26,9 +26,9 @@ from fmilin.cli.options import (
     time_option,
 )
 from fmilin.cli.progress import progress_bar
-from fmilin.cli.request import Request
-from fmilin.cli.sources import opened_result, refuse_points
+from fmilin.cli.request import Request, refuse_points
 from fmilin.ground.errors import UsageError
+from fmilin.output.formats import suffixes
 
 if TYPE_CHECKING:
     from fmilin.families.family import LinearFamily
@@ -48,7 +48,7 @@ __all__ = ["command"]
     ],
 )
 @MODEL
-@new_file_option("-o", "--output", suffix=(".html", ".htm"), required=True, help="The page.")
+@new_file_option("-o", "--output", suffix=suffixes("page"), required=True, help="The page.")
 @click.option("--against", metavar="MODEL", help="The nonlinear model: verifies the linear one beside it.")
 @click.option("--verify", is_flag=True, help="Of a model: verify its linear model against it.")
 @number_option("--horizon", metavar="T", help="How long responses are followed to verify, in seconds.")
@@ -78,7 +78,7 @@ def command(
 ) -> int:
     """Write everything about a linear model or a family as one HTML file that needs no network.
 
-    MODEL is a file of a linear model (.mat .npz .json, .fmu of one), of a family (.nc .mat .npz .json), or what 'fmilin
+    MODEL is a file of a linear model ({linear_files}, .fmu of one), of a family ({family_files}), or what 'fmilin
     linearize' takes, which is linearized first. The page's path is printed.
     """
     source = against or model
@@ -121,8 +121,9 @@ def _found(
 ) -> tuple[LinearModel | LinearFamily, Model | None]:
     """Return what the report is about, and the nonlinear model where there is one."""
     from fmilin.families.family import LinearFamily
+    from fmilin.output.export.files import load_result
 
-    found = opened_result(source)
+    found = load_result(source)
     if found is None:
         if against is not None:
             raise UsageError(

@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from fmilin.ground.errors import UsageError
+
 if TYPE_CHECKING:
     from fmilin.cli.wishes import Wishes
     from fmilin.fmi.read.archive import FmuOptions
     from fmilin.model.stepping import Stepping
 
-__all__ = ["Request"]
+__all__ = ["Request", "refuse_points"]
 
 
 @dataclass(frozen=True)
@@ -49,3 +51,26 @@ class Request:
         """Return what one linearization and many along a motion are asked for alike."""
         asked = ("independent", "coordinates", "derivatives", "descriptor", "keep_inaccurate")
         return {name: getattr(self, name) for name in asked}
+
+
+def refuse_points(source: str, request: Request, against: str | None, *, channels: bool = False) -> None:
+    """Refuse what says where to linearize a model: a linear model stands where it was made.
+
+    ``against``: the nonlinear model beside the file: parameters and constraints are for it. ``channels``: whether
+    inputs and outputs may be chosen all the same.
+    """
+    given = {
+        "--set": request.settings and against is None,
+        "--point": request.point,
+        "--trim": request.trim,
+        "--time": request.time is not None,
+        "--independent": request.independent,
+        "--project": request.project,
+        "--constraint": (request.constraints is not None or request.constraints_file) and against is None,
+        "--inputs": request.inputs is not None and not channels,
+        "--outputs": request.outputs is not None and not channels,
+    }
+    if wrong := [option for option, value in given.items() if value]:
+        raise UsageError(
+            f"{wrong[0]} is for a model that is linearized, and '{source}' holds the result. Leave it out."
+        )

@@ -32,6 +32,7 @@ from fmilin.cli.options import (
 from fmilin.cli.progress import progress_bar
 from fmilin.cli.request import Request
 from fmilin.ground.errors import UsageError
+from fmilin.output.formats import listed, suffixes
 
 if TYPE_CHECKING:
     from fmilin.model.interface import Model, OperatingPoint
@@ -119,8 +120,10 @@ RUN = grouped(
 @POINT
 @PROJECT
 @outputs_option()
-@path_option("--against", metavar="LINEAR", help="Compare with a linear model: .mat .npz .json")
-@new_file_option("-o", "--output", suffix=".csv", help="Every state and output over time.")
+@path_option(
+    "--against", metavar="LINEAR", help=f"Compare with a linear model: {listed('linear model', complete=True)}"
+)
+@new_file_option("-o", "--output", suffix=suffixes("motion"), help="Every state and output over time.")
 @picture_option("A picture.")
 @running_options
 def command(
@@ -238,7 +241,7 @@ def _write(
 
 def _picture(trajectory: Trajectory, comparison: Comparison | None, name: str, suffix: str) -> bytes:
     try:
-        from fmilin.output.report.trajectory_picture import trajectory_picture
+        from fmilin.output.report.trajectory import trajectory_picture
 
         return trajectory_picture(trajectory, comparison, title=name, suffix=suffix)
     except ModuleNotFoundError as error:
@@ -246,7 +249,7 @@ def _picture(trajectory: Trajectory, comparison: Comparison | None, name: str, s
 
 
 def _print(trajectory: Trajectory, comparison: Comparison | None, name: str, runner: JobRunner, *, quiet: bool) -> None:
-    from fmilin.output.report.trajectory_table import print_comparison, print_trajectory
+    from fmilin.output.report.trajectory import print_comparison, print_trajectory
 
     if quiet:
         for remark in trajectory.remarks:

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 from fmilin.cli.options import checked_outputs
 from fmilin.cli.progress import progress_bar
 from fmilin.ground.errors import UsageError
-from fmilin.output.export.family_files import check_output as check_family
-from fmilin.output.export.family_files import holds_family
+from fmilin.output.export.files import check_output
+from fmilin.output.formats import is_named_as
 
 if TYPE_CHECKING:
     from fmilin.cli.job_runner import JobRunner
     from fmilin.cli.request import Request
     from fmilin.linear_model.model import LinearModel
     from fmilin.model.interface import Model, OperatingPoint
-    from fmilin.output.export.writing import Writing
+    from fmilin.output.formats import Writing
 
 __all__ = ["check_files", "deliver_each", "file_at", "linear_models", "snapshot_times"]
 
@@ -85,13 +85,12 @@ def deliver_each(
 ) -> None:
     """Write the family over time, or a file for each time where a format holds one linear model; or JSON; or tables."""
     from fmilin.families.gathering import family_of
-    from fmilin.output.export.family_files import contents
     from fmilin.output.export.family_json import pieces
-    from fmilin.output.export.registry import dumps
+    from fmilin.output.export.files import dumps, dumps_family
 
     runner.restore_directory()
     family = family_of(models, {"time": times})
-    made = contents(family, [path for path in files if holds_family(path)])
+    made = {path: dumps_family(family, path) for path in files if is_named_as(path, "family")}
     singles = [path for path in files if path not in made]
     made |= {file_at(path, t): dumps(m, path, writing) for m, t in zip(models, times, strict=True) for path in singles}
     runner.write_files(made)
@@ -115,9 +114,9 @@ def deliver_each(
 
 def check_files(paths: Sequence[Path], times: Sequence[float]) -> None:
     """Make sure that every file that snapshots at these times go into can be written."""
-    families = [path for path in paths if holds_family(path)]
+    families = [path for path in paths if is_named_as(path, "family")]
     for path in families:
-        check_family(path)
+        check_output(path, "family")
     checked_outputs([file_at(path, t) for path in paths if path not in families for t in times])
 
 

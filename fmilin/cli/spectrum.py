@@ -87,7 +87,7 @@ def command(
 
             runner.results.write(text_of({"format": "fmilin-spectrum/1", "model": name, **document_of(found)}))
             return
-        from fmilin.output.report.nearest_table import print_nearest
+        from fmilin.output.report.formulations import print_nearest
 
         print_nearest(name, found, runner.results)
 
@@ -164,6 +164,6 @@ def _mechanism(source: str) -> Model:
 
 
 def _draw(form: ConstrainedForm, name: str, path: Path, runner: JobRunner) -> None:
-    from fmilin.output.report.sparsity_picture import sparsity_picture
+    from fmilin.output.report.formulations import sparsity_picture
 
     runner.write_files({path: sparsity_picture(form, title=name, suffix=path.suffix)})

@@ -25,7 +25,7 @@ from fmilin.cli.options import (
     names_option,
     number,
     one_of,
-    output_option,
+    outputs_of,
     outputs_option,
     picture_option,
     read_by,
@@ -36,7 +36,7 @@ from fmilin.cli.options import (
 from fmilin.cli.stepping import Stepped, stepping_options
 from fmilin.cli.wishes import WISHES, Wishes
 from fmilin.ground.errors import NumericalError, UsageError
-from fmilin.output.export.family_files import checked_families, save_all
+from fmilin.output.export.files import checked_families, save_all
 
 if TYPE_CHECKING:
     from fmilin.families.family import LinearFamily
@@ -161,13 +161,7 @@ class Delivery:
 @click.option("--jobs", metavar="N", type=int, default=1, help="Processes on this machine.")
 @click.option("--scheduler", metavar="ADDRESS", help="A Dask cluster, as in tcp://host:8786.")
 @click.option("--resume", is_flag=True, help="Go on with a sweep that was interrupted.")
-@output_option(
-    "-o",
-    "--output",
-    metavar="FILE",
-    multiple=True,
-    help="Repeatable; the suffix picks the format: .nc .mat .npz .json .m",
-)
+@outputs_of("family")
 @picture_option("A picture of the root locus.")
 @json_option("The family as one JSON document on standard output.")
 @click.option("--strict", is_flag=True, help="End with status 5 when any point failed.")
@@ -311,7 +305,7 @@ def deliver(family: LinearFamily, delivery: Delivery, runner: JobRunner, refused
         for piece in pieces(family):
             runner.results.write(piece)
     elif not delivery.files and family.ok.any():
-        from fmilin.output.report.family_table import print_family
+        from fmilin.output.report.result_tables import print_family
 
         print_family(family, runner.results)
     for path in [path for path, no in zip(delivery.files, refused, strict=True) if not no]:

@@ -133,7 +133,7 @@ def _deliver(
         texts = [dump_point(point, "point.json").decode().rstrip() for point in saved]
         runner.results.write(texts[0] + "\n" if len(texts) == 1 else "[\n" + ",\n".join(texts) + "\n]\n")
     elif not files:
-        from fmilin.output.report.point_table import print_points
+        from fmilin.output.report.result_tables import print_points
 
         print_points(model, points, runner.results)
     if files and not as_json:

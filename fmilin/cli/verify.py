@@ -62,7 +62,7 @@ def command(
 ) -> int:
     """Compare a linear model with the nonlinear one on the manifold, channel by channel.
 
-    LINEAR is a linear model of MODEL: .mat, .npz or .json.
+    LINEAR is a linear model of MODEL: {linear_file}.
     Ends with status 5 when a channel is wrong to first order.
     """
     constraints, fmu = constrained.asked(), running.fmu()
@@ -93,7 +93,7 @@ def _deliver(found: Verification, plot: Path | None, runner: JobRunner, *, as_js
     """Draw, print, and then complain: a wrong linear model is a failure, after everything about it has been said."""
     runner.restore_directory()
     if plot is not None:
-        from fmilin.output.report.verification_picture import verification_picture
+        from fmilin.output.report.verification import verification_picture
 
         runner.write_files({plot: verification_picture(found, plot.suffix)})
         runner.say(f"{plot}: both responses of each channel, and how far each holds\n")
@@ -102,7 +102,7 @@ def _deliver(found: Verification, plot: Path | None, runner: JobRunner, *, as_js
 
         runner.results.write(text_of(found.to_document()))
     else:
-        from fmilin.output.report.verification_table import print_verification
+        from fmilin.output.report.verification import print_verification
 
         print_verification(found, runner.results)
     if not found.passed:

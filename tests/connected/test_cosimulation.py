@@ -16,7 +16,7 @@ from fmilin.cli.main import main
 from fmilin.connected.system import ConnectedModel
 from fmilin.fmi.write import build_fmu
 from fmilin.native.ode import OdeModel
-from fmilin.output.report.cosimulation_table import limit_in_words
+from fmilin.output.report.cosimulation import limit_in_words
 from tests.connected.fmpy_master import Stepped, seen_limit
 from tests.connected.plants import oscillator
 from tests.connected.ssp_files import component, connection, connector, ssp, system

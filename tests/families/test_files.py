@@ -16,7 +16,7 @@ import fmilin as fl
 from fmilin.cli.main import main
 from fmilin.ground.errors import ModelError
 from fmilin.native.systems import cartesian_pendulum
-from fmilin.output.export.family_npz import dumps
+from fmilin.output.export.family_arrays import dumps_npz
 from tests.families.plants import oscillator
 from tests.output.export.octave import needs_octave, run
 
@@ -104,7 +104,7 @@ def test_another_version_is_refused(suffix: str, tmp_path: Path) -> None:
         content = content.replace("fmilin-family/1".encode(code), "fmilin-family/7".encode(code))
     path.write_bytes(content)
     if suffix == "npz":  # it has check sums
-        arrays = dict(np.load(io.BytesIO(dumps(MAKERS["a line"]()))))
+        arrays = dict(np.load(io.BytesIO(dumps_npz(MAKERS["a line"]()))))
         arrays["fmilin"] = np.array(str(arrays["fmilin"]).replace("family/1", "family/7"))
         np.savez(path, **arrays)
     with pytest.raises(fl.ModelError, match="fmilin-family/7"):
@@ -113,7 +113,7 @@ def test_another_version_is_refused(suffix: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("wrong", "why"), [(1j, "A is complex"), (np.nan, "A has NaN")])
 def test_a_matrix_that_is_none_is_refused(wrong: complex, why: str, tmp_path: Path) -> None:
-    arrays = dict(np.load(io.BytesIO(dumps(MAKERS["a line"]()))))
+    arrays = dict(np.load(io.BytesIO(dumps_npz(MAKERS["a line"]()))))
     arrays["A"] = arrays["A"] + wrong
     np.savez(tmp_path / "family.npz", **arrays)
     with pytest.raises(fl.ModelError, match=why):
@@ -124,7 +124,7 @@ def test_a_matrix_that_is_none_is_refused(wrong: complex, why: str, tmp_path: Pa
 def test_a_header_that_asks_for_anything_is_refused(header: str, tmp_path: Path) -> None:
     path = tmp_path / "family.npz"
     text = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {header}, }}\n".encode()
-    with zipfile.ZipFile(io.BytesIO(dumps(MAKERS["a line"]()))) as read, zipfile.ZipFile(path, "w") as written:
+    with zipfile.ZipFile(io.BytesIO(dumps_npz(MAKERS["a line"]()))) as read, zipfile.ZipFile(path, "w") as written:
         for name in read.namelist():
             damaged = b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text
             written.writestr(name, damaged if name == "A.npy" else read.read(name))
@@ -158,9 +158,9 @@ def test_suffixes() -> None:
 
 
 def test_a_missing_package_is_one_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from fmilin.output.export import family_netcdf
+    from fmilin.output.export import family_arrays
 
-    monkeypatch.setattr(family_netcdf, "find_spec", lambda name: None)
+    monkeypatch.setattr(family_arrays, "find_spec", lambda name: None)
     family = MAKERS["a line"]()
     with pytest.raises(fl.UsageError, match=r"pip install 'fmilin\[families\]'"):
         family.save(tmp_path / "family.nc")

@@ -23,7 +23,7 @@ from fmilin.ground.files import (
     temporary_place,
     write_atomically,
 )
-from fmilin.output.export.registry import check_output
+from fmilin.output.export.files import check_output
 
 
 def names(folder: Path) -> list[str]:

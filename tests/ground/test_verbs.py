@@ -83,7 +83,7 @@ def test_who_imports_the_module_of_a_result_alone_has_its_verbs(tmp_path: Path) 
     fl.linearize(cartesian_pendulum()).save(tmp_path / "lin.json")
     program = (
         "import sys\nfrom fmilin.linear_model.model import LinearModel\n"
-        "before = 'fmilin.output.export.registry' in sys.modules\n"
+        "before = 'fmilin.output.export.files' in sys.modules\n"
         f"lin = LinearModel.load({str(tmp_path / 'lin.json')!r}); print(before, lin.states.names)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -1,4 +1,4 @@
-"""Reading zip archives of arrays that may be damaged, or made to do harm."""
+"""Arrays out of files that may be damaged, or made to do harm: what a file holds must be what a model can have."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["DAMAGED", "arrays_of", "member_of"]
+from fmilin.ground.signals import FloatArray
+
+__all__ = ["DAMAGED", "arrays_of", "finite_array", "member_of", "real_array"]
+
 
 LARGEST = 1 << 31
 """Bytes that an archive may take when it is unpacked."""
@@ -76,3 +79,22 @@ def _array(data: bytes, name: str) -> np.ndarray[Any, Any]:
         raise ValueError(f"the header of '{name}' asks for {wanted:,} bytes, and there are {len(data) - start:,}")
     flat = np.frombuffer(data, dtype, offset=start) if wanted else np.empty(math.prod(shape), dtype)
     return flat.reshape(shape, order="F" if by_columns else "C").copy()
+
+
+def real_array(value: Any, what: str) -> FloatArray:
+    """Return an array of doubles; None and NaN stay NaN."""
+    array = np.asarray(value)
+    if np.iscomplexobj(array):
+        if array.imag.any():
+            raise ValueError(f"{what} is complex, and a linear model is real: its imaginary part would be lost")
+        array = array.real
+    return np.array(array, dtype=np.float64)
+
+
+def finite_array(value: Any, what: str) -> FloatArray:
+    """Return an array of doubles, each of them a number."""
+    array = real_array(value, what)
+    if not np.isfinite(array).all():
+        place = ", ".join(str(int(i) + 1) for i in np.argwhere(~np.isfinite(array))[0])
+        raise ValueError(f"{what} has NaN, infinite or missing entries, the first at ({place})")
+    return array

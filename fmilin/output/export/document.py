@@ -22,8 +22,8 @@ from fmilin.ground.signals import FloatArray, Signal, Signals
 from fmilin.ground.version import __version__
 from fmilin.linear_model.model import Accuracy, EntryErrors, LinearModel, Method, Point
 from fmilin.model.interface import ModelInfo
-from fmilin.output.export.descriptor_part import from_part, require_text, to_part
-from fmilin.output.export.numbers import finite_array, real_array
+from fmilin.output.export.archives import finite_array, real_array
+from fmilin.output.export.descriptors import from_part, require_text, to_part
 
 __all__ = [
     "ERRORS",

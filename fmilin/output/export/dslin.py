@@ -20,8 +20,8 @@ from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray, Signals
 from fmilin.linear_model.model import Accuracy, LinearModel, Method, Point
 from fmilin.model.interface import ModelInfo
+from fmilin.output.export.archives import finite_array
 from fmilin.output.export.document import to_document
-from fmilin.output.export.numbers import finite_array
 
 __all__ = ["dumps", "is_dslin", "loads"]
 

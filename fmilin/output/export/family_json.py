@@ -1,21 +1,133 @@
-"""A family of linear models as strict JSON: one object per point, in the order of the grid."""
+"""A family of linear models as plain data, format ``fmilin-family/1``, and as strict JSON.
+
+What the points share stands once (``states``, ``full_states``, ``inputs``, ``outputs``, ``units``, ``signals``,
+``model``, ``sample_time``), in the same words as in a linear model. What differs and is a number is an array with one
+row per point in the order of the grid; texts are ``reasons``, ``remarks`` and ``choices`` (independent states and
+method of those points whose ``chosen`` names them). In JSON there is one object per point, in the order of the grid.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict, fields
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from fmilin.families.family import LinearFamily
-from fmilin.families.rows import Layout
-from fmilin.ground.errors import ModelError
+from fmilin.families.family import Choice, LinearFamily
+from fmilin.families.grid import Grid
+from fmilin.families.rows import Layout, Template
+from fmilin.ground.errors import FmilinError, ModelError
+from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray
-from fmilin.output.export.family_document import from_texts, require_format, texts_of
+from fmilin.ground.version import __version__
+from fmilin.model.interface import ModelInfo
+from fmilin.output.export.document import details_of, signals_of
 from fmilin.output.export.json_file import plain
 
-__all__ = ["dumps", "loads", "pieces"]
+__all__ = ["FORMAT", "GROUPS", "dumps", "from_texts", "loads", "pieces", "texts_of"]
+
+
+FORMAT = "fmilin-family/1"
+GROUPS = ("full_states", "inputs", "outputs")
+
+
+def texts_of(family: LinearFamily) -> dict[str, Any]:
+    """Return everything in a family that is not in its rows."""
+    template = family.template
+    groups = {group: getattr(template, group) for group in GROUPS}
+    everything = (*family.states, *(s for signals in groups.values() for s in signals))
+    distinct = list(dict.fromkeys(r for remarks in family.remarks.values() for r in remarks))
+    number = {remark: i for i, remark in enumerate(distinct)}
+    return {
+        "format": FORMAT,
+        "fmilin_version": __version__,
+        "axes": {name: values.tolist() for name, values in family.axes.items()},
+        "zipped": family.grid.zipped,
+        "shape": list(family.shape),
+        "dimensions": list(family.grid.dimensions),
+        "states": list(family.states.names),
+        **{group: list(signals.names) for group, signals in groups.items()},
+        "parameters": list(template.parameters),
+        "units": {s.name: s.unit for s in everything},
+        "sample_time": template.sample_time,
+        "order": template.order,
+        "model": asdict(template.model),
+        "signals": {group: details_of(signals) for group, signals in groups.items()},
+        "choices": [
+            {"states": list(c.states.names), "signals": details_of(c.states), "method": list(c.method)}
+            for c in family.choices
+        ],
+        "distinct_remarks": [{"kind": r.kind, "message": r.message} for r in distinct],
+        "remarks": {str(k): [number[r] for r in remarks] for k, remarks in family.remarks.items()},
+        "reasons": {str(k): str(family.reasons.flat[k]) for k in np.flatnonzero(~family.ok.ravel()).tolist()},
+    }
+
+
+def from_texts(texts: Mapping[str, Any], rows: Any, ok: Any, chosen: Any, origin: str) -> LinearFamily:
+    """Return the family that :func:`texts_of` described.
+
+    Shapes: ok, chosen (n,). ``rows`` (n, width), or callable: a callable is given the layout and returns the rows.
+    ``origin``: the file's name, for messages.
+    """
+    require_format(texts, origin)
+    try:
+        template = Template(
+            int(texts["order"]),
+            signals_of(texts, "full_states"),
+            signals_of(texts, "inputs"),
+            signals_of(texts, "outputs"),
+            tuple(map(str, texts["parameters"])),
+            ModelInfo(**{f.name: str(texts["model"][f.name]) for f in fields(ModelInfo)}),
+            float(texts["sample_time"]),
+        )
+        grid = Grid({str(n): np.array(v, dtype=np.float64) for n, v in texts["axes"].items()}, bool(texts["zipped"]))
+        layout = Layout(template)
+        table = np.asarray(rows(layout) if callable(rows) else rows, dtype=np.float64).reshape(grid.size, layout.width)
+        _require_numbers(table, layout, np.asarray(ok, dtype=bool).ravel())
+        choices = [
+            Choice(
+                signals_of({"states": c["states"], "signals": {"states": c["signals"]}}, "states"), tuple(c["method"])
+            )
+            for c in texts["choices"]
+        ]
+        remarks = [Remark(str(r["kind"]), str(r["message"]), is_read=True) for r in texts["distinct_remarks"]]
+        reasons = np.full(grid.size, "", dtype=object)
+        for k, reason in texts["reasons"].items():
+            reasons[int(k)] = str(reason)
+        return LinearFamily(
+            grid,
+            template,
+            table,
+            np.asarray(ok, dtype=bool).reshape(grid.shape),
+            reasons.reshape(grid.shape),
+            tuple(choices),
+            np.asarray(chosen, dtype=np.intp).reshape(grid.size),
+            {int(k): tuple(remarks[i] for i in numbers) for k, numbers in texts["remarks"].items()},
+        )
+    except KeyError as missing:
+        raise ModelError(f"'{origin}' is damaged: the field {missing} is missing. Save it again.") from None
+    except (FmilinError, TypeError, ValueError, AttributeError, OverflowError, IndexError) as error:
+        raise ModelError(f"'{origin}' is damaged: {error}. Save it again.") from None
+
+
+def _require_numbers(table: FloatArray, layout: Layout, good: NDArray[np.bool_]) -> None:
+    """Raise ValueError where a matrix of a good point has an entry that is no number."""
+    for name in "ABCD":
+        if not np.isfinite(table[:, layout.places[name]][good]).all():
+            raise ValueError(f"{name} has NaN or infinite entries at a point that is good")
+
+
+def require_format(texts: Mapping[str, Any], origin: str) -> None:
+    """Refuse a file of another version, or of something else."""
+    if (found := texts.get("format")) != FORMAT:
+        raise ModelError(
+            f"'{origin}' is no family of linear models that this fmilin reads: its field 'format' is {found!r} instead "
+            f"of '{FORMAT}'. Save it again with fmilin {__version__}."
+        )
+
 
 _PER_POINT = ("remarks", "reasons", "distinct_remarks")
 

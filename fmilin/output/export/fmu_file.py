@@ -15,7 +15,7 @@ from fmilin.ground.errors import ModelError
 from fmilin.linear_model.model import LinearModel
 from fmilin.output.export import npz
 from fmilin.output.export.archives import DAMAGED, member_of
-from fmilin.output.export.writing import Writing
+from fmilin.output.formats import Writing
 
 __all__ = ["dumps", "holds_linear_model", "loads"]
 

@@ -21,11 +21,10 @@ from fmilin.ground.errors import ModelError
 from fmilin.ground.signals import FloatArray
 from fmilin.linear_model.model import LinearModel
 from fmilin.output.export import dslin
-from fmilin.output.export.descriptor_file import of_mat, to_mat
-from fmilin.output.export.descriptor_part import to_part
+from fmilin.output.export.archives import real_array
+from fmilin.output.export.descriptors import of_mat, to_mat, to_part
 from fmilin.output.export.document import GROUPS, MATRICES, POINT_PARTS, from_document, to_document
 from fmilin.output.export.mat5 import read, write
-from fmilin.output.export.numbers import real_array
 
 __all__ = ["dumps", "loads"]
 

@@ -19,9 +19,9 @@ from fmilin.ground.signals import FloatArray, Signal, Signals
 from fmilin.ground.version import __version__
 from fmilin.linear_model.model import LinearModel
 from fmilin.output.export.document import POINT_PARTS, to_document
-from fmilin.output.export.matrices import by_name
+from fmilin.output.export.for_people import by_name
 from fmilin.output.export.modelica_names import identifier, identifiers
-from fmilin.output.export.writing import Writing
+from fmilin.output.formats import Writing
 
 __all__ = ["dumps"]
 

@@ -19,7 +19,7 @@ import numpy as np
 from fmilin.ground.errors import ModelError
 from fmilin.linear_model.model import LinearModel
 from fmilin.output.export.archives import DAMAGED, arrays_of
-from fmilin.output.export.descriptor_part import ARRAYS as DESCRIPTOR_ARRAYS
+from fmilin.output.export.descriptors import ARRAYS as DESCRIPTOR_ARRAYS
 from fmilin.output.export.document import ERRORS, GROUPS, MATRICES, from_document, to_document
 
 __all__ = ["dumps", "loads"]

@@ -1,1 +1,1 @@
-"""Pictures of linear models."""
+"""Tables, pictures and pages: what people read of linear models, families, points, motions and verifications."""

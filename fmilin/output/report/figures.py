@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from fmilin.ground.signals import Signal
 
 __all__ = [
-    "COLORS", "DASHES", "GRID", "INK", "QUIET", "SUFFIXES", "UNSTABLE",
+    "COLORS", "DASHES", "GRID", "INK", "QUIET", "UNSTABLE",
     "gridded", "labelled", "named_ticks", "new_figure", "open_sides", "plain", "png", "rendered",
 ]  # fmt: skip
 
@@ -28,9 +28,6 @@ DASHES = ("-", (0, (6, 2)), (0, (2, 1.5)), (0, (8, 2, 2, 2)))
 """One for every round of the colours."""
 
 INK, QUIET, GRID, UNSTABLE = "#202124", "#5f6368", "#dcdfe2", "#fbeceb"
-
-SUFFIXES = (".png", ".svg")
-"""Of pictures that do not move."""
 
 LONGEST_LABEL = 26
 """Characters beside an axis."""

@@ -9,13 +9,11 @@ from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.verification import Verification
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.native.mechanism.description import MechanismDescription
-from fmilin.output.report.family_table import show_family
-from fmilin.output.report.mechanism_table import show_mechanism
 from fmilin.output.report.page import Page, as_html, as_text
-from fmilin.output.report.point_table import show_plain_point, show_point, show_report
+from fmilin.output.report.result_tables import show_family, show_mechanism, show_plain_point, show_point, show_report
 from fmilin.output.report.summary import show_summary, summary_at_rest
 from fmilin.output.report.table import show_linear
-from fmilin.output.report.verification_table import show_verification
+from fmilin.output.report.verification import show_verification
 from fmilin.points.result import TrimmedPoint, TrimReport
 
 __all__ = ["html_of", "text_of"]

@@ -12,7 +12,7 @@ from fmilin.ground.errors import UsageError
 from fmilin.ground.signals import Signal, Signals
 from fmilin.linear_model.model import LinearModel
 from fmilin.model.interface import Model, OperatingPoint
-from fmilin.output.report.figures import COLORS, INK, QUIET, gridded, labelled, new_figure, plain
+from fmilin.output.report.figures import COLORS, GRID, INK, QUIET, gridded, labelled, new_figure, plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -298,7 +298,7 @@ def _restyled(axes: np.ndarray) -> None:
 
 
 def _quiet_grid(axes: Axes) -> None:
-    axes.grid(visible=True, which="major", color="#c9ccd1", linewidth=0.7)
+    axes.grid(visible=True, which="major", color=GRID, linewidth=0.7)
     axes.grid(visible=False, which="minor")
 
 

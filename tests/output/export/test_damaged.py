@@ -14,7 +14,7 @@ import pytest
 from fmilin.ground.errors import ModelError
 from fmilin.linear_model.model import LinearModel
 from fmilin.output.export import dslin, json_file, mat, mat5, npz
-from fmilin.output.export.descriptor_file import load as load_descriptor
+from fmilin.output.export.files import load_descriptor
 from tests.fuzz.harmful import HARMFUL, flagged, zipped
 from tests.hand_made import pendulum
 

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from fmilin.ground.errors import ModelError, UsageError
 from fmilin.ground.signals import Signal, Signals
 from fmilin.linear_model.model import Accuracy, LinearModel
-from fmilin.output.export.registry import FORMATS
+from fmilin.output.formats import suffixes
 from tests.hand_made import LONG, differences, pendulum, sized
 
 # FMUs want a point (test_fmu_file.py), Dymola's file has no place for most of it (test_dslin.py).
-SUFFIXES = sorted(s for s, f in FORMATS.items() if f.readable and s not in (".fmu", "dslin.mat"))
+SUFFIXES = suffixes("linear model", complete=True)
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)

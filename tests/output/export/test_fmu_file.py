@@ -17,8 +17,8 @@ from fmilin.cli.main import main
 from fmilin.fmi.platforms import host
 from fmilin.ground.errors import ModelError, UsageError
 from fmilin.linear_model.model import LinearModel
-from fmilin.output.export.registry import dumps, load, save
-from fmilin.output.export.writing import Writing
+from fmilin.output.export.files import dumps, load, save
+from fmilin.output.formats import Writing
 from tests.hand_made import differences, pendulum
 
 
@@ -75,7 +75,7 @@ def test_a_full_disk_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.Mon
         raise OSError(28, "No space left on device")
 
     content = dumps(pendulum(), path)
-    monkeypatch.setattr("fmilin.output.export.registry.dumps", lambda *_: content)
+    monkeypatch.setattr("fmilin.output.export.files.dumps", lambda *_: content)
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(UsageError, match="No space left on device"):
         save(pendulum(), path)

@@ -15,7 +15,7 @@ from fmilin.ground.signals import FloatArray, Signal, Signals
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.reduction import discretize
 from fmilin.output.export.modelica import dumps
-from fmilin.output.export.writing import Writing
+from fmilin.output.formats import Writing
 from tests.hand_made import sized
 from tests.output.export.modelica import LIBRARY
 

@@ -12,7 +12,9 @@ import pytest
 from fmilin.ground.signals import Signal, Signals
 from fmilin.linear_model.model import LinearModel
 from fmilin.model.interface import ModelInfo
-from fmilin.output.export.registry import save_array
+from fmilin.output.export.m_file import dumps_array
+from fmilin.output.export.model_array import gathered
+from fmilin.output.formats import Writing
 from tests.hand_made import differences, pendulum, sized
 from tests.output.export.octave import needs_octave, run, texts
 
@@ -104,7 +106,7 @@ def test_an_array_runs_over_its_grid(tmp_path: Path) -> None:
             models.append(replace(base, A=base.A * v + mass, f0=np.full(3, v * mass)))
             values["mass"].append(mass)
             values["v [m/s]"].append(v)
-    save_array(models, tmp_path / "plants.m", grid=values)
+    (tmp_path / "plants.m").write_bytes(dumps_array(gathered(models, values), Writing("plants")))
     found = run(
         """
         [sys, offsets, points] = plants();

@@ -1,4 +1,7 @@
-"""What is drawn of a mechanism: points at the right places, modes that keep the loops closed."""
+"""What is drawn of a mechanism: points at the right places, modes that keep the loops closed.
+
+A mechanism that moves in its modes.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from math import cos, pi, sin
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import fmilin as fl
 from fmilin.ground.errors import UsageError
@@ -20,8 +24,16 @@ from fmilin.native.systems import (
     slider_crank,
     stewart_platform,
 )
-from fmilin.output.report.mechanism_canvas import view_of
-from fmilin.output.report.mechanism_picture import REACH, _swing, mechanism_picture, moving, named
+from fmilin.output.report.mechanism_axes import view_of
+from fmilin.output.report.mechanism_picture import (
+    FRAMES,
+    REACH,
+    _swing,
+    mechanism_motion,
+    mechanism_picture,
+    moving,
+    named,
+)
 from fmilin.output.report.mechanism_shapes import Shapes, outline
 
 
@@ -114,3 +126,25 @@ def test_a_picture_has_one_panel_for_each_mode() -> None:
 def test_a_linear_model_of_something_else_is_refused() -> None:
     with pytest.raises(UsageError, match=r"is not of the mechanism 'loader': it knows no 'boom\.q'"):
         mechanism_picture(loader().description, fl.linearize(slider_crank()))
+
+
+def test_a_gif_swings_there_and_back() -> None:
+    model = four_bar_mechanism()
+    linear = fl.linearize(model)
+    image = Image.open(io.BytesIO(mechanism_motion(model.description, linear)))
+    assert image.n_frames == FRAMES  # type: ignore[attr-defined]
+    frames = []
+    for k in range(FRAMES):
+        image.seek(k)
+        frames.append(np.asarray(image.convert("L"), float))
+    apart = [float(np.abs(f - frames[0]).mean()) for f in frames]
+    assert int(np.argmax(apart)) in range(FRAMES // 2 - 3, FRAMES // 2 + 4)  # half a period later it is farthest away
+    assert apart[-1] < 0.8 * max(apart)
+    assert (frames[0][:3] > 250).all()  # paper is white
+
+
+def test_modes_that_are_not_there_are_refused() -> None:
+    model = four_bar_mechanism()
+    linear = fl.linearize(model)
+    with pytest.raises(fl.UsageError, match="There is no mode 5: modes 1 to 1 move a joint"):
+        mechanism_motion(model.description, linear, numbers=[5])

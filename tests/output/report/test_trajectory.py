@@ -9,8 +9,7 @@ from dataclasses import replace
 import fmilin as fl
 from fmilin.native import OdeModel
 from fmilin.native.systems import cartesian_pendulum
-from fmilin.output.report.trajectory_picture import trajectory_picture
-from fmilin.output.report.trajectory_table import print_trajectory
+from fmilin.output.report.trajectory import print_trajectory, trajectory_picture
 from tests.motion.simulation.hybrids import Ball
 
 

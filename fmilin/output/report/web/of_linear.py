@@ -1,4 +1,7 @@
-"""The report of one linear model."""
+"""The report of one linear model.
+
+A verification in a report.
+"""
 
 from __future__ import annotations
 
@@ -10,18 +13,55 @@ import numpy as np
 from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray, Signals
 from fmilin.linear_model.model import LinearModel
+from fmilin.linear_model.verification import Verification
 from fmilin.output.report.mechanism_picture import mechanism_figure
 from fmilin.output.report.numbers import shortened
 from fmilin.output.report.table import facts_of
+from fmilin.output.report.verification import limit_text, verification_figure
 from fmilin.output.report.web.blocks import Block, Cell, Section, html_of, number, picture, table, text
 from fmilin.output.report.web.of_modes import mode_sections
-from fmilin.output.report.web.of_verification import verification_section
 
 if TYPE_CHECKING:
-    from fmilin.linear_model.verification import Verification
     from fmilin.model.interface import Model
 
-__all__ = ["linear_report", "remark_blocks"]
+__all__ = ["linear_report", "remark_blocks", "verification_section"]
+
+
+def verification_section(verification: Verification) -> Section:
+    """Return what the comparison with the nonlinear model found, channel by channel."""
+    failed = len(verification.failed)
+    verdict = (
+        f"The linear model is right to first order in all {len(verification.channels)} channels."
+        if not failed
+        else f"The linear model is WRONG to first order in {failed} of {len(verification.channels)} channels."
+    )
+    rows = (
+        [
+            Cell(shortened(c.label)), Cell("yes" if c.passed else "NO", alarm=not c.passed),
+            number(c.slope_error, digits=2), number(c.tolerance, digits=2), number(c.amplitude, c.unit, digits=3),
+            number(c.order, digits=3),
+            Cell(limit_text(c), None if c.validity is None else c.validity.limit),
+            Cell("" if c.validity is None else shortened(c.validity.limited_by)),
+        ]
+        for c in verification.channels
+    )  # fmt: skip
+    heads = ["Channel", "Right", "Slope error", "Tolerance", "Amplitude", "Order", "Within 5 % up to", "Limited by"]
+    return Section(
+        "Verification",
+        [
+            text(verdict, alarm=bool(failed)),
+            text(
+                f"Responses were followed over {verification.horizon:.3g} s; {verification.evaluations} visits to the "
+                "nonlinear model.",
+                *(r.message for r in verification.remarks),
+            ),
+            table("Channel by channel, against the nonlinear model on its manifold", heads, rows),
+            picture(
+                "Both responses of each channel, and how far each holds", lambda: verification_figure(verification)
+            ),
+        ],
+    )
+
 
 MOST_CELLS = 30
 """Columns of a matrix that is printed."""

@@ -9,6 +9,7 @@ from fmilin.families.family import LinearFamily
 from fmilin.ground.errors import UsageError
 from fmilin.ground.files import check_writable, write_atomically
 from fmilin.linear_model.model import LinearModel
+from fmilin.output.formats import is_named_as
 from fmilin.output.report.web.of_family import family_report
 from fmilin.output.report.web.of_linear import linear_report
 
@@ -35,7 +36,7 @@ def save_report(
     model: Model | None = None,
 ) -> None:
     """Write the report."""
-    if Path(path).suffix.lower() not in (".html", ".htm"):
+    if not is_named_as(path, "page"):
         raise UsageError(f"Cannot write a report to '{path}': it is a page, whose file ends in .html.")
     check_writable(path)
     write_atomically(path, report_html(result, verification, model).encode("utf-8"))

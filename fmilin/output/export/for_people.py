@@ -1,22 +1,118 @@
-"""The linear model in LaTeX, to be read into a report: tables of signals and modes, and the matrices.
+"""The linear model to be read by people: plain text, and LaTeX to be read into a report.
 
-The file is no document of its own; it needs the packages amsmath and longtable, and for names in other alphabets an
-engine with such fonts (LuaLaTeX, XeLaTeX).
+The .txt file has the table that the terminal shows, and the matrices under their names. The .tex file is no document
+of its own; it needs the packages amsmath and longtable, and for names in other alphabets an engine with such fonts
+(LuaLaTeX, XeLaTeX).
 """
 
 from __future__ import annotations
 
+import io
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from fmilin.ground.signals import Signals
+import numpy as np
+
+from fmilin.ground.signals import FloatArray, Signals
 from fmilin.ground.version import __version__
 from fmilin.linear_model.model import LinearModel
 from fmilin.output.export.document import to_document
-from fmilin.output.export.matrices import Sheet, sheets, short
 from fmilin.output.report.numbers import rounded, shortened
+from fmilin.output.report.table import print_table
 
-__all__ = ["dumps"]
+__all__ = ["Sheet", "by_name", "dumps_tex", "dumps_txt", "sheets", "short"]
+
+
+_DIGITS = 6
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """One matrix with the names of its rows and columns."""
+
+    letter: str
+    matrix: FloatArray  # shape (rows, columns)
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+
+
+def sheets(linear: LinearModel) -> Iterator[Sheet]:
+    """Yield A, B, C, D, T and T_u; those without entries are left out, and T_u when it is zero."""
+    y, u, out = linear.states.names, linear.inputs.names, linear.outputs.names
+    for sheet in (
+        Sheet("A", linear.A, y, y),
+        Sheet("B", linear.B, y, u),
+        Sheet("C", linear.C, out, y),
+        Sheet("D", linear.D, out, u),
+        Sheet("T", linear.T, linear.full_states.names, y),
+        Sheet("T_u", linear.T_u, linear.full_states.names, u),
+    ):
+        if sheet.matrix.size and (sheet.letter != "T_u" or sheet.matrix.any()):
+            yield sheet
+
+
+def by_name(values: Mapping[str, float], names: Sequence[str]) -> FloatArray:
+    """Return values in the order of the names; 0 for one that is not known."""
+    return np.array([values.get(name, 0.0) for name in names], dtype=np.float64)
+
+
+def short(value: float) -> str:
+    """Return a number with six digits, and zero as 0.
+
+    >>> [short(v) for v in (0.0, -0.0, 1 / 3, -9.81, 1e-20)]
+    ['0', '0', '0.333333', '-9.81', '1e-20']
+    """
+    return "0" if value == 0 else f"{value:.{_DIGITS}g}" if math.isfinite(value) else str(value)
+
+
+_WIDTH = 100
+
+
+def dumps_txt(linear: LinearModel) -> bytes:
+    """Return the file's content: a report for people, with six digits, which nothing reads back."""
+    to_document(linear)  # refuses what no file should carry
+    stream = io.StringIO()
+    print_table(linear, stream)
+    law = "y' = f0 + A (y - y0) + B (u - u0)"
+    if linear.sample_time > 0:
+        law = f"y[k+1] = y0 + f0 + A (y[k] - y0) + B (u[k] - u0), every {linear.sample_time:g} s"
+    follows = " + T_u (u - u0)" if linear.T_u.any() else ""
+    lines = ["", law, "out = g0 + C (y - y0) + D (u - u0)", f"x - x0 = T (y - y0){follows}", ""]
+    if len(linear.states):
+        at_point = np.column_stack((linear.y0, linear.f0))
+        lines += [*_table(Sheet("", at_point, linear.states.names, ("y0", "f0"))), ""]
+    for sheet in sheets(linear):
+        lines += [*_table(sheet), ""]
+    return (stream.getvalue() + "\n".join(lines)).encode("utf-8")
+
+
+def _table(sheet: Sheet) -> Iterator[str]:
+    """Yield the lines of a matrix; one that is too wide goes on below."""
+    names = [_plain(name) for name in sheet.rows]
+    head = max(len(sheet.letter), *map(len, names))
+    columns = [[_plain(name), *(short(v) for v in sheet.matrix[:, j].tolist())] for j, name in enumerate(sheet.columns)]
+    at = 0
+    while at < len(columns):
+        widths: list[int] = []
+        for column in columns[at:]:
+            widths.append(max(map(len, column)))
+            if len(widths) > 1 and head + sum(widths) + 2 * len(widths) > _WIDTH:
+                widths.pop()
+                break
+        part = columns[at : at + len(widths)]
+        for i, name in enumerate([sheet.letter, *names]):
+            cells = (column[i].rjust(width) for column, width in zip(part, widths, strict=True))
+            yield f"{name.ljust(head)}  {'  '.join(cells)}".rstrip()
+        at += len(widths)
+        if at < len(columns):
+            yield ""
+
+
+def _plain(name: str) -> str:
+    return " ".join(shortened(name).split()) or "(no name)"
+
 
 _SPECIAL = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "%": r"\%",
@@ -28,7 +124,7 @@ _MOST_COLUMNS = 10
 """What a bmatrix takes, unless the counter MaxMatrixCols is raised."""
 
 
-def dumps(linear: LinearModel) -> bytes:
+def dumps_tex(linear: LinearModel) -> bytes:
     r"""Return the file's content, for ``\input{plant}``: six digits, which nothing reads back."""
     to_document(linear)  # refuses what no file should carry
     return ("\n".join(_lines(linear)) + "\n").encode("utf-8")

@@ -1,4 +1,4 @@
-"""The paper that mechanisms are drawn on: a plane, or space in perspective, and how bodies and joints look."""
+"""Axes that mechanisms are drawn on: a plane, or space in perspective, and how bodies and joints look."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fmilin.output.report.mechanism_shapes import Posture, Shapes
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Canvas", "View", "tallness", "view_of"]
+__all__ = ["MechanismAxes", "View", "tallness", "view_of"]
 
 Floats = NDArray[np.float64]
 
@@ -53,7 +53,7 @@ def view_of(shapes: Shapes) -> View:
 
 
 @dataclass(frozen=True)
-class Canvas:
+class MechanismAxes:
     """Axes of matplotlib and what is drawn on them."""
 
     axes: Any
@@ -61,7 +61,7 @@ class Canvas:
     size: float  # extent of everything, in m
 
     @classmethod
-    def on(cls, figure: Figure, cell: Any, view: View, everything: Floats) -> Canvas:
+    def on(cls, figure: Figure, cell: Any, view: View, everything: Floats) -> MechanismAxes:
         """Return empty axes that hold all points at one scale."""
         points = view.flat(everything)
         low, high = points.min(axis=0), points.max(axis=0)

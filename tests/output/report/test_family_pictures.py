@@ -10,7 +10,7 @@ import pytest
 import fmilin as fl
 from fmilin.families.gathering import family_of
 from fmilin.native.systems import cartesian_pendulum
-from fmilin.output.report.family_surface import quantity_of
+from fmilin.output.report.family_pictures import quantity_of
 from fmilin.output.report.figures import rendered
 from tests.families.plants import oscillator
 from tests.hand_made import sized

@@ -1,29 +1,144 @@
-"""A verification as a picture: both responses of each channel, and how far each holds."""
+"""A verification as a table and as a picture: both responses of each channel, and how far each holds."""
 
 from __future__ import annotations
 
+import io
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 import numpy as np
 
 from fmilin.ground.errors import UsageError
 from fmilin.ground.files import write_atomically
 from fmilin.linear_model.verification import Channel, Trace, Verification
-from fmilin.output.report.figures import GRID, QUIET, SUFFIXES, new_figure, open_sides, rendered
+from fmilin.output.formats import alternatives, is_named_as
+from fmilin.output.report.figures import COLORS, QUIET, gridded, new_figure, rendered
 from fmilin.output.report.numbers import rough, shortened
-from fmilin.output.report.verification_table import limit_text
+from fmilin.output.report.table import Fact, console_on, fact, simple_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from rich.console import Console
+    from rich.table import Table
 
-__all__ = ["save_verification", "validity_figure", "verification_figure", "verification_picture"]
+    from fmilin.output.report.page import Page
 
-NONLINEAR, LINEAR, BEYOND = "#0072b2", "#e08214", "#9db9d6"
-RIGHT, WRONG = "#0072b2", "#d55e00"
+__all__ = [
+    "limit_text",
+    "print_verification",
+    "save_verification",
+    "show_verification",
+    "validity_figure",
+    "verification_figure",
+    "verification_picture",
+    "verification_text",
+]
+
+
+MOST_REASONS = 6
+"""More failed channels are counted, not explained."""
+
+
+def verification_text(verification: Verification) -> str:
+    """Return the table as text, 80 columns wide."""
+    stream = io.StringIO()
+    print_verification(verification, stream)
+    return stream.getvalue()
+
+
+def print_verification(verification: Verification, stream: TextIO) -> None:
+    """Print what was found, channel by channel."""
+    with console_on(stream) as console:
+        show_verification(verification, console)
+
+
+def show_verification(verification: Verification, page: Console | Page) -> None:
+    """Print the same on a console or a page."""
+    for word, pieces in _facts(verification):
+        page.print(fact(word, pieces, page.width))
+    page.print()
+    page.print(_table(verification))
+    failed = verification.failed
+    if failed or verification.remarks:
+        page.print()
+    for channel in failed[:MOST_REASONS]:
+        page.print(fact("Failed", [_reason(channel)], page.width, separator=" "))
+    if len(failed) > MOST_REASONS:
+        page.print(fact("", [f"and {len(failed) - MOST_REASONS} more"], page.width))
+    for remark in verification.remarks:
+        page.print(fact("Warning", str(remark).split(), page.width, separator=" "))
+
+
+def limit_text(channel: Channel) -> str:
+    """Return how far a channel holds, ``"0.22 m"`` or ``"> 98 m"``; a dash where nothing is said."""
+    validity = channel.validity
+    if validity is None:
+        return "-"
+    sign = "> " if validity.at_least else ""
+    return f"{sign}{rough(validity.limit)} {channel.unit}".rstrip()
+
+
+def _facts(verification: Verification) -> Iterator[Fact]:
+    count = len(verification.channels)
+    yield "Model", [shortened(verification.model.name)]
+    if verification.passed:
+        yield "Verdict", [f"right to first order in all {count} channels"]
+    else:
+        yield "Verdict", [f"WRONG in {len(verification.failed)} of {count} channels"]
+    yield "Followed", [f"{verification.horizon:.4g} s", f"{verification.evaluations} evaluations"]
+
+
+def _table(verification: Verification) -> Table:
+    table = simple_table()
+    table.add_column("Channel", max_width=30)
+    table.add_column("rad/s", justify="right")
+    table.add_column("")
+    table.add_column("Error", justify="right")
+    table.add_column("Order", justify="right")
+    table.add_column("Within 5% to", justify="right")
+    table.add_column("Limited by", max_width=14)
+    for channel in verification.channels:
+        table.add_row(
+            shortened(channel.label.partition(", ")[0] if channel.kind == "sine" else channel.label),
+            "" if channel.frequency is None else f"{channel.frequency:.4g}",
+            "pass" if channel.passed else "FAIL",
+            f"{channel.slope_error:.1e}" if np.isfinite(channel.slope_error) else "-",
+            f"{channel.order:.2f}" if np.isfinite(channel.order) else "-",
+            limit_text(channel),
+            _limiting(channel),
+        )
+    return table
+
+
+def _limiting(channel: Channel) -> str:
+    """Return the signal that limits a channel; a reason in words has no place in a column."""
+    if channel.validity is None:
+        return ""
+    text = channel.validity.limited_by
+    return shortened(text) if " " not in text else "end of the model"
+
+
+def _reason(channel: Channel) -> str:
+    if not np.isfinite(channel.slope_error):
+        return f"{channel.label}: {channel.worst}"
+    if channel.kind == "point":
+        return f"{channel.label}: '{channel.worst}' is off by {channel.slope_error:.2g} of its size."
+    if channel.kind == "drift":
+        return (
+            f"{channel.label}: the rate of '{channel.worst}' or its change is off by {channel.slope_error:.2g} of "
+            "its size."
+        )
+    return (
+        f"{channel.label}: in the limit of small amplitudes '{channel.worst}' is off by {channel.slope_error:.2g} of "
+        "the largest response."
+    )
+
+
+NONLINEAR, LINEAR, BEYOND = COLORS[0], COLORS[5], COLORS[4]
+RIGHT, WRONG = COLORS[:2]
 
 COLUMNS = 3
 MOST_PANELS = 12
@@ -37,8 +152,8 @@ def verification_picture(verification: Verification, suffix: str = ".png") -> by
 
 def save_verification(verification: Verification, path: str | Path) -> None:
     """Write that picture."""
-    if Path(path).suffix.lower() not in SUFFIXES:
-        raise UsageError(f"Cannot draw '{path}': a picture ends in {' or '.join(SUFFIXES)}.")
+    if not is_named_as(path, "picture"):
+        raise UsageError(f"Cannot draw '{path}': a picture ends in {alternatives('picture')}.")
     write_atomically(path, verification_picture(verification, Path(path).suffix))
 
 
@@ -214,7 +329,5 @@ def _span(channel: Channel) -> float | None:
 
 
 def _plain(axes: Axes) -> None:
-    axes.grid(visible=True, color=GRID, linewidth=0.7)
-    axes.set_axisbelow(True)
+    gridded(axes)
     axes.tick_params(labelsize=8.5)
-    open_sides(axes)

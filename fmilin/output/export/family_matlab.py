@@ -1,9 +1,10 @@
-"""A family of linear models as a MATLAB 5 .mat file: arrays for LPV blocks.
+"""A family of linear models for MATLAB and Octave: arrays in a .mat file, or a function that returns models.
 
-``A``, ``B``, ``C``, ``D``, ``T``, ``T_u`` have the grid behind the matrix, as MATLAB's arrays of models have it: (P, P,
-shape...); so have ``offsets.x``, ``.u``, ``.y`` and ``.dx``, which are columns, as the LPV System block wants them.
-``grid`` has the axes (``names``, ``values``), ``ok`` tells which points have a linear model, ``eigenvalues`` are
-tracked: (P, shape...). Failed points are NaN; their reasons stand in ``fmilin.texts``, one JSON text.
+In the .mat file ``A``, ``B``, ``C``, ``D``, ``T``, ``T_u`` have the grid behind the matrix, as MATLAB's arrays of
+models have it: (P, P, shape...); so have ``offsets.x``, ``.u``, ``.y`` and ``.dx``, which are columns, as the LPV
+System block wants them. ``grid`` has the axes (``names``, ``values``), ``ok`` tells which points have a linear model,
+``eigenvalues`` are tracked: (P, shape...). Failed points are NaN; their reasons stand in ``fmilin.texts``, one JSON
+text.
 """
 
 from __future__ import annotations
@@ -15,17 +16,21 @@ import numpy as np
 
 from fmilin.families.family import LinearFamily
 from fmilin.families.rows import Layout
-from fmilin.ground.errors import ModelError
+from fmilin.ground.errors import ModelError, UsageError
 from fmilin.ground.signals import FloatArray
-from fmilin.output.export.family_document import FORMAT, from_texts, require_format, texts_of
+from fmilin.output.export import m_file
+from fmilin.output.export.family_json import FORMAT, from_texts, require_format, texts_of
 from fmilin.output.export.mat5 import read, write
+from fmilin.output.export.model_array import gathered
+from fmilin.output.formats import Writing
 
-__all__ = ["dumps", "loads"]
+__all__ = ["dumps_m", "dumps_mat", "loads_mat"]
+
 
 _MATRICES = ("A", "B", "C", "D", "T", "T_u")
 
 
-def dumps(family: LinearFamily) -> bytes:
+def dumps_mat(family: LinearFamily) -> bytes:
     """Return the file's content."""
     top: dict[str, Any] = {name: _behind(family.array(name), 2) for name in _MATRICES}
     top["offsets"] = {
@@ -56,8 +61,8 @@ def dumps(family: LinearFamily) -> bytes:
     return write(top)
 
 
-def loads(content: bytes, origin: str) -> LinearFamily:
-    """Read what :func:`dumps` wrote, also after MATLAB or Octave saved it again."""
+def loads_mat(content: bytes, origin: str) -> LinearFamily:
+    """Read what :func:`dumps_mat` wrote, also after MATLAB or Octave saved it again."""
     try:
         top = read(content)
     except (ValueError, KeyError, TypeError, IndexError) as error:
@@ -99,3 +104,13 @@ def _columns(array: np.ndarray) -> np.ndarray:
 
 def _grid_shaped(array: np.ndarray) -> np.ndarray:
     return array.reshape(-1, 1) if array.ndim == 1 else array
+
+
+def dumps_m(family: LinearFamily, writing: Writing) -> bytes:
+    """Return the content of a function file; points without a linear model are left out."""
+    good = list(family.good())
+    if not good:
+        raise UsageError("No point of the family has a linear model: there is nothing to write into a .m file.")
+    values = {axis: [family.grid.values(k)[axis] for k, _ in good] for axis in family.axes}
+    models = [linear for _, linear in good]
+    return m_file.dumps_array(gathered(models, values if len(good) > 1 else None), writing)

@@ -210,7 +210,7 @@ def test_it_travels_to_other_processes_without_the_model() -> None:
 
 @pytest.mark.parametrize("name", ["plant.json", "plant"])
 def test_other_suffixes_hold_none_alone(name: str, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"\.mat and \.npz are the formats"):
+    with pytest.raises(UsageError, match=r"as a descriptor system: .* Known are \.mat .*, \.npz"):
         described(fl.linearize(four_bar(), descriptor=True)).save(tmp_path / name)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from fmilin.output.report.eigenvalue_picture import eigenvalue_picture, without
+from fmilin.output.report.eigenvalues import eigenvalue_picture, without
 
 TRUE = np.array([-2j, 2j])
 NAIVE = np.array([-2j + 1e-9, 2j, 0, 1e-8, -1e-8 + 2e-8j, -1e-8 - 2e-8j])
@@ -25,7 +25,7 @@ def test_a_png_with_both_colours(naive: np.ndarray) -> None:
     picture = imread(io.BytesIO(eigenvalue_picture(TRUE, naive, title="A title", subtitle="words")), format="png")
     assert picture.shape[:2] == (728, 1300)
     rgb = picture[..., :3]
-    for colour in ((0x0B, 0x53, 0x94), (0xC0, 0x39, 0x2B)):
+    for colour in ((0x00, 0x72, 0xB2), (0xD5, 0x5E, 0x00)):
         assert np.isclose(rgb, np.array(colour) / 255, atol=0.01).all(axis=-1).sum() > 50
 
 

@@ -1,8 +1,12 @@
-"""A family of linear models as netCDF 4 (HDF5), which xarray reads with labelled axes.
+r"""A family of linear models as arrays with the grid in front: netCDF 4 (HDF5), and NumPy's .npz.
 
-Every axis of the grid is a dimension with its values; rows and columns of matrices are the dimensions ``state``,
-``state_``, ``full_state``, ``input``, ``output`` with the names of the signals. What is no array is one JSON text,
-``fmilin``. Written in runs of points, so that a family larger than the memory goes into a file.
+In .nc, which xarray reads with labelled axes, every axis of the grid is a dimension with its values; rows and columns
+of matrices are the dimensions ``state``, ``state_``, ``full_state``, ``input``, ``output`` with the names of the
+signals. Written in runs of points, so that a family larger than the memory goes into a file.
+
+In .npz, without pickles, ``A`` to ``T_u``, ``f0``, ``y0``, ``x0``, ``u0``, ``out0``, ``time``, ``error_A``, ... have
+the shape (\\*shape, ...), ``eigenvalues`` are tracked, ``ok`` is Boolean, every axis is ``axis_0``, ``axis_1``, ... in
+the order of the names in ``axes``. In both the rest is one JSON text under ``fmilin``.
 
 References
 ----------
@@ -14,6 +18,7 @@ from __future__ import annotations
 import io
 import json
 import os
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,15 +26,56 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fmilin.families.family import LinearFamily
+from fmilin.families.rows import Layout
 from fmilin.ground.errors import ModelError, UsageError
 from fmilin.ground.files import replaced_when_complete
-from fmilin.output.export.family_document import from_texts, require_format, texts_of
-from fmilin.output.export.family_npz import rows_of
+from fmilin.ground.signals import FloatArray
+from fmilin.output.export.archives import DAMAGED, arrays_of
+from fmilin.output.export.family_json import from_texts, require_format, texts_of
 
 if TYPE_CHECKING:
     import xarray
 
-__all__ = ["dumps", "read", "require_installed", "to_xarray", "write"]
+__all__ = ["dumps_nc", "dumps_npz", "loads_npz", "read_nc", "require_installed", "rows_of", "to_xarray", "write_nc"]
+
+
+def dumps_npz(family: LinearFamily) -> bytes:
+    """Return the file's content."""
+    arrays: dict[str, Any] = {name: family.array(name) for name in family.layout.shapes}
+    arrays |= {f"axis_{i}": values for i, values in enumerate(family.axes.values())}
+    arrays["axes"] = np.array(list(family.axes), dtype=np.str_)
+    arrays["ok"], arrays["chosen"] = family.ok, family.chosen
+    arrays["eigenvalues"] = family.eigenvalues
+    arrays["states"] = np.array(family.states.names, dtype=np.str_)
+    arrays["fmilin"] = np.array(json.dumps(texts_of(family)))
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)
+    return buffer.getvalue()
+
+
+def loads_npz(content: bytes, origin: str) -> LinearFamily:
+    """Read what :func:`dumps_npz` wrote."""
+    try:
+        arrays = arrays_of(content)
+        texts: dict[str, Any] = json.loads(str(arrays["fmilin"]))
+        require_format(texts, origin)
+        ok, chosen = arrays["ok"], arrays["chosen"]
+    except KeyError as missing:
+        raise ModelError(f"'{origin}' is no family of fmilin: it has no {missing}.") from None
+    except (*DAMAGED, AttributeError) as error:
+        raise ModelError(f"'{origin}' is no .npz file that fmilin wrote: {error}.") from None
+    return from_texts(texts, lambda layout: rows_of(arrays, layout, ok.size), ok, chosen, origin)
+
+
+def rows_of(arrays: Mapping[str, Any], layout: Layout, count: int) -> FloatArray:
+    """Return the rows of a family from arrays with the grid in front."""
+    rows = np.empty((count, layout.width))
+    if lost := [name for name in layout.places if np.iscomplexobj(arrays[name])]:
+        raise ValueError(f"{lost[0]} is complex, and a linear model is real: its imaginary part would be lost")
+    for name, place in layout.places.items():
+        rows[:, place] = np.asarray(arrays[name], dtype=np.float64).reshape(count, -1)
+    return rows
+
 
 _AXES = {
     "A": ("state", "state_"),
@@ -79,7 +125,7 @@ def to_xarray(family: LinearFamily) -> xarray.Dataset:
     return xr.Dataset(data, coords={**_labels(family), **_coordinates(family)}, attrs=attributes)
 
 
-def dumps(family: LinearFamily) -> bytes:
+def dumps_nc(family: LinearFamily) -> bytes:
     """Return the file's content, of a family that the memory holds twice."""
     require_installed()
     import h5netcdf
@@ -90,7 +136,7 @@ def dumps(family: LinearFamily) -> bytes:
     return buffer.getvalue()
 
 
-def write(family: LinearFamily, path: Path) -> None:
+def write_nc(family: LinearFamily, path: Path) -> None:
     """Write the file: an old one is replaced when the new one is complete."""
     require_installed()
     import h5netcdf
@@ -153,8 +199,8 @@ def _put(variable: Any, block: slice, shape: tuple[int, ...], values: np.ndarray
             at += count
 
 
-def read(path: Path) -> LinearFamily:
-    """Read what :func:`write` or ``to_xarray().to_netcdf`` wrote."""
+def read_nc(path: Path, origin: str) -> LinearFamily:
+    """Read what :func:`write_nc` or ``to_xarray().to_netcdf`` wrote."""
     require_installed()
     import h5netcdf
 
@@ -164,15 +210,15 @@ def read(path: Path) -> LinearFamily:
                 texts = json.loads(bytes(file.variables["fmilin"][...]).decode("ascii"))
             else:
                 texts = json.loads(file.attrs["fmilin"])
-            require_format(texts, str(path))
+            require_format(texts, origin)
             shape = tuple(texts["shape"])
             ok, chosen = np.asarray(file.variables["ok"][...]).reshape(shape), np.asarray(file.variables["chosen"][...])
             arrays = {
                 name: file.variables[name][...] for name in file.variables if name in _AXES or name[:6] == "error_"
             }
     except (OSError, KeyError, ValueError, TypeError, RuntimeError) as error:
-        raise ModelError(f"'{path}' is no netCDF file of a family that fmilin reads: {_short(error)}.") from None
-    return from_texts(texts, lambda layout: rows_of(arrays, layout, ok.size), ok, chosen, str(path))
+        raise ModelError(f"'{origin}' is no netCDF file of a family that fmilin reads: {_short(error)}.") from None
+    return from_texts(texts, lambda layout: rows_of(arrays, layout, ok.size), ok, chosen, origin)
 
 
 def _variables(family: LinearFamily) -> list[str]:

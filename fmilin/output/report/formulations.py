@@ -1,20 +1,40 @@
-"""Labelled spectra as a person reads them: one formulation, or several side by side."""
+"""Spectra of constrained coordinates for people: labelled, side by side, a few of many, and the matrices behind them.
+
+What of the mass matrices is not zero is figure 5 of González et al.: M_r of minimal coordinates couples everything, M
+of redundant ones keeps the bodies apart, and the penalty adds what the constraints couple.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
 
+from fmilin.ground.errors import UsageError
 from fmilin.native.formulations.formulation import ComplexArray, Spectrum
+from fmilin.native.formulations.sparse.elimination import sparse_null_space
+from fmilin.output.report.figures import COLORS, QUIET, new_figure, rendered
 from fmilin.output.report.numbers import eigenvalue_text, rough
 from fmilin.output.report.table import console_on, fact, order_text, simple_table
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from rich.table import Table
 
-__all__ = ["print_comparison", "print_spectrum"]
+    from fmilin.native.formulations.form import ConstrainedForm
+
+__all__ = [
+    "factor_structure",
+    "mass_matrices",
+    "print_comparison",
+    "print_nearest",
+    "print_spectrum",
+    "sparsity_picture",
+]
+
 
 MOST = 40
 """Rows shown of a table; the rest is counted."""
@@ -167,3 +187,105 @@ def _comparison_table(spectra: Sequence[Spectrum]) -> Table:
         ]
         table.add_row(f"and {len(values) - MOST} more", *worst)
     return table
+
+
+def print_nearest(name: str, found: Spectrum, stream: TextIO) -> None:
+    """Print one row for each real eigenvalue or pair, with its label and what rounding may do to it."""
+    sizes = found.sizes
+    table = simple_table("Eigenvalue [1/s]", "[rad/s]", "Damping ratio", "Rounding", "")
+    for i in np.flatnonzero(found.eigenvalues.imag >= 0):
+        s, size = complex(found.eigenvalues[i]), abs(found.eigenvalues[i])
+        table.add_row(
+            eigenvalue_text(s, pair=s.imag > 0),
+            f"{size:.8g}",
+            f"{0.0 - s.real / size:.3g}" if size > 0 else "",
+            rough(float(found.errors[i])) if np.isfinite(found.errors[i]) else "",
+            found.labels[i],
+        )
+    with console_on(stream) as console:
+        console.print(fact("Model", [name], console.width))
+        console.print(
+            fact("Size", [f"n = {sizes['n']:,} coordinates", f"m = {sizes['m']:,} constraints"], console.width)
+        )
+        order = f"order {sizes['order']:,}"
+        console.print(fact("Formulation", [found.formulation.upper(), found.method, order], console.width))
+        console.print()
+        console.print(table)
+        console.print()
+        for remark in found.remarks:
+            console.print(fact("Warning", str(remark).split(), console.width, separator=" "))
+        if not found.remarks:
+            console.print("No warnings.")
+
+
+LARGEST = 3000
+"""Coordinates beyond which a picture of single entries shows nothing."""
+
+
+def mass_matrices(form: ConstrainedForm, alpha: float = 1e6) -> dict[str, Any]:
+    """Return M_r = R' M R, M_q = M and M_p = M + alpha Phi_q' Phi_q as sparse arrays, by their names.
+
+    ``form``: R comes from elimination: columns for independent coordinates. ``alpha``: the penalty, positive; its size
+    does not matter for what is zero.
+    """
+    M, Phi_q = sparse.csc_array(form.M), sparse.csr_array(form.Phi_q)
+    R = sparse_null_space(Phi_q).R
+    return {
+        "$M_r = R^T M R$": (R.T @ M @ R).tocsc(),
+        "$M_q = M$": M,
+        r"$M_p = M + \alpha\,\Phi_q^T \Phi_q$": (M + alpha * (Phi_q.T @ Phi_q)).tocsc(),
+    }
+
+
+def factor_structure(M: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return rows and columns of the entries of a Cholesky factor of ``M`` in its given order, diagonal included.
+
+    From the structure alone: column j fills in below the diagonal what M has there, and what the columns have whose
+    first entry below their own diagonal is in row j (the elimination tree).
+
+    >>> arrow = sparse.csc_array([[4.0, 1, 1], [1, 4, 0], [1, 0, 4]])
+    >>> len(factor_structure(arrow)[0])
+    6
+    """
+    M = sparse.csc_array(M)
+    n = M.shape[0]
+    below: list[set[int]] = [set() for _ in range(n)]
+    rows, columns = M.nonzero()
+    for i, j in zip(rows.tolist(), columns.tolist(), strict=True):
+        below[min(i, j)].add(max(i, j))
+    found: list[tuple[int, int]] = []
+    for j in range(n):
+        below[j].discard(j)
+        found += [(j, j), *((i, j) for i in below[j])]
+        if below[j]:
+            below[min(below[j])] |= below[j]
+    places = np.array(found, dtype=np.intp).reshape(-1, 2)
+    return places[:, 0], places[:, 1]
+
+
+def sparsity_picture(form: ConstrainedForm, *, title: str, suffix: str = ".png") -> bytes:
+    """Return a picture: three mass matrices above, their Cholesky factors below."""
+    if form.n > LARGEST:
+        raise UsageError(
+            f"A picture of {form.n} x {form.n} entries shows nothing but a black square: draw it for a smaller system "
+            f"of the same kind, of at most {LARGEST} coordinates."
+        )
+    figure = new_figure(10.0, 7.0)
+    figure.subplots_adjust(left=0.05, right=0.985, bottom=0.05, top=0.82, wspace=0.16, hspace=0.32)
+    figure.text(0.02, 0.955, title, fontsize=15, fontweight="bold", va="center")
+    said = f"n = {form.n} coordinates, m = {form.m} constraints. Above the matrices, below their Cholesky factors."
+    figure.text(0.02, 0.905, said, fontsize=10.5, color=QUIET, va="center")
+    for (above, below), (name, M) in zip(figure.subplots(2, 3).T, mass_matrices(form).items(), strict=True):
+        _spy(above, M.nonzero(), M.shape[0], name)
+        _spy(below, factor_structure(M), M.shape[0], "Cholesky factor")
+    return rendered(figure, suffix)
+
+
+def _spy(axes: Axes, places: tuple[NDArray[Any], NDArray[Any]], size: int, name: str) -> None:
+    rows, columns = places
+    axes.plot(columns, rows, "s", ms=max(0.4, 150.0 / max(size, 1)), color=COLORS[0], mec="none")
+    axes.set_xlim(-0.5, size - 0.5)
+    axes.set_ylim(size - 0.5, -0.5)
+    axes.set_aspect("equal")
+    axes.tick_params(labelsize=8, color=QUIET, labelcolor=QUIET)
+    axes.set_title(f"{name}: {size} × {size}, {len(rows):,} entries", fontsize=9.5, loc="left")

@@ -1,4 +1,4 @@
-"""Eigenvalues in the complex plane with rays of equal damping; those that belong to no motion are grey."""
+"""Eigenvalues in the complex plane: the true ones, and what treating all states as independent makes of them."""
 
 from __future__ import annotations
 
@@ -11,16 +11,93 @@ from numpy.typing import NDArray
 from fmilin.ground.errors import UsageError
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.modes import Mode
-from fmilin.output.report.eigenvalue_picture import without
-from fmilin.output.report.figures import COLORS, QUIET, UNSTABLE, gridded, new_figure, plain
+from fmilin.output.report.figures import COLORS, QUIET, UNSTABLE, gridded, new_figure, plain, png
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["eigenvalue_figure", "modes_of", "rays"]
+__all__ = ["eigenvalue_figure", "eigenvalue_picture", "modes_of", "rays", "without"]
+
 
 Complex = NDArray[np.complex128]
+
+
+def eigenvalue_picture(true: Complex, naive: Complex, *, title: str, subtitle: str = "") -> bytes:
+    """Return a PNG picture of two panels: all eigenvalues, and close up those that belong to no motion.
+
+    ``true`` (P,): in 1/s, of the model in independent coordinates: open circles. ``naive`` (N,): in 1/s, of the
+    Jacobian of all states: crosses.
+    """
+    figure = new_figure(10.0, 5.6)
+    figure.subplots_adjust(left=0.085, right=0.975, bottom=0.205, top=0.765, wspace=0.28)
+    figure.text(0.02, 0.945, title, fontsize=15, fontweight="bold", va="center")
+    figure.text(0.02, 0.885, subtitle, fontsize=10.5, color=QUIET, va="center")
+    overview, close_up = figure.subplots(1, 2)
+    false = without(naive, true)
+    scale = _draw(overview, true, naive, reach=_reach(np.concatenate([true, naive])))
+    _draw(close_up, true, naive, reach=_reach(false))
+    overview.set_title("All eigenvalues", fontsize=11, loc="left")
+    close_up.set_title(f"Close up: the {len(false)} that belong to no motion", fontsize=11, loc="left")
+    _say_where_the_close_up_is(overview, false / scale)
+    handles, labels = overview.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="lower center", ncols=3, fontsize=10, frameon=False)
+    return png(figure)
+
+
+def without(naive: Complex, true: Complex) -> Complex:
+    """Return ``naive`` without the entry nearest to each of ``true``: what the naive Jacobian adds."""
+    left = list(naive)
+    for value in true:
+        if left:
+            left.pop(int(np.argmin(np.abs(np.array(left) - value))))
+    return np.array(left, dtype=np.complex128)
+
+
+def _reach(values: Complex) -> float:
+    return 1.25 * float(np.max(np.abs(values), initial=0.0)) or 1.0
+
+
+def _draw(axes: Axes, true: Complex, naive: Complex, *, reach: float) -> float:
+    """Show what lies in a square around the origin; return the power of ten that all numbers were divided by."""
+    power = int(np.floor(np.log10(reach)))
+    power = 0 if -2 <= power <= 3 else power
+    scale = 10.0**power
+    true, naive, reach = true / scale, naive / scale, reach / scale
+    axes.axvspan(0, reach, color=UNSTABLE, zorder=0, label="unstable half plane")
+    axes.axhline(0, color=QUIET, linewidth=0.8, zorder=1)
+    axes.axvline(0, color=QUIET, linewidth=0.8, zorder=1)
+    axes.plot(
+        true.real, true.imag, "o", markersize=14, markerfacecolor="white", markeredgecolor=COLORS[0],
+        markeredgewidth=2.4, zorder=2, linestyle="none", label=f"true: {len(true)} independent states",
+    )  # fmt: skip
+    axes.plot(
+        naive.real, naive.imag, "x", markersize=7.5, color=COLORS[1], markeredgewidth=1.9, zorder=3, linestyle="none",
+        label=f"naive: Jacobian of all {len(naive)} states",
+    )  # fmt: skip
+    axes.set_xlim(-reach, reach)
+    axes.set_ylim(-reach, reach)
+    unit = rf"$10^{{{power}}}$ " if power else ""
+    axes.set_xlabel(f"real part [{unit}1/s]")
+    axes.set_ylabel(f"imaginary part [{unit}rad/s]")
+    gridded(axes)
+    return scale
+
+
+def _say_where_the_close_up_is(axes: Axes, false: Complex) -> None:
+    if not len(false):
+        return
+    centre = false.mean()
+    reach = axes.get_xlim()[1]
+    axes.annotate(
+        f"{len(false)} more here",
+        xy=(centre.real, centre.imag),
+        xytext=(centre.real - 0.85 * reach, centre.imag + 0.35 * reach),
+        color=COLORS[1],
+        fontsize=10,
+        arrowprops={"arrowstyle": "->", "color": COLORS[1], "shrinkB": 7, "connectionstyle": "arc3,rad=-0.15"},
+    )
+
 
 RATIOS = (0.1, 0.3, 0.5, 0.7, 0.9)
 """Damping ratios with a ray."""

@@ -1,0 +1,134 @@
+"""A descriptor system as plain data, for every format that carries one, and as a file of its own: .mat or .npz.
+
+In the .mat file the matrices stand under their own names, so that::
+
+    S = load('plant.mat'); sys = dss(S.A, S.B, S.C, S.D, S.E)
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from fmilin.ground.errors import ModelError, UsageError
+from fmilin.ground.signals import FloatArray
+from fmilin.linear_model.descriptor import Descriptor
+from fmilin.output.export.archives import DAMAGED, arrays_of, finite_array
+from fmilin.output.export.mat5 import read, write
+
+__all__ = [
+    "ARRAYS",
+    "NAMES",
+    "dumps_mat",
+    "dumps_npz",
+    "from_part",
+    "loads_mat",
+    "loads_npz",
+    "of_mat",
+    "require_text",
+    "to_mat",
+    "to_part",
+]
+
+
+ARRAYS = ("E", "A", "B", "C", "D", "f0")
+NAMES = ("states", "inputs", "outputs")
+
+
+def to_part(descriptor: Descriptor) -> dict[str, Any]:
+    """Return the matrices as arrays, the names as lists, ``order`` and ``difference``."""
+    part: dict[str, Any] = {name: getattr(descriptor, name) for name in ARRAYS}
+    for name, array in part.items():
+        if not np.isfinite(array).all():
+            raise UsageError(
+                f"The matrix {name} of the descriptor system contains NaN or infinite entries, which no file should "
+                "carry. Linearize again at a point where the model is defined."
+            )
+    part |= {name: list(getattr(descriptor, name)) for name in NAMES}
+    return part | {"order": int(descriptor.order), "difference": float(descriptor.difference)}
+
+
+def from_part(part: Mapping[str, Any]) -> Descriptor:
+    """Return the descriptor system that :func:`to_part` described; a difference of None was NaN."""
+    states, inputs, outputs = (tuple(require_text(n) for n in part[name]) for name in NAMES)
+    k, nu, ny = len(states), len(inputs), len(outputs)
+    difference = part["difference"]
+    return Descriptor(
+        E=_array(part, "E", (k, k)),
+        A=_array(part, "A", (k, k)),
+        B=_array(part, "B", (k, nu)),
+        C=_array(part, "C", (ny, k)),
+        D=_array(part, "D", (ny, nu)),
+        f0=_array(part, "f0", (k,)),
+        states=states,
+        inputs=inputs,
+        outputs=outputs,
+        order=int(part["order"]),
+        difference=float("nan") if difference is None else float(difference),
+    )
+
+
+def _array(part: Mapping[str, Any], name: str, shape: tuple[int, ...]) -> FloatArray:
+    array = finite_array(part[name], f"{name} of the descriptor system")
+    if array.shape != shape and (array.size != np.prod(shape) or (array.size and 1 not in array.shape)):
+        raise ValueError(f"{name} of the descriptor system has the shape {array.shape}, but the names say {shape}")
+    return array.reshape(shape)
+
+
+def require_text(value: object) -> str:
+    """Return a name or unit, which must be a text."""
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} stands where a name or unit should be")
+    return value
+
+
+def dumps_mat(descriptor: Descriptor) -> bytes:
+    """Return the content of a .mat file."""
+    return write(to_mat(to_part(descriptor)))
+
+
+def loads_mat(content: bytes, origin: str) -> Descriptor:
+    """Read what :func:`dumps_mat` wrote."""
+    with _named(origin):
+        return of_mat(read(content))
+
+
+def dumps_npz(descriptor: Descriptor) -> bytes:
+    """Return the content of a .npz file."""
+    part = to_part(descriptor)
+    buffer = io.BytesIO()
+    np.savez(buffer, **part | {name: np.array(part[name], dtype=np.str_) for name in NAMES})
+    return buffer.getvalue()
+
+
+def loads_npz(content: bytes, origin: str) -> Descriptor:
+    """Read what :func:`dumps_npz` wrote."""
+    with _named(origin):
+        part: dict[str, Any] = dict(arrays_of(content))
+        return from_part(part | {name: part[name].tolist() for name in NAMES})
+
+
+@contextmanager
+def _named(origin: str) -> Iterator[None]:
+    """Say of which file it is that something in it is wrong."""
+    try:
+        yield
+    except (*DAMAGED, KeyError, IndexError) as error:
+        raise ModelError(f"'{origin}' is no descriptor system that fmilin wrote: {error!r}.") from None
+
+
+def to_mat(part: dict[str, Any]) -> dict[str, Any]:
+    """Return the part as variables of a MAT-file: f0 is a column."""
+    return part | {"f0": part["f0"].reshape(-1, 1), "order": float(part["order"])}
+
+
+def of_mat(variables: dict[str, Any]) -> Descriptor:
+    """Return the descriptor system that stands in the variables of a MAT-file."""
+    part = {name: variables[name] for name in ARRAYS}
+    part |= {name: list(variables[name]) for name in NAMES}
+    numbers = {name: float(np.asarray(variables[name]).reshape(-1)[0]) for name in ("order", "difference")}
+    return from_part(part | numbers | {"f0": np.asarray(part["f0"]).reshape(-1)})

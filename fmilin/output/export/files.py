@@ -1,0 +1,210 @@
+"""Linear models, families and descriptor systems as files: the end of the name picks a line of the table of formats."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from fmilin.ground.errors import ModelError, UsageError
+from fmilin.ground.files import check_writable, write_atomically
+from fmilin.output.formats import (
+    Holds,
+    Writing,
+    alternatives,
+    format_of,
+    formats,
+    function_of,
+    is_named_as,
+    refuse_written_only,
+    suffixes,
+)
+
+if TYPE_CHECKING:
+    from fmilin.families.family import LinearFamily
+    from fmilin.linear_model.descriptor import Descriptor
+    from fmilin.linear_model.model import LinearModel
+
+__all__ = [
+    "check_output",
+    "checked_families",
+    "dumps",
+    "dumps_each",
+    "dumps_family",
+    "is_family",
+    "load",
+    "load_descriptor",
+    "load_family",
+    "load_result",
+    "save",
+    "save_all",
+    "save_descriptor",
+    "save_family",
+]
+
+MARK = "fmilin-family/"
+"""Stands in every file of a family, before the number of its version."""
+
+
+def save(linear: LinearModel, path: str | Path, writing: Writing | None = None) -> None:
+    """Write ``linear`` to ``path``, completely or not at all; the suffix picks the format.
+
+    ``writing``: what a person chose; the name in it is replaced by the stem of ``path``.
+    """
+    write_atomically(path, dumps(linear, path, writing))
+
+
+def save_family(family: LinearFamily, path: str | Path) -> None:
+    """Write a family to ``path``, completely or not at all; the suffix picks the format."""
+    stream = format_of(path, "family").stream
+    if stream:
+        function_of(stream)(family, Path(path))
+    else:
+        write_atomically(path, dumps_family(family, path))
+
+
+def save_descriptor(descriptor: Descriptor, path: str | Path) -> None:
+    """Write ``descriptor``, completely or not at all; the suffix picks the format."""
+    write_atomically(path, _dumps(descriptor, "descriptor system", path, None))
+
+
+def save_all(family: LinearFamily, paths: Sequence[Path]) -> dict[Path, UsageError]:
+    """Write a family to those of several files that can be written, and return why others could not."""
+    refused: dict[Path, UsageError] = {}
+    for path in paths:
+        try:
+            save_family(family, path)
+        except UsageError as error:
+            refused[path] = error
+    return refused
+
+
+def dumps(linear: LinearModel, path: str | Path, writing: Writing | None = None) -> bytes:
+    """Return what :func:`save` would write to ``path``."""
+    return _dumps(linear, "linear model", path, writing)
+
+
+def dumps_family(family: LinearFamily, path: str | Path) -> bytes:
+    """Return what :func:`save_family` would write to ``path``, of a family that the memory holds twice."""
+    return _dumps(family, "family", path, None)
+
+
+def dumps_each(
+    models: Sequence[LinearModel], paths: Sequence[Path], axes: Sequence[str] | None, writing: Writing
+) -> dict[Path, bytes]:
+    """Return the content of every file: of one linear model, or of the family that several are.
+
+    ``axes``: names of what varies between them; found in their points by default.
+    """
+    if len(models) == 1:
+        return {path: dumps(models[0], path, writing) for path in paths}
+    from fmilin.families.gathering import family_of
+    from fmilin.output.export.m_file import dumps_array
+    from fmilin.output.export.model_array import gathered, grid_of, what_varies
+
+    grid = None if axes is None else grid_of(models, axes)
+    programs = [path for path in paths if path.suffix.lower() == ".m"]  # sort the members along a grid of their own
+    contents = {path: dumps_array(gathered(models, grid), replace(writing, name=path.stem)) for path in programs}
+    if others := [path for path in paths if path not in programs]:
+        family = family_of(models, (what_varies(models) or None) if grid is None else grid)
+        contents |= {path: dumps_family(family, path) for path in others}
+    return contents
+
+
+def load(path: str | Path) -> LinearModel:
+    """Read a linear model; the suffix picks the format."""
+    return cast("LinearModel", _load("linear model", path))
+
+
+def load_family(path: str | Path) -> LinearFamily:
+    """Read a family; the suffix picks the format."""
+    if is_named_as(path, "family"):
+        refuse_written_only(path, f"Load the family from {alternatives('family', complete=True)}.")
+    return cast("LinearFamily", _load("family", path))
+
+
+def load_descriptor(path: str | Path) -> Descriptor:
+    """Read what :func:`save_descriptor` wrote."""
+    return cast("Descriptor", _load("descriptor system", path))
+
+
+def load_result(source: str) -> LinearModel | LinearFamily | None:
+    """Return the linear model or the family in a file; None where ``source`` names a model."""
+    path = Path(source)
+    if ":" in source and not path.exists():
+        return None
+    refuse_written_only(
+        path,
+        f"Save the linear model as {alternatives('linear model', complete=True)}, a family as "
+        f"{alternatives('family', complete=True)}.",
+    )
+    if path.suffix.lower() == ".fmu":
+        from fmilin.output.export.fmu_file import holds_linear_model
+
+        if not holds_linear_model(path):
+            return None
+    elif path.suffix.lower() not in suffixes("linear model", "family", readable=True):
+        return None
+    if not path.exists():
+        raise ModelError(f"There is no file '{source}'. Name a file that 'fmilin linearize' or 'fmilin sweep' wrote.")
+    return load_family(path) if is_family(path) else load(path)
+
+
+def check_output(path: str | Path, holds: Holds = "linear model") -> None:
+    """Make sure that such a thing can be written to ``path``; cheap, and leaves nothing behind."""
+    kind = format_of(path, holds)
+    check_writable(path)
+    if kind.suffix == ".nc":
+        from fmilin.output.export.family_arrays import require_installed
+
+        require_installed()
+
+
+def checked_families(paths: Sequence[Path]) -> list[Path]:
+    """Return ``paths`` after making sure that a family can be written to every one."""
+    for path in paths:
+        check_output(path, "family")
+    if len({path.resolve() for path in paths}) < len(paths):
+        raise UsageError("--output names the same file twice. Keep one.")
+    return list(paths)
+
+
+def is_family(path: Path) -> bool:
+    """Whether a file holds a family, by what stands in it; False where it cannot be read."""
+    kind = next((f for f in formats("family", readable=True) if f.suffix == path.suffix.lower()), None)
+    if kind is None or not is_named_as(path, "linear model"):
+        return kind is not None
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return False
+    marks = [MARK.encode(code) for code in ("ascii", "utf-16-le", "utf-32-le")]
+    if any(mark in content for mark in marks) or kind.suffix == ".json":
+        return any(mark in content for mark in marks)
+    try:  # a compressed file that somebody saved again
+        function_of(kind.read)(content, "")
+    except ModelError:
+        return False
+    return True
+
+
+def _dumps(thing: object, holds: Holds, path: str | Path, writing: Writing | None) -> bytes:
+    kind = format_of(path, holds)
+    choices = (replace(writing or Writing(), name=Path(path).stem),) if kind.choices else ()
+    return cast(bytes, function_of(kind.write)(thing, *choices))
+
+
+def _load(holds: Holds, path: str | Path) -> Any:
+    kind = format_of(path, holds, "read")
+    function = function_of(kind.read)
+    try:
+        content: bytes | Path = Path(path)
+        if kind.stream:
+            Path(path).open("rb").close()
+        else:
+            content = Path(path).read_bytes()
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise ModelError(f"Cannot read the {holds} '{path}': {why}.") from None
+    return function(content, str(path))

@@ -1,0 +1,127 @@
+"""What a co-simulation takes of the damping of each mode, as a table, and over the communication step as a picture."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, TextIO
+
+import numpy as np
+
+from fmilin.connected.cosimulation import Cosimulation, Mode
+from fmilin.ground.errors import FmilinError
+from fmilin.output.report.figures import COLORS, QUIET, UNSTABLE, gridded, new_figure, rendered
+from fmilin.output.report.numbers import eigenvalue_text
+from fmilin.output.report.table import console_on, fact, simple_table
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["cosimulation_picture", "limit_in_words", "print_cosimulation"]
+
+
+def print_cosimulation(found: Cosimulation, stream: TextIO) -> None:
+    """Print one row for each mode of the coupled plant, then what is stable."""
+    table = simple_table("Coupled plant [1/s]", "Co-simulation [1/s]", "Damping ratio", "then", "lost")
+    for mode in found.modes:
+        table.add_row(*_row(mode))
+    with console_on(stream) as console:
+        width = console.width
+        console.print(fact("System", [found.model.info.name, f"{len(found.model.members)} members"], width))
+        console.print(fact("Master", [master_in_words(found), f"steps of {found.step:g} s"], width))
+        memories = len(found.linear.states) - len(found.plant.states)
+        order = [f"{len(found.linear.states)} states", *([f"{memories} of them held outputs"] if memories else [])]
+        console.print(fact("Order", order, width))
+        console.print()
+        console.print(table)
+        console.print()
+        stable = "yes" if found.is_stable else "no"
+        console.print(fact("Stable", [f"{stable}: the largest |z| is {found.growth:.9g}"], width))
+        console.print(fact("Limit", limit_in_words(found).split(), width, separator=" "))
+        for remark in found.plant.warnings:
+            if not remark.is_information:
+                console.print(fact("Warning", str(remark).split(), width, separator=" "))
+
+
+def master_in_words(found: Cosimulation) -> str:
+    """Return the master's kind, and its order."""
+    if found.master.kind == "jacobi":
+        return "Jacobi"
+    return f"Gauss-Seidel, in the order {', '.join(found.master.order or found.model.members)}"
+
+
+def limit_in_words(found: Cosimulation) -> str:
+    """Return the largest step as a sentence."""
+    try:
+        limit = found.largest_step
+    except FmilinError as error:
+        return str(error)
+    if limit is None:
+        return "no step is stable, however short: this coupling takes more damping than the plant has"
+    if math.isinf(limit):
+        return "every step that was looked at is stable"
+    return f"stable up to steps of {limit:.4g} s"
+
+
+def _row(mode: Mode) -> tuple[str, ...]:
+    before, after = mode.damping
+    pair = mode.plant.imag > 0
+    if not mode.resolved:
+        return eigenvalue_text(mode.plant, pair=pair), "faster than the step", f"{before:.4g}", "", ""
+    seen = eigenvalue_text(mode.seen, pair=pair and mode.seen.imag > 0)
+    return eigenvalue_text(mode.plant, pair=pair), seen, f"{before:.4g}", f"{after:.4g}", f"{before - after:.2g}"
+
+
+STEPS = 60
+MOST_MODES = 6
+"""That are drawn: those with the least damping."""
+
+
+def cosimulation_picture(found: Cosimulation, suffix: str = ".png") -> bytes:
+    """Return a picture of two panels over the step: damping ratios of the modes, and the largest |z|."""
+    figure = new_figure(10.0, 5.2)
+    figure.subplots_adjust(left=0.085, right=0.975, bottom=0.13, top=0.8, wspace=0.28)
+    figure.text(0.02, 0.945, f"Damping lost: {found.model.info.name}", fontsize=15, fontweight="bold", va="center")
+    subtitle = f"{master_in_words(found)} master, steps of {found.step:g} s; {limit_in_words(found)}"
+    figure.text(0.02, 0.885, subtitle[:120], fontsize=10.5, color=QUIET, va="center")
+    limit = _limit(found)
+    marked = found.step if limit is None else limit
+    steps = np.geomspace(0.05 * min(marked, found.step), 2.0 * max(marked, found.step), STEPS)
+    seen = [replace(found, step=float(h)) for h in steps]
+    ratios, growth = figure.subplots(1, 2)
+    _damping(ratios, found, steps, seen)
+    growth.semilogx(steps, [s.growth for s in seen], color=COLORS[0])
+    growth.axhspan(1.0, max(1.001, growth.get_ylim()[1]), color=UNSTABLE, zorder=0)
+    growth.set(ylabel="largest |z|")
+    for axes in (ratios, growth):
+        axes.axvline(found.step, color=QUIET, linestyle=":", linewidth=1.4, label="this step")
+        if limit is not None:
+            axes.axvline(limit, color=COLORS[1], linewidth=1.2, label="largest stable step")
+        axes.set(xlabel="communication step [s]", xlim=(steps[0], steps[-1]))
+        axes.legend(frameon=False, fontsize=9, loc="best")
+        gridded(axes)
+    return rendered(figure, suffix)
+
+
+def _limit(found: Cosimulation) -> float | None:
+    try:
+        limit = found.largest_step
+    except FmilinError:
+        return None
+    return None if limit is None or math.isinf(limit) else limit
+
+
+def _damping(axes: Axes, found: Cosimulation, steps: np.ndarray, seen: list[Cosimulation]) -> None:
+    """Draw the damping ratio of the oscillating modes; each begins at that of the coupled plant."""
+    oscillating = [m for m in found.modes if m.plant.imag > 0]
+    chosen = sorted(oscillating, key=lambda m: m.damping[0])[:MOST_MODES]
+    for mode in chosen:
+        at_each = [next((m for m in s.modes if m.plant == mode.plant and m.resolved), None) for s in seen]
+        ratios = [np.nan if m is None else m.damping[1] for m in at_each]
+        (line,) = axes.semilogx(steps, ratios, label=f"mode of {abs(mode.plant):.3g} rad/s")
+        axes.axhline(mode.damping[0], color=line.get_color(), linewidth=0.8, linestyle="--")
+    if not chosen:
+        axes.text(0.5, 0.5, "no mode oscillates", transform=axes.transAxes, ha="center", color=QUIET)
+        axes.set_xscale("log")
+    axes.axhline(0.0, color=QUIET, linewidth=0.8)
+    axes.set(ylabel="damping ratio (dashed: coupled plant)")

@@ -1,0 +1,317 @@
+"""Points, discoveries, families and descriptions of mechanisms as tables of 80 columns, or as wide as the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, TextIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmilin.discovery.result import Discovery
+from fmilin.ground.signals import FloatArray, rate_unit
+from fmilin.model.interface import Model, OperatingPoint
+from fmilin.native.mechanism.description import MechanismDescription
+from fmilin.output.report.numbers import eigenvalue_text, rough, shortened, value_with_unit
+from fmilin.output.report.page import Page
+from fmilin.output.report.table import Fact, console_on, fact, simple_table
+from fmilin.points.result import TrimmedPoint, TrimReport
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from fmilin.families.family import LinearFamily
+
+__all__ = [
+    "print_discovery",
+    "print_family",
+    "print_points",
+    "show_family",
+    "show_mechanism",
+    "show_plain_point",
+    "show_point",
+    "show_report",
+]
+
+
+MOST_STATES = 60
+"""Longer tables are cut, and say how much was left out."""
+
+SHOWN_AS_ZERO = 1e-12
+"""Of a state's size: shown as zero."""
+
+
+def print_points(model: Model, points: Sequence[TrimmedPoint], stream: TextIO) -> None:
+    """Print what a person wants to know about points of ``model``."""
+    with console_on(stream) as console:
+        for i, point in enumerate(points):
+            if i:
+                console.print()
+            if len(points) > 1:
+                console.print(fact("Point", [f"{i + 1} of {len(points)}"], console.width))
+            show_point(point, console, name=model.info.name)
+
+
+def show_point(point: TrimmedPoint, page: Console | Page, *, name: str = "") -> None:
+    """Print what :func:`print_points` does for one point; ``name`` is the model's."""
+    report = point.report
+    if name:
+        page.print(fact("Model", [shortened(name)], page.width))
+    page.print(fact("Found", [report.summary, f"t = {point.time:.8g} s"], page.width))
+    inputs = [
+        f"{shortened(s.name)} = {value_with_unit(v, s.unit)}"
+        for s, v in zip(report.inputs, point.inputs.tolist(), strict=True)
+    ]
+    for word, pieces in (("Inputs", inputs or ["none"]), *_parameters(point), *_facts(report)):
+        page.print(fact(word, pieces, page.width))
+    if len(report.states):
+        page.print()
+        page.print(_states(report, point.states))
+        if len(report.states) > MOST_STATES:
+            page.print(f"and {len(report.states) - MOST_STATES} more; all of them are in a file (-o point.toml)")
+    _show_remarks(report, page)
+
+
+def show_report(report: TrimReport, page: Console | Page) -> None:
+    """Print what there is to say about a point beside its values."""
+    for word, pieces in (("Found", [report.summary]), *_facts(report)):
+        page.print(fact(word, pieces, page.width))
+    if report.moving:
+        table = simple_table()
+        table.add_column("State")
+        table.add_column("Rate", justify="right")
+        table.add_column("Unit")
+        table.add_column("")
+        for signal, rate in zip(report.states, report.rates, strict=True):
+            if signal.name in report.moving:
+                kind = _kind(report, signal.name)
+                table.add_row(shortened(signal.name), f"{rate:.8g}", rate_unit(signal.unit), kind)
+        page.print()
+        page.print(table)
+    _show_remarks(report, page)
+
+
+def show_plain_point(point: OperatingPoint, page: Page) -> None:
+    """Print a point that does not know its model: values by number."""
+    moved = (
+        f"projection moved a state by {point.adjusted:.2g} of its nominal value" if point.adjusted else "not projected"
+    )
+    page.print(fact("Point", [f"t = {point.time:.8g} s", moved], page.width))
+    for word, pieces in _parameters(point):
+        page.print(fact(word, pieces, page.width))
+    for title, letter, values in (("State", "x", point.states), ("Input", "u", point.inputs)):
+        page.print()
+        if not len(values):
+            page.print(f"No {title.lower()}s.")
+            continue
+        table = simple_table()
+        table.add_column(f"{title}s ({len(values)})")
+        table.add_column("Value", justify="right")
+        for i, value in enumerate(values[:MOST_STATES].tolist()):
+            table.add_row(f"{letter}[{i}]", f"{value:.8g}")
+        if len(values) > MOST_STATES:
+            table.add_row(f"and {len(values) - MOST_STATES} more", "")
+        page.print(table)
+    for remark in point.remarks:
+        page.print(fact("Warning", str(remark).split(), page.width, separator=" "))
+
+
+def _show_remarks(report: TrimReport, page: Console | Page) -> None:
+    page.print()
+    for remark in report.remarks:
+        word = "Note" if remark.is_information else "Warning"
+        page.print(fact(word, str(remark).split(), page.width, separator=" "))
+    if not report.remarks:
+        page.print("No warnings.")
+
+
+def _parameters(point: OperatingPoint) -> Iterator[Fact]:
+    if point.parameters:
+        yield "Parameters", [f"{shortened(n)} = {v:.8g}" for n, v in point.parameters.items()]
+
+
+def _facts(report: TrimReport) -> Iterator[Fact]:
+    if report.at_bounds:
+        yield "At a bound", [shortened(n) for n in report.at_bounds]
+    yield "Residual", [f"{report.residual:.1e}" if report.residual else "0", "in sizes of the states (per second)"]
+    for i, direction in enumerate(report.free_directions):
+        along = [f"{shortened(n)} by {slope:.4g}" for n, slope in direction.along.items()]
+        follow = [f"and with it {along[0]}", *along[1:]] if along else []
+        yield "" if i else "Free", [f"{shortened(direction.name)} by 1", *follow]
+
+
+def _states(report: TrimReport, values: FloatArray) -> Table:
+    steady = not report.is_equilibrium
+    table = simple_table()
+    table.add_column("State")
+    table.add_column("Value", justify="right")
+    table.add_column("Unit")
+    if steady:
+        table.add_column("Rate", justify="right")
+        table.add_column("Unit")
+        table.add_column("")
+    sizes = report.states.scales(values)
+    rows = list(zip(report.states, values, report.rates, sizes, strict=True))[:MOST_STATES]
+    for signal, value, rate, size in rows:
+        cells = [shortened(signal.name), _figure(value, size), signal.unit]
+        if steady:
+            moves = signal.name in report.moving
+            cells += [_figure(rate, size) if moves else "0", rate_unit(signal.unit), _kind(report, signal.name)]
+        table.add_row(*cells)
+    return table
+
+
+def _kind(report: TrimReport, name: str) -> str:
+    """Return how a state moves."""
+    if name not in report.moving:
+        return ""
+    rate = "varying rate" if name in report.varying else "constant rate"
+    return f"{rate}, follows" if name in report.dragged else rate
+
+
+def _figure(value: float, size: float) -> str:
+    return f"{0.0 if abs(value) < SHOWN_AS_ZERO * size else value:.8g}"
+
+
+MOST = 40
+
+
+def print_discovery(found: Discovery, stream: TextIO) -> None:
+    """Print the constraints with their residuals, what was kept out, and the order with and without."""
+    with console_on(stream) as console:
+        order = f"{found.order} independent states of {found.full_order}"
+        console.print(fact("Model", [found.name, order], console.width))
+        effort = [f"{found.visits} visits", f"{found.seconds:.1f} s"]
+        console.print(fact("Effort", effort, console.width))
+        if found.constant:
+            console.print(
+                fact("Constant", ["never change, so they are parameters:", *found.constant[:MOST]], console.width)
+            )
+        console.print()
+        if found.findings:
+            table = simple_table("constraint = 0", "level", "h", "H f", "H f_u")
+            for f in found.findings:
+                residuals = (f"{v:.0e}" for v in (f.value, f.along_motion, f.along_inputs))
+                table.add_row(f.expression, f.level, *residuals)
+            console.print(table)
+        else:
+            console.print("No constraint was found: nothing says that the states depend on each other.")
+        for k in found.kept_out[:MOST]:
+            console.print(fact("Kept out", [f"{k.expression}: {k.reason}"], console.width))
+
+
+LINES = 40
+"""Points shown; what lies between is left out."""
+
+EVENTS = 8
+
+ROWS, NAMES = 24, 8
+"""Points and names shown by :func:`show_family`."""
+
+
+def print_family(family: LinearFamily, stream: TextIO) -> None:
+    """Print the order, the coordinates, the rightmost eigenvalue of every point, and where modes meet."""
+    good = int(family.ok.sum())
+    names = ", ".join(family.states.names[:8]) + (", ..." if len(family.states) > 8 else "")
+    stream.write(
+        f"{family.template.model.name or 'sweep'}: {good} of {len(family)} points, order {family.template.order} "
+        f"({names or 'no coordinates'})\n"
+    )
+    if family.switches:
+        stream.write("The coordinates are not the same at all points.\n")
+    if not good:
+        return
+    stream.write("\n")
+    numbers = list(range(len(family)))
+    if len(numbers) > LINES:
+        numbers = [*numbers[: LINES // 2], -1, *numbers[-LINES // 2 :]]
+    tracked = family.eigenvalues.reshape(len(family), -1)
+    table = [[*family.axes, "rightmost eigenvalue in 1/s", "accuracy of A"]]
+    table += [["..."] * len(table[0]) if k < 0 else _line(family, k, tracked[k]) for k in numbers]
+    widths = [max(len(row[c]) for row in table) for c in range(len(table[0]))]
+    for row in table:
+        stream.write("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() + "\n")
+    _print_events(family, stream)
+
+
+def show_family(family: LinearFamily, page: Page) -> None:
+    """Print a family of any size in few lines, without following modes from point to point."""
+    page.print(fact("Family", [shortened(family.template.model.name) or "sweep"], page.width))
+    grid = " x ".join(map(str, family.shape)) or "of one point"
+    page.print(fact("Points", [f"{int(family.ok.sum())} of {len(family)} linear models", f"grid {grid}"], page.width))
+    for word, names in (
+        ("Coordinates", family.states.names),
+        ("Inputs", family.inputs.names),
+        ("Outputs", family.outputs.names),
+    ):
+        more = [f"and {len(names) - NAMES} more"] if len(names) > NAMES else []
+        page.print(fact(word, [*map(shortened, names[:NAMES]), *more] or ["none"], page.width))
+    if family.switches:
+        page.print(fact("", ["the coordinates are not the same at all points"], page.width))
+    page.print()
+    table = simple_table(*family.axes, "Rightmost eigenvalue [1/s]", "Accuracy of A")
+    numbers = list(range(len(family)))
+    A = family.A.reshape(len(family), *family.A.shape[-2:])
+    for k in numbers[:ROWS]:
+        table.add_row(*_line(family, k, np.linalg.eigvals(A[k]) if family.ok.flat[k] else np.empty(0, np.complex128)))
+    if len(numbers) > ROWS:
+        table.add_row(f"and {len(numbers) - ROWS} more", *[""] * (len(family.axes) + 1))
+    page.print(table)
+
+
+def _line(family: LinearFamily, number: int, w: NDArray[np.complex128]) -> list[str]:
+    values = [f"{v:g}" for v in family.grid.values(number).values()]
+    if not family.ok.flat[number]:
+        return [*values, "failed", ""]
+    top = w[np.argmax(w.real)] if len(w) else None
+    text = "none" if top is None else eigenvalue_text(complex(top), pair=abs(top.imag) > 1e-9 * abs(top))
+    return [*values, text, rough(float(family.layout.part(family.rows, "accuracy")[number, 0]))]
+
+
+def _print_events(family: LinearFamily, stream: TextIO) -> None:
+    events = family.mode_events
+    if not events:
+        return
+    stream.write("\n")
+    for event in events[:EVENTS]:
+        a, b = (", ".join(f"{n} = {v:g}" for n, v in family.grid.values(k).items()) for k in event.between)
+        stream.write(f"{event.kind} of modes {event.modes[0] + 1} and {event.modes[1] + 1} between {a} and {b}\n")
+    if len(events) > EVENTS:
+        stream.write(f"... and {len(events) - EVENTS} more\n")
+
+
+def show_mechanism(mechanism: MechanismDescription, page: Page) -> None:
+    """Lay out the description on a page."""
+    page.print(fact("Mechanism", [mechanism.name], page.width))
+    page.print(fact("Gravity", [f"{', '.join(f'{g:g}' for g in mechanism.gravity)} m/s2"], page.width))
+    for word, parts in (("Wheels", mechanism.wheels), ("Skates", mechanism.skates), ("Springs", mechanism.springs)):
+        if parts:
+            page.print(fact(word, [str(len(parts))], page.width))
+    for word, named in (("Inputs", mechanism.inputs), ("Sensors", mechanism.sensors)):
+        page.print(fact(word, [part.name for part in named] or ["none"], page.width))
+    if mechanism.independent:
+        page.print(fact("Coordinates", mechanism.independent, page.width))
+    page.print()
+    bodies = simple_table()
+    bodies.add_column(f"Bodies ({len(mechanism.bodies)})")
+    bodies.add_column("Mass [kg]", justify="right")
+    for body in mechanism.bodies:
+        bodies.add_row(body.name, "" if body.mass is None else f"{body.mass:.8g}")
+    page.print(bodies)
+    page.print()
+    page.print(_links("Joints", [(j.name, j.type, j.parent, j.child) for j in mechanism.joints]))
+    if mechanism.loops:
+        page.print()
+        page.print(_links("Loops", [(p.name, p.type, p.first, p.second) for p in mechanism.loops]))
+    for remark in mechanism.remarks:
+        page.print(fact("Note", remark.split(), page.width, separator=" "))
+
+
+def _links(title: str, rows: list[tuple[str, str, str, str]]) -> Table:
+    table = simple_table()
+    for head in (f"{title} ({len(rows)})", "Type", "From", "To"):
+        table.add_column(head)
+    for row in rows:
+        table.add_row(*row)
+    return table
