@@ -110,3 +110,12 @@ def test_without_a_compiler_the_virtual_machine_goes_on() -> None:
 def test_an_unknown_backend_is_refused() -> None:
     with pytest.raises(UsageError, match="backends are auto, c, casadi"):
         Backend("fortran")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("points", [0, 1, 5])
+def test_many_points_are_rows_of_one_array(points: int) -> None:
+    many = Buffered(ca.Function("f", [X], [ca.vertcat(X[0] * X[1], X[2])]))
+    at = np.arange(4.0 * points).reshape(points, 4)
+    found = many.at_points(at)
+    assert found.shape == (points, 2)
+    np.testing.assert_array_equal(found, np.column_stack((at[:, 0] * at[:, 1], at[:, 2])))
