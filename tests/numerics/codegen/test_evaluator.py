@@ -13,7 +13,7 @@ from numpy.testing import assert_array_equal
 from fmilin.ground.errors import ModelError, UsageError
 from fmilin.ground.signals import FloatArray
 from fmilin.numerics.codegen.compiler import Compiler
-from fmilin.numerics.codegen.evaluator import SMALL, Backend, CompilationBudget, Evaluator
+from fmilin.numerics.codegen.evaluator import SMALL, Backend, Buffered, CompilationBudget, Evaluator
 
 X, P = ca.SX.sym("x", 4), ca.SX.sym("p", 2)
 KINDS = ("casadi", "c")
