@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
 
 from fmilin.families.family import LinearFamily
-from fmilin.families.gathering import family_of
+from fmilin.families.gathering import Gathering, outcome_of
+from fmilin.families.grid import Grid
+from fmilin.families.outcome import Outcome
+from fmilin.families.rows import Layout, Template
+from fmilin.families.stacked import FIRST_BLOCK, LARGEST_BLOCK
+from fmilin.ground.errors import UsageError
+from fmilin.ground.signals import FloatArray
+from fmilin.linear_model.descriptor import Descriptor
 from fmilin.linearization.procedure import linearize_next
 from fmilin.linearization.request import Request
+from fmilin.linearization.stack import StackProcedure
 from fmilin.manifold.selection import Selection
+from fmilin.manifold.stack import PointStack
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.numerics.differences.differences import Differences
 
 __all__ = ["linearize_along"]
+
+WORTH_A_STACK = 3
+"""Points that are left: fewer are linearized one by one."""
 
 
 def linearize_along(
@@ -55,9 +69,80 @@ def linearize_along(
         descriptor=descriptor,
         keep_inaccurate=keep_inaccurate,
     )
-    previous: Selection | None = None
-    found = []
-    for point in points:
-        linear, previous = linearize_next(model, point, request, previous)
-        found.append(linear)
-    return family_of(found)
+    path = _Path(model, request, list(points))
+    return path.family()
+
+
+class _Path:
+    """The points of a path, which are walked in their order."""
+
+    def __init__(self, model: Model, request: Request, points: list[OperatingPoint]) -> None:
+        if not points:
+            raise UsageError("A family of linear models needs at least one of them.")
+        self._model, self._request, self._points = model, request, points
+        times = [point.time for point in points]
+        moves = len(set(times)) == len(times) > 1
+        axis = {"time": np.array(times)} if moves else {"point": np.arange(float(len(points)))}
+        self._gathering = Gathering(Grid(axis, zipped=True))
+        self._parameters = tuple(dict.fromkeys(name for point in points for name in point.parameters))
+        self._descriptors: dict[int, Descriptor] = {}
+        self._template: Template | None = None
+
+    def family(self) -> LinearFamily:
+        """Walk along the path."""
+        left, selection = 0, None
+        while left < len(self._points):
+            number = left
+            selection, stacks = self._one(number, selection)
+            left = number + 1
+            for outcomes in self._stacked(stacks, left):
+                self._gathering.add_all(outcomes)
+                left += len(outcomes)
+        return self._gathering.family(self._descriptors)
+
+    def _one(self, number: int, previous: Selection | None) -> tuple[Selection | None, StackProcedure]:
+        """Linearize one point."""
+        model, point = self._model, self._points[number]
+        linear, selection = linearize_next(model, point, self._request, previous)
+        self._template = self._template or Template.of(linear, self._parameters)
+        outcome = outcome_of(number, linear, self._template)
+        if not outcome.ok:
+            raise UsageError(f"The linear models do not belong together: model {number + 1}: {outcome.reason}")
+        self._gathering.add(outcome)
+        if linear.descriptor is not None:
+            self._descriptors[number] = linear.descriptor
+        self._choice = linear.states, ("exact", linear.method.coordinates)
+        return selection, StackProcedure(model, self._request, point, linear, selection)
+
+    def _stacked(self, stacks: StackProcedure, left: int) -> Iterator[list[Outcome]]:
+        """Yield what stacks say of the points that follow, as far as everything is as usual."""
+        assert self._template is not None  # noqa: S101 - a point came before
+        layout, size = Layout(self._template), FIRST_BLOCK
+        while len(self._points) - left >= WORTH_A_STACK:
+            some = self._points[left : left + size]
+            found = stacks(stack_of(some))
+            good = 0 if found is None else int(np.argmin([*found.usual, False]))
+            if found is None or not good:
+                return
+            rows, (states, method) = layout.stacked(found.parts, self._given(some)), self._choice
+            yield [
+                Outcome(left + k, "", rows[k], self._template, states, method, (*point.remarks, *own))
+                for k, (point, own) in enumerate(zip(some[:good], found.remarks, strict=False))
+            ]
+            left, size = left + good, min(2 * size, LARGEST_BLOCK)
+            if good < len(some):
+                return
+
+    def _given(self, points: Sequence[OperatingPoint]) -> FloatArray:
+        """Return the parameters of points, NaN where one has none of its own, shape (k, np)."""
+        values = [[point.parameters.get(name, np.nan) for name in self._parameters] for point in points]
+        return np.array(values, dtype=np.float64).reshape(len(points), len(self._parameters))
+
+
+def stack_of(points: Sequence[OperatingPoint]) -> PointStack:
+    """Return points of one model as a stack."""
+    return PointStack(
+        np.array([point.time for point in points]),
+        np.array([point.states for point in points]),
+        np.array([point.inputs for point in points]),
+    )

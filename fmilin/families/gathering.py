@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from types import MappingProxyType
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from fmilin.families.rows import Layout, Template
 from fmilin.ground.errors import UsageError
 from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray, Signals
+from fmilin.linear_model.descriptor import Descriptor
 from fmilin.linear_model.model import LinearModel
 from fmilin.model.interface import ModelInfo
 
@@ -105,7 +106,7 @@ class Gathering:
             self._kinds.append(Choice(states, method))
         return self._choices[key]
 
-    def family(self) -> LinearFamily:
+    def family(self, descriptors: Mapping[int, Descriptor] = MappingProxyType({})) -> LinearFamily:
         """Return what there is; points that were not reached say so."""
         reasons = np.full(self.grid.size, "", dtype=object)
         reasons[~self.done] = MISSING
@@ -122,6 +123,7 @@ class Gathering:
             choices,
             chosen,
             self._remarks,
+            dict(descriptors),
         )
 
 
@@ -163,4 +165,4 @@ def family_of(
             raise UsageError(f"The linear models do not belong together: model {i}: {outcome.reason}")
         gathering.add(outcome)
     descriptors = {k: m.descriptor for k, m in zip(numbers, models, strict=True) if m.descriptor is not None}
-    return replace(gathering.family(), descriptors=descriptors)
+    return gathering.family(descriptors)

@@ -78,7 +78,10 @@ def entry_errors(
             i = int(index[d])
             if not 0 < i < len(values) - 1:
                 continue
-            before, after = ((*index[:d], i + side, *index[d + 1 :]) for side in (-1, 1))
+            sides = np.array(index), np.array(index)
+            sides[0][d] -= 1
+            sides[1][d] += 1
+            before, after = (tuple(side.tolist()) for side in sides)
             if not kinds[before] == kinds[index] == kinds[after]:
                 continue
             w = (values[i] - values[i - 1]) / (values[i + 1] - values[i - 1])

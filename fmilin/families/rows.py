@@ -7,7 +7,7 @@ the model's identity) stands once, in the template.
 from __future__ import annotations
 
 import mmap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, fields, replace
 from functools import cached_property
 
@@ -105,6 +105,14 @@ class Layout:
             row[place] = np.ravel(values[name])
         return row
 
+    def stacked(self, parts: Mapping[str, FloatArray], parameters: FloatArray) -> FloatArray:
+        """Return the rows of a stack, shape (k, width), from its parts by name and the parameters (k, np)."""
+        k = len(parts["time"])
+        rows = np.zeros((k, self.width))
+        for name, values in {**parts, "parameters": parameters}.items():
+            rows[:, self.places[name]] = values.reshape(k, -1)
+        return rows
+
     def part(self, rows: FloatArray, name: str) -> FloatArray:
         """Return one quantity of all rows: a view of shape (n, ...)."""
         return rows[:, self.places[name]].reshape(len(rows), *self.shapes[name])
@@ -130,7 +138,7 @@ class Layout:
                 outputs=dict(zip(t.outputs.names, v["out0"].tolist(), strict=True)),
                 parameters={name: value for name, value in known if not np.isnan(value)},
             ),
-            (method[0], *(int(n) for n in v["visits"])),
+            (method[0], int(v["visits"][0]), int(v["visits"][1])),
             remarks,
             sample_time=t.sample_time,
         )

@@ -9,13 +9,13 @@ from typing import Literal
 
 import numpy as np
 
-from fmilin.families.batched import Batches
 from fmilin.families.continuation import Balance, Seed, corrected
 from fmilin.families.folds import FoldError, fold_between
 from fmilin.families.gathering import outcome_of
 from fmilin.families.outcome import Outcome
 from fmilin.families.plan import Plan
 from fmilin.families.rows import Template
+from fmilin.families.stacked import StackedRuns
 from fmilin.ground.errors import FmilinError, NumericalError, UnknownNameError
 from fmilin.ground.remarks import Remark
 from fmilin.linear_model.builder import chosen_inputs, with_inputs
@@ -33,7 +33,7 @@ __all__ = ["Solver"]
 KEPT_MODELS = 4
 """Models with other parameters that stay open."""
 
-WORTH_A_BATCH = 3
+WORTH_A_STACK = 3
 """Points of a run that are left: fewer are computed one by one."""
 
 HALVINGS = 6
@@ -55,19 +55,16 @@ class Solver:
         self._own = not isinstance(plan.source, Model)
         self.base = self._shown(self._loaded({}))
         self._kinds: dict[str, Literal["state", "input", "parameter"]] = {}
-        self._batches = self._made_for_batches()
+        self._stacks = self._made_for_stacks()
         self._barrier: str | None = None  # a fold that the points of this run lie behind
 
-    def _made_for_batches(self) -> Batches | None:
-        """Return what computes batches; None where coordinates, slopes or interface are not those that it knows."""
-        how, plan = self.plan.how, self.plan
-        plain = how.coordinates == "partition" and how.derivatives in ("auto", "exact") and not how.at_singularity
-        if not plain or how.stepping is not None or how.formulation is not None or how.descriptor:
-            return None
-        if how.independent is not None or plan.inputs is not None:
+    def _made_for_stacks(self) -> StackedRuns | None:
+        """Return what solves runs of points at once; None where inputs are chosen, which is done at single points."""
+        plan = self.plan
+        if plan.inputs is not None:
             return None
         varied = [n for n in plan.grid.axes if self._kind(n) == "parameter"]
-        return Batches(self.base, plan.grid, varied)
+        return StackedRuns(self.base, plan.grid, varied, plan.how)
 
     def check(self) -> None:
         """Refuse what can be seen to be wrong before the first point."""
@@ -96,8 +93,8 @@ class Solver:
         self._barrier = None
         left = deque(numbers)
         while left:
-            if seed is not None and len(left) >= WORTH_A_BATCH:
-                for outcomes, last in self._in_batches(tuple(left), seed):
+            if seed is not None and len(left) >= WORTH_A_STACK:
+                for outcomes, last in self._in_stacks(tuple(left), seed):
                     seed = last
                     for outcome in outcomes:
                         left.popleft()
@@ -108,14 +105,14 @@ class Solver:
                     seed, self._barrier = reached, None
                 yield outcome, seed
 
-    def _in_batches(self, numbers: tuple[int, ...], seed: Seed) -> Iterator[tuple[list[Outcome], Seed]]:
-        """Yield the first of these points from batches, none where they do not go."""
-        if self._batches is None or self._barrier is not None:
+    def _in_stacks(self, numbers: tuple[int, ...], seed: Seed) -> Iterator[tuple[list[Outcome], Seed]]:
+        """Yield the first of these points from stacks, none where they do not go."""
+        if self._stacks is None or self._barrier is not None:
             return
         request = None
         if self.plan.trim is not None:
             request = self._request(self.plan.grid.values(numbers[0]))[0].checked(self.base)
-        yield from self._batches.outcomes(numbers, seed, request)
+        yield from self._stacks.outcomes(numbers, seed, request, self._model(seed.values))
 
     # -- one point ---------------------------------------------------------------------------------------
 

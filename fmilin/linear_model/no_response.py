@@ -6,15 +6,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fmilin.ground.errors import NumericalError
 from fmilin.ground.remarks import Remark
 from fmilin.linear_model.model import LinearModel
 
-__all__ = ["PUSHES", "dead_zone_error", "dead_zone_text", "has_no_response", "with_remark_on_response"]
+__all__ = ["PUSHES", "dead_zone_error", "dead_zone_text", "has_no_response", "is_connected", "with_remark_on_response"]
 
 PUSHES = (1.0, 30.0)
 """Pushes, in sizes of an input, that tell what is stuck from what is not connected."""
+
+
+Pattern = NDArray[np.bool_]
 
 
 def has_no_response(linear: LinearModel) -> bool:
@@ -24,16 +28,20 @@ def has_no_response(linear: LinearModel) -> bool:
     """
     if not len(linear.inputs) or not len(linear.outputs):
         return False
-    A, B, C, D = (np.abs(getattr(linear, name)) > np.abs(getattr(linear.errors, name)) for name in "ABCD")
+    return not is_connected(*(np.abs(getattr(linear, m)) > np.abs(getattr(linear.errors, m)) for m in "ABCD"))
+
+
+def is_connected(A: Pattern, B: Pattern, C: Pattern, D: Pattern) -> bool:
+    """Whether a path leads from some input to some output, through entries that are there."""
     if D.any():
-        return False
+        return True
     reached = B.any(axis=1)
     for _ in range(len(A)):
         further = reached | A[:, reached].any(axis=1)
         if (further == reached).all():
             break
         reached = further
-    return not C[:, reached].any()
+    return bool(C[:, reached].any())
 
 
 def dead_zone_text(names: Sequence[str]) -> str:

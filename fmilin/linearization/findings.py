@@ -15,7 +15,7 @@ from fmilin.manifold.steady import Motion
 from fmilin.model.counting import RememberingModel
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 
-__all__ = ["motion_remarks", "remarks_on", "visited_at"]
+__all__ = ["motion_remark", "motion_remarks", "remarks_on", "visited_at"]
 
 FREE = "f0 keeps the motion."
 """What it means for a model without constraints: there is no choice of coordinates."""
@@ -49,7 +49,7 @@ def remarks_on(model: RememberingModel, base: Evaluation, beside: Neighbourhood,
     frame = beside.frame
     remarks = [
         *_of_memory(model, beside),
-        *([] if motion.fastest is None else [_on_motion(_changes(model, base, motion.fastest), frame, motion)]),
+        *([] if motion.fastest is None else [_on_motion(model, base, frame, motion, motion.fastest)]),
         *_prescribed(model, frame),
     ]
     if frame.condition_number > DOUBTFUL:
@@ -71,41 +71,62 @@ def motion_remarks(model: Model, base: Evaluation, scales: FloatArray) -> list[R
     rates = np.abs(base.derivatives) / scales
     if not rates.size or rates[i := int(rates.argmax())] <= EQUILIBRIUM:
         return []
-    what = _changes(model, base, i)
-    return [off_equilibrium(what) if len(model.constraints) else off_equilibrium(what, FREE)]
+    what = rate_of_change(model.states.names[i], float(base.derivatives[i]))
+    return [motion_remark(what, constrained=bool(len(model.constraints)))]
 
 
-def _changes(model: Model, base: Evaluation, i: int) -> str:
-    return rate_of_change(model.states.names[i], base.derivatives[i])
+def motion_remark(
+    what: str,
+    *,
+    constrained: bool,
+    steady: tuple[tuple[str, ...], tuple[str, ...], float] | None = None,
+    in_use: bool = True,
+) -> Remark:
+    """Say whether A and its eigenvalues depend on the coordinates: not without constraints, nor in steady ones.
 
-
-def _on_motion(what: str, frame: Frame, motion: Motion) -> Remark:
-    """Say whether A and its eigenvalues depend on the coordinates: not without constraints, nor in steady ones."""
-    if not motion.has_choice:
+    Parameters
+    ----------
+    what : str
+        What moves, half a sentence.
+    constrained : bool
+        Whether there are other coordinates that might have been taken.
+    steady : (names, carried, later), optional
+        Coordinates in which the motion is steady, those among them on which nothing depends, and how much later A was
+        the same, in s.
+    in_use : bool
+        Whether these are the coordinates of A.
+    """
+    if not constrained:
         return off_equilibrium(what, FREE)
-    steady = motion.steady
     if steady is None:
         return off_equilibrium(what)
-    names = ", ".join(steady.selection.signals.names)
-    if steady.selection is not frame.selection:
+    names, carried, later = steady
+    if not in_use:
         return off_equilibrium(
             what,
             "f0 keeps the motion; A and its eigenvalues depend on the choice of coordinates. The motion is steady, but "
-            f"not in these coordinates: in {names} A stays the same along it, and its eigenvalues are those of the "
-            "disturbed motion.",
+            f"not in these coordinates: in {', '.join(names)} A stays the same along it, and its eigenvalues are those "
+            "of the disturbed motion.",
         )
-    uniform = ", ".join(name for name in steady.selection.signals.names if name not in steady.carried)
+    uniform = ", ".join(name for name in names if name not in carried)
     but = (
-        f" Nothing depends on {', '.join(steady.carried)}: their rates and rows of A may change, the eigenvalues stay."
-        if steady.carried
+        f" Nothing depends on {', '.join(carried)}: their rates and rows of A may change, the eigenvalues stay."
+        if carried
         else ""
     )
     return Remark(
         "steady",
         f"The point is no equilibrium but a steady motion: {what}, and {uniform} move uniformly. Along them A is the "
-        f"same {steady.later:.3g} s further on; its eigenvalues are those of the disturbed motion. f0 keeps the motion."
-        f"{but}",
+        f"same {later:.3g} s further on; its eigenvalues are those of the disturbed motion. f0 keeps the motion.{but}",
     )
+
+
+def _on_motion(model: Model, base: Evaluation, frame: Frame, motion: Motion, fastest: int) -> Remark:
+    what = rate_of_change(model.states.names[fastest], float(base.derivatives[fastest]))
+    found = motion.steady
+    steady = None if found is None else (found.selection.signals.names, found.carried, found.later)
+    in_use = found is not None and found.selection is frame.selection
+    return motion_remark(what, constrained=motion.has_choice, steady=steady, in_use=in_use)
 
 
 def _of_memory(model: RememberingModel, beside: Neighbourhood) -> list[Remark]:

@@ -162,7 +162,7 @@ def linearize_next(
 
     seen = model.seen_at(point)
     linear = strategy_for(seen, request, general)(seen, point, request)
-    return linear, carried[-1] if carried and not request.independent else None
+    return linear, carried[-1] if carried else None
 
 
 def _general(model: Model, point: OperatingPoint, request: Request) -> LinearModel:

@@ -20,7 +20,7 @@ from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.manifold.products import by_procedure, by_products, rounding, row_sizes
 from fmilin.numerics.differences.differences import Differences, Slopes
 
-__all__ = ["TangentSlopes", "measure"]
+__all__ = ["LEFT_OUT", "SMALL_STEP", "TangentSlopes", "measure", "random_direction"]
 
 SMALL_STEP = 2.0**-17
 """For one direction through all columns, in sizes of the variables."""
@@ -113,7 +113,7 @@ def _compared_once(
     Gaps up to ``floor`` (r,) are rounding; where a slope vanishes a gap is what the difference leaves out, of the order
     of the step squared times the curvature.
     """
-    direction = _random_direction(len(beside.scales)) * beside.scales
+    direction = random_direction(len(beside.scales)) * beside.scales
     try:
         ahead, behind = beside.at(SMALL_STEP * direction), beside.at(-SMALL_STEP * direction)
     except (ModelError, NumericalError):
@@ -132,7 +132,7 @@ def _compared_once(
 
 
 @cache
-def _random_direction(count: int) -> FloatArray:
+def random_direction(count: int) -> FloatArray:
     """Return one random direction, the same every time, shape (count,)."""
     return np.random.default_rng(1848).uniform(0.5, 1.0, count)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Literal, Self
 
@@ -27,7 +27,17 @@ if TYPE_CHECKING:
     from fmilin.model.sparse_form import SparseForm
     from fmilin.numerics.codegen.implicit import ImplicitSystem
 
-__all__ = ["Copy", "Evaluation", "ExactSlopes", "Model", "ModelInfo", "OperatingPoint", "SecondOrderForm", "Tangent"]
+__all__ = [
+    "Copy",
+    "Evaluation",
+    "ExactSlopes",
+    "Model",
+    "ModelInfo",
+    "OperatingPoint",
+    "SecondOrderForm",
+    "Tangent",
+    "TangentStack",
+]
 
 
 @dataclass(slots=True, eq=False)  # not frozen: one is made at every visit, and that takes three times as long
@@ -142,6 +152,46 @@ class Tangent:
     T_u: FloatArray  # (N, nu), zero unless inputs prescribe a motion
     derivatives: FloatArray  # (N, P + nu), slopes of all rates along y, then along the inputs
     outputs: FloatArray  # shape (ny, P + nu)
+
+
+@dataclass(frozen=True, slots=True)
+class TangentStack:
+    """A model at k points, differentiated along P kept states and nu inputs: arrays with a leading axis.
+
+    Attributes
+    ----------
+    kept : tuple of int
+        The P states, in the order of the columns.
+    rates, values, residuals : array, shapes (k, N), (k, ny), (k, m)
+        What the model says at the points; residuals of all invariants, hidden ones last.
+    gradient : array, shape (k, m, N)
+        Of the residuals on the states.
+    T : array, shape (k, N, P)
+        dx = T dy; NaN where the kept states do not determine the others.
+    derivatives, outputs : array, shapes (k, N, P + nu), (k, ny, P + nu)
+        Slopes of the rates and of the outputs along y, then along the inputs.
+    smooth : bool
+        Whether the equations can have no kink.
+    """
+
+    kept: tuple[int, ...]
+    rates: FloatArray
+    values: FloatArray
+    residuals: FloatArray
+    gradient: FloatArray
+    T: FloatArray
+    derivatives: FloatArray
+    outputs: FloatArray
+    smooth: bool = True
+
+    def with_columns(self, kept: Sequence[int]) -> TangentStack:
+        """Return the same with the kept states in another order."""
+        if tuple(kept) == self.kept:
+            return self
+        order = [self.kept.index(i) for i in kept]
+        columns = [*order, *range(len(order), self.derivatives.shape[-1])]
+        derivatives, outputs = self.derivatives[..., columns], self.outputs[..., columns]
+        return replace(self, kept=tuple(kept), T=self.T[..., order], derivatives=derivatives, outputs=outputs)
 
 
 class ExactSlopes(ABC):
@@ -308,6 +358,32 @@ class Model(ABC):
             When the rates are not determined at the point.
         """
         del t, x, u
+        return None
+
+    def tangents(
+        self,
+        t: FloatArray,
+        x: FloatArray,
+        u: FloatArray,
+        kept: Sequence[int],
+        parameters: Mapping[str, FloatArray] = MappingProxyType({}),
+    ) -> TangentStack | None:
+        """Return rates, outputs and residuals at many points, with exact slopes along the kept states; None without.
+
+        Parameters
+        ----------
+        t, x, u : array, shapes (k,), (k, N), (k, nu)
+        kept : sequence of int
+            P states, as many as there are freedoms.
+        parameters : mapping of str to array, shape (k,)
+            Those that differ from point to point.
+
+        Raises
+        ------
+        NumericalError
+            When the rates are not determined at one of the points.
+        """
+        del t, x, u, kept, parameters
         return None
 
     def constraint_residuals(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray | None:

@@ -9,7 +9,9 @@ With the kept states y and the others z, the invariants h(y, z) = 0 give dz/dy =
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
+from types import MappingProxyType
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -19,7 +21,7 @@ from fmilin.ground.signals import FloatArray
 from fmilin.manifold.frame import kept_states
 from fmilin.manifold.operating_points import require_sizes
 from fmilin.manifold.rank import independent_rows
-from fmilin.model.interface import Model, OperatingPoint
+from fmilin.model.interface import Model, OperatingPoint, TangentStack
 from fmilin.numerics.codegen.implicit import ImplicitSystem
 from fmilin.numerics.codegen.stacks import Stacks
 
@@ -33,6 +35,7 @@ __all__ = [
     "checked_threads",
     "solved",
     "states_to_keep",
+    "tangents_of_graph",
 ]
 
 
@@ -96,6 +99,11 @@ class BatchGraph:
         self._ends = np.cumsum([s.derivatives.numel(), s.outputs.numel()])
         self.stacks = Stacks(s, ca.densify(ca.vertcat(s.derivatives, s.outputs, h)))
 
+    @cached_property
+    def smooth(self) -> bool:
+        """Whether no operation of the equations can have a kink."""
+        return self.stacks.smooth
+
     def parameters(self, count: int, given: Mapping[str, FloatArray]) -> FloatArray:
         """Return the parameters of every point, shape (count, np)."""
         p = np.tile(self.values, (count, 1))
@@ -144,6 +152,13 @@ class PartitionedSlopes:
         return reduced
 
     @property
+    def tangents(self) -> TangentStack:
+        """The same as any model answers it."""
+        s, n = self.stack, len(self.kept) + len(self.others)
+        f_y, c_y = self.along(s.f_z), self.along(s.c_z)
+        return TangentStack(tuple(self.kept), s.f, s.c, s.h, s.h_z[..., :n], self.T, f_y, c_y)
+
+    @property
     def size(self) -> FloatArray:
         """The largest entry of dz/dy at each point, shape (k,); NaN where there is none."""
         return np.asarray(np.abs(self.bend).max(axis=(1, 2), initial=0.0))
@@ -162,7 +177,8 @@ class StatePartition:
         self.others = sorted(set(range(n)).difference(self.kept))
         self._rows: list[int] = []
         if self.others:
-            here = graph(point.time, point.states[None], point.inputs[None], graph.parameters(1, {}))
+            own = {name: np.array([value]) for name, value in point.parameters.items() if name in graph.names}
+            here = graph(point.time, point.states[None], point.inputs[None], graph.parameters(1, own))
             H = here.h_z[0, :, :n] * model.states.scales(point.states)
             sizes = np.linalg.norm(H, axis=1)
             self._rows = independent_rows(H / np.where(sizes > 0, sizes, 1.0)[:, None], len(self.others), len(H))
@@ -172,16 +188,32 @@ class StatePartition:
                     "at the first point: choose another number of states, or a point that is not singular."
                 )
 
-    def at(self, t: FloatArray | float, x: FloatArray, u: FloatArray, *, threads: int = 1) -> PartitionedSlopes:
+    def at(
+        self,
+        t: FloatArray | float,
+        x: FloatArray,
+        u: FloatArray,
+        parameters: Mapping[str, FloatArray] = MappingProxyType({}),
+        *,
+        threads: int = 1,
+    ) -> PartitionedSlopes:
         """Return values and slopes at points x (k, N), u (k, nu); dz/dy is NaN where these states determine nothing."""
-        stack = self.stack(t, x, u, threads=threads)
+        stack = self.stack(t, x, u, parameters, threads=threads)
         H = stack.h_z[:, self._rows]
         square, right = H[..., self.others], -H[..., self.kept]
         return PartitionedSlopes(stack, self.kept, self.others, solved(square, right))
 
-    def stack(self, t: FloatArray | float, x: FloatArray, u: FloatArray, *, threads: int = 1) -> Stack:
+    def stack(
+        self,
+        t: FloatArray | float,
+        x: FloatArray,
+        u: FloatArray,
+        parameters: Mapping[str, FloatArray] = MappingProxyType({}),
+        *,
+        threads: int = 1,
+    ) -> Stack:
         """Return values and slopes at points x (k, N), u (k, nu), whether these are on the manifold or not."""
-        p = self._graph.parameters(len(x), {})
+        p = self._graph.parameters(len(x), parameters)
         try:
             return self._graph(t, x, u, p, threads=threads)
         except np.linalg.LinAlgError:
@@ -190,6 +222,23 @@ class StatePartition:
                 "multipliers is singular there. Leave out the point, or start from others.",
                 condition_number=float("inf"),
             ) from None
+
+
+def tangents_of_graph(
+    model: Model,
+    t: FloatArray,
+    x: FloatArray,
+    u: FloatArray,
+    kept: Sequence[int],
+    parameters: Mapping[str, FloatArray],
+) -> TangentStack | None:
+    """Return what :meth:`fmilin.Model.tangents` asks for; None where the model, or what differs, is in no graph."""
+    graph = batch_graph(model, tuple(parameters))
+    if graph is None:
+        return None
+    first = OperatingPoint(float(t[0]), x[0], u[0], {name: float(values[0]) for name, values in parameters.items()})
+    found = StatePartition(graph, model, kept, first).at(t[:, None], x, u, parameters).tangents
+    return replace(found, smooth=graph.smooth)
 
 
 def solved(square: FloatArray, right: FloatArray) -> FloatArray:

@@ -19,7 +19,7 @@ from fmilin.ground.errors import UnknownNameError, UsageError
 from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray, Signals
 from fmilin.model.constraints.declared import Constraint, Constraints
-from fmilin.model.interface import Copy, Evaluation, Model, OperatingPoint, SecondOrderForm
+from fmilin.model.interface import Copy, Evaluation, Model, OperatingPoint, SecondOrderForm, TangentStack
 from fmilin.native.contacts import contact_remarks, feet_from
 from fmilin.native.native_engine import AdjustableEngine, NativeEngine, Quantity
 
@@ -181,6 +181,19 @@ class NativeModel(Model):
         elif (z := self._evaluator.observed(t, x, self._full(u))) is None:
             return None
         return self._residuals(t, x, u, z)
+
+    def tangents(
+        self,
+        t: FloatArray,
+        x: FloatArray,
+        u: FloatArray,
+        kept: Sequence[int],
+        parameters: Mapping[str, FloatArray] = MappingProxyType({}),
+    ) -> TangentStack | None:
+        """Return values and slopes at many points from the graph of the equations; None where there is none."""
+        from fmilin.native.batch_graph import tangents_of_graph
+
+        return tangents_of_graph(self, t, x, u, kept, parameters)
 
     def second_order_form(self, t: float, x: FloatArray, u: FloatArray) -> SecondOrderForm | None:
         """Return the equations of motion taken apart, also where they are singular; None when they are not known."""

@@ -9,7 +9,7 @@ from pathlib import Path
 import fmilin as fl
 from tests.reference import composed, engines, families, fmus, natives, systems, ways
 
-__all__ = ["CASES", "CONDITION", "FALSE_REMARKS", "TABLES", "UNSETTLED", "installed", "linear_models"]
+__all__ = ["CASES", "CONDITION", "TABLES", "UNSETTLED", "installed", "linear_models"]
 
 CASES: Mapping[str, Mapping[str, Callable[[], fl.LinearModel | Mapping[str, fl.LinearModel]]]] = {
     module.__name__.rpartition(".")[2]: module.CASES
@@ -41,15 +41,6 @@ UNSETTLED = frozenset(
 """Where the estimated errors of exact derivatives are rounding (1e-14) or what a difference leaves open (1e-9).
 
 The linear algebra of the processor decides which: between the two stands a comparison of rounding errors.
-"""
-
-FALSE_REMARKS: Mapping[tuple[str, str], tuple[str, ...]] = {
-    ("sweep of bicycle, rolling", "1"): ("off-equilibrium",),
-    ("sweep of bicycle, rolling", "6"): ("off-equilibrium",),
-}
-"""Kinds that points of sweeps bear beside those that are true of them, for points of batches copy the first one's.
-
-Known faults: to be emptied by whoever mends them.
 """
 
 

@@ -212,7 +212,7 @@ class Constraints:
         return self._functions.graph(ca.vertcat(t, x, u, z))
 
     def partials(self, t: float, x: FloatArray, u: FloatArray, z: FloatArray) -> Partials:
-        """Return the exact partial derivatives of g."""
+        """Return the exact partial derivatives of g; at many points (..., n) with these axes in front."""
         if self.variables is not None:
             full = np.zeros((len(self.rows), sum(self._sizes)))
             full[np.arange(len(self.rows)), self.variables] = 1.0
@@ -258,7 +258,7 @@ class Constraints:
 
     def _split(self, full: FloatArray) -> Partials:
         _, n, k, _ = self._sizes
-        return Partials(full[:, 0], full[:, 1 : 1 + n], full[:, 1 + n : 1 + n + k], full[:, 1 + n + k :])
+        return Partials(full[..., 0], full[..., 1 : 1 + n], full[..., 1 + n : 1 + n + k], full[..., 1 + n + k :])
 
 
 def _rows(declared: Sequence[Constraint]) -> tuple[Row, ...]:

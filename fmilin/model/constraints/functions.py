@@ -55,18 +55,26 @@ class ExpressionFunctions:
         """Return g, shape (..., m), at one s (n,) or at many (..., n)."""
         function = self._made.values
         if s.ndim > 1:
-            points = s.reshape(-1, self.shape[1])
-            every = np.hstack((points, np.broadcast_to(self._constants, (len(points), len(self._constants)))))
-            return function.at_points(every).reshape(*s.shape[:-1], self.shape[0])
+            return function.at_points(self._points(s)).reshape(*s.shape[:-1], self.shape[0])
         self._set(function, s)
         function.run()
         return function.results[0].copy()
 
     def jacobian(self, s: FloatArray) -> FloatArray:
-        """Return dg/ds, shape (m, n)."""
+        """Return dg/ds, shape (..., m, n), at one s (n,) or at many (..., n)."""
         function, cells = self._made.jacobian
+        if s.ndim > 1:
+            points = self._points(s)
+            matrices = np.zeros((len(points), self.shape[0] * self.shape[1]))
+            matrices[:, cells] = function.at_points(points).reshape(len(points), len(cells))
+            return matrices.reshape(*s.shape[:-1], *self.shape)
         self._set(function, s)
         return self._filled(function, cells)
+
+    def _points(self, s: FloatArray) -> FloatArray:
+        """Return arguments (..., n) with the constants, shape (k, n + constants)."""
+        points = s.reshape(-1, self.shape[1])
+        return np.hstack((points, np.broadcast_to(self._constants, (len(points), len(self._constants)))))
 
     def along(self, s: FloatArray, directions: FloatArray) -> FloatArray:
         """Return dg/ds directions, shape (m, k), for directions (n, k); a large matrix dg/ds is never made."""

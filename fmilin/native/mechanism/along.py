@@ -14,7 +14,7 @@ import numpy as np
 
 from fmilin.ground.errors import NumericalError, UsageError
 from fmilin.ground.signals import FloatArray
-from fmilin.model.interface import Model, OperatingPoint
+from fmilin.model.interface import Model, OperatingPoint, TangentStack
 from fmilin.native.batch_graph import PartitionedSlopes, StatePartition, batch_graph
 from fmilin.native.mechanism.linear import Choice, Matrices, MechanismEquations, matrices, matrices_of
 from fmilin.native.mechanism.system import Solution
@@ -34,13 +34,18 @@ FAR = 1e6
 class ManyPoints:
     """The linear models of a mechanism, which counts how many were asked for.
 
-    ``solve``: takes states (k, N) and inputs (k, nu); returns the solution there.
+    ``solve`` takes states (k, N) and inputs (k, nu) and returns the solution there; ``recursion`` takes a choice, too,
+    and returns what :meth:`tangents` does.
     """
 
     def __init__(
-        self, model: Model, equations: MechanismEquations, solve: Callable[[FloatArray, FloatArray], Solution]
+        self,
+        model: Model,
+        equations: MechanismEquations,
+        solve: Callable[[FloatArray, FloatArray], Solution],
+        recursion: Callable[[FloatArray, FloatArray, Choice], TangentStack],
     ) -> None:
-        self._model, self._equations, self._solve = model, equations, solve
+        self._model, self._equations, self._solve, self._recursion = model, equations, solve, recursion
         self._asked = 0
 
     def __call__(
@@ -66,6 +71,20 @@ class ManyPoints:
                 "compiled=True."
             )
         return matrices_of(self._equations, lambda some: self._solve(x[some], u[some]), len(x), choice, threads=threads)
+
+    def tangents(self, points: tuple[FloatArray, FloatArray], choice: Choice) -> TangentStack:
+        """Return values, constraints and slopes along the states of a choice.
+
+        Raises
+        ------
+        NumericalError
+            When the choice of states is singular at a point, or the configuration is.
+        """
+        x, u = points
+        self._asked += len(x)
+        first = OperatingPoint(0.0, x[0], u[0])
+        partition = self._partition(first, choice) if self._asked >= COMPILED_FROM else None
+        return self._recursion(x, u, choice) if partition is None else partition.at(0.0, x, u).tangents
 
     def _partition(self, first: OperatingPoint, choice: Choice) -> StatePartition | None:
         """Return the compiled slopes; None where the recursion is to be taken."""

@@ -183,9 +183,11 @@ class _Terms:
         return np.concatenate((self.K_dot, self.K), axis=-1)
 
 
-def matrices(equations: MechanismEquations, solution: Solution, choice: Choice) -> MatricesInDetail:
-    """Return the linear models at the points of a solution, which are not verified."""
-    columns = equations.system.columns(solution)
+def matrices(
+    equations: MechanismEquations, solution: Solution, choice: Choice, columns: Columns | None = None
+) -> MatricesInDetail:
+    """Return the linear models at the points of a solution, not verified; ``columns`` are the system's."""
+    columns = equations.system.columns(solution) if columns is None else columns
     terms = _all_terms(equations, solution, columns, choice)
     return MatricesInDetail(
         choice=choice,

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Self
 
 import numpy as np
 
 from fmilin.ground.signals import FloatArray
-from fmilin.model.interface import Evaluation, OperatingPoint
+from fmilin.model.interface import Evaluation, OperatingPoint, TangentStack
 from fmilin.native.batch_graph import arrays_of, checked_threads, states_to_keep
 from fmilin.native.mechanism.along import ManyPoints
 from fmilin.native.mechanism.assembly import closed
@@ -18,7 +20,7 @@ from fmilin.native.mechanism.description import MechanismDescription
 from fmilin.native.mechanism.engine import MechanismEngine
 from fmilin.native.mechanism.evaluator import MechanismEvaluator
 from fmilin.native.mechanism.independence import Independence
-from fmilin.native.mechanism.linear import Choice, Matrices, MechanismEquations, MechanismSlopes
+from fmilin.native.mechanism.linear import Choice, Matrices, MechanismEquations, MechanismSlopes, matrices
 from fmilin.native.mechanism.screws import Array
 from fmilin.native.mechanism.system import Columns, Solution, State, System
 from fmilin.native.native_model import NativeModel
@@ -96,13 +98,13 @@ class Mechanism(NativeModel):
             return along
 
         slopes = MechanismSlopes(self.equations, solution, values, gradient)
-        slopes.smooth = self.system.paths is None or self.system.paths.smooth
+        slopes.smooth = self._is_smooth
         return slopes
 
     def constraint_gradient(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray] | None:
         """Return residuals and their gradient from positions and velocities alone, also at many points."""
         closure, constraints = self._evaluator.closure, self.constraints
-        if closure is None or (x.ndim > 1 and constraints.variables is None):
+        if closure is None:
             return None
         observed, dz = closure.values_and_gradient(*self.system.parts(x)[:2])
         residuals = self._residuals(t, x, u, observed)
@@ -143,9 +145,47 @@ class Mechanism(NativeModel):
         choice = Choice.of(states_to_keep(self, points[0], independent), self.system)
         return self._many_points(points[0], (x, u), choice, threads=checked_threads(threads), compiled=compiled)
 
+    def tangents(
+        self,
+        t: FloatArray,
+        x: FloatArray,
+        u: FloatArray,
+        kept: Sequence[int],
+        parameters: Mapping[str, FloatArray] = MappingProxyType({}),
+    ) -> TangentStack | None:
+        """Return values and slopes at many points: by the recursion, by compiled code where that pays."""
+        if parameters or not self._has_own_constraints or self._evaluator.closure is None:
+            return super().tangents(t, x, u, kept, parameters)
+        found = self._many_points.tangents((x, u), Choice.of(kept, self.system)).with_columns(kept)
+        return found if self._is_smooth else replace(found, smooth=False)
+
+    @property
+    def _is_smooth(self) -> bool:
+        """Whether the forces have no kink."""
+        return self.system.paths is None or self.system.paths.smooth
+
+    def _by_recursion(self, x: FloatArray, u: FloatArray, choice: Choice) -> TangentStack:
+        """Return the slopes along the states of a choice at x (k, N), u (k, nu)."""
+        solution, evaluator = self.solution(x, u), self._evaluator
+        columns = self.system.columns(solution)
+        found = matrices(self.equations, solution, choice, columns)
+        observed = evaluator.values(solution)[2]
+        g = self.constraints.partials(0.0, x, u, observed)
+        H = g.states + g.observed @ evaluator.closure.gradient(solution, columns)
+        return TangentStack(
+            choice.states,
+            found.rates,
+            found.values,
+            self._residuals(0.0, x, u, observed),
+            H,
+            found.T,
+            found.derivatives,
+            found.outputs,
+        )
+
     @cached_property
     def _many_points(self) -> ManyPoints:
-        return ManyPoints(self, self.equations, self.solution)
+        return ManyPoints(self, self.equations, self.solution, self._by_recursion)
 
     def solution(self, x: FloatArray, u: FloatArray) -> Solution:
         """Return accelerations and multipliers, with everything on the way, at x (..., N) and u (..., nu)."""

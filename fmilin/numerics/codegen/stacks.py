@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+import casadi as ca
 import numpy as np
 
 from fmilin.ground.errors import ModelError
@@ -16,6 +17,13 @@ from fmilin.numerics.codegen.vectorized import VectorizedCode
 __all__ = ["Stacks"]
 
 SX = Any  # casadi.SX: casadi ships no types
+
+
+_KINKED = {
+    *(ca.OP_FABS, ca.OP_SIGN, ca.OP_FMIN, ca.OP_FMAX, ca.OP_FLOOR, ca.OP_CEIL, ca.OP_FMOD, ca.OP_COPYSIGN),
+    *(ca.OP_LT, ca.OP_LE, ca.OP_EQ, ca.OP_NE, ca.OP_NOT, ca.OP_AND, ca.OP_OR, ca.OP_IF_ELSE_ZERO),
+}
+"""Operations whose slopes may jump."""
 
 
 class Stacks:
@@ -43,6 +51,12 @@ class Stacks:
         self._tried = self._backend.kind == "casadi"
         if self._backend.kind == "c":
             self._compiled, self._tried = VectorizedCode(system, quantities, self._backend.compiler), True
+
+    @property
+    def smooth(self) -> bool:
+        """Whether no operation of the equations and quantities can have a kink."""
+        functions = [self._parts.function, *([self._equations.function] if self._system.unknowns.numel() else [])]
+        return not any(f.instruction_id(k) in _KINKED for f in functions for k in range(f.n_instructions()))
 
     @property
     def kind(self) -> str:

@@ -1,0 +1,300 @@
+"""Runs of points of a sweep solved all at once, as far as the model answers for many points, and linearized as a stack.
+
+From the seed on, in blocks that double: each is guessed on the line through the last two points and corrected by
+Newton's iteration along the manifold. With coordinates y, x = Psi(y), and the free inputs the equations are
+
+    x_held = given,    R f(x, u) = 0 where rates rest,
+
+and every step goes along the tangent T and back to the manifold along the dependent states. They are reduced to the
+subspaces in which they are regular at the seed, so that what they leave open stays as it is guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmilin.families.continuation import Seed
+from fmilin.families.grid import Grid
+from fmilin.families.outcome import Outcome
+from fmilin.families.rows import Layout, Template
+from fmilin.ground.errors import FmilinError
+from fmilin.ground.signals import FloatArray
+from fmilin.linearization.request import Request
+from fmilin.linearization.stack import LinearStack, StackProcedure
+from fmilin.manifold.stack import PointStack
+from fmilin.model.interface import Model, OperatingPoint, TangentStack
+from fmilin.points.request import TrimRequest
+
+__all__ = ["FIRST_BLOCK", "LARGEST_BLOCK", "StackedRuns"]
+
+FIRST_BLOCK = 4
+LARGEST_BLOCK = 256
+
+ROUNDS = 10
+"""Steps of Newton's iteration; one more is taken when it has arrived, which squares what is left."""
+
+EPS = float(np.finfo(np.float64).eps)
+
+SETTLED = 1e-11
+"""Residuals at the end, scaled, over the largest entry of the scaled equations."""
+
+PROJECTED = 1e-12
+"""Distance from the manifold at the end, in sizes of the states."""
+
+SOLVED = 1e-6
+"""The same as :data:`SETTLED` at the seed, as the procedure for one point found it."""
+
+REGULAR = 1e-8
+"""Singular values of the equations at the seed below this part of the largest are zero."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Solved:
+    """Points of a block, what the model says there, and which of them are solved."""
+
+    points: PointStack
+    tangents: TangentStack
+    good: NDArray[np.bool_]
+
+
+class StackedRuns:
+    """Runs of points of one plan.
+
+    Parameters
+    ----------
+    model : Model
+        With the outputs that are wanted.
+    grid : Grid
+    parameters : sequence of str
+        Those that vary.
+    how : Request
+    """
+
+    def __init__(self, model: Model, grid: Grid, parameters: Sequence[str], how: Request) -> None:
+        self._model, self._grid, self._how = model, grid, how
+        self._parameters = tuple(parameters)
+
+    def outcomes(
+        self, numbers: Sequence[int], seed: Seed, request: TrimRequest | None, own: Model
+    ) -> Iterator[tuple[list[Outcome], Seed]]:
+        """Yield outcomes of the first numbers of a run, block by block, as far as stacks go; the seed behind each.
+
+        Parameters
+        ----------
+        numbers : sequence of int
+        seed : Seed
+            What the first of them starts from.
+        request : TrimRequest or None
+            Checked; None: assemble only.
+        own : Model
+            With the parameters of the seed.
+        """
+        procedure = StackProcedure(
+            self._model, self._how, seed.point, seed.linear, seed.selection, own=own, varied=self._parameters
+        )
+        if not self._fits(seed, request) or not procedure.usable:
+            return
+        try:
+            equations = _Equations(self._model, procedure, seed, request, self._held(request))
+            if not equations.hold_at(self._given([], seed)):
+                return
+        except (FmilinError, np.linalg.LinAlgError):
+            return
+        yield from self._blocks(equations, procedure, list(numbers), seed)
+
+    def _held(self, request: TrimRequest | None) -> list[int]:
+        states = self._model.states
+        names = self._grid.axes if request is None else request.fixed
+        return [states.positions[name] for name in names if states.has(name)]
+
+    def _fits(self, seed: Seed, request: TrimRequest | None) -> bool:
+        if request is None:
+            return True
+        free = all(self._model.inputs.has(name) for name in request.free)
+        return free and not request.bounds and set(request.steady) <= set(seed.linear.states.names)
+
+    def _blocks(
+        self, equations: _Equations, procedure: StackProcedure, numbers: list[int], seed: Seed
+    ) -> Iterator[tuple[list[Outcome], Seed]]:
+        size, line = FIRST_BLOCK, _Line(seed)
+        while numbers:
+            block = numbers[:size]
+            given = self._given(block, seed)
+            solved, found = equations.solved(*line.guess(given), given), None
+            if solved is not None:
+                found = procedure(solved.points, solved.tangents)
+            good = 0
+            if solved is not None and found is not None:
+                good = int(np.argmin([*(solved.good & found.usual), False]))
+            if solved is None or found is None or not good:
+                if size == 1:
+                    return
+                size = max(1, size // 4)
+                continue
+            line.add(given, solved.points, good)
+            outcomes = self._packed(block[:good], solved.points, found, seed)
+            seed = self._seed(block[good - 1], solved.points, good - 1, seed, outcomes[-1])
+            yield outcomes, seed
+            numbers = numbers[good:]
+            size = min(2 * size, LARGEST_BLOCK) if good == size else max(1, good)
+
+    def _given(self, numbers: list[int], seed: Seed) -> dict[str, FloatArray]:
+        """Return what varies at these points, by name; at the seed where there are none."""
+        if not numbers:
+            return {name: np.array([value]) for name, value in seed.values.items()}
+        return {name: np.asarray(self._grid.column(name)).reshape(-1)[numbers] for name in self._grid.axes}
+
+    def _packed(self, numbers: list[int], points: PointStack, found: LinearStack, seed: Seed) -> list[Outcome]:
+        template, layout = self._layout(seed)
+        own = seed.linear.point.parameters
+        parameters = [points.parameters.get(n, np.full(len(points), own.get(n, np.nan))) for n in template.parameters]
+        rows = layout.stacked(found.parts, np.reshape(parameters, (len(template.parameters), len(points))).T)
+        method = ("exact", seed.linear.method.coordinates)
+        return [
+            Outcome(number, "", rows[k], template, seed.linear.states, method, found.remarks[k])
+            for k, number in enumerate(numbers)
+        ]
+
+    def _layout(self, seed: Seed) -> tuple[Template, Layout]:
+        template = Template.of(seed.linear, tuple(dict.fromkeys((*seed.linear.point.parameters, *self._parameters))))
+        return template, Layout(template)
+
+    def _seed(self, number: int, points: PointStack, k: int, seed: Seed, outcome: Outcome) -> Seed:
+        """Return the last point of a block as a seed."""
+        _, layout = self._layout(seed)
+        assert outcome.row is not None  # noqa: S101 - it is good
+        linear = layout.unpacked(outcome.row, seed.linear.states, outcome.method, outcome.remarks)
+        x, u = points.states[k].copy(), points.inputs[k].copy()
+        point = OperatingPoint(seed.point.time, x, u, dict(linear.point.parameters))
+        return replace(seed, values=self._grid.values(number), point=point, linear=linear)
+
+
+class _Equations:
+    """The equations of a point in coordinates y and free inputs; see the module.
+
+    Parameters
+    ----------
+    model : Model
+    procedure : StackProcedure
+        Of the seed.
+    seed : Seed
+    request : TrimRequest or None
+    held : list of int
+        States whose values are given.
+    """
+
+    def __init__(
+        self, model: Model, procedure: StackProcedure, seed: Seed, request: TrimRequest | None, held: list[int]
+    ) -> None:
+        self._model, self._procedure, self._seed = model, procedure, seed
+        self._kept, self._n = procedure.kept, len(model.states)
+        self._x_scales = model.states.scales(seed.point.states)
+        self._y_scales = self._x_scales[self._kept]
+        self._held, self._names = held, [model.states.names[i] for i in held]
+        names = seed.linear.states.names
+        self._rest = [i for i, name in enumerate(names) if request is not None and name not in request.steady]
+        self._free = [model.inputs.positions[name] for name in request.free] if request is not None else []
+        self._u_scales = model.inputs.scales(seed.point.inputs)[self._free]
+        # An assembled point is the one nearest to the start: what is zero there and at the seed stays zero.
+        zero = (model.start.states == 0) & (seed.point.states == 0)
+        self._pinned = [] if request is not None else [i for i in self._kept if i not in held and zero[i]]
+        self._trimmed = request is not None
+        self._U = self._V = np.zeros((0, 0))
+        self._size = 1.0
+
+    def hold_at(self, given: Mapping[str, FloatArray]) -> bool:
+        """Whether the seed solves them, and they determine what is to be determined; where they are regular is kept."""
+        here = self._stack(self._seed.point.states[None], self._seed.point.inputs[None], given)
+        residual, J = self._residual(here, self._procedure.tangents(here), given)
+        U, sigma, Vt = np.linalg.svd(J[0])
+        rank = int(np.count_nonzero(sigma > REGULAR * sigma.max(initial=0.0)))
+        self._U, self._V = U[:, :rank], Vt[:rank].T
+        self._size = max(float(np.abs(J[0]).max(initial=0.0)), 1.0)
+        whole = self._trimmed or rank == len(self._kept) or not len(self._model.constraints)
+        return whole and bool(np.abs(residual).max(initial=0.0) <= SOLVED * self._size)
+
+    def solved(self, x: FloatArray, u: FloatArray, given: Mapping[str, FloatArray]) -> _Solved | None:
+        """Return the points nearest to a guess x (k, N), u (k, nu); None where the model does not answer there."""
+        x, u = x.copy(), u.copy()
+        for name, values in given.items():
+            if self._model.inputs.has(name):
+                u[:, self._model.inputs.positions[name]] = values
+        for i, name in zip(self._held, self._names, strict=True):
+            x[:, i] = given.get(name, x[:, i])
+        dependent, good = self._procedure.dependent, np.zeros(len(x), dtype=bool)
+        try:
+            with np.errstate(all="ignore"):
+                for _ in range(ROUNDS):
+                    points = self._stack(x, u, given)
+                    tangents = self._procedure.tangents(points)
+                    residual, J = self._residual(points, tangents, given)
+                    back = self._procedure.back(tangents)
+                    off = (np.abs(back) / self._x_scales[dependent]).max(axis=1, initial=0.0)
+                    left = np.abs(residual).max(axis=1, initial=0.0) / self._size
+                    polished, good = bool(good.all()), (left <= SETTLED) & (off <= PROJECTED)
+                    if good.all() and (polished or left.max(initial=0.0) <= EPS):
+                        break
+                    if not (np.isfinite(J).all() and np.isfinite(back).all()):
+                        break
+                    dz = np.linalg.solve(self._U.T @ J @ self._V, (residual @ self._U)[..., None])[..., 0] @ self._V.T
+                    p = len(self._kept)
+                    x = x - (tangents.T @ (dz[:, :p] * self._y_scales)[..., None])[..., 0]
+                    x[:, dependent] -= back
+                    u[:, self._free] -= dz[:, p:] * self._u_scales
+        except (FmilinError, np.linalg.LinAlgError):
+            return None
+        return _Solved(points, tangents, np.asarray(good))
+
+    def _stack(self, x: FloatArray, u: FloatArray, given: Mapping[str, FloatArray]) -> PointStack:
+        states, inputs = self._model.states, self._model.inputs
+        varied = {name: values for name, values in given.items() if not states.has(name) and not inputs.has(name)}
+        return PointStack(np.full(len(x), self._seed.point.time), x, u, varied)
+
+    def _residual(
+        self, points: PointStack, tangents: TangentStack, given: Mapping[str, FloatArray]
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return scaled residuals (k, m) and their slopes along y and the free inputs (k, m, P + free)."""
+        x, p, count = points.states, len(self._kept), len(points)
+        start = self._seed.point.states
+        fixed = [*self._held, *self._pinned]
+        wanted = np.tile(start[fixed], (count, 1))
+        for column, name in enumerate(self._names):
+            wanted[:, column] = given.get(name, wanted[:, column])
+        rows = [(x[:, fixed] - wanted) / self._x_scales[fixed]]
+        still = np.zeros((count, len(fixed), len(self._free)))
+        slopes = [np.concatenate((tangents.T[:, fixed] * self._y_scales / self._x_scales[fixed, None], still), axis=2)]
+        if self._rest:
+            kept, sizes = [self._kept[i] for i in self._rest], self._y_scales[self._rest]
+            rows.append(tangents.rates[:, kept] / sizes)
+            J = tangents.derivatives[:, kept]
+            A, B = J[..., :p] * self._y_scales, J[..., [p + j for j in self._free]] * self._u_scales
+            slopes.append(np.concatenate((A, B), axis=2) / sizes[:, None])
+        return np.concatenate(rows, axis=1), np.concatenate(slopes, axis=1)
+
+
+class _Line:
+    """The last points on the way, through which the next ones are guessed: linear in what varies."""
+
+    def __init__(self, seed: Seed) -> None:
+        self._names = list(seed.values)
+        self._at = [(np.array(list(seed.values.values())), seed.point.states, seed.point.inputs)]
+
+    def add(self, given: Mapping[str, FloatArray], points: PointStack, count: int) -> None:
+        """Take in the last two of so many points."""
+        for k in range(max(0, count - 2), count):
+            values = np.array([given[name][k] for name in self._names])
+            self._at.append((values, points.states[k], points.inputs[k]))
+        self._at = self._at[-2:]
+
+    def guess(self, given: Mapping[str, FloatArray]) -> tuple[FloatArray, FloatArray]:
+        """Return states (k, N) and inputs (k, nu) to begin with."""
+        wanted = np.column_stack([given[name] for name in self._names])
+        s1, x1, u1 = self._at[-1]
+        s0, x0, u0 = self._at[0]
+        step = s1 - s0
+        far = (wanted - s1) @ step / max(float(step @ step), 1e-300)
+        return x1 + far[:, None] * (x1 - x0), u1 + far[:, None] * (u1 - u0)

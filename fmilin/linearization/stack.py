@@ -1,0 +1,351 @@
+"""The general procedure at many points at once, in the coordinates of a point that was linearized before.
+
+What the procedure does at one point is done here with a leading axis: the point on the manifold, coordinates, slopes
+along them, checks, remarks. A point at which anything is not as usual (a rank that is in doubt, coordinates
+that are no longer good, an input that leaves the manifold, a kink, a motion that may be steady in other coordinates)
+is left to the procedure at one point: what a stack says of a point is what is said of it alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmilin.ground.errors import FmilinError, NumericalError
+from fmilin.ground.remarks import Remark, model_remarks, rate_of_change
+from fmilin.ground.signals import FloatArray
+from fmilin.ground.tolerances import AGREEMENT, KINK
+from fmilin.linear_model.model import LinearModel
+from fmilin.linear_model.no_response import is_connected
+from fmilin.linearization.findings import motion_remark
+from fmilin.linearization.request import Request
+from fmilin.linearization.verified_facts import verified_facts_of
+from fmilin.manifold.continuation import KEPT
+from fmilin.manifold.facts import VerifiedFacts
+from fmilin.manifold.rank import independent_rows, scaled
+from fmilin.manifold.selection import Selection
+from fmilin.manifold.slopes import LEFT_OUT, SMALL_STEP, random_direction
+from fmilin.manifold.stack import PointStack, StackGeometry, StackSurroundings
+from fmilin.manifold.steady_stack import StackMotion, stack_motion
+from fmilin.model.interface import Model, OperatingPoint, TangentStack
+
+__all__ = ["LinearStack", "StackProcedure"]
+
+EPS = float(np.finfo(np.float64).eps)
+
+AGREES = 1e-9
+"""Matrices of a stack at the point before against those of the procedure there, over their largest entries."""
+
+OF_EVERY_POINT = frozenset({"model", "off-equilibrium", "steady", "coordinates-switched"})
+"""Remarks at the point before that a stack says itself where they are true, or that are no matter of the next point."""
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class LinearStack:
+    """Linear models at k points.
+
+    Attributes
+    ----------
+    parts : mapping of str to array
+        ``A`` to ``T``, ``f0``, ``y0``, ``x0``, ``u0``, ``out0``, ``time``, ``accuracy`` and ``error_A``, ..., (k, ...)
+    remarks : sequence of tuple of Remark
+    usual : array of bool, shape (k,)
+        Where they hold; other points belong to the procedure at one point.
+    """
+
+    parts: Mapping[str, FloatArray]
+    remarks: Sequence[tuple[Remark, ...]]
+    usual: Mask
+
+
+class StackProcedure:
+    """Linearizes stacks of points in the coordinates of the point before.
+
+    Parameters
+    ----------
+    model : Model
+        With the outputs that are wanted.
+    request : Request
+    point : OperatingPoint
+    linear : LinearModel
+        There.
+    selection : Selection or None
+        Its coordinates.
+    own : Model, optional
+        With the parameters of the point before, where these vary.
+    varied : sequence of str
+        Those parameters.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        request: Request,
+        point: OperatingPoint,
+        linear: LinearModel,
+        selection: Selection | None,
+        *,
+        own: Model | None = None,
+        varied: Sequence[str] = (),
+    ) -> None:
+        self._model, self._own, self._request, self._point = model, own or model, request, point
+        self._linear, self._selection = linear, selection
+        self._varied = tuple(varied)
+
+    @cached_property
+    def kept(self) -> list[int]:
+        """The states that are the coordinates."""
+        return list(self._selection.kept or ()) if self._selection is not None else []
+
+    @cached_property
+    def dependent(self) -> list[int]:
+        """The other states."""
+        return [i for i in range(len(self._model.states)) if i not in set(self.kept)]
+
+    @cached_property
+    def usable(self) -> bool:
+        """Whether the model, the request and the point before are such that stacks are worth a try."""
+        how, model, point = self._request, self._model, self._point
+        if self._selection is None or self._selection.kept is None or how.descriptor or how.at_singularity:
+            return False
+        if how.derivatives not in ("auto", "exact") or how.stepping is not None or how.formulation is not None:
+            return False
+        own = OF_EVERY_POINT | {remark.kind for remark in point.remarks}
+        if self._linear.method.derivatives != "exact" or any(w.kind not in own for w in self._linear.warnings):
+            return False
+        if model.names_limits or model.constraints.prescribing or model.discrete_states():
+            return False
+        t, x, u = point.time, point.states, point.inputs
+        if len(model.event_indicators(t, x, u)) or model.sparse_equations() is not None:
+            return False
+        if len(self._linear.inputs) != len(model.inputs):
+            return False
+        return (not len(model.constraints) or self._facts.rank is not None) and not self._facts.moving
+
+    @cached_property
+    def _facts(self) -> VerifiedFacts:
+        point = self._point
+        return verified_facts_of(self._own, point, self._own.evaluate(point.time, point.states, point.inputs))
+
+    @cached_property
+    def _before(self) -> TangentStack:
+        """The point before, as a stack of one."""
+        point = self._point
+        return self.tangents(
+            PointStack(
+                np.array([point.time]),
+                point.states[None],
+                point.inputs[None],
+                {name: np.array([point.parameters[name]]) for name in self._varied},
+            )
+        )
+
+    @cached_property
+    def _rows(self) -> list[int]:
+        """Invariants that are independent at the point before, as many as there are dependent states."""
+        sizes, H = self._model.states.scales(self._point.states), self._before.gradient[0]
+        rows, _ = scaled(H, sizes, np.abs(H) @ sizes, np.zeros_like(H))
+        return independent_rows(rows, len(self.dependent), len(self._model.constraints))
+
+    @cached_property
+    def _agrees(self) -> bool:
+        """Whether a stack says of the point before what the procedure at one point has said of it."""
+        here, linear, p = self._before, self._linear, len(self.kept)
+        J, seen = here.derivatives[0][self.kept], here.outputs[0]
+        stacked = {"A": J[:, :p], "B": J[:, p:], "C": seen[:, :p], "D": seen[:, p:], "T": here.T[0]}
+        for name, matrix in stacked.items():
+            known = getattr(linear, name)
+            if known.shape != matrix.shape:
+                return False
+            if not np.abs(matrix - known).max(initial=0.0) <= AGREES * max(np.abs(known).max(initial=0.0), 1e-12):
+                return False
+        return True
+
+    def tangents(self, points: PointStack) -> TangentStack:
+        """Return what the model says at points, and its slopes along the coordinates.
+
+        Raises
+        ------
+        NumericalError
+            When the rates are not determined at one of them, or the model does not answer for many points.
+        """
+        found = self._model.tangents(points.time, points.states, points.inputs, self.kept, points.parameters)
+        if found is None:
+            raise NumericalError("The model does not answer for many points at once.")
+        return found
+
+    def back(self, tangents: TangentStack) -> FloatArray:
+        """Return the step of the dependent states (k, M) that is too far from the manifold, to first order."""
+        if not self._rows:
+            return np.zeros((len(tangents.rates), 0))
+        H = tangents.gradient[:, self._rows][:, :, self.dependent]
+        return np.asarray(np.linalg.solve(H, tangents.residuals[:, self._rows, None])[..., 0])
+
+    def __call__(self, points: PointStack, tangents: TangentStack | None = None) -> LinearStack | None:
+        """Return the linear models; None where stacks are of no use. ``tangents`` are those at the points, if known."""
+        if not self.usable:
+            return None
+        try:
+            with np.errstate(all="ignore"):
+                if not self._agrees:
+                    return None
+                return self._linearized(points, self.tangents(points) if tangents is None else tangents)
+        except (FmilinError, np.linalg.LinAlgError):
+            return None
+
+    def _linearized(self, points: PointStack, tangents: TangentStack) -> LinearStack:
+        model, facts = self._model, self._facts
+        geometry = StackGeometry(model, points, tangents, self._rows)
+        condition = geometry.condition_number
+        sizes = np.abs(geometry.T_error).max(axis=(1, 2), initial=0.0), np.abs(tangents.T).max(axis=(1, 2), initial=0.0)
+        relative = 8 * EPS * condition + sizes[0] / np.maximum(sizes[1], 1e-300)
+        parts = _Parts(model, facts, points, tangents, geometry, relative).all()
+        surroundings = StackSurroundings(model, self._rows, facts)
+        motion = stack_motion(model, points, tangents, geometry, surroundings, relative)
+        usual = (condition <= KEPT) & geometry.is_regular(facts.rates) & ~motion.open
+        for name in ("A", "B", "C", "D", "T", "f0"):
+            usual &= np.isfinite(parts[name]).all(axis=tuple(range(1, parts[name].ndim)))
+        if not (tangents.smooth and (facts.procedure or facts.precision is not None)):
+            usual &= self._has_no_kink(points, tangents, geometry, surroundings)
+        usual &= _is_connected(parts)
+        remarks = self._remarks(points, tangents, motion, usual)
+        return LinearStack(parts, remarks, usual)
+
+    def _has_no_kink(
+        self, points: PointStack, tangents: TangentStack, geometry: StackGeometry, surroundings: StackSurroundings
+    ) -> Mask:
+        """Compare the slopes with a difference along one direction through all columns, and look for a bend."""
+        p, scales = len(self.kept), np.concatenate((geometry.y_sizes, geometry.u_sizes), axis=1)
+        direction = random_direction(scales.shape[1]) * scales
+        J = np.concatenate((tangents.derivatives, tangents.outputs), axis=1)
+        base = np.concatenate((tangents.rates, tangents.values), axis=1)
+        values, reached = [], np.ones(len(points), dtype=bool)
+        for sign in (SMALL_STEP, -SMALL_STEP):
+            guess = points.states + sign * (tangents.T @ direction[:, :p, None])[..., 0]
+            guess[:, self.kept] = points.states[:, self.kept] + sign * direction[:, :p]
+            moved = PointStack(points.time, points.states, points.inputs + sign * direction[:, p:], points.parameters)
+            place, good = surroundings.reached(moved, self.kept, guess, geometry.sizes)
+            values.append(np.concatenate(surroundings.visited(place, self.kept), axis=1))
+            reached &= good
+        ahead, behind = values
+        gap = np.abs((ahead - behind) / (2 * SMALL_STEP) - (J @ direction[..., None])[..., 0])
+        bend = np.abs(ahead + behind - 2 * base) / SMALL_STEP
+        sizes = (np.abs(J) * scales[:, None]).max(axis=2, initial=0.0)
+        precision = self._facts.precision if self._facts.precision is not None else EPS / SMALL_STEP
+        visible = 10 * scales.shape[1] * precision * (sizes + np.abs(base))
+        agrees = gap <= np.maximum(np.maximum(visible, LEFT_OUT * SMALL_STEP * bend), AGREEMENT * sizes)
+        straight = bend <= KINK / 4 * sizes.max(axis=1, initial=0.0, keepdims=True)
+        return np.asarray(reached & (agrees & straight).all(axis=1))
+
+    def _remarks(
+        self, points: PointStack, tangents: TangentStack, motion: StackMotion, usual: Mask
+    ) -> list[tuple[Remark, ...]]:
+        """Return what is to be said of each point, in the order of the procedure at one point."""
+        model = self._model
+        notes = tuple(model_remarks(model.notes))
+        constrained = bool(len(self._rows)) and bool(self.kept)
+        names = tuple(model.states.names[i] for i in self.kept)
+        point = self._point
+        contacts = bool(model.contact_forces(point.time, point.states, point.inputs))
+        found = []
+        for k, fastest in enumerate(motion.fastest.tolist()):
+            own: tuple[Remark, ...] = ()
+            if fastest >= 0 and usual[k]:
+                what = rate_of_change(model.states.names[fastest], float(tangents.rates[k, fastest]))
+                uniform = None
+                if motion.steady[k]:
+                    carried = tuple(n for n, c in zip(names, motion.carried[k].tolist(), strict=True) if c)
+                    uniform = names, carried, float(motion.later[k])
+                own = (motion_remark(what, constrained=constrained, steady=uniform),)
+            more: tuple[Remark, ...] = ()
+            if contacts:
+                place = OperatingPoint(float(points.time[k]), points.states[k], points.inputs[k])
+                more = model.remarks_at(place)
+            found.append((*own, *notes, *more) if notes or more else own)
+        return found
+
+
+class _Parts:
+    """The matrices of a stack with their errors."""
+
+    def __init__(
+        self,
+        model: Model,
+        facts: VerifiedFacts,
+        points: PointStack,
+        tangents: TangentStack,
+        geometry: StackGeometry,
+        relative: FloatArray,
+    ) -> None:
+        self._model, self._pairs, self._points = model, dict(facts.pairs or {}), points
+        self._tangents, self._geometry, self._relative = tangents, geometry, relative
+        self._kept, self._p = list(tangents.kept), len(tangents.kept)
+        self._scales = np.concatenate((geometry.y_sizes, geometry.u_sizes), axis=1)
+
+    def all(self) -> dict[str, FloatArray]:
+        """Return them by name, with the accuracy that follows."""
+        t, p, points, k = self._tangents, self._p, self._points, len(self._points)
+        J, E = t.derivatives[:, self._kept], self._errors(t.derivatives, self._kept)
+        for row, i in enumerate(self._kept):
+            if i in self._pairs:  # known without asking
+                E[:, row, :p], E[:, row, p:] = self._geometry.T_error[:, self._pairs[i]], 0.0
+        seen, seen_error = t.outputs, self._errors(t.outputs)
+        for row, copy in self._model.copies.items():
+            seen_error[:, row] = 0.0
+            if copy.kind == "state":
+                seen_error[:, row, :p] = self._geometry.T_error[:, copy.index]
+        f0 = t.rates[:, self._kept]
+        parts = {
+            "A": J[..., :p],
+            "B": J[..., p:],
+            "C": seen[..., :p],
+            "D": seen[..., p:],
+            "T": t.T,
+            "error_A": E[..., :p],
+            "error_B": E[..., p:],
+            "error_C": seen_error[..., :p],
+            "error_D": seen_error[..., p:],
+            "error_T": self._geometry.T_error,
+        }
+        accuracy = [_relative(parts[f"error_{name}"], parts[name]) for name in "ABCDT"]
+        accuracy += [np.where(f0.any(axis=1), EPS, 0.0), self._geometry.distance, self._geometry.condition_number]
+        return {
+            **parts,
+            "f0": f0,
+            "y0": points.states[:, self._kept],
+            "x0": points.states,
+            "u0": points.inputs,
+            "out0": t.values,
+            "time": points.time,
+            "accuracy": np.stack(accuracy, axis=1) if k else np.zeros((0, 8)),
+        }
+
+    def _errors(self, slopes: FloatArray, rows: list[int] | None = None) -> FloatArray:
+        """Return what slopes that are as good as the coordinates are conditioned may be off by, entry by entry."""
+        some = slopes if rows is None else slopes[:, rows]
+        sizes = (np.abs(some) * self._scales[:, None]).max(axis=2, initial=0.0) * self._relative[:, None]
+        return np.asarray(sizes[..., None] / self._scales[:, None])
+
+
+def _relative(error: FloatArray, matrix: FloatArray) -> FloatArray:
+    """Return the largest error over the largest entry at each point; the error itself where all entries are zero."""
+    worst, largest = error.max(axis=(1, 2), initial=0.0), np.abs(matrix).max(axis=(1, 2), initial=0.0)
+    return np.asarray(np.where(largest > 0, worst / np.where(largest > 0, largest, 1.0), worst))
+
+
+def _is_connected(parts: Mapping[str, FloatArray]) -> Mask:
+    """Say where some input reaches some output, or there are none of them: at all points at once if one path is."""
+    k, inputs, outputs = len(parts["f0"]), parts["D"].shape[2], parts["D"].shape[1]
+    if not inputs or not outputs:
+        return np.ones(k, dtype=bool)
+    visible = {name: np.abs(parts[name]) > parts[f"error_{name}"] for name in "ABCD"}
+    everywhere = {name: np.asarray(pattern.all(axis=0)) for name, pattern in visible.items()}
+    if is_connected(**everywhere):
+        return np.ones(k, dtype=bool)
+    return np.array([is_connected(**{name: pattern[i] for name, pattern in visible.items()}) for i in range(k)])

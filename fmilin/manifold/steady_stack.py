@@ -1,0 +1,217 @@
+"""Steady motions of a stack of points: what :mod:`fmilin.manifold.steady` asks at one point, asked of all of them.
+
+In the coordinates of the stack alone. A point where the motion may be steady in others is left to the search at one
+point: which coordinates these are is a decision of its own at each.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmilin.ground.signals import FloatArray
+from fmilin.ground.tolerances import EQUILIBRIUM, ROUNDING, SAME_ALONG, STEADY, UNIFORM
+from fmilin.manifold.stack import PointStack, StackGeometry, StackSurroundings
+from fmilin.manifold.steady import ASIDE, FURTHER, SLOWEST, STEP
+from fmilin.model.interface import Model, TangentStack
+
+__all__ = ["StackMotion", "stack_motion"]
+
+DEPENDENT = 1e-13
+"""Square of a singular value, of the largest, below which states certainly do not determine the others."""
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class StackMotion:
+    """How the points of a stack move.
+
+    Attributes
+    ----------
+    fastest : array of int, shape (k,)
+        The state that moves fastest in its size; -1 at rest.
+    steady : array of bool, shape (k,)
+        Where the motion is steady in the coordinates of the stack.
+    open : array of bool, shape (k,)
+        Where it may be steady in others.
+    carried : array of bool, shape (k, P)
+        Coordinates on which nothing depends and whose rates change all the same.
+    later : array, shape (k,)
+        How much later A was the same, in s.
+    """
+
+    fastest: NDArray[np.intp]
+    steady: Mask
+    open: Mask
+    carried: Mask
+    later: FloatArray
+
+
+def stack_motion(
+    model: Model,
+    points: PointStack,
+    tangents: TangentStack,
+    geometry: StackGeometry,
+    surroundings: StackSurroundings,
+    relative: FloatArray,
+) -> StackMotion:
+    """Say how the points move; ``relative`` (k,) is the error of the slopes over the largest of their rows."""
+    search = _Search.at(model, points, tangents, geometry, relative)
+    k, p = search.y_rates.shape
+    nowhere = np.zeros(k, dtype=bool)
+    motion = StackMotion(search.fastest, nowhere, nowhere, np.zeros((k, p), dtype=bool), np.zeros(k))
+    moving = search.fastest >= 0
+    if not len(geometry.others) or not p or not moving.any():
+        return motion
+    bends, free = search.bends(), search.free()
+    leading = ~free[:, list(tangents.kept)]
+    second = np.abs(bends[:, list(tangents.kept)])
+    allowed = (UNIFORM * second + ROUNDING * search.pace[:, None] ** 2 * search.y_sizes) >= second
+    keeps = moving & (allowed | ~leading).all(axis=1)
+    uniform = (bends == 0) | free
+    elsewhere = moving & (uniform.sum(axis=1) >= p)
+    elsewhere[elsewhere] = search.part(np.flatnonzero(elsewhere)).are_coordinates(uniform[elsewhere])
+    if not keeps.any():
+        return StackMotion(motion.fastest, nowhere, elsewhere, motion.carried, motion.later)
+    some = np.flatnonzero(keeps)
+    steady, carried, later = _confirmed(model, search.part(some), bends[some], leading[some], surroundings)
+    motion.carried[some], motion.later[some] = carried, later
+    confirmed = nowhere.copy()
+    confirmed[some] = steady
+    doubtful = (elsewhere | keeps) & ~confirmed
+    return StackMotion(motion.fastest, confirmed, doubtful, motion.carried, motion.later)
+
+
+@dataclass(frozen=True, eq=False)
+class _Search:
+    """What is known at the points; sizes of states and coordinates, rates, slopes of the rates and their errors."""
+
+    points: PointStack
+    kept: tuple[int, ...]
+    rates: FloatArray
+    f_y: FloatArray
+    T: FloatArray
+    tied: Mask
+    sizes: FloatArray
+    y_sizes: FloatArray
+    row_sizes: FloatArray
+    """Of the largest scaled slope in each row of (f_y, f_u) times the relative error, shape (k, N)."""
+    terms: FloatArray
+    pace: FloatArray
+    fastest: NDArray[np.intp]
+
+    @classmethod
+    def at(
+        cls, model: Model, points: PointStack, tangents: TangentStack, geometry: StackGeometry, relative: FloatArray
+    ) -> _Search:
+        """Look at the points."""
+        p = len(tangents.kept)
+        scaled = np.abs(tangents.derivatives) * np.concatenate((geometry.y_sizes, geometry.u_sizes), axis=1)[:, None]
+        terms, largest = scaled.sum(axis=2), scaled.max(axis=2, initial=0.0)
+        speeds = np.abs(tangents.rates)
+        moving = speeds > np.maximum(EQUILIBRIUM * geometry.sizes, ROUNDING * terms)
+        fastest = np.where(moving, speeds / geometry.sizes, -1.0)
+        which = fastest.argmax(axis=1) if fastest.shape[1] else np.zeros(len(points), dtype=np.intp)
+        at_rest = ~moving.any(axis=1)
+        return cls(
+            points,
+            tangents.kept,
+            tangents.rates,
+            tangents.derivatives[..., :p],
+            tangents.T,
+            (tangents.gradient != 0).any(axis=1),
+            geometry.sizes,
+            geometry.y_sizes,
+            relative[:, None] * largest,
+            terms,
+            (speeds / model.states.scales()).max(axis=1, initial=0.0),
+            np.where(at_rest, -1, which),
+        )
+
+    @property
+    def y_rates(self) -> FloatArray:
+        """y', shape (k, P)."""
+        return self.rates[:, list(self.kept)]
+
+    def part(self, some: NDArray[np.intp]) -> _Search:
+        """Return some of the points."""
+        parts = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "kept"}
+        return _Search(kept=self.kept, **{name: part[some] for name, part in parts.items()})
+
+    def bends(self) -> FloatArray:
+        """Return the second derivatives x'' that are more than their terms may leave, 0 elsewhere, shape (k, N)."""
+        pace = self.pace[:, None]
+        moving = np.where(np.abs(self.y_rates) > STEADY * pace * self.y_sizes, self.y_rates, 0.0)
+        second = (self.f_y @ moving[..., None])[..., 0]
+        terms = (np.abs(self.f_y) @ np.abs(moving)[..., None])[..., 0]
+        error = self.row_sizes * (np.abs(moving) / self.y_sizes).sum(axis=1, keepdims=True)
+        noise = 10 * error + ROUNDING * pace**2 * self.sizes
+        return np.where(np.abs(second) > UNIFORM * terms + noise, second, 0.0)
+
+    def free(self) -> Mask:
+        """Return which states can be moved alone and nothing depends on them, shape (k, N)."""
+        seen = np.abs(self.f_y) * self.y_sizes[:, None]
+        rounding = ROUNDING * seen.max(axis=2, initial=0.0, keepdims=True)
+        unseen = (seen <= rounding + 10 * self.row_sizes[..., None]).all(axis=1)
+        free = ~self.tied
+        free[:, list(self.kept)] &= unseen
+        return free
+
+    def are_coordinates(self, allowed: Mask) -> Mask:
+        """Return where some of the allowed states (k, N) may determine all others, shape (k,)."""
+        tangents = np.linalg.qr(self.T / self.sizes[..., None])[0] * allowed[..., None]
+        values = np.linalg.eigvalsh(np.swapaxes(tangents, 1, 2) @ tangents)
+        return np.asarray(values[:, 0] > DEPENDENT * values[:, -1])
+
+    def later(self, scales: FloatArray, bends: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return when the motion is looked at, in s, each (k,): soon, and when the slowest has come a way."""
+        paces = np.concatenate((np.abs(self.rates) / scales, np.sqrt(np.abs(bends) / self.sizes)), axis=1)
+        waited_for = np.where(paces > SLOWEST * self.pace[:, None], paces, np.inf).min(axis=1, initial=np.inf)
+        return FURTHER / self.pace, 3 * FURTHER / np.minimum(waited_for, self.pace)
+
+
+class _Place(NamedTuple):
+    """Points further along the motion: states, rates, rates of the coordinates, and where all that was had."""
+
+    x: FloatArray
+    f: FloatArray
+    rates: FloatArray
+    good: Mask
+
+
+def _confirmed(
+    model: Model, at: _Search, bends: FloatArray, leading: Mask, surroundings: StackSurroundings
+) -> tuple[Mask, Mask, FloatArray]:
+    """Go on uniformly, and see whether rates and A stay what they are: where they do, what is carried, how far on."""
+    kept, start, limit = list(at.kept), at.y_rates, UNIFORM * at.pace[:, None] * at.y_sizes
+    path = np.where(leading, start, 0.0)
+
+    def visited(near: FloatArray, dy: FloatArray, later: FloatArray) -> _Place:
+        guess = near + (at.T @ dy[..., None])[..., 0]
+        guess[:, kept] = near[:, kept] + dy
+        reached, good = surroundings.reached(at.points, kept, guess, at.sizes)
+        f, _ = surroundings.visited(
+            PointStack(at.points.time + later, reached.states, reached.inputs, reached.parameters), kept
+        )
+        return _Place(reached.states, f, f[:, kept], good & np.isfinite(f).all(axis=1))
+
+    soon, late = at.later(model.states.scales(), bends)
+    same, good = np.ones(start.shape, dtype=bool), np.ones(len(start), dtype=bool)
+    for later in (soon, late):
+        place = visited(at.points.states, later[:, None] * path, later)
+        good &= place.good
+        same &= np.abs(place.rates - start) <= limit
+    direction = np.random.default_rng(1851).uniform(0.5, 1.0, start.shape[1]) * at.y_sizes
+    ahead, behind = (visited(place.x, s * STEP * direction, late) for s in (1.0, -1.0))
+    A = at.f_y[:, kept]
+    gap = np.abs((ahead.rates - behind.rates) / (2 * STEP) - (A @ direction[..., None])[..., 0])
+    largest = (np.abs(A) * at.y_sizes[:, None]).max(axis=2, initial=0.0)
+    same &= gap <= SAME_ALONG * np.maximum(largest, at.pace[:, None] * at.y_sizes)
+    aside = visited(place.x, np.where(leading, 0.0, ASIDE * at.y_sizes), late)
+    stays = leading.all(axis=1) | (np.abs(aside.rates - place.rates) <= limit).all(axis=1)
+    good &= ahead.good & behind.good & (leading.all(axis=1) | aside.good)
+    return good & (same | ~leading).all(axis=1) & stays, ~same, late
