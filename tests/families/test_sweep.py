@@ -185,3 +185,27 @@ def test_interpolation_and_its_error() -> None:
 def test_what_cannot_be_swept_is_one_sentence(vary: dict[str, list[float]], more: dict[str, object], text: str) -> None:
     with pytest.raises(fl.UsageError, match=re.escape(text)):
         fl.sweep(oscillator(), vary, **more)  # type: ignore[arg-type]
+
+
+def relaxing_by_root() -> OdeModel:
+    """x' = -sqrt(a) x, which has no linear model where a is negative."""
+    return OdeModel("root", {"x": "-sqrt(a)*x"}, parameters={"a": 1.0})
+
+
+def test_a_point_without_a_linear_model_has_no_coordinates_and_no_error_of_interpolation() -> None:
+    family = fl.sweep(relaxing_by_root(), {"a": [1.0, 4.0, -1.0, 9.0, 16.0, 25.0]})
+    assert family.ok.tolist() == [True, True, False, True, True, True]
+    np.testing.assert_array_equal(family.chosen, [0, 0, -1, 0, 0, 0])
+    left_out, gone = family.left_out(), np.nan
+    between = 3 + 2 * (16 - 9) / (25 - 9)  # of the roots 3 and 5, where 4 is right
+    np.testing.assert_allclose(left_out.A, [gone, gone, gone, gone, abs(between / 4 - 1), gone], rtol=1e-12)
+    np.testing.assert_array_equal(left_out.B, [0.0, 0.0, gone, 0.0, 0.0, 0.0])
+
+
+@pytest.mark.parametrize(
+    "trim",
+    [fl.TrimRequest(fixed={"z": 1.0}), fl.TrimRequest(free=["b"]), fl.TrimRequest(bounds={"q": (0.0, 1.0)})],
+)
+def test_a_request_that_no_point_can_answer_is_refused_before_the_first(trim: fl.TrimRequest) -> None:
+    with pytest.raises(fl.UsageError, match=r"'[zbq]'"):
+        fl.sweep(relaxing_by_root(), {"a": [1.0, 2.0]}, trim=trim)
