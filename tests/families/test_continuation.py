@@ -1,0 +1,32 @@
+"""From one trimmed point to the next: what one linear model tells of its neighbours."""
+
+from __future__ import annotations
+
+import pytest
+
+import fmilin as fl
+from fmilin.families.continuation import Balance, Seed, corrected
+from fmilin.manifold.frame import frame_at
+from fmilin.native import Labels, OdeModel
+from fmilin.points.request import TrimRequest
+
+
+@pytest.mark.parametrize("size", [1e-4, 1.0, 1e5])
+@pytest.mark.parametrize("free", [(), ("G",)])
+def test_of_a_linear_model_the_next_point_is_one_step_away_in_any_units(size: float, free: tuple[str, ...]) -> None:
+    """2 x - y = F and y + v = G at rest, x in units of a size: F alone moves x; x held, G gives way."""
+    labels = Labels(nominals={"x": size, "v": size, "y": 1.0, "F": 3.0})
+    equations = {"x": "v", "v": f"{size}*(F - 2*x/{size} + y) - v", "y": f"G - y - v/{size}"}
+    model = OdeModel("plant", equations, inputs=["F", "G"], labels=labels)
+    before = TrimRequest({"F": 0.0, **({"x": size} if free else {})}, free=free)
+    point = fl.trim(model, fixed=before.fixed, free=list(free))
+    selection = frame_at(model, point).selection
+    linear = fl.linearize(model, point)
+    balance = Balance(model, before, linear, selection)
+    after = TrimRequest({"F": 1.0, **({"x": 2 * size} if free else {})}, free=free)
+    found = corrected(model, after, Seed({"F": 0.0}, point, linear, selection), balance)
+    assert found is not None
+    x, v, y = found.states
+    G = found.inputs[1]
+    assert v == pytest.approx(0.0, abs=1e-9 * size)
+    assert (x / size, y, G) == pytest.approx((2.0, 3.0, 3.0) if free else (0.5, 0.0, 0.0), abs=1e-9)
