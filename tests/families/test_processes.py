@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
 import os
 import signal
@@ -11,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 
 import fmilin as fl
@@ -79,6 +81,19 @@ def test_two_processes_say_what_one_says(linkage: Path) -> None:
 def test_a_model_that_is_open_here_is_inherited() -> None:
     vary = {"k": np.linspace(1.0, 4.0, 40)}
     np.testing.assert_array_equal(fl.sweep(oscillator(), vary, jobs=2).A, fl.sweep(oscillator(), vary).A)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_no_process_outlives_the_work(fails: bool) -> None:
+    before = set(psutil.Process().children())
+    plan = Plan(oscillator(), grid_over({"k": [1.0, 2.0]}))
+    with contextlib.suppress(KeyError), engine_for(plan, jobs=2) as engine:
+        begun = set(psutil.Process().children()) - before
+        assert len(begun) >= 2
+        if fails:
+            raise KeyError
+    assert engine is not None  # kept, so that nothing ends because nobody needs it any more
+    assert not [child for child in begun if child.is_running() and child.status() != psutil.STATUS_ZOMBIE]
 
 
 def test_a_crash_is_one_failed_point(zoo: Callable[[str], Path]) -> None:
