@@ -27,7 +27,7 @@ from fmilin.linearization.request import Request
 from fmilin.manifold.projection import not_on_manifold
 from fmilin.model.counting import RememberingModel
 from fmilin.model.interface import Model, OperatingPoint
-from fmilin.model.sparse_equations import SparseEquations
+from fmilin.model.sparse import SparseEquations
 
 Procedure = Callable[[Model, OperatingPoint, Request], LinearModel]
 

@@ -19,7 +19,7 @@ from fmilin.ground.errors import NumericalError
 from fmilin.ground.signals import FloatArray
 from fmilin.manifold.rank import singular_values
 from fmilin.model.constraints.functions import ExpressionFunctions
-from fmilin.numerics.saddle_point.dense import solved
+from fmilin.numerics.saddle_point.factors import lu_solved
 
 __all__ = ["Coordinates", "LinearCoordinates", "NonlinearCoordinates", "Solver", "condition_number", "conditioning"]
 
@@ -172,4 +172,4 @@ def _factor(matrix: FloatArray) -> Factors:
 def _solve(factors: Factors, right: FloatArray) -> FloatArray:
     if factors[0].size == 0 or right.size == 0:
         return np.zeros_like(right)
-    return solved(*factors, right)
+    return lu_solved(*factors, right)

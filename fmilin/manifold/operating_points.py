@@ -21,7 +21,7 @@ from fmilin.model.counting import RememberingModel
 from fmilin.model.interface import Model, OperatingPoint
 
 if TYPE_CHECKING:
-    from fmilin.model.sparse_equations import SparseEquations
+    from fmilin.model.sparse import SparseEquations
 
 __all__ = ["assembled_from", "consistent_states", "model_at", "operating_point", "require_sizes"]
 

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import Any
 
-from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray
 from fmilin.model.constraints.declared import Constraint
-from fmilin.model.interface import Evaluation, ExactSlopes, Model, OperatingPoint, SecondOrderForm
-
-if TYPE_CHECKING:
-    from fmilin.model.constraints.expressions import Expression
-    from fmilin.numerics.codegen.implicit import ImplicitSystem
+from fmilin.model.interface import Evaluation, ExactSlopes, Model
 
 __all__ = ["CountedModel", "RememberingModel"]
 
@@ -22,8 +17,24 @@ REMEMBERED = 2_000_000
 """Numbers that are remembered at most."""
 
 
+def _passed_on(name: str) -> Any:
+    def method(self: CountedModel, *arguments: Any) -> Any:
+        return getattr(self.source, name)(*arguments)
+
+    return method
+
+
 class CountedModel(Model):
     """Passes every request on and counts it: ``evaluations``, and ``directions`` of exact products."""
+
+    product_errors = _passed_on("product_errors")
+    second_order_form = _passed_on("second_order_form")
+    remarks_at = _passed_on("remarks_at")
+    contact_forces = _passed_on("contact_forces")
+    in_graph = _passed_on("in_graph")
+    formula = _passed_on("formula")
+    discrete_states = _passed_on("discrete_states")
+    event_indicators = _passed_on("event_indicators")  # not counted, as it costs no visit of its own
 
     def __init__(self, source: Model) -> None:
         self.source = source
@@ -46,67 +57,33 @@ class CountedModel(Model):
         self.directions += 0 if result is None else dx.shape[1]
         return result
 
-    def product_errors(
-        self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray
-    ) -> Evaluation | None:
-        """Pass on."""
-        return self.source.product_errors(t, x, u, dx, du)
-
     def exact_slopes(self, t: float, x: FloatArray, u: FloatArray) -> ExactSlopes | None:
         """Pass on; one visit."""
-        found = self.source.exact_slopes(t, x, u)
-        self.evaluations += 0 if found is None else 1
-        return found
+        procedure = self.source.exact_slopes(t, x, u)
+        self.evaluations += 0 if procedure is None else 1
+        return procedure
 
     def constraint_residuals(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray | None:
         """Pass on and count the points."""
-        found = self.source.constraint_residuals(t, x, u)
-        self.evaluations += 0 if found is None else x.size // max(x.shape[-1], 1)
-        return found
+        residuals = self.source.constraint_residuals(t, x, u)
+        self.evaluations += 0 if residuals is None else x.size // max(x.shape[-1], 1)
+        return residuals
 
     def constraint_gradient(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray] | None:
         """Pass on and count."""
-        found = self.source.constraint_gradient(t, x, u)
-        self.evaluations += 0 if found is None else 1
-        return found
-
-    def second_order_form(self, t: float, x: FloatArray, u: FloatArray) -> SecondOrderForm | None:
-        """Pass on."""
-        return self.source.second_order_form(t, x, u)
+        gradient = self.source.constraint_gradient(t, x, u)
+        self.evaluations += 0 if gradient is None else 1
+        return gradient
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Those of the source, as they are now."""
         return self.source.notes
 
-    def remarks_at(self, point: OperatingPoint) -> tuple[Remark, ...]:
-        """Pass on."""
-        return self.source.remarks_at(point)
-
-    def contact_forces(self, t: float, x: FloatArray, u: FloatArray) -> Mapping[str, FloatArray]:
-        """Pass on."""
-        return self.source.contact_forces(t, x, u)
-
-    def in_graph(self) -> ImplicitSystem | None:
-        """Pass on."""
-        return self.source.in_graph()
-
-    def formula(self, name: str) -> Expression | None:
-        """Pass on."""
-        return self.source.formula(name)
-
     def stabilized(self, alpha: float, beta: float) -> Model | None:
         """Pass on; the count starts anew."""
-        found = self.source.stabilized(alpha, beta)
-        return None if found is None else CountedModel(found)
-
-    def discrete_states(self) -> Mapping[str, str]:
-        """Pass on."""
-        return self.source.discrete_states()
-
-    def event_indicators(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
-        """Pass on; not counted, as it costs no visit of its own."""
-        return self.source.event_indicators(t, x, u)
+        stabilized = self.source.stabilized(alpha, beta)
+        return None if stabilized is None else CountedModel(stabilized)
 
     def with_interface(self, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Model:
         """Pass on; the count starts anew."""
@@ -122,7 +99,7 @@ class CountedModel(Model):
 
 
 class RememberingModel(CountedModel):
-    """Knows what the model said at the points that were visited: each is visited once, however often it is asked for.
+    """Remembers what the model said at the points that were visited: each is visited once.
 
     For the duration of one task, and for one mode of a model with events.
     """
@@ -136,30 +113,30 @@ class RememberingModel(CountedModel):
         self._gradients: dict[_Key, tuple[FloatArray, FloatArray] | None] = {}
 
     def evaluate(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:
-        """Return what is known of the point, or visit it."""
+        """Return what is remembered of the point, or visit it."""
         key = (t, x.tobytes(), u.tobytes())
-        found = self._seen.get(key)
-        if found is None:
-            found = super().evaluate(t, x, u)
+        evaluation = self._seen.get(key)
+        if evaluation is None:
+            evaluation = super().evaluate(t, x, u)
             if len(self._seen) < self._most:
-                self._seen[key] = found
-        return found
+                self._seen[key] = evaluation
+        return evaluation
 
     def evaluate_again(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:
-        """Visit a point even if it is known: a model with memory says something else."""
+        """Visit a point even if it is remembered: a model with memory says something else."""
         return super().evaluate(t, x, u)
 
     def exact_slopes(self, t: float, x: FloatArray, u: FloatArray) -> ExactSlopes | None:
-        """Return the procedure at the point; what it says of the point itself is known then, too."""
+        """Return the procedure at the point; what it says of the point itself is remembered, too."""
         key = (t, x.tobytes(), u.tobytes())
         if key not in self._procedures:
-            found = self._procedures[key] = super().exact_slopes(t, x, u)
-            if found is not None:
-                self._seen[key] = found.values
+            procedure = self._procedures[key] = super().exact_slopes(t, x, u)
+            if procedure is not None:
+                self._seen[key] = procedure.values
         return self._procedures[key]
 
     def constraint_residuals(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray | None:
-        """Return the residuals from what is known of the point, or visit it; batches are not remembered."""
+        """Return the residuals as remembered, or visit the point; batches are not remembered."""
         if x.ndim > 1:
             return super().constraint_residuals(t, x, u)
         key = (t, x.tobytes(), u.tobytes())
@@ -170,13 +147,13 @@ class RememberingModel(CountedModel):
         return self._residuals[key]
 
     def constraint_gradient(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray] | None:
-        """Return what is known of the point, or visit it; the residuals are known then, too."""
+        """Return what is remembered of the point, or visit it; the residuals are remembered then, too."""
         key = (t, x.tobytes(), u.tobytes())
         if key not in self._gradients:
             procedure = self._procedures.get(key)
             if procedure is not None and procedure.constraint_gradient is not None:
                 return procedure.values.residuals, procedure.constraint_gradient
-            found = self._gradients[key] = super().constraint_gradient(t, x, u)
-            if found is not None:
-                self._residuals[key] = found[0]
+            gradient = self._gradients[key] = super().constraint_gradient(t, x, u)
+            if gradient is not None:
+                self._residuals[key] = gradient[0]
         return self._gradients[key]

@@ -23,8 +23,7 @@ from fmilin.model.constraints.declared import Constraint, Constraints
 
 if TYPE_CHECKING:
     from fmilin.model.constraints.expressions import Expression
-    from fmilin.model.sparse_equations import SparseEquations
-    from fmilin.model.sparse_form import SparseForm
+    from fmilin.model.sparse import SparseEquations, SparseForm
     from fmilin.numerics.codegen.implicit import ImplicitSystem
 
 __all__ = [

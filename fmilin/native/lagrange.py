@@ -42,7 +42,7 @@ from fmilin.native.declaration import (
 from fmilin.native.symbolic import SymbolicEngine, SymbolicModel
 
 if TYPE_CHECKING:
-    from fmilin.model.sparse_equations import SparseEquations
+    from fmilin.model.sparse import SparseEquations
     from fmilin.native.large import LargeEquations
 
 __all__ = ["LagrangeModel"]

@@ -71,7 +71,7 @@ class SparseFunctions(SystemFunctions):
 
 
 class LargeEquations:
-    """A :class:`~fmilin.model.sparse_equations.SparseEquations` made of the functions of a model.
+    """A :class:`~fmilin.model.sparse.SparseEquations` made of the functions of a model.
 
     Shapes: p (np,). ``functions``: of Lagrange's equations, their constraints free of time and inputs. ``constraints``:
     the m constraints on positions, then their rates. ``inputs``: from the inputs of the model to those of its

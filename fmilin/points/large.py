@@ -14,7 +14,7 @@ from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import BALANCED_EXACTLY, EQUILIBRIUM
 from fmilin.manifold.operating_points import consistent_states
 from fmilin.model.interface import Model
-from fmilin.model.sparse_equations import SparseEquations
+from fmilin.model.sparse import SparseEquations
 from fmilin.points.request import TrimRequest
 from fmilin.points.result import TrimmedPoint, TrimReport
 

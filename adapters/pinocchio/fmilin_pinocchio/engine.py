@@ -22,8 +22,7 @@ from fmilin.ground.signals import FloatArray, Signal, Signals
 from fmilin.model.constraints.declared import Constraint
 from fmilin.model.interface import ModelInfo
 from fmilin.native.engine import Engine
-from fmilin.numerics.saddle_point.dense import DenseFactors
-from fmilin.numerics.saddle_point.factors import Factors, require_regular
+from fmilin.numerics.saddle_point.factors import DenseFactors, Factors, require_regular
 from fmilin.numerics.saddle_point.null_space import NullSpaceFactors
 from fmilin_pinocchio.closing import Weld
 from fmilin_pinocchio.mimicking import Couplings, Mimic

@@ -18,20 +18,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import repeat
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from fmilin.ground.errors import UsageError
-from fmilin.model.constraints.arithmetic import Arithmetic
 
-__all__ = [
-    "CONSTANTS",
-    "FUNCTIONS",
-    "Expression",
-    "ExpressionError",
-    "Step",
-    "name_in_expression",
-    "parse",
-]
+__all__ = ["CONSTANTS", "FUNCTIONS", "Arithmetic", "Expression", "ExpressionError", "name_in_expression", "parse"]
 
 FUNCTIONS: Mapping[str, int] = {
     "sin": 1, "cos": 1, "tan": 1, "asin": 1, "acos": 1, "atan": 1, "atan2": 2, "sinh": 1, "cosh": 1, "tanh": 1,
@@ -70,6 +61,22 @@ _TOKENS = re.compile(
     re.VERBOSE,
 )
 _PLAIN_NAME = re.compile(rf"(?:der\({_NAME}(?:\.{_NAME})*\)|{_NAME}(?:\.{_NAME})*)")
+
+
+class Arithmetic(Protocol):
+    """What an expression is made into: sympy's expressions, CasADi's nodes."""
+
+    def number(self, value: float) -> Any:
+        """Return a number."""
+
+    def operation(self, name: str, operands: Sequence[Any]) -> Any:
+        """Return the result of an operator or function; NaN for a constant part that is no real number (``1/0``)."""
+
+    def sympy(self, expression: Any, values: Mapping[Any, Any]) -> Any:
+        """Return what the sympy ``expression`` means where its symbols have these ``values``."""
+
+    def rate(self, value: Any, rates: Sequence[tuple[Any, Any]]) -> Any:
+        """Return the sum of d ``value``/d x times x' over the pairs (x, x')."""
 
 
 class ExpressionError(UsageError):
@@ -158,16 +165,7 @@ class Expression:
 
     def renamed(self, new: Callable[[str], str]) -> Expression:
         """Return the same expression over variables of other names."""
-        steps = tuple(
-            Step(kind, operands, new(value))
-            if kind == "variable"
-            else Step(kind, operands, (value[0], {symbol: new(name) for symbol, name in value[1].items()}))
-            if kind == "sympy"
-            else Step(kind, operands, {new(name): new(rate) for name, rate in value.items()})
-            if kind == "rate"
-            else Step(kind, operands, value)
-            for kind, operands, value in self.steps
-        )
+        steps = tuple(_renamed(step, new) for step in self.steps)
         written = None if self.written is None else _rewritten(self.written, new)
         return Expression(written, tuple(map(new, self.names)), steps)
 
@@ -211,7 +209,19 @@ def parse(text: str) -> Expression:
         raise _refusal(text, min(position, len(text)), "this is no complete arithmetic expression") from None
     steps = _Steps(text, names)
     steps.add(tree)
-    return Expression(text, tuple(dict.fromkeys(names)), tuple(steps.known))
+    return Expression(text, tuple(dict.fromkeys(names)), tuple(steps.steps))
+
+
+def _renamed(step: Step, new: Callable[[str], str]) -> Step:
+    match step.operation:
+        case "variable":
+            return step._replace(value=new(step.value))
+        case "sympy":
+            expression, names = step.value
+            return step._replace(value=(expression, {symbol: new(name) for symbol, name in names.items()}))
+        case "rate":
+            return step._replace(value={new(name): new(rate) for name, rate in step.value.items()})
+    return step
 
 
 def _rewritten(text: str, new: Callable[[str], str]) -> str:
@@ -284,13 +294,13 @@ def _refusal(text: str, position: int, why: str) -> ExpressionError:
 
 
 class _Steps:
-    """The steps of a syntax tree; one place that decides what an expression may contain.
+    """The steps of a syntax tree, and the limits of what an expression may contain.
 
-    ``known``: every step and its number: equal ones are taken once.
+    ``steps``: every step and its number: equal ones are taken once.
     """
 
     def __init__(self, text: str, names: Sequence[str]) -> None:
-        self.known: dict[Step, int] = {}
+        self.steps: dict[Step, int] = {}
         self._text, self._names = text, names
         self._constants: list[float | None] = []
         self._powers: list[float] = []
@@ -325,11 +335,11 @@ class _Steps:
                     "it contains something that is no arithmetic, or an operator or function is misplaced",
                 )
         step = Step(operation, tuple(map(self.add, children, repeat(depth + 1))), value)
-        if step not in self.known:
+        if step not in self.steps:
             self._measure(step)
-        if len(self.known) > MOST_STEPS:
+        if len(self.steps) > MOST_STEPS:
             raise _refusal(self._text, 0, f"it has more than {MOST_STEPS} operations")
-        return self.known.setdefault(step, len(self.known))
+        return self.steps.setdefault(step, len(self.steps))
 
     def _measure(self, step: Step) -> None:
         """Note what a constant step is worth, and how many factors the powers in a step have; refuse too many.

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 
-from fmilin.model.constraints.arithmetic import Arithmetic
-
 if TYPE_CHECKING:
     from fmilin.numerics.codegen.graph import Graph
 
@@ -33,20 +31,13 @@ def _least_of(parts: Sequence[SX]) -> SX:
 
 
 _OPERATIONS: Mapping[str, Callable[..., SX]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": operator.truediv,
-    "^": operator.pow,
-    "negative": operator.neg,
-    "pi": lambda: ca.SX(math.pi),
-    "abs": ca.fabs,
-    "min": lambda *parts: _least_of(parts),
-    "max": lambda *parts: -_least_of([-part for part in parts]),
-}
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "^": operator.pow,
+    "negative": operator.neg, "pi": lambda: ca.SX(math.pi), "abs": ca.fabs,
+    "min": lambda *parts: _least_of(parts), "max": lambda *parts: -_least_of([-part for part in parts]),
+}  # fmt: skip
 
 
-class InGraph(Arithmetic):
+class InGraph:
     """Arithmetic on ``casadi.SX`` scalars.
 
     Rows that are built by one and the same object share what they have in common where they come from sympy.

@@ -10,12 +10,10 @@ from typing import Any
 
 import sympy
 
-from fmilin.model.constraints.arithmetic import Arithmetic
-
 __all__ = ["InSympy"]
 
 
-class InSympy(Arithmetic):
+class InSympy:
     """Exact arithmetic; what has two numbers as operands and no real result is NaN."""
 
     def number(self, value: float) -> Any:
@@ -56,14 +54,7 @@ def _power(base: Any, exponent: Any) -> Any:
 
 
 _OPERATIONS: Mapping[str, Callable[..., Any]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": operator.truediv,
-    "^": _power,
-    "negative": operator.neg,
-    "pi": lambda: sympy.pi,
-    "abs": sympy.Abs,
-    "min": partial(sympy.Min, evaluate=False),  # no comparison of each argument with each other
-    "max": partial(sympy.Max, evaluate=False),
-}
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "^": _power,
+    "negative": operator.neg, "pi": lambda: sympy.pi, "abs": sympy.Abs,
+    "min": partial(sympy.Min, evaluate=False), "max": partial(sympy.Max, evaluate=False),  # nothing is compared
+}  # fmt: skip

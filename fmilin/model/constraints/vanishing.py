@@ -1,22 +1,20 @@
 """Constraints that say nothing: ``x - x``, ``0*x``, ``sin(x)^2 + cos(x)^2 - 1`` vanish wherever the states are.
 
-What is left of terms that cancel is rounding, and small beside them. So an expression is computed together with the
+What is left of terms that cancel is rounding, and small in comparison. So an expression is computed together with the
 size of the terms that it sums, at a few points at random: one that is rounding at all of them is zero.
 """
 
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from fmilin.ground.tolerances import CANCELLED
-from fmilin.model.constraints.arithmetic import Arithmetic
 from fmilin.model.constraints.expressions import Expression
 
 __all__ = ["vanishes"]
-
-Places = Sequence[Mapping[str, float]]
 
 
 class _Sized(NamedTuple):
@@ -26,7 +24,7 @@ class _Sized(NamedTuple):
     size: float
 
 
-class _Sizes(Arithmetic):
+class _Sizes:
     """Floating-point numbers that remember what they were summed from."""
 
     def number(self, value: float) -> _Sized:
@@ -45,7 +43,7 @@ class _Sizes(Arithmetic):
 
     def sympy(self, expression: Any, values: Mapping[Any, _Sized]) -> _Sized:
         terms = expression.as_ordered_terms() if expression.is_Add else [expression]
-        numbers = {symbol: place.value for symbol, place in values.items()}
+        numbers = {symbol: number.value for symbol, number in values.items()}
         try:
             parts = [float(term.evalf(subs=numbers)) for term in terms]
         except (ArithmeticError, TypeError, ValueError):
@@ -54,21 +52,13 @@ class _Sizes(Arithmetic):
 
     def rate(self, value: _Sized, rates: Sequence[tuple[_Sized, _Sized]]) -> _Sized:
         del value, rates
-        return _Sized(math.nan, math.nan)  # the derivative of an expression that is looked at itself
+        return _Sized(math.nan, math.nan)  # the derivative of an expression that is tested itself
 
 
 _OPERATIONS: Mapping[str, Callable[..., float]] = {
-    "+": lambda a, b: a + b,
-    "-": lambda a, b: a - b,
-    "*": lambda a, b: a * b,
-    "/": lambda a, b: a / b,
-    "^": math.pow,
-    "negative": lambda a: -a,
-    "pi": lambda: math.pi,
-    "abs": abs,
-    "min": min,
-    "max": max,
-}
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "^": math.pow,
+    "negative": operator.neg, "pi": lambda: math.pi, "abs": abs, "min": min, "max": max,
+}  # fmt: skip
 
 
 def _size(name: str, value: float, values: Sequence[float], sizes: Sequence[float]) -> float:
@@ -81,11 +71,11 @@ def _size(name: str, value: float, values: Sequence[float], sizes: Sequence[floa
             return abs(value) + sum(sizes)
 
 
-def vanishes(expression: Expression, places: Places) -> bool:
-    """Return whether an expression is zero up to rounding at all places where it is defined, two at least.
+def vanishes(expression: Expression, points: Sequence[Mapping[str, float]]) -> bool:
+    """Return whether an expression is zero up to rounding at all points where it is defined, two at least.
 
-    ``places``: values of all its variables, at random.
+    ``points``: values of all its variables, at random.
     """
-    found = [expression.built(_Sizes(), {n: _Sized(v, abs(v)) for n, v in place.items()}) for place in places]
-    known = [f for f in found if not (math.isnan(f.value) or math.isnan(f.size))]
-    return len(known) > 1 and all(abs(f.value) <= CANCELLED * f.size < math.inf for f in known)
+    numbers = [expression.built(_Sizes(), {n: _Sized(v, abs(v)) for n, v in point.items()}) for point in points]
+    defined = [x for x in numbers if not (math.isnan(x.value) or math.isnan(x.size))]
+    return len(defined) > 1 and all(abs(x.value) <= CANCELLED * x.size < math.inf for x in defined)

@@ -26,8 +26,7 @@ from fmilin.native.declaration import Symbol
 from fmilin.native.kane.form import KaneForm, LinearRow
 from fmilin.numerics.codegen.evaluator import Backend, Evaluator
 from fmilin.numerics.codegen.graph import Graph
-from fmilin.numerics.saddle_point.dense import DenseFactors
-from fmilin.numerics.saddle_point.factors import require_regular
+from fmilin.numerics.saddle_point.factors import DenseFactors, require_regular
 
 __all__ = ["Expansion", "KaneFunctions", "KaneGraph", "Numerics", "OutputFunctions"]
 

@@ -26,7 +26,7 @@ from fmilin.ground.errors import UsageError
 from fmilin.ground.signals import FloatArray, Signals
 from fmilin.native.kane.form import KaneForm
 from fmilin.native.kane.functions import Expansion
-from fmilin.numerics.saddle_point.dense import inverses, norms
+from fmilin.numerics.saddle_point.factors import inverses, norms
 
 __all__ = [
     "Blocks",

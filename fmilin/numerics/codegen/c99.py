@@ -79,14 +79,14 @@ class _Equations:
                 f"In {system.name} the matrix W or the right-hand side r contains one of the unknowns w that "
                 f"W w = r shall determine. Solve for them, or move them into W."
             )
-        self.order = band_order(set(_places(system.matrix)), system.unknowns.numel())
+        self.order = band_order(set(_entries(system.matrix)), system.unknowns.numel())
 
     def statements(self, *, derivatives: bool) -> tuple[Statements, dict[str, _Table]]:
-        """Return the functions of the code, and the table of places for each block of partial derivatives."""
+        """Return the functions of the code, and the table of entries for each block of partial derivatives."""
         s, n = self.system, self.system.unknowns.numel()
         rows, columns = self.order.rows, self.order.columns
         results = [s.matrix, s.right_hand_side, self.z]
-        W = [f"m->W[{rows[i] * n + columns[j]}]" for i, j in _places(s.matrix)]
+        W = [f"m->W[{rows[i] * n + columns[j]}]" for i, j in _entries(s.matrix)]
         r = [f"m->w[{rows[i]}]" for i in range(n)]
         z = [f"m->z[{i}]" for i in range(self.z.numel())]
         stages = {"equations_system": {0: W, 1: r}, "equations_values": {2: z}}
@@ -107,10 +107,10 @@ class _Equations:
         """Differentiate e = r - W w and z; append the blocks to ``results`` and return their tables."""
         s, rows, columns = self.system, self.order.rows, self.order.columns
         first = s.motion.numel()
-        known = ca.vertcat(s.motion, self.settings)
-        further = known if s.slopes is None else self.settings  # all at once, so that they share what they can
+        variables = ca.vertcat(s.motion, self.settings)
+        further = variables if s.slopes is None else self.settings  # all at once, so that they share what they can
         e = ca.horzcat(*([] if s.slopes is None else [s.slopes]), s.residual_slopes(further))
-        z, z_w = jacobian(self.differentiated, known), jacobian(self.differentiated, s.unknowns)
+        z, z_w = jacobian(self.differentiated, variables), jacobian(self.differentiated, s.unknowns)
         blocks = {
             "E_MOTION": e[:, :first],
             "Z_MOTION": z[:, :first],
@@ -119,7 +119,7 @@ class _Equations:
             "Z_SETTINGS": z[:, first:],
         }
         results += blocks.values()
-        tables = {name: _places(block) for name, block in blocks.items()}
+        tables = {name: _entries(block) for name, block in blocks.items()}
         for name in ("E_MOTION", "E_SETTINGS"):
             tables[name] = [(rows[i], j) for i, j in tables[name]]
         for name in ("E_SETTINGS", "Z_SETTINGS"):
@@ -138,12 +138,12 @@ class _Equations:
 
     def depends(self) -> tuple[tuple[int, ...], ...]:
         s = self.system
-        known, n = ca.vertcat(s.motion, self.settings), s.unknowns.numel()
-        of_entries = _pattern(ca.vertcat(_nonzeros(s.matrix), s.right_hand_side), known)
+        variables, n = ca.vertcat(s.motion, self.settings), s.unknowns.numel()
+        of_entries = _pattern(ca.vertcat(_nonzeros(s.matrix), s.right_hand_side), variables)
         of_rows = of_entries[s.matrix.nnz() :]
         np.logical_or.at(of_rows, s.matrix.sparsity().row(), of_entries[: s.matrix.nnz()])
         of_unknowns = _through(s.matrix.sparsity(), of_rows) if n else of_rows
-        of_z = _pattern(self.z, known) | (_pattern(self.z, s.unknowns) @ of_unknowns)
+        of_z = _pattern(self.z, variables) | (_pattern(self.z, s.unknowns) @ of_unknowns)
         return tuple(tuple(np.flatnonzero(row).tolist()) for row in of_z)
 
 
@@ -157,13 +157,13 @@ def _through(W: Sparsity, of_rows: Flags) -> Flags:
         return np.broadcast_to(of_rows.any(axis=0), of_rows.shape)
     entries = np.array(ca.DM.ones(W).full(), dtype=bool)
     count, rows, columns, row_ends, column_ends, _, _ = W.btf()
-    found = np.zeros_like(of_rows)
+    of_unknowns = np.zeros_like(of_rows)
     for k in range(count):
         own, solved = rows[row_ends[k] : row_ends[k + 1]], columns[column_ends[k] : column_ends[k + 1]]
         others = entries[own].any(axis=0)
         others[solved] = False
-        found[solved] = of_rows[own].any(axis=0) | found[others].any(axis=0)
-    return found
+        of_unknowns[solved] = of_rows[own].any(axis=0) | of_unknowns[others].any(axis=0)
+    return of_unknowns
 
 
 def _pattern(e: SX, symbols: SX) -> Flags:
@@ -176,7 +176,7 @@ def _nonzeros(e: SX) -> SX:
     return ca.vertcat(ca.SX(0, 1), *e.nonzeros())
 
 
-def _places(e: Any) -> _Table:
+def _entries(e: Any) -> _Table:
     """Return rows and columns of the nonzeros of a matrix."""
     return list(zip(*e.sparsity().get_triplet(), strict=True))
 
@@ -191,10 +191,9 @@ def _table_sizes(tables: Mapping[str, _Table]) -> dict[str, int]:
 
 
 def _printed(tables: Mapping[str, _Table]) -> Iterator[str]:
-    """Yield one table of places for each block of partial derivatives."""
+    """Yield one table of entries for each block of partial derivatives."""
     for name, table in tables.items():
-        places = [f"{{{i}, {j}}}" for i, j in table]
-        yield _array("const Place", name, places or ["{0, 0}"])
+        yield _array("const Entry", name, [f"{{{i}, {j}}}" for i, j in table] or ["{0, 0}"])
 
 
 def _data(system: ImplicitSystem, order: Order) -> Iterator[str]:

@@ -77,8 +77,8 @@ def find_compiler() -> tuple[str, ...]:
             f"that {', '.join(CANDIDATES)} are tried."
         ) from None
     if wanted:
-        if found := shutil.which(wanted[0]):  # a relative path is meant from here, not from where we compile
-            return (str(Path(found).absolute()) if os.sep in wanted[0] else wanted[0], *wanted[1:])
+        if program := shutil.which(wanted[0]):  # a relative path is meant from here, not from where we compile
+            return (str(Path(program).absolute()) if os.sep in wanted[0] else wanted[0], *wanted[1:])
         raise ModelError(
             f"The environment variable CC asks for the C compiler '{wanted[0]}', which is not on the PATH. "
             f"Install it, or unset CC so that {', '.join(CANDIDATES)} are tried."
@@ -109,9 +109,9 @@ def compiled_library(sources: Mapping[str, bytes], unit: str, compiler: Compiler
     command = compiler.command or find_compiler()
     arguments = [*command, *_flags(), *compiler.flags]
     name = f"{_key(sources, unit, arguments)}{library_suffix()}" if compiler.use_cache else ""
-    kept = cached_library(name) if name else None
-    if kept is not None:
-        return kept
+    cached = cached_library(name) if name else None
+    if cached is not None:
+        return cached
     with temporary_folder() as folder, _explained():
         for file, content in sources.items():
             (folder / file).write_bytes(content)

@@ -19,8 +19,7 @@ import numpy as np
 from fmilin.ground.signals import FloatArray
 from fmilin.numerics.codegen.evaluator import Evaluator
 from fmilin.numerics.codegen.implicit import ImplicitSystem, jacobian
-from fmilin.numerics.saddle_point.dense import DenseFactors
-from fmilin.numerics.saddle_point.factors import Factors, require_regular
+from fmilin.numerics.saddle_point.factors import DenseFactors, Factors, require_regular
 
 __all__ = ["SystemFunctions"]
 

@@ -89,7 +89,7 @@ class Graph:
 
     def matrix(self, entries: Mapping[tuple[int, int], Expr], shape: tuple[int, int]) -> SX:
         """Return a sparse matrix from its entries by row and column; zeros are left out."""
-        return sparse({place: self.node(e) for place, e in entries.items() if e != 0}, shape)
+        return sparse({entry: self.node(e) for entry, e in entries.items() if e != 0}, shape)
 
     def node(self, expression: Expr) -> SX:
         """Return the node that holds the value of a sympy expression."""
@@ -111,7 +111,7 @@ class Graph:
         return nodes[wanted]
 
     def _parts(self, e: Expr) -> Sequence[Expr]:
-        """Return what has to be known before ``e``."""
+        """Return what ``e`` is computed from."""
         if e.is_Symbol:
             raise ModelError(
                 f"The symbol '{e}' appears in the equations but is neither time, a state, an input, an unknown "
@@ -131,14 +131,14 @@ class Graph:
         raise _no_arithmetic(e)
 
     def _made(self, e: Expr) -> SX:
-        """Return the node of ``e``, whose parts are known."""
+        """Return the node of ``e``, whose parts have nodes."""
         if isinstance(e, BooleanAtom):
             return ca.SX(1 if e == sympy.true else 0)
         if isinstance(e, sympy.Piecewise):
-            found = ca.SX(np.nan)  # where the author gave no value
+            node = ca.SX(np.nan)  # where the author gave no value
             for value, condition in reversed(e.args):
-                found = ca.if_else(self._nodes[condition], self._nodes[value], found)
-            return found
+                node = ca.if_else(self._nodes[condition], self._nodes[value], node)
+            return node
         if e.is_number:
             return ca.SX(_number_of(e))
         parts = [self._nodes[a] for a in e.args]

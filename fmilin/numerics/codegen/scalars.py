@@ -19,7 +19,7 @@ SX = Any  # casadi.SX: casadi ships no types
 
 
 class Scalar:
-    """A number that is not known yet."""
+    """A number to come: a node."""
 
     __slots__ = ("node",)
 
@@ -110,8 +110,8 @@ def column_of(array: Any) -> SX:
 
 def matrix_of(array: Any) -> SX:
     """Return an array of numbers, shape (m, n), as a matrix without its zeros."""
-    places = ((i, j, x) for i, row in enumerate(array) for j, x in enumerate(row))
-    return sparse({(i, j): _node(x) for i, j, x in places if isinstance(x, Scalar) or x}, np.shape(array))
+    entries = ((i, j, x) for i, row in enumerate(array) for j, x in enumerate(row))
+    return sparse({(i, j): _node(x) for i, j, x in entries if isinstance(x, Scalar) or x}, np.shape(array))
 
 
 def _number(node: SX) -> Any:

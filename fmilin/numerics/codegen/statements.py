@@ -81,7 +81,7 @@ class _Constant(str):
 
 @dataclass(slots=True)
 class _Instruction:
-    """An operation on numbers of earlier instructions and C text, or what is written to a place."""
+    """An operation on numbers of earlier instructions and C text, or what is assigned to a target."""
 
     number: int
     stage: int
@@ -96,7 +96,7 @@ class Statements:
 
     inputs: how the nonzeros of each argument are written in C.
     stages: the names of the C functions, in the order in which they will be called, and what each assigns: for results
-        of the function, by number, the places of their nonzeros. A stage may rely on those before it.
+        of the function, by number, what their nonzeros are assigned to. A stage may rely on those before it.
     arguments: declarations of the arguments of the C functions.
     array: where what more than one piece needs is stored, in C.
     number: the type of the numbers; another than ``double`` has ``ALL``, which makes one of a constant.
@@ -115,24 +115,24 @@ class Statements:
         self._stages, self._declared, self._array = tuple(stages), ", ".join(arguments), array
         self._number = number
         self._passed = ", ".join(a.split()[-1].lstrip("*") for a in arguments)
-        places = {result: (k, where) for k, stage in enumerate(stages.values()) for result, where in stage.items()}
-        self._code = _instructions(function, inputs, places, len(stages))
+        targets = {result: (k, texts) for k, stage in enumerate(stages.values()) for result, texts in stage.items()}
+        self._code = _instructions(function, inputs, targets, len(stages))
         self._assign_stages()
         self._pieces = list(self._split())
-        here: Counter[int] = Counter()
-        abroad: set[int] = set()
+        uses: Counter[int] = Counter()  # in the piece that makes it
+        stored: set[int] = set()  # in other pieces
         for i in self._code:
             for k in _needed(i) if i.piece >= 0 else ():
                 if self._code[k].piece == i.piece:
-                    here[k] += _OPERATIONS[i.operation].count("{0}")
+                    uses[k] += _OPERATIONS[i.operation].count("{0}")
                 else:
-                    abroad.add(k)
-        self._here, self._place = here, {k: n for n, k in enumerate(sorted(abroad))}
+                    stored.add(k)
+        self._uses, self._stored_at = uses, {k: n for n, k in enumerate(sorted(stored))}
 
     @property
     def stored(self) -> int:
         """How many numbers the array holds."""
-        return len(self._place)
+        return len(self._stored_at)
 
     def functions(self) -> Iterator[str]:
         """Yield the C functions."""
@@ -175,18 +175,18 @@ class Statements:
             if i.target:
                 whole = isinstance(i.operands[0], _Constant) and self._number != "double"
                 lines.append(f"{i.target} = {f'ALL({text})' if whole else _bare(text)};")
-            elif self._here[k] == 1 and k not in self._place and len(text) <= LONGEST_IN_PLACE:
+            elif self._uses[k] == 1 and k not in self._stored_at and len(text) <= LONGEST_IN_PLACE:
                 texts[k] = text
             else:
                 texts[k] = f"c{k}"
-                stored = f"{self._array}[{self._place[k]}] = " if k in self._place else ""
-                lines.append((f"const {self._number} c{k} = " if self._here[k] else "") + f"{stored}{_bare(text)};")
+                stored = f"{self._array}[{self._stored_at[k]}] = " if k in self._stored_at else ""
+                lines.append((f"const {self._number} c{k} = " if self._uses[k] else "") + f"{stored}{_bare(text)};")
         return lines
 
     def _operand(self, operand: int | str, texts: Mapping[int, str]) -> str:
         if isinstance(operand, str):
             return operand
-        return texts[operand] if operand in texts else f"{self._array}[{self._place[operand]}]"
+        return texts[operand] if operand in texts else f"{self._array}[{self._stored_at[operand]}]"
 
     def _function(self, name: str, lines: Iterable[str]) -> str:
         body = "".join(indented(line, "    ", "        ") for line in lines)
@@ -194,10 +194,7 @@ class Statements:
 
 
 def _instructions(
-    function: Function,
-    inputs: Sequence[Sequence[str]],
-    places: Mapping[int, tuple[int, Sequence[str]]],
-    latest: int,
+    function: Function, inputs: Sequence[Sequence[str]], targets: Mapping[int, tuple[int, Sequence[str]]], latest: int
 ) -> list[_Instruction]:
     """Return what a function does, with the results that are wanted as targets."""
     held: dict[int, int | str] = {}  # what is in each register: an instruction's number, or text
@@ -210,9 +207,9 @@ def _instructions(
             argument, entry = function.instruction_input(k)
             held[into[0]] = inputs[argument][entry]
         elif operation == ca.OP_OUTPUT:
-            stage, where = places[into[0]]
+            stage, texts = targets[into[0]]
             value = held[function.instruction_input(k)[0]]
-            code.append(_Instruction(len(code), stage, ca.OP_ASSIGN, (value,), where[into[1]]))
+            code.append(_Instruction(len(code), stage, ca.OP_ASSIGN, (value,), texts[into[1]]))
         elif operation not in _OPERATIONS:
             raise ModelError(f"There is no C code for an operation in the equations (CasADi's number {operation}).")
         else:
@@ -232,8 +229,8 @@ def _bare(text: str) -> str:
     if not text.startswith("("):
         return text
     depth = 0
-    for position, character in enumerate(text):
-        depth += (character == "(") - (character == ")")
+    for position, symbol in enumerate(text):
+        depth += (symbol == "(") - (symbol == ")")
         if depth == 0:
             return text[1:-1] if position == len(text) - 1 else text
     return text

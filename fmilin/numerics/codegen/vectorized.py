@@ -140,13 +140,13 @@ class _Problem:
 
     @property
     def lower(self) -> list[tuple[int, int]]:
-        """The places of W that are computed: one of each pair."""
+        """The entries (row, column) of W that are computed: one of each pair."""
         return [(i, j) for i, j in zip(*_Nonzeros.of(self.system.matrix), strict=True) if i >= j]
 
     def tables(self) -> dict[str, list[int]]:
         """Return the numbers that the C code goes by."""
         order, (e, z_s, z_w) = self.order, (_Nonzeros.of(matrix) for matrix in (self.e, self.z_s, self.z_w))
-        columns, place = self.e.size2(), {row: i for i, row in enumerate(self.rows)}
+        columns, index = self.e.size2(), {row: i for i, row in enumerate(self.rows)}
         pairs = [(k, i) for k, below in zip(order.order, order.below, strict=True) for i in below]
         return {
             "PIVOT": list(order.order),
@@ -158,17 +158,17 @@ class _Problem:
             "E_ROW": e.rows,
             "E_COLUMN": e.columns,
             "E_CHUNK": e.chunks(columns),
-            "Z_S_ROW": [place[i] for i in z_s.rows],
+            "Z_S_ROW": [index[i] for i in z_s.rows],
             "Z_S_COLUMN": z_s.columns,
             "Z_S_CHUNK": z_s.chunks(columns),
-            "Z_W_ROW": [place[i] for i in z_w.rows],
+            "Z_W_ROW": [index[i] for i in z_w.rows],
             "Z_W_COLUMN": z_w.columns,
             "ROWS": self.rows,
         }
 
     def results(self) -> dict[str, tuple[list[SX], list[str]]]:
-        """Return what is computed by name, and where it goes in C."""
-        W, slots = self.system.matrix, [self.order.slot(*place) for place in self.lower]
+        """Return what is computed by name, and what it is assigned to in C."""
+        W, slots = self.system.matrix, [self.order.slot(*entry) for entry in self.lower]
         nodes = {
             "r": self.system.right_hand_side.elements(),
             "z": self.quantities.elements(),
@@ -176,7 +176,7 @@ class _Problem:
             "z_s": self.z_s.nonzeros(),
             "z_w": self.z_w.nonzeros(),
         }
-        whole = [W[place] for place in self.lower], [f"m->whole[{slot}]" for slot in slots]
+        whole = [W[entry] for entry in self.lower], [f"m->whole[{slot}]" for slot in slots]
         return {"whole": whole} | {n: (e, [f"m->{n}[{i}]" for i in range(len(e))]) for n, e in nodes.items()}
 
     def sizes(self, stored: int, width: int) -> dict[str, int]:
@@ -207,19 +207,18 @@ def _is_symmetric(system: ImplicitSystem) -> bool:
 def _loaded(problem: _Problem, compiler: Compiler) -> Any:
     """Return the compiled code, with the arguments of its functions declared."""
     results = problem.results()
-    nodes = [ca.densify(ca.vertcat(ca.SX(0, 1), *found)) for found, _ in results.values()]
+    nodes = [ca.densify(ca.vertcat(ca.SX(0, 1), *column)) for column, _ in results.values()]
     arguments = [*problem.system.arguments, problem.system.unknowns]
     function = ca.Function("equations", arguments, nodes, cse_option(*nodes))
     starts = np.cumsum([0, *(a.numel() for a in arguments)]).tolist()
-    known = [f"m->s[{i}]" for i in range(starts[-2])]
-    inputs = [known[a:b] for a, b in pairwise(starts[:-1])]
-    places = [where for _, where in results.values()]
+    inputs = [[f"m->s[{i}]" for i in range(*ends)] for ends in pairwise(starts[:-1])]
+    targets = [target for _, target in results.values()]
     statements = Statements(
         function,
         [*inputs, [f"m->w[{i}]" for i in range(arguments[-1].numel())]],
         {
-            "equations_system": dict(enumerate(places[:2])),
-            "equations_values": dict(enumerate(places[2:], 2)),
+            "equations_system": dict(enumerate(targets[:2])),
+            "equations_values": dict(enumerate(targets[2:], 2)),
         },
         arguments=("Work *m",),
         array="m->v",
@@ -267,5 +266,5 @@ def _processor_flags() -> set[str]:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return set()
-    found = re.search(r"^flags\s*:(.*)$", text, re.MULTILINE)
-    return set(found.group(1).split()) if found else set()
+    match = re.search(r"^flags\s*:(.*)$", text, re.MULTILINE)
+    return set(match.group(1).split()) if match else set()

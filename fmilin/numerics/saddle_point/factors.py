@@ -1,30 +1,37 @@
-"""What a matrix taken apart can do, and what is said when it is singular: the same for all members of this room.
+"""Factorized matrices: one interface, dense ones, and what is said when a matrix is singular.
 
     W w = r:   [ M  G' ] [   v'   ]   [ b1 ]        b1 = F, b2 = -Gdot v
                [ G  0  ] [ lambda ] = [ b2 ]
 
 Members: :class:`~fmilin.numerics.saddle_point.null_space.NullSpaceFactors`, at one point or many, also where rows of G
-depend on each other; :class:`~fmilin.numerics.saddle_point.dense.DenseFactors` for any square W, at one point or many;
+depend on each other; :class:`DenseFactors` for any square W, at one point or many;
 :class:`~fmilin.numerics.saddle_point.sparse.SparseFactors` for large ones; and
 :class:`~fmilin.numerics.saddle_point.null_space.MultiplierFactors`, the classical way to compare with.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import lapack
 
 from fmilin.ground.errors import NumericalError
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import SINGULAR
 
-__all__ = ["Factors", "is_singular", "require_regular", "singular"]
+__all__ = ["DenseFactors", "Factors", "inverses", "is_singular", "lu_solved", "norms", "require_regular", "singular"]
 
 SHOWN = 6
 """Names of undetermined unknowns in a message."""
+
+SMALL = 40_000
+"""Entries of a right-hand side below which its columns are solved one by one: given several at once OpenBLAS starts
+its threads, which takes microseconds on an idle machine and ten milliseconds on a busy one."""
 
 
 class Factors(Protocol):
@@ -47,16 +54,16 @@ class Factors(Protocol):
 
 def is_singular(rcond: float | FloatArray) -> bool | NDArray[np.bool_]:
     """Whether a matrix with this reciprocal condition number, scaled, is singular to working precision."""
-    found = rcond <= SINGULAR
-    return found if isinstance(found, np.ndarray) else bool(found)
+    singular = rcond <= SINGULAR
+    return singular if isinstance(singular, np.ndarray) else bool(singular)
 
 
 def require_regular(
     factors: Factors, subject: str, unknowns: Sequence[object] = (), when: str = "at this point"
 ) -> None:
     """Refuse a singular matrix, in the words of :func:`singular`."""
-    found = factors.is_singular
-    if found.any() if isinstance(found, np.ndarray) else found:
+    is_singular = factors.is_singular
+    if is_singular.any() if isinstance(is_singular, np.ndarray) else is_singular:
         raise singular(float(np.nanmin(factors.rcond)), subject, unknowns, when, factors.null_vector())
 
 
@@ -85,3 +92,117 @@ def singular(
         condition_number=1.0 / rcond if rcond > 0 else float("inf"),
         variable=loose[0] if loose else None,
     )
+
+
+class DenseFactors:
+    """LU factors of square matrices W, rows and columns scaled to largest entries, or in a stack to lengths, of one.
+
+    Shapes: W (..., n, n).
+    """
+
+    def __init__(self, W: FloatArray) -> None:
+        *stack, n, _ = W.shape
+        self._is_one = math.prod(stack) == 1
+        self._row_scale, self._column_scale = _scales(W) if self._is_one and n else _scales_of_stack(W)
+        self._scaled = W * self._row_scale[..., None] * self._column_scale[..., None, :]
+        if self._is_one and n:
+            scaled = self._scaled.reshape(n, n)
+            self._norm = float(lapack.dlange("1", scaled))  # type: ignore[call-arg]  # the stubs know one argument
+            if math.isfinite(self._norm):
+                self._lu, self._pivots, self._zero_pivot = lapack.dgetrf(scaled)
+
+    @cached_property
+    def rcond(self) -> float | FloatArray:
+        """Reciprocal condition number of each scaled W in the 1-norm: estimated for a single one (LAPACK ``dgecon``).
+
+        NaN where W holds a NaN or an infinity.
+        """
+        *stack, n, _ = self._scaled.shape
+        if n == 0:
+            return np.ones(stack)[()]
+        if not self._is_one:
+            with np.errstate(all="ignore"):
+                reciprocals: FloatArray = 1.0 / (norms(self._scaled) * norms(self._inverse))
+            return reciprocals
+        one = math.nan
+        if math.isfinite(self._norm):
+            one = 0.0 if self._zero_pivot else float(lapack.dgecon(self._lu, self._norm)[0])
+        return np.full(stack, one) if stack else one
+
+    @property
+    def is_singular(self) -> bool | NDArray[np.bool_]:
+        """Whether each W is singular to working precision."""
+        if not self._is_one:  # columns have length one: rcond is not below 1 / (n |W^-1|) in the Frobenius norm
+            bound = self._scaled.shape[-1] * math.sqrt(np.vdot(self._inverse, self._inverse))
+            if bound * SINGULAR < 1.0:
+                return np.zeros(self._scaled.shape[:-2], dtype=np.bool_)
+        return is_singular(self.rcond)
+
+    @cached_property
+    def _inverse(self) -> FloatArray:
+        return inverses(self._scaled)
+
+    def solve(self, right: FloatArray) -> FloatArray:
+        """Return W^-1 right, for right (n,) or (n, k) or (..., n, k); NaN where W holds a NaN. No W may be singular."""
+        if right.size == 0:
+            return np.zeros_like(right)
+        if not self._is_one or math.prod(right.shape[:-2]) > 1:
+            result: FloatArray = self._inverse @ (right * self._row_scale[..., None]) * self._column_scale[..., None]
+            return result
+        if not math.isfinite(self._norm):
+            return np.full_like(right, np.nan)
+        row, column = self._row_scale.reshape(-1), self._column_scale.reshape(-1)
+        if right.ndim == 1:
+            return lu_solved(self._lu, self._pivots, right * row) * column
+        scaled = right.reshape(right.shape[-2:]) * row[:, None]
+        return (lu_solved(self._lu, self._pivots, scaled) * column[:, None]).reshape(right.shape)
+
+    def null_vector(self) -> FloatArray:
+        """Return the direction of w, (n,), of which the first singular W says least, its largest entry one."""
+        n = self._scaled.shape[-1]
+        worst = int(np.nanargmin(np.ravel(self.rcond)))
+        scaled, scale = self._scaled.reshape(-1, n, n)[worst], self._column_scale.reshape(-1, n)[worst]
+        direction = np.linalg.svd(scaled)[2][-1] * scale
+        result: FloatArray = direction / np.abs(direction).max()
+        return result
+
+
+def lu_solved(lu: FloatArray, pivots: NDArray[np.int32], right: FloatArray) -> FloatArray:
+    """Return A^-1 right for the factors of A (n, n) by LAPACK's ``dgetrf``, and right (n,) or (n, k), not empty."""
+    if right.ndim == 1 or right.size >= SMALL:
+        solution: FloatArray = lapack.dgetrs(lu, pivots, right)[0]
+        return solution
+    return np.array([lapack.dgetrs(lu, pivots, column)[0] for column in right.T]).T
+
+
+def _scales(W: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return what rows and columns of a single W (..., n, n) are to be multiplied with, each (..., n)."""
+    *stack, n, _ = W.shape
+    row, column, _, _, _, lost = lapack.dgeequ(W.reshape(n, n))
+    return (row.reshape(*stack, n), column.reshape(*stack, n)) if lost == 0 else _scales_of_stack(W)
+
+
+def _scales_of_stack(W: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the same for a stack, to lengths of one: maxima of short rows take NumPy ten times longer."""
+    row = _reciprocal(np.sqrt(np.einsum("...ij,...ij->...i", W, W)))
+    scaled = W * row[..., None]
+    return row, _reciprocal(np.sqrt(np.einsum("...ij,...ij->...j", scaled, scaled)))
+
+
+def _reciprocal(sizes: FloatArray) -> FloatArray:
+    return 1.0 / np.where(sizes > 0, sizes, 1.0)
+
+
+def inverses(W: FloatArray) -> FloatArray:
+    """Return the inverses of a stack, infinite where W is singular."""
+    try:
+        with np.errstate(invalid="ignore"):
+            return np.linalg.inv(W).astype(np.float64, copy=False)
+    except np.linalg.LinAlgError:  # one of them: find out which
+        return np.full_like(W, np.inf) if W.ndim == 2 else np.stack([inverses(one) for one in W])
+
+
+def norms(W: FloatArray) -> FloatArray:
+    """Return the 1-norm of each matrix."""
+    norm: FloatArray = np.abs(W).sum(axis=-2).max(axis=-1)
+    return norm

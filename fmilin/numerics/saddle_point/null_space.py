@@ -14,7 +14,7 @@ from scipy.linalg import lapack
 
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import RANK
-from fmilin.numerics.saddle_point.dense import DenseFactors
+from fmilin.numerics.saddle_point.factors import DenseFactors
 
 __all__ = ["MultiplierFactors", "NullSpaceFactors"]
 
@@ -155,10 +155,10 @@ def _orthogonal(G: FloatArray, threshold: float) -> tuple[FloatArray, FloatArray
 def _by_singular_values(G: FloatArray, threshold: float) -> tuple[FloatArray, FloatArray, NDArray[np.intp]]:
     """Return V (k, n, n), N (k, n, m) and the rank (k,) of a stack G (k, m, n), from G = U S V'."""
     U, sigma, Vt = np.linalg.svd(G)
-    kept, V = sigma > threshold * sigma[:, :1], np.swapaxes(Vt, -1, -2)
+    above, V = sigma > threshold * sigma[:, :1], np.swapaxes(Vt, -1, -2)
     least = sigma.shape[-1]
-    inverse = np.where(kept, 1.0, 0.0) / np.where(kept, sigma, 1.0)
-    return V, V[..., :least] * inverse[:, None, :] @ np.swapaxes(U[..., :least], -1, -2), kept.sum(axis=-1)
+    inverse = np.where(above, 1.0, 0.0) / np.where(above, sigma, 1.0)
+    return V, V[..., :least] * inverse[:, None, :] @ np.swapaxes(U[..., :least], -1, -2), above.sum(axis=-1)
 
 
 @lru_cache(maxsize=32)

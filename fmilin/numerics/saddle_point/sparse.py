@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from fmilin.ground.errors import NumericalError
 from fmilin.ground.signals import FloatArray
-from fmilin.numerics.saddle_point.dense import DenseFactors
-from fmilin.numerics.saddle_point.factors import is_singular, require_regular, singular
+from fmilin.numerics.saddle_point.factors import DenseFactors, is_singular, require_regular, singular
 
 __all__ = ["LARGEST_DENSE", "SparseFactors", "regular_factors"]
 

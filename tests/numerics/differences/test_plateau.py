@@ -123,7 +123,8 @@ def test_the_error_of_a_slope_that_drifts_reaches_to_its_end(power: float, width
 
     def f(x: float) -> float:
         near = min(abs(x), width)
-        return x + float(np.sign(x)) * (near**power + power * width ** (power - 1) * (abs(x) - near)) / 1000
+        bend: float = near**power + power * width ** (power - 1) * (abs(x) - near)
+        return x + float(np.sign(x)) * bend / 1000
 
-    found = slope_of(f)
-    assert abs(found.slope - 1.0) <= found.error * (1 + 1e-9)
+    entry = slope_of(f)
+    assert abs(entry.slope - 1.0) <= entry.error * (1 + 1e-9)

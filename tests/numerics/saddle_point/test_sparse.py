@@ -8,8 +8,7 @@ from scipy import sparse
 
 from fmilin.ground.errors import NumericalError
 from fmilin.ground.signals import FloatArray
-from fmilin.numerics.saddle_point.dense import DenseFactors
-from fmilin.numerics.saddle_point.factors import singular
+from fmilin.numerics.saddle_point.factors import DenseFactors, singular
 from fmilin.numerics.saddle_point.null_space import NullSpaceFactors
 from fmilin.numerics.saddle_point.sparse import SparseFactors, regular_factors
 

@@ -17,11 +17,11 @@ static void solve_transposed(const Model *m, double *b)
     for (int i = 0; i < NW; i++) b[i] *= m->row_scale[i];
 }
 
-/* result += (partial derivatives at these places)' times seed */
-static void multiply_transposed(const Place *places, int count, const double *partials, const double *seed,
+/* result += (partial derivatives at these entries)' times seed */
+static void multiply_transposed(const Entry *entries, int count, const double *partials, const double *seed,
                                 double *result)
 {
-    for (int k = 0; k < count; k++) result[places[k].column] += partials[k] * seed[places[k].row];
+    for (int k = 0; k < count; k++) result[entries[k].column] += partials[k] * seed[entries[k].row];
 }
 
 /* m->ds along m->dz: ds = (dz/ds)' dz + (de/ds)' W^-T (dz/dw)' dz, for all columns. */

@@ -143,10 +143,10 @@ static int columns_wanted(const double *ds)
     return MOTION_KNOWN;
 }
 
-/* result += (partial derivatives at these places) times seed */
-static void multiply(const Place *places, int count, const double *partials, const double *seed, double *result)
+/* result += (partial derivatives at these entries) times seed */
+static void multiply(const Entry *entries, int count, const double *partials, const double *seed, double *result)
 {
-    for (int k = 0; k < count; k++) result[places[k].row] += partials[k] * seed[places[k].column];
+    for (int k = 0; k < count; k++) result[entries[k].row] += partials[k] * seed[entries[k].column];
 }
 
 /* m->dz along m->ds, with e(s; w) = r - W w: dw = W^-1 (de/ds ds), dz = dz/ds ds + dz/dw dw. */

@@ -55,6 +55,6 @@ typedef struct {
 /* Where a partial derivative belongs. */
 typedef struct {
     int row, column;
-} Place;
+} Entry;
 
 #endif

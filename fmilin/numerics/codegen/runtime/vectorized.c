@@ -81,7 +81,7 @@ typedef struct {
 
 #include "equations.c"
 
-/* W = L D L', in place; with 1/D in d. */
+/* W = L D L', in place; 1/D goes to d. */
 static void factorize(Work *m)
 {
     const int *target = TARGETS;

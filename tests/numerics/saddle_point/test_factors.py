@@ -7,7 +7,7 @@ import pytest
 from scipy.linalg.lapack import dgetrf
 
 from fmilin.ground.signals import FloatArray
-from fmilin.numerics.saddle_point.dense import DenseFactors, solved
+from fmilin.numerics.saddle_point.factors import DenseFactors, lu_solved
 
 
 @pytest.mark.parametrize("count", [1, 4])
@@ -86,7 +86,7 @@ def test_right_hand_sides_are_solved_whatever_their_number(columns: int | None) 
     A = random.uniform(-1.0, 1.0, (9, 9)) + 4 * np.eye(9)
     w = random.uniform(-1.0, 1.0, (9,) if columns is None else (9, columns))
     lu, pivots, _ = dgetrf(A)
-    np.testing.assert_allclose(solved(lu, pivots, A @ w), w, atol=1e-13)
+    np.testing.assert_allclose(lu_solved(lu, pivots, A @ w), w, atol=1e-13)
     np.testing.assert_allclose(DenseFactors(A).solve(A @ w), w, atol=1e-13)
 
 
