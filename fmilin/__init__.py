@@ -46,8 +46,7 @@ if TYPE_CHECKING:
     from fmilin.native.to_casadi import to_casadi
     from fmilin.numerics.differences.differences import Differences
     from fmilin.points.procedure import trim, trim_each
-    from fmilin.points.request import TrimRequest
-    from fmilin.points.result import TrimmedPoint
+    from fmilin.points.request import TrimmedPoint, TrimRequest
 
 _HOMES = {
     "Connection": "connected.connect",
@@ -69,7 +68,7 @@ _HOMES = {
     "Stepping": "model.stepping",
     "Trajectory": "motion.simulation.trajectory",
     "TrimRequest": "points.request",
-    "TrimmedPoint": "points.result",
+    "TrimmedPoint": "points.request",
     "UnknownNameError": "ground.errors",
     "UsageError": "ground.errors",
     "Verification": "linear_model.verification",

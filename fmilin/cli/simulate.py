@@ -207,7 +207,7 @@ def _simulated(model: Model, point: OperatingPoint, run: Run, table: InputTable 
 def _inputs(path: Path | None) -> InputTable | None:
     if path is None:
         return None
-    from fmilin.motion.simulation.table_files import read_inputs
+    from fmilin.motion.simulation.trajectory import read_inputs
 
     return read_inputs(path)
 
@@ -229,7 +229,7 @@ def _write(
 ) -> None:
     contents: dict[Path, bytes] = {}
     if output is not None:
-        from fmilin.motion.simulation.table_files import trajectory_as_csv
+        from fmilin.motion.simulation.trajectory import trajectory_as_csv
 
         contents[output] = trajectory_as_csv(trajectory)
     if plot is not None:

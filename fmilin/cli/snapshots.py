@@ -47,7 +47,7 @@ def linear_models(
     import fmilin as fl
     from fmilin.cli.points import at_point
     from fmilin.model.stepping import Stepped
-    from fmilin.motion.simulation.table_files import read_inputs
+    from fmilin.motion.simulation.trajectory import read_inputs
 
     inputs = None if table is None else read_inputs(table)
     model, start = at_point(request, runner)

@@ -30,7 +30,7 @@ from fmilin.ground.errors import UsageError
 
 if TYPE_CHECKING:
     from fmilin.model.interface import Model
-    from fmilin.points.result import TrimmedPoint
+    from fmilin.points.request import TrimmedPoint
 
 __all__ = ["command"]
 

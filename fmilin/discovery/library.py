@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from fmilin.discovery.character import Character
+from fmilin.discovery.states import Character
 from fmilin.ground.signals import FloatArray
 from fmilin.model.constraints.expressions import name_in_expression
 

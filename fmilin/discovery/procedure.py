@@ -7,14 +7,12 @@ from time import perf_counter
 
 import numpy as np
 
-from fmilin.discovery.character import Character, character_of
-from fmilin.discovery.invariant import Invariant
+from fmilin.discovery.invariant import Invariant, Numbers
 from fmilin.discovery.library import first_library, further_libraries
-from fmilin.discovery.numbers import Numbers
 from fmilin.discovery.result import Discovery, Finding, KeptOut
-from fmilin.discovery.sampling import Sampler
 from fmilin.discovery.search import Search
 from fmilin.discovery.selection import Selected, chosen
+from fmilin.discovery.states import Character, Sampler, character_of
 from fmilin.discovery.tangent import linearize_on_tangent
 from fmilin.discovery.verification import Residuals, Verification
 from fmilin.ground.errors import FmilinError

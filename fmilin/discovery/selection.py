@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fmilin.discovery.invariant import Invariant
-from fmilin.discovery.projection import INDEPENDENT, independent_ones, is_independent, projected
+from fmilin.discovery.invariant import INDEPENDENT, Invariant, independent_ones, is_independent, projected
 from fmilin.discovery.search import Kept, Search
 from fmilin.ground.signals import FloatArray
 from fmilin.model.constraints.declared import Level

@@ -9,7 +9,7 @@ from fmilin.ground.signals import FloatArray
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.no_response import PUSHES, dead_zone_error
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
-from fmilin.motion.simulation.events import Domains, domains
+from fmilin.motion.simulation.integration_loop import Domains, domains
 
 __all__ = ["unstuck"]
 

@@ -124,7 +124,7 @@ class _SaddlePointModel(SymbolicModel):
 
         ``alpha``, ``beta``: in 1/s; not negative.
         """
-        from fmilin.motion.simulation.baumgarte import Baumgarte
+        from fmilin.motion.simulation.stabilizations import Baumgarte
 
         rates = Baumgarte(alpha, beta)  # refuses what are none
         return self._changed(self.engine.stabilized(rates.alpha, rates.beta))

@@ -149,7 +149,7 @@ FORMATS: tuple[Format, ...] = (
     ),
     Format(
         "motion", ".csv", "spreadsheets", "time, every state and output: `fmilin simulate -o`",
-        "fmilin.motion.simulation.table_files:trajectory_as_csv", kind="a table",
+        "fmilin.motion.simulation.trajectory:trajectory_as_csv", kind="a table",
     ),
     Format("picture", ".png", "screens", "pixels", ".report.figures:rendered"),
     Format("picture", ".svg", "print", "lines and text", ".report.figures:rendered"),

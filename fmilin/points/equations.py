@@ -22,8 +22,7 @@ from fmilin.ground.errors import FmilinError, ModelCrashError, NumericalError
 from fmilin.ground.signals import FloatArray
 from fmilin.manifold.invariants import Invariants
 from fmilin.numerics.differences.differences import slopes
-from fmilin.points.resting import change_of_rates
-from fmilin.points.unknowns import Place, Unknowns
+from fmilin.points.unknowns import Place, Unknowns, change_of_rates
 
 __all__ = ["Equations", "Row"]
 

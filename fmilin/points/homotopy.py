@@ -17,8 +17,8 @@ from scipy import linalg
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import PSEUDO_INVERSE, RANK
 from fmilin.manifold.rank import pivoted_qr
-from fmilin.points.balance import Balanced, balanced
 from fmilin.points.equations import Equations
+from fmilin.points.newton import Balanced, balanced
 
 __all__ = ["released"]
 

@@ -15,8 +15,7 @@ from fmilin.ground.tolerances import BALANCED_EXACTLY, EQUILIBRIUM
 from fmilin.manifold.operating_points import consistent_states
 from fmilin.model.interface import Model
 from fmilin.model.sparse import SparseEquations
-from fmilin.points.request import TrimRequest
-from fmilin.points.result import TrimmedPoint, TrimReport
+from fmilin.points.request import TrimmedPoint, TrimReport, TrimRequest
 
 __all__ = ["answers", "search_sparse"]
 

@@ -16,17 +16,13 @@ from fmilin.manifold.operating_points import assembled_from, operating_point
 from fmilin.manifold.projection import project
 from fmilin.model.counting import RememberingModel
 from fmilin.model.interface import Model, OperatingPoint
+from fmilin.points.assessment import free_directions, no_solution, remarks_on
+from fmilin.points.contact_forces import shared
 from fmilin.points.equations import Equations
-from fmilin.points.explanation import no_solution
-from fmilin.points.family import free_directions
 from fmilin.points.large import answers, search_sparse
-from fmilin.points.remarks import remarks_on
-from fmilin.points.request import TrimRequest, quantity
-from fmilin.points.resting import independent_states, invariants_at, recommended
-from fmilin.points.result import TrimmedPoint, TrimReport
-from fmilin.points.sharing import shared
+from fmilin.points.request import TrimmedPoint, TrimReport, TrimRequest, quantity
 from fmilin.points.solver import Solution, compromise, solve
-from fmilin.points.unknowns import Place, Unknowns
+from fmilin.points.unknowns import Place, Unknowns, independent_states, invariants_at, recommended
 
 __all__ = ["guess_from", "search", "search_each", "trim", "trim_each"]
 

@@ -12,10 +12,9 @@ from scipy.optimize import least_squares
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import BALANCED_EXACTLY, RANK, STEADY
 from fmilin.numerics.differences.noise import POINTS, noise_from_table
-from fmilin.points.balance import balanced
 from fmilin.points.equations import Equations
 from fmilin.points.homotopy import released
-from fmilin.points.newton import Corrected, affine, corrected, rounding_of
+from fmilin.points.newton import Corrected, affine, balanced, corrected, rounding_of
 
 __all__ = ["Solution", "compromise", "solve"]
 

@@ -149,7 +149,7 @@ def test_what_fails_verification_is_kept_out(monkeypatch: pytest.MonkeyPatch) ->
 
     ellipse = FunctionModel("ellipse", {"x": 0.6, "y": -0.8, "vx": 0.0, "vy": 0.0}, rates, inputs=["u"])
     assert len(fl.discover(ellipse).constraints) == 1
-    monkeypatch.setattr("fmilin.discovery.numbers.AGREES", 0.05)
+    monkeypatch.setattr("fmilin.discovery.invariant.AGREES", 0.05)
     found = fl.discover(ellipse)
     assert found.constraints == []
     assert found.order == 4

@@ -17,7 +17,7 @@ from fmilin.manifold.frame import frame_at
 from fmilin.model.constraints.declared import Constraint
 from fmilin.native import systems
 from tests.by_hand import FunctionModel, Parts, pendulum
-from tests.motion.lyapunov.double_pendulum import in_cartesian_coordinates
+from tests.motion.double_pendulum import in_cartesian_coordinates
 
 SYSTEMS: dict[str, Callable[[], fl.Model]] = {
     "by hand": lambda: pendulum(angle=0.7),

@@ -166,12 +166,12 @@ def test_constraints_replace_those_of_a_native_model(models: Path) -> None:
 
 
 def test_parameters_of_a_native_model() -> None:
-    with load("fmilin.systems.pendulum:cartesian_pendulum") as model:
+    with load("fmilin.systems:cartesian_pendulum") as model:
         name = next(iter(model.parameters))
-    changed = load("fmilin.systems.pendulum:cartesian_pendulum", parameters={name: "1.25"})
+    changed = load("fmilin.systems:cartesian_pendulum", parameters={name: "1.25"})
     assert changed.parameters[name] == 1.25
     with pytest.raises(UsageError, match=f"parameters of a native model are numbers, not {name}='long'"):
-        load("fmilin.systems.pendulum:cartesian_pendulum", parameters={name: "long"})
+        load("fmilin.systems:cartesian_pendulum", parameters={name: "long"})
 
 
 @pytest.mark.parametrize(

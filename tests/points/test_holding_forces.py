@@ -13,11 +13,11 @@ from fmilin.ground.signals import FloatArray
 from fmilin.model.interface import Evaluation
 from fmilin.native.ode import OdeModel
 from fmilin.native.systems import slider_crank
-from fmilin.points.balance import balanced
-from fmilin.points.explanation import TrimError
+from fmilin.points.assessment import TrimError
+from fmilin.points.contact_forces import _smallest
+from fmilin.points.newton import balanced
 from fmilin.points.procedure import guess_from, search, trim
 from fmilin.points.request import TrimRequest
-from fmilin.points.sharing import _smallest
 from tests.by_hand import FunctionModel, pendulum
 from tests.points.machines import boom_and_cylinder, boom_force, excavator, excavator_forces
 

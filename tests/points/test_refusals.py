@@ -10,7 +10,7 @@ import pytest
 import fmilin as fl
 from fmilin.native.ode import OdeModel
 from fmilin.native.systems import cartesian_pendulum, four_bar
-from fmilin.points.explanation import TrimError
+from fmilin.points.assessment import TrimError
 from fmilin.points.procedure import trim, trim_each
 from tests.by_hand import FunctionModel, Parts, pendulum
 

@@ -19,7 +19,7 @@ from fmilin.model.constraints.declared import Constraint
 from fmilin.model.events import Hybrid
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.model.stepping import Cadence, Response, Stepped
-from fmilin.motion.simulation.events import domains, first_crossing
+from fmilin.motion.simulation.integration_loop import domains, first_crossing
 
 __all__ = ["SampledModel"]
 

@@ -1,4 +1,7 @@
-"""A model that cannot print itself as C becomes a co-simulation FMU that runs Python inside, by pythonfmu."""
+"""A model that cannot print itself as C becomes a co-simulation FMU that runs Python inside, by pythonfmu.
+
+Names that the writer of a wrapping FMU and the code inside agree on.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +20,19 @@ from fmilin.ground.files import temporary_folder, write_atomically
 from fmilin.ground.sandbox.programs import run_program
 from fmilin.loading.adapters import adapter_for
 from fmilin.loading.load import load
-from fmilin.loading.wrapping.names import WRAPPED, residual_name
 from fmilin.model.interface import Model
 
-__all__ = ["wrap_as_fmu"]
+__all__ = ["WRAPPED", "residual_name", "wrap_as_fmu"]
+
+
+WRAPPED = "fmilin_wrapped.json"
+"""What is wrapped: the source, relative to the resources of the FMU."""
+
+
+def residual_name(i: int) -> str:
+    """Return the variable that holds the i-th residual of the model's constraints, declared rates included."""
+    return f"residual[{i + 1}]"
+
 
 _PYTHON_FILE = re.compile(r"(?P<file>.+?\.py):(?P<rest>.+)", re.DOTALL)
 _ADAPTED = re.compile(r"(?P<adapter>[A-Za-z_]\w+):(?P<file>.+\.\w+)", re.DOTALL)

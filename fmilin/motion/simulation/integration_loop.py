@@ -1,4 +1,7 @@
-"""The integration along a motion: pieces between events, steps within a piece, samples within a step."""
+"""The integration along a motion: pieces between events, steps within a piece, samples within a step.
+
+A piece ends where an event indicator changes sign.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +10,74 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fmilin.ground.errors import NumericalError
 from fmilin.ground.signals import FloatArray
 from fmilin.model.events import Hybrid, Passage
-from fmilin.motion.simulation.events import domains, first_crossing
 from fmilin.motion.simulation.method import Method, moved, next_step
 from fmilin.motion.simulation.plant import Plant
 from fmilin.motion.simulation.stabilization import IntegratedCoordinates, Moved
 from fmilin.motion.simulation.trajectory import EventRecord
 
-__all__ = ["ChatteringError", "Integration", "Plan", "Sample"]
+__all__ = ["ChatteringError", "Crossing", "Domains", "Integration", "Plan", "Sample", "domains", "first_crossing"]
+
+
+Indicators = Callable[[float], FloatArray]
+"""Time in seconds to event indicators, shape (ne,)."""
+
+Domains = NDArray[np.bool_]
+
+LOOKS = 4
+"""Parts of a step at whose ends the indicators are looked at: an indicator that dips below zero and comes back
+within a part is not seen."""
+
+_EPS = float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True, slots=True)
+class Crossing:
+    """The first event of a step."""
+
+    time: float  # just behind the crossing
+    indicators: tuple[int, ...]  # those that have changed sign there
+
+
+def domains(values: FloatArray) -> Domains:
+    """Return on which side of zero each indicator is: zero itself belongs to the negative side, as in FMI."""
+    return values > 0
+
+
+def first_crossing(indicators: Indicators, before: Domains, start: float, end: float) -> Crossing | None:
+    """Find where the indicators first leave ``before``, between two times of one step; None when they do not.
+
+    ``indicators``: of time, along the dense output of the step. ``before`` (ne,): the sides on which they are at
+    ``start``.
+    """
+    if not before.size:
+        return None
+    a = start
+    for k in range(1, LOOKS + 1):
+        b = end if k == LOOKS else start + (end - start) * k / LOOKS
+        if (domains(indicators(b)) != before).any():
+            return _bisected(indicators, before, a, b)
+        a = b
+    return None
+
+
+def _bisected(indicators: Indicators, before: Domains, a: float, b: float) -> Crossing:
+    finest = _EPS * max(4 * max(abs(a), abs(b)), b - a)
+    while b - a > finest:
+        middle = a + (b - a) / 2
+        if middle in (a, b):
+            break
+        if (domains(indicators(middle)) != before).any():
+            b = middle
+        else:
+            a = middle
+    changed = np.flatnonzero(domains(indicators(b)) != before)
+    return Crossing(b, tuple(int(i) for i in changed))
+
 
 CROWD = 100
 """So many events in a row without progress in time, and the integration gives up."""

@@ -10,6 +10,8 @@ at once:
 with distances in sizes of the states. States that are no positions or velocities of each other are projected
 in one go with the constraints that hold them. Where the energy is kept, too, the states move along what its
 gradient leaves in the tangent space, and back onto the manifold, until it has its first value.
+
+Whether the model's own motion keeps the constraints that it is to be held to is checked once, before the first step.
 """
 
 from __future__ import annotations
@@ -21,10 +23,12 @@ from scipy import linalg
 
 from fmilin.ground.errors import FmilinError, NumericalError
 from fmilin.ground.signals import FloatArray
-from fmilin.ground.tolerances import ON_MANIFOLD, RANK
+from fmilin.ground.tolerances import INVARIANT, INVARIANT_MEASURED, ON_MANIFOLD, RANK
+from fmilin.manifold.verification import require_kept
 from fmilin.motion.simulation.plant import Plant
 
-__all__ = ["Projector"]
+__all__ = ["Projector", "require_invariance"]
+
 
 ITERATIONS = 30
 ROUNDS = 4
@@ -187,3 +191,53 @@ class Projector:
         H = H / np.where(size > RANK * self._typical, size, np.maximum(self._typical, 1e-300))[:, None]
         along: FloatArray = vector - linalg.pinv(H, rtol=RANK, check_finite=False) @ (H @ vector)
         return along
+
+
+BESIDE = 1e-3
+"""How far beside the start the motion is checked, too, in sizes of the states."""
+
+SAMPLES = 3
+
+
+def require_invariance(plant: Plant, t: float, x: FloatArray) -> None:
+    """Check that h stays zero along f at the start and beside it, relative to the size of its terms.
+
+    Unlike the check of :func:`fmilin.linearize` this one needs no regular point: the largest change of a row
+    over all points is compared with the largest size of its terms.
+    """
+    if not len(plant.invariants):
+        return
+    drift, size = np.zeros(len(plant.invariants)), np.zeros(len(plant.invariants))
+    measured = False
+    for point in [x, *_beside(plant, t, x)]:
+        f = plant.f(t, point)
+        if not np.isfinite(f).all():
+            continue
+        gradient = plant.gradient(t, point)
+        measured = measured or not gradient.is_exact
+        drift = np.fmax(drift, np.abs(gradient.H @ f + _own_change(plant, t, point)))
+        fastest = float(np.max(np.abs(f) / plant.scales, initial=0.0))
+        size = np.fmax(size, np.abs(gradient.H) @ np.abs(f) + 1e-3 * fastest * gradient.reference)
+    tolerance = INVARIANT_MEASURED if measured else INVARIANT
+    relative = np.where(size > 0, drift / np.where(size > 0, size, 1.0), 0.0)
+    require_kept(plant.invariants.names, relative, tolerance)
+
+
+def _own_change(plant: Plant, t: float, x: FloatArray) -> FloatArray:
+    """Return how h changes with time and inputs while the states stand still, shape (m,); mostly exactly 0."""
+    step = 1e-5 * max(abs(t), 1.0)
+    change: FloatArray = (plant.h(t + step, x) - plant.h(t - step, x)) / (2 * step)
+    return change
+
+
+def _beside(plant: Plant, t: float, x: FloatArray) -> list[FloatArray]:
+    """Return points of the manifold close to x; fewer where the model or the projection cannot go."""
+    random = np.random.default_rng(1972)
+    project = Projector(plant)
+    points = []
+    for _ in range(SAMPLES):
+        try:
+            points.append(project(t, x + BESIDE * plant.scales * random.uniform(-1.0, 1.0, len(x))))
+        except FmilinError:
+            continue
+    return points

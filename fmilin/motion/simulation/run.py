@@ -17,14 +17,13 @@ from fmilin.manifold.projection import require_on_manifold
 from fmilin.model.events import Hybrid
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Stepped
-from fmilin.motion.simulation.checks import require_invariance
 from fmilin.motion.simulation.inputs import Inputs, input_course
 from fmilin.motion.simulation.integration_loop import Integration, Plan, Sample
 from fmilin.motion.simulation.method import Method
 from fmilin.motion.simulation.plant import Plant
-from fmilin.motion.simulation.stabilization import IntegratedCoordinates, Stabilization
+from fmilin.motion.simulation.projector import require_invariance
+from fmilin.motion.simulation.stabilization import Clocked, IntegratedCoordinates, Stabilization
 from fmilin.motion.simulation.stabilizations import Underlying, stabilization_named
-from fmilin.motion.simulation.stateless import Clocked
 from fmilin.motion.simulation.trajectory import Statistics, Trajectory
 
 __all__ = ["simulate", "simulate_at", "snapshots"]

@@ -1,14 +1,16 @@
-"""What all ways to integrate on a manifold have in common."""
+"""What all ways to integrate on a manifold have in common; and what is integrated without states."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
+import numpy as np
+
 from fmilin.ground.signals import FloatArray
 from fmilin.motion.simulation.plant import Plant
 
-__all__ = ["IntegratedCoordinates", "Moved", "Stabilization", "Switch"]
+__all__ = ["Clocked", "IntegratedCoordinates", "Moved", "Stabilization", "Switch"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,4 +79,43 @@ class IntegratedCoordinates(ABC):
     def rescue(self, t: float, z: FloatArray) -> Moved | None:
         """Take note that no step can be made from here; return another z for the same point, or None."""
         del t, z
+        return None
+
+
+class Clocked(IntegratedCoordinates):
+    """Another stabilization that has no coordinates left, with one that never changes.
+
+    ``inner``: of a model without states, or of a mechanism whose motion is prescribed completely.
+    """
+
+    def __init__(self, inner: IntegratedCoordinates) -> None:
+        super().__init__(inner.plant)
+        self._inner = inner
+        self._nothing: FloatArray = np.empty(0)
+        self.switches = inner.switches
+
+    @property
+    def sizes(self) -> FloatArray:
+        """Return one."""
+        return np.ones(1)
+
+    def begin(self, t: float, x: FloatArray) -> FloatArray:
+        """Return a zero."""
+        self._nothing = self._inner.begin(t, x)
+        return np.zeros(1)
+
+    def rates(self, t: float, z: FloatArray) -> FloatArray:
+        """Return a zero."""
+        del t, z
+        return np.zeros(1)
+
+    def states(self, t: float, z: FloatArray) -> FloatArray:
+        """Return the states of this time, shape (N,)."""
+        del z
+        return self._inner.states(t, self._nothing)
+
+    def accepted(self, t: float, z: FloatArray) -> Moved | None:
+        """Pass on."""
+        del z
+        self._inner.accepted(t, self._nothing)
         return None

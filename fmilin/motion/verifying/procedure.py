@@ -17,9 +17,8 @@ from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.verification import Channel, Validity, Verification
 from fmilin.model.interface import Model
 from fmilin.model.stepping import Stepped
-from fmilin.motion.verifying.drift import at_rest, drift_channel
+from fmilin.motion.verifying.drift import Integrator, at_rest, drift_channel
 from fmilin.motion.verifying.excitation import Excitation, excitations, fastest_period, horizon_of, slowest_period
-from fmilin.motion.verifying.integration import Integrator
 from fmilin.motion.verifying.reduced import Reduced, reduced_model
 from fmilin.motion.verifying.relaxation import Relaxation, ResponseError
 from fmilin.motion.verifying.slopes import Comparison, Sizes, compare_slopes

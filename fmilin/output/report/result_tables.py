@@ -15,7 +15,7 @@ from fmilin.native.mechanism.description import MechanismDescription
 from fmilin.output.report.numbers import eigenvalue_text, rough, shortened, value_with_unit
 from fmilin.output.report.page import Page
 from fmilin.output.report.table import Fact, console_on, fact, simple_table
-from fmilin.points.result import TrimmedPoint, TrimReport
+from fmilin.points.request import TrimmedPoint, TrimReport
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -9,7 +9,7 @@ import fmilin as fl
 from fmilin.ground.signals import FloatArray
 from fmilin.motion.simulation import InputTable
 from fmilin.motion.simulation.inputs import input_course
-from fmilin.motion.simulation.table_files import read_inputs, trajectory_as_csv
+from fmilin.motion.simulation.trajectory import read_inputs, trajectory_as_csv
 from fmilin.native import OdeModel
 from tests.by_hand import FunctionModel, Parts
 

@@ -14,7 +14,7 @@ from fmilin.motion.lyapunov import Benettin, lyapunov_exponents
 from fmilin.native import FunctionModel, OdeModel
 from fmilin.native.systems import cartesian_pendulum
 from tests.general_way import GeneralWay
-from tests.motion.lyapunov.double_pendulum import CANONICAL, in_angles, in_cartesian_coordinates
+from tests.motion.double_pendulum import CANONICAL, in_angles, in_cartesian_coordinates
 from tests.native.systems.skate_model import skate
 
 

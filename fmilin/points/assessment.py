@@ -1,0 +1,260 @@
+"""What a solution is worth: remarks on it, and whether it stands alone or is one of a family.
+
+Where there is none: what was tried, the residuals that remain, and what might be freed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+from scipy import linalg
+
+from fmilin.ground.errors import FmilinError, ModelCrashError, NumericalError
+from fmilin.ground.remarks import Remark
+from fmilin.ground.signals import FloatArray, rate_unit
+from fmilin.ground.tolerances import RANK, RANK_MEASURED, STAYS
+from fmilin.points.equations import Equations, Row
+from fmilin.points.newton import balanced
+from fmilin.points.request import FreeDirection, TrimReport, TrimRequest, quantity
+from fmilin.points.solver import Solution
+from fmilin.points.unknowns import Place
+
+__all__ = ["TrimError", "free_directions", "no_solution", "remarks_on"]
+
+
+def remarks_on(equations: Equations, place: Place, report: TrimReport, restless: Sequence[str]) -> list[Remark]:
+    """Return what the user should know.
+
+    ``restless``: states that should rest and were seen to move when the motion was followed.
+    """
+    found = []
+    if restless:
+        found.append(
+            Remark(
+                "unsteady",
+                f"Followed for a while, the motion does not stay steady: {', '.join(restless)} should rest and "
+                f"{'does' if len(restless) == 1 else 'do'} not. This is a steady motion at this instant only.",
+            )
+        )
+    if not report.exact:
+        found.append(
+            Remark(
+                "rounding",
+                f"The largest residual is {report.residual:.2g} instead of 1e-10 (in sizes of the states per second): "
+                "the model's own noise or rounding allows no better.",
+            )
+        )
+    if report.free_directions:
+        leaders = ", ".join(d.name for d in report.free_directions)
+        found.append(
+            Remark(
+                "family",
+                f"The solution is one of a family: {leaders} may have other values. Those nearest to the guess were "
+                "taken; fix them to choose (--fix NAME=VALUE).",
+            )
+        )
+    later = _later(equations, place)
+    if later is not None and not report.moving and later > max(100 * report.residual, 1e-7):
+        found.append(
+            Remark(
+                "time",
+                f"The model depends on time: this is an equilibrium at t = {place.time:g} s only; rates are back at "
+                f"{later:.2g} of the states' sizes per second soon after.",
+            )
+        )
+    return found
+
+
+def _later(equations: Equations, place: Place) -> float | None:
+    """Return the largest rate at the same states a little later; None where the model cannot be asked."""
+    try:
+        f = place.model.evaluate(place.time + 1e-2, place.states, place.inputs).derivatives
+    except ModelCrashError:
+        raise
+    except FmilinError:
+        return None
+    largest = float(np.max(np.abs(f) / equations.state_scales, initial=0.0))
+    return largest if np.isfinite(largest) else None
+
+
+SHOWN = 4
+
+VANISHES = 1e-4
+"""Part of what is left that a quantity leaves over, to first order, when freeing it helps."""
+
+
+class TrimError(NumericalError):
+    """No equilibrium or steady motion was found near the guess.
+
+    ``residuals``: what remains of each equation at the best compromise, in the unit of the constraint or of the rate.
+    ``point``: the states, inputs and parameters of that compromise.
+    """
+
+    def __init__(self, message: str, *, residuals: Mapping[str, float], point: Mapping[str, float]) -> None:
+        super().__init__(message, variable=next(iter(residuals), None))
+        self.residuals = dict(residuals)
+        self.point = dict(point)
+
+
+def no_solution(equations: Equations, best: Solution, request: TrimRequest) -> TrimError:
+    """Return the error that says what remains at the best compromise, largest first."""
+    unknowns = equations.unknowns
+    place = unknowns.at(best.z)
+    size = np.abs(best.residual)
+    worth_saying = np.maximum(best.allowed, 1e-4 * float(np.max(size, initial=0.0)))
+    order = sorted(np.flatnonzero(size > worth_saying), key=lambda i: -size[i])
+    rows = [equations.rows[i] for i in order]
+    values = [float(best.residual[i] * equations.rows[i].size) for i in order]
+    residuals = {_name(row): value for row, value in zip(rows, values, strict=True)}
+    listed = "; ".join(_sentence(row, value, place) for row, value in list(zip(rows, values, strict=True))[:SHOWN])
+    more = f" (and {len(rows) - SHOWN} more)" if len(rows) > SHOWN else ""
+    what = "steady motion" if equations.moving else "equilibrium"
+    moving = f" in which only {', '.join(request.steady)} may move" if equations.moving else ""
+    limits = _limits(equations, best)
+    helpers = _what_would_help(equations, best, request)
+    hint = f"Freeing {' or '.join(helpers)} would let it vanish, to first order. " if helpers else ""
+    tried = f" Tried: {', '.join(best.tried)}." if best.tried else ""
+    message = (
+        f"Near the guess no {what}{moving} was found.{tried} The best compromise leaves {listed}{more}{limits}. {hint}"
+        "Release a fixed quantity, free an input (--free), let a state move (--steady), or start elsewhere (--guess)."
+    )
+    names = (*place.model.states.names, *place.model.inputs.names)
+    point = dict(zip(names, [*place.states.tolist(), *place.inputs.tolist()], strict=True)) | dict(place.parameters)
+    return TrimError(message, residuals=residuals, point=point)
+
+
+def _name(row: Row) -> str:
+    return {"constraint": row.name, "rate": f"der({row.name})", "change of rate": f"der(der({row.name}))"}[row.kind]
+
+
+def _sentence(row: Row, value: float, place: Place) -> str:
+    if row.kind == "constraint":
+        return f"the constraint '{row.name}' at {value:.6g} instead of 0"
+    unit = place.model.states[place.model.states.positions[row.name]].unit
+    unit = rate_unit(unit) if row.kind == "rate" else rate_unit(rate_unit(unit))
+    return f"{_name(row)} = {value:.6g} {unit}".rstrip() + " instead of 0"
+
+
+def _limits(equations: Equations, best: Solution) -> str:
+    """Return which quantities the bounds stop."""
+    unknowns, z = equations.unknowns, best.z
+    margin = 1e-3 * np.maximum(np.abs(z), 1.0)
+    stopped = np.flatnonzero((z - unknowns.low <= margin) | (unknowns.high - z <= margin))
+    listed = [f"{unknowns.names[i]} = {z[i] * unknowns.scales[i]:.6g}" for i in stopped]
+    return f", with {', '.join(listed[:SHOWN])} at a bound" if listed else ""
+
+
+def _what_would_help(equations: Equations, best: Solution, request: TrimRequest) -> list[str]:
+    """Return the held quantities each of which could make all residuals vanish, to first order."""
+    place = equations.unknowns.at(best.z)
+    model = place.model
+    held = [name for name in (*model.inputs.names, *request.fixed) if name not in equations.unknowns.names]
+    found = []
+    for name in dict.fromkeys(held):
+        column = _column(equations, place, name)
+        if column is not None and _left(best, column) <= VANISHES * _left(best, np.zeros_like(column)):
+            found.append(f"'{name}'")
+    return found[:SHOWN]
+
+
+def _column(equations: Equations, place: Place, name: str) -> FloatArray | None:
+    """Return how the residuals change with a quantity that is held, over a step that shows; None where none does."""
+    kind, i = quantity(place.model, name)
+    value = place.parameters[name] if kind == "parameter" else (place.states if kind == "state" else place.inputs)[i]
+    step = 1e-5 * max(abs(float(value)), 1.0)
+    for _ in range(5 if kind == "input" else 1):
+        ahead = equations.values_at(_moved(place, name, step))
+        column = (ahead - equations.values_at(_moved(place, name, -step))) / 2
+        if not np.isfinite(column).all():
+            return None
+        if np.max(np.abs(column), initial=0.0) > 1e-6:
+            return column
+        step *= 1e3
+    return None
+
+
+def _moved(place: Place, name: str, step: float) -> Place:
+    kind, i = quantity(place.model, name)
+    if kind == "parameter":
+        changed = {name: place.parameters[name] + step}
+        return replace(place, model=place.model.with_parameters(changed), parameters={**place.parameters, **changed})
+    x, u = place.states.copy(), place.inputs.copy()
+    (x if kind == "state" else u)[i] += step
+    return replace(place, states=x, inputs=u)
+
+
+def _left(best: Solution, column: FloatArray) -> float:
+    """Return what a step along the unknowns and one more column cannot remove, rows in sizes of the Jacobian."""
+    return float(np.linalg.norm(balanced(np.column_stack((best.J, column))).left(best.residual, RANK_MEASURED)))
+
+
+BESIDE = 1e-2
+"""How far beside a solution slopes are looked at for their usual size, in sizes of the unknowns."""
+
+STEP = 1e-4
+"""How far along a free direction the residual is looked at, in sizes of the unknowns."""
+
+
+def free_directions(
+    equations: Equations, solution: Solution, preferred: Sequence[str]
+) -> tuple[tuple[FreeDirection, ...], float]:
+    """Return the null space of the Jacobian at a solution, each direction led by one unknown, and how regular it is.
+
+    ``preferred``: unknowns that should lead if they can.
+    """
+    unknowns = equations.unknowns
+    inside = np.flatnonzero((solution.z > unknowns.low) & (solution.z < unknowns.high))
+    if not len(inside):
+        return (), 1.0
+    seen = _seen(equations, solution)
+    J = balanced(solution.J[:, inside], seen[:, inside])
+    limit = RANK if solution.is_exact and not equations.moving else RANK_MEASURED
+    V = _confirmed(equations, solution, inside, J.columns[:, None] * J.null_space(limit), seen)
+    if not V.shape[1]:
+        return (), J.regularity
+    weights = np.array([1.0 if unknowns.names[i] in preferred else 0.3 for i in inside])
+    leaders = linalg.qr((V * weights[:, None]).T, mode="r", pivoting=True)[1][: V.shape[1]]
+    basis = V @ np.linalg.inv(V[leaders])
+    scales = unknowns.scales[inside]
+    found = []
+    for k in np.argsort(leaders):
+        leader = int(leaders[k])
+        direction = basis[:, k] * scales / scales[leader]
+        others = [i for i in range(len(inside)) if i != leader and abs(basis[i, k]) > 1e-6]
+        along = {unknowns.names[inside[i]]: float(direction[i]) for i in others}
+        found.append(FreeDirection(unknowns.names[inside[leader]], along))
+    return tuple(found), J.regularity
+
+
+def _seen(equations: Equations, solution: Solution) -> FloatArray:
+    """Return how large the entries of the Jacobian are here and a little beside, shape (m, n)."""
+    if solution.seen is not None:
+        return np.maximum(solution.seen, np.abs(solution.J))
+    beside = solution.z + BESIDE * np.cos(np.arange(len(solution.z)) + 1.0)
+    seen: FloatArray = np.fmax(np.abs(solution.J), equations.sizes_beside(beside))
+    return seen
+
+
+def _confirmed(
+    equations: Equations, solution: Solution, inside: np.ndarray, V: FloatArray, seen: FloatArray
+) -> FloatArray:
+    """Return the directions along which the residual really stays: exact products may have claimed too much.
+
+    A row's change is compared with what its other unknowns do, those moved in sizes that the Jacobian tells.
+    """
+    first = equations.first_order
+    rows = balanced(solution.J, seen).rows
+    size = np.where(rows > 0, 1.0 / np.where(rows > 0, rows, 1.0), 0.0)
+
+    def stays(v: FloatArray) -> bool:
+        step = np.zeros_like(solution.z)
+        step[inside] = STEP * v / np.max(np.abs(v))
+        change = np.abs(equations.balance(solution.z + step) - equations.balance(solution.z - step)) / (2 * STEP)
+        return bool((change <= (STAYS * size + solution.allowed / STEP)[first]).all())  # NaN does not
+
+    if V.shape[1] > 1 and stays(V @ np.cos(np.arange(V.shape[1]) + 1.0)):
+        return V  # where a sum of all of them leads nowhere, none does
+    kept = [v for v in V.T if stays(v)]
+    return np.array(kept).T if kept else np.empty((len(inside), 0))
