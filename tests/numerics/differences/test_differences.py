@@ -50,6 +50,30 @@ def test_variables_of_any_size_when_their_scale_is_known(size: float) -> None:
     assert (np.abs(J - true) <= 10 * error).all()
 
 
+@pytest.mark.parametrize("sizes", [(1e-7, 1e6), (1e9, 1e-3)])
+def test_variables_of_different_sizes_beside_each_other(sizes: tuple[float, float]) -> None:
+    x, scales = np.array([0.7, -0.4]), np.array(sizes)
+    J, error = jacobian_by_differences(lambda s: smooth(s / scales), x * scales, scales)
+    true = smooth_jacobian(x)
+    assert np.max(np.abs(J * scales - true)) <= 1e-10 * np.max(np.abs(true))
+    assert (np.abs(J * scales - true) <= 10 * error * scales).all()
+
+
+@pytest.mark.parametrize("step", [2.0**-3, 2.0**-7, 2.0**-10])
+def test_plain_central_differences_know_their_truncation(step: float) -> None:
+    """sin(h)/h is 1 - h^2/6, nearly."""
+    options = Differences(order=2, relative_step=step, retries=0)
+    found = slopes(lambda j, s: np.array([np.sin(s)]), np.zeros(1), np.ones(1), options)
+    assert found.J[0, 0] == pytest.approx(np.sin(step) / step, rel=1e-9)
+    assert found.error[0, 0] == pytest.approx(1.0 - found.J[0, 0], rel=0.01)
+
+
+@pytest.mark.parametrize("kink", [0.3, 2.0, -5.0])
+def test_a_kink_has_its_height(kink: float) -> None:
+    found = slopes(lambda j, s: np.array([s + kink / 2 * abs(s)]), np.zeros(1), np.ones(1))
+    assert found.jump[0, 0] == pytest.approx(kink, rel=1e-6)
+
+
 @pytest.mark.parametrize("factor", [1e-4, 1e-2, 1e2, 1e4])
 def test_a_wrong_scale_is_found_out(factor: float) -> None:
     x = np.array([0.7, -0.4])

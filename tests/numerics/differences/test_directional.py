@@ -39,6 +39,12 @@ def test_a_jump_at_the_point_is_seen_under_what_was_taken_for_noise(sign: float,
     assert check.step < 1e-12
 
 
+@pytest.mark.parametrize("level", [1e-12, 1e-9, 1e-6])
+def test_noise_is_no_jump(level: float) -> None:
+    random = np.random.default_rng(7)
+    assert checked(lambda x: 3.0 * x + level * random.standard_normal(), 3.0, noise=level).step is None
+
+
 @pytest.mark.parametrize("width", [1e-5, 1e-9, 1e-11, 1e-13])
 def test_a_steeper_place_however_narrow_is_seen(width: float) -> None:
     check = checked(lambda x: x + width * float(np.tanh(x / width)), 1.0)
