@@ -18,12 +18,7 @@ __all__ = ["command"]
 Row = dict[str, Any]
 
 
-@click.command(
-    cls=Command,
-    examples=[
-        "fmilin adapters",
-    ],
-)
+@click.command(cls=Command, examples=["fmilin adapters"])
 @json_option("The same as one JSON document on standard output.")
 @DEBUG
 def command(*, as_json: bool, debug: bool) -> int:

@@ -75,11 +75,7 @@ def command(
             )
             return
         build_fmu(
-            found,
-            output,
-            fmi_version=fmi,
-            directional_derivatives=not no_directional_derivatives,
-            platforms=platforms,
+            found, output, fmi_version=fmi, directional_derivatives=not no_directional_derivatives, platforms=platforms
         )
         sys.stderr.write(f"{output}: FMI {fmi}, model exchange and co-simulation\n")
 

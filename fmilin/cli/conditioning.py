@@ -66,10 +66,7 @@ steps_options = grouped(
     Steps,
     click.option("--minimal", is_flag=True, help="Leave out what no input reaches or no output shows."),
     click.option(
-        "--keep-frequencies",
-        metavar="LOW:HIGH",
-        help="Keep the modes of these rad/s.",
-        callback=read_by(_range),
+        "--keep-frequencies", metavar="LOW:HIGH", help="Keep the modes of these rad/s.", callback=read_by(_range)
     ),
     click.option("--reduce", metavar="ORDER", type=int, help="Truncate a balanced realization to this order."),
     click.option(
@@ -80,9 +77,7 @@ steps_options = grouped(
     number_option("--sample-time", metavar="T", help="In seconds."),
     click.option("--modal", is_flag=True, help="One state per eigenvalue."),
     click.option(
-        "--balance",
-        type=one_of("nominals", "norms"),
-        help="Divide states by their nominal values or by norms of A.",
+        "--balance", type=one_of("nominals", "norms"), help="Divide states by their nominal values or by norms of A."
     ),
 )
 

@@ -24,12 +24,7 @@ __all__ = ["command"]
 FMU, MAT, PICTURE = "four_bar.fmu", "four_bar.mat", "eigenvalues.png"
 
 
-@click.command(
-    cls=Command,
-    examples=[
-        "fmilin demo",
-    ],
-)
+@click.command(cls=Command, examples=["fmilin demo"])
 @click.argument("directory", type=click.Path(path_type=Path), default="fmilin-demo")
 @DEBUG
 def command(directory: Path, *, debug: bool) -> int:

@@ -37,12 +37,7 @@ class _Discover(Command):
     reads_constraints = False
 
 
-@click.command(
-    cls=_Discover,
-    examples=[
-        "fmilin discover supplied.fmu -o found.toml",
-    ],
-)
+@click.command(cls=_Discover, examples=["fmilin discover supplied.fmu -o found.toml"])
 @MODEL
 @settings_option("Repeatable: a start value, parameter or input. States around this point are looked at.")
 @time_option()

@@ -11,17 +11,7 @@ import click
 from fmilin.cli.file_options import FileOptions, file_options
 from fmilin.cli.files import Command
 from fmilin.cli.job_runner import JobRunner, work
-from fmilin.cli.options import (
-    DEBUG,
-    MODEL,
-    TIMEOUT,
-    UNPACK_LIMIT,
-    VERBOSE,
-    fmu,
-    is_fmu,
-    is_system,
-    json_option,
-)
+from fmilin.cli.options import DEBUG, MODEL, TIMEOUT, UNPACK_LIMIT, VERBOSE, fmu, is_fmu, is_system, json_option
 from fmilin.ground.errors import UsageError
 from fmilin.ground.sandbox.isolation import Limits
 
@@ -29,12 +19,7 @@ __all__ = ["command"]
 
 
 @click.command(
-    cls=Command,
-    examples=[
-        "fmilin info four_bar.fmu",
-        "fmilin info loader.toml",
-        "fmilin info four_bar.fmu --check",
-    ],
+    cls=Command, examples=["fmilin info four_bar.fmu", "fmilin info loader.toml", "fmilin info four_bar.fmu --check"]
 )
 @MODEL
 @json_option("The same as one JSON document on standard output.")

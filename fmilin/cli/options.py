@@ -285,10 +285,7 @@ running_options = grouped(
     Running,
     click.option("--no-isolation", is_flag=True, help="Load the FMU in this process instead of a child."),
     click.option(
-        "--timeout",
-        metavar="S",
-        default=TIMEOUT,
-        help="Seconds that a single call of the FMU may take; 0: no limit.",
+        "--timeout", metavar="S", default=TIMEOUT, help="Seconds that a single call of the FMU may take; 0: no limit."
     ),
     click.option(
         "--memory",

@@ -22,12 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
-@click.command(
-    cls=Command,
-    examples=[
-        'fmilin spectrum "fmilin.systems:four_bar_form(loops=500)" --count 2',
-    ],
-)
+@click.command(cls=Command, examples=['fmilin spectrum "fmilin.systems:four_bar_form(loops=500)" --count 2'])
 @MODEL
 @click.option(
     "--formulation",
@@ -42,9 +37,7 @@ __all__ = ["command"]
 @settings_option("Repeatable: a start value or input.")
 @picture_option("Draw the mass matrices of all formulations and their factors.", "--sparsity")
 @click.option(
-    "--at-singularity",
-    is_flag=True,
-    help="With mcs at a singular configuration: over all velocities with G v = 0.",
+    "--at-singularity", is_flag=True, help="With mcs at a singular configuration: over all velocities with G v = 0."
 )
 @json_option("One JSON document on standard output.")
 @DEBUG

@@ -122,10 +122,7 @@ class Delivery:
 
 
 @click.command(
-    cls=Command,
-    examples=[
-        "fmilin sweep four_bar.fmu --vary phi=0.5:2.5:5 --trim --free torque -o family.json",
-    ],
+    cls=Command, examples=["fmilin sweep four_bar.fmu --vary phi=0.5:2.5:5 --trim --free torque -o family.json"]
 )
 @MODEL
 @click.option(

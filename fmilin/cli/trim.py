@@ -37,10 +37,7 @@ __all__ = ["command"]
 
 @click.command(
     cls=Command,
-    examples=[
-        "fmilin trim four_bar.fmu -o point.json",
-        "fmilin trim four_bar.fmu --fix phi=1.0 --free torque",
-    ],
+    examples=["fmilin trim four_bar.fmu -o point.json", "fmilin trim four_bar.fmu --fix phi=1.0 --free torque"],
 )
 @MODEL
 @WISHES
@@ -50,11 +47,7 @@ __all__ = ["command"]
 @time_option()
 @PROJECT
 @output_option(
-    "-o",
-    "--output",
-    metavar="FILE",
-    multiple=True,
-    help="Repeatable; the suffix picks the format: .toml .json",
+    "-o", "--output", metavar="FILE", multiple=True, help="Repeatable; the suffix picks the format: .toml .json"
 )
 @json_option("The point as one JSON document on standard output.")
 @running_options

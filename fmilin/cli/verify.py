@@ -31,20 +31,13 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
-@click.command(
-    cls=Command,
-    examples=[
-        "fmilin verify four_bar.fmu plant.mat",
-    ],
-)
+@click.command(cls=Command, examples=["fmilin verify four_bar.fmu plant.mat"])
 @MODEL
 @click.argument("linear", type=click.Path(path_type=Path))
 @constraints_options("Treat all states as independent.")
 @file_options
 @number_option(
-    "--horizon",
-    metavar="T",
-    help="How long to follow each response, in seconds; by default two slow periods.",
+    "--horizon", metavar="T", help="How long to follow each response, in seconds; by default two slow periods."
 )
 @picture_option("Draw both responses of each channel.")
 @json_option("The verdict as one JSON document on standard output.")

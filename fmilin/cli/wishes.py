@@ -66,10 +66,7 @@ def _bounds(texts: Sequence[str], option: str) -> dict[str, tuple[float, float]]
         if name in found:
             raise UsageError(f"{option}: '{name}' has bounds twice. Keep one pair.")
         sides = [assignments([f"side={s}"], option)["side"] if s.strip() else None for s in (low, high)]
-        found[name] = (
-            -float("inf") if sides[0] is None else sides[0],
-            float("inf") if sides[1] is None else sides[1],
-        )
+        found[name] = (-float("inf") if sides[0] is None else sides[0], float("inf") if sides[1] is None else sides[1])
     return found
 
 
