@@ -8,7 +8,8 @@ import click
 
 from fmilin.cli.files import Command
 from fmilin.cli.job_runner import JobRunner, work
-from fmilin.cli.options import DEBUG, json_option
+from fmilin.cli.model_options import DEBUG
+from fmilin.cli.options import json_option
 
 if TYPE_CHECKING:
     from fmilin.loading.adapters import Installed

@@ -10,8 +10,8 @@ import click
 
 from fmilin.cli.files import Command
 from fmilin.cli.job_runner import JobRunner, work
-from fmilin.cli.linearize import deliver, linear_model
-from fmilin.cli.options import DEBUG
+from fmilin.cli.linear_models import deliver, linear_model
+from fmilin.cli.model_options import DEBUG
 from fmilin.cli.request import Request
 from fmilin.ground.errors import UsageError
 from fmilin.ground.files import check_writable

@@ -155,8 +155,7 @@ def compare(request: Request, chosen: Formulated, runner: JobRunner, *, as_json:
 
 
 def _at(request: Request, runner: JobRunner) -> tuple[Model, OperatingPoint]:
-    from fmilin.cli.opening import open_model
-    from fmilin.cli.points import at_point, with_saved_point
+    from fmilin.cli.request import at_point, open_model, with_saved_point
     from fmilin.manifold.operating_points import operating_point
 
     if not request.trim:

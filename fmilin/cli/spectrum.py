@@ -12,7 +12,8 @@ import click
 from fmilin.cli.files import Command
 from fmilin.cli.formulations import FORMS, PENALTY, Formulated, document_of
 from fmilin.cli.job_runner import JobRunner, work
-from fmilin.cli.options import DEBUG, MODEL, json_option, names_option, one_of, picture_option, settings_option
+from fmilin.cli.model_options import DEBUG
+from fmilin.cli.options import MODEL, json_option, names_option, one_of, picture_option, settings_option
 from fmilin.ground.errors import NumericalError, UsageError
 
 if TYPE_CHECKING:

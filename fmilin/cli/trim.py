@@ -8,24 +8,21 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fmilin.cli.file_options import FileOptions, file_options
 from fmilin.cli.files import Command
 from fmilin.cli.job_runner import JobRunner
-from fmilin.cli.opening import open_model
-from fmilin.cli.options import (
-    MODEL,
+from fmilin.cli.model_options import (
     PROJECT,
+    WISHES,
     Constraints,
+    FileOptions,
     Running,
+    Wishes,
     constraints_options,
-    json_option,
-    output_option,
+    file_options,
     running_options,
-    settings_option,
-    time_option,
 )
-from fmilin.cli.request import Request
-from fmilin.cli.wishes import WISHES, Wishes
+from fmilin.cli.options import MODEL, json_option, output_option, settings_option, time_option
+from fmilin.cli.request import Request, open_model, request_of
 from fmilin.ground.errors import UsageError
 
 if TYPE_CHECKING:
@@ -69,18 +66,9 @@ def command(
     A table is printed; -o saves the point for --point
     of the other commands.
     """
-    constraints = constrained.asked()
     files = _checked_files(output, wishes)
-    request = Request(
-        source=model,
-        fmu=running.fmu(),
-        settings=wishes.beside(settings),
-        constraints=constraints,
-        constraints_file=constrained.constraints,
-        options=opened.asked(),
-        time=time,
-        project=project,
-    )
+    values = wishes.beside(settings)
+    request = request_of(model, running, constrained, opened, settings=values, time=time, project=project)
 
     def job(runner: JobRunner) -> None:
         loaded, values = open_model(request, runner)
