@@ -8,21 +8,24 @@ from typing import TYPE_CHECKING
 
 import click
 
+from fmilin.cli.file_options import FileOptions, file_options
 from fmilin.cli.files import Command
 from fmilin.cli.job_runner import JobRunner
-from fmilin.cli.model_options import (
+from fmilin.cli.opening import open_model
+from fmilin.cli.options import (
+    MODEL,
     PROJECT,
-    WISHES,
     Constraints,
-    FileOptions,
     Running,
-    Wishes,
     constraints_options,
-    file_options,
+    json_option,
+    output_option,
     running_options,
+    settings_option,
+    time_option,
 )
-from fmilin.cli.options import MODEL, json_option, output_option, settings_option, time_option
-from fmilin.cli.request import Request, open_model, request_of
+from fmilin.cli.request import Request
+from fmilin.cli.wishes import WISHES, Wishes
 from fmilin.ground.errors import UsageError
 
 if TYPE_CHECKING:
@@ -34,7 +37,10 @@ __all__ = ["command"]
 
 @click.command(
     cls=Command,
-    examples=["fmilin trim four_bar.fmu -o point.json", "fmilin trim four_bar.fmu --fix phi=1.0 --free torque"],
+    examples=[
+        "fmilin trim four_bar.fmu -o point.json",
+        "fmilin trim four_bar.fmu --fix phi=1.0 --free torque",
+    ],
 )
 @MODEL
 @WISHES
@@ -44,7 +50,11 @@ __all__ = ["command"]
 @time_option()
 @PROJECT
 @output_option(
-    "-o", "--output", metavar="FILE", multiple=True, help="Repeatable; the suffix picks the format: .toml .json"
+    "-o",
+    "--output",
+    metavar="FILE",
+    multiple=True,
+    help="Repeatable; the suffix picks the format: .toml .json",
 )
 @json_option("The point as one JSON document on standard output.")
 @running_options
@@ -66,9 +76,18 @@ def command(
     A table is printed; -o saves the point for --point
     of the other commands.
     """
+    constraints = constrained.asked()
     files = _checked_files(output, wishes)
-    values = wishes.beside(settings)
-    request = request_of(model, running, constrained, opened, settings=values, time=time, project=project)
+    request = Request(
+        source=model,
+        fmu=running.fmu(),
+        settings=wishes.beside(settings),
+        constraints=constraints,
+        constraints_file=constrained.constraints,
+        options=opened.asked(),
+        time=time,
+        project=project,
+    )
 
     def job(runner: JobRunner) -> None:
         loaded, values = open_model(request, runner)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,7 +20,6 @@ from fmilin.model.interface import Model, ModelInfo, OperatingPoint
 
 __all__ = [
     "IndependentCoordinates",
-    "Interface",
     "Named",
     "Slopes",
     "built",
@@ -36,24 +35,8 @@ __all__ = [
 EPS = float(np.finfo(np.float64).eps)
 
 
-class Interface(Protocol):
-    """Whose linear model it is: a :class:`~fmilin.Model`, or anything else with a name, inputs and outputs."""
-
-    @property
-    def info(self) -> ModelInfo:
-        """Identity."""
-
-    @property
-    def inputs(self) -> Signals:
-        """The nu inputs."""
-
-    @property
-    def outputs(self) -> Signals:
-        """The ny outputs."""
-
-
 class Named(NamedTuple):
-    """An :class:`Interface` of its own."""
+    """Whose linear model it is where that is no :class:`~fmilin.Model`."""
 
     info: ModelInfo
     inputs: Signals
@@ -99,7 +82,7 @@ class Slopes:
 
 
 def built(
-    interface: Interface,
+    interface: Model | Named,
     coordinates: IndependentCoordinates,
     slopes: Slopes,
     point: Point,

@@ -24,7 +24,17 @@ from fmilin.linear_model.modes import rate_of, shape_of
 if TYPE_CHECKING:
     from fmilin.linear_model.model import LinearModel
 
-__all__ = ["ModalAnalysis", "ModeGroup", "eigenvectors", "energies", "hankel_values", "modal_analysis", "sorted_schur"]
+__all__ = ["ModalAnalysis", "ModeGroup", "lyapunov", "modal_analysis"]
+
+Complex = NDArray[np.complex128]
+
+EPS = float(np.finfo(np.float64).eps)
+
+SLACK = 10.0
+"""By how much more than its estimated uncertainty an eigenvalue may be off."""
+
+UNANSWERED = 1e-9
+"""A sum that is smaller than this part of its terms is zero: that coordinate does not answer."""
 
 
 def energies(linear: LinearModel, single: Sequence[tuple[complex, bool]]) -> tuple[FloatArray, FloatArray]:
@@ -44,10 +54,14 @@ def energies(linear: LinearModel, single: Sequence[tuple[complex, bool]]) -> tup
         v = right[:, k] / shape_of(linear.T, right[:, k])[1]
         beta = left[:, k].conj() @ linear.B / (left[:, k].conj() @ v)
         pair = abs(value.imag) > 0
-        for j in range(nu):
-            reached[row, j] = _moved(value, beta[j], linear.sample_time, pair=pair)
-        for i in range(ny):
-            shown[row, i] = _seen(value, linear.C[i] @ v, linear.sample_time, pair=pair)
+        # Of a pair x is 2 Re(v z), so that z counts twice.
+        A = np.array([[value.real, -value.imag], [value.imag, value.real]]) if pair else np.array([[value.real]])
+        for j, b in enumerate(beta):
+            B = 2 * np.array([[b.real], [b.imag]]) if pair else np.array([[b.real]])
+            reached[row, j] = _largest(A, B, linear.sample_time)
+        for i, c in enumerate(linear.C @ v):
+            C = np.array([[c.real, -c.imag]]) if pair else np.array([[c.real]])
+            shown[row, i] = _largest(A.T, C.T, linear.sample_time)
     return reached, shown
 
 
@@ -67,38 +81,26 @@ def sorted_schur(A: FloatArray, first: Callable[[complex], bool]) -> tuple[Compl
     return result[0], result[1], int(result[2])
 
 
-def _block(value: complex, *, pair: bool) -> FloatArray:
-    a, b = value.real, value.imag
-    return np.array([[a, -b], [b, a]]) if pair else np.array([[a]])
+def _largest(A: FloatArray, B: FloatArray, sample_time: float) -> float:
+    """Return the root of the largest eigenvalue of the Gramian of (A, B); infinite where A does not decay.
 
-
-def _moved(value: complex, beta: complex, sample_time: float, *, pair: bool) -> float:
-    """Return the largest amplitude |z| that unit energy reaches; of a pair x is 2 Re(v z), so z counts twice."""
-    b = 2 * np.array([[beta.real], [beta.imag]]) if pair else np.array([[complex(beta).real]])
-    if not b.any():
+    Sums over samples count with the sample time.
+    """
+    if not B.any():
         return 0.0
-    gramian = _gramian(_block(value, pair=pair), b, sample_time)
-    return float("inf") if gramian is None else float(np.sqrt(max(np.linalg.eigvalsh(gramian)[-1], 0.0)))
-
-
-def _seen(value: complex, gamma: complex, sample_time: float, *, pair: bool) -> float:
-    """Return the root of the largest energy of Re(gamma z) after |z| = 1."""
-    c = np.array([[gamma.real, -gamma.imag]]) if pair else np.array([[complex(gamma).real]])
-    if not c.any():
-        return 0.0
-    gramian = _gramian(_block(value, pair=pair).T, c.T, sample_time)
-    return float("inf") if gramian is None else float(np.sqrt(max(np.linalg.eigvalsh(gramian)[-1], 0.0)))
-
-
-def _gramian(A: FloatArray, B: FloatArray, sample_time: float) -> FloatArray | None:
-    """Return the Gramian of (A, B); None where A does not decay. Sums over samples count with the sample time."""
-    from scipy.linalg import solve_continuous_lyapunov, solve_discrete_lyapunov
-
     values = np.linalg.eigvals(A)
     scale = float(np.abs(values).max(initial=0.0))
-    if sample_time > 0:
-        return None if scale >= 1 - 1e-12 else np.asarray(solve_discrete_lyapunov(A, B @ B.T / sample_time))
-    return None if values.real.max() >= -1e-12 * scale else np.asarray(solve_continuous_lyapunov(A, -B @ B.T))
+    if scale >= 1 - 1e-12 if sample_time > 0 else values.real.max() >= -1e-12 * scale:
+        return float("inf")
+    gramian = lyapunov(A, B @ B.T / (sample_time or 1.0), sampled=sample_time > 0)
+    return float(np.sqrt(max(np.linalg.eigvalsh(gramian)[-1], 0.0)))
+
+
+def lyapunov(A: Complex | FloatArray, Q: Complex | FloatArray, *, sampled: bool) -> Any:
+    """Return X with A X + X A' + Q = 0; of a sampled motion with A X A' - X + Q = 0."""
+    from scipy.linalg import solve_continuous_lyapunov, solve_discrete_lyapunov
+
+    return solve_discrete_lyapunov(A, Q) if sampled else solve_continuous_lyapunov(A, -Q)
 
 
 def hankel_values(linear: LinearModel) -> FloatArray:
@@ -120,30 +122,11 @@ def hankel_values(linear: LinearModel) -> FloatArray:
     X = solve_sylvester(T[:count, :count], -T[count:, count:], -T[:count, count:]) if count < len(T) else None
     B, C = Q.conj().T @ inward, outward @ Q
     stable = B[:count] if X is None else B[:count] - X @ B[count:]
-    Wc, Wo = (
-        _full(T[:count, :count], stable, linear),
-        _full(T[:count, :count].conj().T, C[:, :count].conj().T, linear),
-    )
+    A, shows, sampled = T[:count, :count], C[:, :count], linear.sample_time > 0
+    Wc = lyapunov(A, stable @ stable.conj().T, sampled=sampled)
+    Wo = lyapunov(A.conj().T, shows.conj().T @ shows, sampled=sampled)
     values: FloatArray = np.sqrt(np.maximum(np.sort(np.linalg.eigvals(Wc @ Wo).real)[::-1], 0.0))
     return values
-
-
-def _full(A: Complex, B: Complex, linear: LinearModel) -> Complex:
-    from scipy.linalg import solve_continuous_lyapunov, solve_discrete_lyapunov
-
-    Q = B @ B.conj().T
-    return np.asarray(solve_discrete_lyapunov(A, Q) if linear.sample_time > 0 else solve_continuous_lyapunov(A, -Q))
-
-
-Complex = NDArray[np.complex128]
-
-EPS = float(np.finfo(np.float64).eps)
-
-SLACK = 10.0
-"""By how much more than its estimated uncertainty an eigenvalue may be off."""
-
-UNANSWERED = 1e-9
-"""A sum that is smaller than this part of its terms is zero: that coordinate does not answer."""
 
 
 @dataclass(frozen=True)

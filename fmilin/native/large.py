@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import casadi as ca
 import numpy as np
 
 from fmilin.ground.errors import ConstraintError, NumericalError
@@ -64,8 +65,6 @@ class SparseFunctions(SystemFunctions):
     @cached_property
     def turning(self) -> Any:
         """(t, x, u, p) -> d(G v)/dq, of Lagrange's equations."""
-        import casadi as ca
-
         s, n = self.system, len(self.system.state_signals) // 2
         return _matrices(s.arguments, [jacobian(ca.mtimes(s.matrix[n:, :n], s.states[n:]), s.states[:n])])
 
@@ -176,8 +175,6 @@ class LargeEquations:
 
 def _matrices(arguments: Sequence[Any], results: Sequence[Any]) -> Callable[..., list[Any]]:
     """Return a function whose results are sparse matrices; columns without zeros are arrays, shape (k, 1)."""
-    import casadi as ca
-
     function = ca.Function("f", list(arguments), list(results), cse_option(*results))
 
     def evaluated(*values: FloatArray | float) -> list[Any]:

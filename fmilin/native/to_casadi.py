@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+import casadi as ca
 import numpy as np
 
 from fmilin.ground.errors import UsageError
@@ -150,8 +151,6 @@ class _ModelGraph:
     """
 
     def __init__(self, system: ImplicitSystem, model: Model) -> None:
-        import casadi as ca
-
         self.t, self.x, self.u, self.w = system.time, system.states, system.inputs, system.unknowns
         observed = ca.vertcat(ca.SX(0, 1), *(system.further[name] for name in model.constraints.observed))
         parts = [system.matrix, system.right_hand_side, system.derivatives, system.outputs, observed]
@@ -166,8 +165,6 @@ class _ModelGraph:
 
     def _is_definite(self, start: OperatingPoint) -> bool:
         """Whether W is symmetric and positive definite, and small enough to be eliminated in scalars."""
-        import casadi as ca
-
         if not 0 < self.W.shape[0] <= LARGEST_ELIMINATED:
             return False
         at = ca.Function("W", [self.x, self.u, self.t], [ca.densify(self.W)])
@@ -178,8 +175,6 @@ class _ModelGraph:
 
     def evaluated(self, expression: SX) -> Callable[[MX, MX, MX], MX]:
         """Return a column over (x, u, t, w) as what can be called with symbols (x, u, t)."""
-        import casadi as ca
-
         arguments = [self.x, self.u, self.t]
         if not self.w.numel() or not ca.depends_on(expression, self.w):
             return ca.Function("expression", arguments, [expression], {"cse": True})
@@ -194,8 +189,6 @@ class _ModelGraph:
 
     def function(self, name: str, result: str, expression: SX) -> Function:
         """Return the function (x, u, t) -> ``expression``, a column over (x, u, t, w)."""
-        import casadi as ca
-
         labels = ["x", "u", "t"], [result]
         if not self.w.numel() or not ca.depends_on(expression, self.w):
             return ca.Function(name, [self.x, self.u, self.t], [expression], *labels, {"cse": True})
@@ -207,8 +200,6 @@ class _ModelGraph:
 
         ``input_rates``: inputs to the inputs that are their time derivatives.
         """
-        import casadi as ca
-
         hidden = self.residuals[list(needs_rate)]
         u_dot = ca.SX(self.u.shape[0], 1)
         for i, derivative in input_rates.items():
@@ -219,8 +210,6 @@ class _ModelGraph:
 
 
 def _independent_form(nonlinear: CasadiModel, frame: Frame) -> IndependentForm:
-    import casadi as ca
-
     coordinates = frame.coordinates
     y, u = ca.MX.sym("y", len(frame.signals)), ca.MX.sym("u", len(nonlinear.inputs))
     t = ca.MX.sym("t")
@@ -244,8 +233,6 @@ def _independent_form(nonlinear: CasadiModel, frame: Frame) -> IndependentForm:
 
 def _states(nonlinear: CasadiModel, frame: Frame, given: tuple[MX, MX, MX]) -> MX:
     """Return x = Psi(y) with (rho(x) - y; h(t, x)) = 0, Spencer eq. (2.23), for symbols y, u, t."""
-    import casadi as ca
-
     p, coordinates = frame.parametrization, frame.coordinates
     rows = list(p.rows)
     if coordinates.is_linear and not rows:

@@ -28,6 +28,7 @@ from fmilin.ground.errors import UsageError
 from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import ROUNDING
+from fmilin.linear_model.modal import lyapunov
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.reduction.transformation import is_at_rest, new_states, sizes, transformed
 
@@ -237,15 +238,10 @@ def _limit(linear: LinearModel) -> float:
 
 def _balanced(system: StateSpace, *, sampled: bool) -> tuple[tuple[FloatArray, FloatArray], FloatArray]:
     """Return V and W = V^-1 that balance a stable system, and its Hankel singular values."""
-    from scipy.linalg import solve_continuous_lyapunov, solve_discrete_lyapunov
-
     A, B, C = system.A, system.B, system.C
     if not len(A):
         return (np.zeros((0, 0)), np.zeros((0, 0))), np.zeros(0)
-    if sampled:
-        P, Q = solve_discrete_lyapunov(A, B @ B.T), solve_discrete_lyapunov(A.T, C.T @ C)
-    else:
-        P, Q = solve_continuous_lyapunov(A, -B @ B.T), solve_continuous_lyapunov(A.T, -C.T @ C)
+    P, Q = lyapunov(A, B @ B.T, sampled=sampled), lyapunov(A.T, C.T @ C, sampled=sampled)
     L, M = _factor(P), _factor(Q)
     left, values, right = np.linalg.svd(M.T @ L)
     scale = np.sqrt(np.maximum(values, np.finfo(float).tiny))

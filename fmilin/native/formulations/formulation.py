@@ -27,12 +27,10 @@ __all__ = [
     "UCS",
     "ComplexArray",
     "Formulation",
-    "FormulationResult",
     "ReducedSystem",
     "Spectrum",
     "formulation_named",
     "seen_vectors",
-    "selector",
     "tangent_mass",
     "violations",
     "without_inertia",
@@ -157,22 +155,6 @@ class ReducedSystem:
     basis: Basis
     error: float  # estimated relative error of A
     terms: MotionTerms  # how the tangent space turns; trivial at an equilibrium
-
-
-@dataclass(frozen=True, eq=False)
-class FormulationResult:
-    """A spectrum and, where it exists, its state-space."""
-
-    spectrum: Spectrum
-    reduced: ReducedSystem | None
-
-
-def selector(basis: Basis) -> FloatArray:
-    """Return diag(S, S), shape (2p, 2n)."""
-    p, n = basis.S.shape
-    both = np.zeros((2 * p, 2 * n))
-    both[:p, :n] = both[p:, n:] = basis.S
-    return both
 
 
 def without_inertia(inertia: float, largest: float, movers: str = "") -> NumericalError:

@@ -17,20 +17,13 @@ from scipy import linalg
 from fmilin.ground.signals import FloatArray
 from fmilin.native.formulations.bases import Basis
 from fmilin.native.formulations.form import ConstrainedForm, MotionTerms, motion_terms
-from fmilin.native.formulations.formulation import (
-    FormulationResult,
-    ReducedSystem,
-    Spectrum,
-    seen_vectors,
-    tangent_mass,
-    violations,
-)
-from fmilin.native.formulations.pencil import EPS, Pencil, eigenpairs
+from fmilin.native.formulations.formulation import ReducedSystem, Spectrum, seen_vectors, tangent_mass
+from fmilin.native.formulations.pencil import EPS, Pencil, eigenpairs, labelled
 
 __all__ = ["projected", "solve_minimal"]
 
 
-def solve_minimal(form: ConstrainedForm, basis: Basis) -> FormulationResult:
+def solve_minimal(form: ConstrainedForm, basis: Basis) -> tuple[Spectrum, ReducedSystem]:
     """Return the 2(n - m) eigenvalues of the constrained system; none of them is spurious."""
     p, n, k = basis.R.shape[1], form.n, form.B.shape[1]
     terms = motion_terms(form, basis)
@@ -40,22 +33,13 @@ def solve_minimal(form: ConstrainedForm, basis: Basis) -> FormulationResult:
     upper, B = np.hstack((zero, eye)), np.vstack((np.zeros((p, k)), basis.R.T @ form.B))
     pencil = Pencil(np.block([[eye, zero], [zero, Mr]]), np.vstack((upper, -np.hstack((Kr, Cr)))), B, p)
     pairs = eigenpairs(pencil)
-    vectors = seen_vectors(T @ pairs.right, n)
-    spectrum = Spectrum(
-        formulation="mcs",
-        method=_WORDS[basis.method],
-        eigenvalues=pairs.values,
-        is_true=np.ones(2 * p, dtype=bool),
-        vectors=vectors,
-        violations=violations(form, vectors),
-        errors=pairs.errors,
-        sizes={"n": n, "m": form.m, "rank": n - p, "order": 2 * p},
-    )
+    vectors, every = seen_vectors(T @ pairs.right, n), np.ones(2 * p, dtype=bool)
+    spectrum = labelled(form, basis, pairs, every, ("mcs", _WORDS[basis.method]), vectors=vectors)
     if not p:
-        return FormulationResult(spectrum, ReducedSystem(zero, np.zeros((0, k)), T, basis, 0.0, terms))
+        return spectrum, ReducedSystem(zero, np.zeros((0, k)), T, basis, 0.0, terms)
     solved = linalg.solve(Mr, np.hstack((-Kr, -Cr, B[p:])), assume_a="pos")
     A, B = np.vstack((upper, solved[:, : 2 * p])), np.vstack((B[:p], solved[:, 2 * p :]))
-    return FormulationResult(spectrum, ReducedSystem(A, B, T, basis, 16 * EPS * float(np.linalg.cond(Mr)), terms))
+    return spectrum, ReducedSystem(A, B, T, basis, 16 * EPS * float(np.linalg.cond(Mr)), terms)
 
 
 def projected(form: ConstrainedForm, basis: Basis, terms: MotionTerms) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -9,6 +9,7 @@ digits.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,10 +18,13 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from fmilin.ground.errors import NumericalError
+from fmilin.ground.remarks import Remark, no_linear_model
 from fmilin.ground.signals import FloatArray
-from fmilin.native.formulations.formulation import ComplexArray
+from fmilin.native.formulations.bases import Basis
+from fmilin.native.formulations.form import ConstrainedForm, MotionTerms
+from fmilin.native.formulations.formulation import ComplexArray, ReducedSystem, Spectrum, seen_vectors, violations
 
-__all__ = ["Eigenpairs", "Pencil", "eigenpairs", "state_space"]
+__all__ = ["Eigenpairs", "Pencil", "eigenpairs", "labelled", "solution", "state_space"]
 
 EPS = float(np.finfo(np.float64).eps)
 
@@ -119,6 +123,54 @@ def state_space(
         ) from error
     A, B, T = S @ seen @ reduced[:, :p] @ back, S @ seen @ reduced[:, p:], seen @ back
     return A.real.copy(), B.real.copy(), T.real.copy()
+
+
+def labelled(
+    form: ConstrainedForm,
+    basis: Basis,
+    pairs: Eigenpairs,
+    is_true: NDArray[np.bool_],
+    words: tuple[str, str],
+    *,
+    vectors: ComplexArray,
+    remarks: Sequence[Remark] = (),
+) -> Spectrum:
+    """Return the spectrum; ``words``: as for :func:`solution`; ``vectors`` (2n, k): eigenvectors in (dq, dv)."""
+    return Spectrum(
+        *words,
+        eigenvalues=pairs.values,
+        is_true=is_true,
+        vectors=vectors,
+        violations=violations(form, vectors),
+        errors=pairs.errors,
+        sizes={"n": form.n, "m": form.m, "rank": form.n - basis.R.shape[1], "order": len(pairs.values)},
+        remarks=tuple(remarks),
+    )
+
+
+def solution(
+    problem: tuple[ConstrainedForm, Basis, MotionTerms, Pencil],
+    pairs: Eigenpairs,
+    is_true: NDArray[np.bool_],
+    words: tuple[str, str],
+    error: float,
+    remarks: Sequence[Remark],
+    *,
+    advice: str = "",
+) -> tuple[Spectrum, ReducedSystem | None]:
+    """Return the spectrum, and the state-space of the true eigenvalues where one can be made; else a remark.
+
+    ``words``: the formulation, and its method in words. ``error``: of A, relative. ``advice``: what to do without one.
+    """
+    form, basis, terms, pencil = problem
+    reduced = None
+    try:
+        S = linalg.block_diag(basis.S, basis.S)
+        reduced = ReducedSystem(*state_space(pencil, pairs, is_true, S), basis, error, terms)
+    except (NumericalError, linalg.LinAlgError) as singular:
+        remarks = [*remarks, no_linear_model(singular, advice)]
+    vectors = seen_vectors(pairs.right, form.n)
+    return labelled(form, basis, pairs, is_true, words, vectors=vectors, remarks=remarks), reduced
 
 
 def _norm(matrix: FloatArray) -> float:

@@ -17,7 +17,7 @@ from fmilin.model.interface import Model, OperatingPoint
 from fmilin.native.formulations.bases import Basis, basis_of, rank_of
 from fmilin.native.formulations.descriptor import with_descriptor
 from fmilin.native.formulations.form import ConstrainedForm
-from fmilin.native.formulations.formulation import MCS, UCS, Formulation, FormulationResult, Spectrum, formulation_named
+from fmilin.native.formulations.formulation import MCS, UCS, Formulation, ReducedSystem, Spectrum, formulation_named
 from fmilin.native.formulations.minimal import solve_minimal
 from fmilin.native.formulations.of_model import (
     ModelAtPoint,
@@ -83,18 +83,18 @@ def spectrum(
         _require_choice(source, options, at_singularity=at_singularity)
     basis = _basis(source, options, independent)
     if isinstance(options, UCS) and options.displaced and source.form.is_equilibrium:
-        solved = solve_unconstrained(_settled(source, options), basis, options, origin=source.form)
+        bare, reduced = solve_unconstrained(_settled(source, options), basis, options, origin=source.form)
     else:
-        solved = _solve(source.form, basis, options)
-    result = _with_model(source, solved, options)
-    linear = result.linear
-    if linear is None or solved.reduced is None:
-        return result
+        bare, reduced = _solve(source.form, basis, options)
+    bare = replace(bare, remarks=(*bare.remarks, *_remarks(source, bare, reduced, options)))
+    if reduced is None:
+        return bare
+    linear = linear_model(source, reduced, f"{bare.formulation} ({bare.method})", bare.remarks)
     if inputs is not None:
         linear = with_inputs(linear, chosen_inputs(linear.inputs, inputs))
     if descriptor and not isinstance(options, UCS):
-        linear = with_descriptor(linear, model, point, source.coordinates(solved.reduced.basis.S))
-    return replace(result, linear=linear)
+        linear = with_descriptor(linear, model, point, source.coordinates(reduced.basis.S))
+    return replace(bare, linear=linear)
 
 
 def linearized(
@@ -103,19 +103,12 @@ def linearized(
     formulation: str | Formulation,
     *,
     independent: Sequence[str] = (),
-    interface: Interface = (None, None),
     at_singularity: bool = False,
     descriptor: bool = False,
 ) -> LinearModel:
     """Return the linear model of one formulation; the arguments are those of :func:`spectrum`."""
     result = spectrum(
-        model,
-        point,
-        formulation,
-        independent=independent,
-        interface=interface,
-        at_singularity=at_singularity,
-        descriptor=descriptor,
+        model, point, formulation, independent=independent, at_singularity=at_singularity, descriptor=descriptor
     )
     if result.linear is None:
         raise NumericalError(" ".join(str(remark) for remark in result.remarks))
@@ -155,10 +148,10 @@ def spectrum_of_form(
     form = form.dense()
     method = options.basis if isinstance(options, MCS) else "coordinates"
     basis = basis_of(form.Phi_q, method, names=form.names, independent=independent)
-    return _solve(form, basis, options).spectrum
+    return _solve(form, basis, options)[0]
 
 
-def _solve(form: ConstrainedForm, basis: Basis, options: Formulation) -> FormulationResult:
+def _solve(form: ConstrainedForm, basis: Basis, options: Formulation) -> tuple[Spectrum, ReducedSystem | None]:
     if isinstance(options, MCS):
         return solve_minimal(form, basis)
     if isinstance(options, UCS):
@@ -227,17 +220,7 @@ def _settled(source: ModelAtPoint, options: UCS) -> ConstrainedForm:
     return numeric_form(source.model, point, second_order(source.model, point))
 
 
-def _with_model(source: ModelAtPoint, solved: FormulationResult, options: Formulation) -> Spectrum:
-    bare = solved.spectrum
-    remarks = [*bare.remarks, *_remarks(source, solved, options)]
-    if solved.reduced is None:
-        return replace(bare, remarks=tuple(remarks))
-    label = f"{bare.formulation} ({bare.method})"
-    linear = linear_model(source, solved.reduced, label, tuple(remarks))
-    return replace(bare, remarks=tuple(remarks), linear=linear)
-
-
-def _remarks(source: ModelAtPoint, solved: FormulationResult, options: Formulation) -> list[Remark]:
+def _remarks(source: ModelAtPoint, bare: Spectrum, reduced: ReducedSystem | None, options: Formulation) -> list[Remark]:
     remarks = []
     fastest = is_at_rest(source.model, source.point, source.second_order)
     if not fastest:
@@ -250,13 +233,13 @@ def _remarks(source: ModelAtPoint, solved: FormulationResult, options: Formulati
             )
         )
     if source.singular:
-        remarks.append(explanation(source.model, source.second_order, source.form.n - solved.spectrum.sizes["rank"]))
-    if isinstance(options, UCS) and solved.reduced is not None and solved.reduced.error > 0:
+        remarks.append(explanation(source.model, source.second_order, source.form.n - bare.sizes["rank"]))
+    if isinstance(options, UCS) and reduced is not None and reduced.error > 0:
         remarks.append(
             Remark(
                 "penalty-approximation",
                 f"The constraints were replaced by penalties: the true eigenvalues are off by about "
-                f"{solved.reduced.error:.1g} of their size.",
+                f"{reduced.error:.1g} of their size.",
             )
         )
     return remarks

@@ -24,21 +24,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.ground.errors import NumericalError
-from fmilin.ground.remarks import Remark, no_linear_model
+from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray
 from fmilin.native.formulations.bases import Basis, combinations_of_rows
 from fmilin.native.formulations.form import ConstrainedForm, MotionTerms, motion_terms
-from fmilin.native.formulations.formulation import (
-    RCS,
-    FormulationResult,
-    ReducedSystem,
-    Spectrum,
-    seen_vectors,
-    selector,
-    tangent_mass,
-    violations,
-)
-from fmilin.native.formulations.pencil import Eigenpairs, Pencil, eigenpairs, state_space
+from fmilin.native.formulations.formulation import RCS, ReducedSystem, Spectrum, tangent_mass
+from fmilin.native.formulations.pencil import Eigenpairs, Pencil, eigenpairs, solution
 
 __all__ = ["descriptor_pencil", "solve_redundant"]
 
@@ -46,7 +37,7 @@ APART = 10.0
 """True and spurious eigenvalues nearer to each other than this ratio are remarked on."""
 
 
-def solve_redundant(form: ConstrainedForm, basis: Basis, options: RCS) -> FormulationResult:
+def solve_redundant(form: ConstrainedForm, basis: Basis, options: RCS) -> tuple[Spectrum, ReducedSystem | None]:
     """Return the 2n + m eigenvalues of the descriptor pencil, labelled, and its proper state-space."""
     tangent_mass(form, basis)
     terms = motion_terms(form, basis)
@@ -57,33 +48,20 @@ def solve_redundant(form: ConstrainedForm, basis: Basis, options: RCS) -> Formul
     is_true[:order] = True
     if options.spurious == "zero":
         is_true = is_true[::-1]
-    vectors = seen_vectors(pairs.right, form.n)
-    chosen = pairs.values[is_true]
-    if not np.isfinite(chosen).all():
+    if not np.isfinite(pairs.values[is_true]).all():
         raise NumericalError(
             f"The pencil has fewer than {order} finite eigenvalues: the mass matrix does not reach every velocity that "
             "the constraints leave free."
         )
-    remarks = _remarks(pairs, is_true)
-    reduced = None
-    try:
-        A, B, T = state_space(pencil, pairs, is_true, selector(basis))
-        reduced = ReducedSystem(A, B, T, basis, _loss(pairs, is_true), terms)
-    except NumericalError as error:
-        instead = " Put them at infinity." if options.spurious == "zero" else ""
-        remarks.append(no_linear_model(error, instead))
-    spectrum = Spectrum(
-        formulation="rcs",
-        method="QZ, spurious eigenvalues " + ("infinite" if options.spurious == "infinite" else "zero"),
-        eigenvalues=pairs.values,
-        is_true=is_true,
-        vectors=vectors,
-        violations=violations(form, vectors),
-        errors=pairs.errors,
-        sizes={"n": form.n, "m": form.m, "rank": form.n - basis.R.shape[1], "order": len(pairs.values)},
-        remarks=tuple(remarks),
+    return solution(
+        (form, basis, terms, pencil),
+        pairs,
+        is_true,
+        ("rcs", f"QZ, spurious eigenvalues {options.spurious}"),
+        _loss(pairs, is_true),
+        _remarks(pairs, is_true),
+        advice=" Put them at infinity." if options.spurious == "zero" else "",
     )
-    return FormulationResult(spectrum, reduced)
 
 
 def descriptor_pencil(form: ConstrainedForm, terms: MotionTerms, *, spurious: str = "infinite") -> Pencil:

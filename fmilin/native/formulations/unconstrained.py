@@ -20,25 +20,21 @@ from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg
 
-from fmilin.ground.errors import NumericalError
-from fmilin.ground.remarks import Remark, no_linear_model, swamping_penalty
+from fmilin.ground.remarks import Remark, swamping_penalty
 from fmilin.ground.signals import FloatArray
 from fmilin.native.formulations.bases import Basis
 from fmilin.native.formulations.form import ConstrainedForm, MotionTerms, motion_terms
 from fmilin.native.formulations.formulation import (
     UCS,
     ComplexArray,
-    FormulationResult,
     ReducedSystem,
     Spectrum,
     seen_vectors,
-    selector,
     tangent_mass,
     violations,
 )
-from fmilin.native.formulations.pencil import Eigenpairs, Pencil, eigenpairs, state_space
+from fmilin.native.formulations.pencil import Eigenpairs, Pencil, eigenpairs, solution
 
 __all__ = ["penalized", "solve_unconstrained"]
 
@@ -49,7 +45,7 @@ SWAMPED = 1e-7
 
 def solve_unconstrained(
     form: ConstrainedForm, basis: Basis, options: UCS, *, origin: ConstrainedForm | None = None
-) -> FormulationResult:
+) -> tuple[Spectrum, ReducedSystem | None]:
     """Return the 2n eigenvalues of the penalized system, labelled, and the state-space of the true ones.
 
     ``form``: dense; at the equilibrium of the penalized system or at any consistent point. ``origin``: at the
@@ -60,32 +56,20 @@ def solve_unconstrained(
     pencil = penalized(form, terms, options)
     pairs = eigenpairs(pencil)
     order = 2 * basis.R.shape[1]
-    vectors = seen_vectors(pairs.right, form.n)
-    broken = violations(form, vectors)
+    broken = violations(form, seen_vectors(pairs.right, form.n))
     is_true = np.zeros(len(pairs.values), dtype=bool)
     is_true[_least(pairs.values, np.nan_to_num(broken, nan=np.inf), order)] = True
     bias = np.abs(_moved(pencil, penalized(form, terms, replace(options, alpha=2 * options.alpha)), pairs))[is_true]
     if origin is not None:
         bias = bias + np.abs(_moved(pencil, penalized(origin, terms, options), pairs))[is_true]
-    remarks = [*_labels(broken, is_true), *_swamped(pairs, is_true, bias, options)]
-    reduced = None
-    try:
-        A, B, T = state_space(pencil, pairs, is_true, selector(basis))
-        reduced = ReducedSystem(A, B, T, basis, _relative(bias, pairs.values[is_true]), terms)
-    except (NumericalError, linalg.LinAlgError) as error:
-        remarks.append(no_linear_model(error))
-    spectrum = Spectrum(
-        formulation="ucs",
-        method=f"penalty, alpha = {options.alpha:g}, xi = {options.xi:g}, omega = {options.omega:g}",
-        eigenvalues=pairs.values,
-        is_true=is_true,
-        vectors=vectors,
-        violations=broken,
-        errors=pairs.errors,
-        sizes={"n": form.n, "m": form.m, "rank": form.n - basis.R.shape[1], "order": len(pairs.values)},
-        remarks=tuple(remarks),
+    return solution(
+        (form, basis, terms, pencil),
+        pairs,
+        is_true,
+        ("ucs", f"penalty, alpha = {options.alpha:g}, xi = {options.xi:g}, omega = {options.omega:g}"),
+        _relative(bias, pairs.values[is_true]),
+        [*_labels(broken, is_true), *_swamped(pairs, is_true, bias, options)],
     )
-    return FormulationResult(spectrum, reduced)
 
 
 def penalized(form: ConstrainedForm, terms: MotionTerms, options: UCS) -> Pencil:

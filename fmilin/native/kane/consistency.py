@@ -8,7 +8,6 @@ That is tested at points near the start.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,7 +20,7 @@ from fmilin.native.declaration import der
 from fmilin.native.kane.form import KaneForm
 from fmilin.native.kane.functions import KaneFunctions
 
-__all__ = ["PointToCheck", "check_constraints", "require_consistent_point", "residuals_at"]
+__all__ = ["check_constraints", "require_consistent_point", "residuals_at"]
 
 
 SAMPLES = 4
@@ -118,26 +117,20 @@ def _listed(bad: dict[str, float]) -> str:
 _TITLES = {"f_0": "f_0 + f_1", "f_2": "f_2 + f_3"}
 
 
-@dataclass(frozen=True, slots=True)
-class PointToCheck:
-    """A point of a system, and the rates that it is meant to have."""
-
-    functions: KaneFunctions
-    states: Signals
-    arguments: FloatArray  # (t, q, u, r, p)
-    rates: Mapping[str, float]  # rates of states by the states' names or their own; those not given are solved for
+Point = tuple[KaneFunctions, Signals, FloatArray]
+"""The functions and the states of a system, and its arguments (t, q, u, r, p)."""
 
 
-def residuals_at(point: PointToCheck) -> dict[str, float]:
-    """Return the value of every left-hand side, with the given rates and the others solved for."""
-    values, _ = _evaluated(point)
-    return dict(zip(_names(point.functions.form), values.tolist(), strict=True))
+def residuals_at(point: Point, rates: Mapping[str, float]) -> dict[str, float]:
+    """Return the value of every left-hand side, with the given rates by name and the others solved for."""
+    values, _ = _evaluated(*point, rates)
+    return dict(zip(_names(point[0].form), values.tolist(), strict=True))
 
 
-def require_consistent_point(point: PointToCheck, system: str) -> None:
+def require_consistent_point(point: Point, rates: Mapping[str, float], system: str) -> None:
     """Raise when the point, or a given rate, does not satisfy the equations of ``system``."""
-    form = point.functions.form
-    values, sizes = _evaluated(point)
+    form = point[0].form
+    values, sizes = _evaluated(*point, rates)
     names = _names(form)
     if not (np.isfinite(values).all() and np.isfinite(sizes).all()):
         culprits = np.flatnonzero(~np.isfinite(sizes))
@@ -165,15 +158,15 @@ def _title(name: str) -> str:
     return f"({_TITLES[letter]}){bracket}{rest}" if letter in _TITLES else name
 
 
-def _evaluated(point: PointToCheck) -> tuple[FloatArray, FloatArray]:
+def _evaluated(
+    functions: KaneFunctions, states: Signals, arguments: FloatArray, rates: Mapping[str, float]
+) -> tuple[FloatArray, FloatArray]:
     """Return all left-hand sides, and the sizes that they are compared with."""
-    functions = point.functions
-    given = _by_position(point.states, point.rates)
-    values, G = functions.constraints(point.arguments)
+    values, G = functions.constraints(arguments)
     n, o = len(functions.form.q), len(functions.form.u)
     H = np.hstack((G[:, 1 : 1 + n], G[:, 1 + 2 * n : 1 + 2 * n + o]))
-    sizes = np.linalg.norm(H * point.states.scales(point.arguments[1 : 1 + n + o]), axis=1)
-    left, terms = functions.left_hand_sides(point.arguments, given)
+    sizes = np.linalg.norm(H * states.scales(arguments[1 : 1 + n + o]), axis=1)
+    left, terms = functions.left_hand_sides(arguments, _by_position(states, rates))
     return np.concatenate((values, left)), np.concatenate((sizes, terms))
 
 

@@ -15,7 +15,7 @@ Rows are separated into linear terms and the rest subexpression by subexpression
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import sympy
@@ -37,11 +37,6 @@ class LinearRow:
     def expression(self) -> Expr:
         """The left-hand side."""
         return sympy.Add(*(c * w for w, c in self.coefficients.items()), self.rest)
-
-    def part(self, symbols: Iterable[Symbol]) -> Expr:
-        """Return the terms with these symbols alone."""
-        wanted = set(symbols)
-        return sympy.Add(*(c * w for w, c in self.coefficients.items() if w in wanted))
 
 
 @dataclass(frozen=True)
@@ -90,36 +85,6 @@ class KaneForm:
     def f_v(self) -> tuple[Expr, ...]:
         """The velocity constraints as expressions."""
         return tuple(row.expression for row in self.velocity)
-
-    @property
-    def f_a(self) -> tuple[Expr, ...]:
-        """The acceleration constraints as expressions."""
-        return tuple(row.expression for row in self.acceleration)
-
-    @property
-    def f_0(self) -> tuple[Expr, ...]:
-        """The terms of the kinematic equations that contain q'."""
-        return tuple(row.part(self.q_dot) for row in self.kinematics)
-
-    @property
-    def f_1(self) -> tuple[Expr, ...]:
-        """The other terms of the kinematic equations."""
-        return tuple(row.rest for row in self.kinematics)
-
-    @property
-    def f_2(self) -> tuple[Expr, ...]:
-        """The terms of the dynamic equations that contain u'."""
-        return tuple(row.part(self.u_dot) for row in self.dynamics)
-
-    @property
-    def f_3(self) -> tuple[Expr, ...]:
-        """The terms of the dynamic equations that contain neither u' nor lambda."""
-        return tuple(row.rest for row in self.dynamics)
-
-    @property
-    def f_4(self) -> tuple[Expr, ...]:
-        """The terms of the dynamic equations that contain lambda."""
-        return tuple(row.part(self.multipliers) for row in self.dynamics)
 
 
 def in_order_of(symbols: Sequence[Symbol], rows: Sequence[LinearRow]) -> tuple[LinearRow, ...]:

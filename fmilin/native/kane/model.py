@@ -16,7 +16,7 @@ from fmilin.manifold.frame import kept_states
 from fmilin.manifold.operating_points import require_sizes
 from fmilin.model.interface import Evaluation, OperatingPoint
 from fmilin.native.declaration import Declaration, Expr, Given, Labels, Name
-from fmilin.native.kane.consistency import PointToCheck, require_consistent_point, residuals_at
+from fmilin.native.kane.consistency import require_consistent_point, residuals_at
 from fmilin.native.kane.engine import KaneEngine, KaneNumeric, KaneSlopes, are_smooth, engine_of
 from fmilin.native.kane.equations import KaneEquations, form_of
 from fmilin.native.kane.form import KaneForm
@@ -255,7 +255,7 @@ class KaneModel(SymbolicModel):
         rates : mapping of str to float, optional
             Rates of states by the states' names; those not given are solved for.
         """
-        return residuals_at(self._to_check(point, rates))
+        return residuals_at((self._functions, self.states, self._arguments(point)), rates or {})
 
     def require_consistent(self, point: OperatingPoint, rates: Mapping[str, float] | None = None) -> None:
         """Raise when a point, or a rate that it is meant to have, does not satisfy the equations.
@@ -277,7 +277,8 @@ class KaneModel(SymbolicModel):
         UnknownNameError
             When a rate of something else than a state is given.
         """
-        require_consistent_point(self._to_check(point, rates), self.info.name)
+        at = (self._functions, self.states, self._arguments(point))
+        require_consistent_point(at, rates or {}, self.info.name)
 
     def partition(self, independent: Sequence[str]) -> Partition:
         """Return the partition that keeps the ``independent`` states.
@@ -341,9 +342,6 @@ class KaneModel(SymbolicModel):
     def second_order_form(self, t: float, x: FloatArray, u: FloatArray) -> None:
         """Return None: the equations are not in Lagrange's form."""
         del t, x, u
-
-    def _to_check(self, point: OperatingPoint, rates: Mapping[str, float] | None) -> PointToCheck:
-        return PointToCheck(self._functions, self.states, self._arguments(point), rates or {})
 
     def _arguments(self, point: OperatingPoint) -> FloatArray:
         require_sizes(self, point)

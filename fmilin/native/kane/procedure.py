@@ -104,8 +104,7 @@ class Dependence:
     C_2: FloatArray
     D_0: FloatArray
     D_2: FloatArray
-    condition_number: FloatArray
-    """The larger one of |G_c| |(G_c P_qd)^-1| and |B| |(B P_ud)^-1| in the 1-norm, scaled; shape (k,)."""
+    condition_number: FloatArray  # (k,), the larger of |G_c| |(G_c P_qd)^-1| and |B| |(B P_ud)^-1|, 1-norms, scaled
 
 
 def dependence(g: ConstraintGradients, partition: Partition, scales: FloatArray) -> Dependence:
@@ -187,100 +186,31 @@ class Blocks:
 
 
 @dataclass(frozen=True, slots=True)
-class _StackedMatrices:
-    """The matrices at k points, with the points along the first axis."""
-
-    partition: Partition
-    C: Dependence
-    P_prime: FloatArray
-    primes: FloatArray
-    independent: FloatArray
-    T: FloatArray
-    T_u: FloatArray
-    rates: FloatArray
-
-
-@dataclass(frozen=True, slots=True)
 class Matrices:
     """The linear model x_i' = A x_i + B r of the independent states, and all states from them."""
 
-    _stack: _StackedMatrices
-    _at: int
-
-    @property
-    def partition(self) -> Partition:
-        """Which states are independent."""
-        return self._stack.partition
-
-    @property
-    def C_0(self) -> FloatArray:
-        """C_0 of dq = C_0 dq_i, shape (n, n - l)."""
-        return _one(self._stack.C.C_0, self._at)
-
-    @property
-    def C_1(self) -> FloatArray:
-        """C_1 of du = C_1 dq + C_2 du_i, shape (o, n)."""
-        return _one(self._stack.C.C_1, self._at)
-
-    @property
-    def C_2(self) -> FloatArray:
-        """C_2 of du = C_1 dq + C_2 du_i, shape (o, o - m)."""
-        return _one(self._stack.C.C_2, self._at)
-
-    @property
-    def P_prime(self) -> FloatArray:
-        """P', shape (n + o, P)."""
-        return self._stack.P_prime
-
-    @property
-    def A_prime(self) -> FloatArray:
-        """A', shape (n + o + k, P): the rows of all rates, multipliers included; what accelerometers see."""
-        return _one(self._stack.primes, self._at)[:, : self._stack.T.shape[2]]
-
-    @property
-    def B_prime(self) -> FloatArray:
-        """B', shape (n + o + k, s)."""
-        return _one(self._stack.primes, self._at)[:, self._stack.T.shape[2] :]
-
-    @property
-    def A(self) -> FloatArray:
-        """P'^T A', shape (P, P)."""
-        return _one(self._stack.independent, self._at)[:, : self._stack.T.shape[2]]
-
-    @property
-    def B(self) -> FloatArray:
-        """P'^T B', shape (P, s)."""
-        return _one(self._stack.independent, self._at)[:, self._stack.T.shape[2] :]
-
-    @property
-    def T(self) -> FloatArray:
-        """(dq; du) = T dx_i + T_u dr, shape (n + o, P)."""
-        return _one(self._stack.T, self._at)
-
-    @property
-    def T_u(self) -> FloatArray:
-        """(dq; du) = T dx_i + T_u dr, shape (n + o, s); zero unless inputs prescribe a motion."""
-        return _one(self._stack.T_u, self._at)
-
-    @property
-    def rates(self) -> FloatArray:
-        """The rates (q', u') at the point, shape (n + o,)."""
-        return _one(self._stack.rates, self._at)
-
-    @property
-    def condition_number(self) -> float:
-        """|G_c| |(G_c P_qd)^-1| or |B| |(B P_ud)^-1|, whichever is larger, scaled."""
-        return float(self._stack.C.condition_number[self._at])
+    partition: Partition  # which states are independent
+    condition_number: float  # |G_c| |(G_c P_qd)^-1| or |B| |(B P_ud)^-1|, whichever is larger, scaled
+    C_0: FloatArray  # (n, n - l), of dq = C_0 dq_i
+    # C_1, C_2: (o, n) and (o, o - m), of du = C_1 dq + C_2 du_i
+    C_1: FloatArray
+    C_2: FloatArray
+    P_prime: FloatArray  # shape (n + o, P)
+    # A_prime, B_prime: (n + o + k, P) and (n + o + k, s), the rows of all rates, multipliers included; what
+    # accelerometers see
+    A_prime: FloatArray
+    B_prime: FloatArray
+    A: FloatArray  # (P, P), P'^T A'
+    B: FloatArray  # (P, s), P'^T B'
+    # T, T_u: (n + o, P) and (n + o, s), of (dq; du) = T dx_i + T_u dr; T_u is zero unless inputs prescribe a motion
+    T: FloatArray
+    T_u: FloatArray
+    rates: FloatArray  # (n + o,), q' and u' at the point
 
     @property
     def f0(self) -> FloatArray:
         """The rates of the independent states at the point, shape (P,)."""
         return self.rates[list(self.partition.states)]
-
-
-def _one(stack: FloatArray, at: int) -> FloatArray:
-    matrix: FloatArray = stack[at]
-    return matrix
 
 
 def constraint_gradients(form: KaneForm, J: FloatArray, inputs: list[int]) -> ConstraintGradients:
@@ -337,5 +267,10 @@ def eliminate(
     states = list(partition.states)
     P_prime = np.zeros((n + o, p))
     P_prime[states, range(p)] = 1.0
-    stack = _StackedMatrices(partition, C, P_prime, primes, primes[:, states], T, T_u, expansion.rates)
-    return [Matrices(stack, i) for i in range(len(J))]
+    independent = primes[:, states]
+    stacks = (
+        *(C.condition_number.tolist(), C.C_0, C.C_1, C.C_2, np.broadcast_to(P_prime, T.shape)),
+        *(primes[:, :, :p], primes[:, :, p:], independent[:, :, :p], independent[:, :, p:]),
+        *(T, T_u, expansion.rates),
+    )
+    return [Matrices(partition, *matrices) for matrices in zip(*stacks, strict=True)]

@@ -9,12 +9,11 @@ from typing import Any, Literal
 import numpy as np
 
 from fmilin.ground.errors import ModelError
-from fmilin.native.mechanism.parts import QUANTITIES, Quantity, check_finite, check_name, check_type, check_vectors
+from fmilin.native.mechanism.parts import QUANTITIES, Quantity, check_name, check_nominal, check_type, unit
 from fmilin.native.mechanism.placement import ORIGIN, Placement, Vector, vector
 
 __all__ = [
     "ACTUATOR_DYNAMICS",
-    "VECTORS",
     "Actuator",
     "ActuatorDynamics",
     "Coupling",
@@ -32,19 +31,6 @@ __all__ = [
 
 
 ZERO = (0.0, 0.0, 0.0)
-VECTORS = {
-    "position": ("p", "m"),
-    "velocity": ("v", "m/s"),
-    "acceleration": ("a", "m/s2"),
-    "accelerometer": ("f", "m/s2"),
-    "specific_force": ("f", "m/s2"),
-    "velocimeter": ("v", "m/s"),
-    "direction": ("e", "1"),
-    "angular_velocity": ("w", "rad/s"),
-    "gyroscope": ("w", "rad/s"),
-    "angular_acceleration": ("alpha", "rad/s2"),
-}
-"""Sensors of bodies that are components of a vector: which one, and their units."""
 
 
 @dataclass(frozen=True)
@@ -63,13 +49,15 @@ class Coupling:
     powers: Sequence[float] = ()  # factors of q_leader^2, q_leader^3, ..., added to the offset and the ratio
 
     def __post_init__(self) -> None:
-        where = check_name(self, "coupling")
+        check_name(self.name, "coupling")
         if self.joint == self.leader:
             raise ModelError(f"The coupling '{self.name}' couples the joint '{self.joint}' with itself.")
-        check_finite(self, where, "ratio", "offset")
+        for what in ("ratio", "offset"):
+            if not np.isfinite(getattr(self, what)):
+                raise ModelError(f"'{what}' of the coupling '{self.name}' must be a finite number.")
         object.__setattr__(self, "powers", tuple(float(p) for p in self.powers))
         if not np.isfinite(self.powers).all():
-            raise ModelError(f"'powers' of {where} must be finite numbers.")
+            raise ModelError(f"'powers' of the coupling '{self.name}' must be finite numbers.")
         if self.powers and not self.leader:
             raise ModelError(f"The coupling '{self.name}' has 'powers' but no leader of which they could be.")
 
@@ -93,8 +81,12 @@ class Wheel:
     normal: Vector = (0.0, 0.0, 1.0)
 
     def __post_init__(self) -> None:
-        where = check_name(self, "wheel")
-        check_vectors(self, where, "center", "point", "axis", "normal", quoted=True)
+        check_name(self.name, "wheel")
+        where = f"the wheel '{self.name}'"
+        for what in ("center", "point"):
+            object.__setattr__(self, what, vector(getattr(self, what), f"'{what}' of {where}"))
+        for what in ("axis", "normal"):
+            object.__setattr__(self, what, unit(getattr(self, what), f"'{what}' of {where}"))
         if not (self.radius >= 0 and self.tube >= 0 and 0 < self.radius + self.tube < np.inf):
             raise ModelError(f"A radius of {where} is negative, or both are zero: one must be positive.")
 
@@ -112,7 +104,9 @@ class Skate:
     direction: Vector = (0.0, 1.0, 0.0)  # in the body's frame
 
     def __post_init__(self) -> None:
-        check_vectors(self, check_name(self, "skate"), "point", "direction")
+        check_name(self.name, "skate")
+        object.__setattr__(self, "point", vector(self.point, f"The point of the skate '{self.name}'"))
+        object.__setattr__(self, "direction", unit(self.direction, f"The direction of the skate '{self.name}'"))
 
 
 @dataclass(frozen=True)
@@ -125,10 +119,10 @@ class Marker:
     friction: float | None = None  # coefficient of sliding friction of a foot there
 
     def __post_init__(self) -> None:
-        where = check_name(self, "marker")
-        check_vectors(self, where, "point")
+        check_name(self.name, "marker")
+        object.__setattr__(self, "point", vector(self.point, f"The point of the marker '{self.name}'"))
         if self.friction is not None and not (np.isfinite(self.friction) and self.friction >= 0):
-            raise ModelError(f"The friction of {where} must not be negative, and is {self.friction}.")
+            raise ModelError(f"The friction of the marker '{self.name}' must not be negative, and is {self.friction}.")
 
 
 @dataclass(frozen=True)
@@ -150,11 +144,14 @@ class PointSpring:
     damping: float = 0.0  # in N s/m
 
     def __post_init__(self) -> None:
-        where = check_name(self, "spring")
-        check_vectors(self, where, "first_point", "second_point", quoted=True)
-        check_finite(self, where, "stiffness", "length", "damping")
+        check_name(self.name, "spring")
+        for what in ("first_point", "second_point"):
+            object.__setattr__(self, what, vector(getattr(self, what), f"'{what}' of the spring '{self.name}'"))
+        for what in ("stiffness", "length", "damping"):
+            if not np.isfinite(getattr(self, what)):
+                raise ModelError(f"'{what}' of the spring '{self.name}' must be a finite number.")
         if self.length < 0:
-            raise ModelError(f"The free length of {where} is negative.")
+            raise ModelError(f"The free length of the spring '{self.name}' is negative.")
 
 
 @dataclass(frozen=True)
@@ -168,7 +165,8 @@ class JointForce:
     nominal: float | None = None  # typical size: what searches and errors measure it in
 
     def __post_init__(self) -> None:
-        check_name(self, "force")
+        check_name(self.name, "force")
+        check_nominal(self.nominal, f"the force '{self.name}'")
 
 
 @dataclass(frozen=True)
@@ -184,9 +182,11 @@ class Force:
     nominal: float | None = None  # as for :class:`JointForce`
 
     def __post_init__(self) -> None:
-        where = check_name(self, "force")
-        check_vectors(self, where, "point", "direction")
-        check_type(self.frame, ("ground", "body"), where, "frame")
+        check_name(self.name, "force")
+        check_nominal(self.nominal, f"the force '{self.name}'")
+        object.__setattr__(self, "point", vector(self.point, f"The point of the force '{self.name}'"))
+        object.__setattr__(self, "direction", unit(self.direction, f"The direction of the force '{self.name}'"))
+        check_type(self.frame, ("ground", "body"), f"the force '{self.name}'", "frame")
 
 
 @dataclass(frozen=True)
@@ -201,9 +201,10 @@ class Torque:
     nominal: float | None = None
 
     def __post_init__(self) -> None:
-        where = check_name(self, "torque")
-        check_vectors(self, where, "direction")
-        check_type(self.frame, ("ground", "body"), where, "frame")
+        check_name(self.name, "torque")
+        check_nominal(self.nominal, f"the torque '{self.name}'")
+        object.__setattr__(self, "direction", unit(self.direction, f"The direction of the torque '{self.name}'"))
+        check_type(self.frame, ("ground", "body"), f"the torque '{self.name}'", "frame")
 
 
 @dataclass(frozen=True)
@@ -220,7 +221,10 @@ class LineForce:
     nominal: float | None = None  # as for :class:`JointForce`
 
     def __post_init__(self) -> None:
-        check_vectors(self, check_name(self, "force"), "first_point", "second_point", quoted=True)
+        check_name(self.name, "force")
+        check_nominal(self.nominal, f"the force '{self.name}'")
+        for what in ("first_point", "second_point"):
+            object.__setattr__(self, what, vector(getattr(self, what), f"'{what}' of the force '{self.name}'"))
 
 
 @dataclass(frozen=True)
@@ -252,9 +256,12 @@ class Sensor:
     factor: float = 1.0  # what the quantity is multiplied with
 
     def __post_init__(self) -> None:
-        where = check_name(self, "sensor")
+        check_name(self.name, "sensor")
+        where = f"the sensor '{self.name}'"
         check_type(self.quantity, QUANTITIES, where, "quantity")
-        check_vectors(self, where, "point", "axis", "pointer")
+        object.__setattr__(self, "point", vector(self.point, f"The point of {where}"))
+        object.__setattr__(self, "axis", unit(self.axis, f"The axis of {where}"))
+        object.__setattr__(self, "pointer", unit(self.pointer, f"The pointer of {where}"))
         if not isinstance(self.coordinate, int) or self.coordinate < 0:
             raise ModelError(f"The coordinate of {where} must be 0, 1, .., not {self.coordinate!r}.")
         if not np.isfinite(self.factor):
@@ -297,7 +304,8 @@ class Tendon:
     rest: Any = 0.0  # length without force, in m; or the range in which the spring is slack
 
     def __post_init__(self) -> None:
-        where = check_name(self, "tendon")
+        check_name(self.name, "tendon")
+        where = f"the tendon '{self.name}'"
         set_ = object.__setattr__
         set_(self, "joints", tuple(self.joints))
         set_(self, "bodies", tuple(self.bodies))
@@ -355,7 +363,9 @@ class Actuator:
     nominal: float | None = None  # typical size of the control
 
     def __post_init__(self) -> None:
-        where = check_name(self, "actuator")
+        check_name(self.name, "actuator")
+        check_nominal(self.nominal, f"the actuator '{self.name}'")
+        where = f"the actuator '{self.name}'"
         if sum(bool(part) for part in (self.joint, self.tendon, self.body)) != 1:
             raise ModelError(f"{_start(where)} drives a 'joint', a 'tendon' or a 'body': give one of the three.")
         check_type(self.dynamics, ACTUATOR_DYNAMICS, where, "dynamics")

@@ -17,6 +17,7 @@ from fmilin.native.systems import rolling_disk
 from fmilin.numerics.codegen.functions import SystemFunctions
 from tests.general_way import GeneralWay
 from tests.native.kane.examples import bead, pulled_pendulum
+from tests.native.kane.table import f_0, f_1, f_2, f_3, f_a
 from tests.native.systems.oracle import reduced, relative_error
 from tests.native.systems.skate_model import skate
 from tests.native.systems.torus import rolling_torus
@@ -50,21 +51,21 @@ def test_the_table_of_definitions_is_made_of_gradients() -> None:
         return np.array(columns).T
 
     q, u, q_dot, u_dot, r = form.q, form.u, form.q_dot, form.u_dot, form.inputs
-    kinematic = tuple(a + b for a, b in zip(form.f_0, form.f_1, strict=True))
-    dynamic = tuple(a + b for a, b in zip(form.f_2, form.f_3, strict=True))
+    kinematic = tuple(a + b for a, b in zip(f_0(form), f_1(form), strict=True))
+    dynamic = tuple(a + b for a, b in zip(f_2(form), f_3(form), strict=True))
     for found, expected in (
-        (b.M_qq, gradient(form.f_0, q_dot)),
-        (b.M_uqc, gradient(form.f_a, q_dot)),
-        (b.M_uuc, gradient(form.f_a, u_dot)),
-        (b.M_uqd, gradient(form.f_3, q_dot)),
-        (b.M_uud, gradient(form.f_2, u_dot)),
+        (b.M_qq, gradient(f_0(form), q_dot)),
+        (b.M_uqc, gradient(f_a(form), q_dot)),
+        (b.M_uuc, gradient(f_a(form), u_dot)),
+        (b.M_uqd, gradient(f_3(form), q_dot)),
+        (b.M_uud, gradient(f_2(form), u_dot)),
         (b.A_qq, -gradient(kinematic, q)),
-        (b.A_qu, -gradient(form.f_1, u)),
-        (b.A_uqc, -gradient(form.f_a, q)),
-        (b.A_uuc, -gradient(form.f_a, u)),
+        (b.A_qu, -gradient(f_1(form), u)),
+        (b.A_uqc, -gradient(f_a(form), q)),
+        (b.A_uuc, -gradient(f_a(form), u)),
         (b.A_uqd, -gradient(dynamic, q)),
-        (b.A_uud, -gradient(form.f_3, u)),
-        (b.B_u, -gradient(form.f_3, r)),
+        (b.A_uud, -gradient(f_3(form), u)),
+        (b.B_u, -gradient(f_3(form), r)),
     ):
         np.testing.assert_allclose(found, expected, atol=2e-9)
     assert not b.B_q.any()
