@@ -10,6 +10,7 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 
 import fmilin as fl
+from fmilin.connected.structure import depends_at_once
 from fmilin.fmi.write import build_fmu
 from fmilin.model.events import Passage
 from fmilin.native.function import FunctionModel
@@ -397,3 +398,18 @@ def test_one_input_for_arrays_of_two_members_is_named_element_by_element() -> No
     system = fl.connect({"a": target, "b": target}, inputs={"force": ["a.load", "b.load"]})
     assert system.inputs.names == ("force[1]", "force[2]")
     np.testing.assert_allclose(fl.linearize(system).B, [[1.0, -2.0], [1.0, -2.0]], atol=1e-12)
+
+
+@pytest.mark.parametrize("declared", [False, True])
+def test_outputs_depend_at_once_on_what_they_copy_and_on_what_the_equations_say(declared: bool) -> None:
+    """y = (x, u1, 3 u0, x u1): a state, an input, and terms of which one is zero at the start."""
+    model = OdeModel(
+        "m",
+        {"x": "-x + u0"},
+        inputs=["u0", "u1"],
+        outputs={"a": "x", "b": "u1", "c": "3*u0", "d": "x*u1"},
+    )
+    if not declared:
+        model.structure = None
+    expected = [[False, False], [False, True], [True, False], [False, True]]
+    np.testing.assert_array_equal(depends_at_once("m", model), expected)
