@@ -15,9 +15,8 @@ from fmilin.connected.system import ConnectedModel, Declaration
 from fmilin.ground.errors import UsageError
 from fmilin.ground.signals import FloatArray
 from fmilin.linear_model.model import LinearModel
-from fmilin.model.events import Hybrid, Passage
 from fmilin.model.interface import Model
-from fmilin.model.stepping import Stepped
+from fmilin.model.stepping import Hybrid, Passage, Stepped
 
 __all__ = ["Connection", "HybridSystem", "connect", "member_of", "system_of"]
 

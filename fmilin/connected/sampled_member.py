@@ -19,8 +19,8 @@ from fmilin.ground.errors import UsageError
 from fmilin.ground.signals import FloatArray, Signals
 from fmilin.linear_model.model import LinearModel
 from fmilin.model.constraints.declared import Constraint, Constraints
-from fmilin.model.events import Hybrid, Passage
 from fmilin.model.interface import Evaluation, Model, ModelInfo, OperatingPoint
+from fmilin.model.stepping import Hybrid, Passage
 
 __all__ = ["Actuator", "HeldMember", "Law", "LinearLaw", "SampledMember", "Schedule"]
 

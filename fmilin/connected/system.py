@@ -19,8 +19,8 @@ from fmilin.connected.structure import structure_of
 from fmilin.ground.errors import FmilinError, NumericalError, UnknownNameError, UsageError
 from fmilin.ground.signals import FloatArray, Signal, Signals
 from fmilin.model.constraints.declared import Constraint, Constraints
-from fmilin.model.events import Hybrid
 from fmilin.model.interface import Copy, Evaluation, Model, ModelInfo, OperatingPoint
+from fmilin.model.stepping import Hybrid
 
 if TYPE_CHECKING:
     from fmilin.numerics.codegen.implicit import ImplicitSystem
@@ -92,7 +92,7 @@ class ConnectedModel(Model):
             self.inputs,
             parameters=Prefixed({name: m.constraints.parameters for name, m in self.members.items()}),
             other=self._canonical,
-            known=[qualified(name, s.name) for name, m in self.members.items() for s in (*m.inputs, *m.outputs)],
+            offered=[qualified(name, s.name) for name, m in self.members.items() for s in (*m.inputs, *m.outputs)],
         )
 
     def _constraints_of(self, name: str, model: Model) -> list[Constraint]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from fmilin.ground.errors import FmilinError
-from fmilin.model.events import Hybrid
 from fmilin.model.interface import Model, OperatingPoint
+from fmilin.model.stepping import Hybrid
 from fmilin.motion.simulation.integration_loop import ChatteringError
 
 __all__ = ["chattering_at"]

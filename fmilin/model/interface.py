@@ -1,7 +1,8 @@
 """The one interface that every source of a model answers.
 
-A source may be an FMU, a native description, or an engine behind an adapter: everything to the
-right of this module sees a :class:`Model` and never asks where it came from.
+A source may be an FMU, a native description, or an engine behind an adapter: everything above this module sees a
+:class:`Model` and does not know where it came from. It is longer than other files because it is one contract: most of
+it is what the reference shows of a model, its point and its answers.
 """
 
 from __future__ import annotations
@@ -27,16 +28,9 @@ if TYPE_CHECKING:
     from fmilin.numerics.codegen.implicit import ImplicitSystem
 
 __all__ = [
-    "Copy",
-    "Evaluation",
-    "ExactSlopes",
-    "Model",
-    "ModelInfo",
-    "OperatingPoint",
-    "SecondOrderForm",
-    "Tangent",
+    "Copy", "Evaluation", "ExactSlopes", "Model", "ModelInfo", "OperatingPoint", "SecondOrderForm", "Tangent",
     "TangentStack",
-]
+]  # fmt: skip
 
 
 @dataclass(slots=True, eq=False)  # not frozen: one is made at every visit, and that takes three times as long
@@ -101,14 +95,8 @@ class OperatingPoint:
 
     def with_states(self, states: FloatArray, *, adjusted: float | None = None) -> OperatingPoint:
         """Return the same point with other ``states``, shape (N,), which were ``adjusted`` by so many nominal sizes."""
-        return OperatingPoint(
-            self.time,
-            np.array(states, dtype=np.float64),
-            self.inputs,
-            self.parameters,
-            self.adjusted if adjusted is None else adjusted,
-            self.remarks,
-        )
+        states = np.array(states, dtype=np.float64)
+        return replace(self, states=states, adjusted=self.adjusted if adjusted is None else adjusted)
 
 
 @dataclass(frozen=True, slots=True)

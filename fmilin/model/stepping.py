@@ -1,7 +1,11 @@
-"""What a model answers that brings its own solver: it can be stepped from a point, with inputs held during each step.
+"""What a model answers that does more than move smoothly: a mode that events change, or a solver of its own.
 
-The answers of a :class:`Stepped` model are measurements: of a co-simulation FMU, or of a hybrid model that is
-simulated over its sampling period. A linear model of it is identified from them.
+A :class:`~fmilin.Model` that is also a :class:`Hybrid` has a mode (the discrete part of its state, which
+``evaluate`` never changes). Only the simulation drives the mode on; a linear model is that of the present mode.
+
+A :class:`Stepped` model brings its own solver: it can be stepped from a point, with inputs held during each step. Its
+answers are measurements: of a co-simulation FMU, or of a hybrid model that is simulated over its sampling period. A
+linear model of it is identified from them.
 """
 
 from __future__ import annotations
@@ -13,7 +17,7 @@ from fmilin.ground.errors import UsageError
 from fmilin.ground.signals import FloatArray
 from fmilin.model.interface import OperatingPoint
 
-__all__ = ["METHODS", "Cadence", "Response", "Stepped", "Stepping"]
+__all__ = ["METHODS", "Cadence", "Hybrid", "Passage", "Response", "Stepped", "Stepping"]
 
 METHODS = ("auto", "direct", "step", "response", "multisine")
 """How a linear model of a stepped model is made; ``auto`` takes the first that works."""
@@ -132,3 +136,41 @@ class Stepping:
             raise UsageError(f"A communication step of {self.step:g} s is none: it must be positive and finite.")
         if self.order is not None and self.order < 1:
             raise UsageError(f"An order of {self.order} is none: it must be positive.")
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """What a hybrid model says after an accepted step or after an event."""
+
+    states: FloatArray  # (N,), the states to go on from
+    wants_event: bool = False  # whether the model asks for an event here (after a step only)
+    terminates: bool = False  # whether the model asks to end the simulation
+
+
+class Hybrid(ABC):
+    """A model with a mode. Its event indicators are those of :meth:`fmilin.Model.event_indicators`."""
+
+    @abstractmethod
+    def restart(self) -> None:
+        """Return to the mode in which the model starts."""
+
+    @abstractmethod
+    def pass_event(self, t: float, x: FloatArray, u: FloatArray) -> Passage:
+        """Carry out what happens at a point: the mode changes, and states may jump.
+
+        Shapes: u (nu,). ``x`` (N,): states just before the event.
+        """
+
+    def completed_step(self, t: float, x: FloatArray, u: FloatArray) -> Passage:
+        """Take note that the integrator has accepted a step that ends here."""
+        del t, u
+        return Passage(x)
+
+    @property
+    def remembers_mode(self) -> bool:
+        """Whether the model is still in the mode that it was led to; a failure may have cost it."""
+        return True
+
+    def next_event_time(self) -> float | None:
+        """Return when the next event is due that depends on time alone, in seconds; None when there is none."""
+        return None

@@ -1,7 +1,7 @@
 """A model with a graph, evaluated and differentiated at many points at once, along all or along chosen states.
 
 Rates, outputs and invariants of its constraints, and their slopes by states and inputs, from one function of the graph
-(:class:`fmilin.numerics.codegen.stacks.Stacks`), which is compiled when there is a compiler and enough points.
+(:class:`fmilin.numerics.codegen.functions.StackFunctions`), which is compiled when that pays.
 With the kept states y and the others z, the invariants h(y, z) = 0 give dz/dy = -h_z^-1 h_y, and whatever has slopes
 (f_y, f_z, f_u) on all states has f_y + f_z dz/dy and f_u on the manifold.
 """
@@ -22,8 +22,8 @@ from fmilin.manifold.frame import kept_states
 from fmilin.manifold.operating_points import require_sizes
 from fmilin.manifold.rank import independent_rows
 from fmilin.model.interface import Model, OperatingPoint, TangentStack
+from fmilin.numerics.codegen.functions import StackFunctions
 from fmilin.numerics.codegen.implicit import ImplicitSystem
-from fmilin.numerics.codegen.stacks import Stacks
 
 __all__ = [
     "BatchGraph",
@@ -97,7 +97,7 @@ class BatchGraph:
         moving = ca.vertcat(s.time, s.states)
         h = ca.vertcat(g, ca.mtimes(ca.jacobian(hidden, moving), ca.vertcat(1, s.derivatives)))
         self._ends = np.cumsum([s.derivatives.numel(), s.outputs.numel()])
-        self.stacks = Stacks(s, ca.densify(ca.vertcat(s.derivatives, s.outputs, h)))
+        self.stacks = StackFunctions(s, ca.densify(ca.vertcat(s.derivatives, s.outputs, h)))
 
     @cached_property
     def smooth(self) -> bool:

@@ -135,7 +135,7 @@ class NativeModel(Model):
             self.inputs,
             parameters={**engine.parameters, **held},
             other=lambda name: None if engine.quantity(name) is None else name,
-            known=engine.available,
+            offered=engine.available,
         )
 
     @cached_property

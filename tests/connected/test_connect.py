@@ -12,7 +12,7 @@ from scipy.optimize import linear_sum_assignment
 import fmilin as fl
 from fmilin.connected.structure import depends_at_once
 from fmilin.fmi.write import build_fmu
-from fmilin.model.events import Passage
+from fmilin.model.stepping import Passage
 from fmilin.native.function import FunctionModel
 from fmilin.native.ode import OdeModel
 from fmilin.native.systems import cartesian_pendulum, four_bar

@@ -23,8 +23,8 @@ from fmilin.fmi.read.values import ParameterValues, Residuals, changed_parameter
 from fmilin.ground.errors import ModelError, UnknownNameError, UsageError
 from fmilin.ground.signals import FloatArray, Signals
 from fmilin.model.constraints.declared import Constraint, Constraints
-from fmilin.model.events import Hybrid, Passage
 from fmilin.model.interface import Copy, Evaluation, Model, ModelInfo, OperatingPoint
+from fmilin.model.stepping import Hybrid, Passage
 
 __all__ = ["FmuModel", "model_on", "open_fmu"]
 
@@ -124,7 +124,7 @@ class FmuModel(Model, Hybrid):
             self.inputs,
             parameters=ParameterValues(session),
             other=self._canonical,
-            known=layout.description.by_name,
+            offered=layout.description.by_name,
         )
         outputs = [s for _, s in interface.outputs]
         observed = [layout.require(name, "a variable of the model") for name in self.constraints.observed]
@@ -217,28 +217,28 @@ class FmuModel(Model, Hybrid):
         return self._session.event_indicators(self._aim(t, x, u))
 
     def restart(self) -> None:
-        """Return to the mode in which the FMU starts; see :meth:`fmilin.model.events.Hybrid.restart`."""
+        """Return to the mode in which the FMU starts; see :meth:`fmilin.model.stepping.Hybrid.restart`."""
         self._session.restart()
 
     def pass_event(self, t: float, x: FloatArray, u: FloatArray) -> Passage:
-        """Carry out the FMU's event iteration at a point; see :meth:`fmilin.model.events.Hybrid.pass_event`."""
+        """Carry out the FMU's event iteration at a point; see :meth:`fmilin.model.stepping.Hybrid.pass_event`."""
         buffers = self._aim(t, x, u)
         terminates = self._session.pass_event(buffers)
         return Passage(buffers.x.copy(), terminates=terminates)
 
     def completed_step(self, t: float, x: FloatArray, u: FloatArray) -> Passage:
-        """Tell the FMU that a step was accepted; see :meth:`fmilin.model.events.Hybrid.completed_step`."""
+        """Tell the FMU that a step was accepted; see :meth:`fmilin.model.stepping.Hybrid.completed_step`."""
         buffers = self._aim(t, x, u)
         wants_event, terminates = self._session.completed_step(buffers)
         return Passage(buffers.x.copy(), wants_event, terminates)
 
     def next_event_time(self) -> float | None:
-        """Return when the FMU's next time event is due; see :meth:`fmilin.model.events.Hybrid.next_event_time`."""
+        """Return when the FMU's next time event is due; see :meth:`fmilin.model.stepping.Hybrid.next_event_time`."""
         return self._session.next_event_time
 
     @property
     def remembers_mode(self) -> bool:
-        """Whether the FMU is still in its mode; see :attr:`fmilin.model.events.Hybrid.remembers_mode`."""
+        """Whether the FMU is still in its mode; see :attr:`fmilin.model.stepping.Hybrid.remembers_mode`."""
         return self._session.remembers_mode
 
     def discrete_states(self) -> Mapping[str, str]:

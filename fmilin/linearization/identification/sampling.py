@@ -16,9 +16,8 @@ from scipy.integrate import DOP853
 from fmilin.ground.errors import NumericalError, UsageError
 from fmilin.ground.signals import FloatArray
 from fmilin.model.constraints.declared import Constraint
-from fmilin.model.events import Hybrid
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
-from fmilin.model.stepping import Cadence, Response, Stepped
+from fmilin.model.stepping import Cadence, Hybrid, Response, Stepped
 from fmilin.motion.simulation.integration_loop import domains, first_crossing
 
 __all__ = ["SampledModel"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -122,6 +122,7 @@ class Constraints:
     nor time (a loop gap computed inside the model, say).
 
     parameters: values of every parameter and constant that may appear.
+    offered: further names for the message that refuses an unknown one.
     other: takes a name; returns the model's canonical name of that variable, or None when there is none.
     rows: m of them: the declared constraints, then the rates declared with them.
     analytic (m,): whether a row depends on states, inputs, parameters and time alone.
@@ -129,7 +130,7 @@ class Constraints:
     input_structure (m, nu): which inputs a row contains: they prescribe a motion.
     hidden: rows whose rate is a constraint of its own, which was not declared.
     prescribing: inputs that some row contains.
-    variables (m,): places in (t, x, u, z) of the residuals, where each is nothing but a variable.
+    variables (m,): positions in (t, x, u, z) of the residuals, where each is nothing but a variable.
     """
 
     def __init__(
@@ -140,54 +141,43 @@ class Constraints:
         *,
         parameters: Mapping[str, float] | None = None,
         other: Callable[[str], str | None] = lambda _: None,
-        known: Iterable[str] = (),
+        offered: Iterable[str] = (),
     ) -> None:
         self.declared = tuple(declared)
         self.rows = _rows(self.declared)
-        parameters = parameters or {}
+        self.parameters = parameters = parameters or {}  # maybe read from a running model: not copied
         observed: dict[str, int] = {}
         used: dict[str, float] = {}
-        place: dict[str, int] = {}
+        index: dict[str, int] = {}
         n, k = len(states), len(inputs)
         for name in dict.fromkeys(n for row in self.rows for n in row.expression.names):
             if states.has(name):
-                place[name] = 1 + states.positions[name]
+                index[name] = 1 + states.positions[name]
             elif inputs.has(name):
-                place[name] = 1 + n + inputs.positions[name]
+                index[name] = 1 + n + inputs.positions[name]
             elif name in parameters:
                 used[name] = parameters[name]
             elif (canonical := other(name)) is not None:
-                place[name] = 1 + n + k + observed.setdefault(canonical, len(observed))
+                index[name] = 1 + n + k + observed.setdefault(canonical, len(observed))
             elif name == "time":
-                place[name] = 0
+                index[name] = 0
             else:
-                raise _unknown(name, self.rows, [*states.positions, *inputs.positions, *parameters, *known])
-        for constraint in self.declared:
-            if not any(name in place for name in constraint.expression.names):
-                raise ConstraintError(
-                    f"The constraint '{constraint.expression.text}' contains no variable that moves, only numbers and "
-                    "parameters: it says nothing about the motion. Write it with the states of the model, as in "
-                    '"x^2 + y^2 - L^2".'
-                )
-        self.parameters = parameters  # maybe read from a running model when asked for: not copied
+                raise _unknown(name, self.rows, [*states.positions, *inputs.positions, *parameters, *offered])
+        _require_motion(self.declared, index)
         self.observed = tuple(observed)
         self._sizes = (1, n, k, len(observed))
-        self._functions = ExpressionFunctions([row.expression for row in self.rows], place, sum(self._sizes), used)
-        first_observed = 1 + n + k
-        self.analytic = np.array(
-            [all(place.get(name, 0) < first_observed for name in row.expression.names) for row in self.rows], dtype=bool
-        )
-        self.time_dependent = any(p == 0 for p in place.values())
-        contains = np.zeros((len(self.rows), first_observed), dtype=bool)
+        self._functions = ExpressionFunctions([row.expression for row in self.rows], index, sum(self._sizes), used)
+        contains = np.zeros((len(self.rows), sum(self._sizes)), dtype=np.bool_)
         for i, row in enumerate(self.rows):
-            places = [place[name] for name in row.expression.names if name in place]
-            contains[i, [p for p in places if p < first_observed]] = True
-        self.structure, self.input_structure = contains[:, 1 : 1 + n], contains[:, 1 + n :]
+            contains[i, [index[name] for name in row.expression.names if name in index]] = True
+        self.structure, self.input_structure = contains[:, 1 : 1 + n], contains[:, 1 + n : 1 + n + k]
+        self.time_dependent = bool(contains[:, 0].any())
+        self.analytic = ~contains[:, 1 + n + k :].any(axis=1)
         self.hidden = [i for i, row in enumerate(self.rows) if row.needs_rate]
         self.prescribing = np.flatnonzero(self.input_structure.any(axis=0)).tolist()
         self.variables: NDArray[np.intp] | None = None
-        if all(row.expression.is_variable and row.expression.names[0] in place for row in self.rows):
-            self.variables = np.array([place[row.expression.names[0]] for row in self.rows], dtype=np.intp)
+        if all(row.expression.is_variable and row.expression.names[0] in index for row in self.rows):
+            self.variables = np.array([index[row.expression.names[0]] for row in self.rows], dtype=np.intp)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -201,8 +191,8 @@ class Constraints:
         """Return g, shape (m,); or (..., m) at many points x (..., N), u (..., nu), z (..., nz)."""
         s = self._arguments(t, x, u, z)
         if self.variables is not None:
-            found: FloatArray = s[..., self.variables]  # nothing to compute: CasADi need not be loaded
-            return found
+            values: FloatArray = s[..., self.variables]  # nothing to compute: CasADi need not be loaded
+            return values
         return self._functions.values(s)
 
     def graph(self, t: Any, x: Any, u: Any, z: Any) -> Any:
@@ -223,8 +213,8 @@ class Constraints:
         """Return the slopes of g at ``point`` = (t, x, u, z) along columns of (x, u, z), shape (m, k)."""
         moved = np.vstack((np.zeros((1, directions.shape[1])), directions))
         if self.variables is not None:
-            found: FloatArray = moved[self.variables]
-            return found
+            slopes: FloatArray = moved[self.variables]
+            return slopes
         return self._functions.along(self._arguments(*point), moved)
 
     def curvature(
@@ -267,7 +257,17 @@ def _rows(declared: Sequence[Constraint]) -> tuple[Row, ...]:
     return tuple(rows + rates)
 
 
-def _unknown(name: str, rows: Sequence[Row], known: Iterable[str]) -> ConstraintError:
+def _require_motion(declared: Sequence[Constraint], moving: Container[str]) -> None:
+    for constraint in declared:
+        if not any(name in moving for name in constraint.expression.names):
+            raise ConstraintError(
+                f"The constraint '{constraint.expression.text}' contains no variable that moves, only numbers and "
+                "parameters: it says nothing about the motion. Write it with the states of the model, as in "
+                '"x^2 + y^2 - L^2".'
+            )
+
+
+def _unknown(name: str, rows: Sequence[Row], offered: Iterable[str]) -> ConstraintError:
     where = next(row.name for row in rows if name in row.expression.names)
-    error = UnknownNameError.among(name, dict.fromkeys(known), "a variable of the model")
+    error = UnknownNameError.among(name, dict.fromkeys(offered), "a variable of the model")
     return ConstraintError(f"In the constraint '{where}': {error}")

@@ -20,7 +20,6 @@ __all__ = ["ExpressionFunctions"]
 SX = Any  # casadi.SX: casadi ships no types
 Node = Any  # casadi.SX or casadi.MX
 
-
 LARGEST_DENSE = 100_000
 """Entries of dg/ds up to which a product with the whole matrix is the quicker one."""
 
@@ -30,21 +29,21 @@ class ExpressionFunctions:
 
     What is not a finite real number (``sqrt(-1)``, ``1/0``, ``exp(1000)``) is NaN.
 
-    ``places``: where in s each variable stands; several names may stand for one place. ``size``: n, the length of s.
+    ``positions``: of each variable in s; several names may stand for one entry. ``size``: n, the length of s.
     ``constants``: variables that have a value once and for all.
     """
 
     def __init__(
         self,
         expressions: Sequence[Expression],
-        places: Mapping[str, int],
+        positions: Mapping[str, int],
         size: int,
         constants: Mapping[str, float] | None = None,
     ) -> None:
         constants = constants or {}
         self.shape = (len(expressions), size)
         self._constants = np.array(list(constants.values()), dtype=np.float64)
-        self._make = partial(_made, tuple(expressions), tuple(places.items()), tuple(constants), size)
+        self._make = partial(_made, tuple(expressions), tuple(positions.items()), tuple(constants), size)
 
     @cached_property
     def _made(self) -> _Made:
@@ -85,9 +84,9 @@ class ExpressionFunctions:
         self._set(function, s)
         function.run()
         rows, columns = np.divmod(cells, self.shape[1])
-        found = np.zeros((self.shape[0], directions.shape[1]))
-        np.add.at(found, rows, function.results[0][:, None] * directions[columns])
-        return found
+        slopes = np.zeros((self.shape[0], directions.shape[1]))
+        np.add.at(slopes, rows, function.results[0][:, None] * directions[columns])
+        return slopes
 
     def curvature(self, s: FloatArray, direction: FloatArray) -> FloatArray:
         """Return d/ds (dg/ds . direction), shape (m, n): the second derivative contracted with ``direction``, (n,)."""
@@ -116,20 +115,20 @@ class ExpressionFunctions:
 
 @lru_cache(maxsize=64)
 def _made(
-    expressions: tuple[Expression, ...], places: tuple[tuple[str, int], ...], constants: tuple[str, ...], size: int
+    expressions: tuple[Expression, ...], positions: tuple[tuple[str, int], ...], constants: tuple[str, ...], size: int
 ) -> _Made:
     """Return the functions of these expressions; the same for all values of the constants."""
-    return _Made(expressions, dict(places), constants, size)
+    return _Made(expressions, dict(positions), constants, size)
 
 
 class _Made:
     """The functions of s and, behind it, the constants: one column of numbers."""
 
     def __init__(
-        self, expressions: Sequence[Expression], places: Mapping[str, int], constants: Sequence[str], size: int
+        self, expressions: Sequence[Expression], positions: Mapping[str, int], constants: Sequence[str], size: int
     ) -> None:
         self._expressions, self._size = expressions, size
-        self._places = {**places, **{name: size + i for i, name in enumerate(constants)}}
+        self._positions = {**positions, **{name: size + i for i, name in enumerate(constants)}}
         self._length = size + len(constants)
 
     @cached_property
@@ -141,7 +140,7 @@ class _Made:
 
         s = ca.SX.sym("s", self._length)
         scalars = ca.vertsplit(s)
-        nodes = {name: scalars[place] for name, place in self._places.items()}
+        nodes = {name: scalars[i] for name, i in self._positions.items()}
         return s, ca.densify(ca.vertcat(ca.SX(0, 1), *(e.built(InGraph(), nodes) for e in self._expressions)))
 
     @cached_property
@@ -178,7 +177,7 @@ class _Made:
 
 
 def _function(arguments: Sequence[SX], result: SX) -> Buffered:
-    """Return a function in which infinities are NaN: a kept ``inf`` could come back as a finite number, ``1/inf``."""
+    """Return a function in which infinities are NaN: a stored ``inf`` could come back as a finite number, ``1/inf``."""
     import casadi as ca
 
     from fmilin.numerics.codegen.evaluator import Buffered

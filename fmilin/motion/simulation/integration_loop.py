@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from fmilin.ground.errors import NumericalError
 from fmilin.ground.signals import FloatArray
-from fmilin.model.events import Hybrid, Passage
+from fmilin.model.stepping import Hybrid, Passage
 from fmilin.motion.simulation.method import Method, moved, next_step
 from fmilin.motion.simulation.plant import Plant
 from fmilin.motion.simulation.stabilization import IntegratedCoordinates, Moved

@@ -15,8 +15,8 @@ from fmilin.manifold.invariants import Gradient, Invariants
 from fmilin.model.constraints.declared import Constraint
 from fmilin.model.constraints.expressions import Expression, parse
 from fmilin.model.counting import CountedModel
-from fmilin.model.events import Hybrid
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
+from fmilin.model.stepping import Hybrid
 from fmilin.motion.simulation.inputs import InputCourse
 
 __all__ = ["Energy", "Plant"]

@@ -14,9 +14,8 @@ from fmilin.ground.tolerances import CONSISTENT
 from fmilin.manifold.kinematics import kinematic_pairs
 from fmilin.manifold.operating_points import operating_point
 from fmilin.manifold.projection import require_on_manifold
-from fmilin.model.events import Hybrid
 from fmilin.model.interface import Model, OperatingPoint
-from fmilin.model.stepping import Stepped
+from fmilin.model.stepping import Hybrid, Stepped
 from fmilin.motion.simulation.inputs import Inputs, input_course
 from fmilin.motion.simulation.integration_loop import Integration, Plan, Sample
 from fmilin.motion.simulation.method import Method

@@ -1,4 +1,4 @@
-"""A system as NumPy functions: values, and exact directional derivatives.
+"""A system as NumPy functions: values and exact derivatives, at one point or over a stack of points.
 
 At one point W w = r is solved by an LU factorization with pivoting. Along directions ds = (dx, du)
 
@@ -11,17 +11,32 @@ with all partial derivatives exact and evaluated once per point, however many di
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from functools import cached_property
+from typing import Any
 
+import casadi as ca
 import numpy as np
 
+from fmilin.ground.errors import ModelError
 from fmilin.ground.signals import FloatArray
-from fmilin.numerics.codegen.evaluator import Evaluator
+from fmilin.numerics.codegen.evaluator import Backend, CompilationBudget, Evaluator
 from fmilin.numerics.codegen.implicit import ImplicitSystem, jacobian
+from fmilin.numerics.codegen.vectorized import VectorizedCode
 from fmilin.numerics.saddle_point.factors import DenseFactors, Factors, require_regular
 
-__all__ = ["SystemFunctions"]
+__all__ = ["StackFunctions", "SystemFunctions"]
+
+SX = Any  # casadi.SX: casadi ships no types
+
+_NOTHING = DenseFactors(np.empty((0, 0))), np.empty(0)
+
+_KINKED = {
+    *(ca.OP_FABS, ca.OP_SIGN, ca.OP_FMIN, ca.OP_FMAX, ca.OP_FLOOR, ca.OP_CEIL, ca.OP_FMOD, ca.OP_COPYSIGN),
+    *(ca.OP_LT, ca.OP_LE, ca.OP_EQ, ca.OP_NE, ca.OP_NOT, ca.OP_AND, ca.OP_OR, ca.OP_IF_ELSE_ZERO),
+}
+"""Operations whose slopes may jump."""
 
 
 class SystemFunctions:
@@ -98,4 +113,80 @@ class SystemFunctions:
         return Evaluator([*s.arguments, s.unknowns], [s.motion_slopes, *of_values])
 
 
-_NOTHING = DenseFactors(np.empty((0, 0))), np.empty(0)
+class StackFunctions:
+    """Values and slopes by (x, u) of quantities z(t, x, u, p, w) with W w = r, at many points.
+
+    CasADi's virtual machine and LAPACK answer at once. Vectorized code
+    (:class:`~fmilin.numerics.codegen.vectorized.VectorizedCode`) is compiled when so many points came that it
+    pays, or when :meth:`compile` is called; points at which its elimination is not good enough go the first way.
+
+    Shapes: quantities (nz, 1).
+    """
+
+    def __init__(self, system: ImplicitSystem, quantities: SX, backend: Backend | None = None) -> None:
+        self._system, self._quantities = system, quantities
+        self._backend = backend or Backend()
+        s, w = system, system.unknowns
+        self._sizes = [a.numel() for a in s.arguments]
+        parts = [quantities, jacobian(quantities, s.motion)]
+        if w.numel():
+            self._equations = Evaluator(s.arguments, [s.matrix, s.right_hand_side], Backend("casadi"))
+            parts = [*parts, jacobian(quantities, w), s.motion_slopes]
+        self._parts = Evaluator([*s.arguments, w], parts, Backend("casadi"))
+        self._budget = CompilationBudget(self._parts.function.n_instructions())
+        self._compiled: VectorizedCode | None = None
+        self._tried = self._backend.kind == "casadi"
+        if self._backend.kind == "c":
+            self._compiled, self._tried = VectorizedCode(system, quantities, self._backend.compiler), True
+
+    @property
+    def smooth(self) -> bool:
+        """Whether no operation of the equations and quantities can have a kink."""
+        functions = [self._parts.function, *([self._equations.function] if self._system.unknowns.numel() else [])]
+        return not any(f.instruction_id(k) in _KINKED for f in functions for k in range(f.n_instructions()))
+
+    @property
+    def kind(self) -> str:
+        """What computes at present: ``"casadi"`` or ``"c"``."""
+        return "casadi" if self._compiled is None else "c"
+
+    def compile(self) -> bool:
+        """Compile now if that has not been tried; return whether there is compiled code."""
+        if not self._tried:
+            self._tried = True
+            try:
+                self._compiled = VectorizedCode(self._system, self._quantities, self._backend.compiler)
+            except (ModelError, OSError) as error:  # no compiler, or a matrix that is not for it
+                logging.getLogger(__name__).info("Compiled code would be quicker. %s", error)
+        return self._compiled is not None
+
+    def __call__(
+        self, t: FloatArray | float, x: FloatArray, u: FloatArray, p: FloatArray, *, threads: int = 1
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return z (k, nz) and dz/d(x, u) (k, nz, N + nu) at points x (k, N), u (k, nu), p (k, np); t (k, 1)."""
+        if self._budget.is_spent_by(len(x)):
+            self.compile()
+        if self._compiled is None:
+            return self._interpreted(t, x, u, p)
+        s = np.empty((len(x), sum(self._sizes)))
+        first = 0
+        for size, values in zip(self._sizes, (t, x, u, p), strict=True):
+            s[:, first : first + size] = values
+            first += size
+        z, slopes, good = self._compiled(s, threads)
+        if not good.all():
+            bad = np.flatnonzero(~good)
+            when = t[bad] if isinstance(t, np.ndarray) else t
+            z[bad], slopes[bad] = self._interpreted(when, x[bad], u[bad], p[bad])
+        return z, slopes
+
+    def _interpreted(
+        self, t: FloatArray | float, x: FloatArray, u: FloatArray, p: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        if not self._system.unknowns.numel():
+            z, slopes = self._parts.at_points(t, x, u, p, np.zeros((len(x), 0)))
+            return z[..., 0], np.ascontiguousarray(slopes)
+        W, r = self._equations.at_points(t, x, u, p)
+        w = np.asarray(np.linalg.solve(W, r)[..., 0], dtype=np.float64)
+        z, z_s, z_w, e = self._parts.at_points(t, x, u, p, w)
+        return z[..., 0], z_s + z_w @ np.linalg.solve(W, e)

@@ -23,7 +23,7 @@ def bound(*texts: str, **parameters: float) -> Constraints:
         INPUTS,
         parameters=parameters,
         other={"loop.gap": "gap", "gap": "gap"}.get,
-        known=["gap", "loop.gap"],
+        offered=["gap", "loop.gap"],
     )
 
 

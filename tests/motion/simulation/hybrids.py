@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fmilin.ground.signals import FloatArray
-from fmilin.model.events import Hybrid, Passage
+from fmilin.model.stepping import Hybrid, Passage
 from tests.by_hand import FunctionModel, Parts
 
 

@@ -15,8 +15,8 @@ from fmilin.ground.signals import FloatArray, Signals
 from fmilin.numerics.codegen import vectorized as module
 from fmilin.numerics.codegen.compiler import Compiler
 from fmilin.numerics.codegen.evaluator import Backend
+from fmilin.numerics.codegen.functions import StackFunctions
 from fmilin.numerics.codegen.implicit import ImplicitSystem
-from fmilin.numerics.codegen.stacks import Stacks
 from fmilin.numerics.codegen.vectorized import VectorizedCode, vector_flags
 
 pytestmark = pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
@@ -67,8 +67,8 @@ def points(k: int) -> tuple[float, FloatArray, FloatArray, FloatArray]:
     return 0.3, random.uniform(0.2, 0.9, (k, 2)), random.uniform(0.2, 0.9, (k, 1)), random.uniform(1, 2, (k, 1))
 
 
-def agree(made: ImplicitSystem, quantities: Any, k: int, *, threads: int = 1) -> Stacks:
-    compiled, interpreted = (Stacks(made, quantities, Backend(kind)) for kind in ("c", "casadi"))
+def agree(made: ImplicitSystem, quantities: Any, k: int, *, threads: int = 1) -> StackFunctions:
+    compiled, interpreted = (StackFunctions(made, quantities, Backend(kind)) for kind in ("c", "casadi"))
     assert (compiled.kind, interpreted.kind) == ("c", "casadi")
     for mine, theirs in zip(compiled(*points(k), threads=threads), interpreted(*points(k)), strict=True):
         assert mine.shape == theirs.shape
@@ -125,7 +125,7 @@ def test_more_columns_than_are_solved_for_at_a_time() -> None:
     )
     X = np.random.default_rng(0).uniform(0.1, 0.9, (9, 40))
     nothing = np.zeros((9, 0))
-    z, slopes = Stacks(made, w, Backend("c"))(0.0, X, nothing, nothing)
+    z, slopes = StackFunctions(made, w, Backend("c"))(0.0, X, nothing, nothing)
     np.testing.assert_allclose(z[:, 0], (X**2).sum(1) / (2 + X[:, 0]), rtol=1e-14)
     np.testing.assert_allclose(slopes[:, 1], np.cos(X) / 3, rtol=1e-14)
     np.testing.assert_allclose(slopes[:, 0, 1:], 2 * X[:, 1:] / (2 + X[:, :1]), rtol=1e-14)
@@ -140,7 +140,7 @@ def test_a_pivot_that_vanishes_leaves_the_point_to_lapack() -> None:
     s = np.column_stack((np.zeros(3), x, np.full(3, 0.4), np.full(3, 2.0)))
     _, _, good = VectorizedCode(made, w, Compiler())(s)
     assert good.tolist() == [False, True, False]
-    z, _ = Stacks(made, w, Backend("c"))(0.0, x, s[:, 3:4], s[:, 4:])
+    z, _ = StackFunctions(made, w, Backend("c"))(0.0, x, s[:, 3:4], s[:, 4:])
     for point, found in zip(x, z, strict=True):
         np.testing.assert_allclose(found, np.linalg.solve([[point[0] - 0.5, 1], [1, point[1]]], [0.4, 2.0]), rtol=1e-14)
 
@@ -177,7 +177,7 @@ def test_what_is_not_for_it_is_refused_and_interpreted() -> None:
     )
     with pytest.raises(ModelError, match="no symmetric matrix"):
         VectorizedCode(made, w, Compiler())
-    stacks = Stacks(made, w)
+    stacks = StackFunctions(made, w)
     assert not stacks.compile()
     assert stacks.kind == "casadi"
     z, _ = stacks(*points(4))
@@ -186,7 +186,7 @@ def test_what_is_not_for_it_is_refused_and_interpreted() -> None:
 
 def test_compiled_when_so_many_points_were_asked_for_that_it_pays(monkeypatch: pytest.MonkeyPatch) -> None:
     made, (_, _, _, _, w) = bordered()
-    stacks = Stacks(made, w)
+    stacks = StackFunctions(made, w)
     first, _ = stacks(*points(5))
     assert stacks.kind == "casadi"
     monkeypatch.setattr(stacks._budget, "_left", 3.0)
@@ -198,7 +198,7 @@ def test_compiled_when_so_many_points_were_asked_for_that_it_pays(monkeypatch: p
 def test_without_a_compiler_things_are_interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CC", "no-such-compiler")
     made, (_, _, _, _, w) = bordered()
-    stacks = Stacks(made, w)
+    stacks = StackFunctions(made, w)
     assert not stacks.compile()
     assert stacks(*points(3))[0].shape == (3, 3)
 
@@ -217,8 +217,8 @@ def test_the_width_is_that_of_the_processor(monkeypatch: pytest.MonkeyPatch, fla
 def test_every_width_gives_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
     made, (_, x, _, _, w) = bordered()
     quantities = ca.vertcat(w, ca.sin(x[0]) * w[1])
-    widest = Stacks(made, quantities, Backend("c"))(*points(9))
+    widest = StackFunctions(made, quantities, Backend("c"))(*points(9))
     for width in (1, 2):
         monkeypatch.setattr(module, "vector_flags", lambda width=width: (width, ()))
-        for mine, theirs in zip(Stacks(made, quantities, Backend("c"))(*points(9)), widest, strict=True):
+        for mine, theirs in zip(StackFunctions(made, quantities, Backend("c"))(*points(9)), widest, strict=True):
             np.testing.assert_array_equal(mine, theirs)
