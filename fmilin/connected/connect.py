@@ -54,10 +54,10 @@ class HybridSystem(ConnectedModel, Hybrid):
         def of_hybrids(model: Model, own: FloatArray, v: FloatArray) -> Passage:
             return act(model, own, v) if isinstance(model, Hybrid) else Passage(own)
 
-        found = self._at_members(t, x, u, of_hybrids)
+        passages = self._at_members(t, x, u, of_hybrids)
         self.coupling.forget()
-        states = np.concatenate([np.empty(0), *(p.states for p in found)])
-        return Passage(states, any(p.wants_event for p in found), any(p.terminates for p in found))
+        states = np.concatenate([np.empty(0), *(p.states for p in passages)])
+        return Passage(states, any(p.wants_event for p in passages), any(p.terminates for p in passages))
 
     @property
     def remembers_mode(self) -> bool:

@@ -37,9 +37,9 @@ from fmilin.linearization.procedure import linearize
 from fmilin.manifold.operating_points import model_at, operating_point
 from fmilin.model.interface import Model, OperatingPoint
 
-__all__ = ["MASTERS", "Cosimulation", "Master", "Member", "Mode", "cosimulated"]
+__all__ = ["MASTERS", "Cosimulation", "CoupledMode", "Master", "Member", "cosimulated"]
 
-LOOKED_AT = 240
+STEPS_TRIED = 240
 """Steps that are looked at for the first unstable one, in equal ratios."""
 SHORTEST, LONGEST = 1e-3, 1e3
 """Of them, in parts of the fastest and of the slowest time of the plant."""
@@ -48,7 +48,7 @@ BISECTIONS = 60
 Complex = NDArray[np.complex128]
 
 
-class Mode(NamedTuple):
+class CoupledMode(NamedTuple):
     """What the co-simulation makes of a mode of the coupled plant."""
 
     plant: complex  # s, in 1/s
@@ -82,7 +82,7 @@ class Cosimulation:
         return _linear_model(self)
 
     @cached_property
-    def modes(self) -> tuple[Mode, ...]:
+    def modes(self) -> tuple[CoupledMode, ...]:
         """What becomes of each mode of the plant, slowest first; of a pair the one with positive frequency.
 
         Empty where a member is sampled: there is no plant without the samples.
@@ -93,16 +93,16 @@ class Cosimulation:
         z = np.linalg.eigvals(self.linear.A).astype(np.complex128)
         cost = np.abs(z[:, None] - np.exp(s * self.step))
         rows, columns = linear_sum_assignment(cost)
-        found = dict(zip(columns.tolist(), z[rows].tolist(), strict=True))
-        kept = sorted((i for i in found if s[i].imag >= -1e-12 * abs(s[i])), key=lambda i: abs(s[i]))
+        multipliers = dict(zip(columns.tolist(), z[rows].tolist(), strict=True))
+        upper = sorted((i for i in multipliers if s[i].imag >= -1e-12 * abs(s[i])), key=lambda i: abs(s[i]))
         return tuple(
-            Mode(
+            CoupledMode(
                 complex(s[i]),
-                complex(found[i]),
-                complex(np.log(found[i]) / self.step) if found[i] else complex(-np.inf),
+                complex(multipliers[i]),
+                complex(np.log(multipliers[i]) / self.step) if multipliers[i] else complex(-np.inf),
                 bool(abs(s[i].imag) * self.step < np.pi),
             )
-            for i in kept
+            for i in upper
         )
 
     @property
@@ -133,7 +133,7 @@ class Cosimulation:
         sizes = np.abs(own)[np.abs(own) > 1e-9 * np.max(np.abs(own), initial=1e-300)]
         if not len(sizes):
             sizes = np.ones(1)
-        steps = np.geomspace(SHORTEST / sizes.max(), LONGEST / sizes.min(), LOOKED_AT)
+        steps = np.geomspace(SHORTEST / sizes.max(), LONGEST / sizes.min(), STEPS_TRIED)
         below = None
         for h in steps:
             if not replace(self, step=float(h)).is_stable:
@@ -202,13 +202,13 @@ def cosimulated(
     if not (np.isfinite(step) and step > 0):
         raise UsageError(f"A communication step of {step:g} s is none: it must be positive and finite.")
     how = Master(master, tuple(order))
-    how.places(list(model.members))
+    how.numbers(list(model.members))
     point = operating_point(model) if point is None else point
     model = model_at(model, point)  # type: ignore[assignment]
-    places = model.coupling.evaluated_members(point.time, point.states, point.inputs)
+    points = model.coupling.evaluated_members(point.time, point.states, point.inputs)
     members = tuple(
         Member(part.name, _linearized(part.model, OperatingPoint(point.time, x, v), step))
-        for part, (x, v) in zip(model.coupling.parts, places, strict=True)
+        for part, (x, v) in zip(model.coupling.parts, points, strict=True)
     )
     return Cosimulation(model, point, how, float(step), linearize(model, point), members)
 
@@ -225,22 +225,22 @@ def _linearized(model: Model, point: OperatingPoint, step: float) -> LinearModel
 
 
 def _linear_model(of: Cosimulation) -> LinearModel:
-    found = one_step(of.model, of.master, of.members, of.step)
-    return _as_linear_model(of, found.held, _slopes(of, found))
+    whole = one_step(of.model, of.master, of.members, of.step)
+    return _as_linear_model(of, whole.held, _slopes(of, whole))
 
 
-def _slopes(of: Cosimulation, found: OneStep) -> Slopes:
+def _slopes(of: Cosimulation, whole: OneStep) -> Slopes:
     """Return the slopes of the step; their errors are its change when all slopes of the members are off by theirs."""
     off = one_step(of.model, of.master, [Member(m.name, _moved(m.linear)) for m in of.members], of.step)
-    nz, nu = len(found.states), len(of.model.inputs)
-    states, outputs = np.abs(off.states - found.states), np.abs(off.outputs - found.outputs)
+    nz, nu = len(whole.states), len(of.model.inputs)
+    states, outputs = np.abs(off.states - whole.states), np.abs(off.outputs - whole.outputs)
     y, u = slice(nz), slice(nz, nz + nu)
     return Slopes(
-        found.states[:, y],
-        found.states[:, u],
-        found.outputs[:, y],
-        found.outputs[:, u],
-        found.states[:, -1],
+        whole.states[:, y],
+        whole.states[:, u],
+        whole.outputs[:, y],
+        whole.outputs[:, u],
+        whole.states[:, -1],
         A_error=states[:, y],
         B_error=states[:, u],
         C_error=outputs[:, y],
@@ -265,8 +265,8 @@ def _as_linear_model(of: Cosimulation, held: Sequence[str], slopes: Slopes) -> L
     T = block_diag(np.zeros((0, 0)), *(m.linear.T for m in of.members))
     T = np.hstack((T, np.zeros((len(T), len(held)))))
     coordinates = [replace(s, name=qualified(m.name, s.name), aliases=()) for m in of.members for s in m.linear.states]
-    known = {s.name for s in coordinates}
-    memories = [Signal(name if name not in known else f"held({name})") for name in held]
+    taken = {s.name for s in coordinates}
+    memories = [Signal(name if name not in taken else f"held({name})") for name in held]
     values = _held_values(of, held)
     every = [replace(s, name=qualified(m.name, s.name), aliases=()) for m in of.members for s in m.linear.full_states]
     return built(

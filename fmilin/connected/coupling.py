@@ -15,27 +15,27 @@ from scipy import sparse
 from fmilin.connected.loops import LoopSolver, require_solvable
 from fmilin.connected.members import Members, Part, Settled, Visits, Wires
 from fmilin.connected.names import in_member
-from fmilin.connected.plan import Indices, Step, planned
+from fmilin.connected.plan import Indices, VisitStep, planned
 from fmilin.connected.slopes import Jacobians, MemberSlopes
 from fmilin.connected.structure import depends_at_once, input_slopes
 from fmilin.ground.errors import FmilinError, NumericalError
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import LOOP_CLOSED
 
-__all__ = ["Coupling"]
+__all__ = ["CoupledMembers"]
 
 REMEMBERED = 256
 """Points whose loops are known, so that the same point has the same last digit again."""
 
 
-class Coupling(Members):
+class CoupledMembers(Members):
     """Members and wires."""
 
     def __init__(self, parts: Sequence[Part], wires: Wires) -> None:
         super().__init__(parts)
         self.wires = wires
         self.depends = [depends_at_once(part.name, part.model) for part in parts]
-        self._steps: list[Step] = []
+        self._steps: list[VisitStep] = []
         self._loops: dict[int, LoopSolver] = {}
         self._warm = np.concatenate([np.empty(0), *(part.model.start.inputs for part in parts)])
         self._solved: dict[tuple[float, bytes, bytes], FloatArray] = {}
@@ -80,10 +80,10 @@ class Coupling(Members):
         visit = Visits(self, t, x, v)
         for number, step in enumerate(self._steps):
             if step.loop is not None:
-                self._close(number, step, visit, known=key in self._solved)
+                self._close(number, step, visit, solved=key in self._solved)
             elif step.member >= 0:
                 visit.at(step.member)
-            self._pass_on(step.known, visit)
+            self._pass_on(step.settles, visit)
         gaps = self._gaps(visit)
         if gaps.size and not (gaps <= LOOP_CLOSED).all():
             return self._again(int(np.argmax(~(gaps <= LOOP_CLOSED))), t, x, w)
@@ -92,35 +92,35 @@ class Coupling(Members):
             if len(self._solved) >= REMEMBERED:
                 self._solved.pop(next(iter(self._solved)))
             self._solved[key] = self._warm
-        found = Settled(v, visit.outputs, visit.rates)
-        self._latest = (key, found)
-        return found
+        settled = Settled(v, visit.outputs, visit.rates)
+        self._latest = (key, settled)
+        return settled
 
     def further_solutions(self, t: float, x: FloatArray, w: FloatArray) -> list[tuple[list[str], FloatArray]]:
         """Return loops that have other solutions at a point, with those solutions, shape (solutions, loop inputs)."""
         base, random = self.settle(t, x, w).inputs, np.random.default_rng(2028)
-        found: list[FloatArray] = []
+        solutions: list[FloatArray] = []
         for factor in (1.0, -1.0, 10.0, -10.0):
             self._solved.clear()
             self._warm = base + factor * np.maximum(1.0, np.abs(base)) * random.uniform(0.5, 1.5, len(base))
             try:
-                found.append(self.settle(t, x, w).inputs)
+                solutions.append(self.settle(t, x, w).inputs)
             except FmilinError:
                 continue
         self._solved.clear()
         self._warm = base
-        told = []
+        several = []
         for step in self._steps:
             if step.loop is not None:
                 which = step.loop.inputs
-                others = [v[which] for v in found if not np.allclose(v[which], base[which], rtol=1e-6, atol=1e-6)]
+                others = [v[which] for v in solutions if not np.allclose(v[which], base[which], rtol=1e-6, atol=1e-6)]
                 if others:
-                    told.append(([self.wires.names[v] for v in which], np.array([base[which], *others])))
-        return told
+                    several.append(([self.wires.names[v] for v in which], np.array([base[which], *others])))
+        return several
 
-    def _pass_on(self, known: Indices, visit: Visits) -> None:
-        if len(known):
-            visit.inputs[known] = self.wires.fed(known, visit.outputs)
+    def _pass_on(self, ready: Indices, visit: Visits) -> None:
+        if len(ready):
+            visit.inputs[ready] = self.wires.fed(ready, visit.outputs)
 
     def _gaps(self, visit: Visits) -> FloatArray:
         """Return how far every connected input is from what feeds it, relative to its size."""
@@ -142,7 +142,7 @@ class Coupling(Members):
         self._plan()
         return self.settle(t, x, w)
 
-    def _close(self, number: int, step: Step, visit: Visits, *, known: bool) -> None:
+    def _close(self, number: int, step: VisitStep, visit: Visits, *, solved: bool) -> None:
         assert step.loop is not None  # noqa: S101 - settle() has looked
         which, members = step.loop.inputs, step.loop.members
 
@@ -157,13 +157,13 @@ class Coupling(Members):
             return self._loop_slopes(which, members, visit)
 
         start = visit.inputs[which].copy()
-        if known and (np.abs(answer(start) - start) <= LOOP_CLOSED * np.maximum(1.0, np.abs(start))).all():
+        if solved and (np.abs(answer(start) - start) <= LOOP_CLOSED * np.maximum(1.0, np.abs(start))).all():
             return
         visit.inputs[which] = self._loops[number].solve(start, answer, slopes)
 
     def _loop_slopes(self, which: Indices, members: Sequence[int], visit: Visits) -> FloatArray:
         """Return K D of a loop, shape (loop, loop)."""
-        found = np.zeros((len(which), len(which)))
+        KD = np.zeros((len(which), len(which)))
         for member in members:
             own = self.inputs[member]
             columns = np.flatnonzero((which >= own.start) & (which < own.stop))
@@ -175,8 +175,8 @@ class Coupling(Members):
             with in_member(part.name):
                 D = input_slopes(part.model, at, which[columns] - own.start)
             outputs = self.wires.sources[which[rows]] - self.outputs[member].start
-            found[np.ix_(rows, columns)] = self.wires.factors[which[rows], None] * D[outputs]
-        return found
+            KD[np.ix_(rows, columns)] = self.wires.factors[which[rows], None] * D[outputs]
+        return KD
 
     # -- slopes ------------------------------------------------------------------------------------------
 
@@ -195,15 +195,15 @@ class Coupling(Members):
 
     def _jacobians(self, at: Settled, t: float, x: FloatArray) -> Jacobians | None:
         members: list[MemberSlopes] = []
-        places = zip(self.parts, self.states, self.inputs, self.outputs, strict=True)
-        for part, states, inputs, outputs in places:
+        blocks = zip(self.parts, self.states, self.inputs, self.outputs, strict=True)
+        for part, states, inputs, outputs in blocks:
             n, k = states.stop - states.start, inputs.stop - inputs.start
-            seeds = np.eye(n + k)
+            directions = np.eye(n + k)
             with in_member(part.name):
-                found = part.model.products(t, x[states], at.inputs[inputs], seeds[:n], seeds[n:])
-            if found is None:
+                products = part.model.products(t, x[states], at.inputs[inputs], directions[:n], directions[n:])
+            if products is None:
                 return None
-            own = np.concatenate((found.derivatives, found.outputs))
+            own = np.concatenate((products.derivatives, products.outputs))
             members.append(MemberSlopes(own[:, :n], own[:, n:], states, inputs, outputs))
         around = self._around([m.over_inputs[m.states.stop - m.states.start :] for m in members])
         return Jacobians(members, self.wires.feeds, self.wires.leads, self._closed(around), self.size)

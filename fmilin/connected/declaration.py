@@ -78,8 +78,8 @@ def conversion(source: str, target: str, where: str, declared: Mapping[str, Abso
 
 
 def _understood(unit: str, declared: Mapping[str, AbsoluteUnit]) -> AbsoluteUnit | None:
-    if (found := declared.get(unit) or _WITH_OFFSET.get(unit)) is not None:
-        return found
+    if (absolute := declared.get(unit) or _WITH_OFFSET.get(unit)) is not None:
+        return absolute
     base = base_unit(unit)
     return None if base is None else AbsoluteUnit(base.exponents, base.factor)
 
@@ -182,11 +182,11 @@ def _scalars(members: Mapping[str, Model], end: tuple[str, str], *, outputs: boo
     member, name = end
     model = members[member]
     if not outputs:
-        found = elements(name, model.inputs.positions)
+        names = elements(name, model.inputs.positions)
         with in_member(member):
-            return [(member, model.inputs[model.inputs.index_of(n, "an input")].name) for n in found]
-    known = [*model.outputs.positions, *(n for n in model.states.positions if not model.outputs.has(n))]
-    return [(member, n) for n in elements(name, known)]
+            return [(member, model.inputs[model.inputs.index_of(n, "an input")].name) for n in names]
+    names = [*model.outputs.positions, *(n for n in model.states.positions if not model.outputs.has(n))]
+    return [(member, n) for n in elements(name, names)]
 
 
 def _link(members: Mapping[str, Model], connection: Connection, a: tuple[str, str], b: tuple[str, str]) -> Link:
@@ -221,20 +221,20 @@ def _refuse_second_feeds(fed: Iterable[tuple[tuple[str, str], str]]) -> None:
 
 
 def inputs_of(
-    members: Mapping[str, Model], links: Sequence[Link], asked: Sequence[str] | Mapping[str, object] | None
+    members: Mapping[str, Model], links: Sequence[Link], wanted: Sequence[str] | Mapping[str, object] | None
 ) -> list[Feed]:
     """Return the inputs of the system; all that nothing feeds where none are named.
 
-    ``asked``: inputs of members; under other names, or for several members at once, as a mapping.
+    ``wanted``: inputs of members; under other names, or for several members at once, as a mapping.
     """
     taken = {link.target: qualified(*link.source) for link in links}
-    if asked is None:
+    if wanted is None:
         free = [(m, s.name) for m, model in members.items() for s in model.inputs if (m, s.name) not in taken]
-        asked = {qualified(*target): qualified(*target) for target in free}
-    elif not isinstance(asked, Mapping):
-        asked = {name: name for name in _listed("inputs", asked)}
+        wanted = {qualified(*target): qualified(*target) for target in free}
+    elif not isinstance(wanted, Mapping):
+        wanted = {name: name for name in _listed("inputs", wanted)}
     feeds = []
-    for name, value in asked.items():
+    for name, value in wanted.items():
         texts = [value] if isinstance(value, str) else _listed("inputs", value)
         ends = [_scalars(members, split(text, members, "an input of the system"), outputs=False) for text in texts]
         for scalars in zip(*_same_length(name, ends), strict=True):
@@ -263,18 +263,18 @@ def _feed(members: Mapping[str, Model], name: str, targets: Sequence[tuple[str, 
 def _listed(what: str, names: object) -> list[str]:
     if isinstance(names, str) or not isinstance(names, Iterable):
         raise UsageError(f"'{what}' is a sequence of names: write {what}=['...'] even for a single one.")
-    found = list(names)
-    if not all(isinstance(n, str) for n in found):
-        raise UsageError(f"'{what}' is a sequence of names, and {found!r} is none.")
-    return found
+    listed = list(names)
+    if not all(isinstance(n, str) for n in listed):
+        raise UsageError(f"'{what}' is a sequence of names, and {listed!r} is none.")
+    return listed
 
 
-def outputs_of(members: Mapping[str, Model], asked: Sequence[str] | Mapping[str, str] | None) -> list[Wanted]:
+def outputs_of(members: Mapping[str, Model], chosen: Sequence[str] | Mapping[str, str] | None) -> list[Wanted]:
     """Return the outputs of the system; all outputs of its members where none are named."""
-    if asked is None:
+    if chosen is None:
         return [Wanted(qualified(m, s.name), (m, s.name)) for m, model in members.items() for s in model.outputs]
-    pairs = asked.items() if isinstance(asked, Mapping) else [(name, name) for name in _listed("outputs", asked)]
-    found = []
+    pairs = chosen.items() if isinstance(chosen, Mapping) else [(name, name) for name in _listed("outputs", chosen)]
+    outputs = []
     for name, text in pairs:
         end = split(text, members, "an output of the system")
         scalars = _scalars(members, end, outputs=True)
@@ -282,5 +282,5 @@ def outputs_of(members: Mapping[str, Model], asked: Sequence[str] | Mapping[str,
             label = (
                 qualified(*scalar) if name == text else name + (scalar[1][len(end[1]) :] if len(scalars) > 1 else "")
             )
-            found.append(Wanted(label, scalar))
-    return found
+            outputs.append(Wanted(label, scalar))
+    return outputs

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fmilin.connected.coupling import Coupling
+from fmilin.connected.coupling import CoupledMembers
 from fmilin.connected.names import in_member, of_member, qualified
 from fmilin.ground.errors import UsageError
 from fmilin.ground.signals import FloatArray, Signals
@@ -28,7 +28,7 @@ class Drawn:
     """A system that becomes a graph."""
 
     name: str
-    coupling: Coupling
+    coupling: CoupledMembers
     signals: tuple[Signals, Signals, Signals]  # states, inputs and outputs
     shown: FloatArray  # of every output: which output of a member it is, its factor and its offset
     observed: Mapping[str, int]  # which outputs of members constraints observe
@@ -140,8 +140,8 @@ class _Wired:
             open_ = ca.vertcat(self.w, *(self.own[j] for j in self.unknown))
             candidates = self.placed(ca.vertcat(*(self.fed(j) for j in self.unknown)))
             depends = ca.which_depends(candidates, open_, 1, True)  # noqa: FBT003 - casadi's own
-            found = {j: candidates[i] for i, j in enumerate(self.unknown) if not depends[i]}
-            for j, e in found.items():
+            ready = {j: candidates[i] for i, j in enumerate(self.unknown) if not depends[i]}
+            for j, e in ready.items():
                 self.expressions[j] = e
-            self.unknown = [j for j in self.unknown if j not in found]
-            progress = bool(found)
+            self.unknown = [j for j in self.unknown if j not in ready]
+            progress = bool(ready)

@@ -118,14 +118,14 @@ class LinearMember(EngineModel):
         n, k = len(self.states), dx.shape[1]
         inputs = np.zeros((len(self.engine.inputs), k))
         inputs[self._input_indices] = du
-        found = errors @ np.abs(np.concatenate((dx, inputs)))
+        changes = errors @ np.abs(np.concatenate((dx, inputs)))
         rows = {"rate": 0, "quantity": n}
         outputs = np.zeros((len(self.outputs), k))
         for i, quantity in enumerate(self._chosen):
-            kind, place = quantity.source
+            kind, index = quantity.source
             if kind in rows:
-                outputs[i] = found[rows[kind] + place]
-        return Evaluation(found[:n], outputs, np.zeros((len(self.constraints), k)))
+                outputs[i] = changes[rows[kind] + index]
+        return Evaluation(changes[:n], outputs, np.zeros((len(self.constraints), k)))
 
 
 def from_linear(linear: LinearModel) -> EngineModel:

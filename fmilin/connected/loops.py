@@ -37,25 +37,25 @@ class LoopSolver:
 
         Shapes: v (k,). ``answer``: what comes back around the loop. ``slopes``: K D at a point, shape (k, k).
         """
-        found = answer(v)
-        gap = found - v
+        returned = answer(v)
+        gap = returned - v
         fresh = self._J is None
         if fresh:
             self._J = _closing(slopes(v))
         for _ in range(MOST_ITERATIONS):
             if not np.isfinite(gap).all():
                 break
-            if (np.abs(gap) <= 4 * _EPS * (np.abs(v) + np.abs(found))).all():
+            if (np.abs(gap) <= 4 * _EPS * (np.abs(v) + np.abs(returned))).all():
                 return v
             assert self._J is not None  # noqa: S101 - set above
             step = _solved(self._J, gap)
             length, moved = 1.0, None
             while length >= SHORTEST:
                 trial = v + length * step
-                trial_found = self._tried(answer, trial)
-                trial_gap = trial_found - trial
+                trial_returned = self._tried(answer, trial)
+                trial_gap = trial_returned - trial
                 if _size(trial_gap, trial) < _size(gap, v):
-                    moved = (trial, trial_found, trial_gap)
+                    moved = (trial, trial_returned, trial_gap)
                     break
                 if not fresh:
                     break
@@ -66,7 +66,7 @@ class LoopSolver:
                 self._J, fresh = _closing(slopes(v)), True
                 continue
             slow = _size(moved[2], moved[0]) > SLOW * _size(gap, v)
-            v, found, gap = moved
+            v, returned, gap = moved
             fresh = False
             if slow:
                 self._J, fresh = _closing(slopes(v)), True
@@ -91,8 +91,8 @@ class LoopSolver:
 
 
 def _closing(KD: FloatArray) -> FloatArray:
-    found: FloatArray = np.eye(len(KD)) - KD
-    return found
+    closing: FloatArray = np.eye(len(KD)) - KD
+    return closing
 
 
 def _size(gap: FloatArray, v: FloatArray) -> float:

@@ -35,7 +35,7 @@ class Master:
         if self.order and self.kind == "jacobi":
             raise UsageError("A Jacobi master steps all members at once: an order is for gauss-seidel.")
 
-    def places(self, members: Sequence[str]) -> list[int]:
+    def numbers(self, members: Sequence[str]) -> list[int]:
         """Return the members' numbers in the order of their steps."""
         if not self.order:
             return list(range(len(members)))
@@ -96,22 +96,23 @@ def one_step(model: ConnectedModel, master: Master, members: Sequence[Member], s
     C = block_diag(*(m.C for m in own)).reshape(ny, P)
     used = np.zeros(ny, dtype=bool)
     used[coupling.wires.sources[coupling.wires.sources >= 0]] = True
-    kept = np.flatnonzero(used & (D != 0).any(axis=1))  # what was read last is a state where it holds the last input
-    nz, nu = P + len(kept), len(model.inputs)
+    # What was read last is a state where it holds the last input.
+    memories = np.flatnonzero(used & (D != 0).any(axis=1))
+    nz, nu = P + len(memories), len(model.inputs)
     width = nz + nu + 1
     states = np.eye(P, width)
     read = np.hstack((C, np.zeros((ny, width - P))))
-    read[kept] = 0.0
-    read[kept, P + np.arange(len(kept))] = 1.0
+    read[memories] = 0.0
+    read[memories, P + np.arange(len(memories))] = 1.0
     outside = np.hstack((np.zeros((nu, nz)), np.eye(nu), np.zeros((nu, 1))))
     K, L = coupling.wires.selections(coupling.size[2], nu)
     first = np.cumsum([0, *sizes])
     inputs = K @ read + L @ outside
     D_sparse = sparse.csr_array(D)
     shown = read + D_sparse @ inputs
-    shown[kept] = read[kept]
+    shown[memories] = read[memories]
     after, last = states.copy(), read.copy()
-    for i in master.places(list(model.members)):
+    for i in master.numbers(list(model.members)):
         v = coupling.inputs[i]
         given = inputs[v] if master.kind == "jacobi" else (K[v] @ last + L[v] @ outside)
         rows = slice(first[i], first[i + 1])
@@ -121,12 +122,12 @@ def one_step(model: ConnectedModel, master: Master, members: Sequence[Member], s
         last[coupling.outputs[i]] = own[i].C @ x + own[i].D @ given
         if own[i].samples:  # what it answers at this point
             shown[coupling.outputs[i]] = last[coupling.outputs[i]]
-    whole = np.vstack((after, last[kept]))
+    whole = np.vstack((after, last[memories]))
     needed = P + np.flatnonzero(np.vstack((whole, shown[model._shown]))[:, P:nz].any(axis=0))
     columns = [*range(P), *needed, *range(nz, width)]  # what nobody reads again is no state
-    whole, shown, kept = whole[columns[: P + len(needed)]][:, columns], shown[:, columns], kept[needed - P]
+    whole, shown, memories = whole[columns[: P + len(needed)]][:, columns], shown[:, columns], memories[needed - P]
     out = shown[model._shown] * model._changes[:, :1]
-    return OneStep(whole, out, [output_name(model, int(j)) for j in kept])
+    return OneStep(whole, out, [output_name(model, int(j)) for j in memories])
 
 
 def output_name(model: ConnectedModel, output: int) -> str:

@@ -77,8 +77,8 @@ class Wires:
 
     def fed(self, which: Indices, outputs: FloatArray) -> FloatArray:
         """Return what outputs make of the inputs ``which``."""
-        found: FloatArray = self.factors[which] * outputs[self.sources[which]] + self.offsets[which]
-        return found
+        values: FloatArray = self.factors[which] * outputs[self.sources[which]] + self.offsets[which]
+        return values
 
     def feeds(self, outputs: FloatArray) -> FloatArray:
         """Return K times columns."""
@@ -89,18 +89,18 @@ class Wires:
         return self._times(self.inputs, inputs)
 
     def _times(self, source: Indices, columns: FloatArray) -> FloatArray:
-        found = np.zeros((len(source), columns.shape[1]))
+        products = np.zeros((len(source), columns.shape[1]))
         rows = np.flatnonzero(source >= 0)
-        found[rows] = self.factors[rows, None] * columns[source[rows]]
-        return found
+        products[rows] = self.factors[rows, None] * columns[source[rows]]
+        return products
 
     def selections(self, outputs: int, inputs: int) -> tuple[Any, Any]:
         """Return K (nv, ``outputs``) and L (nv, ``inputs``), sparse."""
-        found = []
+        matrices = []
         for which, width in ((self.sources, outputs), (self.inputs, inputs)):
             rows = np.flatnonzero(which >= 0)
-            found.append(sparse.csr_array((self.factors[rows], (rows, which[rows])), shape=(len(which), width)))
-        return found[0], found[1]
+            matrices.append(sparse.csr_array((self.factors[rows], (rows, which[rows])), shape=(len(which), width)))
+        return matrices[0], matrices[1]
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ class Visits:
             return
         part = c.parts[member]
         with in_member(part.name):
-            found: Evaluation = part.model.evaluate(self.t, self.x[c.states[member]], v.copy())
+            evaluation: Evaluation = part.model.evaluate(self.t, self.x[c.states[member]], v.copy())
         self._seen[member] = held
-        self.outputs[c.outputs[member]] = found.outputs
-        self.rates[c.states[member]] = found.derivatives
+        self.outputs[c.outputs[member]] = evaluation.outputs
+        self.rates[c.states[member]] = evaluation.derivatives

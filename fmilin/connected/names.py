@@ -41,10 +41,10 @@ def split(name: str, members: Collection[str], what: str = "a variable of the sy
         member = ".".join(parts[:count])
         if member in members:
             return member, ".".join(parts[count:])
-    known = list(members)
-    shown = ", ".join(known[:8]) + (", ..." if len(known) > 8 else "")
+    names = list(members)
+    shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
     raise UnknownNameError(
-        f"'{name}' is not {what}: its name begins with a member and a dot, as in '{known[0] if known else 'plant'}."
+        f"'{name}' is not {what}: its name begins with a member and a dot, as in '{names[0] if names else 'plant'}."
         f"{parts[-1]}'. The members are {shown or 'none'}.",
         name=name,
     )
@@ -59,12 +59,12 @@ def of_member(member: str, signal: Signal, name: str = "") -> Signal:
     return replace(signal, name=name or full, aliases=aliases)
 
 
-def elements(name: str, known: Iterable[str]) -> list[str]:
+def elements(name: str, names: Iterable[str]) -> list[str]:
     """Return the scalars that a name stands for: itself, or ``name[1]``, ``name[2]``, ... in the model's order."""
-    known = list(known)
-    if name in known:
+    names = list(names)
+    if name in names:
         return [name]
-    return [k for k in known if k.startswith(f"{name}[") and k.endswith("]")] or [name]
+    return [k for k in names if k.startswith(f"{name}[") and k.endswith("]")] or [name]
 
 
 class Prefixed(Mapping[str, float]):
@@ -73,7 +73,7 @@ class Prefixed(Mapping[str, float]):
     def __init__(self, parts: Mapping[str, Mapping[str, float]]) -> None:
         self._parts = parts
 
-    def _found(self, name: object) -> tuple[Mapping[str, float], str] | None:
+    def _entry(self, name: object) -> tuple[Mapping[str, float], str] | None:
         if not isinstance(name, str):
             return None
         try:
@@ -83,13 +83,13 @@ class Prefixed(Mapping[str, float]):
         return (self._parts[member], own) if own in self._parts[member] else None
 
     def __getitem__(self, name: str) -> float:
-        found = self._found(name)
-        if found is None:
+        entry = self._entry(name)
+        if entry is None:
             raise KeyError(name)
-        return found[0][found[1]]
+        return entry[0][entry[1]]
 
     def __contains__(self, name: object) -> bool:
-        return self._found(name) is not None
+        return self._entry(name) is not None
 
     def __iter__(self) -> Iterator[str]:
         return (qualified(member, name) for member, values in self._parts.items() for name in values)
@@ -105,17 +105,17 @@ def in_member(name: str) -> Iterator[None]:
     try:
         yield
     except FmilinError as error:
-        told = f"In the member '{name}': "
-        if not str(error).startswith(told):
-            error.args = (told + str(error), *error.args[1:])
+        prefix = f"In the member '{name}': "
+        if not str(error).startswith(prefix):
+            error.args = (prefix + str(error), *error.args[1:])
         raise
     belong_to("")
 
 
 def parameters_by_member(values: Mapping[str, float], members: Mapping[str, Model]) -> dict[str, dict[str, float]]:
     """Return values by member and own name."""
-    found: dict[str, dict[str, float]] = {}
+    by_member: dict[str, dict[str, float]] = {}
     for name, value in values.items():
         member, own = split(name, members, "a parameter of the system")
-        found.setdefault(member, {})[own] = value
-    return found
+        by_member.setdefault(member, {})[own] = value
+    return by_member

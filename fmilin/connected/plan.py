@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-__all__ = ["Loop", "Step", "planned"]
+__all__ = ["Loop", "VisitStep", "planned"]
 
 Indices = NDArray[np.intp]
 
@@ -29,18 +29,18 @@ class Loop:
 
 
 @dataclass(frozen=True)
-class Step:
+class VisitStep:
     """Visit a member, or solve a loop; then some inputs are known."""
 
     member: int  # -1 for a loop, and for the beginning
     final: bool  # whether all inputs of the member are known
     loop: Loop | None
-    known: Indices  # connected inputs that can be computed after it
+    settles: Indices  # connected inputs that can be computed after it
 
 
 def planned(
     owners: tuple[Indices, Indices], sources: Indices, depends: Sequence[NDArray[np.bool_]], free: NDArray[np.bool_]
-) -> list[Step]:
+) -> list[VisitStep]:
     """Return the steps that end with every member visited at its right inputs.
 
     ``owners`` (nv,) and (ny,): the member of every input, and of every output. ``sources`` (nv,): which output feeds an
@@ -63,62 +63,62 @@ class _Planner:
         self.sources, self.depends = sources, depends
         self.inputs = [np.flatnonzero(self.of_input == m) for m in range(len(depends))]
         self.outputs = [np.flatnonzero(self.of_output == m) for m in range(len(depends))]
-        self.known = sources < 0
-        self.told = free.copy()
+        self.known_inputs = sources < 0
+        self.known_outputs = free.copy()
         used = np.zeros(len(free), dtype=bool)
         used[sources[sources >= 0]] = True
         self.used = used
 
-    def steps(self) -> list[Step]:
-        steps = [Step(-1, final=False, loop=None, known=self._learned())]
+    def steps(self) -> list[VisitStep]:
+        steps = [VisitStep(-1, final=False, loop=None, settles=self._learned())]
         open_ = set(range(len(self.depends)))
         while open_:
-            ready = [m for m in sorted(open_) if self.known[self.inputs[m]].all()]
+            ready = [m for m in sorted(open_) if self.known_inputs[self.inputs[m]].all()]
             if ready:
                 for m in ready:
                     open_.discard(m)
-                    self.told[self.outputs[m]] = True
-                    steps.append(Step(m, final=True, loop=None, known=self._learned()))
+                    self.known_outputs[self.outputs[m]] = True
+                    steps.append(VisitStep(m, final=True, loop=None, settles=self._learned()))
             elif (early := self._early(open_)) is not None:
-                steps.append(Step(early, final=False, loop=None, known=self._learned()))
+                steps.append(VisitStep(early, final=False, loop=None, settles=self._learned()))
             else:
                 loop = self._loop()
-                self.told[self.sources[loop.inputs]] = True
-                known = np.setdiff1d(self._learned(), loop.inputs)  # its own inputs stay as they were found
-                steps.append(Step(-1, final=False, loop=loop, known=known))
+                self.known_outputs[self.sources[loop.inputs]] = True
+                others = np.setdiff1d(self._learned(), loop.inputs)  # its own inputs stay as they were found
+                steps.append(VisitStep(-1, final=False, loop=loop, settles=others))
         return steps
 
     def _learned(self) -> Indices:
         """Return the inputs whose source has become known, and take them as known."""
-        found = ~self.known
-        found[found] = self.told[self.sources[found]]
-        self.known |= found
-        return np.flatnonzero(found)
+        learned = ~self.known_inputs
+        learned[learned] = self.known_outputs[self.sources[learned]]
+        self.known_inputs |= learned
+        return np.flatnonzero(learned)
 
     def _early(self, open_: set[int]) -> int | None:
         """Return a member that tells something needed before all its inputs are known; mark what it tells."""
         for m in sorted(open_):
             rows = self.outputs[m]
-            waiting = ~(self.depends[m][:, ~self.known[self.inputs[m]]]).any(axis=1)
-            news = rows[waiting & ~self.told[rows] & self.used[rows]]
+            waiting = ~(self.depends[m][:, ~self.known_inputs[self.inputs[m]]]).any(axis=1)
+            news = rows[waiting & ~self.known_outputs[rows] & self.used[rows]]
             if len(news):
-                self.told[rows[waiting]] = True
+                self.known_outputs[rows[waiting]] = True
                 return m
         return None
 
     def _loop(self) -> Loop:
         """Return a set of unknown inputs that depend on each other and on nothing else that is unknown."""
-        unknown = np.flatnonzero(~self.known)
-        place = {int(v): i for i, v in enumerate(unknown)}
+        unknown = np.flatnonzero(~self.known_inputs)
+        position = {int(v): i for i, v in enumerate(unknown)}
         rows, columns = [], []
         for i, v in enumerate(unknown):
             y = self.sources[v]
             m = int(self.of_output[y])
             row = self.depends[m][int(np.searchsorted(self.outputs[m], y))]
             for u in self.inputs[m][row]:
-                if int(u) in place:
+                if int(u) in position:
                     rows.append(i)
-                    columns.append(place[int(u)])
+                    columns.append(position[int(u)])
         n = len(unknown)
         graph = sparse.csr_matrix((np.ones(len(rows)), (rows, columns)), shape=(n, n))
         count, label = connected_components(graph, directed=True, connection="strong")

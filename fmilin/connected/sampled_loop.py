@@ -52,9 +52,9 @@ def sampled_loop(model: ConnectedModel, point: OperatingPoint | None = None) -> 
     sampled = {name: m for name, m in model.members.items() if isinstance(m, SampledMember)}
     times = {m.linear.sample_time for m in sampled.values()}
     if len(times) != 1:
-        told = ", ".join(f"{t:g} s" for t in sorted(times))
+        shown = ", ".join(f"{t:g} s" for t in sorted(times))
         if times:
-            raise UsageError(f"Sample times differ: {told}. Bring the regulators to one of them.")
+            raise UsageError(f"Sample times differ: {shown}. Bring the regulators to one of them.")
         raise UsageError(f"No member of '{model.info.name}' is sampled: fl.linearize gives its linear model.")
     point = operating_point(model) if point is None else point
     model = model_at(model, point)  # type: ignore[assignment]

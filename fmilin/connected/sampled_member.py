@@ -141,8 +141,8 @@ class HeldMember(Model, Hybrid):
         """Take a sample if one is due, and let take effect what is."""
         mode, near = self._mode, TOGETHER * self.schedule.step
         if abs(t - self._next_sample()) <= near:
-            asked = np.asarray(self.law.answer(t, u), dtype=np.float64).reshape(len(self._every))
-            given = np.clip(asked, self.actuator.lower, self.actuator.upper)
+            answer = np.asarray(self.law.answer(t, u), dtype=np.float64).reshape(len(self._every))
+            given = np.clip(answer, self.actuator.lower, self.actuator.upper)
             self.law.applied(given)
             mode.coming.append((t + self.actuator.delay, given))
             mode.samples += 1
@@ -197,9 +197,9 @@ class LinearLaw:
         del t
         lin = self.linear
         s, e = self._states - lin.y0, read - self.inputs.starts
-        found: FloatArray = self.outputs.starts + lin.C @ s + lin.D @ e
+        outputs: FloatArray = self.outputs.starts + lin.C @ s + lin.D @ e
         self._states = lin.y0 + lin.f0 + lin.A @ s + lin.B @ e
-        return found
+        return outputs
 
     def applied(self, outputs: FloatArray) -> None:
         """Pay no heed to limits: a linear system does not know them."""

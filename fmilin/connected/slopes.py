@@ -34,12 +34,12 @@ class MemberSlopes(NamedTuple):
         moved = _moved(along)
         if moved is None or not matrix.shape[0]:
             return
-        found = _product(matrix, along[:, moved])
+        products = _product(matrix, along[:, moved])
         if rates is not None:
             n = self.states.stop - self.states.start
-            rates[self.states, moved] += found[:n]
-            found = found[n:]
-        outputs[self.outputs, moved] += found
+            rates[self.states, moved] += products[:n]
+            products = products[n:]
+        outputs[self.outputs, moved] += products
 
 
 def _moved(along: FloatArray) -> slice | np.ndarray | None:
@@ -56,9 +56,9 @@ def _moved(along: FloatArray) -> slice | np.ndarray | None:
 
 def _product(matrix: FloatArray, along: FloatArray) -> FloatArray:
     """Return a product in which what is unknown (NaN) spreads only where it is met."""
-    found: FloatArray = matrix @ along
-    if np.isfinite(found.sum()):  # one number tells of all; a sum that overflows goes the long way, too
-        return found
+    product: FloatArray = matrix @ along
+    if np.isfinite(product.sum()):  # one number tells of all; a sum that overflows goes the long way, too
+        return product
     unknown = np.isnan(matrix).astype(float) @ (along != 0) + (matrix != 0).astype(float) @ np.isnan(along)
     return np.where(unknown > 0, np.nan, np.nan_to_num(matrix) @ np.nan_to_num(along))
 

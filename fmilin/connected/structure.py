@@ -51,14 +51,14 @@ def structure_of(
 
 
 def _pattern(matrix: Any) -> Any:
-    found = matrix.tocsr()
-    found.eliminate_zeros()
-    found.data[:] = 1.0
-    return found
+    pattern = matrix.tocsr()
+    pattern.eliminate_zeros()
+    pattern.data[:] = 1.0
+    return pattern
 
 
-LOOKS = 3
-BESIDE = 0.1
+POINTS = 3
+EXCURSION = 0.1
 """How far from the start the second and third look are, in sizes of states and inputs."""
 STEP = 2.0**-20
 """Of differences along inputs, in their sizes: they steer Newton's method and nothing else."""
@@ -72,26 +72,26 @@ def depends_at_once(name: str, model: Model) -> NDArray[np.bool_]:
     """
     n = len(model.states)
     if model.structure is not None:
-        found = model.structure[n:, n:].copy()
+        depends = model.structure[n:, n:].copy()
     else:
         with in_member(name):
-            found = _seen(model)
+            depends = _seen_in_slopes(model)
     for row, copy in model.copies.items():
-        found[row] = False
+        depends[row] = False
         if copy.kind == "input":
-            found[row, copy.index] = True
-    return found
+            depends[row, copy.index] = True
+    return depends
 
 
-def _seen(model: Model) -> NDArray[np.bool_]:
+def _seen_in_slopes(model: Model) -> NDArray[np.bool_]:
     k, start = len(model.inputs), model.start
-    found = np.zeros((len(model.outputs), k), dtype=bool)
-    if not found.size:
-        return found
-    random, looks = np.random.default_rng(2027), 0
-    for look in range(LOOKS):
+    seen = np.zeros((len(model.outputs), k), dtype=bool)
+    if not seen.size:
+        return seen
+    random, evaluated = np.random.default_rng(2027), 0
+    for number in range(POINTS):
         x, u = (
-            values + (BESIDE * random.uniform(-1, 1, len(values)) * signals.scales(values) if look else 0.0)
+            values + (EXCURSION * random.uniform(-1, 1, len(values)) * signals.scales(values) if number else 0.0)
             for values, signals in ((start.states, model.states), (start.inputs, model.inputs))
         )
         try:
@@ -100,9 +100,9 @@ def _seen(model: Model) -> NDArray[np.bool_]:
             continue
         if D is None:
             break
-        looks += 1
-        found |= ~(D.outputs == 0.0)
-    return found if looks else np.ones_like(found)
+        evaluated += 1
+        seen |= ~(D.outputs == 0.0)
+    return seen if evaluated else np.ones_like(seen)
 
 
 def input_slopes(model: Model, at: tuple[float, FloatArray, FloatArray], columns: NDArray[np.intp]) -> FloatArray:
@@ -110,9 +110,9 @@ def input_slopes(model: Model, at: tuple[float, FloatArray, FloatArray], columns
     t, x, u = at
     du = np.zeros((len(u), len(columns)))
     du[columns, np.arange(len(columns))] = 1.0
-    found = model.products(t, x, u, np.zeros((len(x), len(columns))), du)
-    if found is not None and np.isfinite(found.outputs).all():
-        return found.outputs
+    derivatives = model.products(t, x, u, np.zeros((len(x), len(columns))), du)
+    if derivatives is not None and np.isfinite(derivatives.outputs).all():
+        return derivatives.outputs
     base, sizes = model.evaluate(t, x, u).outputs, _sizes(model.inputs, u)
     slopes = np.empty((len(base), len(columns)))
     for j, column in enumerate(columns):

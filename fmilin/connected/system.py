@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from fmilin.connected.coupling import Coupling
+from fmilin.connected.coupling import CoupledMembers
 from fmilin.connected.declaration import Affine, Feed, Link, Wanted, outputs_of, signal_of
 from fmilin.connected.linear_member import LinearMember
 from fmilin.connected.loops import listed
@@ -67,13 +67,13 @@ class ConnectedModel(Model):
         self.copies = self._copies()
         self.independent = self._advised() if declaration.constraints is None else ()
         self.independent_by_default = all(m.independent_by_default for m in models if len(m.constraints))
-        self._several = self._look_at_loops() if self.coupling.loops else ()
+        self._several = self._check_loops() if self.coupling.loops else ()
 
     def _start(self, models: Sequence[Model]) -> OperatingPoint:
         times = {m.start.time for m in models}
         if len(times) > 1:
-            told = ", ".join(f"'{name}' at {m.start.time:g} s" for name, m in self.members.items())
-            raise UsageError(f"The members start at different times ({told}). Open them with the same start time.")
+            starts = ", ".join(f"'{name}' at {m.start.time:g} s" for name, m in self.members.items())
+            raise UsageError(f"The members start at different times ({starts}). Open them with the same start time.")
         parameters = {
             qualified(name, p): value for name, m in self.members.items() for p, value in m.start.parameters.items()
         }
@@ -128,7 +128,7 @@ class ConnectedModel(Model):
         except UnknownNameError:
             return None
 
-    def _coupled(self) -> Coupling:
+    def _coupled(self) -> CoupledMembers:
         wanted = [w.source for w in self.declaration.wanted]
         observed = [split(name, self.members) for name in self.constraints.observed]
         taps: dict[str, dict[str, int]] = {name: {} for name in self.members}
@@ -137,54 +137,54 @@ class ConnectedModel(Model):
         parts = []
         for name, model in self.members.items():
             with in_member(name):
-                asked = list(taps[name])
+                names = list(taps[name])
                 parts.append(
-                    Part(name, model if model.outputs.names == tuple(asked) else model.with_interface(None, asked))
+                    Part(name, model if model.outputs.names == tuple(names) else model.with_interface(None, names))
                 )
         first = np.cumsum([0, *(len(t) for t in taps.values())])
         self._taps = {
-            (name, own): int(first[i]) + place
+            (name, own): int(first[i]) + tap
             for i, (name, own_taps) in enumerate(taps.items())
-            for own, place in own_taps.items()
+            for own, tap in own_taps.items()
         }
         self._shown = np.array([self._taps[source] for source in wanted], dtype=np.intp)
         self._changes = np.array([w.change for w in self.declaration.wanted], dtype=float).reshape(-1, 2)
         self._plain = bool((self._changes == (1.0, 0.0)).all())
         self._observed = np.array([self._taps[source] for source in observed], dtype=np.intp)
-        return Coupling(parts, self._wires())
+        return CoupledMembers(parts, self._wires())
 
     def _wires(self) -> Wires:
-        places = {
+        positions = {
             (name, s.name): i
             for i, (name, s) in enumerate((name, s) for name, m in self.members.items() for s in m.inputs)
         }
         starts = np.concatenate([np.empty(0), *(m.start.inputs for m in self.members.values())])
-        count = len(places)
+        count = len(positions)
         sources, inputs = np.full(count, -1, dtype=np.intp), np.full(count, -1, dtype=np.intp)
         factors, offsets = np.zeros(count), starts.copy()
         for link in self.declaration.links:
-            v = places[link.target]
+            v = positions[link.target]
             sources[v] = self._taps[link.source]
             factors[v], offsets[v] = link.change
         for i, feed in enumerate(self.declaration.feeds):
             for target, (factor, offset) in feed.targets:
-                v = places[target]
+                v = positions[target]
                 if i in self._chosen:
                     inputs[v], factors[v], offsets[v] = self._chosen.index(i), factor, offset
                 else:
                     offsets[v] = factor * feed.signal.start + offset
-        return Wires(sources, inputs, factors, offsets, tuple(qualified(*key) for key in places))
+        return Wires(sources, inputs, factors, offsets, tuple(qualified(*key) for key in positions))
 
     def _output(self, wanted: Wanted) -> Signal:
         member, own = wanted.source
         i = list(self.members).index(member)
         part = self.coupling.parts[i]
         signal = part.model.outputs[self._taps[wanted.source] - self.coupling.outputs[i].start]
-        found = of_member(member, replace(signal, name=own, aliases=()), wanted.name)
-        return found if wanted.unit is None else replace(found, unit=wanted.unit)
+        output = of_member(member, replace(signal, name=own, aliases=()), wanted.name)
+        return output if wanted.unit is None else replace(output, unit=wanted.unit)
 
     def _copies(self) -> dict[int, Copy]:
-        found, wires = {}, self.coupling.wires
+        copies, wires = {}, self.coupling.wires
         for row, tap in enumerate(self._shown):
             if tuple(self._changes[row]) != (1.0, 0.0):
                 continue
@@ -193,12 +193,12 @@ class ConnectedModel(Model):
             if copy is None:
                 continue
             if copy.kind == "state":
-                found[row] = Copy("state", self.coupling.states[m].start + copy.index)
+                copies[row] = Copy("state", self.coupling.states[m].start + copy.index)
                 continue
             v = self.coupling.inputs[m].start + copy.index
             if wires.inputs[v] >= 0 and (wires.factors[v], wires.offsets[v]) == (1.0, 0.0):
-                found[row] = Copy("input", int(wires.inputs[v]))
-        return found
+                copies[row] = Copy("input", int(wires.inputs[v]))
+        return copies
 
     def _advised(self) -> tuple[str, ...]:
         """Return the members' own recommendations, where every constrained member has one; else none."""
@@ -210,7 +210,7 @@ class ConnectedModel(Model):
             names += [qualified(name, n) for n in own]
         return tuple(names) if len(self.constraints) else ()
 
-    def _look_at_loops(self) -> tuple[str, ...]:
+    def _check_loops(self) -> tuple[str, ...]:
         """Refuse loops without a single solution where the system starts; say which have several."""
         at = (self.start.time, self.start.states, self.start.inputs)
         try:
@@ -281,10 +281,10 @@ class ConnectedModel(Model):
         J = self.coupling.jacobians(t, x, u) if measured else None
         if J is None:
             return None
-        found = self._own_errors(t, x, u, dx, J.through(dx, du)[2])
-        if found is None:
+        errors = self._own_errors(t, x, u, dx, J.through(dx, du)[2])
+        if errors is None:
             return None
-        rates, outputs = J.spread(*found)
+        rates, outputs = J.spread(*errors)
         shown = outputs[self._shown] * np.abs(self._changes[:, :1])
         return Evaluation(rates, shown, np.zeros((len(self.constraints), dx.shape[1])))
 
@@ -296,27 +296,27 @@ class ConnectedModel(Model):
         n, _, ny = coupling.size
         rates, outputs, any_at_all = np.zeros((n, dx.shape[1])), np.zeros((ny, dx.shape[1])), False
         for i, (part, (own, v)) in enumerate(zip(coupling.parts, coupling.evaluated_members(t, x, u), strict=True)):
-            found = part.model.product_errors(t, own, v, dx[coupling.states[i]], dv[coupling.inputs[i]])
-            if found is not None:
+            errors = part.model.product_errors(t, own, v, dx[coupling.states[i]], dv[coupling.inputs[i]])
+            if errors is not None:
                 any_at_all = True
-                rates[coupling.states[i]], outputs[coupling.outputs[i]] = found.derivatives, found.outputs
+                rates[coupling.states[i]], outputs[coupling.outputs[i]] = errors.derivatives, errors.outputs
         return (rates, outputs) if any_at_all else None
 
     def event_indicators(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
         """Return those of all members; see :meth:`fmilin.Model.event_indicators`."""
         if not any(isinstance(m, Hybrid) for m in self.members.values()):
             return np.empty(0)
-        found = self._at_members(t, x, u, lambda m, own, v: m.event_indicators(t, own, v))
-        return np.concatenate([np.empty(0), *found])
+        indicators = self._at_members(t, x, u, lambda m, own, v: m.event_indicators(t, own, v))
+        return np.concatenate([np.empty(0), *indicators])
 
     def _at_members(
         self, t: float, x: FloatArray, u: FloatArray, act: Callable[[Model, FloatArray, FloatArray], Any]
     ) -> list[Any]:
-        found = []
+        results = []
         for part, (own, v) in zip(self.coupling.parts, self.coupling.evaluated_members(t, x, u), strict=True):
             with in_member(part.name):
-                found.append(act(part.model, own, v))
-        return found
+                results.append(act(part.model, own, v))
+        return results
 
     def discrete_states(self) -> Mapping[str, str]:
         """Return what stays as it is between two events, in all members."""
@@ -337,10 +337,10 @@ class ConnectedModel(Model):
         """Return the same with all constrained members stabilized; None where one has no way for it."""
         members = {}
         for name, model in self.members.items():
-            found = model.stabilized(alpha, beta) if len(model.constraints) else model
-            if found is None:
+            stable = model.stabilized(alpha, beta) if len(model.constraints) else model
+            if stable is None:
                 return None
-            members[name] = found
+            members[name] = stable
         return self._changed(members=members)
 
     def with_interface(self, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Self:
@@ -355,14 +355,14 @@ class ConnectedModel(Model):
             if len(set(changes["chosen"])) < len(inputs):
                 raise UsageError(f"The same input is named twice among {', '.join(inputs)}.")
         if outputs is not None:
-            known = {w.name: w for w in self.declaration.wanted}
+            own = {w.name: w for w in self.declaration.wanted}
             fed = {feed.signal.name: feed.targets[0][0] for feed in self.declaration.feeds}
-            changes["wanted"] = [self._wanted(name, known, fed) for name in outputs]
+            changes["wanted"] = [self._wanted(name, own, fed) for name in outputs]
         return self._changed(**changes)
 
-    def _wanted(self, name: str, known: Mapping[str, Wanted], fed: Mapping[str, tuple[str, str]]) -> Wanted:
-        if name in known:
-            return known[name]
+    def _wanted(self, name: str, own: Mapping[str, Wanted], fed: Mapping[str, tuple[str, str]]) -> Wanted:
+        if name in own:
+            return own[name]
         if name in fed:
             return Wanted(name, fed[name])
         return outputs_of(self.members, {name: name})[0]

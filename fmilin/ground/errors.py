@@ -59,14 +59,14 @@ class UnknownNameError(UsageError):
         self.suggestions = suggestions
 
     @classmethod
-    def among(cls, name: str, known: Iterable[str], what: str) -> UnknownNameError:
-        """Return the error for ``name``, which should have been ``what`` (``"an input"``) out of ``known``."""
-        known = list(known)
-        suggestions = nearest_names(name, known)
+    def among(cls, name: str, names: Iterable[str], what: str) -> UnknownNameError:
+        """Return the error for ``name``, which should have been ``what`` (``"an input"``) out of ``names``."""
+        names = list(names)
+        suggestions = nearest_names(name, names)
         if suggestions:
             hint = "Did you mean " + " or ".join(f"'{s}'" for s in suggestions) + "?"
-        elif known:
-            shown = ", ".join(known[:8]) + (", ..." if len(known) > 8 else "")
+        elif names:
+            shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
             hint = f"Known: {shown}."
         else:
             hint = "There is none."
@@ -151,23 +151,23 @@ class AnotherInstanceError(ModelError):
     """The model's code makes one instance, but refuses another."""
 
 
-def _resembling(name: str, known: list[str]) -> list[str]:
+def _resembling(name: str, names: list[str]) -> list[str]:
     """Return those that begin or end like ``name`` and are about as long: a million names take too long otherwise."""
     begin, end, shortest, longest = name[:4].lower(), name[-4:].lower(), 0.7 * len(name) - 1, 1.4 * len(name) + 1
-    fitting = [k for k in known if shortest <= len(k) <= longest]
+    fitting = [k for k in names if shortest <= len(k) <= longest]
     folded = ((k, k.lower()) for k in fitting)
     return [k for k, low in folded if low.startswith(begin) or low.endswith(end)][:_MANY]
 
 
-def nearest_names(name: str, known: Iterable[str], count: int = 3) -> tuple[str, ...]:
-    """Return the names out of ``known`` that look most like ``name``, best first.
+def nearest_names(name: str, names: Iterable[str], count: int = 3) -> tuple[str, ...]:
+    """Return the names out of ``names`` that look most like ``name``, best first.
 
     >>> nearest_names("pin.y", ["pin.x", "pin.vx", "mass"])
     ('pin.x', 'pin.vx')
     """
-    known = list(known)
-    if len(known) > _MANY:
-        known = _resembling(name, known)
-    folded = {k.lower(): k for k in known}
+    names = list(names)
+    if len(names) > _MANY:
+        names = _resembling(name, names)
+    folded = {k.lower(): k for k in names}
     close = difflib.get_close_matches(name.lower(), list(folded), n=count, cutoff=0.5)
     return tuple(folded[c] for c in close)

@@ -72,9 +72,9 @@ def temporary_place() -> Path:
     Python's own search writes a file to try a place, which stays there when the process is killed meanwhile.
     """
     if tempfile.tempdir is None:
-        for place in (*map(os.environ.get, ("TMPDIR", "TEMP", "TMP")), "/tmp"):  # noqa: S108 - only where it is
-            if place and Path(place).is_dir() and os.access(place, os.W_OK | os.X_OK):
-                tempfile.tempdir = str(Path(place).absolute())
+        for folder in (*map(os.environ.get, ("TMPDIR", "TEMP", "TMP")), "/tmp"):  # noqa: S108 - only where it is
+            if folder and Path(folder).is_dir() and os.access(folder, os.W_OK | os.X_OK):
+                tempfile.tempdir = str(Path(folder).absolute())
                 break
     return Path(tempfile.gettempdir()).absolute()
 

@@ -236,7 +236,7 @@ def constraints_with(fmu: FmuFile) -> tuple[ConstraintsFile | None, str]:
     from fmilin.model.constraints.file import read_constraints
 
     beside = fmu.path.with_name(f"{fmu.path.stem}.fmilin.toml")
-    place = fmu.place.with_name(beside.name)
+    place = fmu.absolute.with_name(beside.name)
     if place.is_file():
         return read_constraints(place, str(beside)), str(beside)
     inside = fmu.constraints

@@ -178,8 +178,8 @@ def test_a_chain_of_fifty_masses_cut_into_ten() -> None:
     system = fl.connect(members, wires)
     linear, whole = fl.linearize(system), fl.linearize(mass_chain(50))
     order = [f"m{(i - 1) // 5}.{kind}{(i - 1) % 5 + 1}" for kind in "xv" for i in range(1, 51)]
-    places = [system.states.positions[name] for name in order]
-    np.testing.assert_allclose(linear.A[np.ix_(places, places)], whole.A, atol=1e-12)
+    positions = [system.states.positions[name] for name in order]
+    np.testing.assert_allclose(linear.A[np.ix_(positions, positions)], whole.A, atol=1e-12)
     frequencies = np.sort(np.abs(linear.eigenvalues().imag))[::2]
     np.testing.assert_allclose(frequencies, chain_eigenvalues(50), rtol=1e-10)
     structure = system.structure
@@ -358,9 +358,9 @@ def test_a_loop_with_several_solutions_is_followed_along_its_branch() -> None:
     """u = u - sin(u - x) has the solutions x + k pi; from x = 0, u = 0 it is x itself, however far."""
     member = OdeModel("m", {"x": "-x"}, inputs=["u"], outputs={"y": "u - sin(u - x)"})
     system = fl.connect({"m": member}, [("m.y", "m.u")], outputs=["m.u"])
-    places = np.arange(0.0, 12.0, 0.5)
-    branch = [system.evaluate(0.0, np.array([x]), np.empty(0)).outputs[0] for x in places]
-    np.testing.assert_allclose(branch, places, atol=1e-12)
+    positions = np.arange(0.0, 12.0, 0.5)
+    branch = [system.evaluate(0.0, np.array([x]), np.empty(0)).outputs[0] for x in positions]
+    np.testing.assert_allclose(branch, positions, atol=1e-12)
     assert system.coupling.further_solutions(0.0, np.array([11.5]), np.empty(0))
     again = system.evaluate(0.0, np.array([12.0]), np.empty(0)).outputs[0]
     assert again == pytest.approx(12.0, abs=1e-12)  # the look at others has not left the branch
@@ -369,14 +369,14 @@ def test_a_loop_with_several_solutions_is_followed_along_its_branch() -> None:
 def test_what_one_member_asks_for_the_system_asks_for() -> None:
     from tests.motion.simulation.hybrids import Ball, Clockwork
 
-    class Wishing(Ball):
+    class Advised(Ball):
         def completed_step(self, t: float, x: np.ndarray, u: np.ndarray) -> Passage:
             return Passage(x, wants_event=x[0] < 3.0)
 
-    model = fl.connect({"one": Ball(), "two": Wishing()})
+    model = fl.connect({"one": Ball(), "two": Advised()})
     for height, wanted in ((4.0, False), (2.0, True)):
-        asked = model.completed_step(0.0, np.array([5.0, 0.0, height, 0.0]), np.empty(0))
-        assert asked.wants_event is wanted
+        passage = model.completed_step(0.0, np.array([5.0, 0.0, height, 0.0]), np.empty(0))
+        assert passage.wants_event is wanted
     ends = fl.simulate(fl.connect({"ball": Ball(100.0), "clock": Clockwork()}), stop_time=10.0)
     assert ends.times[-1] == pytest.approx(4.0)
     assert ends.states[-1, 2] == pytest.approx(0 + 1 + 2 + 3)

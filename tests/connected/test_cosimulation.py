@@ -57,8 +57,8 @@ def test_the_limits_of_the_first_order_test_problem() -> None:
 
 @pytest.mark.parametrize("pace", [1e-7, 1e7])
 def test_the_limit_scales_with_the_time_of_the_members(pace: float) -> None:
-    found = fl.cosimulated(first_order_pair(1.5 * pace, 3.0 * pace), step=0.1 / pace)
-    assert found.largest_step == pytest.approx(np.log(5 / 3) / (1.5 * pace), rel=1e-6)
+    cosimulation = fl.cosimulated(first_order_pair(1.5 * pace, 3.0 * pace), step=0.1 / pace)
+    assert cosimulation.largest_step == pytest.approx(np.log(5 / 3) / (1.5 * pace), rel=1e-6)
 
 
 def double_oscillator(stiffness: float, damper: float) -> tuple[dict[str, OdeModel], list[tuple[str, str]]]:
@@ -102,8 +102,8 @@ def jacobi_limit(stiffness: float, damper: float) -> float:
 @pytest.mark.parametrize(("stiffness", "damper"), [(0.6, 0.3), (3.0, 0.4)])
 def test_the_double_oscillator_under_a_jacobi_master(stiffness: float, damper: float) -> None:
     members, wires = double_oscillator(stiffness, damper)
-    found = fl.cosimulated(fl.connect(members, wires), step=0.05)
-    assert found.largest_step == pytest.approx(jacobi_limit(stiffness, damper), rel=1e-5)
+    cosimulation = fl.cosimulated(fl.connect(members, wires), step=0.05)
+    assert cosimulation.largest_step == pytest.approx(jacobi_limit(stiffness, damper), rel=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -114,15 +114,15 @@ def test_growth_and_limit_as_fmpy_sees_them(kind: str, order: tuple[str, ...]) -
     fmus = {n: shared(f"composition_{kind}_{n}.fmu", lambda p, m=m: build_fmu(m, p)) for n, m in members.items()}  # type: ignore[misc]
     starts = {f"{n}.x": 1.0 - 0.7 * i for i, n in enumerate(members)}
     master = {"master": "gauss-seidel", "order": order} if order else {}
-    found = fl.cosimulated(fl.connect(members, wires), step=0.1, **master)  # type: ignore[arg-type]
-    limit = found.largest_step
+    cosimulation = fl.cosimulated(fl.connect(members, wires), step=0.1, **master)  # type: ignore[arg-type]
+    limit = cosimulation.largest_step
     assert limit is not None
     with Stepped(fmus, wires, starts) as real:
         assert real.growth(0.97 * limit, order=order) < 1.0 < real.growth(1.03 * limit, order=order)
         assert seen_limit(real, 0.8 * limit, 1.2 * limit, order=order) == pytest.approx(limit, rel=0.01)
         for h in (0.5 * limit, 1.1 * limit):
-            told = fl.cosimulated(found.model, step=h, **master).growth  # type: ignore[arg-type]
-            assert real.growth(h, order=order) == pytest.approx(told, abs=2e-3)
+            printed = fl.cosimulated(cosimulation.model, step=h, **master).growth  # type: ignore[arg-type]
+            assert real.growth(h, order=order) == pytest.approx(printed, abs=2e-3)
 
 
 def by_force() -> tuple[dict[str, OdeModel], list[tuple[str, str]]]:
@@ -140,8 +140,8 @@ def coupled_by_force() -> ConnectedModel:
 def test_an_output_with_feedthrough_is_a_state_of_the_co_simulation() -> None:
     """Jacobi, step by step: u[k] = K y[k], x+ = Phi x + Gamma u, y+ = C x+ + D u."""
     model, h = coupled_by_force(), 0.05
-    found = fl.cosimulated(model, step=h)
-    assert found.linear.states.names == ("a.x", "a.v", "b.x", "b.v", "b.F")
+    cosimulation = fl.cosimulated(model, step=h)
+    assert cosimulation.linear.states.names == ("a.x", "a.v", "b.x", "b.v", "b.F")
     a, b = (fl.linearize(part.model) for part in model.coupling.parts)
     rng = np.random.default_rng(1)
     x, F = rng.normal(size=4), float(rng.normal())
@@ -149,33 +149,33 @@ def test_an_output_with_feedthrough_is_a_state_of_the_co_simulation() -> None:
     xa = Ea[:, :2] @ x[:2] + Ea[:, 2] * F
     xb = Eb[:, :2] @ x[2:] + Eb[:, 2:] @ x[:2]
     Fb = b.C @ xb + b.D @ x[:2]
-    np.testing.assert_allclose(found.linear.A @ np.array([*x, F]), np.concatenate((xa, xb, Fb)), atol=1e-13)
+    np.testing.assert_allclose(cosimulation.linear.A @ np.array([*x, F]), np.concatenate((xa, xb, Fb)), atol=1e-13)
 
 
 def test_a_short_step_is_the_coupled_plant() -> None:
     for master in ("jacobi", "gauss-seidel"):
-        found = fl.cosimulated(coupled_by_force(), step=1e-5, master=master)
-        for mode in found.modes:
+        cosimulation = fl.cosimulated(coupled_by_force(), step=1e-5, master=master)
+        for mode in cosimulation.modes:
             assert abs(mode.seen - mode.plant) < 1e-3 * abs(mode.plant)
             assert mode.resolved
 
 
 def test_external_inputs_and_drift_are_held_over_the_step() -> None:
     member = OdeModel("m", {"x": "-2*x + u + 1"}, inputs=["u"], outputs={"y": "x"}, start={"x": 3.0})
-    found = fl.cosimulated(fl.connect({"m": member}), step=0.25)
+    cosimulation = fl.cosimulated(fl.connect({"m": member}), step=0.25)
     E = np.exp(-0.5)
-    np.testing.assert_allclose(found.linear.A, [[E]])
-    np.testing.assert_allclose(found.linear.B, [[(1 - E) / 2]])
-    np.testing.assert_allclose(found.linear.f0, [-5 * (1 - E) / 2])
-    assert found.largest_step == float("inf")
-    assert limit_in_words(found) == "every step that was looked at is stable"
+    np.testing.assert_allclose(cosimulation.linear.A, [[E]])
+    np.testing.assert_allclose(cosimulation.linear.B, [[(1 - E) / 2]])
+    np.testing.assert_allclose(cosimulation.linear.f0, [-5 * (1 - E) / 2])
+    assert cosimulation.largest_step == float("inf")
+    assert limit_in_words(cosimulation) == "every step that was looked at is stable"
 
 
 def test_an_undamped_oscillator_is_stable_at_no_step() -> None:
     members, wires = double_oscillator(1.0, 0.0)
-    found = fl.cosimulated(fl.connect(members, wires), step=0.1)
-    assert found.largest_step is None
-    assert "no step is stable" in limit_in_words(found)
+    cosimulation = fl.cosimulated(fl.connect(members, wires), step=0.1)
+    assert cosimulation.largest_step is None
+    assert "no step is stable" in limit_in_words(cosimulation)
 
 
 def test_wrong_requests() -> None:
@@ -207,9 +207,9 @@ def test_the_command(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     picture = tmp_path / "lost.png"
     request = ["linearize", str(path), "--as-cosimulated", "--step", "0.1", "--no-isolation"]
     assert main([*request, "--plot", str(picture)]) == 0
-    told = capfd.readouterr().out
-    assert "Jacobi" in told
-    assert f"{jacobi_limit(3.0, 0.4):.4g} s" in told
+    printed = capfd.readouterr().out
+    assert "Jacobi" in printed
+    assert f"{jacobi_limit(3.0, 0.4):.4g} s" in printed
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert main([*request, "--master", "gauss-seidel", "--order", "two,one", "--json"]) == 0
     linear = json.loads(capfd.readouterr().out)

@@ -21,8 +21,8 @@ WIRES = [("plant.px", "reg.y"), ("reg.F", "plant.F")]
 def test_a_co_simulation_fmu_in_a_loop() -> None:
     expected = np.sort_complex(fl.linearize(fl.connect({"plant": oscillator(), "reg": REGULATOR}, WIRES)).eigenvalues())
     with fl.load(oscillator_fmu(), interface="cs") as plant:
-        found = fl.linearize(fl.connect({"plant": plant, "reg": REGULATOR}, WIRES))
-    np.testing.assert_allclose(np.sort_complex(found.eigenvalues()), expected, atol=1e-6)
+        lin = fl.linearize(fl.connect({"plant": plant, "reg": REGULATOR}, WIRES))
+    np.testing.assert_allclose(np.sort_complex(lin.eigenvalues()), expected, atol=1e-6)
 
 
 def test_hidden_states_are_identified_and_their_accuracy_travels(tmp_path: Path) -> None:
@@ -49,6 +49,6 @@ def test_errors_go_through_a_loop() -> None:
     part = fl.linearize(oscillator(), outputs=["px"])
     unsure = replace(part, D=np.array([[0.5]]), errors=replace(part.errors, D=np.array([[1e-4]])))
     system = fl.connect({"m": unsure}, [("m.px", "m.F")])
-    found = fl.linearize(system)
+    lin = fl.linearize(system)
     # F = px + ... : F = C x/(1 - d), dF/dd = C x/(1 - d)^2
-    assert found.errors.A[1, 0] == pytest.approx(1e-4 / 0.5**2, rel=1e-6)
+    assert lin.errors.A[1, 0] == pytest.approx(1e-4 / 0.5**2, rel=1e-6)

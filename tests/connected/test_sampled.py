@@ -30,25 +30,25 @@ def loop() -> ConnectedModel:
 
 
 def test_the_sampled_loop_of_python_control() -> None:
-    found = fl.sampled_loop(loop())
+    lin = fl.sampled_loop(loop())
     plant = control.c2d(fl.linearize(oscillator(damper=0.3), outputs=["px"]).to_control(), DT)
     expected = control.feedback(plant * regulator(), 1).poles()
-    np.testing.assert_allclose(np.sort_complex(found.eigenvalues()), np.sort_complex(expected), atol=1e-12)
-    assert found.states.names == ("plant.x", "plant.v", "reg.x[0]")
-    assert found.sample_time == DT
-    assert found.point.states["plant.x"] == 1.0
-    np.testing.assert_allclose(found.C[2], [-0.7, 0.0, 2.0], atol=1e-14)  # reg.F at the sample, from e = -x
+    np.testing.assert_allclose(np.sort_complex(lin.eigenvalues()), np.sort_complex(expected), atol=1e-12)
+    assert lin.states.names == ("plant.x", "plant.v", "reg.x[0]")
+    assert lin.sample_time == DT
+    assert lin.point.states["plant.x"] == 1.0
+    np.testing.assert_allclose(lin.C[2], [-0.7, 0.0, 2.0], atol=1e-14)  # reg.F at the sample, from e = -x
 
 
 def test_the_simulated_loop_follows_it() -> None:
     model = loop()
-    found, ran = fl.sampled_loop(model), fl.simulate(model, stop_time=4.0, step=DT)
+    lin, ran = fl.sampled_loop(model), fl.simulate(model, stop_time=4.0, step=DT)
     x, rows = np.array([1.0, 0.0, 0.0]), []
     for _ in range(41):
         rows.append(x[:2])
-        x = found.A @ x
-    places = [int(np.flatnonzero(np.abs(ran.times - k * DT) < 1e-8)[0]) for k in range(41)]  # events are there twice
-    np.testing.assert_allclose(ran.states[places], rows, atol=1e-6)
+        x = lin.A @ x
+    positions = [int(np.flatnonzero(np.abs(ran.times - k * DT) < 1e-8)[0]) for k in range(41)]  # events are there twice
+    np.testing.assert_allclose(ran.states[positions], rows, atol=1e-6)
     again = fl.simulate(model, stop_time=4.0, step=DT)  # the regulator begins anew
     np.testing.assert_array_equal(again.states, ran.states)
 
@@ -58,12 +58,12 @@ def test_a_constrained_fmu_under_a_sampled_regulator() -> None:
     bar = shared("composition_bar.fmu", lambda path: build_fmu(four_bar(), path))
     wires = [("motor.torque", "bar.torque"), ("bar.w", "motor.w"), ("bar.phi", "reg.e", -1.0), ("reg.F", "motor.U")]
     with fl.connect({"bar": fl.load(bar), "motor": motor(), "reg": regulator(0.02)}, wires) as model:
-        found = fl.sampled_loop(model)
-        assert found.states.names == ("bar.phi", "bar.w", "motor.i", "reg.x[0]")
+        lin = fl.sampled_loop(model)
+        assert lin.states.names == ("bar.phi", "bar.w", "motor.i", "reg.x[0]")
         plant = fl.connect({"bar": four_bar(), "motor": motor()}, wires[:2], inputs=["motor.U"], outputs=["bar.phi"])
         P = control.c2d(fl.linearize(plant).to_control(), 0.02)
         expected = control.feedback(P * regulator(0.02), 1).poles()
-        np.testing.assert_allclose(np.sort_complex(found.eigenvalues()), np.sort_complex(expected), atol=1e-10)
+        np.testing.assert_allclose(np.sort_complex(lin.eigenvalues()), np.sort_complex(expected), atol=1e-10)
         assert any("sampled every 0.02 s" in note for note in model.notes)
 
 

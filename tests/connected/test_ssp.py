@@ -91,8 +91,8 @@ def test_units_on_the_way_are_converted_once(tmp_path: Path) -> None:
     outer = system("root", [inner], [connection("inner.out", "inner.in")])
     with fl.load(ssp(tmp_path / "u.ssp", outer, {"resources/t.fmu": source}, more=units)) as model:
         assert fl.linearize(model).A[0, 0] == pytest.approx(-1 + 180 / np.pi, rel=1e-12)
-    kept = system("root", [inner], [connection("inner.out", "inner.in", "", 'suppressUnitConversion="true"')])
-    with fl.load(ssp(tmp_path / "k.ssp", kept, {"resources/t.fmu": source}, more=units)) as model:
+    suppressed = system("root", [inner], [connection("inner.out", "inner.in", "", 'suppressUnitConversion="true"')])
+    with fl.load(ssp(tmp_path / "k.ssp", suppressed, {"resources/t.fmu": source}, more=units)) as model:
         assert fl.linearize(model).A[0, 0] == pytest.approx(-1 + 100 / (2 * np.pi), rel=1e-12)
     wrong = outer.replace('unit="percent_turn"', 'unit="kg"')
     with pytest.raises(
@@ -243,9 +243,9 @@ def test_wrong_connections_are_told_with_their_line(tmp_path: Path, connections:
 
 
 def test_damaged_missing_and_unsupported(tmp_path: Path) -> None:
-    def refused(content: str, words: str, kept: Mapping[str, Path | str] | None = None, **more: str) -> None:
+    def refused(content: str, words: str, suppressed: Mapping[str, Path | str] | None = None, **more: str) -> None:
         with pytest.raises(fl.ModelError, match=words):
-            fl.load(ssp(tmp_path / "x.ssp", content, files() if kept is None else kept, **more))
+            fl.load(ssp(tmp_path / "x.ssp", content, files() if suppressed is None else suppressed, **more))
 
     good = system("root", [oscillator_component("one")], [])
     refused(good, r"component 'one': the file 'resources/osc\.fmu' is missing in 'x\.ssp'", {})
@@ -263,8 +263,8 @@ def test_damaged_missing_and_unsupported(tmp_path: Path) -> None:
         "its type 'application/x-other'",
     )
     refused(system("root", [component("one", "inner.ssp", [])], []), "component 'one': the file 'inner.ssp' is missing")
-    beside = {"inner.ssp": "no zip"}
-    refused(system("root", [component("one", "inner.ssp", [])], []), "is no SSP file: it is no zip archive", beside)
+    neighbours = {"inner.ssp": "no zip"}
+    refused(system("root", [component("one", "inner.ssp", [])], []), "is no SSP file: it is no zip archive", neighbours)
     binding = BINDING.format('source="resources/none.ssv"', "")
     refused(
         system("root", [oscillator_component("one", binding)], []),
@@ -403,9 +403,9 @@ def test_commands(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["info", str(path)]) == 0
     assert "two.F   times 2" in " ".join(capfd.readouterr().out.split()).replace("two.F times", "two.F   times")
     assert main(["info", str(path), "--json"]) == 0
-    told = json.loads(capfd.readouterr().out)
-    assert told["connections"] == [{"source": "one.px", "target": "two.F", "factor": 2.0, "offset": 0.0}]
-    assert told["components"]["one"]["source"] == FMU
+    printed = json.loads(capfd.readouterr().out)
+    assert printed["connections"] == [{"source": "one.px", "target": "two.F", "factor": 2.0, "offset": 0.0}]
+    assert printed["components"]["one"]["source"] == FMU
     assert main(["linearize", str(path), "--json", "--set", "one.c=4", "--set", "two.x=0.5"]) == 0
     linear = json.loads(capfd.readouterr().out)
     assert linear["A"][1][0] == -4.0

@@ -11,7 +11,7 @@ from unittest import mock
 import numpy as np
 
 from fmilin.fmi.read import FmuFile
-from fmilin.fmi.read.layout import Layout
+from fmilin.fmi.read.layout import ScalarLayout
 from fmilin.fmi.read.settings import Value, settings_of, structural_sizes
 from fmilin.fmi.read.structure import declared_structure
 from fmilin.fmi.read.xml import parse_description
@@ -42,7 +42,7 @@ def description(data: bytes) -> None:
     ):
         found = parse_description(data[1:], "fuzz.fmu")
     chosen: dict[str, Value] = {"n": "3", "q": "1 2", "u": 1.0}
-    layout = Layout(found, structural_sizes(found, chosen))
+    layout = ScalarLayout(found, structural_sizes(found, chosen))
     layout.signals(layout.states)
     layout.signals(layout.inputs)
     layout.find("der(x)")

@@ -65,7 +65,7 @@ def test_discrete_states_are_listed_up_to_a_dozen() -> None:
 
 
 def test_a_point_that_is_no_equilibrium() -> None:
-    said = off_equilibrium("'w' changes at 2 per second")
-    assert said.kind == "off-equilibrium"
-    assert str(said).startswith("The point is no equilibrium: 'w' changes at 2 per second. f0 keeps the motion;")
+    remark = off_equilibrium("'w' changes at 2 per second")
+    assert remark.kind == "off-equilibrium"
+    assert str(remark).startswith("The point is no equilibrium: 'w' changes at 2 per second. f0 keeps the motion;")
     assert str(off_equilibrium("it was moved", "")) == "The point is no equilibrium: it was moved."

@@ -13,13 +13,13 @@ TREES = {str(path.relative_to(PACKAGE)): ast.parse(path.read_text(encoding="utf-
 
 def assigned(tree: ast.Module) -> list[tuple[str, ast.expr]]:
     """Return what a module assigns at its top level."""
-    found: list[tuple[str, ast.expr]] = []
+    actual: list[tuple[str, ast.expr]] = []
     for node in tree.body:
         if isinstance(node, ast.Assign):
-            found += [(target.id, node.value) for target in node.targets if isinstance(target, ast.Name)]
+            actual += [(target.id, node.value) for target in node.targets if isinstance(target, ast.Name)]
         elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value is not None:
-            found.append((node.target.id, node.value))
-    return found
+            actual.append((node.target.id, node.value))
+    return actual
 
 
 def is_text(value: ast.expr) -> bool:

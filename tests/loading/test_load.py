@@ -305,9 +305,9 @@ def test_the_description_of_an_fmu_is_read_once_and_its_states_are_left_to_the_p
 def test_an_fmu_of_fmi_1_is_loaded_once_although_its_code_alone_knows_the_states(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from fmilin.fmi.read.component import Component
+    from fmilin.fmi.read.component import LoadedCode
 
-    loaded = once(monkeypatch, Component, "__init__")
+    loaded = once(monkeypatch, LoadedCode, "__init__")
     path = build("spring1", tmp_path)
     with load_as(path, LoadRequest(settings={"x": 2.0, "stiffness": 5.0})) as model:
         assert len(loaded) == 1

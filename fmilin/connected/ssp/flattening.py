@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from fmilin.connected.declaration import AbsoluteUnit, Affine, conversion
-from fmilin.connected.ssp.reading import Component, Connector, Structure, System, Value, Wire
+from fmilin.connected.ssp.reading import Component, Connector, System, SystemStructure, Value, Wire
 from fmilin.connected.ssp.xml import INTEGERS
 from fmilin.ground.errors import ModelError
 
@@ -26,7 +26,7 @@ class Placed:
 
     path: str
     component: Component
-    structure: Structure
+    structure: SystemStructure
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class _Driver:
 class Flat:
     """All components of a system, and its connections one by one."""
 
-    structure: Structure
+    structure: SystemStructure
     placed: dict[str, Placed] = field(default_factory=dict)  # by path
     # of components, systems and entries of signal dictionaries
     connectors: dict[Node, Connector] = field(default_factory=dict)
@@ -92,34 +92,34 @@ class Flat:
 
     def held_chain(self, node: Node) -> tuple[Node, list[tuple[Node, Wire, str]]]:
         """Return where such a value comes from, and all connections on its way: target, connection, place in a file."""
-        here, found, seen = node, [], {node}
+        here, chain, seen = node, [], {node}
         while (driver := self.held.get(here)) is not None:
             where = f"{driver.system.where}, line {driver.wire.line}"
-            found.append((here, driver.wire, where))
+            chain.append((here, driver.wire, where))
             here = driver.source
             if here in seen:
                 raise ModelError(f"{where}: the connections form a circle.")
             seen.add(here)
             if here[0] in self.placed:
                 break
-        return here, found[::-1]
+        return here, chain[::-1]
 
     def inputs_of(self, path: str) -> list[Node]:
         """Return the connectors of a component that take something."""
         return [n for n, c in self.connectors.items() if n[0] == path and c.kind in _TAKES | {"inout", "unspecified"}]
 
 
-Opened = Callable[[Component, tuple[str, ...]], Structure | None]
+Opened = Callable[[Component, tuple[str, ...]], SystemStructure | None]
 
 
-def flattened(structure: Structure, file: str, opened: Opened) -> Flat:
+def flattened(structure: SystemStructure, file: str, opened: Opened) -> Flat:
     """Return a system without nesting.
 
     ``opened``: takes a component and the files that lead to it; returns the structure that it is, where it is a system
     in a file of its own, else None.
     """
     flat = Flat(structure)
-    _walk(flat, _Level(structure, (file,)), structure.system, "", (), opened)
+    _flatten(flat, _Level(structure, (file,)), structure.system, "", (), opened)
     return flat
 
 
@@ -127,11 +127,11 @@ def flattened(structure: Structure, file: str, opened: Opened) -> Flat:
 class _Level:
     """A file, and those that lead to it, itself the last."""
 
-    structure: Structure
+    structure: SystemStructure
     files: tuple[str, ...]
 
 
-def _walk(
+def _flatten(
     flat: Flat, level: _Level, system: System, path: str, outer: tuple[tuple[str, System], ...], opened: Opened
 ) -> None:
     structure = level.structure
@@ -143,18 +143,18 @@ def _walk(
             flat.connectors[(f"{path}:{name}", entry)] = Connector(entry, "inout", "Real", unit, 0)
     for name in system.order:
         if name in system.systems:
-            _walk(flat, level, system.systems[name], _joined(path, name), scopes, opened)
+            _flatten(flat, level, system.systems[name], _joined(path, name), scopes, opened)
         elif name in system.components:
-            _place(flat, level, system.components[name], _joined(path, name), opened)
+            _add_component(flat, level, system.components[name], _joined(path, name), opened)
     _bind(flat, path, system, structure.units)
     for wire in system.wires:
         _connect(flat, structure, system, scopes, wire)
 
 
-def _place(flat: Flat, level: _Level, component: Component, path: str, opened: Opened) -> None:
+def _add_component(flat: Flat, level: _Level, component: Component, path: str, opened: Opened) -> None:
     inner = opened(component, level.files)
     if inner is not None:
-        _walk(flat, _Level(inner, (*level.files, component.source)), inner.system, path, (), opened)
+        _flatten(flat, _Level(inner, (*level.files, component.source)), inner.system, path, (), opened)
     else:
         flat.placed[path] = Placed(path, component, level.structure)
         for connector in component.connectors.values():
@@ -169,13 +169,13 @@ def _joined(path: str, name: str) -> str:
 def _bind(flat: Flat, path: str, owner: System | Component, units: Mapping[str, AbsoluteUnit]) -> None:
     """Take the values of a binding; those of an outer system replace those of an inner one."""
     for binding in owner.bindings:
-        known = {**units, **binding.units}
+        all_units = {**units, **binding.units}
         for name, value, unit in _mapped(binding):
             whole = _joined(path, name)
-            places = [p for p in flat.placed if whole.startswith(f"{p}.")]
-            place = max(places, key=len, default=path)
-            own = whole[len(place) + 1 :] if place else whole
-            flat.values[(place, own)] = (value, unit, known)
+            paths = [p for p in flat.placed if whole.startswith(f"{p}.")]
+            owner_path = max(paths, key=len, default=path)
+            own = whole[len(owner_path) + 1 :] if owner_path else whole
+            flat.values[(owner_path, own)] = (value, unit, all_units)
 
 
 def _mapped(binding: object) -> Iterator[tuple[str, Value, str]]:
@@ -212,7 +212,7 @@ def _mapped(binding: object) -> Iterator[tuple[str, Value, str]]:
 
 
 def _connect(
-    flat: Flat, structure: Structure, system: System, scopes: tuple[tuple[str, System], ...], wire: Wire
+    flat: Flat, structure: SystemStructure, system: System, scopes: tuple[tuple[str, System], ...], wire: Wire
 ) -> None:
     path = scopes[-1][0]
     where = f"{system.where}, line {wire.line}"
@@ -252,13 +252,13 @@ def _end(flat: Flat, scopes: tuple[tuple[str, System], ...], element: str, name:
                 raise ModelError(f"{where}: the signal dictionary '{dictionary}' has no entry '{name}'.")
         raise ModelError(f"{where}: there is no signal dictionary '{dictionary}'.")
     if element and element not in system.components and element not in system.systems:
-        known = [*system.components, *system.systems, *system.references]
-        raise ModelError(f"{where}: there is no element '{element}'. There are: {', '.join(known) or 'none'}.")
+        names = [*system.components, *system.systems, *system.references]
+        raise ModelError(f"{where}: there is no element '{element}'. There are: {', '.join(names) or 'none'}.")
     node = (_joined(path, element) if element else path, name)
     if node not in flat.connectors and (node[0], name.partition("[")[0]) not in flat.connectors:
-        known = [c for p, c in flat.connectors if p == node[0]]
+        names = [c for p, c in flat.connectors if p == node[0]]
         owner = f"'{element}'" if element else "the system"
-        raise ModelError(f"{where}: {owner} has no connector '{name}'. It has: {', '.join(known) or 'none'}.")
+        raise ModelError(f"{where}: {owner} has no connector '{name}'. It has: {', '.join(names) or 'none'}.")
     return node
 
 

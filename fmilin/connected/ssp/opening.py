@@ -14,7 +14,7 @@ from fmilin.connected.connect import member_of, system_of
 from fmilin.connected.declaration import Affine, conversion
 from fmilin.connected.names import in_member
 from fmilin.connected.ssp.flattening import Flat, Node, Placed, flattened
-from fmilin.connected.ssp.reading import Component, Structure, Value, read_structure
+from fmilin.connected.ssp.reading import Component, SystemStructure, Value, read_structure
 from fmilin.connected.ssp.wiring import HeldValues, declaration_of, in_order
 from fmilin.connected.system import ConnectedModel
 from fmilin.fmi.read.archive import FmuFile, read_description
@@ -24,7 +24,7 @@ from fmilin.model.interface import Model
 if TYPE_CHECKING:
     from fmilin.fmi.read.archive import FmuOptions
 
-__all__ = ["DEFAULT", "SspFile", "is_ssp", "open_ssp"]
+__all__ = ["DEFAULT", "SspFile", "open_ssp"]
 
 DEFAULT = "SystemStructure.ssd"
 _FMU = "application/x-fmu-sharedlibrary"
@@ -43,11 +43,6 @@ Opener = Callable[[Path, Mapping[str, Value], Mapping[str, Value]], Model]
 def _circle(files: Sequence[str]) -> str:
     circle = " -> ".join(f"'{f}'" for f in files)
     return f"systems contain each other in a circle, {circle}. Take one of these components out"
-
-
-def is_ssp(source: str) -> bool:
-    """Whether ``source`` names a system of FMUs."""
-    return source.lower().endswith((".ssp", ".ssd"))
 
 
 @dataclass
@@ -72,11 +67,11 @@ class SspFile:
             return inside[0].read(inside[1])
         if self.archive is not None:
             return self.archive.read(member)
-        beside = self.path.parent / member
+        neighbour = self.path.parent / member
         try:
-            return beside.read_bytes() if beside.is_file() else None
+            return neighbour.read_bytes() if neighbour.is_file() else None
         except OSError as error:
-            raise ModelError(f"'{beside}' cannot be read: {error.strerror or error}.") from None
+            raise ModelError(f"'{neighbour}' cannot be read: {error.strerror or error}.") from None
 
     @property
     def start(self) -> str:
@@ -84,7 +79,7 @@ class SspFile:
         return self.path.name if self.archive is None else DEFAULT
 
     @cached_property
-    def structure(self) -> Structure:
+    def structure(self) -> SystemStructure:
         """What the file says."""
         if not self.path.exists():
             raise missing_file(self.path)
@@ -109,14 +104,14 @@ class SspFile:
             outer, source = inside
         if source not in outer._archives:
             own = replace(component, source=source)
-            found, above = outer.file_of(own), (*outer._above, outer.path.resolve())
-            if found.resolve() in above:
-                names = [p.name for p in (*above[above.index(found.resolve()) :], found)]
+            path, above = outer.file_of(own), (*outer._above, outer.path.resolve())
+            if path.resolve() in above:
+                names = [p.name for p in (*above[above.index(path.resolve()) :], path)]
                 raise self._error(component, _circle(names))
-            outer._archives[source] = SspFile(found, self.options, above)
+            outer._archives[source] = SspFile(path, self.options, above)
         return f"{component.source}!/{DEFAULT}"
 
-    def _opened(self, component: Component, files: tuple[str, ...]) -> Structure | None:
+    def _opened(self, component: Component, files: tuple[str, ...]) -> SystemStructure | None:
         """Return what a component in a file of its own consists of; None for an FMU."""
         suffix = component.source.lower()[-4:]
         if component.type == _FMU and suffix not in (".ssd", ".ssp"):
@@ -145,20 +140,20 @@ class SspFile:
         if (inside := self._inside(component.source)) is not None:
             return inside[0].file_of(replace(component, source=inside[1]))
         if self.archive is None:
-            found = self.path.parent / component.source
+            path = self.path.parent / component.source
         else:
             if component.source not in self.archive.by_path:
-                beside = self.path.parent / Path(component.source).name
-                if not beside.is_file():
+                neighbour = self.path.parent / Path(component.source).name
+                if not neighbour.is_file():
                     raise self._missing(component, "in")
-                return beside
+                return neighbour
             if self._folder is None:
                 folders = {p.split("/")[0] for p in self.archive.by_path if "/" in p}
                 self._folder = self.archive.unpack(sorted(folders))
-            found = self._folder / component.source
-        if not found.is_file():
+            path = self._folder / component.source
+        if not path.is_file():
             raise self._missing(component, "beside")
-        return found
+        return path
 
     def close(self) -> None:
         """Remove what was unpacked."""
@@ -209,18 +204,18 @@ def open_ssp(
         raise ModelError(f"'{path.name}' contains no component: there is nothing to linearize.")
     members: dict[str, Model] = {}
     try:
-        asked = _by_component(flat, settings or {})
+        settings_of = _by_component(flat, settings or {})
         for name in in_order(flat):
             placed = flat.placed[name]
-            found, told = file.file_of(placed.component), asked.get(name, {})
+            fmu, own = file.file_of(placed.component), settings_of.get(name, {})
             held = HeldValues.of(flat, name, lambda node: _present(members, node))
             flat.notes += held.notes
             given = {**_parameters(flat, file, placed), **held.values}
-            bound = {n: v for n, v in given.items() if n not in told}
+            bound = {n: v for n, v in given.items() if n not in own}
             with in_member(name):
-                members[name] = member_of(name, load(found, bound, told))
+                members[name] = member_of(name, load(fmu, bound, own))
         system = system_of(declaration_of(flat, {name: members[name] for name in flat.placed}))
-        _require_free(system, asked, settings or {})
+        _require_free(system, settings_of, settings or {})
     except BaseException:
         for model in members.values():
             model.close()
@@ -246,14 +241,14 @@ def _present(members: Mapping[str, Model], node: Node) -> Value | None:
 
 
 def _require_free(
-    system: ConnectedModel, asked: Mapping[str, Mapping[str, Value]], settings: Mapping[str, Value]
+    system: ConnectedModel, own_settings: Mapping[str, Mapping[str, Value]], settings: Mapping[str, Value]
 ) -> None:
     """Refuse what would be set without effect."""
-    told = {f"{member}.{name}" for member, own in asked.items() for name in own}
+    taken = {f"{member}.{name}" for member, own in own_settings.items() for name in own}
     for name in settings:
-        if name not in told:
+        if name not in taken:
             system.inputs.index_of(name, "an input, state or parameter of the system")
-    for member, own in asked.items():
+    for member, own in own_settings.items():
         for name in own:
             if system.members[member].inputs.has(name) and not system.inputs.has(f"{member}.{name}"):
                 raise UsageError(
@@ -264,13 +259,13 @@ def _require_free(
 
 def _by_component(flat: Flat, settings: Mapping[str, Value]) -> dict[str, dict[str, Value]]:
     """Return what the user sets, by component and its own name; of the whole system's inputs nothing."""
-    found: dict[str, dict[str, Value]] = {}
+    by_component: dict[str, dict[str, Value]] = {}
     for text, value in settings.items():
-        places = [p for p in flat.placed if text.startswith(f"{p}.")]
-        if places:
-            place = max(places, key=len)
-            found.setdefault(place, {})[text[len(place) + 1 :]] = value
-    return found
+        fitting = [p for p in flat.placed if text.startswith(f"{p}.")]
+        if fitting:
+            component = max(fitting, key=len)
+            by_component.setdefault(component, {})[text[len(component) + 1 :]] = value
+    return by_component
 
 
 def _parameters(flat: Flat, file: SspFile, placed: Placed) -> dict[str, Value]:
@@ -279,9 +274,9 @@ def _parameters(flat: Flat, file: SspFile, placed: Placed) -> dict[str, Value]:
     for node in flat.inputs_of(placed.path):
         if (handed := _handed_down(flat, node)) is not None:
             own[node[1]] = _in_unit(handed, described.get(node[1], ""), node)
-    for (place, variable), bound in flat.values.items():
-        if place == placed.path:
-            own[variable] = _in_unit(bound, described.get(variable, ""), (place, variable))
+    for (path, variable), bound in flat.values.items():
+        if path == placed.path:
+            own[variable] = _in_unit(bound, described.get(variable, ""), (path, variable))
     return own
 
 

@@ -18,8 +18,8 @@ __all__ = [
     "Mapped",
     "Parameter",
     "Read",
-    "Structure",
     "System",
+    "SystemStructure",
     "Wire",
     "read_structure",
     "resolved",
@@ -120,7 +120,7 @@ class System:
 
 
 @dataclass(frozen=True)
-class Structure:
+class SystemStructure:
     """A whole file: the system, and the units that it defines."""
 
     name: str
@@ -160,7 +160,7 @@ def resolved(source: str, folder: str, error: Callable[[str], ModelError]) -> st
     return "/".join(parts)
 
 
-def read_structure(read: Read, path: str, archive: str) -> Structure:
+def read_structure(read: Read, path: str, archive: str) -> SystemStructure:
     """Read an SSD file."""
     xml = read(path)
     if xml is None:
@@ -176,7 +176,7 @@ class _SsdFile:
         self.reader = Reader(xml, f"{path} in '{archive}'", f"{SSD}SystemStructureDescription")
         self.enumerations = self.reader.enumerations(f"{SSD}Enumerations")
 
-    def structure(self) -> Structure:
+    def structure(self) -> SystemStructure:
         reader, root = self.reader, self.reader.root
         version = root.get("version") or ""
         if not version.startswith(VERSIONS):
@@ -185,7 +185,7 @@ class _SsdFile:
         if system is None:
             raise reader.error("there is no System", root)
         units = reader.units(f"{SSD}Units")
-        return Structure(root.get("name") or "system", version, self._system(system), units, self.folder)
+        return SystemStructure(root.get("name") or "system", version, self._system(system), units, self.folder)
 
     # -- elements ----------------------------------------------------------------------------------------
 
@@ -195,7 +195,7 @@ class _SsdFile:
         systems: dict[str, System] = {}
         references: dict[str, str] = {}
         order = []
-        for child in reader.children(element, f"{SSD}Elements/*"):
+        for child in element.iterfind(f"{SSD}Elements/*"):
             name = reader.required(child, "name")
             if name in components or name in systems or name in references:
                 raise reader.error(f"two elements are called '{name}'", child)
@@ -217,8 +217,8 @@ class _SsdFile:
             components=components,
             systems=systems,
             references=references,
-            dictionaries=dict(self._dictionary(d) for d in reader.children(element, f"{SSD}SignalDictionaries/*")),
-            wires=tuple(self._wire(c) for c in reader.children(element, f"{SSD}Connections/{SSD}Connection")),
+            dictionaries=dict(self._dictionary(d) for d in element.iterfind(f"{SSD}SignalDictionaries/*")),
+            wires=tuple(self._wire(c) for c in element.iterfind(f"{SSD}Connections/{SSD}Connection")),
             order=tuple(order),
         )
 
@@ -238,19 +238,19 @@ class _SsdFile:
 
     def _connectors(self, element: Any) -> dict[str, Connector]:
         reader = self.reader
-        found: dict[str, Connector] = {}
-        for c in reader.children(element, f"{SSD}Connectors/{SSD}Connector"):
+        connectors: dict[str, Connector] = {}
+        for c in element.iterfind(f"{SSD}Connectors/{SSD}Connector"):
             name, kind = reader.required(c, "name"), c.get("kind") or "unspecified"
             if kind not in _KINDS:
                 raise reader.error(f"the connector '{name}' is of the unknown kind '{kind}'", c)
-            if name in found:
+            if name in connectors:
                 raise reader.error(f"two connectors are called '{name}'", c)
             typed = reader.typed(c, (SSC, SSD))
             kind_of_number = "" if typed is None else local_name(typed)
             unit = "" if typed is None else typed.get("unit") or ""
             items = {} if typed is None else self.enumerations.get(typed.get("name") or "", {})
-            found[name] = Connector(name, kind, kind_of_number, unit, c.sourceline, items)
-        return found
+            connectors[name] = Connector(name, kind, kind_of_number, unit, c.sourceline, items)
+        return connectors
 
     def _wire(self, element: Any) -> Wire:
         reader = self.reader
@@ -268,15 +268,15 @@ class _SsdFile:
 
     def _dictionary(self, element: Any) -> tuple[str, dict[str, str]]:
         reader, name = self.reader, self.reader.required(element, "name")
-        found = element.find(f"{SSB}SignalDictionary")
+        dictionary = element.find(f"{SSB}SignalDictionary")
         owner = reader
         if (source := element.get("source")) is not None:
             owner = self._file(source, element, f"{SSB}SignalDictionary")
-            found = owner.root
-        if found is None:
+            dictionary = owner.root
+        if dictionary is None:
             raise reader.error(f"the signal dictionary '{name}' is neither there nor in a file", element)
         units = {}
-        for entry in owner.children(found, f"{SSB}DictionaryEntry"):
+        for entry in dictionary.iterfind(f"{SSB}DictionaryEntry"):
             typed = owner.typed(entry, (SSC, SSB))
             units[owner.required(entry, "name")] = "" if typed is None else typed.get("unit") or ""
         return name, units
@@ -285,7 +285,7 @@ class _SsdFile:
 
     def _bindings(self, element: Any) -> tuple[Binding, ...]:
         path = f"{SSD}ParameterBindings/{SSD}ParameterBinding"
-        return tuple(self._binding(b) for b in self.reader.children(element, path))
+        return tuple(self._binding(b) for b in element.iterfind(path))
 
     def _binding(self, element: Any) -> Binding:
         reader, owner = self.reader, self.reader
@@ -304,7 +304,7 @@ class _SsdFile:
             raise reader.error("the parameter binding has no values", element)
         prefix, parameters = element.get("prefix") or "", []
         items = {**self.enumerations, **owner.enumerations(f"{SSV}Enumerations")}
-        for p in owner.children(values, f"{SSV}Parameters/{SSV}Parameter"):
+        for p in values.iterfind(f"{SSV}Parameters/{SSV}Parameter"):
             name, typed = owner.required(p, "name"), owner.typed(p, (SSV,))
             if typed is None:
                 raise owner.error(f"the parameter '{name}' has no value", p)
@@ -332,7 +332,7 @@ class _SsdFile:
                 *owner.transformation(m),
                 not owner.flag(m, "suppressUnitConversion"),
             )
-            for m in owner.children(mapping, f"{SSM}MappingEntry")
+            for m in mapping.iterfind(f"{SSM}MappingEntry")
         )
 
     def _file(self, source: str, element: Any, root: str) -> Reader:

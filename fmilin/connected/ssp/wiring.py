@@ -60,10 +60,10 @@ class _Wiring:
 
     def join(self, node: Node) -> None:
         """Add what feeds a connector of a member: a link, or an input of the system."""
-        found = self.flat.origin(node, self.unit_of)
-        if found is None:
+        origin = self.flat.origin(node, self.unit_of)
+        if origin is None:
             return
-        (path, variable), change = found
+        (path, variable), change = origin
         name, model = node[0], self.members[node[0]]
         targets = elements(node[1], model.inputs.positions)
         if not all(model.inputs.has(t) for t in targets):
@@ -111,11 +111,11 @@ class _Wiring:
             return outputs_of(self.members, None)
         wanted = []
         for connector in own:
-            found = self.flat.origin(("", connector.name), self.unit_of)
-            if found is None or found[0][0] not in self.members:
+            origin = self.flat.origin(("", connector.name), self.unit_of)
+            if origin is None or origin[0][0] not in self.members:
                 self.notes.append(f"The output '{connector.name}' of the system is left out: no component feeds it.")
                 continue
-            (member, variable), change = found
+            (member, variable), change = origin
             names = _scalars(self.members[member], variable)
             for name in names:
                 label = connector.name + (name[len(variable) :] if len(names) > 1 else "")
@@ -162,17 +162,17 @@ class HeldValues:
         for node in flat.held_of(path):
             source, wires = flat.held_chain(node)
             kind = _kind(flat, [source, node])
-            found = None if kind in _UNREADABLE else _source_value(flat, source, value_of)
-            told = f"The connection '{named(source)}' -> '{named(node)}' carries a {kind}, no real number"
-            if found is None:
-                notes.append(f"{told}. '{named(node)}' keeps its start value.")
+            value = None if kind in _UNREADABLE else _source_value(flat, source, value_of)
+            connection = f"The connection '{named(source)}' -> '{named(node)}' carries a {kind}, no real number"
+            if value is None:
+                notes.append(f"{connection}. '{named(node)}' keeps its start value.")
                 continue
             for target, wire, where in wires:
-                found = _passed(found, wire, flat.connectors.get(source), flat.connectors.get(target), where)
+                value = _passed(value, wire, flat.connectors.get(source), flat.connectors.get(target), where)
                 source = target
-            values[node[1]] = found
-            shown = str(found).lower() if isinstance(found, bool) else found
-            notes.append(f"{told}: '{named(node)}' is held at {shown}, the value where the system starts.")
+            values[node[1]] = value
+            shown = str(value).lower() if isinstance(value, bool) else value
+            notes.append(f"{connection}: '{named(node)}' is held at {shown}, the value where the system starts.")
         return cls(values, tuple(notes))
 
 
@@ -201,18 +201,18 @@ def _mapped(value: Value, wire: Wire, source: Connector | None, target: Connecto
     names = {} if source is None else {number: name for name, number in source.items.items()}
     text = str(value).lower() if isinstance(value, bool) else str(value)
     key = names.get(value, text) if isinstance(value, int) else text
-    found = wire.table.get(key, wire.table.get(text))
-    if found is None:
-        known = ", ".join(wire.table)
+    mapped = wire.table.get(key, wire.table.get(text))
+    if mapped is None:
+        entries = ", ".join(wire.table)
         raise ModelError(
             f"{where}: the transformation has no entry for '{key}', the value where the system starts. "
-            f"It has: {known}. Add it."
+            f"It has: {entries}. Add it."
         )
-    if target is not None and found in target.items:
-        return target.items[found]
-    if found in ("true", "false"):
-        return found == "true"
+    if target is not None and mapped in target.items:
+        return target.items[mapped]
+    if mapped in ("true", "false"):
+        return mapped == "true"
     try:
-        return int(found)
+        return int(mapped)
     except ValueError:
-        return found
+        return mapped

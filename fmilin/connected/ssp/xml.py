@@ -10,14 +10,14 @@ dropped factor is a wrong linear model.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 from fmilin.connected.declaration import AbsoluteUnit, Affine
+from fmilin.fmi.read.xml import safe_root
 from fmilin.fmi.write.units import BASE_UNITS
 from fmilin.ground.errors import ModelError
 
-__all__ = ["INTEGERS", "SSB", "SSC", "SSD", "SSM", "SSV", "Reader"]
+__all__ = ["INTEGERS", "SSB", "SSC", "SSD", "SSM", "SSV", "Reader", "local_name"]
 
 _BASE = "{http://ssp-standard.org/SSP1/"
 SSC = f"{_BASE}SystemStructureCommon}}"
@@ -38,23 +38,12 @@ class Reader:
     """
 
     def __init__(self, xml: bytes, where: str, root: str) -> None:
-        from lxml import etree
-
         self.where = where
-        parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, remove_comments=True)
-        try:
-            self.root: Any = etree.fromstring(xml, parser)
-        except etree.XMLSyntaxError as error:
-            raise ModelError(
-                f"{where} is malformed: {' '.join(str(error).split())}. Export the system again, or correct the file."
-            ) from None
-        if self.root.getroottree().docinfo.internalDTD is not None:
-            raise ModelError(
-                f"{where} brings a document type with definitions of its own, which SSP does not know and which serves "
-                "to do harm. Do not use this file unless you know where it comes from."
-            )
+        self.root = safe_root(xml, where, "SSP", "system")
         if self.root.tag != root:
-            raise self.error(f"its root element is '{_local(self.root)}', not '{root.rpartition('}')[2]}'", self.root)
+            raise self.error(
+                f"its root element is '{local_name(self.root)}', not '{root.rpartition('}')[2]}'", self.root
+            )
 
     def error(self, what: str, element: Any) -> ModelError:
         """Return the error about an element: one sentence with its place, and what to do."""
@@ -64,7 +53,7 @@ class Reader:
         """Return an attribute that must be there."""
         value = element.get(attribute)
         if not value:
-            raise self.error(f"the element '{_local(element)}' has no '{attribute}'", element)
+            raise self.error(f"the element '{local_name(element)}' has no '{attribute}'", element)
         return str(value)
 
     def number(self, element: Any, attribute: str, otherwise: float) -> float:
@@ -77,7 +66,7 @@ class Reader:
         except ValueError:
             value = math.nan
         if not math.isfinite(value):
-            raise self.error(f"{attribute}='{text}' of '{_local(element)}' is no finite number", element)
+            raise self.error(f"{attribute}='{text}' of '{local_name(element)}' is no finite number", element)
         return value
 
     def flag(self, element: Any, attribute: str) -> bool:
@@ -87,7 +76,7 @@ class Reader:
     def transformation(self, element: Any) -> tuple[Affine, dict[str, str]]:
         """Return the transformation of a connection or a mapping entry: of real numbers, or a table of other values."""
         for child in element:
-            name = _local(child)
+            name = local_name(child)
             if not name.endswith("Transformation"):
                 continue
             if name == "LinearTransformation":
@@ -103,15 +92,15 @@ class Reader:
 
     def typed(self, element: Any, namespaces: tuple[str, ...]) -> Any:
         """Return the child that says a connector's, entry's or parameter's type; None where there is none."""
-        known = {*_NUMBERS, *INTEGERS, "Boolean", "String", "Enumeration", "Binary", "Clock"}
+        kinds = {*_NUMBERS, *INTEGERS, "Boolean", "String", "Enumeration", "Binary", "Clock"}
         for child in element:
-            if isinstance(child.tag, str) and child.tag.startswith(namespaces) and _local(child) in known:
+            if isinstance(child.tag, str) and child.tag.startswith(namespaces) and local_name(child) in kinds:
                 return child
         return None
 
     def value(self, element: Any) -> float | int | bool | str:
         """Return the value of a parameter, by its type."""
-        kind = _local(element)
+        kind = local_name(element)
         if kind in _NUMBERS:
             self.required(element, "value")
             return self.number(element, "value", 0.0)
@@ -130,16 +119,16 @@ class Reader:
     def enumerations(self, parent: str) -> dict[str, dict[str, int]]:
         """Return the numbers of the items of all enumerations that the file defines under ``parent``."""
         return {
-            self.required(found, "name"): {
+            self.required(enumeration, "name"): {
                 self.required(item, "name"): int(self.number(item, "value", 0.0))
-                for item in found.findall(f"{SSC}Item")
+                for item in enumeration.findall(f"{SSC}Item")
             }
-            for found in self.root.findall(f"{parent}/{SSC}Enumeration")
+            for enumeration in self.root.findall(f"{parent}/{SSC}Enumeration")
         }
 
     def units(self, parent: str) -> dict[str, AbsoluteUnit]:
         """Return the units that the file defines under ``parent``."""
-        found = {}
+        units = {}
         for unit in self.root.findall(f"{parent}/{SSC}Unit"):
             base = unit.find(f"{SSC}BaseUnit")
             if base is None:
@@ -148,22 +137,14 @@ class Reader:
             factor = self.number(base, "factor", 1.0)
             if factor == 0.0:
                 raise self.error("a unit with the factor 0 measures nothing", base)
-            found[self.required(unit, "name")] = AbsoluteUnit(exponents, factor, self.number(base, "offset", 0.0))
-        return found
-
-    def children(self, element: Any, path: str) -> Iterator[Any]:
-        """Yield the children at a path, which is written in Clark's notation."""
-        yield from element.iterfind(path)
+            units[self.required(unit, "name")] = AbsoluteUnit(exponents, factor, self.number(base, "offset", 0.0))
+        return units
 
 
 def _truth(text: str) -> str:
     return "true" if text.strip() in ("true", "1") else "false"
 
 
-def _local(element: Any) -> str:
-    return str(element.tag).rpartition("}")[2]
-
-
 def local_name(element: Any) -> str:
     """Return an element's name without its namespace."""
-    return _local(element)
+    return str(element.tag).rpartition("}")[2]

@@ -70,12 +70,12 @@ _UNREADABLE = (
 class FmuFile:
     """An FMU on disk; nothing of it is executed here.
 
-    ``place``: the absolute path, whatever the working directory is later.
+    ``absolute``: the absolute path, whatever the working directory is later.
     """
 
     def __init__(self, path: Path, options: FmuOptions | None = None) -> None:
         self.path = path
-        self.place = absolute(path)
+        self.absolute = absolute(path)
         self.options = options or FmuOptions()
 
     @property
@@ -105,16 +105,16 @@ class FmuFile:
     @cached_property
     def by_path(self) -> dict[str, zipfile.ZipInfo]:
         """The members by their paths, ``binaries/linux64/m.so``; a folder's has no slash at its end."""
-        found: dict[str, zipfile.ZipInfo] = {}
+        members: dict[str, zipfile.ZipInfo] = {}
         for member in self.members:
             # Some Windows tools write backslashes.
-            other = found.setdefault(PurePosixPath(member.filename.replace("\\", "/")).as_posix(), member)
+            other = members.setdefault(PurePosixPath(member.filename.replace("\\", "/")).as_posix(), member)
             if (other.CRC, other.file_size) != (member.CRC, member.file_size):
                 raise ModelError(
                     f"'{self.path}' was not unpacked: it has two different members '{member.filename}', so it depends "
                     f"on the tool which one counts. Export the FMU again."
                 )
-        return found
+        return members
 
     @cached_property
     def description(self) -> Description:
@@ -218,13 +218,13 @@ class FmuFile:
 
     @contextmanager
     def _opened(self) -> Iterator[zipfile.ZipFile]:
-        if not self.place.exists():
+        if not self.absolute.exists():
             raise missing_file(self.path)
-        if not self.place.is_file():
+        if not self.absolute.is_file():
             raise ModelError(f"'{self.path}' is no file. Give the .fmu file itself.")
         try:
-            self._check_directory(*_announced(self.place))
-            archive = zipfile.ZipFile(self.place)
+            self._check_directory(*_announced(self.absolute))
+            archive = zipfile.ZipFile(self.absolute)
         except zipfile.BadZipFile:
             raise ModelError(
                 f"'{self.path}' is no FMU: it is no zip archive, or an incomplete one. Copy or export it again."

@@ -12,10 +12,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.fmi.read.component import Call, Component
+from fmilin.fmi.read.component import Call, LoadedCode
 from fmilin.fmi.read.description import Variable
-from fmilin.fmi.read.layout import Layout, Scalar
-from fmilin.fmi.read.settings import Setting
+from fmilin.fmi.read.layout import Scalar, ScalarLayout
+from fmilin.fmi.read.settings import Assignment
 from fmilin.ground.signals import FloatArray
 
 __all__ = ["Buffers", "Group", "VariableAccess", "Visit", "groups_of"]
@@ -69,7 +69,7 @@ class Visit(NamedTuple):
     again: tuple[Call, ...]
 
 
-def groups_of(variables: Iterable[Variable], layout: Layout, values: FloatArray) -> tuple[Group, ...]:
+def groups_of(variables: Iterable[Variable], layout: ScalarLayout, values: FloatArray) -> tuple[Group, ...]:
     """Return groups for ``variables``, whose numbers lie in ``values`` one after the other, in this order.
 
     Neighbours of the same type share a call.
@@ -104,7 +104,7 @@ class Buffers:
 
     def __init__(
         self,
-        layout: Layout,
+        layout: ScalarLayout,
         others: Iterable[Scalar] = (),
         observed: Iterable[Scalar] = (),
         tuned: Sequence[Scalar] = (),
@@ -150,16 +150,16 @@ class Buffers:
         """Return where ``scalar`` stands in ``values``; it must be a state, an input, a rate, time or one of z."""
         if scalar.key in self._tuned and scalar.variable.is_float:
             return self._tuned[scalar.key]
-        place = self._layout.place(scalar)
-        if place is not None:
-            first = {"state": 1, "input": 1 + self.n, "derivative": 1 + self.n + self.k}[place.kind]
-            return first + place.position
+        role = self._layout.role(scalar)
+        if role is not None:
+            first = {"state": 1, "input": 1 + self.n, "derivative": 1 + self.n + self.k}[role.kind]
+            return first + role.position
         if scalar.variable.causality == "independent":
             return 0
         return self._further[scalar.variable.reference] + scalar.offset
 
 
-def _by_moment(layout: Layout, u: FloatArray) -> tuple[tuple[Group, ...], tuple[Group, ...]]:
+def _by_moment(layout: ScalarLayout, u: FloatArray) -> tuple[tuple[Group, ...], tuple[Group, ...]]:
     """Return groups of the inputs that may be set at any time, and of those that are set in event mode."""
     stepped = layout.description.interface == "CoSimulation"
     anytime: list[Group] = []
@@ -177,7 +177,7 @@ def _by_moment(layout: Layout, u: FloatArray) -> tuple[tuple[Group, ...], tuple[
 class VariableAccess(ABC):
     """What reads and writes variables, in groups of floating-point numbers or one by one."""
 
-    component: Component
+    component: LoadedCode
     types: ClassVar[Mapping[str, tuple[str, Any]]]
     """By type of variable: what the functions that get and set it are called, and its type in C."""
     truth: ClassVar[Any]
@@ -203,11 +203,11 @@ class VariableAccess(ABC):
     def values(self, variable: Variable, size: int) -> list[Any]:
         """Read a variable of any type: all its elements, as Python has them."""
         kind, c_type = self.types[variable.type]
-        found = (c_type * size)()
-        self.component.call(f"Get{kind}", *self._located(variable, found))
-        return list(found)
+        numbers = (c_type * size)()
+        self.component.call(f"Get{kind}", *self._located(variable, numbers))
+        return list(numbers)
 
-    def _apply(self, setting: Setting) -> None:
+    def _apply(self, setting: Assignment) -> None:
         """Set one variable of any type."""
         kind, c_type = self.types[setting.variable.type]
         values = (str(v).encode() for v in setting.values) if kind == "String" else setting.values

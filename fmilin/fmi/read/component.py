@@ -1,7 +1,7 @@
 """The code of an FMU behind its C functions: every call is noted for the process that watches, every status checked.
 
 The calls of a visit are bound once to the addresses of preallocated buffers; making one of them then
-costs little more than the call itself. All others are made with :meth:`Component.call`.
+costs little more than the call itself. All others are made with :meth:`LoadedCode.call`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fmilin.fmi.read.log import LogSink
 from fmilin.ground.errors import ModelError, NumericalError
 from fmilin.ground.sandbox import watchdog
 
-__all__ = ["Call", "Component"]
+__all__ = ["Call", "LoadedCode"]
 
 Call = tuple[Callable[[], int | None], str]
 """A C function bound to all its arguments, and its name; or what prepares its buffers, which returns None."""
@@ -31,7 +31,7 @@ _ABOUT_THE_MODEL = ("GetNominalsOfContinuousStates", "GetNominalContinuousStates
 """Functions whose refusal says nothing about the point."""
 
 
-class Component:
+class LoadedCode:
     """A loaded library, and one component of it at a time.
 
     prefix: ``"fmi2"``; of every function's name in messages.
@@ -161,14 +161,14 @@ class Component:
 
     def _function(self, name: str) -> Any:
         """Return the C function of this name; its status is an int."""
-        found = self._functions.get(name)
-        if found is None:
+        c_function = self._functions.get(name)
+        if c_function is None:
             try:
-                found = self._library[f"{self._symbols}{self._prefix}{name}"]
+                c_function = self._library[f"{self._symbols}{self._prefix}{name}"]
             except AttributeError as error:
                 raise self._not_loaded(str(error)) from None
-            self._functions[name] = found  # its result is a C int unless said otherwise
-        return found
+            self._functions[name] = c_function  # its result is a C int unless said otherwise
+        return c_function
 
     def _not_loaded(self, why: str) -> ModelError:
         return ModelError(

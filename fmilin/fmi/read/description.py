@@ -170,9 +170,7 @@ class Description:
             interface=interface,
             model_identifier=attributes.get("modelIdentifier") or self.model_identifier,
             capabilities=attributes,
-            directional_derivatives=any(
-                attributes.get(flag, "").strip() in ("true", "1") for flag in _DIRECTIONAL_FLAGS
-            ),
+            directional_derivatives=any(is_true(attributes, flag) for flag in _DIRECTIONAL_FLAGS),
         )
 
     def with_causality(self, *causalities: str) -> Iterator[Variable]:

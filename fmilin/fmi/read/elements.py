@@ -1,4 +1,4 @@
-"""Reading single XML elements of a model description: what both FMI versions share."""
+"""Reading single XML elements of a model description: what the versions of FMI share."""
 
 from __future__ import annotations
 
@@ -6,22 +6,25 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
-from fmilin.fmi.read.description import Unknown, Variable
+from fmilin.fmi.read.description import FLOATS, Unknown, Variable
 from fmilin.ground.errors import ModelError
 
 __all__ = [
+    "SCALAR_TYPES",
+    "ModelStructure",
     "Notes",
-    "Structure",
     "TypeDefaults",
-    "declared_type",
+    "declared_types",
     "default_initial",
     "integer",
-    "nominal",
     "number_of_event_indicators",
+    "read_variable",
     "references",
     "shortened",
-    "value_reference",
 ]
+
+SCALAR_TYPES = ("Real", "Integer", "Boolean", "String", "Enumeration")
+"""Elements in a ``ScalarVariable`` of FMI 1.0 and 2.0."""
 
 LARGEST_REFERENCE = 2**32 - 1
 """Value references are unsigned numbers of 32 bits in all versions."""
@@ -53,7 +56,7 @@ TypeDefaults = Mapping[str, Mapping[str, str]]
 """Attributes of the declared types, by type name."""
 
 
-class Structure(NamedTuple):
+class ModelStructure(NamedTuple):
     """The variables, and which of them are states, derivatives and outputs."""
 
     variables: Sequence[Variable]
@@ -118,18 +121,6 @@ def integer(text: str | None) -> int | None:
         return None
 
 
-def value_reference(element: Any, name: str, notes: Notes) -> int | None:
-    """Return the value reference of a variable, None where it is missing or no integer."""
-    reference = integer(element.get("valueReference"))
-    if reference is not None and not 0 <= reference <= LARGEST_REFERENCE:
-        notes.refuse(
-            element.sourceline,
-            f"the value reference of '{name}' is {_number(reference)}, and must be from 0 to {LARGEST_REFERENCE}",
-            "Which variable is meant cannot be told",
-        )
-    return reference
-
-
 def number_of_event_indicators(root: Any, notes: Notes) -> int:
     """Return what the attribute numberOfEventIndicators says; 0 without it."""
     number = integer(root.get("numberOfEventIndicators")) or 0
@@ -148,7 +139,58 @@ def _number(value: int) -> str:
     return text if len(text) <= 24 else f"{text[:20]}..."
 
 
-def declared_type(element: Any, types: TypeDefaults, name: str, notes: Notes) -> Mapping[str, str]:
+def declared_types(root: Any, element: str) -> dict[str, dict[str, str]]:
+    """Return the attributes of the types that a description of FMI 1.0 or 2.0 declares, by name."""
+    return {t.get("name") or "": dict(t[0].attrib) for t in root.findall(f"TypeDefinitions/{element}") if len(t)}
+
+
+def read_variable(
+    element: Any, value: Any, types: TypeDefaults, notes: Notes, causality: str, variability: str, **particular: Any
+) -> Variable | None:
+    """Return a variable, or None where the element is too broken to tell.
+
+    ``value``: the element that holds type and value: the same in FMI 3.0, None where there is none. ``particular``:
+    what the version reads in its own way.
+    """
+    name = element.get("name") or ""
+    reference = _value_reference(element, name, notes)
+    if not name or value is None or reference is None:
+        missing = "no name or no value reference" if value is element else "no name, no type or no value reference"
+        if causality in ("input", "output"):
+            notes.refuse(element.sourceline, f"the {causality} '{name}' has {missing}")
+        notes.add_name(name, f"{{names}}: left out, since the description gives {missing.replace(' no ', ' ')}.")
+        return None
+    declared = _declared_type(value, types, name, notes)
+    is_float = value.tag in FLOATS
+    start = element.find("Start") if value is element else None  # of strings and binaries
+    return Variable(
+        name=name,
+        reference=reference,
+        type=value.tag,
+        causality=causality,
+        variability=variability,
+        unit=(value.get("unit") or declared.get("unit") or "") if is_float else "",
+        nominal=_nominal(value, declared, name, notes) if is_float else None,
+        start=(value.get("start") if start is None else start.get("value")) or "",
+        description=element.get("description") or "",
+        line=element.sourceline,
+        **particular,
+    )
+
+
+def _value_reference(element: Any, name: str, notes: Notes) -> int | None:
+    """Return the value reference of a variable, None where it is missing or no integer."""
+    reference = integer(element.get("valueReference"))
+    if reference is not None and not 0 <= reference <= LARGEST_REFERENCE:
+        notes.refuse(
+            element.sourceline,
+            f"the value reference of '{name}' is {_number(reference)}, and must be from 0 to {LARGEST_REFERENCE}",
+            "Which variable is meant cannot be told",
+        )
+    return reference
+
+
+def _declared_type(element: Any, types: TypeDefaults, name: str, notes: Notes) -> Mapping[str, str]:
     """Return the attributes of the variable's declared type; empty when it has none."""
     type_name = element.get("declaredType")
     if type_name is not None and type_name not in types:
@@ -156,7 +198,7 @@ def declared_type(element: Any, types: TypeDefaults, name: str, notes: Notes) ->
     return types.get(type_name or "", {})
 
 
-def nominal(element: Any, declared: Mapping[str, str], name: str, notes: Notes) -> float | None:
+def _nominal(element: Any, declared: Mapping[str, str], name: str, notes: Notes) -> float | None:
     """Return the nominal value, or None when there is no usable one."""
     text = element.get("nominal") or declared.get("nominal")
     if text is None:

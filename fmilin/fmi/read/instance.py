@@ -13,10 +13,10 @@ import numpy as np
 
 from fmilin.fmi.platforms import library_in
 from fmilin.fmi.read.buffers import Buffers, Group, VariableAccess, Visit, pointer_to
-from fmilin.fmi.read.component import Call, Component
+from fmilin.fmi.read.component import Call, LoadedCode
 from fmilin.fmi.read.description import Description, is_true
 from fmilin.fmi.read.log import LogSink, logger
-from fmilin.fmi.read.settings import Setting
+from fmilin.fmi.read.settings import Assignment
 from fmilin.ground.errors import AnotherInstanceError, ModelError
 from fmilin.ground.sandbox import watchdog
 from fmilin.ground.signals import FloatArray
@@ -73,7 +73,7 @@ class Instance(VariableAccess):
         """Create the component; return whether there is one."""
 
     @abstractmethod
-    def _enter_initialization(self, time: float, settings: Sequence[Setting]) -> None:
+    def _enter_initialization(self, time: float, settings: Sequence[Assignment]) -> None:
         """Set start values and enter initialization mode."""
 
     @abstractmethod
@@ -81,8 +81,8 @@ class Instance(VariableAccess):
         """Do one round of the event iteration."""
 
     @abstractmethod
-    def directional(self, unknowns: Group, known: Group, target: ctypes.c_void_p) -> Call:
-        """Return the call that writes the derivatives of ``unknowns`` along the seed in ``known`` to ``target``.
+    def directional(self, unknowns: Group, knowns: Group, target: ctypes.c_void_p) -> Call:
+        """Return the call that writes the derivatives of ``unknowns`` along the seed in ``knowns`` to ``target``.
 
         ``target`` points to as many doubles as there are unknowns.
         """
@@ -104,7 +104,7 @@ class Instance(VariableAccess):
 
     # ------------------------------------------------------------------ life
 
-    def begin(self, time: float, settings: Sequence[Setting]) -> None:
+    def begin(self, time: float, settings: Sequence[Assignment]) -> None:
         """Go from nothing to continuous-time mode (of co-simulation: to step mode) at the start time.
 
         ``time``: in seconds.
@@ -136,7 +136,7 @@ class Instance(VariableAccess):
         if spoilt:
             self.begin_again(time, settings)
 
-    def begin_again(self, time: float, settings: Sequence[Setting]) -> None:
+    def begin_again(self, time: float, settings: Sequence[Assignment]) -> None:
         """End, and begin as a fresh instance."""
         with watchdog.another_instance():
             self.end()
@@ -200,14 +200,14 @@ class Instance(VariableAccess):
         time = bound("SetTime", buffers.time)
         moves = (bound("SetContinuousStates", x, n),) if buffers.n else ()
         inputs = (call for group in buffers.inputs for call in self._writing(group))
-        asked, further = [*self._state_reading(buffers)], self.calls(reading=self._wanted(buffers, wanted))
+        readings, further = [*self._state_reading(buffers)], self.calls(reading=self._wanted(buffers, wanted))
         if buffers.n and wanted == "everything":
             # OpenModelica computes outputs with the rates if they are asked for first; others do it after the rates.
             # Reading twice everywhere would hide a getter that alternates.
-            asked += (*further,) if self.description.tool.startswith("OpenModelica") else ()
-            asked.append(bound(self.rates_function, rates, n))
-        asked += further
-        visit = Visit((time, *moves, *inputs, *asked), (*moves, *asked))
+            readings += (*further,) if self.description.tool.startswith("OpenModelica") else ()
+            readings.append(bound(self.rates_function, rates, n))
+        readings += further
+        visit = Visit((time, *moves, *inputs, *readings), (*moves, *readings))
         buffers.visits[wanted] = visit
         return visit
 
@@ -219,11 +219,11 @@ class Instance(VariableAccess):
         """Read the states that the instance holds."""
         self.component.run(self._state_reading(buffers))
 
-    def look(self, buffers: Buffers) -> None:
+    def read_back(self, buffers: Buffers) -> None:
         """Read the states and the inputs that the instance holds."""
-        self.component.run(self.looks(buffers))
+        self.component.run(self.reading_back(buffers))
 
-    def looks(self, buffers: Buffers) -> tuple[Call, ...]:
+    def reading_back(self, buffers: Buffers) -> tuple[Call, ...]:
         """Return the calls that read the states and the inputs that the instance holds."""
         visit = buffers.visits.get("look")
         if visit is None:
@@ -264,7 +264,7 @@ class Instance(VariableAccess):
         self.component.call("EnterContinuousTimeMode")
         return terminates
 
-    def tune(self, settings: Sequence[Setting]) -> None:
+    def tune(self, settings: Sequence[Assignment]) -> None:
         """Give tunable parameters other values, at an event."""
         self._standing = None
         self.component.call("EnterEventMode")
@@ -301,12 +301,12 @@ class Instance(VariableAccess):
         shutil.copy2(self._library, copy)
         self.component.load_instead(copy)
 
-    def _component(self, library: Path) -> Component:
-        return Component(library, self.prefix, self.sink)
+    def _component(self, library: Path) -> LoadedCode:
+        return LoadedCode(library, self.prefix, self.sink)
 
     def _not_instantiated(self) -> ModelError:
         tool = self.description.tool or "its tool"
-        needs_tool = self.description.capabilities.get("needsExecutionTool") in ("true", "1")
+        needs_tool = is_true(self.description.capabilities, "needsExecutionTool")
         hint = f" It needs {tool} to be installed." if needs_tool else ""
         return ModelError(
             f"'{self.description.source}' could not be instantiated. {self.sink.last_words()}{hint} Usual reasons are "
@@ -374,11 +374,11 @@ class Instance(VariableAccess):
         """Keep only warnings and errors: a message per visit would cost more than the visit."""
         if logger.isEnabledFor(10):
             return
-        kept = [c.encode() for c in self.description.log_categories if c in _STATUS_CATEGORIES]
+        categories = [c.encode() for c in self.description.log_categories if c in _STATUS_CATEGORIES]
         try:
             self._set_logging([], on=False)
-            if kept:
-                self._set_logging(kept, on=True)
+            if categories:
+                self._set_logging(categories, on=True)
         except ModelError as error:  # a talkative FMU is no failure
             if self.component.is_lost:
                 raise

@@ -15,11 +15,11 @@ import numpy as np
 
 from fmilin.fmi.platforms import fmi2_folders
 from fmilin.fmi.read.buffers import Group, pointer_to
-from fmilin.fmi.read.component import Call, Component
+from fmilin.fmi.read.component import Call, LoadedCode
 from fmilin.fmi.read.description import Description
 from fmilin.fmi.read.instance import Event, Instance
 from fmilin.fmi.read.log import Callbacks, callbacks
-from fmilin.fmi.read.settings import Setting
+from fmilin.fmi.read.settings import Assignment
 from fmilin.fmi.read.stepped_instance import SteppedInstance
 from fmilin.fmi.read.xml1 import with_states
 
@@ -43,8 +43,8 @@ class Version1(Instance):
         "String": ("String", ctypes.c_char_p),
     }
 
-    def _component(self, library: Path) -> Component:
-        return Component(library, self.prefix, self.sink, f"{self.description.model_identifier}_")
+    def _component(self, library: Path) -> LoadedCode:
+        return LoadedCode(library, self.prefix, self.sink, f"{self.description.model_identifier}_")
 
     def _made(self, function: str, *arguments: Any) -> bool:
         """Instantiate through ``function``; the callbacks are handed over by value."""
@@ -57,9 +57,9 @@ class Version1(Instance):
     def _get_or_set(self, verb: str, group: Group) -> Call:
         return self.component.bound(f"{verb}Real", group.references_pointer, group.count, group.pointer)
 
-    def directional(self, unknowns: Group, known: Group, target: ctypes.c_void_p) -> Call:
+    def directional(self, unknowns: Group, knowns: Group, target: ctypes.c_void_p) -> Call:
         """Refuse: FMI 1.0 has no directional derivatives."""
-        del unknowns, known, target
+        del unknowns, knowns, target
         raise NotImplementedError
 
     def _exit_initialization(self) -> None:
@@ -119,7 +119,7 @@ class Instance1(Version1):
 
     # ------------------------------------------------------------------ details
 
-    def _enter_initialization(self, time: float, settings: Sequence[Setting]) -> None:
+    def _enter_initialization(self, time: float, settings: Sequence[Assignment]) -> None:
         self.component.call("SetTime", ctypes.c_double(time))
         for setting in settings:
             self._apply(setting)
@@ -179,7 +179,7 @@ class SteppedInstance1(SteppedInstance, Version1):
         limit = ctypes.c_double(_WITHOUT_LIMIT)
         return self._made("InstantiateSlave", *(t.encode() for t in texts), limit, *not_visible_or_interactive)
 
-    def _enter_initialization(self, time: float, settings: Sequence[Setting]) -> None:
+    def _enter_initialization(self, time: float, settings: Sequence[Assignment]) -> None:
         for setting in settings:
             self._apply(setting)
         self.component.call("InitializeSlave", ctypes.c_double(time), self.truth(0), ctypes.c_double(0.0))

@@ -13,7 +13,7 @@ from fmilin.fmi.read.buffers import Group, pointer_to
 from fmilin.fmi.read.component import Call
 from fmilin.fmi.read.instance import Event, Instance
 from fmilin.fmi.read.log import Callbacks, callbacks
-from fmilin.fmi.read.settings import Setting
+from fmilin.fmi.read.settings import Assignment
 from fmilin.fmi.read.stepped_instance import SteppedInstance
 
 __all__ = ["Instance2", "SteppedInstance2"]
@@ -69,7 +69,7 @@ class Instance2(Instance):
             self.truth(1),
         )
 
-    def _enter_initialization(self, time: float, settings: Sequence[Setting]) -> None:
+    def _enter_initialization(self, time: float, settings: Sequence[Assignment]) -> None:
         without, nothing = self.truth(0), ctypes.c_double(0.0)
         self.component.call("SetupExperiment", *self._tolerance(), ctypes.c_double(time), without, nothing)
         for setting in settings:
@@ -84,11 +84,11 @@ class Instance2(Instance):
     def _get_or_set(self, verb: str, group: Group) -> Call:
         return self.component.bound(f"{verb}Real", group.references_pointer, group.count, group.pointer)
 
-    def directional(self, unknowns: Group, known: Group, target: ctypes.c_void_p) -> Call:
-        """Return the call for derivatives along the seed in ``known``; see :class:`Instance`."""
-        rows, columns = (g.references_pointer for g in (unknowns, known))
+    def directional(self, unknowns: Group, knowns: Group, target: ctypes.c_void_p) -> Call:
+        """Return the call for derivatives along the seed in ``knowns``; see :class:`Instance`."""
+        rows, columns = (g.references_pointer for g in (unknowns, knowns))
         return self.component.bound(
-            "GetDirectionalDerivative", rows, unknowns.count, columns, known.count, known.doubles_pointer, target
+            "GetDirectionalDerivative", rows, unknowns.count, columns, knowns.count, knowns.doubles_pointer, target
         )
 
     def _refused_number(self) -> int | None:

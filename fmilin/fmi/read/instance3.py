@@ -15,7 +15,7 @@ from fmilin.fmi.read.component import Call
 from fmilin.fmi.read.description import Description, Variable, is_true
 from fmilin.fmi.read.instance import Event, Instance
 from fmilin.fmi.read.log import LogSink
-from fmilin.fmi.read.settings import Setting
+from fmilin.fmi.read.settings import Assignment
 from fmilin.fmi.read.stepped_instance import SteppedInstance
 from fmilin.ground.errors import NumericalError
 
@@ -59,7 +59,7 @@ class Instance3(Instance):
         self._log = _log_type(log)  # the code keeps a pointer to it
         return ctypes.c_void_p(), self._log
 
-    def _enter_initialization(self, time: float, settings: Sequence[Setting]) -> None:
+    def _enter_initialization(self, time: float, settings: Sequence[Assignment]) -> None:
         structural = [s for s in settings if s.is_structural]
         if structural:
             self.component.call("EnterConfigurationMode")
@@ -87,16 +87,16 @@ class Instance3(Instance):
             f"{verb}{group.type}", group.references_pointer, group.count, group.pointer, group.size
         )
 
-    def directional(self, unknowns: Group, known: Group, target: ctypes.c_void_p) -> Call:
-        """Return the call for derivatives along the seed in ``known``; see :class:`Instance`."""
+    def directional(self, unknowns: Group, knowns: Group, target: ctypes.c_void_p) -> Call:
+        """Return the call for derivatives along the seed in ``knowns``; see :class:`Instance`."""
         return self.component.bound(
             "GetDirectionalDerivative",
             unknowns.references_pointer,
             unknowns.count,
-            known.references_pointer,
-            known.count,
-            known.doubles_pointer,
-            known.size,
+            knowns.references_pointer,
+            knowns.count,
+            knowns.doubles_pointer,
+            knowns.size,
             target,
             unknowns.size,
         )
@@ -107,27 +107,27 @@ class Instance3(Instance):
         flag = "providesAdjointDerivatives"
         return self._adjoint if is_true(self.description.capabilities, flag) else None
 
-    def _adjoint(self, unknowns: Group, known: Group, target: ctypes.c_void_p) -> Call:
+    def _adjoint(self, unknowns: Group, knowns: Group, target: ctypes.c_void_p) -> Call:
         return self.component.bound(
             "GetAdjointDerivative",
             unknowns.references_pointer,
             unknowns.count,
-            known.references_pointer,
-            known.count,
+            knowns.references_pointer,
+            knowns.count,
             unknowns.doubles_pointer,
             unknowns.size,
             target,
-            known.size,
+            knowns.size,
         )
 
     def _number_of_event_indicators(self) -> int:
-        return self._told("GetNumberOfEventIndicators")
+        return self._count("GetNumberOfEventIndicators")
 
     def _refused_number(self) -> int | None:
-        number = self._told("GetNumberOfContinuousStates")
+        number = self._count("GetNumberOfContinuousStates")
         return None if number == self._number_of_states else number
 
-    def _told(self, function: str) -> int:
+    def _count(self, function: str) -> int:
         number = ctypes.c_size_t()
         self.component.call(function, ctypes.byref(number))
         return number.value

@@ -9,11 +9,11 @@ hold (comments, CDATA, annotations inside variables, another encoding than UTF-8
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from functools import cached_property
 from itertools import islice
-from typing import Any, overload
+from typing import Any, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,9 @@ from fmilin.fmi.read.description import LargeSequence, Variable
 from fmilin.ground.errors import ModelError
 
 __all__ = ["Scanned", "cut"]
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 _OPENINGS = {
     "2": re.compile(rb"<ScalarVariable\s"),
@@ -65,7 +68,7 @@ class Scanned(LargeSequence):
     def __init__(self, xml: bytes, begin: int, end: int, opening: re.Pattern[bytes]) -> None:
         self._xml, self._begin, self._end, self._opening = xml, begin, end, opening
         self._read: Callable[[Any], Variable | None] = lambda _: None
-        self._known: dict[int, Variable | None] = {}
+        self._cache: dict[int, Variable | None] = {}
         self._names: list[str] = []
 
     def read_with(self, read: Callable[[Any], Variable | None]) -> None:
@@ -82,10 +85,10 @@ class Scanned(LargeSequence):
     def __getitem__(self, index: int | slice) -> Variable | list[Variable]:
         if isinstance(index, slice):
             return list(self)[index]
-        found = next(islice(self, index, None), None)
-        if found is None:
+        variable = next(islice(self, index, None), None)
+        if variable is None:
             raise IndexError(index)
-        return found
+        return variable
 
     def __iter__(self) -> Iterator[Variable]:
         for match in self._opening.finditer(self._xml, self._begin, self._end):
@@ -95,9 +98,9 @@ class Scanned(LargeSequence):
 
     def at(self, index: int) -> Variable | None:
         """Return element number ``index`` of FMI 2.0, counted from 0; None where it is too broken or there is none."""
-        if not 0 <= index < len(self._places):
+        if not 0 <= index < len(self._starts):
             return None
-        return self._variable(self._places[index])
+        return self._variable(self._starts[index])
 
     def with_causality(self, *causalities: str) -> Iterator[Variable]:
         """Yield the variables of these causalities, none of which is ``local``, in order."""
@@ -148,10 +151,10 @@ class Scanned(LargeSequence):
         """Return the variables with this value reference, in order."""
         if self._references is None:
             return [v for v in self if v.reference == reference]
-        references, places = self._references
-        starts = {self._element_before(places[int(i)]): None for i in np.flatnonzero(references == reference)}
-        found = (self._variable(start) for start in starts)
-        return [v for v in found if v is not None and v.reference == reference]  # a dimension's is another's
+        references, occurrences = self._references
+        starts = {self._element_before(occurrences[int(i)]): None for i in np.flatnonzero(references == reference)}
+        variables = (self._variable(start) for start in starts)
+        return [v for v in variables if v is not None and v.reference == reference]  # a dimension's is another's
 
     def named(self, name: str) -> Variable | None:
         """Return the variable, or the one with an alias, of this name; None when there is none."""
@@ -169,57 +172,69 @@ class Scanned(LargeSequence):
         if not self._names:
             from html import unescape  # its table of entities takes a millisecond to make
 
-            found = _NAME.findall(self._xml, self._begin, self._end)
-            self._names = [unescape(name.decode("utf-8", "replace")) for name in found]
+            names = _NAME.findall(self._xml, self._begin, self._end)
+            self._names = [unescape(name.decode("utf-8", "replace")) for name in names]
         return self._names
 
     @property
     def by_reference(self) -> Mapping[int, Variable]:
         """The first variable of each value reference."""
-        return _ByReference(self, derivatives_first=False)
+        return _Lookup(lambda r: next(iter(self.with_reference(r)), None), self._distinct_references)
 
     @property
     def rates(self) -> Mapping[int, Variable]:
         """The variable of each value reference, one that says to be a derivative before others."""
-        return _ByReference(self, derivatives_first=True)
+
+        def rate(reference: int) -> Variable | None:
+            variables = self.with_reference(reference)
+            return next((v for v in reversed(variables) if v.derivative_of is not None), next(iter(variables), None))
+
+        return _Lookup(rate, self._distinct_references)
 
     @property
     def by_name(self) -> Mapping[str, Variable]:
         """Every variable by its name or by the name of an alias element."""
-        return _ByName(self)
+        return _Lookup(self.named, self.names)
 
     @property
     def float_names(self) -> Mapping[int, tuple[str, ...]]:
         """All names of the floating-point quantity behind a value reference."""
-        return _FloatNames(self)
+
+        def names(reference: int) -> tuple[str, ...]:
+            return tuple(n for v in self.with_reference(reference) if v.is_float for n in (v.name, *v.aliases))
+
+        return _Lookup(names, lambda: dict.fromkeys(v.reference for v in self if v.is_float))
+
+    def _distinct_references(self) -> Iterable[int]:
+        return dict.fromkeys(v.reference for v in self)
 
     # ------------------------------------------------------------------ details
 
     @cached_property
-    def _places(self) -> _Places:
+    def _starts(self) -> _Occurrences:
         """Where the elements of FMI 2.0 begin."""
-        return _Places(self._xml, self._begin, self._end, b"<ScalarVariable")
+        return _Occurrences(self._xml, self._begin, self._end, b"<ScalarVariable")
 
     @cached_property
-    def _references(self) -> tuple[NDArray[np.int64], _Places] | None:
+    def _references(self) -> tuple[NDArray[np.int64], _Occurrences] | None:
         """Value references, and where they are written; None when some are written in an unusual way."""
-        places = _Places(self._xml, self._begin, self._end, b'valueReference="')
+        occurrences = _Occurrences(self._xml, self._begin, self._end, b'valueReference="')
         digits = _REFERENCE.findall(self._xml, self._begin, self._end)
-        usual = len(digits) == len(places) == self._xml.count(b"valueReference", self._begin, self._end)
-        return (np.array(digits, dtype="S18").astype(np.int64), places) if usual else None
+        usual = len(digits) == len(occurrences) == self._xml.count(b"valueReference", self._begin, self._end)
+        return (np.array(digits, dtype="S18").astype(np.int64), occurrences) if usual else None
 
-    def _element_before(self, place: int) -> int:
-        """Return where the variable begins that contains ``place``, maybe in one of its children."""
-        start = self._xml.rfind(b"<", self._begin, place)
+    def _element_before(self, position: int) -> int:
+        """Return where the variable begins that contains ``position``, maybe in one of its children."""
+        start = self._xml.rfind(b"<", self._begin, position)
         while start >= 0 and not self._opening.match(self._xml, start):
             start = self._xml.rfind(b"<", self._begin, start)
         return start
 
     def _variable(self, start: int) -> Variable | None:
-        if start not in self._known:
+        if start not in self._cache:
             following = self._opening.search(self._xml, start + 1, self._end)
-            self._known[start] = self._parsed(start, self._end if following is None else following.start())
-        return self._known[start]
+            self._cache[start] = self._parsed(start, self._end if following is None else following.start())
+        return self._cache[start]
 
     def _parsed(self, start: int, end: int) -> Variable | None:
         from lxml import etree
@@ -239,7 +254,7 @@ class Scanned(LargeSequence):
         return self._read(element)
 
 
-class _Places:
+class _Occurrences:
     """Where a word stands, by number: counted in blocks, and searched for only in the block that is asked for."""
 
     def __init__(self, text: bytes, begin: int, end: int, word: bytes) -> None:
@@ -255,18 +270,18 @@ class _Places:
         if not 0 <= number < len(self):
             raise IndexError(number)
         block = int(np.searchsorted(self._before, number, side="right")) - 1
-        place, last = self._blocks[block]
-        place -= 1
+        position, last = self._blocks[block]
+        position -= 1
         for _ in range(number - int(self._before[block]) + 1):
-            place = self._text.find(self._word, place + 1, last)
-        return place
+            position = self._text.find(self._word, position + 1, last)
+        return position
 
 
 def _escaped(text: str, entities: Mapping[str, str]) -> str:
     """Write a text as XML has it (``xml.sax.saxutils`` does the same, and takes a web client along)."""
     text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    for character, entity in entities.items():
-        text = text.replace(character, entity)
+    for sign, entity in entities.items():
+        text = text.replace(sign, entity)
     return text
 
 
@@ -284,58 +299,23 @@ def _spellings(name: str) -> list[bytes]:
     return [text.encode("utf-8", "replace") for text in dict.fromkeys(texts)]
 
 
-class _ByReference(Mapping[int, Variable]):
-    def __init__(self, scanned: Scanned, *, derivatives_first: bool) -> None:
-        self._scanned, self._derivatives_first = scanned, derivatives_first
+class _Lookup(Mapping[K, V]):
+    """What is searched for when it is asked for.
 
-    def __getitem__(self, reference: int) -> Variable:
-        found = self._scanned.with_reference(reference)
-        if not found:
-            raise KeyError(reference)
-        rates = [v for v in found if v.derivative_of is not None]
-        return rates[-1] if rates and self._derivatives_first else found[0]
+    ``find``: from a key to its value, or to what is false where there is none. ``keys``: all of them.
+    """
 
-    def __iter__(self) -> Iterator[int]:
-        return iter(dict.fromkeys(v.reference for v in self._scanned))
+    def __init__(self, find: Callable[[K], V | None], keys: Callable[[], Iterable[K]]) -> None:
+        self._find, self._keys = find, keys
 
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
+    def __getitem__(self, key: K) -> V:
+        value = self._find(key)
+        if not value:
+            raise KeyError(key)
+        return value
 
-
-class _ByName(Mapping[str, Variable]):
-    def __init__(self, scanned: Scanned) -> None:
-        self._scanned = scanned
-
-    def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and self._scanned.named(name) is not None
-
-    def __getitem__(self, name: str) -> Variable:
-        found = self._scanned.named(name)
-        if found is None:
-            raise KeyError(name)
-        return found
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._scanned.names())
-
-    def __len__(self) -> int:
-        return len(self._scanned)
-
-
-class _FloatNames(Mapping[int, tuple[str, ...]]):
-    def __init__(self, scanned: Scanned) -> None:
-        self._scanned = scanned
-
-    def __getitem__(self, reference: int) -> tuple[str, ...]:
-        found = tuple(
-            name for v in self._scanned.with_reference(reference) if v.is_float for name in (v.name, *v.aliases)
-        )
-        if not found:
-            raise KeyError(reference)
-        return found
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(dict.fromkeys(v.reference for v in self._scanned if v.is_float))
+    def __iter__(self) -> Iterator[K]:
+        return iter(self._keys())
 
     def __len__(self) -> int:
         return sum(1 for _ in self)

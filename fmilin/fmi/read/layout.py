@@ -16,7 +16,7 @@ from fmilin.fmi.read.elements import integer, shortened
 from fmilin.ground.errors import ModelError, UnknownNameError
 from fmilin.ground.signals import Signal, Signals, rate_unit
 
-__all__ = ["Layout", "Place", "Scalar"]
+__all__ = ["Role", "Scalar", "ScalarLayout"]
 
 _ELEMENT = re.compile(r"(?P<array>.+)\[\s*(?P<indices>\d+(?:\s*,\s*\d+)*)\s*\]")
 _LARGEST_ARRAY = 100_000
@@ -37,14 +37,14 @@ class Scalar(NamedTuple):
         return self.variable.reference, self.offset
 
 
-class Place(NamedTuple):
+class Role(NamedTuple):
     """Where a scalar stands: which vector, and where in it."""
 
     kind: Literal["state", "input", "derivative"]
     position: int
 
 
-class Layout:
+class ScalarLayout:
     """The scalar quantities of an FMU for one choice of its structural parameters.
 
     ``sizes``: values of structural parameters that differ from the description's, by value reference. ``states``,
@@ -110,9 +110,9 @@ class Layout:
             return Scalar(variable, 0, name) if not variable.dimensions else None
         return self._element(name) or self._rate(name)
 
-    def place(self, scalar: Scalar) -> Place | None:
+    def role(self, scalar: Scalar) -> Role | None:
         """Return where the scalar stands among states, inputs or derivatives, or None."""
-        return self._places.get(scalar.key) if scalar.variable.is_float else None
+        return self._roles.get(scalar.key) if scalar.variable.is_float else None
 
     def signal(self, scalar: Scalar, *, name: str = "", start: float | None = None) -> Signal:
         """Return the scalar as a signal; ``name`` is what the user calls it, ``start`` what the FMU holds."""
@@ -169,11 +169,11 @@ class Layout:
         return scalar
 
     @cached_property
-    def _places(self) -> dict[tuple[int, int], Place]:
+    def _roles(self) -> dict[tuple[int, int], Role]:
         # der(x) may share the value reference of the state v: then it is v.
-        places = {s.key: Place("derivative", i) for i, s in enumerate(self.derivatives)}
-        places |= {s.key: Place("input", i) for i, s in enumerate(self.inputs)}
-        return places | {s.key: Place("state", i) for i, s in enumerate(self.states)}
+        roles = {s.key: Role("derivative", i) for i, s in enumerate(self.derivatives)}
+        roles |= {s.key: Role("input", i) for i, s in enumerate(self.inputs)}
+        return roles | {s.key: Role("state", i) for i, s in enumerate(self.states)}
 
     def _all(self, variables: Iterable[Variable]) -> Iterator[Scalar]:
         variables = list(variables)
@@ -208,9 +208,9 @@ class Layout:
         return [f"{causality.capitalize()}s that are no continuous numbers were left out: {shortened(kinds)}."]
 
     def _unit_as_rate(self, scalar: Scalar) -> str:
-        place = self.place(scalar)
-        rate = place is not None and place.kind == "derivative"
-        return rate_unit(self.states[place.position].variable.unit) if rate and place else ""
+        role = self.role(scalar)
+        rate = role is not None and role.kind == "derivative"
+        return rate_unit(self.states[role.position].variable.unit) if rate and role else ""
 
     def _element(self, name: str) -> Scalar | None:
         match = _ELEMENT.fullmatch(name)
@@ -226,10 +226,10 @@ class Layout:
     def _rate(self, name: str) -> Scalar | None:
         match = _RATE.fullmatch(name)
         state = self.find(match["state"].strip()) if match else None
-        place = self.place(state) if state else None
-        if place is None or place.kind != "state":
+        role = self.role(state) if state else None
+        if role is None or role.kind != "state":
             return None
-        return self.derivatives[place.position]._replace(name=name)
+        return self.derivatives[role.position]._replace(name=name)
 
 
 def _declared_sizes(description: Description) -> dict[int, int]:

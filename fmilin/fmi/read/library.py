@@ -16,6 +16,7 @@ from fmilin.fmi.platforms import fmpy_folder, library_suffix
 from fmilin.fmi.read.archive import FmuFile
 from fmilin.fmi.read.description import Description
 from fmilin.fmi.read.instance import Instance
+from fmilin.fmi.read.xml import safe_root
 from fmilin.ground.errors import ModelError
 from fmilin.ground.sandbox.programs import run_program
 from fmilin.ground.sandbox.watchdog import calling
@@ -154,13 +155,7 @@ def _plan(folder: Path, description: Description) -> _Plan:
 
 def _from_build_description(path: Path, root: Path, description: Description) -> _Plan:
     """Read FMI 3.0's buildDescription.xml: the configuration of this library, all its sets of files."""
-    from lxml import etree
-
-    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, remove_comments=True)
-    try:
-        tree = etree.fromstring(path.read_bytes(), parser)
-    except etree.XMLSyntaxError as error:
-        raise ModelError(f"sources/buildDescription.xml in '{description.source}' is malformed: {error}.") from None
+    tree = safe_root(path.read_bytes(), f"sources/buildDescription.xml in '{description.source}'")
     fitting = [c for c in tree.findall("BuildConfiguration") if _fits(c, description.model_identifier)]
     if not fitting:
         raise ModelError(
@@ -207,8 +202,8 @@ def _prefixed_functions(library: Path, identifier: str) -> list[str]:
     content = library.read_bytes()
     if re.search(rb"\0fmi[23]GetVersion\0", content):
         return []
-    found = re.findall(rb"\0(?:" + re.escape(identifier.encode()) + rb"_)(fmi[23]\w+)(?=\0)", content)
-    return sorted({name.decode() for name in found})
+    symbols = re.findall(rb"\0(?:" + re.escape(identifier.encode()) + rb"_)(fmi[23]\w+)(?=\0)", content)
+    return sorted({name.decode() for name in symbols})
 
 
 def _without_prefix(functions: Sequence[str], identifier: str) -> list[str]:

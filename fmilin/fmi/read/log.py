@@ -18,7 +18,7 @@ from fmilin.ground.sandbox.watchdog import say
 __all__ = ["Callbacks", "LogSink", "callbacks", "deliver", "logger"]
 
 logger = logging.getLogger("fmilin.fmu")
-logger.addHandler(logging.NullHandler())  # as a library should: silent until the application wants to hear it
+logger.addHandler(logging.NullHandler())  # as a library should: nothing is printed unless the application asks for it
 
 # fmi2Status, fmi3Status: OK, Warning, Discard, Error, Fatal, Pending
 _LEVELS = (logging.DEBUG, logging.WARNING, logging.WARNING, logging.ERROR, logging.CRITICAL, logging.DEBUG)
@@ -60,10 +60,10 @@ class LogSink:
     def last_words(self) -> str:
         """Return a sentence with what the FMU said since :meth:`forget`, warnings and errors first."""
         serious = [text for status, text in self.recent if status not in (0, 5) and text]
-        said = (serious or [text for _, text in self.recent if text])[-3:]
-        if not said:
+        texts = (serious or [text for _, text in self.recent if text])[-3:]
+        if not texts:
             return "The FMU itself gives no reason."
-        shown = " / ".join(text if len(text) <= _LONGEST else text[:_LONGEST] + "..." for text in said)
+        shown = " / ".join(text if len(text) <= _LONGEST else text[:_LONGEST] + "..." for text in texts)
         return f'The FMU says: "{shown}".'
 
     def forget(self) -> None:

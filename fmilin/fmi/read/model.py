@@ -13,12 +13,11 @@ from numpy.typing import NDArray
 from fmilin.fmi.read.archive import FmuFile
 from fmilin.fmi.read.buffers import Buffers
 from fmilin.fmi.read.description import Description
-from fmilin.fmi.read.layout import Layout, Scalar
+from fmilin.fmi.read.layout import Scalar, ScalarLayout
 from fmilin.fmi.read.sensitivities import Sensitivities
 from fmilin.fmi.read.session import Session
-from fmilin.fmi.read.settings import Value
+from fmilin.fmi.read.settings import Value, is_parameter, require_tunable
 from fmilin.fmi.read.structure import declared_structure
-from fmilin.fmi.read.tuning import is_parameter, require_tunable
 from fmilin.fmi.read.values import ParameterValues, Residuals, changed_parameters, discrete_values
 from fmilin.ground.errors import ModelError, UnknownNameError, UsageError
 from fmilin.ground.signals import FloatArray, Signals
@@ -106,8 +105,8 @@ class FmuModel(Model, Hybrid):
         self._release = weakref.finalize(self, session.release, session.lease())
         layout, own = session.layout, len(session.layout.inputs)
         self._tuned = tuple(s for _, s in interface.inputs if is_parameter(layout, s))
-        places = {s.key: own + i for i, s in enumerate(self._tuned)}
-        chosen = [places[s.key] if s.key in places else _place_index(layout, s) for _, s in interface.inputs]
+        positions = {s.key: own + i for i, s in enumerate(self._tuned)}
+        chosen = [positions[s.key] if s.key in positions else _index(layout, s) for _, s in interface.inputs]
         self._input_positions: NDArray[np.intp] = np.array(chosen, dtype=np.intp)
         self._base_inputs = np.concatenate((session.start_inputs, [session.number(s) for s in self._tuned]))
         self.info = _info(layout.description)
@@ -128,13 +127,13 @@ class FmuModel(Model, Hybrid):
         )
         outputs = [s for _, s in interface.outputs]
         observed = [layout.require(name, "a variable of the model") for name in self.constraints.observed]
-        self._buffers = Buffers(layout, _without_place(layout, outputs), _without_place(layout, observed), self._tuned)
+        self._buffers = Buffers(layout, _without_role(layout, outputs), _without_role(layout, observed), self._tuned)
         self._all_inputs = chosen == list(range(self._buffers.k))
         self._output_positions = self._positions(outputs)
         self._observed_positions = self._positions(observed)
         self._buffers.values[self._observed_positions] = np.nan  # not read yet
         self._residuals = Residuals(self.constraints, self._buffers, self._input_positions, self._observed_positions)
-        rates = any((place := layout.place(s)) is not None and place.kind == "derivative" for s in observed)
+        rates = any((role := layout.role(s)) is not None and role.kind == "derivative" for s in observed)
         self._reads_alone: bool | None = False if rates else None if observed else True
         """Whether what constraints contain can be read without the derivatives; None: not known yet."""
         self._sensitivities: Sensitivities | None = None
@@ -194,18 +193,18 @@ class FmuModel(Model, Hybrid):
         buffers = self._aim(t, x, u)
         n = buffers.n
         if self._all_inputs:
-            seeds = np.concatenate((dx, du))
+            directions = np.concatenate((dx, du))
         else:
-            seeds = np.zeros((n + buffers.k, dx.shape[1]))
-            seeds[:n] = dx
-            seeds[n + self._input_positions] = du
+            directions = np.zeros((n + buffers.k, dx.shape[1]))
+            directions[:n] = dx
+            directions[n + self._input_positions] = du
         if self._sensitivities is None:
             self._sensitivities = Sensitivities(self._session, buffers)
         with np.errstate(invalid="ignore", over="ignore"):
-            found = self._sensitivities.along(seeds)
-            if found is None:
+            derivatives = self._sensitivities.along(directions)
+            if derivatives is None:
                 return None
-            values, changes = found
+            values, changes = derivatives
             residuals = self._residuals.along(values, changes)
         first = 1 + n + buffers.k
         return Evaluation(changes[first : first + n], changes[self._output_positions], residuals)
@@ -247,19 +246,19 @@ class FmuModel(Model, Hybrid):
 
     def value_of(self, name: str) -> float | bool | str:
         """Return the present value of a scalar variable of any type, as Python has it."""
-        known = self.description.by_name
-        if name not in known:
-            raise UnknownNameError.among(name, known, "a variable of the model")
-        variable = known[name]
-        found = self._session.instance.values(variable, 1)[0]
+        variables = self.description.by_name
+        if name not in variables:
+            raise UnknownNameError.among(name, variables, "a variable of the model")
+        variable = variables[name]
+        value = self._session.instance.values(variable, 1)[0]
         if variable.type == "Boolean":
-            return bool(found)
-        return found.decode("utf-8", "replace") if isinstance(found, bytes) else found
+            return bool(value)
+        return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
 
     def read_back(self) -> OperatingPoint:
         """Return the point that the model really holds since the last :meth:`evaluate`."""
         buffers = self._buffers
-        self._session.instance.look(buffers)
+        self._session.instance.read_back(buffers)
         return OperatingPoint(
             buffers.time.value, buffers.x.copy(), buffers.u[self._input_positions], self.start.parameters
         )
@@ -322,24 +321,24 @@ class FmuModel(Model, Hybrid):
 
     def _find_copies(self) -> dict[int, Copy]:
         copies = {}
-        places = {int(p): i for i, p in enumerate(self._input_positions)}
+        positions = {int(p): i for i, p in enumerate(self._input_positions)}
         for i, (_, scalar) in enumerate(self._interface.outputs):
-            place = self._session.layout.place(scalar)
-            if place is not None and place.kind == "state":
-                copies[i] = Copy("state", place.position)
-            elif place is not None and place.kind == "input" and place.position in places:
-                copies[i] = Copy("input", places[place.position])
+            role = self._session.layout.role(scalar)
+            if role is not None and role.kind == "state":
+                copies[i] = Copy("state", role.position)
+            elif role is not None and role.kind == "input" and role.position in positions:
+                copies[i] = Copy("input", positions[role.position])
         return copies
 
     def _input(self, name: str) -> Scalar:
         layout = self._session.layout
         scalar = layout.find(name)
-        place = layout.place(scalar) if scalar else None
+        role = layout.role(scalar) if scalar else None
         if scalar is not None and is_parameter(layout, scalar):
             require_tunable(self.description, scalar, only_tunable=self._session.only_tunable)
-        elif scalar is None or place is None or place.kind != "input":
-            known = [*layout.signals(layout.inputs).positions, *ParameterValues(self._session)]
-            raise UnknownNameError.among(name, known, "a continuous input or a parameter of the model")
+        elif scalar is None or role is None or role.kind != "input":
+            names = [*layout.signals(layout.inputs).positions, *ParameterValues(self._session)]
+            raise UnknownNameError.among(name, names, "a continuous input or a parameter of the model")
         return scalar
 
     def _output(self, name: str) -> Scalar:
@@ -367,12 +366,12 @@ def _info(description: Description) -> ModelInfo:
     return ModelInfo(description.model_name, description.token, description.tool, description.fmi_version)
 
 
-def _place_index(layout: Layout, scalar: Scalar) -> int:
-    place = layout.place(scalar)
-    assert place is not None  # noqa: S101 - only inputs come here
-    return place.position
+def _index(layout: ScalarLayout, scalar: Scalar) -> int:
+    role = layout.role(scalar)
+    assert role is not None  # noqa: S101 - only inputs come here
+    return role.position
 
 
-def _without_place(layout: Layout, scalars: Sequence[Scalar]) -> list[Scalar]:
+def _without_role(layout: ScalarLayout, scalars: Sequence[Scalar]) -> list[Scalar]:
     """Return those that have to be read one by one: neither states, inputs, derivatives nor time."""
-    return [s for s in scalars if layout.place(s) is None and s.variable.causality != "independent"]
+    return [s for s in scalars if layout.role(s) is None and s.variable.causality != "independent"]

@@ -21,21 +21,21 @@ class Refusals:
     """
 
     def __init__(self) -> None:
-        self._said: dict[_Key, str] = {}
+        self._errors: dict[_Key, str] = {}
 
     def __bool__(self) -> bool:
-        return bool(self._said)
+        return bool(self._errors)
 
     def repeat(self, buffers: Buffers, wanted: str) -> None:
         """Raise the error that was met when the same was asked for before."""
-        if (said := self._said.get(_key(buffers, buffers.x.tobytes(), wanted))) is not None:
-            raise _costly(ModelError(said))
+        if (text := self._errors.get(_key(buffers, buffers.x.tobytes(), wanted))) is not None:
+            raise _costly(ModelError(text))
 
     def remember(self, buffers: Buffers, states: bytes, wanted: str, error: ModelError) -> None:
         """Note an error that was met at the point of the buffers; ``states`` are those that were asked for."""
-        if len(self._said) >= REMEMBERED:
-            del self._said[next(iter(self._said))]
-        self._said[_key(buffers, states, wanted)] = str(error)
+        if len(self._errors) >= REMEMBERED:
+            del self._errors[next(iter(self._errors))]
+        self._errors[_key(buffers, states, wanted)] = str(error)
         _costly(error)
 
 

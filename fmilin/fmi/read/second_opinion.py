@@ -61,9 +61,9 @@ def read_otherwise(ours: Description, folder: Path) -> Iterator[str]:
         ("inputs", ours.with_causality("input"), _of(theirs, "input")),
         ("outputs", ours.with_causality("output"), _of(theirs, "output")),
     ):
-        here, there = [(v.name, v.reference) for v in mine], [(v.name, int(v.valueReference)) for v in other]
-        if here != there:
-            yield f"FMPy reads {_listed(there, kind)}, fmilin {_listed(here, kind)}."
+        by_fmilin, by_fmpy = [(v.name, v.reference) for v in mine], [(v.name, int(v.valueReference)) for v in other]
+        if by_fmilin != by_fmpy:
+            yield f"FMPy reads {_listed(by_fmpy, kind)}, fmilin {_listed(by_fmilin, kind)}."
 
 
 def _states(theirs: Any) -> list[Any]:

@@ -93,7 +93,7 @@ class Sensitivities:
         if not missing.any():
             return True
         session.visit(buffers)
-        session.instance.look(buffers)  # also at the inputs, to see whether a product moves them
+        session.instance.read_back(buffers)  # also at the inputs, to see whether a product moves them
         self._base[:] = buffers.values
         if self._columns:
             answered = self._asked_together(missing)
@@ -105,7 +105,7 @@ class Sensitivities:
             if not answered and not self._moves and missing.all():
                 before = session.instance.calls(reading=buffers.inputs)
                 columns = (call for column in self._columns for call in column)
-                self._in_one_go = (*before, *columns, *session.instance.looks(self._after))
+                self._in_one_go = (*before, *columns, *session.instance.reading_back(self._after))
         self._done |= missing
         return True
 
@@ -184,31 +184,35 @@ class Sensitivities:
             v = scalar.variable
             if v.reference not in groups:
                 groups[v.reference] = Group([v], np.zeros(layout.size(v)))
-            known = groups[v.reference]
-            call = self._session.instance.directional(unknowns, known, pointer_to(answer))  # one known per call
-            if known.values.size == 1:
-                known.values[0] = 1.0
+            column = groups[v.reference]
+            call = self._session.instance.directional(unknowns, column, pointer_to(answer))  # one known per call
+            if column.values.size == 1:
+                column.values[0] = 1.0
                 self._columns.append((call,))
             else:
-                one, zero = (partial(known.values.__setitem__, scalar.offset, seed) for seed in (1.0, 0.0))
+                one, zero = (partial(column.values.__setitem__, scalar.offset, value) for value in (1.0, 0.0))
                 self._columns.append(((one, call[1]), call, (zero, call[1])))
         self._together = self._grouped(list(variables), len(scalars))
 
     def _grouped(self, unknowns: Sequence[Variable], count: int) -> Together | None:
         """Return the columns in groups by the declared structure; None where nothing shares calls, or for arrays."""
         layout = self._session.layout
-        known = [s.variable for s in (*layout.states, *layout.inputs)]
-        if len(known) < FEWEST or len({v.reference for v in known}) < len(known) or any(v.dimensions for v in known):
+        knowns = [s.variable for s in (*layout.states, *layout.inputs)]
+        if (
+            len(knowns) < FEWEST
+            or len({v.reference for v in knowns}) < len(knowns)
+            or any(v.dimensions for v in knowns)
+        ):
             return None
         further = [s for v in self._buffers.further for s in layout.scalars(v)]
         structure = declared_structure(layout, further, np.arange(len(layout.inputs)))
         adjoint = self._session.instance.adjoint if count == len(unknowns) else None
         if structure is None and adjoint is None:
             return None
-        pattern = np.ones((count, len(known)), dtype=bool)
+        pattern = np.ones((count, len(knowns)), dtype=bool)
         if structure is not None:
             pattern[self._take] = structure[self._rows]
-        return Together(unknowns, known, pattern, self._session.instance.directional, adjoint)
+        return Together(unknowns, knowns, pattern, self._session.instance.directional, adjoint)
 
     def _ask_all(self, columns: list[int]) -> bool:
         """Ask for the columns; False when the FMU refuses.
@@ -243,7 +247,7 @@ class Sensitivities:
         buffers, instance = self._buffers, self._session.instance
         point = buffers.values[1 : self._first]
         before = point.tobytes()
-        instance.look(buffers)
+        instance.read_back(buffers)
         moved = point.tobytes() != before
         if moved:
             point[:] = np.frombuffer(before)

@@ -13,16 +13,15 @@ import numpy as np
 from fmilin.fmi.read.archive import FmuFile
 from fmilin.fmi.read.buffers import Buffers
 from fmilin.fmi.read.component import Call
-from fmilin.fmi.read.description import Description
+from fmilin.fmi.read.description import Description, is_true
 from fmilin.fmi.read.elements import shortened
 from fmilin.fmi.read.instance import Instance
-from fmilin.fmi.read.layout import Layout, Scalar
+from fmilin.fmi.read.layout import Scalar, ScalarLayout
 from fmilin.fmi.read.library import class_of_instances, must_be_compiled, unexpected_library
 from fmilin.fmi.read.log import LogSink
 from fmilin.fmi.read.process import undisturbed_process
 from fmilin.fmi.read.refusals import Refusals
-from fmilin.fmi.read.settings import Setting, Value, settings_of, structural_sizes
-from fmilin.fmi.read.tuning import Tuning
+from fmilin.fmi.read.settings import Assignment, Tuning, Value, settings_of, structural_sizes
 from fmilin.ground.errors import ModelError, UsageError
 from fmilin.ground.signals import FloatArray, Signals
 
@@ -57,7 +56,7 @@ class Session:
         kind = self._class_of_instances(description)
         given = {**parameters, **(settings or {})}
         self.options = fmu.options
-        self.layout = Layout(description, structural_sizes(description, given))
+        self.layout = ScalarLayout(description, structural_sizes(description, given))
         self.settings = settings_of(self.layout, parameters if kind.tells_states else self._beginning(given, settings))
         self.start_time = description.start_time if time is None else time
         self.notes = [*description.notes, *self.layout.notes]
@@ -106,7 +105,7 @@ class Session:
 
         ``buffers``: their states are afterwards those that the model really holds.
         """
-        asked, at_start = buffers.x.tobytes(), not (self.left_start or self.tuning.held or then)
+        states, at_start = buffers.x.tobytes(), not (self.left_start or self.tuning.held or then)
         if self._refusals and at_start:
             self._refusals.repeat(buffers, wanted)
         instance = self.instance
@@ -115,10 +114,10 @@ class Session:
         except ModelError as error:
             component = instance.component
             if at_start and not component.is_usable and not component.is_lost:
-                self._refusals.remember(buffers, asked, wanted, error)
+                self._refusals.remember(buffers, states, wanted, error)
             raise
-        if buffers.x.tobytes() != asked:
-            self._note_moved_state(np.frombuffer(asked), buffers.x)
+        if buffers.x.tobytes() != states:
+            self._note_moved_state(np.frombuffer(states), buffers.x)
 
     def event_indicators(self, buffers: Buffers) -> FloatArray:
         """Return the event indicators at the point of the buffers; empty from then on when the FMU refuses."""
@@ -156,7 +155,7 @@ class Session:
 
         Returns whether the FMU asks for an event, and to end the simulation.
         """
-        if self.layout.description.capabilities.get("completedIntegratorStepNotNeeded") in ("true", "1"):
+        if is_true(self.layout.description.capabilities, "completedIntegratorStepNotNeeded"):
             return False, False
         instance = self.instance
         instance.visit(buffers, "")
@@ -178,7 +177,7 @@ class Session:
         Tunable ones change in event mode (FMI 2.0.4 section 3.2.2); others, and those that are refused there, make the
         instance begin again.
         """
-        changed = self.tuning.change(self.instance, self.layout, parameters, values)
+        changed = self.tuning.change(self.instance.values, self.layout, parameters, values)
         if not changed:
             return
         if self.tuning.live and all(s.variable.variability == "tunable" for s in changed):
@@ -240,7 +239,7 @@ class Session:
         if text not in self.notes:
             self.notes.append(text)
 
-    # ------------------------------------------------------------------ sharing
+    # ------------------------------------------------------------------ views of the model
 
     def lease(self) -> int:
         """Count one more view of the model; the first is the owner."""
@@ -302,10 +301,10 @@ class Session:
 
         def waits(name: str) -> bool:
             scalar = self.layout.find(name) if settings and name in settings else None
-            place = None if scalar is None else self.layout.place(scalar)
-            if scalar is None or place is None or place.kind == "derivative":
+            role = None if scalar is None else self.layout.role(scalar)
+            if scalar is None or role is None or role.kind == "derivative":
                 return False
-            return not (stepped and place.kind == "state" and scalar.variable.is_settable)
+            return not (stepped and role.kind == "state" and scalar.variable.is_settable)
 
         return {name: value for name, value in given.items() if not waits(name)}
 
@@ -315,7 +314,7 @@ class Session:
         if description is not instance.description:
             instance.description = description
             self.notes = [note for note in self.notes if note not in before or note in description.notes]
-            self.layout = Layout(description)
+            self.layout = ScalarLayout(description)
             began_with = self.settings
             self.settings = settings_of(self.layout, self._beginning(given, settings))
             if self.settings != began_with:
@@ -343,35 +342,35 @@ class Session:
         if None not in declared:
             return declared
         try:
-            told = instance.nominals(len(declared))
+            nominals = instance.nominals(len(declared))
         except ModelError as error:
             self.note(f"The nominal values of the states are not known. {error}")
             return declared
-        usable = np.isfinite(told) & (told > 0)
+        usable = np.isfinite(nominals) & (nominals > 0)
         if not usable.all():
             names = [s.name for s, good in zip(self.layout.states, usable, strict=True) if not good]
             self.note(f"{shortened(names)}: a nominal value that is not positive was treated as missing.")
         # 1 is what code answers that knows nothing.
-        told[~usable | (told == 1.0)] = np.nan
-        return [d if d is not None or np.isnan(t) else t for d, t in zip(declared, told.tolist(), strict=True)]
+        nominals[~usable | (nominals == 1.0)] = np.nan
+        return [d if d is not None or np.isnan(t) else t for d, t in zip(declared, nominals.tolist(), strict=True)]
 
-    def _compare(self, instance: Instance, setting: Setting) -> None:
+    def _compare(self, instance: Instance, setting: Assignment) -> None:
         v = setting.variable
         if not v.is_float:
             return
         held = instance.values(v, self.layout.size(v))
-        for scalar, asked, got in zip(self.layout.scalars(v), setting.values, held, strict=True):
-            exact = np.float32(asked) == np.float32(got) if v.type == "Float32" else asked == got
+        for scalar, wanted, got in zip(self.layout.scalars(v), setting.values, held, strict=True):
+            exact = np.float32(wanted) == np.float32(got) if v.type == "Float32" else wanted == got
             if not exact:
-                self.note(f"'{scalar.name}' was set to {asked:g}, but after initialization the model holds {got:g}.")
+                self.note(f"'{scalar.name}' was set to {wanted:g}, but after initialization the model holds {got:g}.")
 
-    def _note_moved_state(self, asked: FloatArray, held: FloatArray) -> None:
-        moved = np.flatnonzero(~((asked == held) | (np.isnan(asked) & np.isnan(held))))
+    def _note_moved_state(self, wanted: FloatArray, held: FloatArray) -> None:
+        moved = np.flatnonzero(~((wanted == held) | (np.isnan(wanted) & np.isnan(held))))
         if moved.size:
             i = int(moved[0])
             name = self.layout.states[i].name
             if not any(note.startswith(f"The state '{name}' was set") for note in self.notes):
                 self.note(
-                    f"The state '{name}' was set to {asked[i]:.17g}, but the model holds {held[i]:.17g}: "
+                    f"The state '{name}' was set to {wanted[i]:.17g}, but the model holds {held[i]:.17g}: "
                     f"it changes states that it is given."
                 )

@@ -1,21 +1,24 @@
-"""Start values and parameters that a user gives by name, checked and turned into what the FMU takes."""
+"""Values that a user gives: start values and parameters by name, and parameters that are inputs of a linear model."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from fmilin.fmi.read.description import INTEGERS, Description, Variable
-from fmilin.fmi.read.layout import Layout, Scalar
+from fmilin.fmi.read.elements import shortened
+from fmilin.fmi.read.layout import Scalar, ScalarLayout
 from fmilin.ground.errors import UnknownNameError, UsageError
+from fmilin.ground.signals import FloatArray
 
-__all__ = ["Setting", "Value", "settings_of", "structural_sizes"]
+__all__ = ["Assignment", "Tuning", "Value", "is_parameter", "require_tunable", "settings_of", "structural_sizes"]
+
 
 Value = float | int | bool | str | Sequence[float]
 _TRUE, _FALSE = ("true", "1"), ("false", "0")
 
 
-class Setting(NamedTuple):
+class Assignment(NamedTuple):
     """One variable and what it is set to before initialization."""
 
     variable: Variable
@@ -38,7 +41,7 @@ def structural_sizes(description: Description, parameters: Mapping[str, Value]) 
     }
 
 
-def settings_of(layout: Layout, parameters: Mapping[str, Value]) -> tuple[Setting, ...]:
+def settings_of(layout: ScalarLayout, parameters: Mapping[str, Value]) -> tuple[Assignment, ...]:
     """Check ``parameters`` against the model description.
 
     ``parameters``: by name: a parameter, the start value of a state, an input; an array as a whole or by element.
@@ -60,10 +63,10 @@ def settings_of(layout: Layout, parameters: Mapping[str, Value]) -> tuple[Settin
             items[:] = _elements(variable, name, value, len(items))
         else:
             items[scalar.offset] = _converted(variable, name, value)
-    return tuple(Setting(variable, _completed(layout, variable, items)) for variable, items in chosen.values())
+    return tuple(Assignment(variable, _completed(layout, variable, items)) for variable, items in chosen.values())
 
 
-def _completed(layout: Layout, variable: Variable, items: list[Any]) -> tuple[Any, ...]:
+def _completed(layout: ScalarLayout, variable: Variable, items: list[Any]) -> tuple[Any, ...]:
     """Fill elements that were not given from the description's start values: an array is set as a whole."""
     if None not in items:
         return tuple(items)
@@ -121,3 +124,69 @@ def _truth(value: Any) -> bool:
     if text not in _TRUE + _FALSE:
         raise ValueError(value)
     return text in _TRUE
+
+
+class Tuning:
+    """What the views of a running FMU have made of its parameters.
+
+    ``held``: those that were ever moved, as they stand. ``live``: whether they may be moved while the FMU runs, where
+    it declares them tunable.
+    """
+
+    def __init__(self) -> None:
+        self.held: Mapping[Variable, tuple[float, ...]] = {}
+        self.live = True
+        self._first: dict[Variable, tuple[float, ...]] = {}
+        self._latest: tuple[Sequence[Scalar], bytes] = ((), b"")
+
+    def settings(self, base: Sequence[Assignment]) -> tuple[Assignment, ...]:
+        """Return what a fresh instance is given: ``base``, but parameters as they stand."""
+        own = (s for s in base if s.variable not in self.held)
+        return (*own, *(Assignment(v, values) for v, values in self.held.items()))
+
+    def change(
+        self,
+        present: Callable[[Variable, int], list[Any]],
+        layout: ScalarLayout,
+        parameters: Sequence[Scalar],
+        values: FloatArray,
+    ) -> list[Assignment]:
+        """Note that ``parameters`` are to have ``values``, and all others their first ones; return what changes.
+
+        ``present``: from a variable and its size to the values that the instance holds.
+        """
+        request = (parameters, values.tobytes())
+        if request[0] is self._latest[0] and request[1] == self._latest[1]:
+            return []
+        for scalar in parameters:
+            v = scalar.variable
+            if v not in self._first:
+                self._first[v] = tuple(present(v, layout.size(v)))
+        wanted = {v: list(numbers) for v, numbers in self._first.items()}
+        for scalar, value in zip(parameters, values.tolist(), strict=True):
+            wanted[scalar.variable][scalar.offset] = value
+        before, self.held = self.held, {v: tuple(numbers) for v, numbers in wanted.items()}
+        self._latest = request
+        return [Assignment(v, x) for v, x in self.held.items() if before.get(v, self._first[v]) != x]
+
+
+def is_parameter(layout: ScalarLayout, scalar: Scalar) -> bool:
+    """Whether a scalar is a parameter or constant, and neither state, input nor derivative."""
+    return layout.role(scalar) is None and scalar.variable.is_parameter
+
+
+def require_tunable(description: Description, scalar: Scalar, *, only_tunable: bool) -> None:
+    """Refuse a parameter that cannot be an input, with ``only_tunable`` also one that is fixed."""
+    v = scalar.variable
+    if not v.is_float or not v.is_settable or v.causality == "structuralParameter":
+        what = "is calculated by the model" if v.is_float and not v.is_settable else "is no continuous number"
+        raise UsageError(f"The parameter '{scalar.name}' cannot be an input of a linear model: it {what}.")
+    if only_tunable and (v.variability != "tunable" or v.dimensions):
+        every = description.with_causality("parameter")
+        tunable = [p.name for p in every if p.variability == "tunable" and p.is_float and not p.dimensions]
+        others = f"Tunable are: {shortened(tunable)}." if tunable else "It has no tunable ones."
+        raise UsageError(
+            f"The parameter '{scalar.name}' cannot be an input: a co-simulation FMU takes parameters between two "
+            f"steps only where they are tunable and no arrays. {others} Through model exchange (--interface me) "
+            "fixed ones can be inputs, too; or compare models at two of its values (--set)."
+        )

@@ -13,6 +13,7 @@ import numpy as np
 
 from fmilin.fmi.read.buffers import Buffers
 from fmilin.fmi.read.component import Call
+from fmilin.fmi.read.description import is_true
 from fmilin.fmi.read.instance import Instance
 from fmilin.ground.errors import ModelError, NumericalError
 from fmilin.ground.signals import FloatArray
@@ -62,7 +63,7 @@ class SteppedInstance(Instance):
     @property
     def can_save(self) -> bool:
         """Whether the FMU promises to save and restore its whole state."""
-        return (self.description.capabilities.get(self.save_flag) or "").strip() in ("true", "1")
+        return is_true(self.description.capabilities, self.save_flag)
 
     def save(self) -> SavedState:
         """Save the whole state; :meth:`free` it before the instance ends."""
@@ -97,10 +98,10 @@ class SteppedInstance(Instance):
             )
         for group in buffers.inputs:
             self.write(group)
-        asked = buffers.x.copy()
+        states = buffers.x.copy()
         self.read_states(buffers)
-        if not np.array_equal(buffers.x, asked):
-            buffers.x[:] = asked
+        if not np.array_equal(buffers.x, states):
+            buffers.x[:] = states
             for group in buffers.states:
                 self.write(group)
             self.read_states(buffers)

@@ -81,7 +81,7 @@ def _part(experiment: Mapping[str, str]) -> float | None:
     return (stop - start) / _PARTS if stop is not None and stop > start else None
 
 
-_BESIDE = 1e-4
+_EXCURSION = 1e-4
 """How far states are moved to see whether they can be, in their sizes."""
 
 
@@ -149,15 +149,15 @@ class SteppedFmu(FmuModel, Stepped):
         buffers, session = self._buffers, self._session
         instance = session.begin_run(buffers, step)
         read = (*buffers.states, *(buffers.derivatives if self._needs_rates else ()), *buffers.readings)
-        set_inputs, look = instance.calls(writing=buffers.inputs), instance.calls(reading=read)
+        set_inputs, reading = instance.calls(writing=buffers.inputs), instance.calls(reading=read)
         run, values, shown = instance.component.run, buffers.values, self._output_positions
         for k, u in enumerate(inputs):
             buffers.u[self._input_positions] = u
-            run(set_inputs + look)
+            run(set_inputs + reading)
             at_once[k] = values[shown]
             instance.step(step)
             buffers.time.value = instance.time
-            run(look)
+            run(reading)
             after[k] = values[shown]
             states[k] = buffers.x
         session.steps += K
@@ -201,36 +201,38 @@ class SteppedFmu(FmuModel, Stepped):
         """Say why runs cannot start from given states; empty when they can."""
         if not len(self.states):
             return "It declares no states."
-        reason = self._why_states_are_not_kept(point)
+        reason = self._why_states_change(point)
         if reason and not self._session.sets_by_start and self._session.set_states_by_start():
-            reason = self._why_states_are_not_kept(point) and reason
+            reason = self._why_states_change(point) and reason
             self._session.sets_by_start = not reason
         return reason
 
-    def _why_states_are_not_kept(self, point: OperatingPoint) -> str:
-        return in_a_copy(lambda: self._kept(point)) if self._session.copies else self._kept(point)
+    def _why_states_change(self, point: OperatingPoint) -> str:
+        return (
+            in_a_copy(lambda: self._change_of_states(point)) if self._session.copies else self._change_of_states(point)
+        )
 
-    def _kept(self, point: OperatingPoint) -> str:
+    def _change_of_states(self, point: OperatingPoint) -> str:
         x, s = point.states, self.states.scales(point.states)
         for d in self._directions(len(x)):
-            asked = x + d * s
+            wanted = x + d * s
             try:
-                self._aim(point.time, asked, point.inputs)
+                self._aim(point.time, wanted, point.inputs)
                 self._session.begin_run(self._buffers, 0.0).read_states(self._buffers)
             except StatesRefusedError as error:
                 return str(error)
             except FmilinError as error:
                 return f"Its states cannot be set between two steps: {error}"
-            if not np.allclose(self._buffers.x, asked, rtol=1e-7, atol=0):
-                i = int(np.argmax(np.abs(self._buffers.x - asked) / s))
+            if not np.allclose(self._buffers.x, wanted, rtol=1e-7, atol=0):
+                i = int(np.argmax(np.abs(self._buffers.x - wanted) / s))
                 return f"Its state '{self.states.names[i]}' does not keep the value that it is given between two steps."
         return ""
 
     @property
     def solver_tolerance(self) -> float | None:
         """The relative tolerance that the solver inside was asked for; None where nobody can ask."""
-        told = self.description.fmi_version.startswith("1") or self._session.copies
-        return None if told else self._session.stepped.tolerance
+        fixed = self.description.fmi_version.startswith("1") or self._session.copies
+        return None if fixed else self._session.stepped.tolerance
 
     def respond_within(self, tolerance: float, point: OperatingPoint, inputs: FloatArray, step: float) -> Response:
         """Run with another tolerance; see :meth:`fmilin.model.stepping.Stepped.respond_within`."""
@@ -305,5 +307,5 @@ class SteppedFmu(FmuModel, Stepped):
 
     @staticmethod
     def _directions(n: int) -> FloatArray:
-        ahead = _BESIDE * np.random.default_rng(2026).uniform(0.5, 1.0, n)
+        ahead = _EXCURSION * np.random.default_rng(2026).uniform(0.5, 1.0, n)
         return np.stack((ahead, -ahead))

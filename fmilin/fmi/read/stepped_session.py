@@ -22,7 +22,7 @@ from fmilin.fmi.read.instance import Instance
 from fmilin.fmi.read.layout import Scalar
 from fmilin.fmi.read.process import undisturbed_process
 from fmilin.fmi.read.session import Session
-from fmilin.fmi.read.settings import Setting, Value
+from fmilin.fmi.read.settings import Assignment, Value
 from fmilin.fmi.read.stepped_instance import SavedState, SteppedInstance
 from fmilin.ground.errors import ModelError
 from fmilin.ground.signals import FloatArray
@@ -72,7 +72,7 @@ class SteppedSession(Session):
 
     def tune(self, parameters: Sequence[Scalar], values: FloatArray) -> None:
         """Go back to the anchor, where parameters are as at the start; tunable ones are set as inputs are."""
-        if self.tuning.change(self.stepped, self.layout, parameters, values):
+        if self.tuning.change(self.stepped.values, self.layout, parameters, values):
             self._away = True
 
     # ------------------------------------------------------------------ the anchor
@@ -115,12 +115,12 @@ class SteppedSession(Session):
 
     def begin_run(self, buffers: Buffers, step: float) -> SteppedInstance:
         """Return the instance at the anchor, with states and inputs of the buffers, ready to take steps of ``step``."""
-        return self._in_either_way(buffers, lambda: self._run_begun(buffers, step))
+        return self._with_states_set(buffers, lambda: self._run_begun(buffers, step))
 
     def _run_begun(self, buffers: Buffers, step: float) -> SteppedInstance:
         self._away = True
         instance = self.come_back()
-        self._place(buffers)
+        self._restart_at_states(buffers)
         self._away = True
         instance.visit(buffers, "")
         if self.restores_twice and self._saved is not None:
@@ -146,23 +146,23 @@ class SteppedSession(Session):
 
     def visit(self, buffers: Buffers, wanted: str = "everything", then: tuple[Call, ...] = ()) -> None:
         """Evaluate at the anchor, with states and inputs of the buffers."""
-        self._in_either_way(buffers, lambda: self._visit(buffers, wanted, then))
+        self._with_states_set(buffers, lambda: self._visit(buffers, wanted, then))
 
     def _visit(self, buffers: Buffers, wanted: str, then: tuple[Call, ...]) -> None:
         self.come_back()
-        self._place(buffers)
+        self._restart_at_states(buffers)
         super().visit(buffers, wanted, then)
 
-    def _in_either_way(self, buffers: Buffers, attempt: Callable[[], T]) -> T:
+    def _with_states_set(self, buffers: Buffers, attempt: Callable[[], T]) -> T:
         """Try something at the states of the buffers; where the FMU refuses them, with states as start values."""
-        asked = buffers.values[: 1 + buffers.n + buffers.k].copy()
+        point = buffers.values[: 1 + buffers.n + buffers.k].copy()
         try:
             return attempt()
         except ModelError as error:
-            as_at_start = not self._legs and np.array_equal(asked[1 : 1 + buffers.n], self.start_states)
+            as_at_start = not self._legs and np.array_equal(point[1 : 1 + buffers.n], self.start_states)
             if self.sets_by_start or as_at_start:  # it is not the states
                 raise
-            buffers.values[: asked.size] = asked
+            buffers.values[: point.size] = point
             if not self.set_states_by_start():
                 raise self._states_refused(error) from None
             try:
@@ -242,31 +242,31 @@ class SteppedSession(Session):
             buffers.values[: leg.values.size] = leg.values
             buffers.time.value = instance.time
             if leg is self._legs[0]:
-                self._place(buffers)
+                self._restart_at_states(buffers)
             instance.visit(buffers, "")
             self._step_through(leg)
         self._anchor()
 
-    def _place(self, buffers: Buffers) -> None:
+    def _restart_at_states(self, buffers: Buffers) -> None:
         """Begin anew with the states of the buffers as start values, where the FMU takes them in no other way."""
         if not self.sets_by_start:
             return
         instance = self._instance
         assert isinstance(instance, SteppedInstance)  # noqa: S101
-        asked = buffers.x.copy()
+        wanted = buffers.x.copy()
         instance.read_states(buffers)
-        if np.array_equal(buffers.x, asked):
+        if np.array_equal(buffers.x, wanted):
             return
         if instance.time != self.start_time:
-            buffers.x[:] = asked
+            buffers.x[:] = wanted
             return  # the visit will say that they cannot be set
         states: dict[Variable, list[float]] = {}
-        for scalar, value in zip(self.layout.states, asked.tolist(), strict=True):
+        for scalar, value in zip(self.layout.states, wanted.tolist(), strict=True):
             states.setdefault(scalar.variable, []).append(value)
         own = [s for s in self.settings if s.variable not in states]
         self._forget_saved()
         with undisturbed_process():
-            instance.begin_again(self.start_time, (*own, *(Setting(v, tuple(x)) for v, x in states.items())))
+            instance.begin_again(self.start_time, (*own, *(Assignment(v, tuple(x)) for v, x in states.items())))
         self.generation += 1
         instance.read_states(buffers)
         if not self._legs:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from fmilin.fmi.read.buffers import Group, pointer_to
 from fmilin.fmi.read.component import Call
 from fmilin.fmi.read.description import Unknown, Variable
-from fmilin.fmi.read.layout import Layout, Scalar
+from fmilin.fmi.read.layout import Scalar, ScalarLayout
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import COLUMNS_AGREE
 from fmilin.numerics.differences.coloring import column_groups
@@ -29,7 +29,9 @@ _LARGEST = 50_000_000
 """Entries of a structure; above it would take more memory than it saves time."""
 
 
-def declared_structure(layout: Layout, outputs: Sequence[Scalar], inputs: NDArray[np.intp]) -> NDArray[np.bool_] | None:
+def declared_structure(
+    layout: ScalarLayout, outputs: Sequence[Scalar], inputs: NDArray[np.intp]
+) -> NDArray[np.bool_] | None:
     """Return the declared structure of ``(derivatives, outputs)`` over ``(states, inputs)``.
 
     ``outputs``: the chosen ones, ny of them. ``inputs`` (nu,): positions of the chosen inputs. Returns (N + ny, N +
@@ -63,10 +65,12 @@ def declared_structure(layout: Layout, outputs: Sequence[Scalar], inputs: NDArra
     return structure[:, chosen]
 
 
-def _row(layout: Layout, unknown: Unknown, columns: dict[tuple[int, int], list[int]], width: int) -> NDArray[np.bool_]:
+def _row(
+    layout: ScalarLayout, unknown: Unknown, columns: dict[tuple[int, int], list[int]], width: int
+) -> NDArray[np.bool_]:
     row = np.zeros(width, dtype=bool)
-    known = {s.key for v in unknown.dependencies or () if v.is_float for s in layout.scalars(v)}
-    row[[i for key in known for i in columns.get(key, ())]] = True
+    keys = {s.key for v in unknown.dependencies or () if v.is_float for s in layout.scalars(v)}
+    row[[i for key in keys for i in columns.get(key, ())]] = True
     return row
 
 
@@ -89,7 +93,7 @@ class Together:
     def __init__(
         self,
         unknowns: Sequence[Variable],
-        known: Sequence[Variable],
+        knowns: Sequence[Variable],
         pattern: NDArray[np.bool_],
         directional: Product,
         adjoint: Product | None = None,
@@ -97,20 +101,20 @@ class Together:
         self._pattern = pattern
         self._groups, self._rows = _cheapest(pattern) if adjoint is not None else (column_groups(pattern), [])
         self._answers = np.zeros((len(self._groups) + 1, len(pattern)))
-        self._adjoint_answers = np.zeros((len(self._rows), len(known)))
-        self._direction = np.random.default_rng(1974).uniform(0.5, 1.0, len(known))
-        seeds = [np.ones(len(group)) for group in self._groups] + [self._direction.copy()]
-        members = [*self._groups, list(range(len(known)))]
+        self._adjoint_answers = np.zeros((len(self._rows), len(knowns)))
+        self._direction = np.random.default_rng(1974).uniform(0.5, 1.0, len(knowns))
+        directions = [np.ones(len(group)) for group in self._groups] + [self._direction.copy()]
+        members = [*self._groups, list(range(len(knowns)))]
         wanted = Group(unknowns, np.zeros(len(pattern)))
-        seeded = [Group([known[j] for j in m], seed) for m, seed in zip(members, seeds, strict=True)]
+        seeded = [Group([knowns[j] for j in m], direction) for m, direction in zip(members, directions, strict=True)]
         calls = [
             directional(wanted, group, pointer_to(answer)) for group, answer in zip(seeded, self._answers, strict=True)
         ]
-        every, rows = Group(known, np.zeros(len(known))), [Group([unknowns[i]], np.ones(1)) for i in self._rows]
+        every, rows = Group(knowns, np.zeros(len(knowns))), [Group([unknowns[i]], np.ones(1)) for i in self._rows]
         if adjoint is not None:
             along = (adjoint(row, every, pointer_to(a)) for row, a in zip(rows, self._adjoint_answers, strict=True))
             calls = [*along, *calls]
-        self._calls, self._kept = tuple(calls), (wanted, seeded, every, rows)  # whose addresses the calls hold
+        self._calls, self._bound = tuple(calls), (wanted, seeded, every, rows)  # whose addresses the calls hold
         self._confirmed = False
 
     @property
@@ -143,5 +147,5 @@ def _cheapest(pattern: NDArray[np.bool_]) -> tuple[list[list[int]], list[int]]:
     full = np.flatnonzero(counts > FULL + 2 * np.median(counts)).tolist()
     sparse = pattern.copy()
     sparse[full] = False
-    ways = [(column_groups(pattern), []), (column_groups(sparse), full), ([], list(range(len(pattern))))]
-    return min(ways, key=lambda way: len(way[0]) + len(way[1]))
+    candidates = [(column_groups(pattern), []), (column_groups(sparse), full), ([], list(range(len(pattern))))]
+    return min(candidates, key=lambda candidate: len(candidate[0]) + len(candidate[1]))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fmilin.fmi.read.buffers import Buffers
 from fmilin.fmi.read.description import LargeSequence, Variable
-from fmilin.fmi.read.layout import Layout
+from fmilin.fmi.read.layout import ScalarLayout
 from fmilin.fmi.read.session import Session
 from fmilin.ground.errors import FmilinError
 from fmilin.ground.signals import FloatArray
@@ -61,7 +61,7 @@ def changed_parameters(session: Session) -> dict[str, float]:
 MOST = 50
 """Variables that are read: a big model has thousands."""
 
-_discrete_ones: WeakKeyDictionary[Layout, list[Variable]] = WeakKeyDictionary()
+_discrete_ones: WeakKeyDictionary[ScalarLayout, list[Variable]] = WeakKeyDictionary()
 
 _UNREADABLE = frozenset({"Clock", "Binary"})
 
@@ -73,7 +73,7 @@ def discrete_values(session: Session) -> dict[str, str]:
     it is not asked again.
     """
     layout = session.layout
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     if layout not in _discrete_ones:  # asked at every linearization, and always the same
         _discrete_ones[layout] = _discrete(session)[:MOST]
     for variable in _discrete_ones[layout]:
@@ -82,16 +82,16 @@ def discrete_values(session: Session) -> dict[str, str]:
         except FmilinError as error:
             session.note(f"The discrete variable '{variable.name}' cannot be read. {error}")
             break
-        found[variable.name] = " ".join(_text(v) for v in values)
-    return found
+        texts[variable.name] = " ".join(_text(v) for v in values)
+    return texts
 
 
 def _discrete(session: Session) -> list[Variable]:
     distinct: dict[tuple[bool, str, int], Variable] = {}
     for v in session.layout.description.looked_through():
         moves = v.variability == "discrete" or v.causality == "input"
-        told = v.type in _UNREADABLE or (session.layout.is_signal(v) and v.causality in ("input", "output"))
-        if moves and not v.is_parameter and not v.is_continuous and not told:
+        unreadable = v.type in _UNREADABLE or (session.layout.is_signal(v) and v.causality in ("input", "output"))
+        if moves and not v.is_parameter and not v.is_continuous and not unreadable:
             distinct.setdefault((v.is_float, "" if v.is_float else v.type, v.reference), v)
     return list(distinct.values())
 
@@ -143,8 +143,8 @@ class Residuals:
         _, dx, du, dz = self._parts(changes)
         dg = partials.states @ dx + partials.inputs @ du
         if np.isfinite(dz).all():
-            known: FloatArray = dg + partials.observed @ dz
-            return known
+            total: FloatArray = dg + partials.observed @ dz
+            return total
         for column, change in zip(partials.observed.T, dz, strict=True):
             dg[column != 0] += np.outer(column[column != 0], change)
         return dg

@@ -14,50 +14,43 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from fmilin.fmi.read import schema
-from fmilin.fmi.read.description import Description
-from fmilin.fmi.read.elements import Notes, Structure
+from fmilin.fmi.platforms import fmpy_folder
+from fmilin.fmi.read import xml1
+from fmilin.fmi.read.description import Description, is_true
+from fmilin.fmi.read.elements import ModelStructure, Notes
+from fmilin.fmi.read.model_structure import read_structure2, read_structure3
 from fmilin.ground.errors import ModelError
 
 if TYPE_CHECKING:
     from fmilin.fmi.read.large import Scanned
 
-__all__ = ["departures", "parse_description"]
+__all__ = ["departures", "parse_description", "safe_root"]
 
 
 class _Version(NamedTuple):
-    read: Callable[[Any, Notes, Scanned | None], Structure]
-    token: str
-    """Attribute that identifies the model."""
-    directional: str
-    """Attribute of the capability flag."""
-    schema: str
-    """Schema file."""
-    interfaces: Callable[[Any], dict[str, dict[str, str]]]
-    """From the root to the attributes of every interface."""
+    """How a version is read."""
+
+    read: Callable[[Any, Notes, Scanned | None], ModelStructure]
+    token: str  # attribute that identifies the model
+    directional: str  # attribute of the capability flag
+    schema: str  # file in FMPy's folder of schemas
+    interfaces: Callable[[Any], dict[str, dict[str, str]]]  # from the root to the attributes of every interface
 
 
 def _interfaces(root: Any) -> dict[str, dict[str, str]]:
     return {kind: dict(root.find(kind).attrib) for kind in _INTERFACES if root.find(kind) is not None}
 
 
-def _version(number: str) -> _Version | None:
-    """Return how a version is read; only that one is imported."""
-    if number == "1":
-        from fmilin.fmi.read import xml1
-
-        return _Version(xml1.read_structure, "guid", "", "fmi1/fmiModelDescription.xsd", xml1.interfaces)
-    if number == "2":
-        from fmilin.fmi.read import xml2
-
-        flag, scheme = "providesDirectionalDerivative", "fmi2/fmi2ModelDescription.xsd"
-        return _Version(xml2.read_structure, "guid", flag, scheme, _interfaces)
-    if number == "3":
-        from fmilin.fmi.read import xml3
-
-        flag, scheme = "providesDirectionalDerivatives", "fmi3/fmi3ModelDescription.xsd"
-        return _Version(xml3.read_structure, "instantiationToken", flag, scheme, _interfaces)
-    return None
+_VERSIONS = {
+    "1": _Version(xml1.read_structure, "guid", "", "fmi1/fmiModelDescription.xsd", xml1.interfaces),
+    "2": _Version(
+        read_structure2, "guid", "providesDirectionalDerivative", "fmi2/fmi2ModelDescription.xsd", _interfaces
+    ),
+    "3": _Version(
+        read_structure3, "instantiationToken", "providesDirectionalDerivatives", "fmi3/fmi3ModelDescription.xsd",
+        _interfaces,
+    ),
+}  # fmt: skip
 
 
 LARGE = 4_000_000
@@ -76,9 +69,11 @@ def parse_description(xml: bytes, source: str) -> Description:
         rest, scanned = cut(xml) or (xml, None)
     root = _root(rest, source)
     version = (root.get("fmiVersion") or "").strip()
-    reader = _version(version.split(".")[0])
+    reader = _VERSIONS.get(version.split(".")[0])
     if reader is None:
-        raise ModelError(_unsupported(version, source))
+        raise ModelError(
+            f"'{source}' says FMI version '{version}', which fmilin does not know. Supported are FMI 1.0, 2.0 and 3.0."
+        )
     attributes = reader.interfaces(root)
     interfaces = tuple(attributes)
     interface = next((kind for kind in _INTERFACES[:2] if kind in interfaces), None)
@@ -108,7 +103,7 @@ def parse_description(xml: bytes, source: str) -> Description:
         interface=interface,
         model_identifier=identifier,
         capabilities=chosen,
-        directional_derivatives=(chosen.get(reader.directional) or "").strip() in ("true", "1"),
+        directional_derivatives=is_true(chosen, reader.directional),
         start_time=_start_time(root),
         variables=structure.variables,
         derivatives=structure.derivatives,
@@ -124,10 +119,22 @@ def parse_description(xml: bytes, source: str) -> Description:
 
 
 def departures(xml: bytes, source: str) -> list[str]:
-    """Return how a model description departs from the XML schema of its version, one sentence each."""
-    root = _root(_decodable(xml)[0], source)
-    reader = _version((root.get("fmiVersion") or "").strip().split(".")[0])
-    return [] if reader is None else schema.problems(root, reader.schema)
+    """Return how a model description departs from the XML schema of its version, one sentence each, in order.
+
+    The schemas are those that FMPy ships.
+    """
+    from lxml import etree
+
+    root, folder = _root(_decodable(xml)[0], source), fmpy_folder()
+    reader = _VERSIONS.get((root.get("fmiVersion") or "").strip().split(".")[0])
+    if reader is None or folder is None:
+        return []
+    try:
+        checker = etree.XMLSchema(file=str(folder / "schema" / reader.schema))
+        checker.validate(root)
+    except etree.LxmlError as error:  # what the validator itself cannot cope with, such as entities
+        return [f"it cannot be checked ({error})."]
+    return [f"line {e.line}: {e.message}" for e in checker.error_log]
 
 
 def _decodable(xml: bytes) -> tuple[bytes, bool]:
@@ -151,7 +158,11 @@ def _check_utf8(text: bytes) -> None:
     decoder.decode(b"", final=True)
 
 
-def _root(xml: bytes, source: str) -> Any:
+def safe_root(xml: bytes, where: str, standard: str = "FMI", exported: str = "FMU") -> Any:
+    """Return the root of an XML file that strangers have written: no entities, no network, no definitions of its own.
+
+    ``where``: the file, for messages. ``standard``, ``exported``: what it belongs to.
+    """
     from lxml import etree
 
     parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, remove_comments=True)
@@ -159,24 +170,24 @@ def _root(xml: bytes, source: str) -> Any:
         root = etree.fromstring(xml, parser)
     except etree.XMLSyntaxError as error:
         raise ModelError(
-            f"modelDescription.xml in '{source}' is malformed: {' '.join(str(error).split())}. Export the FMU again, "
-            f"or correct the file."
+            f"{where} is malformed: {' '.join(str(error).split())}. Export the {exported} again, or correct the file."
         ) from None
     if root.getroottree().docinfo.internalDTD is not None:
         raise ModelError(
-            f"modelDescription.xml in '{source}' brings a document type with definitions of its own, which FMI does "
-            f"not know and which serves to do harm. Do not use this file unless you know where it comes from."
+            f"{where} brings a document type with definitions of its own, which {standard} does not know and which "
+            "serves to do harm. Do not use this file unless you know where it comes from."
         )
+    return root
+
+
+def _root(xml: bytes, source: str) -> Any:
+    root = safe_root(xml, f"modelDescription.xml in '{source}'")
     if root.tag != "fmiModelDescription":
         raise ModelError(
             f"modelDescription.xml in '{source}' is no model description: its root element is '{root.tag}', "
             f"not 'fmiModelDescription'."
         )
     return root
-
-
-def _unsupported(version: str, source: str) -> str:
-    return f"'{source}' says FMI version '{version}', which fmilin does not know. Supported are FMI 1.0, 2.0 and 3.0."
 
 
 def _start_time(root: Any) -> float:

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from fmilin.fmi.read.description import Description, Unknown, Variable
 from fmilin.fmi.read.elements import (
+    SCALAR_TYPES,
+    ModelStructure,
     Notes,
-    Structure,
-    declared_type,
+    TypeDefaults,
+    declared_types,
     integer,
-    nominal,
     number_of_event_indicators,
-    value_reference,
+    read_variable,
 )
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 __all__ = ["interfaces", "read_structure", "with_states"]
 
-_TYPES = ("Real", "Integer", "Boolean", "String", "Enumeration")
 _CO_SIMULATION = ("CoSimulation_StandAlone", "CoSimulation_Tool")
 _MOST_STATES = 10_000_000
 UNNAMED = "FMI 1.0 does not say which variables are states: their names are known as soon as the model is loaded."
@@ -44,13 +44,13 @@ def interfaces(root: Any) -> dict[str, dict[str, str]]:
     return {"ModelExchange": identifier}
 
 
-def read_structure(root: Any, notes: Notes, scanned: Scanned | None = None) -> Structure:
+def read_structure(root: Any, notes: Notes, scanned: Scanned | None = None) -> ModelStructure:
     """Read variables and outputs; of the states only their number is there.
 
     ``scanned``: descriptions of FMI 1.0 are read as a whole.
     """
     del scanned
-    types = {t.get("name") or "": dict(t[0].attrib) for t in root.findall("TypeDefinitions/Type") if len(t)}
+    types = declared_types(root, "Type")
     read = (_variable(element, types, notes) for element in root.findall("ModelVariables/ScalarVariable"))
     variables = tuple(v for v in read if v is not None)
     # Those of a co-simulation FMU stay hidden: no function leads to them.
@@ -62,7 +62,9 @@ def read_structure(root: Any, notes: Notes, scanned: Scanned | None = None) -> S
         notes.add(UNNAMED)
     outputs = tuple(Unknown(v) for v in variables if v.causality == "output")
     indicators = number_of_event_indicators(root, notes)
-    return Structure(variables, tuple(Unknown(_rate(s, i)) for i, s in enumerate(states)), states, outputs, indicators)
+    return ModelStructure(
+        variables, tuple(Unknown(_rate(s, i)) for i, s in enumerate(states)), states, outputs, indicators
+    )
 
 
 def with_states(description: Description, references: Sequence[int]) -> Description:
@@ -75,7 +77,7 @@ def with_states(description: Description, references: Sequence[int]) -> Descript
         if v.is_float:
             by_reference.setdefault(v.reference, v)
     states = tuple(by_reference.get(r) or _unnamed(i, description.by_name) for i, r in enumerate(references))
-    rates = tuple(_known_rate(description, s) or _rate(s, i) for i, s in enumerate(states))
+    rates = tuple(_declared_rate(description, s) or _rate(s, i) for i, s in enumerate(states))
     notes = tuple(note for note in description.notes if note != UNNAMED)
     variables = (*description.variables, *(s for s in states if s.reference < 0))
     derivatives = tuple(Unknown(r) for r in rates)
@@ -93,43 +95,25 @@ def _rate(state: Variable, index: int) -> Variable:
     return Variable(name=f"der({state.name})", reference=-2 * (index + 1) - 1, type="Real", initial="calculated")
 
 
-def _known_rate(description: Description, state: Variable) -> Variable | None:
+def _declared_rate(description: Description, state: Variable) -> Variable | None:
     """Return the variable ``der(x)``, which tools with structured names write down."""
     head, dot, last = state.name.rpartition(".")
-    found = (description.by_name.get(name) for name in (f"der({state.name})", f"{head}{dot}der({last})"))
-    return next((v for v in found if v is not None and v.is_float and v.variability == "continuous"), None)
+    candidates = (description.by_name.get(name) for name in (f"der({state.name})", f"{head}{dot}der({last})"))
+    return next((v for v in candidates if v is not None and v.is_float and v.variability == "continuous"), None)
 
 
-def _variable(element: Any, types: Any, notes: Notes) -> Variable | None:
-    name = element.get("name") or ""
-    value = next((child for child in element if child.tag in _TYPES), None)
-    reference = value_reference(element, name, notes)
-    causality = element.get("causality") or "internal"
-    if not name or value is None or reference is None:
-        if causality in ("input", "output"):
-            notes.refuse(element.sourceline, f"the {causality} '{name}' has no name, no type or no value reference")
-        notes.add_name(name, "{names}: left out, since the description gives no name, type or value reference.")
-        return None
+def _variable(element: Any, types: TypeDefaults, notes: Notes) -> Variable | None:
     if element.get("alias") == "negatedAlias":
+        name = element.get("name") or ""
         notes.add_name(name, "{names}: left out, since each is the negative of another variable (a negated alias).")
         return None
-    declared = declared_type(value, types, name, notes)
-    is_real = value.tag == "Real"
+    value: Any = next((child for child in element if child.tag in SCALAR_TYPES), None)
+    start, is_real = ("", False) if value is None else (value.get("start"), value.tag == "Real")
     variability = element.get("variability") or ("continuous" if is_real else "discrete")
-    start = value.get("start") or ""
-    return Variable(
-        name=name,
-        reference=reference,
-        type=value.tag,
-        causality=_causality(causality, variability),
-        variability="fixed" if variability == "parameter" else variability,
-        initial=("approx" if value.get("fixed") == "false" else "exact") if start else "calculated",
-        unit=(value.get("unit") or declared.get("unit") or "") if is_real else "",
-        nominal=nominal(value, declared, name, notes) if is_real else None,
-        start=start,
-        description=element.get("description") or "",
-        line=element.sourceline,
-    )
+    causality = _causality(element.get("causality") or "internal", variability)
+    fixed = "fixed" if variability == "parameter" else variability
+    initial = ("approx" if value.get("fixed") == "false" else "exact") if start else "calculated"
+    return read_variable(element, value, types, notes, causality, fixed, initial=initial)
 
 
 def _causality(causality: str, variability: str) -> str:

@@ -54,17 +54,17 @@ def compiled_for(
     machines: Sequence[Machine], standard: Standard, identifier: str, compile_one: Callable[[Machine], bytes]
 ) -> dict[str, bytes]:
     """Return the libraries of an FMU under their names in the archive."""
-    together: dict[str, list[Machine]] = {}
+    by_name: dict[str, list[Machine]] = {}
     for machine in machines:
         name = f"binaries/{standard.binary_folder(machine)}/{identifier}{machine.suffix}"
-        together.setdefault(name, []).append(machine)
-    for sharing in together.values():
-        if len(sharing) > 1 and sharing[0].system != "darwin":
-            both = " and ".join(machine.fmi3_folder for machine in sharing)
+        by_name.setdefault(name, []).append(machine)
+    for targets in by_name.values():
+        if len(targets) > 1 and targets[0].system != "darwin":
+            both = " and ".join(machine.fmi3_folder for machine in targets)
             raise UsageError(f"FMI {standard.version} has one folder for {both}. Take FMI 3.0, or one of the two.")
     files = {}
-    for name, sharing in together.items():
-        libraries = [compile_one(machine) for machine in sharing]
+    for name, targets in by_name.items():
+        libraries = [compile_one(machine) for machine in targets]
         files[name] = libraries[0] if len(libraries) == 1 else universal(libraries)
     return files
 
@@ -101,9 +101,9 @@ def _cross_compiler(machine: Machine) -> Compiler:
 def linear_library(sources: Mapping[str, bytes], unit: str, machine: Machine) -> bytes:
     """Return the library that runs every linear model on a machine; compiled once, then kept."""
     name = f"linear-{Path(unit).stem}-{machine.fmi3_folder}-{_key(sources)}{machine.suffix}"
-    kept = cached_library(name)
-    if kept is not None:
-        return kept
+    stored = cached_library(name)
+    if stored is not None:
+        return stored
     try:
         library = compiled(sources, unit, machine)
     except ModelError as error:

@@ -7,15 +7,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from operator import attrgetter
 from typing import ClassVar
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from fmilin.fmi.platforms import Machine
 from fmilin.fmi.write.units import BASE_UNITS, base_unit
-from fmilin.fmi.write.variables import ILLEGAL, Variable
+from fmilin.fmi.write.variables import ILLEGAL, FmuVariable
 from fmilin.ground.version import __version__
 
-__all__ = ["Description", "Standard", "to_bytes"]
+__all__ = ["FmuDescription", "Standard", "to_bytes"]
 
 _BNAME = r"[A-Za-z_][A-Za-z0-9_]*(?:\[[0-9]+(?:,[0-9]+)*\])?"
 _STRUCTURED = re.compile(rf"(?:{_BNAME}(?:\.{_BNAME})*|der\({_BNAME}(?:\.{_BNAME})*\))")
@@ -34,14 +34,14 @@ LOG_CATEGORIES = {
 
 
 @dataclass(frozen=True)
-class Description:
+class FmuDescription:
     """Everything that a model description says, in the words of neither version."""
 
     # name, identifier, description: of the model; the identifier is a C identifier
     name: str
     identifier: str
     description: str
-    variables: tuple[Variable, ...]
+    variables: tuple[FmuVariable, ...]
     outputs: tuple[int, ...]  # references of the outputs, in their order
     # for each state derivative and each computed output, by reference, the references of the variables on which it
     # depends
@@ -58,7 +58,7 @@ class Description:
         return self.sample_time > 0
 
     @property
-    def derivatives(self) -> list[Variable]:
+    def derivatives(self) -> list[FmuVariable]:
         """The derivatives of the states."""
         return [v for v in self.variables if v.derivative_of is not None]
 
@@ -75,12 +75,12 @@ class Description:
         means the same.
         """
         variables = self.variables
-        known = (reference,) if variables[reference].is_state else self.depends[reference]
-        if LONG_LIST < len(known) == self._n_known and not self.is_sampled:
+        references = (reference,) if variables[reference].is_state else self.depends[reference]
+        if LONG_LIST < len(references) == self._n_known and not self.is_sampled:
             return None
         if initial:
-            return known
-        moving = (r for r in known if not (self.is_sampled and variables[r].is_state))
+            return references
+        moving = (r for r in references if not (self.is_sampled and variables[r].is_state))
         return [r for r in moving if variables[r].causality != "parameter"]
 
     def initial_unknowns(self) -> list[int]:
@@ -99,29 +99,44 @@ class Standard(ABC):
     runtime: ClassVar[tuple[str, ...]]
     """That file and those that only it includes."""
     headers: ClassVar[tuple[str, ...]]
+    binary_folder: ClassVar[attrgetter[str]]
+    """From a machine to the folder under ``binaries/`` for it."""
+    entries: ClassVar[tuple[tuple[str, str], ...]]
+    """In ``ModelStructure``, of outputs, derivatives and initial unknowns: the list, if any, and its entries."""
+    attribute: ClassVar[str]
+    first: ClassVar[int]
+    """What an entry refers to a variable by, and what that is for the first variable."""
 
     @abstractmethod
-    def binary_folder(self, machine: Machine) -> str:
-        """Return the folder under ``binaries/`` for a machine."""
-
-    @abstractmethod
-    def root(self, model: Description, token: str) -> Element:
+    def root(self, model: FmuDescription, token: str) -> Element:
         """Return the root element with its attributes, and the elements of the interface types in it."""
 
     @abstractmethod
-    def variable(self, parent: Element, v: Variable) -> Element:
-        """Add one variable; return its element."""
+    def variable(self, parent: Element, v: FmuVariable) -> Element:
+        """Add one variable; return the element that holds its value."""
 
-    @abstractmethod
-    def structure(self, parent: Element, model: Description) -> None:
-        """Add the entries of ``ModelStructure``."""
-
-    def extra_sources(self, model: Description) -> dict[str, bytes]:
-        """Return further files for ``sources/``."""
+    def build_description(self, model: FmuDescription) -> dict[str, bytes]:
+        """Return the file in ``sources/`` that says how they are compiled, where the version has one."""
         del model
         return {}
 
-    def model_description(self, model: Description, token: str) -> bytes:
+    def source_files(self, model: FmuDescription, sources: Mapping[str, bytes]) -> dict[str, bytes]:
+        """Return all files of the folder ``sources/``."""
+        every = {name: sources[name] for name in sorted(sources)} | self.build_description(model)
+        return {f"sources/{name}": content for name, content in every.items()}
+
+    def _add_structure(self, parent: Element, model: FmuDescription) -> None:
+        """Add the entries of ``ModelStructure``; the standard wants no empty lists."""
+        lists = (model.outputs, [v.reference for v in model.derivatives], model.initial_unknowns())
+        for (name, entry), references, initial in zip(self.entries, lists, (False, False, True), strict=True):
+            holder = SubElement(parent, name) if name and references else parent
+            for reference in references:
+                element = SubElement(holder, entry, {self.attribute: str(self.first + reference)})
+                dependencies = model.dependencies(reference, initial=initial)
+                if dependencies is not None:
+                    element.set("dependencies", " ".join(str(self.first + r) for r in dependencies))
+
+    def model_description(self, model: FmuDescription, token: str) -> bytes:
         """Return ``modelDescription.xml``."""
         root = self.root(model, token)
         variables = model.variables
@@ -140,17 +155,19 @@ class Standard(ABC):
             experiment.set("stepSize", repr(model.sample_time))
         parent = SubElement(root, "ModelVariables")
         for v in variables:
-            self.variable(parent, v)
-        self.structure(SubElement(root, "ModelStructure"), model)
+            element = self.variable(parent, v)
+            if v.derivative_of is not None:
+                element.set("derivative", str(self.first + v.derivative_of))
+        self._add_structure(SubElement(root, "ModelStructure"), model)
         return to_bytes(root)
 
 
-def naming_convention(variables: Iterable[Variable]) -> str:
+def naming_convention(variables: Iterable[FmuVariable]) -> str:
     """Return ``structured`` when all names follow that grammar of the standard."""
     return "structured" if all(_STRUCTURED.fullmatch(v.name) for v in variables) else "flat"
 
 
-def root_attributes(model: Description) -> dict[str, str]:
+def root_attributes(model: FmuDescription) -> dict[str, str]:
     """Return the attributes of the root element that both versions have."""
     attributes = {"modelName": legal_text(model.name)}
     if model.description:
@@ -160,7 +177,7 @@ def root_attributes(model: Description) -> dict[str, str]:
     return attributes
 
 
-def real_attributes(v: Variable) -> dict[str, str]:
+def real_attributes(v: FmuVariable) -> dict[str, str]:
     """Return the attributes of a real variable that both versions have."""
     attributes = {}
     if v.unit:
@@ -172,7 +189,7 @@ def real_attributes(v: Variable) -> dict[str, str]:
     return attributes
 
 
-def common_attributes(v: Variable) -> dict[str, str]:
+def common_attributes(v: FmuVariable) -> dict[str, str]:
     """Return name, reference, description, causality, variability and initial of a variable."""
     attributes = {"name": v.name, "valueReference": str(v.reference)}
     if v.description:
@@ -187,11 +204,6 @@ def common_attributes(v: Variable) -> dict[str, str]:
 def legal_text(text: str) -> str:
     """Return ``text`` without the characters that XML has no way to write."""
     return ILLEGAL.sub("", text)
-
-
-def numbers(references: Sequence[int], first: int = 0) -> str:
-    """Return a list of numbers as the standard writes it."""
-    return " ".join(str(first + r) for r in references)
 
 
 def to_bytes(root: Element) -> bytes:

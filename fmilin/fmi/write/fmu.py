@@ -17,9 +17,9 @@ from fmilin.fmi.write.archive import (
     token_of,
 )
 from fmilin.fmi.write.binaries import compiled, compiled_for, runtime_sources
-from fmilin.fmi.write.description import Description
+from fmilin.fmi.write.description import FmuDescription
 from fmilin.fmi.write.standards import standard_of
-from fmilin.fmi.write.variables import Interface, lay_out
+from fmilin.fmi.write.variables import FmuInterface, lay_out
 from fmilin.ground.errors import UsageError
 from fmilin.ground.files import write_atomically
 from fmilin.model.constraints.declared import Constraint
@@ -94,7 +94,7 @@ def build_fmu(
         interface.local_expressions,
         derivatives=directional_derivatives,
     )
-    description = Description(
+    description = FmuDescription(
         name=native.system.name,
         identifier=identifier,
         description=native.system.description,
@@ -112,8 +112,7 @@ def build_fmu(
     sources["identity.h"] = f'#define MODEL_TOKEN {c_string(token)}\n#include "symbolic.h"\n'.encode()
     content = {"modelDescription.xml": standard.model_description(description, token)}
     content |= compiled_for(targets, standard, identifier, lambda m: compiled(sources, standard.source, m, compiler))
-    content |= {f"sources/{name}": sources[name] for name in sorted(sources)}
-    content |= {f"sources/{name}": data for name, data in standard.extra_sources(description).items()}
+    content |= standard.source_files(description, sources)
     if toml:
         content[CONSTRAINTS_PATH] = toml
     write_atomically(path, archive_bytes(content))
@@ -138,7 +137,7 @@ def _native(model: Model | SymbolicSystem) -> _Native:
     return _Native(system, model.constraints.declared, model.independent, model.start.time)
 
 
-def _dependencies(interface: Interface, code: GeneratedModel) -> dict[int, tuple[int, ...]]:
+def _dependencies(interface: FmuInterface, code: GeneratedModel) -> dict[int, tuple[int, ...]]:
     """Return what the derivatives and the computed outputs depend on, by reference, as references."""
     n, inputs = (sum(v.is_state for v in interface.variables), sum(v.causality == "input" for v in interface.variables))
     derivatives = range(1 + n, 1 + 2 * n)

@@ -12,7 +12,7 @@ import numpy as np
 from fmilin.fmi.platforms import machines
 from fmilin.fmi.write.archive import archive_bytes, identifier_like, token_of
 from fmilin.fmi.write.binaries import compiled_for, linear_library, runtime_sources
-from fmilin.fmi.write.description import Description
+from fmilin.fmi.write.description import FmuDescription
 from fmilin.fmi.write.linear_layout import LinearLayout, lay_out_linear
 from fmilin.fmi.write.standards import standard_of
 from fmilin.linear_model.model import LinearModel
@@ -50,7 +50,7 @@ def linear_fmu(linear: LinearModel, options: LinearFmu, extra: Mapping[str, byte
     targets = machines(options.platforms)
     layout = lay_out_linear(linear, deviation=options.deviation)
     identifier = identifier_like(options.name)
-    description = Description(
+    description = FmuDescription(
         name=options.name,
         identifier=identifier,
         description=_about(linear, options),
@@ -69,8 +69,7 @@ def linear_fmu(linear: LinearModel, options: LinearFmu, extra: Mapping[str, byte
     content = {"modelDescription.xml": standard.model_description(description, token)}
     content |= compiled_for(targets, standard, identifier, lambda m: linear_library(sources, standard.source, m))
     content[MATRICES_PATH] = _head(layout, linear.sample_time, token) + numbers
-    content |= {f"sources/{name}": sources[name] for name in sorted(sources)}
-    content |= {f"sources/{name}": data for name, data in standard.extra_sources(description).items()}
+    content |= standard.source_files(description, sources)
     return archive_bytes(content | dict(extra or {}), packed={MATRICES_PATH, *(extra or {})})
 
 

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from fmilin.fmi.write.variables import Causality, Variable, check, free_name, legal_name, usable_nominal
+from fmilin.fmi.write.variables import Causality, FmuVariable, check, free_name, legal_name, usable_nominal, variable_of
 from fmilin.ground.errors import UsageError
 from fmilin.ground.signals import FloatArray, Signal, Signals, rate_unit
 from fmilin.linear_model.model import LinearModel
 
-__all__ = ["Affine", "LinearLayout", "lay_out_linear"]
+__all__ = ["AffineEquations", "LinearLayout", "lay_out_linear"]
 
 
 @dataclass(frozen=True)
-class Affine:
+class AffineEquations:
     """``x' = f0 + A (x - x0) + B (u - u0)``, ``z = g0 + C (x - x0) + D (u - u0)``, with every number that is needed."""
 
     A: FloatArray  # shape (P, P)
@@ -36,10 +37,10 @@ class LinearLayout:
 
     # in the order that the C runtime expects: time, states, their derivatives (none where the model is sampled),
     # inputs, computed outputs, dependent states
-    variables: tuple[Variable, ...]
+    variables: tuple[FmuVariable, ...]
     outputs: tuple[int, ...]  # references of the outputs, in their order
     depends: Mapping[int, Sequence[int]]  # for each derivative and each computed variable, what it depends on
-    equations: Affine
+    equations: AffineEquations
     n_outputs: int  # how many of the computed variables are outputs
 
 
@@ -68,7 +69,7 @@ def lay_out_linear(linear: LinearModel, *, deviation: bool) -> LinearLayout:
         rows.add(linear.full_states[i], hidden[i], "local")
     check(rows.variables, linear.model.name or "the linear model")
     references = copies | dict(zip(own, computed, strict=True))
-    equations = Affine(
+    equations = AffineEquations(
         A=linear.A,
         B=linear.B,
         C=np.vstack((linear.C[own], linear.T[dependent])),
@@ -115,8 +116,8 @@ def _point(linear: LinearModel, *, deviation: bool) -> _Point:
     )
 
 
-def _values(signals: Signals, known: Mapping[str, float], what: str) -> FloatArray:
-    values = np.array([known.get(name, np.nan) for name in signals.names], dtype=np.float64)
+def _values(signals: Signals, values_at_point: Mapping[str, float], what: str) -> FloatArray:
+    values = np.array([values_at_point.get(name, np.nan) for name in signals.names], dtype=np.float64)
     unknown = [name for name, value in zip(signals.names, values, strict=True) if not np.isfinite(value)]
     if unknown:
         raise UsageError(
@@ -157,31 +158,25 @@ def _rates_among_outputs(linear: LinearModel) -> dict[int, int]:
     """Return the states whose derivatives are outputs under their own names, with the numbers of the outputs."""
     if linear.sample_time > 0:
         return {}
-    found = {}
+    rates = {}
     for i, name in enumerate(linear.states.names):
         k = linear.outputs.positions_of_own_names.get(f"der({name})")
-        if k is not None and _same(linear.C[k], linear.A[i]) and _same(linear.D[k], linear.B[i]):
-            found[i] = k
-    return found
+        if k is not None and np.array_equal(linear.C[k], linear.A[i]) and np.array_equal(linear.D[k], linear.B[i]):
+            rates[i] = k
+    return rates
 
 
 def _copies(linear: LinearModel, point: _Point) -> dict[int, int]:
     """Return the outputs that are states or derivatives, with the references of these."""
     n = len(linear.states)
-    found = {}
+    copies = {}
     for i, name in enumerate(linear.states.names):
         k = linear.outputs.positions_of_own_names.get(name)
         if k is None or linear.D[k].any() or point.g[k] != point.x[i]:
             continue
         if np.count_nonzero(linear.C[k]) == 1 and linear.C[k, i] == 1.0:
-            found[k] = 1 + i
-    for i, k in _rates_among_outputs(linear).items():
-        found[k] = 1 + n + i
-    return found
-
-
-def _same(a: FloatArray, b: FloatArray) -> bool:
-    return bool(np.array_equal(a, b))
+            copies[k] = 1 + i
+    return copies | {k: 1 + n + i for i, k in _rates_among_outputs(linear).items()}
 
 
 class _Rows:
@@ -189,7 +184,7 @@ class _Rows:
 
     def __init__(self, linear: LinearModel, names: _Names, point: _Point) -> None:
         self.linear = linear
-        self.variables: list[Variable] = []
+        self.variables: list[FmuVariable] = []
         self._add(Signal(names.time, "s", description="Time"), "independent")
         is_sampled = linear.sample_time > 0
         for name, s, value in zip(names.states, linear.states, point.x, strict=True):
@@ -216,42 +211,20 @@ class _Rows:
             nominal=v.nominal if v.nominal is not None else usable_nominal(output),
         )
 
-    def dependencies(self, equations: Affine) -> dict[int, Sequence[int]]:
+    def dependencies(self, equations: AffineEquations) -> dict[int, Sequence[int]]:
         """Return the non-zero places of every row, as references."""
         n, m = self.linear.B.shape
         rates = 0 if self.linear.sample_time > 0 else n
-        known = np.concatenate((np.arange(1, 1 + n), np.arange(1 + n + rates, 1 + n + rates + m)))
+        knowns = np.concatenate((np.arange(1, 1 + n), np.arange(1 + n + rates, 1 + n + rates + m)))
         upper = np.hstack((equations.A, equations.B))[:rates]
         rows = np.vstack((upper, np.hstack((equations.C, equations.D))))
         references = [*range(1 + n, 1 + n + rates), *range(self._first, self._first + len(equations.C))]
-        every: list[int] = known.tolist()
-        found: dict[int, Sequence[int]] = {}
+        every: list[int] = knowns.tolist()
+        depends: dict[int, Sequence[int]] = {}
         for reference, row in zip(references, rows, strict=True):
-            places = np.flatnonzero(row)
-            found[reference] = every if len(places) == len(every) else known[places].tolist()
-        return found
+            columns = np.flatnonzero(row)
+            depends[reference] = every if len(columns) == len(every) else knowns[columns].tolist()
+        return depends
 
-    def _add(
-        self,
-        signal: Signal,
-        causality: Causality,
-        *,
-        start: float | None = None,
-        derivative_of: int | None = None,
-        is_state: bool = False,
-        is_discrete: bool = False,
-    ) -> None:
-        self.variables.append(
-            Variable(
-                name=signal.name,
-                reference=len(self.variables),
-                causality=causality,
-                unit=signal.unit,
-                description=signal.description,
-                nominal=usable_nominal(signal),
-                start=start,
-                derivative_of=derivative_of,
-                is_state=is_state,
-                is_discrete=is_discrete,
-            )
-        )
+    def _add(self, signal: Signal, causality: Causality, **particular: Any) -> None:
+        self.variables.append(variable_of(signal, len(self.variables), causality, **particular))

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from operator import attrgetter
 from xml.etree.ElementTree import Element, SubElement
 
-from fmilin.fmi.platforms import Machine
 from fmilin.fmi.write.description import (
-    Description,
+    FmuDescription,
     Standard,
     common_attributes,
-    numbers,
     real_attributes,
     root_attributes,
     to_bytes,
 )
-from fmilin.fmi.write.variables import Variable
+from fmilin.fmi.write.variables import FmuVariable
 from fmilin.ground.errors import UsageError
 
 __all__ = ["Fmi2", "Fmi3", "standard_of"]
@@ -27,14 +26,13 @@ class Fmi2(Standard):
 
     version = "2.0"
     source = "fmi2.c"
-    runtime = ("fmi2.c",)
+    runtime = ("fmi2.c", "functions.c")
     headers = ("fmi2Functions.h", "fmi2FunctionTypes.h", "fmi2TypesPlatform.h")
+    binary_folder = attrgetter("fmi2_folder")
+    entries = (("Outputs", "Unknown"), ("Derivatives", "Unknown"), ("InitialUnknowns", "Unknown"))
+    attribute, first = "index", 1
 
-    def binary_folder(self, machine: Machine) -> str:
-        """Return ``linux64`` and the like."""
-        return machine.fmi2_folder
-
-    def root(self, model: Description, token: str) -> Element:
+    def root(self, model: FmuDescription, token: str) -> Element:
         """Return ``fmiModelDescription`` with ``ModelExchange`` and ``CoSimulation`` in it."""
         root = Element("fmiModelDescription", {"fmiVersion": "2.0", "guid": token, **root_attributes(model)})
         root.set("numberOfEventIndicators", "0")
@@ -52,38 +50,16 @@ class Fmi2(Standard):
         _add_interface(root, model, "CoSimulation", steps | common)
         return root
 
-    def variable(self, parent: Element, v: Variable) -> Element:
+    def variable(self, parent: Element, v: FmuVariable) -> Element:
         """Add a ``ScalarVariable``."""
         element = SubElement(parent, "ScalarVariable", common_attributes(v))
-        real = SubElement(element, "Real", real_attributes(v))
-        if v.derivative_of is not None:
-            real.set("derivative", str(v.derivative_of + 1))
-        return element
-
-    def structure(self, parent: Element, model: Description) -> None:
-        """Add ``Outputs``, ``Derivatives`` and ``InitialUnknowns``; the standard wants no empty ones."""
-        derivatives = [v.reference for v in model.derivatives]
-        for name, references, initial in (
-            ("Outputs", model.outputs, False),
-            ("Derivatives", derivatives, False),
-            ("InitialUnknowns", model.initial_unknowns(), True),
-        ):
-            if references:
-                _add_unknowns(SubElement(parent, name), model, references, initial=initial)
+        return SubElement(element, "Real", real_attributes(v))
 
 
-def _add_interface(root: Element, model: Description, name: str, attributes: dict[str, str]) -> None:
+def _add_interface(root: Element, model: FmuDescription, name: str, attributes: dict[str, str]) -> None:
     files = SubElement(SubElement(root, name, attributes), "SourceFiles")
     for file in model.sources:
         SubElement(files, "File", name=file)
-
-
-def _add_unknowns(parent: Element, model: Description, references: Iterable[int], *, initial: bool) -> None:
-    for reference in references:
-        known = model.dependencies(reference, initial=initial)
-        element = SubElement(parent, "Unknown", index=str(reference + 1))
-        if known is not None:
-            element.set("dependencies", numbers(known, 1))
 
 
 class Fmi3(Standard):
@@ -91,14 +67,13 @@ class Fmi3(Standard):
 
     version = "3.0"
     source = "fmi3.c"
-    runtime = ("fmi3.c", "fmi3_unused.c")
+    runtime = ("fmi3.c", "functions.c", "fmi3_unused.c")
     headers = ("fmi3Functions.h", "fmi3FunctionTypes.h", "fmi3PlatformTypes.h")
+    binary_folder = attrgetter("fmi3_folder")
+    entries = (("", "Output"), ("", "ContinuousStateDerivative"), ("", "InitialUnknown"))
+    attribute, first = "valueReference", 0
 
-    def binary_folder(self, machine: Machine) -> str:
-        """Return ``x86_64-linux`` and the like."""
-        return machine.fmi3_folder
-
-    def root(self, model: Description, token: str) -> Element:
+    def root(self, model: FmuDescription, token: str) -> Element:
         """Return ``fmiModelDescription`` with ``ModelExchange`` and ``CoSimulation`` in it."""
         attributes = {"fmiVersion": "3.0", "instantiationToken": token, **root_attributes(model)}
         root = Element("fmiModelDescription", attributes)
@@ -120,28 +95,11 @@ class Fmi3(Standard):
         SubElement(root, "CoSimulation", common | steps)
         return root
 
-    def variable(self, parent: Element, v: Variable) -> Element:
+    def variable(self, parent: Element, v: FmuVariable) -> Element:
         """Add a ``Float64``."""
-        element = SubElement(parent, "Float64", {**common_attributes(v), **real_attributes(v)})
-        if v.derivative_of is not None:
-            element.set("derivative", str(v.derivative_of))
-        return element
+        return SubElement(parent, "Float64", {**common_attributes(v), **real_attributes(v)})
 
-    def structure(self, parent: Element, model: Description) -> None:
-        """Add ``Output``, ``ContinuousStateDerivative`` and ``InitialUnknown`` entries."""
-        derivatives = [v.reference for v in model.derivatives]
-        for name, references, initial in (
-            ("Output", model.outputs, False),
-            ("ContinuousStateDerivative", derivatives, False),
-            ("InitialUnknown", model.initial_unknowns(), True),
-        ):
-            for reference in references:
-                known = model.dependencies(reference, initial=initial)
-                element = SubElement(parent, name, valueReference=str(reference))
-                if known is not None:
-                    element.set("dependencies", numbers(known))
-
-    def extra_sources(self, model: Description) -> dict[str, bytes]:
+    def build_description(self, model: FmuDescription) -> dict[str, bytes]:
         """Return ``buildDescription.xml``."""
         root = Element("fmiBuildDescription", fmiVersion="3.0")
         configuration = SubElement(root, "BuildConfiguration", modelIdentifier=model.identifier)

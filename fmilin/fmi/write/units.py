@@ -89,10 +89,10 @@ def _product(tokens: Sequence[re.Match[str]]) -> BaseUnit | None:
             inner = total
             total, sign = outer.pop()
         else:
-            found = _symbol(token["symbol"])
-            if found is None:
+            unit = _symbol(token["symbol"])
+            if unit is None:
                 return None
-            inner = found
+            inner = unit
         total, sign, after_operator = total.times(inner, sign * power), 1, False
     return None if after_operator or outer else total
 

@@ -6,7 +6,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from fmilin.ground.errors import ConstraintError, ModelError, UnknownNameError
@@ -20,13 +20,14 @@ if TYPE_CHECKING:
 __all__ = [
     "ILLEGAL",
     "DeclaredConstraint",
-    "Interface",
-    "Variable",
+    "FmuInterface",
+    "FmuVariable",
     "check",
     "free_name",
     "lay_out",
     "legal_name",
     "usable_nominal",
+    "variable_of",
 ]
 
 SX = Any  # casadi.SX: casadi ships no types
@@ -38,7 +39,7 @@ Causality = Literal["independent", "parameter", "input", "output", "local"]
 
 
 @dataclass(frozen=True, slots=True)
-class Variable:
+class FmuVariable:
     """One entry of ``ModelVariables``."""
 
     name: str
@@ -72,12 +73,12 @@ class DeclaredConstraint:
 
 
 @dataclass(frozen=True)
-class Interface:
+class FmuInterface:
     """All variables, and the expressions behind those that are neither states, derivatives, inputs nor parameters."""
 
     # in the order that the C runtime expects: time, states, their derivatives, inputs, computed outputs, computed local
     # variables, parameters
-    variables: tuple[Variable, ...]
+    variables: tuple[FmuVariable, ...]
     outputs: tuple[int, ...]  # references of the outputs, in their order
     # output_expressions, local_expressions: for the computed outputs and local variables
     output_expressions: tuple[SX, ...]
@@ -94,7 +95,7 @@ class _Computed:
     expression: SX
 
 
-def lay_out(system: ImplicitSystem, constraints: Sequence[Constraint]) -> Interface:
+def lay_out(system: ImplicitSystem, constraints: Sequence[Constraint]) -> FmuInterface:
     """Decide the variables of an FMU.
 
     An output that is a state, or the derivative of one, under the same name is that variable; every other
@@ -110,14 +111,14 @@ def lay_out(system: ImplicitSystem, constraints: Sequence[Constraint]) -> Interf
     check(variables, system.name)
     reference = {v.name: v.reference for v in variables}
     order = [*system.output_signals.names, *(o.signal.name for o in residuals)]
-    known = [*system.state_signals.names, *system.input_signals.names, "time", *system.parameter_signals.names]
-    return Interface(
+    knowns = [*system.state_signals.names, *system.input_signals.names, "time", *system.parameter_signals.names]
+    return FmuInterface(
         variables=variables,
         outputs=tuple(reference[name] for name in order),
         output_expressions=tuple(o.expression for o in outputs),
         local_expressions=tuple(o.expression for o in local),
         constraints=declared,
-        knowns=tuple(reference[name] for name in known),
+        knowns=tuple(reference[name] for name in knowns),
     )
 
 
@@ -169,19 +170,19 @@ def _residual(system: ImplicitSystem, name: str, label: str, expression: Express
 
 def _meanings(system: ImplicitSystem, names: Sequence[str], label: str) -> dict[str, SX]:
     """Return what the names in a constraint stand for; the same precedence as in :class:`Constraints`."""
-    known: dict[str, SX] = {"time": system.time}
-    known |= system.further
-    known |= _of_states(system)
-    known |= dict(zip(system.output_signals.names, system.outputs.elements(), strict=True))
-    known |= dict(zip(system.parameter_signals.names, system.parameters.elements(), strict=True))
-    known |= {symbol.name(): symbol for symbol in system.parameters.elements()}
-    known |= dict(zip(system.input_signals.names, system.inputs.elements(), strict=True))
-    known |= dict(zip(system.state_signals.names, system.states.elements(), strict=True))
+    meanings: dict[str, SX] = {"time": system.time}
+    meanings |= system.further
+    meanings |= _of_states(system)
+    meanings |= dict(zip(system.output_signals.names, system.outputs.elements(), strict=True))
+    meanings |= dict(zip(system.parameter_signals.names, system.parameters.elements(), strict=True))
+    meanings |= {symbol.name(): symbol for symbol in system.parameters.elements()}
+    meanings |= dict(zip(system.input_signals.names, system.inputs.elements(), strict=True))
+    meanings |= dict(zip(system.state_signals.names, system.states.elements(), strict=True))
     for name in names:
-        if name not in known:
-            error = UnknownNameError.among(name, known, f"a variable of '{system.name}'")
+        if name not in meanings:
+            error = UnknownNameError.among(name, meanings, f"a variable of '{system.name}'")
             raise ConstraintError(f"In the constraint '{label}': {error}")
-    return {name: known[name] for name in names}
+    return {name: meanings[name] for name in names}
 
 
 def _of_states(system: ImplicitSystem) -> dict[str, SX]:
@@ -200,22 +201,18 @@ def free_name(name: str, taken: set[str]) -> str:
 
 def _variables(
     system: ImplicitSystem, outputs: Sequence[_Computed], local: Sequence[_Computed], passed_on: set[str]
-) -> tuple[Variable, ...]:
+) -> tuple[FmuVariable, ...]:
     n = len(system.state_signals)
-    found = [Variable("time", 0, "independent", unit="s", description="Time")]
+    variables = [FmuVariable("time", 0, "independent", unit="s", description="Time")]
 
-    def add(signal: Signal, causality: Causality, start: float | None = None) -> None:
+    def add(signal: Signal, causality: Causality, start: float | None = None, **particular: Any) -> None:
         causality = "output" if signal.name in passed_on and causality == "local" else causality
-        found.append(
-            Variable(signal.name, len(found), causality, signal.unit, signal.description, usable_nominal(signal), start)
-        )
+        variables.append(variable_of(signal, len(variables), causality, start=start, **particular))
 
     for signal in system.state_signals:
-        add(signal, "local", signal.start)
-        found[-1] = replace(found[-1], is_state=True)
+        add(signal, "local", signal.start, is_state=True)
     for signal in system.state_signals:
-        add(Signal(f"der({signal.name})", rate_unit(signal.unit)), "local")
-        found[-1] = replace(found[-1], derivative_of=len(found) - 1 - n)
+        add(Signal(f"der({signal.name})", rate_unit(signal.unit)), "local", derivative_of=len(variables) - n)
     for signal in system.input_signals:
         add(signal, "input", signal.start)
     for output in outputs:
@@ -224,7 +221,13 @@ def _variables(
         add(item.signal, "local")
     for signal, value in zip(system.parameter_signals, system.parameter_values, strict=True):
         add(signal, "parameter", float(value))
-    return tuple(found)
+    return tuple(variables)
+
+
+def variable_of(signal: Signal, reference: int, causality: Causality, **particular: Any) -> FmuVariable:
+    """Return the variable of an FMU that a signal becomes; ``particular``: further fields of :class:`FmuVariable`."""
+    unit, nominal = signal.unit, usable_nominal(signal)
+    return FmuVariable(signal.name, reference, causality, unit, signal.description, nominal, **particular)
 
 
 def usable_nominal(signal: Signal) -> float | None:
@@ -242,7 +245,7 @@ def legal_name(name: str) -> str:
     return ILLEGAL.sub("_", re.sub(r"[\r\n\t]", "_", name)) or "unnamed"
 
 
-def check(variables: Sequence[Variable], model: str) -> None:
+def check(variables: Sequence[FmuVariable], model: str) -> None:
     """Make sure that an FMU can have these variables."""
     problems = [
         f"'{name}' stands for several variables" for name, n in Counter(v.name for v in variables).items() if n > 1

@@ -50,7 +50,7 @@ class Channel:
         os.mkfifo(self._path, 0o600)
         self._ends = [os.open(self._path, os.O_RDONLY | os.O_NONBLOCK)]
         self._ends.append(os.open(self._path, os.O_WRONLY))  # there is always a writer: the pipe never ends
-        self._heard = bytearray()
+        self._received = bytearray()
 
     def fileno(self) -> int:
         """Return the descriptor to wait for."""
@@ -75,17 +75,17 @@ class Channel:
         """Take in what has come; return the answer when it is complete, else None."""
         while True:
             try:
-                self._heard += os.read(self._ends[0], 1 << 20)
+                self._received += os.read(self._ends[0], 1 << 20)
             except BlockingIOError:
                 break
-        if not self._word.startswith(self._heard[:_WORD]):
+        if not self._word.startswith(self._received[:_WORD]):
             raise ChannelError
-        if len(self._heard) < _HEADER.size:
+        if len(self._received) < _HEADER.size:
             return None
-        _, length, checksum = _HEADER.unpack_from(self._heard)
-        if len(self._heard) < _HEADER.size + length:
+        _, length, checksum = _HEADER.unpack_from(self._received)
+        if len(self._received) < _HEADER.size + length:
             return None
-        content = bytes(self._heard[_HEADER.size :])
+        content = bytes(self._received[_HEADER.size :])
         if len(content) > length or zlib.crc32(content) != checksum:
             raise ChannelError
         return content

@@ -50,7 +50,7 @@ class Guard:
 
     def __init__(self, work: Callable[[], int]) -> None:
         self._ending: Ending | None = None
-        (held, self._alive), (self._report, told) = os.pipe(), os.pipe()
+        (held, self._alive), (self._report, report) = os.pipe(), os.pipe()
         Guard._open |= {self._alive, self._report}
         maker = os.getpid()
         _libc()  # what it imports is imported once, before the fork
@@ -61,10 +61,10 @@ class Guard:
             try:
                 self.pid = fork()
                 if self.pid == 0:
-                    _guard(work, held, told, maker)
+                    _guard(work, held, report, maker)
             finally:
                 os.close(held)
-                os.close(told)
+                os.close(report)
                 signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         except BaseException:
             if self.pid:
@@ -79,14 +79,14 @@ class Guard:
     def wait(self) -> Ending:
         """Wait until everything has ended."""
         if self._ending is None:
-            told = b""
-            while len(told) < _REPORT.size and (part := os.read(self._report, _REPORT.size - len(told))):
-                told += part
+            content = b""
+            while len(content) < _REPORT.size and (part := os.read(self._report, _REPORT.size - len(content))):
+                content += part
             with suppress(ChildProcessError):  # a process that ignores its children's ends has none to collect
                 os.waitpid(self.pid, 0)
             self._drop(self._alive, self._report)
             # One that says nothing was killed by somebody; the kernel then ends the work.
-            by_itself, status, left = _REPORT.unpack(told) if len(told) == _REPORT.size else (0, 0, 0)
+            by_itself, status, left = _REPORT.unpack(content) if len(content) == _REPORT.size else (0, 0, 0)
             self._ending = Ending(status if by_itself else None, left)
         return self._ending
 
@@ -111,7 +111,7 @@ def fork() -> int:
         return os.fork()
 
 
-def _guard(work: Callable[[], int], held: int, told: int, maker: int) -> NoReturn:
+def _guard(work: Callable[[], int], held: int, report: int, maker: int) -> NoReturn:
     """Do the work in one more process; end everything when it or the maker has ended."""
     try:
         while Guard._open:
@@ -129,12 +129,12 @@ def _guard(work: Callable[[], int], held: int, told: int, maker: int) -> NoRetur
         worker = fork()
         if worker == 0:
             signal.set_wakeup_fd(-1)
-            for descriptor in (held, told, awake, alarm):
+            for descriptor in (held, report, awake, alarm):
                 os.close(descriptor)
             _work(work, guard)
         status = _watch(worker, held, awake) if os.getppid() == maker else None
         left = _end_all(worker, stopped=status is None)
-        os.write(told, _REPORT.pack(status is not None, status or 0, left))
+        os.write(report, _REPORT.pack(status is not None, status or 0, left))
     finally:
         os._exit(0)
 
@@ -173,7 +173,7 @@ def _end_all(worker: int, *, stopped: bool) -> int:
         if _none_left():
             return 0
         time.sleep(0.002)
-    found: set[int] = set()
+    killed: set[int] = set()
     with suppress(OSError):
         if stopped or not sys.platform.startswith("linux"):  # elsewhere orphans are out of sight, their group is not
             os.killpg(worker, signal.SIGKILL)
@@ -184,10 +184,10 @@ def _end_all(worker: int, *, stopped: bool) -> int:
         for process in psutil.Process().children(recursive=True):
             with suppress(psutil.Error):
                 if process.status() != psutil.STATUS_ZOMBIE:
-                    found.add(process.pid)
+                    killed.add(process.pid)
                 process.kill()
         time.sleep(0.002)
-    return len(found - {worker})
+    return len(killed - {worker})
 
 
 def _none_left() -> bool:

@@ -45,7 +45,7 @@ __all__ = [
 UNLOADING_TIME = 10.0
 """Seconds that a model may take to be unloaded after the answer is out."""
 _ROUND = 0.05  # seconds between two looks at the child
-_FIRST_LOOK = 0.3  # seconds after the start: before that Python itself is loaded
+_FIRST_CHECK = 0.3  # seconds after the start: before that Python itself is loaded
 _SHARE = 20  # a look at all descendants may take one part in so many of the time
 
 Work = Callable[[Callable[[bytes], None]], int]
@@ -133,7 +133,7 @@ class _Watch:
     def __init__(self, guard: Guard, channel: Channel, note: watchdog.Note, limits: Limits) -> None:
         self._guard, self._channel, self._note, self._limits = guard, channel, note, limits
         self._memory = limits.memory
-        self._next_look = self._next_weighing = time.monotonic() + _FIRST_LOOK
+        self._next_check = self._next_weighing = time.monotonic() + _FIRST_CHECK
 
     def answer(self) -> Answer:
         """Wait for the answer and for the child's end."""
@@ -177,10 +177,10 @@ class _Watch:
                 "Nothing was written. If it only needs more time, give it more with --timeout SECONDS.",
             )
         now = time.monotonic()
-        if now < self._next_look:
+        if now < self._next_check:
             return
         processes = descendants(self._guard.pid)
-        self._next_look = now + _SHARE * (time.monotonic() - now)
+        self._next_check = now + _SHARE * (time.monotonic() - now)
         started = len(processes) - 1
         if started > self._limits.processes:
             raise self._error(
@@ -210,9 +210,9 @@ class _Watch:
 
     def _error(self, how: str, consequence: str) -> ModelCrashError:
         lines = [line for line in self._note.last_lines() if line]
-        said = f' The model said last: "{" / ".join(lines)}".' if lines else ""
+        words = f' The model said last: "{" / ".join(lines)}".' if lines else ""
         error = ModelCrashError(
-            f"The model {how}. {consequence}{said} This is the FMU's own code, which ran in a separate process: "
+            f"The model {how}. {consequence}{words} This is the FMU's own code, which ran in a separate process: "
             f"ask its maker, or export it again with another tool version, FMI version or solver."
         )
         error.at_another_instance = self._note.another_instance

@@ -50,7 +50,7 @@ class Pipe:
 
     def __init__(self, read_end: int, write_end: int) -> None:
         self.read_end, self.write_end = read_end, write_end
-        self._heard = bytearray()
+        self._received = bytearray()
 
     def send(self, message: object) -> None:
         """Send a message; OSError when nobody listens."""
@@ -73,16 +73,16 @@ class Pipe:
         word = os.read(self.read_end, 1 << 20)
         if not word:
             raise EOFError
-        self._heard += word
+        self._received += word
 
     def messages(self) -> Iterable[Any]:
         """Yield the messages that are complete."""
-        while len(self._heard) >= _HEADER:
-            end = _HEADER + int.from_bytes(self._heard[:_HEADER], "little")
-            if len(self._heard) < end:
+        while len(self._received) >= _HEADER:
+            end = _HEADER + int.from_bytes(self._received[:_HEADER], "little")
+            if len(self._received) < end:
                 return
-            content = bytes(self._heard[_HEADER:end])
-            del self._heard[:end]
+            content = bytes(self._received[_HEADER:end])
+            del self._received[:end]
             yield pickle.loads(content)  # noqa: S301 - written by our own child, or by our parent
 
     def close(self) -> None:
@@ -246,9 +246,9 @@ class Server:
             return ModelCrashError(f"The model {how}.")
         assert self._guard is not None  # noqa: S101 - it is one or the other
         ending = self._guard.wait()
-        said = "" if self._note is None else " / ".join(line for line in self._note.last_lines() if line)
+        words = "" if self._note is None else " / ".join(line for line in self._note.last_lines() if line)
         return ModelCrashError(
-            f"The model {how_it_ended(ending)}{where}." + (f' It said last: "{said}".' if said else "")
+            f"The model {how_it_ended(ending)}{where}." + (f' It said last: "{words}".' if words else "")
         )
 
     def _where(self, word: str) -> str:

@@ -36,7 +36,7 @@ class Note:
         view = memoryview(self._page)
         self._since = view[_CLOCK:_CODE].cast("d")  # when the function that runs was called; 0 when none runs
         self._code = view[_CODE:_COUNT].cast("Q")
-        self._said = view[_COUNT:_TABLE].cast("Q")
+        self._count = view[_COUNT:_TABLE].cast("Q")
         self._codes: dict[str, int] = {}
 
     def write(self, text: str) -> None:
@@ -76,17 +76,17 @@ class Note:
 
     def say(self, text: str) -> None:
         """Keep a line of what the model says, in the place of the oldest one."""
-        number = self._said[0]
+        number = self._count[0]
         begin = _FIRST + (number % _SLOTS) * _SLOT
         line = _line(text, _SLOT)
         self._page[begin : begin + len(line)] = line
-        self._said[0] = number + 1
+        self._count[0] = number + 1
 
     def last_lines(self) -> list[str]:
         """Return what the model said last, the oldest line first."""
-        number = self._said[0]
-        places = [_FIRST + (i % _SLOTS) * _SLOT for i in range(max(0, number - _SLOTS), number)]
-        return [_text(self._page[p : p + _SLOT]) for p in places]
+        number = self._count[0]
+        begins = [_FIRST + (i % _SLOTS) * _SLOT for i in range(max(0, number - _SLOTS), number)]
+        return [_text(self._page[p : p + _SLOT]) for p in begins]
 
     def _registered(self, text: str) -> int:
         """Write a name into the table and return its number; the last place is shared by all that find no other."""

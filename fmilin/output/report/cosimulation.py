@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import numpy as np
 
-from fmilin.connected.cosimulation import Cosimulation, Mode
+from fmilin.connected.cosimulation import Cosimulation, CoupledMode
 from fmilin.ground.errors import FmilinError
 from fmilin.output.report.figures import COLORS, QUIET, UNSTABLE, gridded, new_figure, rendered
 from fmilin.output.report.numbers import eigenvalue_text
@@ -63,7 +63,7 @@ def limit_in_words(found: Cosimulation) -> str:
     return f"stable up to steps of {limit:.4g} s"
 
 
-def _row(mode: Mode) -> tuple[str, ...]:
+def _row(mode: CoupledMode) -> tuple[str, ...]:
     before, after = mode.damping
     pair = mode.plant.imag > 0
     if not mode.resolved:

@@ -94,13 +94,13 @@ def summary_of_fmu(
     wrong with the description.
     """
     from fmilin.fmi.read.archive import FmuFile
-    from fmilin.fmi.read.layout import Layout
+    from fmilin.fmi.read.layout import ScalarLayout
     from fmilin.fmi.read.second_opinion import problems
     from fmilin.loading.load import constraints_with
 
     fmu = FmuFile(path, options)
     description = fmu.description
-    layout = Layout(description)
+    layout = ScalarLayout(description)
     found, where = constraints_with(fmu)
     parameters = (v for v in description.with_causality("parameter") if v.is_float)
     return Summary(

@@ -329,9 +329,9 @@ def test_states_that_are_refused_in_every_way_are_one_sentence(made: Made, opene
 
 def test_states_cannot_be_set_on_the_way_of_a_strict_fmu(made: Made, opened: Callable[..., SteppedFmu]) -> None:
     model = opened(made("motor", "-DSTRICT"))
-    there = model.advance(fl.operating_point(model, {"i": 1.0, "V": 2.0}), 0.5, 0.01)
-    assert there.states[0] > 1.0
-    linear = fl.linearize(model, there)
+    later = model.advance(fl.operating_point(model, {"i": 1.0, "V": 2.0}), 0.5, 0.01)
+    assert later.states[0] > 1.0
+    linear = fl.linearize(model, later)
     assert linear.method.derivatives == "responses"
     assert_same(linear, exchanged(made, "motor", linear.states.names), 1e-7)
 
@@ -401,14 +401,14 @@ def test_a_point_on_the_way(made: Made, opened: Callable[..., SteppedFmu]) -> No
     """The pendulum-like spring of order12 is cubic: on the method it is stiffer than at rest."""
     model = opened(made("order12"))
     start = fl.operating_point(model, {"u1": 3.0})
-    there = model.advance(start, 2.0, 0.01)
-    assert there.time == pytest.approx(2.0)
-    assert np.max(np.abs(there.states)) > 0.1
+    later = model.advance(start, 2.0, 0.01)
+    assert later.time == pytest.approx(2.0)
+    assert np.max(np.abs(later.states)) > 0.1
     with fl.load(made("order12", interface="ModelExchange")) as exchange:
-        expected = fl.linearize(exchange, fl.OperatingPoint(there.time, there.states, there.inputs))
+        expected = fl.linearize(exchange, fl.OperatingPoint(later.time, later.states, later.inputs))
         assert np.max(np.abs(expected.A - fl.linearize(exchange).A)) > 1.0
     for method in ("direct", "step"):
-        linear = fl.linearize(model, there, stepping=Stepping(method=method, step=1e-3))
+        linear = fl.linearize(model, later, stepping=Stepping(method=method, step=1e-3))
         np.testing.assert_allclose(linear.A, expected.A, atol=2e-2 if method == "step" else 1e-6)
     np.testing.assert_allclose(linear.f0, expected.f0, atol=0.05 * np.max(np.abs(expected.f0)))
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fmilin.fmi.read.description import Description
-from fmilin.fmi.read.layout import Layout
+from fmilin.fmi.read.layout import ScalarLayout
 from fmilin.fmi.read.xml import departures, parse_description
 from fmilin.ground.errors import ModelError, UsageError
 from tests.fmus.make import description_of, names_of
@@ -147,27 +147,27 @@ def test_states_and_derivatives_of_different_size_are_refused() -> None:
     rates = '<Float64 name="rates" valueReference="1" derivative="0"><Dimension valueReference="9"/>'
     description = described("arrays3", (rates, rates.replace('valueReference="9"/>', 'start="2"/>')))
     with pytest.raises(ModelError, match="has 3 states but 2 derivatives of states"):
-        Layout(description)
+        ScalarLayout(description)
 
 
 def test_names_that_are_no_elements_of_an_array() -> None:
-    layout = Layout(described("arrays3"))
+    layout = ScalarLayout(described("arrays3"))
     assert [layout.find(name) for name in ("x", "x[0]", "x[4]", "x[1,1]", "y[1]", "total[1]", "der(u[1])")] == [
         None
     ] * 7
 
 
 def test_every_element_of_an_array_starts_at_its_own_value() -> None:
-    layout = Layout(described("arrays3"))
+    layout = ScalarLayout(described("arrays3"))
     assert [layout.start(s) for s in layout.states] == [1.0, 2.0, 3.0]
     assert [layout.start(s) for s in layout.inputs] == [0.5, 0.25]
     assert layout.signals(layout.states).starts.tolist() == [1.0, 2.0, 3.0]
 
 
 def test_one_start_value_serves_a_whole_array_and_a_missing_one_is_zero() -> None:
-    one = Layout(described("arrays3", ('start="1 2 3"', 'start="7"')))
+    one = ScalarLayout(described("arrays3", ('start="1 2 3"', 'start="7"')))
     assert [one.start(s) for s in one.states] == [7.0, 7.0, 7.0]
-    few = Layout(described("arrays3", ('start="1 2 3"', 'start="7 8"')))
+    few = ScalarLayout(described("arrays3", ('start="1 2 3"', 'start="7 8"')))
     assert [few.start(s) for s in few.states] == [7.0, 8.0, 0.0]
 
 
@@ -247,7 +247,7 @@ def test_arrays_of_absurd_size_are_refused() -> None:
     huge = re.sub(r'<Dimension start="\d+"/>', '<Dimension start="50000000000"/>', xml)
     assert huge != xml
     with pytest.raises(ModelError, match="is an array of 50000000000 numbers; fmilin takes up to 100000"):
-        Layout(parse_description(huge.encode(), "m.fmu"))
+        ScalarLayout(parse_description(huge.encode(), "m.fmu"))
 
 
 def test_arrays_of_negative_sizes_are_refused_also_where_the_product_is_positive() -> None:
@@ -255,7 +255,7 @@ def test_arrays_of_negative_sizes_are_refused_also_where_the_product_is_positive
     odd = xml.replace('<Dimension start="2"/>', '<Dimension start="-2"/>')
     assert odd != xml
     with pytest.raises(ModelError, match="is an array of the negative size -2"):
-        Layout(parse_description(odd.encode(), "m.fmu"))
+        ScalarLayout(parse_description(odd.encode(), "m.fmu"))
 
 
 def test_unknown_version_is_named() -> None:
@@ -328,10 +328,10 @@ def test_fmpy_reads_the_same_states_and_outputs(name: str, tmp_path: Path) -> No
 
 def test_a_state_that_is_listed_twice_is_refused() -> None:
     xml = description_of("pendulum")
-    found = re.search(r'<Derivatives>\s*(<Unknown index="\d+"[^>]*/>)', xml)
-    assert found is not None
+    actual = re.search(r'<Derivatives>\s*(<Unknown index="\d+"[^>]*/>)', xml)
+    assert actual is not None
     with pytest.raises(ModelError, match=r"lists 'pin\.x' among its states more than once"):
-        Layout(parse_description(xml.replace(found[1], found[1] * 2, 1).encode(), "m.fmu"))
+        ScalarLayout(parse_description(xml.replace(actual[1], actual[1] * 2, 1).encode(), "m.fmu"))
 
 
 @pytest.mark.parametrize("value", ["-3", "4294967296", "9" * 30])
@@ -339,8 +339,8 @@ def test_a_state_that_is_listed_twice_is_refused() -> None:
 @pytest.mark.parametrize("place", [0, 2])
 def test_a_value_reference_that_no_fmu_can_know_is_refused(name: str, place: int, value: str) -> None:
     xml = description_of(name)
-    found = list(re.finditer(r'valueReference="\d+"', xml))[place]
-    xml = f'{xml[: found.start()]}valueReference="{value}"{xml[found.end() :]}'
+    actual = list(re.finditer(r'valueReference="\d+"', xml))[place]
+    xml = f'{xml[: actual.start()]}valueReference="{value}"{xml[actual.end() :]}'
     with pytest.raises(ModelError, match=rf"the value reference of '.*' is {value[:10]}.*from 0 to 4294967295"):
         parse_description(xml.encode(), "m.fmu")
 

@@ -24,8 +24,8 @@ A = np.array([[0.0, 1.0], [-4.0, -0.25]])
 B, C, D = np.array([[0.0], [0.5]]), np.array([[3.0, 0.0]]), np.array([[2.0]])
 
 
-def assert_same(found: FloatArray, expected: FloatArray, tolerance: float = 1e-9) -> None:
-    np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
+def assert_same(actual: FloatArray, expected: FloatArray, tolerance: float = 1e-9) -> None:
+    np.testing.assert_allclose(actual, expected, rtol=tolerance, atol=tolerance)
 
 
 def assert_is_the_spring(lin: fl.LinearModel) -> None:
@@ -47,9 +47,9 @@ def test_states_are_known_by_all_their_names_and_derivatives_by_theirs(opened: O
     assert model.states[0].aliases == ("position",)
     assert model.states[0].nominal == 0.5
     view = model.with_interface(outputs=["der(v)", "position", "square", "der(x)"])
-    found = view.evaluate(0.0, np.array([0.5, 3.0]), np.array([1.0]))
-    np.testing.assert_array_equal(found.derivatives, [3.0, -2.25])
-    np.testing.assert_array_equal(found.outputs, [-2.25, 0.5, 0.25, 3.0])
+    evaluation = view.evaluate(0.0, np.array([0.5, 3.0]), np.array([1.0]))
+    np.testing.assert_array_equal(evaluation.derivatives, [3.0, -2.25])
+    np.testing.assert_array_equal(evaluation.outputs, [-2.25, 0.5, 0.25, 3.0])
 
 
 def test_the_order_of_the_states_is_that_of_the_code(opened: Opened) -> None:
@@ -62,8 +62,8 @@ def test_a_state_that_is_no_variable_has_a_name_of_its_own(opened: Opened) -> No
     model = opened("nameless1")
     assert model.states.names == ("x", "x[2]")
     assert_is_the_spring(fl.linearize(model))
-    found = model.with_interface(outputs=["der(x[2])", "v"]).evaluate(0.0, np.array([0.5, 3.0]), np.array([1.0]))
-    np.testing.assert_array_equal(found.outputs, [-2.25, 3.0])
+    evaluation = model.with_interface(outputs=["der(x[2])", "v"]).evaluate(0.0, np.array([0.5, 3.0]), np.array([1.0]))
+    np.testing.assert_array_equal(evaluation.outputs, [-2.25, 3.0])
 
 
 def test_parameters_and_start_values_of_every_type_are_set_before_initialization(opened: Opened) -> None:

@@ -81,8 +81,8 @@ def with_xml(path: Path, target: Path, *changes: tuple[str, str]) -> Path:
 def test_no_step_is_announced_as_one_that_may_be_taken_back(
     tmp_path: Path, linear: Callable[..., LinearModel], fmi: str, hidden: bool
 ) -> None:
-    found = linear(motor(tmp_path, "-DROLLS_BACK", fmi=fmi, hidden=hidden))
-    np.testing.assert_allclose(eigenvalues(found), MOTOR, atol=1e-6)
+    lin = linear(motor(tmp_path, "-DROLLS_BACK", fmi=fmi, hidden=hidden))
+    np.testing.assert_allclose(eigenvalues(lin), MOTOR, atol=1e-6)
 
 
 @pytest.mark.parametrize("fmi", ["2.0", "3.0"])
@@ -90,14 +90,14 @@ def test_code_that_allows_one_instance_is_loaded_afresh_for_each(
     tmp_path: Path, linear: Callable[..., LinearModel], fmi: str
 ) -> None:
     """It cannot save its state, so every run needs a fresh instance."""
-    found = linear(motor(tmp_path, "-DONLY_ONCE", fmi=fmi, hidden=True, attributes=ONCE))
-    np.testing.assert_allclose(eigenvalues(found), MOTOR, atol=1e-6)
+    lin = linear(motor(tmp_path, "-DONLY_ONCE", fmi=fmi, hidden=True, attributes=ONCE))
+    np.testing.assert_allclose(eigenvalues(lin), MOTOR, atol=1e-6)
 
 
 def test_model_exchange_code_that_allows_one_instance(tmp_path: Path, linear: Callable[..., LinearModel]) -> None:
     xml = description_of("only_once").replace("<ModelExchange ", f"<ModelExchange {ONLY} ")
-    found = linear(build("only_once", tmp_path, xml=xml))
-    np.testing.assert_array_equal(found.A, [[0, 1], [-1, 0]])
+    lin = linear(build("only_once", tmp_path, xml=xml))
+    np.testing.assert_array_equal(lin.A, [[0, 1], [-1, 0]])
 
 
 @pytest.mark.parametrize("fmi", ["2.0", "3.0"])
@@ -105,9 +105,9 @@ def test_the_solver_inside_is_asked_for_a_tolerance(
     tmp_path: Path, linear: Callable[..., LinearModel], fmi: str
 ) -> None:
     path = motor(tmp_path, "-DLOOSE", fmi=fmi, hidden=True)
-    found = linear(path)
-    np.testing.assert_allclose(eigenvalues(found), MOTOR, atol=1e-6)
-    assert "relative tolerance of 1e-10" in said(found, "method")
+    lin = linear(path)
+    np.testing.assert_allclose(eigenvalues(lin), MOTOR, atol=1e-6)
+    assert "relative tolerance of 1e-10" in said(lin, "method")
     coarse = linear(path, fmu=FmuOptions(solver_tolerance=None), stepping=Stepping(step=0.01))
     assert abs(eigenvalues(coarse)[0] - MOTOR[0]) > 1e-2
     assert "relative tolerance" not in said(coarse, "method")
@@ -120,43 +120,43 @@ def test_two_tolerances_are_compared_and_stated(
 ) -> None:
     """An error of one root of the tolerance per second shows in no step, and is fitted exactly."""
     kind: dict[str, str] = {"attributes": attributes} if attributes else {}
-    found = linear(motor(tmp_path, "-DINEXACT=10", fmi=fmi, hidden=True, **kind))
+    lin = linear(motor(tmp_path, "-DINEXACT=10", fmi=fmi, hidden=True, **kind))
     exact = np.array(MOTOR)
-    wrong = np.abs(eigenvalues(found) - exact).max()
+    wrong = np.abs(eigenvalues(lin) - exact).max()
     assert wrong == pytest.approx(10 * np.sqrt(1e-10), rel=0.01)
-    text = said(found)
+    text = said(lin)
     assert (
         "with a tolerance of 1e-10, which the model was identified from, and with a tolerance of 1e-11 differ" in text
     )
-    assert wrong <= 10 * found.errors.A.max()
+    assert wrong <= 10 * lin.errors.A.max()
 
 
 def test_a_tolerance_that_changes_much_is_said_loudly(tmp_path: Path, linear: Callable[..., LinearModel]) -> None:
-    found = linear(motor(tmp_path, "-DINEXACT=10", hidden=True), fmu=FmuOptions(solver_tolerance=1e-4))
-    assert "with a tolerance of 0.0001, which" in said(found, "accuracy")
-    assert np.abs(eigenvalues(found) - MOTOR).max() <= 10 * found.errors.A.max()
+    lin = linear(motor(tmp_path, "-DINEXACT=10", hidden=True), fmu=FmuOptions(solver_tolerance=1e-4))
+    assert "with a tolerance of 0.0001, which" in said(lin, "accuracy")
+    assert np.abs(eigenvalues(lin) - MOTOR).max() <= 10 * lin.errors.A.max()
 
 
 def test_a_coarse_solver_does_not_overrule_derivatives(tmp_path: Path, linear: Callable[..., LinearModel]) -> None:
-    found = linear(motor(tmp_path, "-DLOOSE"), fmu=FmuOptions(solver_tolerance=None))
-    np.testing.assert_allclose(eigenvalues(found), MOTOR, atol=1e-9)
-    assert "solver is coarse: its responses change by" in said(found, "solver")
+    lin = linear(motor(tmp_path, "-DLOOSE"), fmu=FmuOptions(solver_tolerance=None))
+    np.testing.assert_allclose(eigenvalues(lin), MOTOR, atol=1e-9)
+    assert "solver is coarse: its responses change by" in said(lin, "solver")
 
 
 def test_fifteen_inputs_and_outputs(tmp_path: Path, linear: Callable[..., LinearModel]) -> None:
-    found = linear(stepped.build("wide", tmp_path, stepped.Kind(hidden=True)))
+    lin = linear(stepped.build("wide", tmp_path, stepped.Kind(hidden=True)))
     expected = linear(stepped.build("wide", tmp_path / "me", stepped.Kind(interface="ModelExchange")))
-    np.testing.assert_allclose(eigenvalues(found), eigenvalues(expected), atol=1e-5)
+    np.testing.assert_allclose(eigenvalues(lin), eigenvalues(expected), atol=1e-5)
 
 
 def test_clocks_of_fmi_3_tick_in_event_mode(tmp_path: Path, linear: Callable[..., LinearModel]) -> None:
     clock = '<Clock name="t" valueReference="50" causality="input" intervalVariability="fixed" intervalDecimal="0.2"/>'
     attributes = 'canHandleVariableCommunicationStepSize="true" hasEventMode="true" SAVES'
     kind = stepped.Kind(fmi="3.0", flags=("-DCLOCKED",), attributes=attributes, further=clock)
-    found = linear(stepped.build("sampled_loop", tmp_path / "3", kind), stepping=Stepping(lifted=True))
+    lin = linear(stepped.build("sampled_loop", tmp_path / "3", kind), stepping=Stepping(lifted=True))
     expected = linear(stepped.build("sampled_loop", tmp_path / "2"), stepping=Stepping(lifted=True, step=0.2))
-    assert found.sample_time == pytest.approx(0.2)
-    np.testing.assert_allclose(np.sort(found.eigenvalues()), np.sort(expected.eigenvalues()), atol=1e-8)
+    assert lin.sample_time == pytest.approx(0.2)
+    np.testing.assert_allclose(np.sort(lin.eigenvalues()), np.sort(expected.eigenvalues()), atol=1e-8)
     longer = linear(stepped.build("sampled_loop", tmp_path / "3", kind), stepping=Stepping(lifted=True, step=0.4))
     np.testing.assert_allclose(
         np.max(np.abs(longer.eigenvalues())), np.max(np.abs(expected.eigenvalues())) ** 2, atol=1e-8
@@ -179,11 +179,11 @@ def test_an_event_of_the_fmu_s_own_ends_a_step_early(
     tmp_path: Path, linear: Callable[..., LinearModel], step: float
 ) -> None:
     """Each tick is one that the FMU asks for, in the middle of steps of 0.4 s, too."""
-    found = linear(early(tmp_path / "3"), stepping=Stepping(lifted=True, step=step))
+    lin = linear(early(tmp_path / "3"), stepping=Stepping(lifted=True, step=step))
     expected = linear(stepped.build("sampled_loop", tmp_path / "2"), stepping=Stepping(lifted=True, step=step))
-    np.testing.assert_allclose(np.sort(found.eigenvalues()), np.sort(expected.eigenvalues()), atol=1e-8)
+    np.testing.assert_allclose(np.sort(lin.eigenvalues()), np.sort(expected.eigenvalues()), atol=1e-8)
     z = np.exp(0.3j)
-    gains = [m.C @ np.linalg.solve(z * np.eye(len(m.A)) - m.A, m.B) + m.D for m in (found, expected)]
+    gains = [m.C @ np.linalg.solve(z * np.eye(len(m.A)) - m.A, m.B) + m.D for m in (lin, expected)]
     np.testing.assert_allclose(gains[0], gains[1], atol=1e-8)
 
 
@@ -203,9 +203,9 @@ def test_derivatives_that_belong_to_no_state_are_left_out_in_cosimulation(
     path = motor(tmp_path, fmi=fmi)
     xml = stepped.description("motor", stepped.PLANTS["motor"], stepped.Kind(fmi=fmi))
     rates = re.findall(r' derivative="\d+"', xml)
-    found = linear(with_xml(path, tmp_path / "orphans.fmu", *((rate, "") for rate in rates)))
-    assert "listed as the derivative of no state, and left out" in said(found)
-    np.testing.assert_allclose(eigenvalues(found), MOTOR, atol=1e-6)
+    lin = linear(with_xml(path, tmp_path / "orphans.fmu", *((rate, "") for rate in rates)))
+    assert "listed as the derivative of no state, and left out" in said(lin)
+    np.testing.assert_allclose(eigenvalues(lin), MOTOR, atol=1e-6)
 
 
 def test_model_exchange_needs_the_states_of_its_derivatives(tmp_path: Path) -> None:
@@ -223,9 +223,9 @@ def test_a_library_with_another_name_is_taken_when_it_is_the_only_one(
         members[library.replace(name, "another")] = members.pop(library)
 
     path = relabelled(build(name, tmp_path), tmp_path / "renamed.fmu", rename)
-    found = linear(path)
-    assert "The library inside is called 'another" in said(found)
-    assert compile_library(name).name not in said(found)
+    lin = linear(path)
+    assert "The library inside is called 'another" in said(lin)
+    assert compile_library(name).name not in said(lin)
 
 
 def test_drafts_of_fmi_3_are_described_but_not_called(tmp_path: Path) -> None:
@@ -253,32 +253,32 @@ def test_structural_parameters_set_the_sizes_of_arrays_first(tmp_path: Path, int
         xml = xml.replace('derivative="0"', "").replace('<ContinuousStateDerivative valueReference="1"/>', "")
     request = LoadRequest(settings={"n": 5, "k[5]": 2.0, **{f"k[{i}]": 1.0 for i in range(1, 5)}})
     with load_as(build("arrays3", tmp_path, xml=xml), request) as model:
-        found = fl.linearize(model)
+        lin = fl.linearize(model)
         assert model.start.parameters["n"] == 5
     expected = np.array([-2.0, -1.0, -1.0, -1.0, -1.0])
-    assert len(found.A) == 5
-    assert np.trace(found.A) == pytest.approx(np.sum(expected), abs=1e-4)
-    assert np.linalg.det(found.A) == pytest.approx(-2.0, abs=1e-3)
-    static = found.D - found.C @ np.linalg.solve(found.A, found.B)
+    assert len(lin.A) == 5
+    assert np.trace(lin.A) == pytest.approx(np.sum(expected), abs=1e-4)
+    assert np.linalg.det(lin.A) == pytest.approx(-2.0, abs=1e-3)
+    static = lin.D - lin.C @ np.linalg.solve(lin.A, lin.B)
     x = np.linalg.solve(np.diag([1.0, 1.0, 1.0, 1.0, 2.0]) - np.eye(5, k=1), np.arange(1.0, 6.0))
-    np.testing.assert_allclose(static[found.outputs.names.index("total"), 0], np.sum(x), rtol=1e-5)
+    np.testing.assert_allclose(static[lin.outputs.names.index("total"), 0], np.sum(x), rtol=1e-5)
 
 
 # ---------------------------------------------------------------------- calls that fail
 
 
 def test_states_without_references_have_names_all_the_same(linear: Callable[..., LinearModel], tmp_path: Path) -> None:
-    found = linear(build("no_references1", tmp_path))
-    assert found.states.names == ("x[1]", "x[2]")
+    lin = linear(build("no_references1", tmp_path))
+    assert lin.states.names == ("x[1]", "x[2]")
     with fl.load(build("spring1", tmp_path)) as model:
-        np.testing.assert_allclose(found.A, fl.linearize(model).A, atol=1e-9)
+        np.testing.assert_allclose(lin.A, fl.linearize(model).A, atol=1e-9)
 
 
 def test_a_question_about_states_spoils_no_model_without_any(
     linear: Callable[..., LinearModel], tmp_path: Path
 ) -> None:
-    found = linear(build("spoilt", tmp_path))
-    np.testing.assert_allclose(found.D, [[2.0]], rtol=1e-9)
+    lin = linear(build("spoilt", tmp_path))
+    np.testing.assert_allclose(lin.D, [[2.0]], rtol=1e-9)
 
 
 def test_outputs_of_openmodelica_are_read_before_the_derivatives_too(
@@ -287,8 +287,8 @@ def test_outputs_of_openmodelica_are_read_before_the_derivatives_too(
     described = description_of("stale_outputs")
     assert "generationTool" not in described
     named = described.replace("<fmiModelDescription", '<fmiModelDescription generationTool="OpenModelica Compiler"', 1)
-    found = linear(build("stale_outputs", tmp_path, xml=named))
-    np.testing.assert_allclose(found.C, [[3.0, 0.0]], atol=1e-9)
+    lin = linear(build("stale_outputs", tmp_path, xml=named))
+    np.testing.assert_allclose(lin.C, [[3.0, 0.0]], atol=1e-9)
 
 
 # ---------------------------------------------------------------------- no inputs, no outputs
@@ -299,11 +299,11 @@ def test_without_inputs_the_free_motion_is_what_there_is(tmp_path: Path, hidden:
     """The motor starts under a load: from the point it runs to another speed."""
     with fl.load(motor(tmp_path, hidden=hidden), parameters={"load": -0.1}) as model:
         view = model.with_interface(inputs=[])
-        found = fl.linearize(view)
-    assert found.B.shape == (len(found.states), 0)
-    np.testing.assert_allclose(eigenvalues(found), MOTOR, atol=1e-4)
+        lin = fl.linearize(view)
+    assert lin.B.shape == (len(lin.states), 0)
+    np.testing.assert_allclose(eigenvalues(lin), MOTOR, atol=1e-4)
     if hidden:
-        assert "that of its free motion" in said(found, "no-response")
+        assert "that of its free motion" in said(lin, "no-response")
 
 
 @pytest.mark.parametrize(("inputs", "outputs"), [([], None), (None, []), ([], [])])
@@ -312,10 +312,10 @@ def test_what_cannot_be_moved_or_seen_has_order_0(
 ) -> None:
     with fl.load(stepped.build("motor", tmp_path, stepped.Kind(hidden=True))) as model:
         view = model.with_interface(inputs, outputs)
-        found = fl.linearize(view)
-    assert found.A.shape == (0, 0)
-    assert found.D.shape == (len(view.outputs), len(view.inputs))
-    assert "order 0" in said(found, "no-response")
+        lin = fl.linearize(view)
+    assert lin.A.shape == (0, 0)
+    assert lin.D.shape == (len(view.outputs), len(view.inputs))
+    assert "order 0" in said(lin, "no-response")
 
 
 # ---------------------------------------------------------------------- one story
@@ -345,29 +345,29 @@ def test_friction_that_slides_is_linear_whatever_the_interface(tmp_path: Path, k
     with fl.load(stepped.build("friction", tmp_path, kind)) as model:
         moving = "v" if model.states else "u"
         point = fl.operating_point(model, {moving: 1.0})
-        found = fl.linearize(model, point)
-    np.testing.assert_allclose(found.C @ np.linalg.solve(2j * np.eye(2) - found.A, found.B), [[-0.25]], atol=1e-6)
+        lin = fl.linearize(model, point)
+    np.testing.assert_allclose(lin.C @ np.linalg.solve(2j * np.eye(2) - lin.A, lin.B), [[-0.25]], atol=1e-6)
 
 
 def test_a_mass_that_is_locked_by_an_event_is_refused(linear: Callable[..., LinearModel], tmp_path: Path) -> None:
     path = build("sticks", tmp_path)
     with pytest.raises(NumericalError, match="Small pushes of u move nothing at all"):
         linear(path)
-    kept = linear(path, keep_inaccurate=True)
-    assert "NO INPUT MOVES ANY OUTPUT" in said(kept, "no-response")
+    with_inaccurate = linear(path, keep_inaccurate=True)
+    assert "NO INPUT MOVES ANY OUTPUT" in said(with_inaccurate, "no-response")
 
 
 def test_friction_behind_hidden_states_can_be_had_as_it_stands(
     tmp_path: Path, linear: Callable[..., LinearModel]
 ) -> None:
     path = stepped.build("friction", tmp_path, stepped.Kind(hidden=True))
-    found = linear(path, keep_inaccurate=True)
-    assert "Small pushes of u move nothing at all" in said(found, "stuck")
-    assert "NO INPUT MOVES ANY OUTPUT" in said(found, "no-response")
+    lin = linear(path, keep_inaccurate=True)
+    assert "Small pushes of u move nothing at all" in said(lin, "stuck")
+    assert "NO INPUT MOVES ANY OUTPUT" in said(lin, "no-response")
 
 
 def test_a_table_of_gains_is_told_in_one_remark(linear: Callable[..., LinearModel]) -> None:
     folder = pytest.importorskip("gemseo_fmu.problems").__path__[0]
-    found = linear(Path(folder) / "fmu_files/linux/FMU3Model.fmu")
-    assert len(found.warnings) <= 4  # nothing moves there, and five inputs of other types are left out
-    assert "NO INPUT MOVES ANY OUTPUT" in str(found.warnings[0])
+    lin = linear(Path(folder) / "fmu_files/linux/FMU3Model.fmu")
+    assert len(lin.warnings) <= 4  # nothing moves there, and five inputs of other types are left out
+    assert "NO INPUT MOVES ANY OUTPUT" in str(lin.warnings[0])

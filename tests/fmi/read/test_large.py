@@ -10,7 +10,7 @@ import fmilin as fl
 from fmilin.fmi.read import FmuModel, large
 from fmilin.fmi.read.description import Description, Variable
 from fmilin.fmi.read.large import Scanned, cut
-from fmilin.fmi.read.layout import Layout
+from fmilin.fmi.read.layout import ScalarLayout
 from fmilin.fmi.read.xml import parse_description
 from fmilin.ground.errors import ModelError, UnknownNameError, nearest_names
 from tests.fmus.make import build, description_of, names_of
@@ -40,15 +40,15 @@ def test_scanned_descriptions_say_the_same(name: str, monkeypatch: pytest.Monkey
         assert [without_line(u.variable) for u in a] == [without_line(u.variable) for u in b]
     assert [without_line(v) for v in scanned.states] == [without_line(v) for v in whole.states]
     assert set(scanned.by_name) == set(whole.by_name)
-    for known, variable in whole.by_name.items():
-        assert without_line(scanned.by_name[known]) == without_line(variable)
+    for name, variable in whole.by_name.items():
+        assert without_line(scanned.by_name[name]) == without_line(variable)
     assert dict(scanned.float_names) == dict(whole.float_names)
     for causality in ("input", "output", "parameter", "structuralParameter", "independent"):
-        found = [v.name for v in scanned.with_causality(causality)]
-        assert found == [v.name for v in whole.with_causality(causality)]
-        assert scanned.number_with_causality(causality) == len(found)
+        actual = [v.name for v in scanned.with_causality(causality)]
+        assert actual == [v.name for v in whole.with_causality(causality)]
+        assert scanned.number_with_causality(causality) == len(actual)
     assert [v.name for v in scanned.arrays()] == [v.name for v in whole.arrays()]
-    layouts = Layout(whole), Layout(scanned)
+    layouts = ScalarLayout(whole), ScalarLayout(scanned)
     for part in ("states", "derivatives", "inputs", "outputs", "notes"):
         names = [[getattr(s, "name", s) for s in getattr(layout, part)] for layout in layouts]
         assert names[0] == names[1]
@@ -66,16 +66,16 @@ def many(number: int) -> str:
 def test_only_what_is_needed_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fmilin.fmi.read.xml.LARGE", 100_000)
     description = parse_description(many(20_000).encode(), "m.fmu")
-    layout = Layout(description)
+    layout = ScalarLayout(description)
     assert len(layout.states) == 4
     assert isinstance(description.variables, Scanned)
-    assert len(description.variables._known) < 20
-    found = layout.find("pipe[19999].m")
-    assert found is not None
-    assert found.variable.description == "a < b > c"
+    assert len(description.variables._cache) < 20
+    actual = layout.find("pipe[19999].m")
+    assert actual is not None
+    assert actual.variable.description == "a < b > c"
     assert layout.find("pipe[20000].m") is None
     assert "pipe[7].m" in description.by_name
-    assert len(description.variables._known) < 25
+    assert len(description.variables._cache) < 25
     assert any("The description is large" in note for note in description.notes)
 
 
@@ -130,17 +130,19 @@ def test_an_element_that_is_malformed_is_named(monkeypatch: pytest.MonkeyPatch) 
     broken = FMI3.replace('causality="input"', 'causality="input" causality="input"', 1)
     assert broken != FMI3
     with pytest.raises(ModelError, match=r"(?s)malformed in '<Float64 name=.*Attribute causality redefined"):
-        Layout(parse_description(broken.encode(), "m.fmu"))
+        ScalarLayout(parse_description(broken.encode(), "m.fmu"))
 
 
 def test_words_across_the_edges_of_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(large, "_BLOCK", 37)
     text = b"".join(b"<ScalarVariable " + b"x" * (i % 50) for i in range(200))
-    places = large._Places(text, 0, len(text), b"<ScalarVariable")
-    assert len(places) == 200
-    assert [places[i] for i in range(200)] == [i for i in range(len(text)) if text.startswith(b"<ScalarVariable", i)]
+    occurrences = large._Occurrences(text, 0, len(text), b"<ScalarVariable")
+    assert len(occurrences) == 200
+    assert [occurrences[i] for i in range(200)] == [
+        i for i in range(len(text)) if text.startswith(b"<ScalarVariable", i)
+    ]
     with pytest.raises(IndexError):
-        places[200]
+        occurrences[200]
 
 
 def test_a_large_model_is_linearized_without_reading_all_its_variables(
@@ -152,13 +154,13 @@ def test_a_large_model_is_linearized_without_reading_all_its_variables(
         assert isinstance(model, FmuModel)
         fl.linearize(model)
         assert isinstance(model.description.variables, Scanned)
-        assert len(model.description.variables._known) < 30
+        assert len(model.description.variables._cache) < 30
         with pytest.raises(UnknownNameError, match=r"Did you mean 'pipe\[42\]\.m'"):
             model.with_interface(outputs=["pip[42].m"])
-        assert len(model.description.variables._known) < 30
+        assert len(model.description.variables._cache) < 30
 
 
 def test_the_nearest_of_very_many_names_is_found() -> None:
-    known = [f"plant.pipe[{i}].flow" for i in range(30_000)]
-    assert nearest_names("plant.pip[77].flow", known)[0] == "plant.pipe[77].flow"
-    assert nearest_names("nothing like it", known) == ()
+    names = [f"plant.pipe[{i}].flow" for i in range(30_000)]
+    assert nearest_names("plant.pip[77].flow", names)[0] == "plant.pipe[77].flow"
+    assert nearest_names("nothing like it", names) == ()

@@ -16,8 +16,8 @@ ROD = Constraint.from_text("pin.x^2 + pin.y^2 - L^2")
 GAP = Constraint.from_text("rod.gap")  # a local variable: its slopes are always differences
 
 
-def assert_close(found: np.ndarray, expected: list[list[float]], tolerance: float = 1e-7) -> None:
-    np.testing.assert_allclose(found, np.array(expected, dtype=float), rtol=tolerance, atol=tolerance)
+def assert_close(actual: np.ndarray, expected: list[list[float]], tolerance: float = 1e-7) -> None:
+    np.testing.assert_allclose(actual, np.array(expected, dtype=float), rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.parametrize(("derivatives", "tolerance"), [("auto", 1e-10), ("exact", 1e-10), ("differences", 1e-7)])

@@ -50,10 +50,10 @@ def test_start_is_what_the_model_holds(opened: Opened) -> None:
 
 
 def test_evaluation_against_the_equations_of_motion(opened: Opened) -> None:
-    found = opened("pendulum").evaluate(0.0, X, U)
-    np.testing.assert_allclose(found.derivatives, pendulum_rates(X, 3.0), rtol=1e-14)
-    assert found.outputs[1] == X[0]
-    assert found.residuals.shape == (0,)
+    evaluation = opened("pendulum").evaluate(0.0, X, U)
+    np.testing.assert_allclose(evaluation.derivatives, pendulum_rates(X, 3.0), rtol=1e-14)
+    assert evaluation.outputs[1] == X[0]
+    assert evaluation.residuals.shape == (0,)
 
 
 def test_evaluation_does_not_hand_out_its_buffers(opened: Opened) -> None:
@@ -68,11 +68,11 @@ def test_any_continuous_variable_may_be_an_output(opened: Opened) -> None:
     names = ["lambda", "der(pin.vx)", "ax", "der(pin.x)", "pin.vy", "F", "time", "rod.gap", "der(right)"]
     model = opened("pendulum").with_interface(outputs=names)
     assert model.outputs.names == tuple(names)
-    found = model.evaluate(1.5, X, U)
+    evaluation = model.evaluate(1.5, X, U)
     rates = pendulum_rates(X, 3.0)
     lam = 2.0 * (rates[2] - 1.5) / (-2 * X[0])  # m ax = F - 2 x lambda
     expected = [lam, rates[2], rates[2], X[2], X[3], 3.0, 1.5, X[0] ** 2 + X[1] ** 2 - 1, X[2]]
-    np.testing.assert_allclose(found.outputs, expected, rtol=1e-13)
+    np.testing.assert_allclose(evaluation.outputs, expected, rtol=1e-13)
 
 
 def test_outputs_that_are_states_or_inputs_are_copies(opened: Opened) -> None:
@@ -102,9 +102,9 @@ def test_inputs_by_alias_and_left_out_ones_stay_at_their_start(opened: Opened) -
 
 def test_no_inputs_and_no_outputs(opened: Opened) -> None:
     model = opened("pendulum").with_interface([], [])
-    found = model.evaluate(0.0, X, np.empty(0))
-    assert (found.outputs.shape, len(model.inputs)) == ((0,), 0)
-    np.testing.assert_allclose(found.derivatives, pendulum_rates(X, 0.0), rtol=1e-14)
+    evaluation = model.evaluate(0.0, X, np.empty(0))
+    assert (evaluation.outputs.shape, len(model.inputs)) == ((0,), 0)
+    np.testing.assert_allclose(evaluation.derivatives, pendulum_rates(X, 0.0), rtol=1e-14)
 
 
 def test_no_states(opened: Opened) -> None:
@@ -121,9 +121,9 @@ def test_arrays_are_taken_apart_row_by_row(opened: Opened) -> None:
     assert (model.states[2].unit, model.states[2].nominal, model.states[2].start) == ("m", 0.01, 3.0)
     assert model.inputs.names == ("u[1]", "u[2]")
     assert model.outputs.names == ("y[1,1]", "y[1,2]", "y[2,1]", "y[2,2]", "total")
-    found = model.evaluate(0.0, np.array([1.0, 2, 4]), np.array([10.0, 20]))
-    np.testing.assert_array_equal(found.derivatives, [-1 + 2 + 10, -2 + 4 + 20, -4 + 30])
-    np.testing.assert_array_equal(found.outputs, [1, 2, 10, 20, 7])
+    evaluation = model.evaluate(0.0, np.array([1.0, 2, 4]), np.array([10.0, 20]))
+    np.testing.assert_array_equal(evaluation.derivatives, [-1 + 2 + 10, -2 + 4 + 20, -4 + 30])
+    np.testing.assert_array_equal(evaluation.outputs, [1, 2, 10, 20, 7])
 
 
 def test_elements_and_rates_of_arrays_may_be_outputs(opened: Opened) -> None:
@@ -144,9 +144,9 @@ def test_structural_parameter_changes_the_number_of_states(opened: Opened) -> No
 
 def test_single_precision_inputs_and_outputs(opened: Opened) -> None:
     model = opened("singles3")
-    found = model.evaluate(0.0, np.array([0.1]), np.array([0.3]))
-    assert found.outputs[0] == np.float32(0.1 + 4 * np.float64(np.float32(0.3)))
-    assert found.derivatives[0] == np.float64(np.float32(0.3)) - 0.2
+    evaluation = model.evaluate(0.0, np.array([0.1]), np.array([0.3]))
+    assert evaluation.outputs[0] == np.float32(0.1 + 4 * np.float64(np.float32(0.3)))
+    assert evaluation.derivatives[0] == np.float64(np.float32(0.3)) - 0.2
 
 
 def test_nan_is_returned_as_it_is(opened: Opened) -> None:
@@ -187,10 +187,10 @@ def test_constraints_over_states_parameters_and_locals(opened: Opened) -> None:
     model = opened("pendulum", parameters={"L": 1.5, "count": 4})
     bound = model.with_constraints([Constraint.from_text(text) for text in texts])
     assert set(bound.constraints.observed) == {"rod.gap", "lambda", "der(pin.x)"}
-    found = bound.evaluate(0.125, X, U)
+    evaluation = bound.evaluate(0.125, X, U)
     lam = bound.with_interface(outputs=["lambda"]).evaluate(0.125, X, U).outputs[0]
     gap = X[0] ** 2 + X[1] ** 2 - 1.5**2
-    np.testing.assert_allclose(found.residuals, [gap, gap, lam * X[0] - 3.0, 0.125, 4 - 3.0 * X[0]], rtol=1e-14)
+    np.testing.assert_allclose(evaluation.residuals, [gap, gap, lam * X[0] - 3.0, 0.125, 4 - 3.0 * X[0]], rtol=1e-14)
     assert model.evaluate(0.0, X, U).residuals.shape == (0,)
 
 
@@ -234,8 +234,8 @@ def test_structure_is_none_when_nothing_is_declared(opened: Opened) -> None:
 def test_states_that_the_model_changes_are_read_back_and_noted_once(opened: Opened) -> None:
     model = opened("projects").with_interface(outputs=["x", "v"])
     assert not model.notes
-    found = model.evaluate(0.0, np.array([5.0, 1.0]), np.zeros(1))
-    np.testing.assert_array_equal(found.outputs, [2.0, 1.0])
+    evaluation = model.evaluate(0.0, np.array([5.0, 1.0]), np.zeros(1))
+    np.testing.assert_array_equal(evaluation.outputs, [2.0, 1.0])
     model.evaluate(0.0, np.array([6.0, 1.0]), np.array([0.5]))
     assert model.notes == (
         "The state 'x' was set to 5, but the model holds 2: it changes states that it is given.",

@@ -20,11 +20,11 @@ Zoo = Callable[[str], Path]
 def test_fixed_and_tunable_parameters_of_model_exchange(zoo: Zoo) -> None:
     """x'' = -k x - c v, y = k x, at x = 1, v = 0.5; what the FMU refuses is not asked of it."""
     with fl.load(zoo("no_inputs")) as model:
-        found = fl.linearize(model, inputs=["k", "c"])
-        assert_allclose(found.A, np.array([[0, 1], [-4, -0.2]]), atol=1e-9)
-        assert_allclose(found.B, np.array([[0, 0], [-1, -0.5]]), atol=1e-9)
-        assert_allclose(found.D, np.array([[1, 0]]), atol=1e-9)
-        assert found.point.inputs == {"k": 4.0, "c": 0.2}
+        lin = fl.linearize(model, inputs=["k", "c"])
+        assert_allclose(lin.A, np.array([[0, 1], [-4, -0.2]]), atol=1e-9)
+        assert_allclose(lin.B, np.array([[0, 0], [-1, -0.5]]), atol=1e-9)
+        assert_allclose(lin.D, np.array([[1, 0]]), atol=1e-9)
+        assert lin.point.inputs == {"k": 4.0, "c": 0.2}
 
 
 def test_views_with_and_without_a_parameter_do_not_disturb_each_other(zoo: Zoo) -> None:
@@ -39,9 +39,9 @@ def test_views_with_and_without_a_parameter_do_not_disturb_each_other(zoo: Zoo) 
 
 def test_parameters_that_were_set_are_where_they_begin(zoo: Zoo) -> None:
     with fl.load(zoo("no_inputs"), parameters={"k": 9.0}) as model:
-        found = fl.linearize(model, inputs=["c", "k"])
-    assert found.point.inputs == {"c": 0.2, "k": 9.0}
-    assert_allclose(found.A, np.array([[0, 1], [-9, -0.2]]), atol=1e-8)
+        lin = fl.linearize(model, inputs=["c", "k"])
+    assert lin.point.inputs == {"c": 0.2, "k": 9.0}
+    assert_allclose(lin.A, np.array([[0, 1], [-9, -0.2]]), atol=1e-8)
 
 
 def test_parameters_beside_inputs_and_constraints(zoo: Zoo) -> None:
@@ -49,11 +49,11 @@ def test_parameters_beside_inputs_and_constraints(zoo: Zoo) -> None:
     with fl.load(zoo("pendulum"), constraints=["pin.x^2 + pin.y^2 - L^2"]) as model:
         point = fl.operating_point(model, {"pin.x": 0.6, "F": 3.0})
         plain = fl.linearize(model, point)
-        found = fl.linearize(model, point, inputs=["mass", "F"])
-        assert found.inputs.names == ("mass", "F")
-        assert_allclose(found.A, plain.A, atol=1e-9)
-        assert_allclose(found.B[:, 1:], plain.B, atol=1e-9)
-        assert_allclose(found.B[:, 0], -3.0 / 2.0 * plain.B[:, 0], atol=1e-9)
+        lin = fl.linearize(model, point, inputs=["mass", "F"])
+        assert lin.inputs.names == ("mass", "F")
+        assert_allclose(lin.A, plain.A, atol=1e-9)
+        assert_allclose(lin.B[:, 1:], plain.B, atol=1e-9)
+        assert_allclose(lin.B[:, 0], -3.0 / 2.0 * plain.B[:, 0], atol=1e-9)
         with pytest.raises(UsageError, match="'L' stands in a constraint"):
             fl.linearize(model, point, inputs=["L"])
 
@@ -69,10 +69,10 @@ def test_tunable_parameters_of_a_co_simulation(tmp_path: Path, fmi: str, hidden:
     declared = stepped.Kind(fmi=fmi, hidden=hidden, attributes=attributes, tunable=True)
     with fl.load(stepped.build("motor", tmp_path / "parameters", declared)) as model:
         assert len(model.inputs) == 0
-        found = fl.linearize(model, inputs=["V", "load"])
+        lin = fl.linearize(model, inputs=["V", "load"])
         free = fl.linearize(model)
     w = 2.0
-    gains = [m.C @ np.linalg.solve(1j * w * np.eye(len(m.A)) - m.A, m.B) + m.D for m in (expected, found)]
+    gains = [m.C @ np.linalg.solve(1j * w * np.eye(len(m.A)) - m.A, m.B) + m.D for m in (expected, lin)]
     assert_allclose(gains[1], gains[0], atol=1e-6)
     assert free.B.shape[1] == 0
 
@@ -117,11 +117,11 @@ def test_a_family_whose_inputs_are_parameters(zoo: Zoo, varied: str) -> None:
 
 def test_a_fixed_parameter_is_an_input_on_the_way_too_but_not_behind_an_event(zoo: Zoo) -> None:
     with fl.load(zoo("no_inputs")) as model:
-        (there,) = fl.snapshots(model, times=[0.5])
-        found = fl.linearize(model, there, inputs=["k"])
-        assert_allclose(found.B[:, 0], np.array([0.0, -there.states[0]]), atol=1e-9)
+        (at_rest,) = fl.snapshots(model, times=[0.5])
+        lin = fl.linearize(model, at_rest, inputs=["k"])
+        assert_allclose(lin.B[:, 0], np.array([0.0, -at_rest.states[0]]), atol=1e-9)
         view = model.with_interface(inputs=["k"])
         assert isinstance(view, FmuModel)
-        model.pass_event(0.5, there.states, np.empty(0))  # type: ignore[attr-defined]
+        model.pass_event(0.5, at_rest.states, np.empty(0))  # type: ignore[attr-defined]
         with pytest.raises(UsageError, match="has passed an event since: its present mode would be lost"):
-            view.evaluate(0.5, there.states, np.array([5.0]))
+            view.evaluate(0.5, at_rest.states, np.array([5.0]))

@@ -23,11 +23,11 @@ def columns(model: Model) -> tuple[np.ndarray, np.ndarray]:
 
 def by_differences(model: Model, t: float, x: np.ndarray, u: np.ndarray, h: float = 1e-6) -> Evaluation:
     dx, du = columns(model)
-    found = []
+    actual = []
     for a, b in zip(dx.T, du.T, strict=True):
         right, left = model.evaluate(t, x + h * a, u + h * b), model.evaluate(t, x - h * a, u - h * b)
-        found.append([(p - q) / (2 * h) for p, q in zip(_parts(right), _parts(left), strict=True)])
-    return Evaluation(*(np.array(part).T for part in zip(*found, strict=True)))
+        actual.append([(p - q) / (2 * h) for p, q in zip(_parts(right), _parts(left), strict=True)])
+    return Evaluation(*(np.array(part).T for part in zip(*actual, strict=True)))
 
 
 def _parts(e: Evaluation) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -35,38 +35,38 @@ def _parts(e: Evaluation) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def exact(model: Model, t: float, x: np.ndarray, u: np.ndarray) -> Evaluation:
-    found = model.products(t, x, u, *columns(model))
-    assert found is not None
-    return found
+    exact_slopes = model.products(t, x, u, *columns(model))
+    assert exact_slopes is not None
+    return exact_slopes
 
 
 def test_products_agree_with_central_differences(opened: Opened) -> None:
     model = opened("pendulum").with_interface(outputs=["tension", "der(pin.vy)", "right", "pin.vx", "F"])
     model = model.with_constraints([Constraint.from_text("pin.x^2 + pin.y^2 - L^2"), Constraint.from_text("ax*pin.y")])
     a, b = exact(model, 0.0, X, U), by_differences(model, 0.0, X, U)
-    for found, expected in zip(_parts(a), _parts(b), strict=True):
-        np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-8)
+    for actual, expected in zip(_parts(a), _parts(b), strict=True):
+        np.testing.assert_allclose(actual, expected, rtol=1e-8, atol=1e-8)
 
 
 def test_products_along_combined_directions_are_linear_combinations(opened: Opened) -> None:
     model = opened("pendulum")
     unit = exact(model, 0.0, X, U)
     dx, du = np.array([[1.0, 0.5], [0, -2], [3, 0], [0, 0]]), np.array([[0, 4.0]])
-    found = model.products(0.0, X, U, dx, du)
-    assert found is not None
-    np.testing.assert_allclose(found.derivatives, unit.derivatives @ np.vstack((dx, du)), rtol=1e-14)
-    np.testing.assert_allclose(found.outputs, unit.outputs @ np.vstack((dx, du)), rtol=1e-14)
+    exact_slopes = model.products(0.0, X, U, dx, du)
+    assert exact_slopes is not None
+    np.testing.assert_allclose(exact_slopes.derivatives, unit.derivatives @ np.vstack((dx, du)), rtol=1e-14)
+    np.testing.assert_allclose(exact_slopes.outputs, unit.outputs @ np.vstack((dx, du)), rtol=1e-14)
 
 
 def test_rows_of_locals_are_nan_where_the_standard_forbids_to_ask(opened: Opened) -> None:
     model = opened("pendulum").with_interface(outputs=["lambda", "ax", "time"])
     model = model.with_constraints([Constraint.from_text("rod.gap"), Constraint.from_text("pin.x - F")])
-    found = exact(model, 0.0, X, U)
-    assert np.isnan(found.outputs[0]).all()
-    assert np.isfinite(found.outputs[1]).all()
-    np.testing.assert_array_equal(found.outputs[2], np.zeros(5))
-    assert np.isnan(found.residuals[0]).all()
-    np.testing.assert_array_equal(found.residuals[1], [1, 0, 0, 0, -1])
+    products = exact(model, 0.0, X, U)
+    assert np.isnan(products.outputs[0]).all()
+    assert np.isfinite(products.outputs[1]).all()
+    np.testing.assert_array_equal(products.outputs[2], np.zeros(5))
+    assert np.isnan(products.residuals[0]).all()
+    np.testing.assert_array_equal(products.residuals[1], [1, 0, 0, 0, -1])
 
 
 def test_a_residual_is_nan_only_for_the_unknown_part_that_it_contains(opened: Opened) -> None:
@@ -75,59 +75,59 @@ def test_a_residual_is_nan_only_for_the_unknown_part_that_it_contains(opened: Op
     )
     at_zero = np.array([0.0, -1.0, 0.2, 0.0])  # the factor of the local variable vanishes here
     assert np.isfinite(exact(model, 0.0, at_zero, U).residuals).all()
-    found = exact(model, 0.0, X, U).residuals
-    assert np.isnan(found[0]).all()
-    assert np.isfinite(found[1]).all()
+    products = exact(model, 0.0, X, U).residuals
+    assert np.isnan(products[0]).all()
+    assert np.isfinite(products[1]).all()
 
 
 def test_zero_answers_for_states_and_inputs_are_not_believed(opened: Opened) -> None:
     model = opened("zero_products").with_interface(outputs=["y", "x", "u", "der(x)"])
-    found = exact(model, 0.0, np.array([1.0, 2.0]), np.zeros(1))
-    np.testing.assert_array_equal(found.outputs, [[0, 0, 0], [1, 0, 0], [0, 0, 1], [0, 0, 0]])
-    np.testing.assert_array_equal(found.derivatives, np.zeros((2, 3)))  # the FMU's word: checked by the caller
+    products = exact(model, 0.0, np.array([1.0, 2.0]), np.zeros(1))
+    np.testing.assert_array_equal(products.outputs, [[0, 0, 0], [1, 0, 0], [0, 0, 1], [0, 0, 0]])
+    np.testing.assert_array_equal(products.derivatives, np.zeros((2, 3)))  # the FMU's word: checked by the caller
 
 
 def test_a_derivative_that_is_a_state_is_written_down(opened: Opened) -> None:
-    found = exact(opened("rate_is_state"), 0.0, np.ones(2), np.ones(1))
-    np.testing.assert_array_equal(found.derivatives, [[0, 1, 0], [-4, -1, 1]])
-    np.testing.assert_array_equal(found.outputs, [[0, 1, 0], [0, 0, 1], [-4, -1, 1]])
+    products = exact(opened("rate_is_state"), 0.0, np.ones(2), np.ones(1))
+    np.testing.assert_array_equal(products.derivatives, [[0, 1, 0], [-4, -1, 1]])
+    np.testing.assert_array_equal(products.outputs, [[0, 1, 0], [0, 0, 1], [-4, -1, 1]])
 
 
 def test_arrays(opened: Opened) -> None:
     model = opened("arrays3")
-    found = exact(model, 0.0, np.array([1.0, 2, 3]), np.zeros(2))
-    np.testing.assert_array_equal(found.derivatives, [[-1, 1, 0, 1, 0], [0, -1, 1, 2, 0], [0, 0, -1, 3, 0]])
+    products = exact(model, 0.0, np.array([1.0, 2, 3]), np.zeros(2))
+    np.testing.assert_array_equal(products.derivatives, [[-1, 1, 0, 1, 0], [0, -1, 1, 2, 0], [0, 0, -1, 3, 0]])
     np.testing.assert_array_equal(
-        found.outputs, [[1, 0, 0, 0, 0], [0, 1, 0, 0, 0], [0, 0, 0, 1, 0], [0, 0, 0, 0, 1], [1, 1, 1, 0, 0]]
+        products.outputs, [[1, 0, 0, 0, 0], [0, 1, 0, 0, 0], [0, 0, 0, 1, 0], [0, 0, 0, 0, 1], [1, 1, 1, 0, 0]]
     )
 
 
 def test_left_out_inputs_have_no_part(opened: Opened) -> None:
     model = opened("arrays3").with_interface(inputs=["u[2]"], outputs=["y[2,2]", "u[1]"])
-    found = exact(model, 0.0, np.array([1.0, 2, 3]), np.zeros(1))
-    np.testing.assert_array_equal(found.outputs, [[0, 0, 0, 1], [0, 0, 0, 0]])
-    assert found.derivatives.shape == (3, 4)
+    products = exact(model, 0.0, np.array([1.0, 2, 3]), np.zeros(1))
+    np.testing.assert_array_equal(products.outputs, [[0, 0, 0, 1], [0, 0, 0, 0]])
+    assert products.derivatives.shape == (3, 4)
 
 
 def test_single_precision_variables_have_double_precision_derivatives(opened: Opened) -> None:
     model = opened("singles3")
-    found = exact(model, 0.0, np.array([0.1]), np.array([0.3]))
-    np.testing.assert_array_equal(found.derivatives, [[-2, 1]])
-    np.testing.assert_array_equal(found.outputs, [[1, 4]])
+    products = exact(model, 0.0, np.array([0.1]), np.array([0.3]))
+    np.testing.assert_array_equal(products.derivatives, [[-2, 1]])
+    np.testing.assert_array_equal(products.outputs, [[1, 4]])
     assert not model.notes
 
 
 def test_no_states(opened: Opened) -> None:
-    found = exact(opened("no_states"), 0.0, np.empty(0), np.ones(1))
-    assert found.derivatives.shape == (0, 1)
-    np.testing.assert_array_equal(found.outputs, [[2.0]])
+    products = exact(opened("no_states"), 0.0, np.empty(0), np.ones(1))
+    assert products.derivatives.shape == (0, 1)
+    np.testing.assert_array_equal(products.outputs, [[2.0]])
 
 
 def test_no_directions_and_no_unknowns(opened: Opened) -> None:
     model = opened("pendulum").with_interface([], [])
-    found = model.products(0.0, X, np.empty(0), np.empty((4, 0)), np.empty((0, 0)))
-    assert found is not None
-    assert found.derivatives.shape == (4, 0)
+    exact_slopes = model.products(0.0, X, np.empty(0), np.empty((4, 0)), np.empty((0, 0)))
+    assert exact_slopes is not None
+    assert exact_slopes.derivatives.shape == (4, 0)
 
 
 @pytest.mark.parametrize("name", ["discards", "singular_flag3"])
@@ -141,13 +141,13 @@ def test_products_leave_the_point_as_it_was(opened: Opened, name: str) -> None:
     model = opened(name)
     x, u = np.array([0.3, -0.4]), np.array([0.7])
     before = model.evaluate(0.0, x, u)
-    found = exact(model, 0.0, x, u)
+    products = exact(model, 0.0, x, u)
     held = model.read_back()
     np.testing.assert_array_equal(held.states, x)
     np.testing.assert_array_equal(held.inputs, u)
     after = model.evaluate(0.0, x, u)
     assert after.derivatives.tobytes() == before.derivatives.tobytes()
-    np.testing.assert_array_equal(found.derivatives, [[0, 1, 0], [-1, 0, 1]])
+    np.testing.assert_array_equal(products.derivatives, [[0, 1, 0], [-1, 0, 1]])
     assert bool(model.notes) is (name == "moves_with_products")
 
 
@@ -207,7 +207,7 @@ def test_all_columns_in_one_go_are_those_one_by_one(opened: Opened) -> None:
     """The second point is asked in one go; the third, at which a product is refused, carefully again."""
     model = opened("pendulum")
     dx, du = np.eye(4, 5), np.eye(1, 5, 4)
-    found = []
+    actual = []
     for x in (np.array([0.6, -0.8, 0.3, 0.2]), np.array([0.0, -1.0, 0.1, 0.0]), np.array([0.8, -0.6, 0.0, 0.0])):
         together = model.products(0.25, x, np.array([3.0]), dx, du)
         again = model.products(0.25, x + 1e-3, np.array([3.0]), dx, du)
@@ -217,8 +217,8 @@ def test_all_columns_in_one_go_are_those_one_by_one(opened: Opened) -> None:
         np.testing.assert_array_equal(
             together.derivatives, np.hstack([w.derivatives for w in with_one if w is not None])
         )
-        found.append(together.derivatives)
-    assert not np.array_equal(found[0], found[1])
+        actual.append(together.derivatives)
+    assert not np.array_equal(actual[0], actual[1])
 
 
 @pytest.mark.parametrize("name", ["moves_with_products", "shifts_after_products", "moves_far_off"])
@@ -228,8 +228,8 @@ def test_products_that_begin_to_move_the_model_are_asked_carefully(opened: Opene
     dx, du = np.eye(n, n + k), np.eye(k, n + k, n)
     for x0 in (0.0, 1.0, 3.0, 4.0, 1.5):
         x, u = model.start.states + x0, model.start.inputs
-        found = model.products(model.start.time, x, u, dx, du)
-        assert found is not None
-        np.testing.assert_array_equal(found.derivatives[:, :n], [[0, 1], [-1, 0]])
+        exact_slopes = model.products(model.start.time, x, u, dx, du)
+        assert exact_slopes is not None
+        np.testing.assert_array_equal(exact_slopes.derivatives[:, :n], [[0, 1], [-1, 0]])
         np.testing.assert_array_equal(model.read_back().states, x)
     assert any("moves its states or inputs" in note for note in model.notes) == (name != "shifts_after_products")

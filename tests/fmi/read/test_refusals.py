@@ -53,10 +53,10 @@ def test_one_instance_is_lost_for_three_columns_and_none_the_second_time(
     second = fl.linearize(divides)
     assert len(restarts) == 1
     for name, expected in zip("ABCD", matrices(1.0, 1.0, 1.0), strict=True):
-        found = getattr(first, name)
-        assert_array_equal(getattr(second, name), found)
+        actual = getattr(first, name)
+        assert_array_equal(getattr(second, name), actual)
         allowed = getattr(first.accuracy, name) * np.abs(expected).max(axis=1, keepdims=True)
-        assert (np.abs(found - expected) <= allowed + 1e-15).all(), name
+        assert (np.abs(actual - expected) <= allowed + 1e-15).all(), name
     assert first.accuracy == second.accuracy
 
 
@@ -64,22 +64,22 @@ def test_another_point_is_looked_at_by_itself(divides: FmuModel, restarts: list[
     """What fails beside m = k = r = 1 says nothing about m = 2, k = 0.5, r = 1.5: the model is asked there."""
     fl.linearize(divides)
     restarts.clear()
-    found = fl.linearize(divides, fl.operating_point(divides, {"m": 2.0, "k": 0.5, "r": 1.5}))
+    lin = fl.linearize(divides, fl.operating_point(divides, {"m": 2.0, "k": 0.5, "r": 1.5}))
     assert len(restarts) == 1
     for name, expected in zip("ABCD", matrices(2.0, 0.5, 1.5), strict=True):
-        np.testing.assert_allclose(getattr(found, name), expected, atol=1e-8)
+        np.testing.assert_allclose(getattr(lin, name), expected, atol=1e-8)
 
 
 def test_the_error_is_said_again_without_asking(divides: FmuModel, restarts: list[float]) -> None:
     x, bad, good = divides.start.states, np.array([0.0, 1.0, 1.0]), np.ones(3)
-    said = []
+    messages = []
     for _ in range(3):
         with pytest.raises(ModelError, match="GetDerivatives") as error:
             divides.evaluate(0.0, x, bad)
-        said.append(str(error.value))
+        messages.append(str(error.value))
         assert error.value.costs_start
         divides.evaluate(0.0, x, good)
-    assert len(set(said)) == 1
+    assert len(set(messages)) == 1
     assert len(restarts) == 1
 
 

@@ -101,6 +101,6 @@ def test_many_processes_at_once(zoo: Zoo, tmp_path: Path) -> None:
         _, errors = process.communicate(timeout=120)
         assert process.returncode == 0, errors.decode()
     assert sorted(p.name for p in tmp_path.iterdir()) == [f"{i}.npz" for i in range(6)]
-    found = [fl.LinearModel.load(tmp_path / f"{i}.npz").A for i in range(6)]
-    for matrix in found[1:]:
-        np.testing.assert_array_equal(matrix, found[0])
+    lin = [fl.LinearModel.load(tmp_path / f"{i}.npz").A for i in range(6)]
+    for matrix in lin[1:]:
+        np.testing.assert_array_equal(matrix, lin[0])

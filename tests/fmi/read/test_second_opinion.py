@@ -70,9 +70,9 @@ def test_a_broken_rule_is_one_sentence(tmp_path: Path, old: str, new: str, probl
 
 def test_what_fmpy_cannot_read_is_said_once(tmp_path: Path) -> None:
     undefined = with_change("pendulum", 'declaredType="', 'declaredType="no.')
-    found = problems(described(tmp_path, undefined))
-    assert len(found) == 1
-    assert "has not been defined" in found[0]
+    actual = problems(described(tmp_path, undefined))
+    assert len(actual) == 1
+    assert "has not been defined" in actual[0]
 
 
 def test_sources_of_fmi_3_are_checked_too(tmp_path: Path) -> None:

@@ -27,9 +27,9 @@ def test_matrices_are_those_of_an_independent_script(name: str, tmp_path: Path) 
     theirs = script.matrices()
     script.close()
     for letter, matrix in zip("ABCD", theirs, strict=True):
-        found = getattr(ours, letter)
-        assert found.shape == matrix.shape
-        np.testing.assert_allclose(found, matrix, atol=1e-7 * np.max(np.abs(matrix), initial=1.0), err_msg=letter)
+        actual = getattr(ours, letter)
+        assert actual.shape == matrix.shape
+        np.testing.assert_allclose(actual, matrix, atol=1e-7 * np.max(np.abs(matrix), initial=1.0), err_msg=letter)
 
 
 def test_two_subsystems_make_the_whole(tmp_path: Path) -> None:

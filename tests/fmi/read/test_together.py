@@ -14,7 +14,7 @@ import pytest
 
 import fmilin as fl
 from fmilin.fmi.read.buffers import Group
-from fmilin.fmi.read.component import Call, Component
+from fmilin.fmi.read.component import Call, LoadedCode
 from fmilin.fmi.read.instance3 import Instance3
 from fmilin.fmi.write import build_fmu
 from fmilin.linear_model.model import LinearModel
@@ -44,14 +44,14 @@ def chain(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the functions that were called."""
     called: list[str] = []
-    real = Component.first_bad
+    real = LoadedCode.first_bad
 
-    def counting(self: Component, calls: Iterable[Call]) -> tuple[int, str] | None:
+    def counting(self: LoadedCode, calls: Iterable[Call]) -> tuple[int, str] | None:
         made = tuple(calls)
         called.extend(name for _, name in made)
         return real(self, made)
 
-    monkeypatch.setattr(Component, "first_bad", counting)
+    monkeypatch.setattr(LoadedCode, "first_bad", counting)
     return called
 
 
@@ -113,11 +113,11 @@ def test_full_rows_are_asked_for_by_adjoint_derivatives(
 ) -> None:
     expected = large(states, outputs, inputs)
     with fl.load(written(expected, tmp_path, "3.0", deviation=True)) as model:
-        found = fl.linearize(model, independent=expected.states.names)
+        lin = fl.linearize(model, independent=expected.states.names)
     assert 0 < asked(counted) <= most
-    assert found.method.derivatives == "exact"
+    assert lin.method.derivatives == "exact"
     for name in "ABCD":
-        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
+        np.testing.assert_array_equal(getattr(lin, name), getattr(expected, name))
 
 
 def test_adjoint_derivatives_that_are_refused_or_wrong_are_not_used(
@@ -131,14 +131,14 @@ def test_adjoint_derivatives_that_are_refused_or_wrong_are_not_used(
             patch.setattr(Instance3, "_adjoint", spoil)
             return fl.linearize(model, independent=expected.states.names)
 
-    def refuses(self: Instance3, unknowns: Group, known: Group, target: ctypes.c_void_p) -> Call:
+    def refuses(self: Instance3, unknowns: Group, knowns: Group, target: ctypes.c_void_p) -> Call:
         return (lambda: 3), "fmi3GetAdjointDerivative"
 
-    def answers_nothing(self: Instance3, unknowns: Group, known: Group, target: ctypes.c_void_p) -> Call:
+    def answers_nothing(self: Instance3, unknowns: Group, knowns: Group, target: ctypes.c_void_p) -> Call:
         return (lambda: 0), "fmi3GetAdjointDerivative"
 
     for spoil, words in ((refuses, "Adjoint derivatives were advertised but refused"), (answers_nothing, "")):
-        found = spoilt(spoil)
-        assert words in " ".join(map(str, found.warnings))
-        assert found.method.derivatives == "exact"
-        np.testing.assert_array_equal(found.C, expected.C)
+        actual = spoilt(spoil)
+        assert words in " ".join(map(str, actual.warnings))
+        assert actual.method.derivatives == "exact"
+        np.testing.assert_array_equal(actual.C, expected.C)

@@ -23,8 +23,8 @@ U = np.array([1.0, -0.25])
 def drifting(order: int = 6, dependent: int = 3, inputs: int = 2, outputs: int = 3) -> LinearModel:
     """A stable model of random numbers at a point that is no equilibrium."""
     linear = sized(order, dependent, inputs, outputs)
-    known = {name: 0.3 * i for i, name in enumerate(linear.outputs.names)}
-    return replace(linear, A=linear.A - 2.0 * np.eye(order), point=replace(linear.point, outputs=known))
+    values = {name: 0.3 * i for i, name in enumerate(linear.outputs.names)}
+    return replace(linear, A=linear.A - 2.0 * np.eye(order), point=replace(linear.point, outputs=values))
 
 
 def sampled(sample_time: float = 0.1) -> LinearModel:

@@ -109,8 +109,8 @@ class Running:
         return list(ask(references, orders))
 
     def update_discrete_states(self) -> tuple[Any, ...]:
-        found = self.fmu.newDiscreteStates() if self.is_fmi2 else self.fmu.updateDiscreteStates()
-        return tuple(found)
+        actual = self.fmu.newDiscreteStates() if self.is_fmi2 else self.fmu.updateDiscreteStates()
+        return tuple(actual)
 
     def get(self, *names: str) -> list[float]:
         references = [self.reference[n] for n in names]
@@ -138,15 +138,15 @@ class Running:
         (self.fmu.getDerivatives if self.is_fmi2 else self.fmu.getContinuousStateDerivatives)(dx, self.nx)
         return list(dx)
 
-    def product(self, unknowns: Sequence[str], knowns: Sequence[str], seed: Sequence[float]) -> list[float]:
+    def product(self, unknowns: Sequence[str], knowns: Sequence[str], direction: Sequence[float]) -> list[float]:
         """Return a directional derivative."""
         rows, columns = [self.reference[n] for n in unknowns], [self.reference[n] for n in knowns]
-        return list(self.fmu.getDirectionalDerivative(rows, columns, list(seed)))
+        return list(self.fmu.getDirectionalDerivative(rows, columns, list(direction)))
 
-    def adjoint(self, unknowns: Sequence[str], knowns: Sequence[str], seed: Sequence[float]) -> list[float]:
+    def adjoint(self, unknowns: Sequence[str], knowns: Sequence[str], direction: Sequence[float]) -> list[float]:
         """Return an adjoint derivative; FMI 3.0 only."""
         rows, columns = [self.reference[n] for n in unknowns], [self.reference[n] for n in knowns]
-        return list(self.fmu.getAdjointDerivative(rows, columns, list(seed), nSensitivity=len(columns)))
+        return list(self.fmu.getAdjointDerivative(rows, columns, list(direction), nSensitivity=len(columns)))
 
     def jacobian(self, unknowns: Sequence[str], knowns: Sequence[str]) -> FloatArray:
         """Return partial derivatives, one call per known."""

@@ -49,8 +49,8 @@ def run_driver(command: Sequence[str], folder: Path, version: str, sizes: Sequen
     answer = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     assert answer.returncode == 0, answer.stdout + answer.stderr
     lines = [line.split() for line in answer.stdout.splitlines()]
-    known = ("outputs", "states", "product", "adjoint", "start", "rates", "alone", "messages")
-    assert [line for line in lines if line[0] not in known] == [], answer.stdout
+    keys = ("outputs", "states", "product", "adjoint", "start", "rates", "alone", "messages")
+    assert [line for line in lines if line[0] not in keys] == [], answer.stdout
     return {line[0]: [float(word) for word in line[1:]] for line in lines}
 
 
@@ -75,20 +75,20 @@ def sanitized(folder: Path, version: str) -> list[str]:
 def test_sanitizers_find_nothing_in_linear_models(tmp_path: Path, version: str, sample_time: float) -> None:
     linear = sampled(sample_time) if sample_time else drifting()
     folder = unpacked(written(linear, tmp_path, version))
-    said = run_driver(sanitized(folder, version), folder, version, sizes_of(linear))
-    assert said["start"] == list(linear.y0)
-    assert said["alone"] == [0, 0]
+    answers = run_driver(sanitized(folder, version), folder, version, sizes_of(linear))
+    assert answers["start"] == list(linear.y0)
+    assert answers["alone"] == [0, 0]
     expected = linear.D @ [1.0, 2.0] if not sample_time else 0.0 * linear.D[:, 0]  # not at a sample
-    assert said["product"][:3] == pytest.approx(expected, rel=1e-12)
+    assert answers["product"][:3] == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the sanitizers are those of gcc and clang on Linux")
 def test_sanitizers_find_nothing_in_symbolic_models(tmp_path: Path, version: str) -> None:
     system = replace(samples.pendulum(), constraints=(), extra_names={})
     folder = unpacked(build_fmu(system, tmp_path / "model.fmu", fmi_version=version))
-    said = run_driver(sanitized(folder, version), folder, version, (4, 1, 3, 0))
-    assert said["start"] == [0.6, -0.8, 0.4, 0.3]
-    assert said["alone"] == [1, 1]
+    answers = run_driver(sanitized(folder, version), folder, version, (4, 1, 3, 0))
+    assert answers["start"] == [0.6, -0.8, 0.4, 0.3]
+    assert answers["alone"] == [1, 1]
 
 
 @pytest.mark.parametrize("kind", ["linear", "symbolic"])
@@ -234,10 +234,10 @@ def test_the_windows_binary_runs_under_wine_and_computes_the_same(
     assert struct.unpack_from("<H", library, start + 4) == (0x8664,)  # IMAGE_FILE_MACHINE_AMD64
     compiler = [sys.executable, "-m", "ziglang", "cc", "-target", "x86_64-windows-gnu", "-O2", "-s", "-DVERSION=2"]
     subprocess.run([*compiler, f"-I{folder}/sources", str(DRIVER), "-o", str(folder / "driver.exe")], check=True)
-    there = run_driver([WINE, "driver.exe", r"binaries\win64\plant.dll"], folder, "2.0", sizes_of(linear))
+    under_wine = run_driver([WINE, "driver.exe", r"binaries\win64\plant.dll"], folder, "2.0", sizes_of(linear))
     folder = unpacked(written(linear, tmp_path, "2.0"))
     here = run_driver(sanitized(folder, "2.0"), folder, "2.0", sizes_of(linear))
-    assert there == here
+    assert under_wine == here
 
 
 def test_a_symbolic_model_for_another_machine_needs_zig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,12 +29,12 @@ def test_its_jacobians_are_ours(tmp_path: Path, fmi: Literal["2.0", "3.0"]) -> N
     with fl.load(tmp_path / "four_bar.fmu") as ours:
         expected = ours.evaluate(0.0, x, u)
         n, k = len(x), len(u)
-        found = ours.products(0.0, x, u, np.eye(n, n + k), np.eye(k, n + k, n))
-    assert found is not None
+        exact_slopes = ours.products(0.0, x, u, np.eye(n, n + k), np.eye(k, n + k, n))
+    assert exact_slopes is not None
     rates, outputs = f(x, u)
     assert np.array_equal(rates.full().ravel(), expected.derivatives)
     blocks = [casadi.DM(block).full() for block in f.jacobian()(x, u, rates, outputs)]
-    assert np.array_equal(np.hstack(blocks[: 2 if k else 1]), found.derivatives)
+    assert np.array_equal(np.hstack(blocks[: 2 if k else 1]), exact_slopes.derivatives)
 
 
 @pytest.mark.parametrize("fmi", ["2.0", "3.0"])
@@ -48,10 +48,10 @@ def test_its_integrator_follows_the_motion(tmp_path: Path, fmi: Literal["2.0", "
     equations = {"x": x, "u": held, "ode": rates(x, held)}
     integrator = casadi.integrator("I", "cvodes", equations, 0.0, 1.0, {"reltol": 1e-10, "abstol": 1e-12})
     start = fl.operating_point(model, {"x": 0.6}).states
-    found = integrator(x0=start, u=u)["xf"].full().ravel()
+    actual = integrator(x0=start, u=u)["xf"].full().ravel()
 
     def by_hand(t: float, state: FloatArray) -> FloatArray:
         return model.evaluate(t, state, u).derivatives
 
     expected = solve_ivp(by_hand, (0.0, 1.0), start, rtol=1e-11, atol=1e-12).y[:, -1]
-    np.testing.assert_allclose(found, expected, atol=1e-8)
+    np.testing.assert_allclose(actual, expected, atol=1e-8)

@@ -178,8 +178,8 @@ def test_constraints_may_name_outputs_parameters_and_time(tmp_path: Path) -> Non
     texts = ["energy - 1", "`x` - cos(2*time)", "der(x) - 2*v", "k - 4"]
     system = replace(samples.oscillator(), constraints=tuple(map(Constraint.from_text, texts)))
     description = read(build_fmu(system, tmp_path / "model.fmu"))
-    found = dependencies(description.outputs)
-    assert [found[f"residual[{i}]"] for i in (1, 2, 3, 4)] == [{"x", "v"}, {"x", "time"}, {"v"}, set()]
+    actual = dependencies(description.outputs)
+    assert [actual[f"residual[{i}]"] for i in (1, 2, 3, 4)] == [{"x", "v"}, {"x", "time"}, {"v"}, set()]
 
 
 def test_a_residual_gets_out_of_the_way_of_a_name(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def test_a_master_steps_it_as_we_do(tmp_path: Path) -> None:
         names = model.states.names
     command = [sys.executable, "-c", SCRIPT, str(path), json.dumps(references)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
-    [said] = [line.removeprefix("FOUND") for line in done.stdout.splitlines() if line.startswith("FOUND")]
-    found = dict(zip(names, json.loads(said), strict=True))
+    [printed] = [line.removeprefix("FOUND") for line in done.stdout.splitlines() if line.startswith("FOUND")]
+    actual = dict(zip(names, json.loads(printed), strict=True))
     for name in names:
-        assert found[name] == pytest.approx(float(end[name][-1]), abs=1e-6)
+        assert actual[name] == pytest.approx(float(end[name][-1]), abs=1e-6)

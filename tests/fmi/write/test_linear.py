@@ -101,8 +101,8 @@ def test_products_with_the_matrices_and_their_transposes(tmp_path: Path) -> None
         J[6:9, :8] = np.hstack((linear.C, linear.D))
         J[9, :8] = np.concatenate((linear.T[7], linear.T_u[7]))
         J[10, 2] = 1.0
-        seed, weights = rng.standard_normal(9), rng.standard_normal(11)
-        assert_allclose(fmu.product(unknowns, knowns, list(seed)), J @ seed, rtol=1e-13, atol=1e-14)
+        direction, weights = rng.standard_normal(9), rng.standard_normal(11)
+        assert_allclose(fmu.product(unknowns, knowns, list(direction)), J @ direction, rtol=1e-13, atol=1e-14)
         assert_allclose(fmu.adjoint(unknowns, knowns, list(weights)), weights @ J, rtol=1e-13, atol=1e-14)
 
 
@@ -120,8 +120,8 @@ def test_a_damaged_or_missing_file_of_matrices_is_no_instance(tmp_path: Path, ve
     folder = Path(fmpy.extract(str(path), unzipdir=str(tmp_path / "größe & Leer zeichen%20")))
     matrices = folder / "resources" / "linear.bin"
     content = matrices.read_bytes()
-    said = instantiated(folder, version)
-    assert said == []
+    messages = instantiated(folder, version)
+    assert messages == []
     for damaged in (content[:-8], content + b"\0", b"x" + content[1:], content[:40] + b"\xff" * 8 + content[48:], b""):
         matrices.write_bytes(damaged)
         assert "'linear.bin' with the matrices is damaged" in instantiated(folder, version)[0]
@@ -135,8 +135,8 @@ def test_the_matrices_are_found_however_the_place_is_written(tmp_path: Path, sch
     """Some importers put the path behind the scheme as it is, with a "%20" that is the folder's own."""
     path = written(drifting(), tmp_path, "2.0")
     folder = Path(fmpy.extract(str(path), unzipdir=str(tmp_path / "a b%20c")))
-    place = f"{folder}/resources"
-    location = f"{scheme}{quote(place) if quoted else place}"
+    resources = f"{folder}/resources"
+    location = f"{scheme}{quote(resources) if quoted else resources}"
     description = fmpy.read_model_description(str(folder))
     fmu = fmpy.fmi2.FMU2Slave(
         guid=description.guid, unzipDirectory=str(folder), modelIdentifier="plant", instanceName="one"
@@ -153,15 +153,15 @@ def test_the_matrices_are_found_however_the_place_is_written(tmp_path: Path, sch
 
 def instantiated(folder: Path, version: str) -> list[str]:
     """Instantiate from an unpacked folder; return what is said when that fails."""
-    said: list[str] = []
+    messages: list[str] = []
     kind = fmpy.fmi2.FMU2Slave if version == "2.0" else fmpy.fmi3.FMU3Slave
     description = fmpy.read_model_description(str(folder))
     fmu = kind(guid=description.guid, unzipDirectory=str(folder), modelIdentifier="plant", instanceName="one")
-    log = {"logMessage": lambda _e, _s, _c, text: said.append(text.decode())}
+    log = {"logMessage": lambda _e, _s, _c, text: messages.append(text.decode())}
     callbacks = None
     if version == "2.0":
         callbacks = fmpy.fmi2.fmi2CallbackFunctions()
-        callbacks.logger = fmpy.fmi2.fmi2CallbackLoggerTYPE(lambda _e, _n, _s, _c, text: said.append(text.decode()))
+        callbacks.logger = fmpy.fmi2.fmi2CallbackLoggerTYPE(lambda _e, _n, _s, _c, text: messages.append(text.decode()))
         callbacks.allocateMemory = fmpy.fmi2.fmi2CallbackAllocateMemoryTYPE(fmpy.calloc)
         callbacks.freeMemory = fmpy.fmi2.fmi2CallbackFreeMemoryTYPE(fmpy.free)
         log = {"callbacks": callbacks}
@@ -169,9 +169,9 @@ def instantiated(folder: Path, version: str) -> list[str]:
         fmu.instantiate(**log)
     except Exception:  # noqa: BLE001 - FMPy's own class for a null pointer
         fmu.freeLibrary()
-        return said
+        return messages
     fmu.freeInstance()
-    return said
+    return messages
 
 
 def test_the_same_model_gives_the_same_bytes_and_another_one_another_token() -> None:

@@ -98,10 +98,10 @@ def test_names_that_xml_cannot_have_become_legal_and_stay_different(tmp_path: Pa
     path = written(linear, tmp_path, version)
     assert validate_fmu(str(path)) == []
     description = fmpy.read_model_description(str(path))
-    found = [u.variable.name for u in description.outputs]
-    assert found == ["a_b", "output.a_b", "unnamed", "_", "größe 🙂", LONG, 'quo"te<&>']
+    actual = [u.variable.name for u in description.outputs]
+    assert actual == ["a_b", "output.a_b", "unnamed", "_", "größe 🙂", LONG, 'quo"te<&>']
     with fl.load(path) as model:
-        assert model.outputs.names == tuple(found)
+        assert model.outputs.names == tuple(actual)
 
 
 def test_a_description_keeps_what_xml_can_have(tmp_path: Path, version: str) -> None:

@@ -31,10 +31,10 @@ def _dense(system: SymbolicSystem) -> Any:
 def right_hand_side(system: SymbolicSystem) -> Callable[[float, FloatArray], Any]:
     """Return x' = f(t, x) at the start inputs, w eliminated by NumPy in each call."""
     p = list(system.parameters)
-    known = [system.time, list(system.states), list(system.inputs), p, list(system.unknowns)]
-    W = sympy.lambdify(known, _dense(system).tolist())
-    r = sympy.lambdify(known, list(system.right_hand_side))
-    f = sympy.lambdify(known, list(system.derivatives))
+    symbols = [system.time, list(system.states), list(system.inputs), p, list(system.unknowns)]
+    W = sympy.lambdify(symbols, _dense(system).tolist())
+    r = sympy.lambdify(symbols, list(system.right_hand_side))
+    f = sympy.lambdify(symbols, list(system.derivatives))
     u, values = system.input_signals.starts, list(system.parameters.values())
 
     def rate(t: float, x: FloatArray) -> Any:
@@ -140,8 +140,10 @@ def test_residuals_and_their_rates_have_slopes(tmp_path: Path, version: str) -> 
 def test_several_seeds_at_once_add_up(tmp_path: Path, version: str) -> None:
     with Running(build_fmu(samples.pendulum(), tmp_path / "model.fmu", fmi_version=version)).start() as fmu:
         fmu.set_states(X)
-        seed = np.linspace(-1.0, 2.0, len(KNOWNS))
-        assert_allclose(fmu.product(UNKNOWNS, KNOWNS, seed.tolist()), fmu.jacobian(UNKNOWNS, KNOWNS) @ seed, rtol=1e-14)
+        direction = np.linspace(-1.0, 2.0, len(KNOWNS))
+        assert_allclose(
+            fmu.product(UNKNOWNS, KNOWNS, direction.tolist()), fmu.jacobian(UNKNOWNS, KNOWNS) @ direction, rtol=1e-14
+        )
         assert fmu.product(["x", "x"], ["x", "x", "y"], [1.0, 2.0, 5.0]) == [3.0, 3.0]
 
 
@@ -156,9 +158,9 @@ def test_slopes_leave_the_point_alone_bit_by_bit(tmp_path: Path, version: str) -
 def test_adjoint_derivatives_are_the_transpose(tmp_path: Path) -> None:
     with Running(build_fmu(samples.pendulum(), tmp_path / "model.fmu", fmi_version="3.0")).start() as fmu:
         fmu.set_states(X)
-        seed = np.linspace(-1.0, 2.0, len(UNKNOWNS))
+        direction = np.linspace(-1.0, 2.0, len(UNKNOWNS))
         forward = fmu.jacobian(UNKNOWNS, KNOWNS)
-        assert_allclose(fmu.adjoint(UNKNOWNS, KNOWNS, seed.tolist()), forward.T @ seed, rtol=1e-13)
+        assert_allclose(fmu.adjoint(UNKNOWNS, KNOWNS, direction.tolist()), forward.T @ direction, rtol=1e-13)
 
 
 def test_without_directional_derivatives_the_values_are_the_same(tmp_path: Path, version: str) -> None:

@@ -304,15 +304,15 @@ def test_counts_of_fmi_3(tmp_path: Path) -> None:
 )
 def test_what_fmi_3_cannot_instantiate_says_so(tmp_path: Path, interface: str, reason: str) -> None:
     with Running(build_fmu(samples.decay(), tmp_path / "model.fmu", fmi_version="3.0")) as fmu:
-        said: list[str] = []
+        messages: list[str] = []
         log = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p)(
-            lambda _e, _s, _c, text: said.append(text.decode())
+            lambda _e, _s, _c, text: messages.append(text.decode())
         )
         instantiate = getattr(fmu.fmu.dll, f"fmi3Instantiate{interface}")
         instantiate.restype, instantiate.argtypes = ctypes.c_void_p, None
         rest = (True, False, None, 0, None, log, None) if interface == "CoSimulation" else (None, log, None, None, None)
         assert instantiate(b"a", b"t", None, False, False, *rest) is None
-        assert said == [f"fmi3Instantiate{interface}: {reason}."]
+        assert messages == [f"fmi3Instantiate{interface}: {reason}."]
 
 
 def test_messages_are_formats_in_fmi_2_and_texts_in_fmi_3(tmp_path: Path, version: str) -> None:

@@ -26,14 +26,14 @@ def test_steps_follow_the_equations_with_inputs_that_go_on(tmp_path: Path) -> No
         fmu.fmu.setRealInputDerivatives([fmu.reference["u"]], [1], [2.0])
         for k in range(20):
             fmu.step(1.0 + 0.1 * k, 0.1)
-        found = fmu.get("x", "v", "u", "energy")
+        actual = fmu.get("x", "v", "u", "energy")
         slope = fmu.slopes("energy")
     motion = solve_ivp(
         lambda t, s: [s[1], -4 * s[0] + (0.5 + 2 * (t - 1)) * np.cos(t)], (1.0, 3.0), [1.0, 0.0], rtol=1e-12, atol=1e-13
     )
     x, v = motion.y[:, -1]
     u = 4.5
-    assert_allclose(found, [x, v, u, 2 * x**2 + v**2 / 2], rtol=1e-7)
+    assert_allclose(actual, [x, v, u, 2 * x**2 + v**2 / 2], rtol=1e-7)
     assert_allclose(slope, [4 * x * v + v * (-4 * x + u * np.cos(3.0))], rtol=1e-6)
 
 

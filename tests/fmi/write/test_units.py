@@ -11,9 +11,9 @@ from fmilin.ground.signals import rate_unit
 
 
 def exponents(unit: str) -> dict[str, int]:
-    found = base_unit(unit)
-    assert found is not None
-    return {name: e for name, e in zip(BASE_UNITS, found.exponents, strict=True) if e}
+    actual = base_unit(unit)
+    assert actual is not None
+    return {name: e for name, e in zip(BASE_UNITS, actual.exponents, strict=True) if e}
 
 
 @pytest.mark.parametrize(
@@ -46,9 +46,9 @@ def test_units_of_mechanics_are_understood(unit: str, expected: dict[str, int]) 
      ("mg", 1e-6), ("MPa", 1e6), ("min", 60.0), ("h", 3600.0), ("%", 0.01), ("m", 1.0), ("cm2", 1e-4)],
 )  # fmt: skip
 def test_factors_lead_to_base_units(unit: str, factor: float) -> None:
-    found = base_unit(unit)
-    assert found is not None
-    assert found.factor == pytest.approx(factor, rel=1e-15)
+    actual = base_unit(unit)
+    assert actual is not None
+    assert actual.factor == pytest.approx(factor, rel=1e-15)
 
 
 @pytest.mark.parametrize("unit", ["", "furlong", "m/", "(m", "m)", "m//s", "mdeg", "m&s", "kkg", "m..s", "/"])

@@ -58,16 +58,16 @@ def test_the_result_is_that_of_this_process(folder: Path) -> None:
 
 
 def test_a_result_larger_than_the_pipe(folder: Path) -> None:
-    found = isolated(partial(fl.load, folder / "pendulum.fmu"), lambda _: np.arange(1_000_000))
-    np.testing.assert_array_equal(found, np.arange(1_000_000))
+    actual = isolated(partial(fl.load, folder / "pendulum.fmu"), lambda _: np.arange(1_000_000))
+    np.testing.assert_array_equal(actual, np.arange(1_000_000))
 
 
 def test_a_sweep_goes_on_after_a_crash(folder: Path) -> None:
     outcomes = []
     for name in ("pendulum", "crashes", "hangs", "crashes_at_unload", "pendulum"):
         try:
-            found = isolated(partial(fl.load, folder / f"{name}.fmu"), fl.linearize, Limits(seconds=0.5))
-            outcomes.append(len(found.full_states))
+            actual = isolated(partial(fl.load, folder / f"{name}.fmu"), fl.linearize, Limits(seconds=0.5))
+            outcomes.append(len(actual.full_states))
         except fl.ModelCrashError as error:
             outcomes.append("in fmi2" in str(error) or "from fmi2" in str(error))
     assert outcomes == [4, True, True, 2, 4]
@@ -134,9 +134,9 @@ def test_the_result_comes_back_and_the_change_does_not() -> None:
         numbers.append(2)
         return os.getpid(), numbers
 
-    process, found = in_a_copy(work)
+    process, actual = in_a_copy(work)
     assert process != os.getpid()
-    assert found == [1, 2]
+    assert actual == [1, 2]
     assert numbers == [1]
 
 

@@ -8,6 +8,15 @@
 #define WITH_INPUT_SLOPES 1
 #include "instance.c"
 
+#define FMI(name) fmi2##name
+#define FMI_TEXT(name) "fmi2" #name
+#define STATE(before, after) before##FMUstate##after
+#define DESERIALIZE DeSerializeFMUstate
+#define GET_DERIVATIVES GetDerivatives
+typedef fmi2Component Handle;
+typedef fmi2FMUstate SavedState;
+#include "functions.c"
+
 #define ONLY_REALS "the model has Real variables only"
 #define NOT_PENDING "no step of this FMU is ever pending"
 
@@ -27,31 +36,19 @@ static void deliver(const Instance *instance, Status status, const char *categor
 
 const char *fmi2GetTypesPlatform(void) { return fmi2TypesPlatform; }
 
-const char *fmi2GetVersion(void) { return fmi2Version; }
-
-fmi2Status fmi2SetDebugLogging(fmi2Component c, fmi2Boolean loggingOn, size_t nCategories,
-                               const fmi2String categories[])
-{
-    /* Only failures are logged, and those always: there is nothing to switch. */
-    (void)loggingOn, (void)nCategories, (void)categories;
-    return allowed(c, ANY_MODE, "fmi2SetDebugLogging") ? fmi2OK : fmi2Error;
-}
-
 fmi2Component fmi2Instantiate(fmi2String instanceName, fmi2Type fmuType, fmi2String fmuGUID,
                               fmi2String fmuResourceLocation, const fmi2CallbackFunctions *functions,
                               fmi2Boolean visible, fmi2Boolean loggingOn)
 {
     (void)visible, (void)loggingOn;
     if (!functions) return NULL;
-    const Wish wish = {
+    const Request request = {
         .name = instanceName, .token = fmuGUID, .resources = fmuResourceLocation,
         .co_simulation = fmuType == fmi2CoSimulation, .deliver = deliver, .logger = (AnyFunction *)functions->logger,
         .environment = functions->componentEnvironment,
     };
-    return instance_new(wish, "fmi2Instantiate");
+    return instance_new(request, "fmi2Instantiate");
 }
-
-void fmi2FreeInstance(fmi2Component c) { instance_free(c); }
 
 fmi2Status fmi2SetupExperiment(fmi2Component c, fmi2Boolean toleranceDefined, fmi2Real tolerance, fmi2Real startTime,
                                fmi2Boolean stopTimeDefined, fmi2Real stopTime)
@@ -63,23 +60,6 @@ fmi2Status fmi2SetupExperiment(fmi2Component c, fmi2Boolean toleranceDefined, fm
 fmi2Status fmi2EnterInitializationMode(fmi2Component c)
 {
     return (fmi2Status)enter(c, INSTANTIATED, INITIALIZATION, "fmi2EnterInitializationMode");
-}
-
-fmi2Status fmi2ExitInitializationMode(fmi2Component c)
-{
-    return (fmi2Status)exit_initialization(c, "fmi2ExitInitializationMode");
-}
-
-fmi2Status fmi2Terminate(fmi2Component c)
-{
-    return (fmi2Status)enter(c, EVENT + CONTINUOUS + STEP, TERMINATED, "fmi2Terminate");
-}
-
-fmi2Status fmi2Reset(fmi2Component c)
-{
-    if (!allowed(c, ANY_MODE, "fmi2Reset")) return fmi2Error;
-    instance_reset(c);
-    return fmi2OK;
 }
 
 fmi2Status fmi2GetReal(fmi2Component c, const fmi2ValueReference vr[], size_t nvr, fmi2Real value[])
@@ -109,51 +89,12 @@ NO_VARIABLES(Integer)
 NO_VARIABLES(Boolean)
 NO_VARIABLES(String)
 
-fmi2Status fmi2GetFMUstate(fmi2Component c, fmi2FMUstate *FMUstate)
-{
-    return (fmi2Status)save(c, FMUstate, "fmi2GetFMUstate");
-}
-
-fmi2Status fmi2SetFMUstate(fmi2Component c, fmi2FMUstate FMUstate)
-{
-    return (fmi2Status)restore(c, FMUstate, "fmi2SetFMUstate");
-}
-
-fmi2Status fmi2FreeFMUstate(fmi2Component c, fmi2FMUstate *FMUstate)
-{
-    return (fmi2Status)discard_saved(c, FMUstate, "fmi2FreeFMUstate");
-}
-
-fmi2Status fmi2SerializedFMUstateSize(fmi2Component c, fmi2FMUstate FMUstate, size_t *size)
-{
-    (void)FMUstate;
-    if (!allowed(c, ANY_MODE, "fmi2SerializedFMUstateSize")) return fmi2Error;
-    *size = serialized_size(c);
-    return fmi2OK;
-}
-
-fmi2Status fmi2SerializeFMUstate(fmi2Component c, fmi2FMUstate FMUstate, fmi2Byte bytes[], size_t size)
-{
-    return (fmi2Status)serialize(c, FMUstate, bytes, size, "fmi2SerializeFMUstate");
-}
-
-fmi2Status fmi2DeSerializeFMUstate(fmi2Component c, const fmi2Byte serializedState[], size_t size,
-                                   fmi2FMUstate *FMUstate)
-{
-    return (fmi2Status)deserialize(c, serializedState, size, FMUstate, "fmi2DeSerializeFMUstate");
-}
-
 fmi2Status fmi2GetDirectionalDerivative(fmi2Component c, const fmi2ValueReference vUnknown_ref[], size_t nUnknown,
                                         const fmi2ValueReference vKnown_ref[], size_t nKnown,
                                         const fmi2Real dvKnown[], fmi2Real dvUnknown[])
 {
     return (fmi2Status)directional_derivative(c, vUnknown_ref, nUnknown, vKnown_ref, nKnown, dvKnown, dvUnknown,
                                               "fmi2GetDirectionalDerivative");
-}
-
-fmi2Status fmi2EnterEventMode(fmi2Component c)
-{
-    return (fmi2Status)enter(c, EVENT + CONTINUOUS, EVENT, "fmi2EnterEventMode");
 }
 
 fmi2Status fmi2NewDiscreteStates(fmi2Component c, fmi2EventInfo *info)
@@ -166,53 +107,6 @@ fmi2Status fmi2NewDiscreteStates(fmi2Component c, fmi2EventInfo *info)
     info->nextEventTimeDefined = fmi2False;
     info->nextEventTime = 0.0;
     return fmi2OK;
-}
-
-fmi2Status fmi2EnterContinuousTimeMode(fmi2Component c)
-{
-    return (fmi2Status)enter(c, EVENT, CONTINUOUS, "fmi2EnterContinuousTimeMode");
-}
-
-fmi2Status fmi2CompletedIntegratorStep(fmi2Component c, fmi2Boolean noSetFMUStatePriorToCurrentPoint,
-                                       fmi2Boolean *enterEventMode, fmi2Boolean *terminateSimulation)
-{
-    (void)noSetFMUStatePriorToCurrentPoint;
-    if (!allowed(c, CONTINUOUS, "fmi2CompletedIntegratorStep")) return fmi2Error;
-    *enterEventMode = fmi2False;
-    *terminateSimulation = fmi2False;
-    return fmi2OK;
-}
-
-fmi2Status fmi2SetTime(fmi2Component c, fmi2Real time)
-{
-    return (fmi2Status)set_time(c, time, "fmi2SetTime");
-}
-
-fmi2Status fmi2SetContinuousStates(fmi2Component c, const fmi2Real x[], size_t nx)
-{
-    return (fmi2Status)set_states(c, x, nx, "fmi2SetContinuousStates");
-}
-
-fmi2Status fmi2GetDerivatives(fmi2Component c, fmi2Real derivatives[], size_t nx)
-{
-    return (fmi2Status)get_derivatives(c, derivatives, nx, "fmi2GetDerivatives");
-}
-
-fmi2Status fmi2GetEventIndicators(fmi2Component c, fmi2Real eventIndicators[], size_t ni)
-{
-    (void)eventIndicators;
-    if (!allowed(c, ANY_MODE - INSTANTIATED, "fmi2GetEventIndicators")) return fmi2Error;
-    return (fmi2Status)right_count(c, ni, 0, "fmi2GetEventIndicators");
-}
-
-fmi2Status fmi2GetContinuousStates(fmi2Component c, fmi2Real x[], size_t nx)
-{
-    return (fmi2Status)get_states(c, x, nx, "fmi2GetContinuousStates");
-}
-
-fmi2Status fmi2GetNominalsOfContinuousStates(fmi2Component c, fmi2Real x_nominal[], size_t nx)
-{
-    return (fmi2Status)get_nominals(c, x_nominal, nx, "fmi2GetNominalsOfContinuousStates");
 }
 
 fmi2Status fmi2SetRealInputDerivatives(fmi2Component c, const fmi2ValueReference vr[], size_t nvr,

@@ -8,6 +8,15 @@
 #define WITH_INPUT_SLOPES 0 /* the standard has no function for them */
 #include "instance.c"
 
+#define FMI(name) fmi3##name
+#define FMI_TEXT(name) "fmi3" #name
+#define STATE(before, after) before##FMUState##after
+#define DESERIALIZE DeserializeFMUState
+#define GET_DERIVATIVES GetContinuousStateDerivatives
+typedef fmi3Instance Handle;
+typedef fmi3FMUState SavedState;
+#include "functions.c"
+
 #define ONLY_FLOAT64 "the model has Float64 variables only"
 
 static void deliver(const Instance *instance, Status status, const char *category, const char *message)
@@ -16,27 +25,17 @@ static void deliver(const Instance *instance, Status status, const char *categor
     if (logger) logger(instance->environment, (fmi3Status)status, category, message);
 }
 
-const char *fmi3GetVersion(void) { return fmi3Version; }
-
-fmi3Status fmi3SetDebugLogging(fmi3Instance instance, fmi3Boolean loggingOn, size_t nCategories,
-                               const fmi3String categories[])
-{
-    /* Only failures are logged, and those always: there is nothing to switch. */
-    (void)loggingOn, (void)nCategories, (void)categories;
-    return allowed(instance, ANY_MODE, "fmi3SetDebugLogging") ? fmi3OK : fmi3Error;
-}
-
 fmi3Instance fmi3InstantiateModelExchange(fmi3String instanceName, fmi3String instantiationToken,
                                           fmi3String resourcePath, fmi3Boolean visible, fmi3Boolean loggingOn,
                                           fmi3InstanceEnvironment instanceEnvironment,
                                           fmi3LogMessageCallback logMessage)
 {
     (void)visible, (void)loggingOn;
-    const Wish wish = {
+    const Request request = {
         .name = instanceName, .token = instantiationToken, .resources = resourcePath, .deliver = deliver,
         .logger = (AnyFunction *)logMessage, .environment = instanceEnvironment,
     };
-    return instance_new(wish, "fmi3InstantiateModelExchange");
+    return instance_new(request, "fmi3InstantiateModelExchange");
 }
 
 /* Before there is an instance: a reason why there will be none. */
@@ -60,11 +59,11 @@ fmi3Instance fmi3InstantiateCoSimulation(fmi3String instanceName, fmi3String ins
     if (eventModeUsed)
         return no_instance(logMessage, instanceEnvironment,
                            "fmi3InstantiateCoSimulation: this FMU has no event mode in co-simulation.");
-    const Wish wish = {
+    const Request request = {
         .name = instanceName, .token = instantiationToken, .resources = resourcePath, .co_simulation = 1,
         .deliver = deliver, .logger = (AnyFunction *)logMessage, .environment = instanceEnvironment,
     };
-    return instance_new(wish, "fmi3InstantiateCoSimulation");
+    return instance_new(request, "fmi3InstantiateCoSimulation");
 }
 
 fmi3Instance fmi3InstantiateScheduledExecution(fmi3String instanceName, fmi3String instantiationToken,
@@ -80,8 +79,6 @@ fmi3Instance fmi3InstantiateScheduledExecution(fmi3String instanceName, fmi3Stri
                        "fmi3InstantiateScheduledExecution: this FMU is for model exchange and co-simulation only.");
 }
 
-void fmi3FreeInstance(fmi3Instance instance) { instance_free(instance); }
-
 fmi3Status fmi3EnterInitializationMode(fmi3Instance c, fmi3Boolean toleranceDefined, fmi3Float64 tolerance,
                                        fmi3Float64 startTime, fmi3Boolean stopTimeDefined, fmi3Float64 stopTime)
 {
@@ -89,28 +86,6 @@ fmi3Status fmi3EnterInitializationMode(fmi3Instance c, fmi3Boolean toleranceDefi
     const char *const function = "fmi3EnterInitializationMode";
     Status status = set_up(c, toleranceDefined, tolerance, startTime, function);
     return (fmi3Status)(status == STATUS_OK ? enter(c, INSTANTIATED, INITIALIZATION, function) : status);
-}
-
-fmi3Status fmi3ExitInitializationMode(fmi3Instance instance)
-{
-    return (fmi3Status)exit_initialization(instance, "fmi3ExitInitializationMode");
-}
-
-fmi3Status fmi3EnterEventMode(fmi3Instance instance)
-{
-    return (fmi3Status)enter(instance, EVENT + CONTINUOUS, EVENT, "fmi3EnterEventMode");
-}
-
-fmi3Status fmi3Terminate(fmi3Instance instance)
-{
-    return (fmi3Status)enter(instance, EVENT + CONTINUOUS + STEP, TERMINATED, "fmi3Terminate");
-}
-
-fmi3Status fmi3Reset(fmi3Instance instance)
-{
-    if (!allowed(instance, ANY_MODE, "fmi3Reset")) return fmi3Error;
-    instance_reset(instance);
-    return fmi3OK;
 }
 
 fmi3Status fmi3GetFloat64(fmi3Instance instance, const fmi3ValueReference valueReferences[], size_t nValueReferences,
@@ -127,40 +102,6 @@ fmi3Status fmi3SetFloat64(fmi3Instance instance, const fmi3ValueReference valueR
     if (!allowed(instance, ANY_MODE, "fmi3SetFloat64")) return fmi3Error;
     if (right_count(instance, nValues, nValueReferences, "fmi3SetFloat64") != STATUS_OK) return fmi3Error;
     return (fmi3Status)set_values(instance, valueReferences, nValueReferences, values, "fmi3SetFloat64");
-}
-
-fmi3Status fmi3GetFMUState(fmi3Instance instance, fmi3FMUState *FMUState)
-{
-    return (fmi3Status)save(instance, FMUState, "fmi3GetFMUState");
-}
-
-fmi3Status fmi3SetFMUState(fmi3Instance instance, fmi3FMUState FMUState)
-{
-    return (fmi3Status)restore(instance, FMUState, "fmi3SetFMUState");
-}
-
-fmi3Status fmi3FreeFMUState(fmi3Instance instance, fmi3FMUState *FMUState)
-{
-    return (fmi3Status)discard_saved(instance, FMUState, "fmi3FreeFMUState");
-}
-
-fmi3Status fmi3SerializedFMUStateSize(fmi3Instance instance, fmi3FMUState FMUState, size_t *size)
-{
-    (void)FMUState;
-    if (!allowed(instance, ANY_MODE, "fmi3SerializedFMUStateSize")) return fmi3Error;
-    *size = serialized_size(instance);
-    return fmi3OK;
-}
-
-fmi3Status fmi3SerializeFMUState(fmi3Instance instance, fmi3FMUState FMUState, fmi3Byte serializedState[], size_t size)
-{
-    return (fmi3Status)serialize(instance, FMUState, serializedState, size, "fmi3SerializeFMUState");
-}
-
-fmi3Status fmi3DeserializeFMUState(fmi3Instance instance, const fmi3Byte serializedState[], size_t size,
-                                   fmi3FMUState *FMUState)
-{
-    return (fmi3Status)deserialize(instance, serializedState, size, FMUState, "fmi3DeserializeFMUState");
 }
 
 fmi3Status fmi3GetDirectionalDerivative(fmi3Instance instance, const fmi3ValueReference unknowns[], size_t nUnknowns,
@@ -203,55 +144,6 @@ fmi3Status fmi3UpdateDiscreteStates(fmi3Instance instance, fmi3Boolean *discrete
     *nextEventTimeDefined = fmi3False;
     *nextEventTime = 0.0;
     return fmi3OK;
-}
-
-fmi3Status fmi3EnterContinuousTimeMode(fmi3Instance instance)
-{
-    return (fmi3Status)enter(instance, EVENT, CONTINUOUS, "fmi3EnterContinuousTimeMode");
-}
-
-fmi3Status fmi3CompletedIntegratorStep(fmi3Instance instance, fmi3Boolean noSetFMUStatePriorToCurrentPoint,
-                                       fmi3Boolean *enterEventMode, fmi3Boolean *terminateSimulation)
-{
-    (void)noSetFMUStatePriorToCurrentPoint;
-    if (!allowed(instance, CONTINUOUS, "fmi3CompletedIntegratorStep")) return fmi3Error;
-    *enterEventMode = fmi3False;
-    *terminateSimulation = fmi3False;
-    return fmi3OK;
-}
-
-fmi3Status fmi3SetTime(fmi3Instance instance, fmi3Float64 time)
-{
-    return (fmi3Status)set_time(instance, time, "fmi3SetTime");
-}
-
-fmi3Status fmi3SetContinuousStates(fmi3Instance instance, const fmi3Float64 continuousStates[],
-                                   size_t nContinuousStates)
-{
-    return (fmi3Status)set_states(instance, continuousStates, nContinuousStates, "fmi3SetContinuousStates");
-}
-
-fmi3Status fmi3GetContinuousStateDerivatives(fmi3Instance instance, fmi3Float64 derivatives[],
-                                             size_t nContinuousStates)
-{
-    return (fmi3Status)get_derivatives(instance, derivatives, nContinuousStates, "fmi3GetContinuousStateDerivatives");
-}
-
-fmi3Status fmi3GetEventIndicators(fmi3Instance instance, fmi3Float64 eventIndicators[], size_t nEventIndicators)
-{
-    (void)eventIndicators;
-    if (!allowed(instance, ANY_MODE - INSTANTIATED, "fmi3GetEventIndicators")) return fmi3Error;
-    return (fmi3Status)right_count(instance, nEventIndicators, 0, "fmi3GetEventIndicators");
-}
-
-fmi3Status fmi3GetContinuousStates(fmi3Instance instance, fmi3Float64 continuousStates[], size_t nContinuousStates)
-{
-    return (fmi3Status)get_states(instance, continuousStates, nContinuousStates, "fmi3GetContinuousStates");
-}
-
-fmi3Status fmi3GetNominalsOfContinuousStates(fmi3Instance instance, fmi3Float64 nominals[], size_t nContinuousStates)
-{
-    return (fmi3Status)get_nominals(instance, nominals, nContinuousStates, "fmi3GetNominalsOfContinuousStates");
 }
 
 fmi3Status fmi3GetNumberOfEventIndicators(fmi3Instance instance, size_t *nEventIndicators)

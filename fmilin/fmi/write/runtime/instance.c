@@ -89,19 +89,19 @@ typedef struct {
     Deliver *deliver;
     AnyFunction *logger;
     void *environment;
-} Wish;
+} Request;
 
 /* A new instance, or NULL with a message. */
-static Instance *instance_new(Wish wish, const char *function)
+static Instance *instance_new(Request request, const char *function)
 {
     Instance *instance = calloc(1, sizeof *instance);
     if (!instance) return NULL;
-    instance->deliver = wish.deliver;
-    instance->logger = wish.logger;
-    instance->environment = wish.environment;
-    instance->co_simulation = wish.co_simulation;
-    instance->name = copy_of(wish.name);
-    if (instance->name && kind_open(instance, wish.resources, function) && suitable(instance, wish.token, function)) {
+    instance->deliver = request.deliver;
+    instance->logger = request.logger;
+    instance->environment = request.environment;
+    instance->co_simulation = request.co_simulation;
+    instance->name = copy_of(request.name);
+    if (instance->name && kind_open(instance, request.resources, function) && suitable(instance, request.token, function)) {
         instance_reset(instance);
         return instance;
     }

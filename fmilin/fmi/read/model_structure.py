@@ -1,0 +1,203 @@
+"""Variables and ``ModelStructure``: of FMI 2.0, which refers to variables by index, and of FMI 3.0, by reference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from fmilin.fmi.read.description import FLOATS, INTEGERS, PARAMETERS, Dimension, Unknown, Variable
+from fmilin.fmi.read.elements import (
+    SCALAR_TYPES,
+    ModelStructure,
+    Notes,
+    TypeDefaults,
+    declared_types,
+    default_initial,
+    integer,
+    number_of_event_indicators,
+    read_variable,
+    references,
+    shortened,
+)
+
+if TYPE_CHECKING:
+    from fmilin.fmi.read.large import Scanned
+
+__all__ = ["read_structure2", "read_structure3"]
+
+_TYPES = FLOATS | INTEGERS | {"Boolean", "String", "Binary", "Clock"}
+
+Find = Callable[[int], Variable | None]
+
+
+class _References(NamedTuple):
+    """How the entries of ``ModelStructure`` refer to variables."""
+
+    attribute: str
+    entry: str  # how a message calls what an entry refers to
+    state: str  # and what a derivative says to be the derivative of
+    find: Find
+    find_rate: Find
+    """A value reference should be unique. Where der(x) shares that of the state v, each is found in its own role."""
+
+
+def read_structure2(root: Any, notes: Notes, scanned: Scanned | None = None) -> ModelStructure:
+    """Read variables, derivatives, states and outputs of FMI 2.0.
+
+    ``scanned``: the variables, when they are not in the tree because there are too many.
+    """
+    types = declared_types(root, "SimpleType")
+    variables: Sequence[Variable]
+    if scanned is None:
+        listed = [_variable2(element, types, notes) for element in root.findall("ModelVariables/ScalarVariable")]
+        variables = tuple(v for v in listed if v is not None)
+    else:
+        variables = scanned
+        scanned.read_with(lambda element: _variable2(element, types, notes))
+
+    def find(index: int) -> Variable | None:
+        """Return variable number ``index``, counted from 1."""
+        if scanned is not None:
+            return scanned.at(index - 1)
+        return listed[index - 1] if 0 < index <= len(listed) else None
+
+    refer = _References("index", "lists variable no. {}", "no. {}, which is no Real", find, find)
+    derivatives, states = _derivatives(root, "Derivatives/Unknown", refer, notes)
+    outputs = _unknowns(root, "Outputs/Unknown", refer, find, notes)
+    return ModelStructure(variables, derivatives, states, outputs, number_of_event_indicators(root, notes))
+
+
+def read_structure3(root: Any, notes: Notes, scanned: Scanned | None = None) -> ModelStructure:
+    """Read variables, derivatives, states and outputs of FMI 3.0; ``scanned`` as in FMI 2.0."""
+    types = {t.get("name") or "": dict(t.attrib) for t in root.findall("TypeDefinitions/*")}
+    variables: Sequence[Variable]
+    by_reference: Mapping[int, Variable]
+    rates: Mapping[int, Variable]
+    arrays: Iterable[Variable]
+    if scanned is None:
+        read = (_variable3(e, types, notes) for e in root.findall("ModelVariables/*") if e.tag in _TYPES)
+        variables = tuple(v for v in read if v is not None)
+        by_reference = {v.reference: v for v in reversed(variables)}
+        rates = by_reference | {v.reference: v for v in variables if v.derivative_of is not None}
+        arrays, clocks = (v for v in variables if v.dimensions), sum(v.type == "Clock" for v in variables)
+    else:
+        scanned.read_with(lambda element: _variable3(element, types, notes))
+        variables, by_reference, rates = scanned, scanned.by_reference, scanned.rates
+        arrays, clocks = scanned.with_dimensions(), scanned.number_of("Clock")
+    refer = _References(
+        "valueReference",
+        "has the value reference {}",
+        "value reference {}, which is no float",
+        by_reference.get,
+        rates.get,
+    )
+    derivatives, states = _derivatives(root, "ContinuousStateDerivative", refer, notes)
+    for v in arrays:
+        _check_dimensions(v, by_reference, notes)
+    if clocks:
+        notes.add(f"The model has {clocks} clock(s): what they trigger is held, as between two ticks.")
+    outputs = _unknowns(root, "Output", refer, refer.find, notes)
+    return ModelStructure(variables, derivatives, states, outputs, len(root.findall("ModelStructure/EventIndicator")))
+
+
+def _derivatives(
+    root: Any, path: str, refer: _References, notes: Notes
+) -> tuple[tuple[Unknown, ...], tuple[Variable, ...]]:
+    """Return the derivatives, and the state of each."""
+    derivatives = _unknowns(root, path, refer, refer.find_rate, notes)
+    orphans = [u.variable.name for u in derivatives if u.variable.derivative_of is None] if notes.steps else []
+    if orphans:
+        notes.add(f"{shortened(orphans)}: listed as the derivative of no state, and left out.")
+        derivatives = tuple(u for u in derivatives if u.variable.derivative_of is not None)
+    return derivatives, tuple(_state_of(unknown.variable, refer, notes) for unknown in derivatives)
+
+
+def _state_of(derivative: Variable, refer: _References, notes: Notes) -> Variable:
+    if derivative.derivative_of is None:
+        notes.refuse(derivative.line, f"'{derivative.name}' is listed as the derivative of no state")
+    state = refer.find(derivative.derivative_of)
+    if state is None or not state.is_float:
+        named = refer.state.format(derivative.derivative_of)
+        notes.refuse(derivative.line, f"'{derivative.name}' is the derivative of {named}")
+    return state
+
+
+def _unknowns(root: Any, path: str, refer: _References, find: Find, notes: Notes) -> tuple[Unknown, ...]:
+    unknowns = []
+    for element in root.findall(f"ModelStructure/{path}"):
+        number = integer(element.get(refer.attribute))
+        variable = None if number is None else find(number)
+        if variable is None:
+            entry = refer.entry.format(element.get(refer.attribute))
+            notes.refuse(element.sourceline, f"{path.removesuffix('/Unknown')} {entry}, which does not exist")
+        unknowns.append(Unknown(variable, _dependencies(element, refer.find, notes)))
+    return tuple(unknowns)
+
+
+def _dependencies(element: Any, find: Find, notes: Notes) -> tuple[Variable, ...] | None:
+    try:
+        numbers = references(element.get("dependencies"))
+        variables = None if numbers is None else [find(number) for number in numbers]
+    except ValueError:
+        variables = [None]
+    if variables is None:
+        return None
+    if None in variables:
+        notes.add(f"The dependencies in line {element.sourceline} of modelDescription.xml name no variable: ignored.")
+        return None
+    return tuple(v for v in variables if v is not None)
+
+
+def _variable2(element: Any, types: TypeDefaults, notes: Notes) -> Variable | None:
+    """Return the variable, or None where the element is too broken to tell: its index still counts."""
+    value: Any = next((child for child in element if child.tag in SCALAR_TYPES), None)
+    is_real = value is not None and value.tag == "Real"
+    causality = element.get("causality") or "local"
+    variability = element.get("variability") or ("continuous" if is_real else "discrete")
+    return read_variable(
+        element, value, types, notes, causality, variability,
+        initial=element.get("initial") or default_initial(variability, causality),
+        derivative_of=integer(value.get("derivative")) if is_real else None,
+    )  # fmt: skip
+
+
+def _variable3(element: Any, types: TypeDefaults, notes: Notes) -> Variable | None:
+    causality, is_clock = element.get("causality") or "local", element.tag == "Clock"
+    variability = element.get("variability") or _default_variability(causality, is_float=element.tag in FLOATS)
+    return read_variable(
+        element, element, types, notes, causality, variability,
+        initial=element.get("initial") or default_initial(variability, causality),
+        derivative_of=integer(element.get("derivative")) if element.tag in FLOATS else None,
+        dimensions=tuple(
+            Dimension(integer(d.get("start")), integer(d.get("valueReference"))) for d in element.findall("Dimension")
+        ),
+        aliases=tuple(alias.get("name") for alias in element.findall("Alias") if alias.get("name")),
+        interval=_seconds(element, "interval") if is_clock else None,
+        shift=(_seconds(element, "shift") or 0.0) if is_clock else 0.0,
+    )  # fmt: skip
+
+
+def _seconds(clock: Any, which: str) -> float | None:
+    """Return interval or shift of a clock in seconds (FMI 3.0.1 section 2.4.7.5), or None where it is not constant."""
+    counter, resolution = integer(clock.get(f"{which}Counter")), integer(clock.get("resolution"))
+    if counter and resolution:
+        return counter / resolution
+    try:
+        return float(clock.get(f"{which}Decimal") or "0") or None
+    except ValueError:
+        return None
+
+
+def _default_variability(causality: str, *, is_float: bool) -> str:
+    if causality in PARAMETERS:
+        return "fixed"
+    return "continuous" if is_float else "discrete"
+
+
+def _check_dimensions(variable: Variable, by_reference: Mapping[int, Variable], notes: Notes) -> None:
+    for d in variable.dimensions:
+        holder = None if d.reference is None else by_reference.get(d.reference)
+        if d.size is None and (holder is None or integer(holder.start) is None):
+            notes.refuse(
+                variable.line, f"a dimension of '{variable.name}' is neither a number nor a parameter that has one"
+            )
