@@ -38,7 +38,7 @@ def description(data: bytes) -> None:
     # The validator of the XML library costs most of the time, and is no code of ours.
     with (
         mock.patch("fmilin.fmi.read.xml.LARGE", 0 if scanned else 1 << 40),
-        mock.patch("fmilin.fmi.read.schema.problems", return_value=[]),
+        mock.patch("fmilin.fmi.read.archive.departures", return_value=[]),
     ):
         found = parse_description(data[1:], "fuzz.fmu")
     chosen: dict[str, Value] = {"n": "3", "q": "1 2", "u": 1.0}
