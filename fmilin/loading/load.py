@@ -183,7 +183,7 @@ def _from_file(text: str, request: LoadRequest) -> Model:
 
 def _from_fmu(path: Path, request: LoadRequest) -> Model:
     from fmilin.fmi.read.archive import FmuFile
-    from fmilin.fmi.read.model import open_fmu
+    from fmilin.fmi.read.model import FmuModel
 
     fmu = FmuFile(path, request.fmu)
     description = fmu.description
@@ -203,9 +203,12 @@ def _from_fmu(path: Path, request: LoadRequest) -> Model:
     if logger.isEnabledFor(logging.INFO):
         for departure in fmu.departures():
             logger.info("%s: modelDescription.xml departs from the schema, %s", fmu.name, departure)
+    kind: type[FmuModel] = FmuModel
     if stepped:
-        from fmilin.fmi.read.stepped_model import open_stepped_fmu
-    return (open_stepped_fmu if stepped else open_fmu)(
+        from fmilin.fmi.read.stepped_model import SteppedFmu
+
+        kind = SteppedFmu
+    return kind.opened(
         fmu,
         parameters=request.parameters,
         settings=request.settings,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,48 +25,7 @@ from fmilin.model.constraints.declared import Constraint, Constraints
 from fmilin.model.interface import Copy, Evaluation, Model, ModelInfo, OperatingPoint
 from fmilin.model.stepping import Hybrid, Passage
 
-__all__ = ["FmuModel", "model_on", "open_fmu"]
-
-S = TypeVar("S", bound=Session)
-M = TypeVar("M", bound="FmuModel")
-
-
-def open_fmu(
-    source: FmuFile | Path | str,
-    *,
-    parameters: Mapping[str, Value] | None = None,
-    settings: Mapping[str, float] | None = None,
-    time: float | None = None,
-    constraints: Sequence[Constraint] = (),
-    independent: tuple[str, ...] = (),
-    notes: Sequence[str] = (),
-) -> FmuModel:
-    """Unpack, load and initialize an FMU (FMI 2.0 or 3.0 model exchange).
-
-    parameters: parameters, and start values of states and inputs, set before initialization.
-    settings: as ``parameters``; but those of states and inputs are left to the operating point.
-    time: start time in seconds; without it that of the default experiment, or 0.
-    constraints: variables that must be zero are no outputs by default; any of them may still be chosen as one.
-    independent: coordinates that the model's author recommends to keep.
-    notes: remarks that the model is to carry from the start.
-    """
-    fmu = source if isinstance(source, FmuFile) else FmuFile(Path(source))
-    session = Session(fmu, parameters or {}, time, "ModelExchange", settings or {})
-    session.notes += notes
-    return model_on(session, FmuModel, constraints, independent)
-
-
-def model_on(session: S, kind: Callable[..., M], constraints: Sequence[Constraint], independent: tuple[str, ...]) -> M:
-    """Return the first view of a running FMU, with all its inputs and outputs; close the session if that fails."""
-    try:
-        interface = _Interface(
-            tuple((s.name, s) for s in session.layout.inputs),
-            tuple((s.name, s) for s in session.layout.outputs if s.name not in _constrained(constraints)),
-        )
-        return kind(session, interface, constraints, independent)
-    except BaseException:
-        session.close()
-        raise
+__all__ = ["FmuModel", "open_fmu"]
 
 
 def _constrained(constraints: Sequence[Constraint]) -> set[str]:
@@ -75,12 +34,11 @@ def _constrained(constraints: Sequence[Constraint]) -> set[str]:
     return {e.names[0] for e in every if e.is_variable}
 
 
-class _Interface:
+class _Interface(NamedTuple):
     """The chosen inputs and outputs, by the names that the user gave them."""
 
-    def __init__(self, inputs: tuple[tuple[str, Scalar], ...], outputs: tuple[tuple[str, Scalar], ...]) -> None:
-        self.inputs = inputs
-        self.outputs = outputs
+    inputs: tuple[tuple[str, Scalar], ...]
+    outputs: tuple[tuple[str, Scalar], ...]
 
 
 class FmuModel(Model, Hybrid):
@@ -95,6 +53,41 @@ class FmuModel(Model, Hybrid):
     """
 
     moves_parameters = True
+    session_class: ClassVar[type[Session]] = Session
+
+    @classmethod
+    def opened(
+        cls,
+        source: FmuFile | Path | str,
+        *,
+        parameters: Mapping[str, Value] | None = None,
+        settings: Mapping[str, float] | None = None,
+        time: float | None = None,
+        constraints: Sequence[Constraint] = (),
+        independent: tuple[str, ...] = (),
+        notes: Sequence[str] = (),
+    ) -> Self:
+        """Unpack, load and initialize an FMU; return the first view of it, with all inputs and outputs.
+
+        parameters: parameters, and start values of states and inputs, set before initialization.
+        settings: as ``parameters``; but those of states and inputs are left to the operating point.
+        time: start time in seconds; without it that of the default experiment, or 0.
+        constraints: variables that must be zero are no outputs by default; any of them may still be chosen as one.
+        independent: coordinates that the model's author recommends to keep.
+        notes: remarks that the model is to carry from the start.
+        """
+        fmu = source if isinstance(source, FmuFile) else FmuFile(Path(source))
+        session = cls.session_class(fmu, parameters or {}, time, settings or {})
+        session.notes += notes
+        try:
+            hidden, layout = _constrained(constraints), session.layout
+            outputs = tuple((s.name, s) for s in layout.outputs if s.name not in hidden)
+            return cls(
+                session, _Interface(tuple((s.name, s) for s in layout.inputs), outputs), constraints, independent
+            )
+        except BaseException:
+            session.close()
+            raise
 
     def __init__(
         self, session: Session, interface: _Interface, constraints: Sequence[Constraint], independent: tuple[str, ...]
@@ -360,6 +353,9 @@ class FmuModel(Model, Hybrid):
         if scalar is None or not scalar.variable.is_float or scalar.variable.causality == "independent":
             return None
         return layout.names(scalar)[0]
+
+
+open_fmu = FmuModel.opened
 
 
 def _info(description: Description) -> ModelInfo:

@@ -35,10 +35,10 @@ class Session:
 
     time: start time in seconds; None: that of the default experiment.
     settings: as ``parameters``, but states and inputs among them belong to the operating point and are left alone.
-    interface: ``"ModelExchange"`` or ``"CoSimulation"``; None: the one that the description is seen through.
     start_states, start_inputs (N,), (nu,): as the instance holds them after initialization.
     """
 
+    interface = "ModelExchange"
     only_tunable = False
     """Whether only tunable parameters may be inputs: whoever starts anew would be somewhere else."""
 
@@ -47,14 +47,13 @@ class Session:
         fmu: FmuFile,
         parameters: Mapping[str, Value],
         time: float | None,
-        interface: str | None = None,
-        settings: Mapping[str, float] | None = None,
+        settings: Mapping[str, float],
     ) -> None:
-        description = fmu.description if interface is None else fmu.description.through(interface)
+        description = fmu.description.through(self.interface)
         if fmu.options.sampled:
             description = replace(description, with_samples=True)
         kind = self._class_of_instances(description)
-        given = {**parameters, **(settings or {})}
+        given = {**parameters, **settings}
         self.options = fmu.options
         self.layout = ScalarLayout(description, structural_sizes(description, given))
         self.settings = settings_of(self.layout, parameters if kind.tells_states else self._beginning(given, settings))
@@ -292,7 +291,7 @@ class Session:
     def _class_of_instances(self, description: Description) -> type[Instance]:
         return class_of_instances(description)
 
-    def _beginning(self, given: Mapping[str, Value], settings: Mapping[str, float] | None) -> dict[str, Value]:
+    def _beginning(self, given: Mapping[str, Value], settings: Mapping[str, float]) -> dict[str, Value]:
         """Return what is set before initialization: of ``settings`` neither states nor inputs.
 
         A co-simulation FMU may not let its states be set later, so it begins with them.
@@ -300,7 +299,7 @@ class Session:
         stepped = self.layout.description.interface == "CoSimulation"
 
         def waits(name: str) -> bool:
-            scalar = self.layout.find(name) if settings and name in settings else None
+            scalar = self.layout.find(name) if name in settings else None
             role = None if scalar is None else self.layout.role(scalar)
             if scalar is None or role is None or role.kind == "derivative":
                 return False
@@ -308,7 +307,7 @@ class Session:
 
         return {name: value for name, value in given.items() if not waits(name)}
 
-    def _complete(self, instance: Instance, given: Mapping[str, Value], settings: Mapping[str, float] | None) -> None:
+    def _complete(self, instance: Instance, given: Mapping[str, Value], settings: Mapping[str, float]) -> None:
         """Lay everything out anew when the code knows more than the description: in FMI 1.0, which are the states."""
         description, before = instance.described(), instance.description.notes
         if description is not instance.description:

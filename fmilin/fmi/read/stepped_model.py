@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
 
-from fmilin.fmi.read.archive import FmuFile
 from fmilin.fmi.read.description import Description
 from fmilin.fmi.read.elements import shortened
-from fmilin.fmi.read.model import FmuModel, model_on
-from fmilin.fmi.read.settings import Value
+from fmilin.fmi.read.model import FmuModel
 from fmilin.fmi.read.stepped_session import StatesRefusedError, SteppedSession
 from fmilin.ground.errors import FmilinError, ModelError, UsageError
 from fmilin.ground.sandbox.isolated_use import in_a_copy
 from fmilin.ground.signals import FloatArray
-from fmilin.model.constraints.declared import Constraint
 from fmilin.model.interface import Evaluation, OperatingPoint
 from fmilin.model.stepping import Cadence, Response, Stepped
 
-__all__ = ["SteppedFmu", "cadence_of", "open_stepped_fmu"]
+__all__ = ["SteppedFmu", "cadence_of"]
 
 
 _PARTS = 500
@@ -85,26 +81,6 @@ _EXCURSION = 1e-4
 """How far states are moved to see whether they can be, in their sizes."""
 
 
-def open_stepped_fmu(
-    source: FmuFile | Path | str,
-    *,
-    parameters: Mapping[str, Value] | None = None,
-    settings: Mapping[str, float] | None = None,
-    time: float | None = None,
-    constraints: Sequence[Constraint] = (),
-    independent: tuple[str, ...] = (),
-    notes: Sequence[str] = (),
-) -> SteppedFmu:
-    """Unpack, load and initialize an FMU for co-simulation (FMI 2.0 or 3.0).
-
-    Parameters and errors are those of :func:`fmilin.fmi.read.model.open_fmu`.
-    """
-    fmu = source if isinstance(source, FmuFile) else FmuFile(Path(source))
-    session = SteppedSession(fmu, parameters or {}, time, settings or {})
-    session.notes += notes
-    return model_on(session, SteppedFmu, constraints, independent)
-
-
 class SteppedFmu(FmuModel, Stepped):
     """A view of a running co-simulation FMU; see :class:`~fmilin.fmi.read.model.FmuModel`.
 
@@ -112,6 +88,7 @@ class SteppedFmu(FmuModel, Stepped):
     the communication point where the FMU stands, and only when it lets its states be set there.
     """
 
+    session_class = SteppedSession
     _session: SteppedSession
 
     @cached_property

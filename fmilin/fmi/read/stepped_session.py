@@ -50,6 +50,7 @@ class SteppedSession(Session):
     Parameters and errors are those of :class:`~fmilin.fmi.read.session.Session`.
     """
 
+    interface = "CoSimulation"
     only_tunable = True
 
     def __init__(
@@ -67,7 +68,7 @@ class SteppedSession(Session):
         self.steps = 0
         self.anchor_time = 0.0
         """Where every run starts, in seconds."""
-        super().__init__(fmu, parameters, time, "CoSimulation", settings)
+        super().__init__(fmu, parameters, time, settings)
         self._anchor()
 
     def tune(self, parameters: Sequence[Scalar], values: FloatArray) -> None:
