@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -58,9 +58,9 @@ def sampled_loop(model: ConnectedModel, point: OperatingPoint | None = None) -> 
         raise UsageError(f"No member of '{model.info.name}' is sampled: fl.linearize gives its linear model.")
     point = operating_point(model) if point is None else point
     model = model_at(model, point)  # type: ignore[assignment]
-    split = _split(model, sampled)
-    plant = linearize(split.plant, _plant_point(split.plant, model, point))
-    whole = system_of(replace(split.whole, members={_PLANT: from_linear(plant), **sampled}))
+    continuous, declaration = _split(model, sampled)
+    plant = linearize(continuous, _plant_point(continuous, model, point))
+    whole = system_of(replace(declaration, members={_PLANT: from_linear(plant), **sampled}))
     view = [(part.name, [s.name for s in part.model.outputs]) for part in whole.coupling.parts]
     parts = {_PLANT: plant, **{name: m.linear for name, m in sampled.items()}}
     members = tuple(Member(name, _with_outputs(parts[name], outputs)) for name, outputs in view)
@@ -72,13 +72,7 @@ def sampled_loop(model: ConnectedModel, point: OperatingPoint | None = None) -> 
 _PLANT = "plant of the loop"
 
 
-@dataclass
-class _Split:
-    plant: ConnectedModel
-    whole: Declaration
-
-
-def _split(model: ConnectedModel, sampled: Mapping[str, SampledMember]) -> _Split:
+def _split(model: ConnectedModel, sampled: Mapping[str, SampledMember]) -> tuple[ConnectedModel, Declaration]:
     """Return the continuous members as a system of their own, and how the regulators are wired to it."""
     d = model.declaration
     inner = [link for link in d.links if link.source[0] not in sampled and link.target[0] not in sampled]
@@ -103,7 +97,7 @@ def _split(model: ConnectedModel, sampled: Mapping[str, SampledMember]) -> _Spli
         targets += [x for x in f.targets if x[0][0] in sampled]
         outer.append(Feed(f.signal, tuple(targets)))
     out = [w if w.source[0] in sampled else Wanted(w.name, (_PLANT, w.name)) for w in d.wanted]
-    return _Split(plant, Declaration(model.info.name, {}, links, outer, out))
+    return plant, Declaration(model.info.name, {}, links, outer, out)
 
 
 def _plant_point(plant: ConnectedModel, model: ConnectedModel, point: OperatingPoint) -> OperatingPoint:

@@ -12,7 +12,7 @@ from scipy import sparse
 from fmilin.connected.members import Members, Wires
 from fmilin.connected.names import in_member
 from fmilin.ground.errors import FmilinError
-from fmilin.ground.signals import FloatArray, Signals
+from fmilin.ground.signals import FloatArray
 from fmilin.model.interface import Model
 
 __all__ = ["depends_at_once", "input_slopes", "structure_of"]
@@ -113,14 +113,10 @@ def input_slopes(model: Model, at: tuple[float, FloatArray, FloatArray], columns
     derivatives = model.products(t, x, u, np.zeros((len(x), len(columns))), du)
     if derivatives is not None and np.isfinite(derivatives.outputs).all():
         return derivatives.outputs
-    base, sizes = model.evaluate(t, x, u).outputs, _sizes(model.inputs, u)
+    base, sizes = model.evaluate(t, x, u).outputs, model.inputs.scales(u)
     slopes = np.empty((len(base), len(columns)))
     for j, column in enumerate(columns):
         moved = u.copy()
         moved[column] += STEP * sizes[column]
         slopes[:, j] = (model.evaluate(t, x, moved).outputs - base) / (moved[column] - u[column])
     return slopes
-
-
-def _sizes(inputs: Signals, u: FloatArray) -> FloatArray:
-    return inputs.scales(u)

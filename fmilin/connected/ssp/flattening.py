@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from fmilin.connected.declaration import AbsoluteUnit, Affine, conversion
-from fmilin.connected.ssp.reading import Component, Connector, System, SystemStructure, Value, Wire
+from fmilin.connected.ssp.reading import Binding, Component, Connector, System, SystemStructure, Value, Wire
 from fmilin.connected.ssp.xml import INTEGERS
 from fmilin.ground.errors import ModelError
 
@@ -178,10 +178,7 @@ def _bind(flat: Flat, path: str, owner: System | Component, units: Mapping[str, 
             flat.values[(owner_path, own)] = (value, unit, all_units)
 
 
-def _mapped(binding: object) -> Iterator[tuple[str, Value, str]]:
-    from fmilin.connected.ssp.reading import Binding
-
-    assert isinstance(binding, Binding)  # noqa: S101 - for the reader of types
+def _mapped(binding: Binding) -> Iterator[tuple[str, Value, str]]:
     if binding.mapping is None:
         yield from ((p.name, p.value, p.unit) for p in binding.parameters)
         return

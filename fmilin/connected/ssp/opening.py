@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shutil
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +16,7 @@ from fmilin.connected.declaration import Affine, conversion
 from fmilin.connected.names import in_member
 from fmilin.connected.ssp.flattening import Flat, Node, Placed, flattened
 from fmilin.connected.ssp.reading import Component, SystemStructure, Value, read_structure
-from fmilin.connected.ssp.wiring import HeldValues, declaration_of, in_order
+from fmilin.connected.ssp.wiring import declaration_of, held_values, in_order
 from fmilin.connected.system import ConnectedModel
 from fmilin.fmi.read.archive import FmuFile, read_description
 from fmilin.ground.errors import FmilinError, ModelError, UsageError, missing_file
@@ -176,15 +177,15 @@ class _Archive(FmuFile):
             return super().unpack(folders)  # type: ignore[arg-type]
 
 
-class _as_ssp:  # noqa: N801 - reads like a statement
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        if isinstance(error, ModelError):
-            text = str(error).replace("is no FMU", "is no SSP file").replace("An FMU", "An SSP file")
-            text = text.replace("the .fmu file", "the .ssp file").replace("which FMI does", "which SSP does")
-            error.args = (text.replace("for an FMU", "for a file").replace("the FMU again", "the system again"),)
+@contextmanager
+def _as_ssp() -> Iterator[None]:
+    try:
+        yield
+    except ModelError as error:
+        text = str(error).replace("is no FMU", "is no SSP file").replace("An FMU", "An SSP file")
+        text = text.replace("the .fmu file", "the .ssp file").replace("which FMI does", "which SSP does")
+        error.args = (text.replace("for an FMU", "for a file").replace("the FMU again", "the system again"),)
+        raise
 
 
 def open_ssp(
@@ -208,9 +209,9 @@ def open_ssp(
         for name in in_order(flat):
             placed = flat.placed[name]
             fmu, own = file.file_of(placed.component), settings_of.get(name, {})
-            held = HeldValues.of(flat, name, lambda node: _present(members, node))
-            flat.notes += held.notes
-            given = {**_parameters(flat, file, placed), **held.values}
+            held, notes = held_values(flat, name, lambda node: _present(members, node))
+            flat.notes += notes
+            given = {**_parameters(flat, file, placed), **held}
             bound = {n: v for n, v in given.items() if n not in own}
             with in_member(name):
                 members[name] = member_of(name, load(fmu, bound, own))

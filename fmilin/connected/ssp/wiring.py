@@ -19,7 +19,7 @@ from fmilin.ground.errors import FmilinError, ModelError, UsageError
 from fmilin.ground.signals import Signal
 from fmilin.model.interface import Model
 
-__all__ = ["HeldValues", "declaration_of", "in_order"]
+__all__ = ["declaration_of", "held_values", "in_order"]
 
 
 def declaration_of(flat: Flat, members: Mapping[str, Model]) -> Declaration:
@@ -147,33 +147,25 @@ def in_order(flat: Flat) -> list[str]:
         return list(flat.placed)
 
 
-@dataclass(frozen=True)
-class HeldValues:
-    """Values for the inputs of one component."""
-
-    values: Mapping[str, Value]  # by variable
-    notes: tuple[str, ...]  # what was held, and what keeps its start value
-
-    @classmethod
-    def of(cls, flat: Flat, path: str, value_of: ValueOf) -> HeldValues:
-        """Follow the connections to the component at ``path``."""
-        values: dict[str, Value] = {}
-        notes = []
-        for node in flat.held_of(path):
-            source, wires = flat.held_chain(node)
-            kind = _kind(flat, [source, node])
-            value = None if kind in _UNREADABLE else _source_value(flat, source, value_of)
-            connection = f"The connection '{named(source)}' -> '{named(node)}' carries a {kind}, no real number"
-            if value is None:
-                notes.append(f"{connection}. '{named(node)}' keeps its start value.")
-                continue
-            for target, wire, where in wires:
-                value = _passed(value, wire, flat.connectors.get(source), flat.connectors.get(target), where)
-                source = target
-            values[node[1]] = value
-            shown = str(value).lower() if isinstance(value, bool) else value
-            notes.append(f"{connection}: '{named(node)}' is held at {shown}, the value where the system starts.")
-        return cls(values, tuple(notes))
+def held_values(flat: Flat, path: str, value_of: ValueOf) -> tuple[dict[str, Value], list[str]]:
+    """Return values for inputs of the component at ``path``, by variable; and notes of what is held or is not."""
+    values: dict[str, Value] = {}
+    notes = []
+    for node in flat.held_of(path):
+        source, wires = flat.held_chain(node)
+        kind = _kind(flat, [source, node])
+        value = None if kind in _UNREADABLE else _source_value(flat, source, value_of)
+        connection = f"The connection '{named(source)}' -> '{named(node)}' carries a {kind}, no real number"
+        if value is None:
+            notes.append(f"{connection}. '{named(node)}' keeps its start value.")
+            continue
+        for target, wire, where in wires:
+            value = _passed(value, wire, flat.connectors.get(source), flat.connectors.get(target), where)
+            source = target
+        values[node[1]] = value
+        shown = str(value).lower() if isinstance(value, bool) else value
+        notes.append(f"{connection}: '{named(node)}' is held at {shown}, the value where the system starts.")
+    return values, notes
 
 
 def _kind(flat: Flat, nodes: list[Node]) -> str:
