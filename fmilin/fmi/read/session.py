@@ -43,11 +43,7 @@ class Session:
     """Whether only tunable parameters may be inputs: whoever starts anew would be somewhere else."""
 
     def __init__(
-        self,
-        fmu: FmuFile,
-        parameters: Mapping[str, Value],
-        time: float | None,
-        settings: Mapping[str, float],
+        self, fmu: FmuFile, parameters: Mapping[str, Value], time: float | None, settings: Mapping[str, float]
     ) -> None:
         description = fmu.description.through(self.interface)
         if fmu.options.sampled:

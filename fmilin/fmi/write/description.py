@@ -48,7 +48,6 @@ class FmuDescription:
     depends: Mapping[int, Sequence[int]]
     start_time: float
     directional_derivatives: bool
-    sources: tuple[str, ...]  # the files to compile
     sample_time: float = 0.0  # in seconds; 0 for a continuous model. Sampled models are for co-simulation only
     output_slopes: bool = True  # whether co-simulation tells the time derivatives of outputs
 

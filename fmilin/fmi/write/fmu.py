@@ -103,7 +103,6 @@ def build_fmu(
         depends=_dependencies(interface, code),
         start_time=native.start_time,
         directional_derivatives=directional_derivatives,
-        sources=(standard.source,),
         output_slopes=directional_derivatives,
     )
     toml = constraints_toml(interface.constraints, native.independent).encode()

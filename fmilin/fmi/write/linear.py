@@ -59,7 +59,6 @@ def linear_fmu(linear: LinearModel, options: LinearFmu, extra: Mapping[str, byte
         depends=layout.depends,
         start_time=linear.point.time if math.isfinite(linear.point.time) else 0.0,
         directional_derivatives=True,
-        sources=(standard.source,),
         sample_time=linear.sample_time,
         output_slopes=not linear.sample_time > 0,
     )

@@ -44,10 +44,10 @@ class Fmi2(Standard):
             "providesDirectionalDerivative": str(model.directional_derivatives).lower(),
         }
         if not model.is_sampled:
-            _add_interface(root, model, "ModelExchange", {"completedIntegratorStepNotNeeded": "true"} | common)
+            _add_interface(root, "ModelExchange", {"completedIntegratorStepNotNeeded": "true"} | common)
         steps = {"canHandleVariableCommunicationStepSize": "true", "canInterpolateInputs": "true"}
         steps["maxOutputDerivativeOrder"] = str(int(model.output_slopes))
-        _add_interface(root, model, "CoSimulation", steps | common)
+        _add_interface(root, "CoSimulation", steps | common)
         return root
 
     def variable(self, parent: Element, v: FmuVariable) -> Element:
@@ -56,10 +56,9 @@ class Fmi2(Standard):
         return SubElement(element, "Real", real_attributes(v))
 
 
-def _add_interface(root: Element, model: FmuDescription, name: str, attributes: dict[str, str]) -> None:
+def _add_interface(root: Element, name: str, attributes: dict[str, str]) -> None:
     files = SubElement(SubElement(root, name, attributes), "SourceFiles")
-    for file in model.sources:
-        SubElement(files, "File", name=file)
+    SubElement(files, "File", name=Fmi2.source)
 
 
 class Fmi3(Standard):
@@ -104,8 +103,7 @@ class Fmi3(Standard):
         root = Element("fmiBuildDescription", fmiVersion="3.0")
         configuration = SubElement(root, "BuildConfiguration", modelIdentifier=model.identifier)
         files = SubElement(configuration, "SourceFileSet", language="C99")
-        for name in model.sources:
-            SubElement(files, "SourceFile", name=name)
+        SubElement(files, "SourceFile", name=self.source)
         if sys.platform != "win32":
             SubElement(configuration, "Library", name="m", external="true")
         return {"buildDescription.xml": to_bytes(root)}
