@@ -12,8 +12,9 @@ from scipy.optimize import linear_sum_assignment
 import fmilin as fl
 from fmilin.connected.structure import depends_at_once
 from fmilin.fmi.write import build_fmu
-from fmilin.model.stepping import Passage
+from fmilin.model.stepping import Hybrid, Passage
 from fmilin.native.function import FunctionModel
+from fmilin.native.null_space import NullSpaceModel
 from fmilin.native.ode import OdeModel
 from fmilin.native.systems import cartesian_pendulum, four_bar
 from tests.connected.plants import (
@@ -225,6 +226,7 @@ def test_arrays_are_connected_element_by_element() -> None:
             fl.UsageError,
             r"'two\.F' is fed twice, by 'one\.px' and by 'one\.pv'",
         ),
+        ([("one", "two.F")], fl.UsageError, "'one' "),
         ([("one.px",)], fl.UsageError, "A connection is a pair"),
         ([("one.px", "two.F", "x")], fl.UsageError, "two names, a factor and an offset"),
     ],
@@ -244,6 +246,9 @@ def test_wrong_requests() -> None:
         fl.connect({"one": one}, inputs="one.F")
     with pytest.raises(fl.UsageError, match="members are models"):
         fl.connect({"one": 3})
+    for name in ("", 3):
+        with pytest.raises(fl.UsageError, match=f"A member's name is a text, not {name!r}"):
+            fl.connect({name: one})  # type: ignore[dict-item]
     with pytest.raises(fl.UsageError, match="with one member at least"):
         fl.connect({})
     failing = FunctionModel("f", {"x": 0.5}, lambda _t, _x, _u: [1 / 0], inputs=["u"])
@@ -374,6 +379,7 @@ def test_what_one_member_asks_for_the_system_asks_for() -> None:
             return Passage(x, wants_event=x[0] < 3.0)
 
     model = fl.connect({"one": Ball(), "two": Advised()})
+    assert isinstance(model, Hybrid)
     for height, wanted in ((4.0, False), (2.0, True)):
         passage = model.completed_step(0.0, np.array([5.0, 0.0, height, 0.0]), np.empty(0))
         assert passage.wants_event is wanted
@@ -413,3 +419,19 @@ def test_outputs_depend_at_once_on_what_they_copy_and_on_what_the_equations_say(
         model.structure = None
     expected = [[False, False], [False, True], [True, False], [False, True]]
     np.testing.assert_array_equal(depends_at_once("m", model), expected)
+
+
+def test_the_constraints_of_members_are_stabilized_in_each() -> None:
+    rod, alone = NullSpaceModel(four_bar()), oscillator()
+    system = fl.connect({"rod": rod, "one": alone}).stabilized(2.0, 3.0)
+    own = rod.stabilized(2.0, 3.0)
+    assert system is not None
+    assert own is not None
+    n, x = len(rod.states), np.concatenate((rod.start.states + 0.01, [0.5, 0.25]))
+    found = system.evaluate(0.0, x, system.start.inputs).derivatives
+    np.testing.assert_allclose(found[:n], own.evaluate(0.0, x[:n], own.start.inputs).derivatives, rtol=1e-12)
+    np.testing.assert_allclose(found[n:], alone.evaluate(0.0, x[n:], alone.start.inputs).derivatives, rtol=1e-14)
+    assert np.abs(found[:n] - rod.evaluate(0.0, x[:n], rod.start.inputs).derivatives).max() > 1e-3
+    tied = FunctionModel("tied", {"x": 1.0, "y": 1.0}, lambda *_: [1.0, 1.0], constraints=["x - y"])
+    assert tied.stabilized(2.0, 3.0) is None
+    assert fl.connect({"rod": rod, "tied": tied}).stabilized(2.0, 3.0) is None
