@@ -85,13 +85,12 @@ def _compare(true: LinearModel, naive: LinearModel, stream: TextIO) -> None:
     """Print both spectra side by side, and what the difference means."""
     from fmilin.output.report.eigenvalues import without
     from fmilin.output.report.numbers import eigenvalue_text
-    from fmilin.output.report.table import console_on, fact, simple_table
+    from fmilin.output.report.table import console_on, print_fact, simple_table
 
     false = without(naive.eigenvalues(), true.eigenvalues())
     N = len(naive.states)
-    table = simple_table()
-    table.add_column("True eigenvalues [1/s]", justify="right", no_wrap=True)
-    table.add_column(f"Naive: Jacobian of all {N} states [1/s]", justify="right", no_wrap=True)
+    heads = ("True eigenvalues [1/s]", f"Naive: Jacobian of all {N} states [1/s]")
+    table = simple_table(*heads, columns="RR")
     mine = [eigenvalue_text(m.eigenvalue, pair=m.is_oscillatory) for m in true.modes()]
     theirs = [eigenvalue_text(m.eigenvalue, pair=m.is_oscillatory) for m in reversed(naive.modes())]
     for i, text in enumerate(theirs):
@@ -106,7 +105,7 @@ def _compare(true: LinearModel, naive: LinearModel, stream: TextIO) -> None:
         console.print(table)
         console.print()
         for word, text in (("Meaning", verdict), ("LQR, true", _regulator(true)), ("LQR, naive", _regulator(naive))):
-            console.print(fact(word, text.split(), console.width, separator=" "))
+            print_fact(console, word, text)
 
 
 def _regulator(linear: LinearModel) -> str:

@@ -21,7 +21,7 @@ from fmilin.manifold.operating_points import model_at, operating_point
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.output.export.python_control import legal_name
 from fmilin.output.report.page import Page, as_html, as_text
-from fmilin.output.report.table import cut_list, fact
+from fmilin.output.report.table import cut_list, print_fact
 
 if TYPE_CHECKING:
     import control
@@ -50,11 +50,11 @@ class NonlinearView:
         system = self.system
         y = [f"{n} = {v:.8g}" for n, v in zip(system.state_labels, self.start.tolist(), strict=True)]
         u = [f"{n} = {v:.8g}" for n, v in zip(system.input_labels, self.inputs.tolist(), strict=True)]
-        page.print(fact("System", [system.name, "nonlinear", "for python-control (.system)"], page.width))
+        print_fact(page, "System", [system.name, "nonlinear", "for python-control (.system)"])
         order = f"{system.nstates} independent states out of {len(self._frame.parametrization.x0)}"
-        page.print(fact("Order", [order], page.width))
+        print_fact(page, "Order", [order])
         for word, pieces in (("Start", y), ("Inputs", u), ("Outputs", system.output_labels)):
-            page.print(fact(word, cut_list(pieces) or ["none"], page.width))
+            print_fact(page, word, cut_list(pieces) or ["none"])
 
     def states(self, t: float, y: FloatArray, u: FloatArray | None = None) -> FloatArray:
         """Return all N states of the model for coordinates y, shape (N,).

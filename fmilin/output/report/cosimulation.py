@@ -12,7 +12,7 @@ from fmilin.connected.cosimulation import Cosimulation, CoupledMode
 from fmilin.ground.errors import FmilinError
 from fmilin.output.report.figures import COLORS, QUIET, UNSTABLE, gridded, new_figure, rendered
 from fmilin.output.report.numbers import eigenvalue_text
-from fmilin.output.report.table import console_on, fact, simple_table
+from fmilin.output.report.table import console_on, print_fact, simple_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,21 +26,20 @@ def print_cosimulation(found: Cosimulation, stream: TextIO) -> None:
     for mode in found.modes:
         table.add_row(*_row(mode))
     with console_on(stream) as console:
-        width = console.width
-        console.print(fact("System", [found.model.info.name, f"{len(found.model.members)} members"], width))
-        console.print(fact("Master", [master_in_words(found), f"steps of {found.step:g} s"], width))
+        print_fact(console, "System", [found.model.info.name, f"{len(found.model.members)} members"])
+        print_fact(console, "Master", [master_in_words(found), f"steps of {found.step:g} s"])
         memories = len(found.linear.states) - len(found.plant.states)
         order = [f"{len(found.linear.states)} states", *([f"{memories} of them held outputs"] if memories else [])]
-        console.print(fact("Order", order, width))
+        print_fact(console, "Order", order)
         console.print()
         console.print(table)
         console.print()
         stable = "yes" if found.is_stable else "no"
-        console.print(fact("Stable", [f"{stable}: the largest |z| is {found.growth:.9g}"], width))
-        console.print(fact("Limit", limit_in_words(found).split(), width, separator=" "))
+        print_fact(console, "Stable", [f"{stable}: the largest |z| is {found.growth:.9g}"])
+        print_fact(console, "Limit", limit_in_words(found))
         for remark in found.plant.warnings:
             if not remark.is_information:
-                console.print(fact("Warning", str(remark).split(), width, separator=" "))
+                print_fact(console, "Warning", str(remark))
 
 
 def master_in_words(found: Cosimulation) -> str:

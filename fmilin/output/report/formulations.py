@@ -18,7 +18,7 @@ from fmilin.native.formulations.formulation import ComplexArray, Spectrum
 from fmilin.native.formulations.sparse.elimination import sparse_null_space
 from fmilin.output.report.figures import COLORS, QUIET, new_figure, rendered
 from fmilin.output.report.numbers import eigenvalue_text, rough
-from fmilin.output.report.table import console_on, fact, order_text, simple_table
+from fmilin.output.report.table import console_on, order_text, print_fact, print_facts, simple_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -48,8 +48,7 @@ def print_spectrum(spectrum: Spectrum, stream: TextIO) -> None:
     """Print what a formulation found beside the linear model: sizes, and the spurious eigenvalues."""
     with console_on(stream) as console:
         console.print()
-        for word, pieces in _facts(spectrum):
-            console.print(fact(word, pieces, console.width))
+        print_facts(console, _facts(spectrum))
         if len(_finite_spurious(spectrum)):
             console.print()
             console.print(_spurious_table(spectrum))
@@ -63,15 +62,13 @@ def print_comparison(spectra: Sequence[Spectrum], stream: TextIO) -> None:
             linear = first.linear
             point = [f"{s.name} = {v:.8g}" for s, v in zip(linear.states, linear.y0, strict=True)]
             more = [f"and {len(point) - MOST_NAMES} more"] if len(point) > MOST_NAMES else []
-            console.print(fact("Model", [linear.model.name, order_text(linear)], console.width))
-            console.print(fact("Point", [f"t = {linear.point.time:.8g} s", *point[:MOST_NAMES], *more], console.width))
+            print_fact(console, "Model", [linear.model.name, order_text(linear)])
+            print_fact(console, "Point", [f"t = {linear.point.time:.8g} s", *point[:MOST_NAMES], *more])
         sizes = first.sizes
         independent = "" if sizes["rank"] == sizes["m"] else f", {sizes['rank']} of them independent"
-        console.print(
-            fact("Size", [f"n = {sizes['n']} coordinates", f"m = {sizes['m']} constraints{independent}"], console.width)
-        )
+        print_fact(console, "Size", [f"n = {sizes['n']} coordinates", f"m = {sizes['m']} constraints{independent}"])
         for spectrum in spectra:
-            console.print(fact(_NAMES[spectrum.formulation], [spectrum.method], console.width))
+            print_fact(console, _NAMES[spectrum.formulation], [spectrum.method])
         console.print()
         console.print(_sizes_table(spectra))
         console.print()
@@ -83,7 +80,7 @@ def print_comparison(spectra: Sequence[Spectrum], stream: TextIO) -> None:
                 if str(remark) not in said:
                     said.add(str(remark))
                     label = _NAMES[spectrum.formulation] if remark.kind not in _COMMON else "Warning"
-                    console.print(fact(label, str(remark).split(), console.width, separator=" "))
+                    print_fact(console, label, str(remark))
         if not said:
             console.print("No warnings.")
 
@@ -135,9 +132,7 @@ def _finite_spurious(spectrum: Spectrum) -> ComplexArray:
 
 
 def _spurious_table(spectrum: Spectrum) -> Table:
-    table = simple_table()
-    table.add_column("Spurious eigenvalue [1/s]", justify="right", no_wrap=True)
-    table.add_column("Violation of the constraints", justify="right")
+    table = simple_table("Spurious eigenvalue [1/s]", "Violation of the constraints", columns="Rr")
     shown = 0
     at = np.flatnonzero(~spectrum.is_true & np.isfinite(spectrum.eigenvalues))
     at = at[spectrum.eigenvalues[at].imag >= 0]
@@ -173,10 +168,9 @@ def _sizes_table(spectra: Sequence[Spectrum]) -> Table:
 def _comparison_table(spectra: Sequence[Spectrum]) -> Table:
     """One row per real eigenvalue or pair of the first spectrum; how far the others' nearest ones are."""
     first, others = spectra[0], spectra[1:]
-    table = simple_table()
-    table.add_column(f"True eigenvalue, {_NAMES[first.formulation]} [1/s]", justify="right", no_wrap=True)
-    for other in others:
-        table.add_column(f"{_NAMES[other.formulation]} differs by", justify="right")
+    heads = [f"{_NAMES[other.formulation]} differs by" for other in others]
+    first_head = f"True eigenvalue, {_NAMES[first.formulation]} [1/s]"
+    table = simple_table(first_head, *heads, columns="R" + "r" * len(others))
     values = first.true[first.true.imag >= 0]
     for s in values[:MOST]:
         differences = [rough(float(np.abs(other.nearest(np.array([s]))[0] - s))) for other in others]
@@ -203,17 +197,15 @@ def print_nearest(name: str, found: Spectrum, stream: TextIO) -> None:
             found.labels[i],
         )
     with console_on(stream) as console:
-        console.print(fact("Model", [name], console.width))
-        console.print(
-            fact("Size", [f"n = {sizes['n']:,} coordinates", f"m = {sizes['m']:,} constraints"], console.width)
-        )
+        print_fact(console, "Model", [name])
+        print_fact(console, "Size", [f"n = {sizes['n']:,} coordinates", f"m = {sizes['m']:,} constraints"])
         order = f"order {sizes['order']:,}"
-        console.print(fact("Formulation", [found.formulation.upper(), found.method, order], console.width))
+        print_fact(console, "Formulation", [found.formulation.upper(), found.method, order])
         console.print()
         console.print(table)
         console.print()
         for remark in found.remarks:
-            console.print(fact("Warning", str(remark).split(), console.width, separator=" "))
+            print_fact(console, "Warning", str(remark))
         if not found.remarks:
             console.print("No warnings.")
 

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import io
 import re
-import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from html import escape
-from itertools import accumulate, chain
+from itertools import accumulate, groupby
 
-from rich.box import SIMPLE_HEAD
-from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-__all__ = ["MOST_LINES", "Page", "Show", "as_html", "as_text", "plain_lines", "rich_lines"]
+__all__ = ["MOST_LINES", "Page", "Show", "as_html", "as_text"]
 
 MOST_LINES = 40
 """Of a representation, its hint included."""
@@ -56,16 +53,11 @@ Show = Callable[[Page], None]
 
 @dataclass(frozen=True)
 class _Cut:
-    """What is left out of a page: how many rows of each table are kept, by item, and how many items."""
+    """How much of a page fits: the rows of each table by its position, how many items, and their lines."""
 
-    rows: Mapping[int, int]
+    rows: dict[int, int]
     items: int
-    lines: tuple[str, ...] = ()
-    """Of what is kept."""
-
-    def of(self, page: Page) -> list[Item]:
-        """Return the items that are kept."""
-        return [_with_rows(item, self.rows.get(i)) for i, item in enumerate(page.items[: self.items])]
+    lines: list[str]
 
 
 def as_text(show: Show, more: str = "") -> str:
@@ -83,7 +75,7 @@ def as_html(show: Show, more: str = "") -> str:
     """Return the same content as :func:`as_text` as HTML tables, everything from the model escaped."""
     narrow, wide = _page(show, WIDTH), _page(show, UNBROKEN)
     cut = _fitting(narrow)
-    parts = list(_html(cut.of(wide)))
+    parts = list(_html(_cut_items(wide, cut.rows)[: cut.items]))
     if more and _is_shortened(cut, narrow):
         parts.append(f"<p><em>More: {escape(more)}</em></p>")
     return f'<div class="fmilin">{"".join(parts)}</div>'
@@ -99,54 +91,42 @@ def _page(show: Show, width: int) -> Page:
 
 def _is_shortened(cut: _Cut, page: Page) -> bool:
     """Whether something was left out, here or by whoever printed a list."""
-    return bool(cut.rows) or cut.items < len(page.items) or any(_MORE.search(line) for line in cut.lines)
+    shown = zip(page.items, _cut_items(page, cut.rows), strict=True)
+    return cut.items < len(page.items) or any(map(_MORE.search, cut.lines)) or any(a is not b for a, b in shown)
 
 
 # ------------------------------------------------------------------------- cutting
 
 
 def _fitting(page: Page) -> _Cut:
-    """Return what must be left out for a page of 40 lines: rows of the longest tables, then what comes last."""
-    tables: dict[int, int] = {i: item.row_count for i, item in enumerate(page.items) if isinstance(item, Table)}
-    rows = {i: min(count, MOST_LINES) for i, count in tables.items()}
-    for lines_of in (_guessed_lines, _lines):  # the guess saves rendering what does not fit anyway
-        while True:
-            kept = {i: count for i, count in rows.items() if count < tables[i]}
-            lines = [lines_of(item) for item in _Cut(kept, len(page.items)).of(page)]
-            heights = [len(each) for each in lines]
-            too_many = sum(heights) - (MOST_LINES - 1)
-            if too_many <= 0 or max(rows.values(), default=0) <= LEAST_ROWS:
-                break
-            for _ in range(too_many):
-                longest = max(rows, key=lambda i: rows[i])
-                rows[longest] = max(rows[longest] - 1, min(LEAST_ROWS, tables[longest]))
-    return _Cut(kept, _number(heights) if too_many > 0 else len(heights), tuple(chain.from_iterable(lines)))
+    """Return what fits on a page of 40 lines: rows of the longest tables go first, then what comes last."""
+    rows = {i: min(item.row_count, MOST_LINES) for i, item in enumerate(page.items) if isinstance(item, Table)}
+    least = {i: min(LEAST_ROWS, count) for i, count in rows.items()}
+    while True:
+        lines = [_lines(item) for item in _cut_items(page, rows)]
+        excess = sum(map(len, lines)) - (MOST_LINES - 1)
+        if excess <= 0 or rows == least:
+            break
+        for _ in range(excess):
+            longest = max(rows, key=lambda i: rows[i])
+            rows[longest] = max(rows[longest] - 1, least[longest])
+    begin_within = 1 + sum(end < MOST_LINES - 1 for end in accumulate(map(len, lines)))
+    return _Cut(rows, min(begin_within, len(lines)), [line for each in lines for line in each])
 
 
-def _number(heights: Sequence[int]) -> int:
-    """Return how many items begin within the page."""
-    ends = accumulate(heights)
-    return 1 + sum(end < MOST_LINES - 1 for end in ends)
+def _cut_items(page: Page, rows: dict[int, int]) -> list[Item]:
+    """Return the items of a page, of its tables the first rows and a last one that says how many more there are."""
+    return [
+        _shortened(item, rows[i]) if isinstance(item, Table) and rows[i] < item.row_count else item
+        for i, item in enumerate(page.items)
+    ]
 
 
-def _guessed_lines(item: Item) -> Sequence[str]:
-    return [""] * (item.row_count + 2) if isinstance(item, Table) else _lines(item)
-
-
-def _with_rows(item: Item, count: int | None) -> Item:
-    """Return a table with its first rows, and a last one that says how many more there are."""
-    if count is None or not isinstance(item, Table):
-        return item
-    table = Table(box=item.box, pad_edge=item.pad_edge, show_edge=item.show_edge)
+def _shortened(item: Table, count: int) -> Table:
     cells = [list(column.cells) for column in item.columns]
-    for column in item.columns:
-        table.add_column(
-            column.header,
-            justify=column.justify,
-            no_wrap=column.no_wrap,
-            overflow=column.overflow,
-            max_width=column.max_width,
-        )
+    table = Table(box=item.box, pad_edge=item.pad_edge, show_edge=item.show_edge)
+    for c in item.columns:
+        table.add_column(c.header, justify=c.justify, no_wrap=c.no_wrap, overflow=c.overflow, max_width=c.max_width)
     for k in range(count):
         table.add_row(*(column[k] for column in cells))
     left_out = item.row_count - count
@@ -156,42 +136,7 @@ def _with_rows(item: Item, count: int | None) -> Item:
     return table
 
 
-# ------------------------------------------------------------------------- text
-
-
 def _lines(item: Item) -> list[str]:
-    if isinstance(item, str):
-        return textwrap.wrap(item, WIDTH, replace_whitespace=False, break_on_hyphens=False) or [""]
-    if isinstance(item, Text):  # broken into lines where it was made
-        return [line.rstrip() for line in item.plain.split("\n")]
-    if (lines := plain_lines(item)) is not None:
-        return lines
-    return rich_lines(item)
-
-
-def plain_lines(table: Table) -> list[str] | None:
-    """Return a table that fits without breaking a line, as rich prints it and ten times as quickly; None otherwise."""
-    columns = [[str(column.header), *map(str, column.cells)] for column in table.columns]
-    if table.box is not SIMPLE_HEAD or not table.row_count or any("\n" in cell for cells in columns for cell in cells):
-        return None
-    sizes = [[cell_len(cell) for cell in cells] for cells in columns]
-    widths = [max(each) for each in sizes]
-    limits = [column.max_width for column in table.columns]
-    if sum(widths) + 3 * (len(widths) - 1) > WIDTH or any(m and w > m for m, w in zip(limits, widths, strict=True)):
-        return None
-    right = [column.justify == "right" for column in table.columns]
-    lines = []
-    for k in range(table.row_count + 1):
-        padded = []
-        for cells, size, width, at_right in zip(columns, sizes, widths, right, strict=True):
-            gap = " " * (width - size[k])
-            padded.append(gap + cells[k] if at_right else cells[k] + gap)
-        lines.append("   ".join(padded).rstrip())
-    return [lines[0], "─" * (sum(widths) + 3 * (len(widths) - 1)), *lines[1:]]
-
-
-def rich_lines(item: Table) -> list[str]:
-    """Return the lines of a table that rich prints."""
     console = _console()
     with console.capture() as captured:
         console.print(item)
@@ -202,7 +147,7 @@ def rich_lines(item: Table) -> list[str]:
 def _console() -> Console:
     """Return a console that knows nothing of a notebook's or terminal's own colours."""
     return Console(
-        file=io.StringIO(), width=WIDTH, color_system=None,
+        file=io.StringIO(), width=WIDTH, color_system=None, force_jupyter=False,
         highlight=False, emoji=False, markup=False, legacy_windows=False,
     )  # fmt: skip
 
@@ -212,36 +157,29 @@ def _console() -> Console:
 
 def _html(items: Sequence[Item]) -> Iterator[str]:
     """Yield the tables and paragraphs; facts that follow each other are one table."""
+    for _, group in groupby(items, key=type):
+        alike = list(group)
+        if facts := [item for item in alike if isinstance(item, Text)]:
+            yield _facts(facts)
+        yield from (_table(item) for item in alike if isinstance(item, Table))
+        yield from (f"<p>{escape(item)}</p>" for item in alike if isinstance(item, str) and item)
+
+
+def _facts(items: Sequence[Text]) -> str:
+    """Return facts as a table; one without a word goes on below the one before."""
     facts: list[tuple[str, list[str]]] = []
     for item in items:
-        if isinstance(item, Text):
-            word, said = _fact(item)
-            if word or not facts:
-                facts.append((word, []))
-            facts[-1][1].append(said)
-            continue
-        yield from _facts(facts)
-        facts = []
-        if isinstance(item, Table):
-            yield _table(item)
-        elif item:
-            yield f"<p>{escape(item)}</p>"
-    yield from _facts(facts)
-
-
-def _fact(item: Text) -> tuple[str, str]:
-    end = item.spans[0].end if item.spans else 0
-    return item.plain[:end].strip(), item.plain[end:].strip()
-
-
-def _facts(facts: Sequence[tuple[str, Sequence[str]]]) -> Iterator[str]:
-    if facts:
-        left = ' style="text-align:left;vertical-align:top"'
-        rows = (
-            f"<tr><th{left}>{escape(word)}</th><td{left}>{'<br>'.join(map(escape, said))}</td></tr>"
-            for word, said in facts
-        )
-        yield f"<table><tbody>{''.join(rows)}</tbody></table>"
+        end = item.spans[0].end if item.spans else 0
+        word, text = item.plain[:end].strip(), item.plain[end:].strip()
+        if word or not facts:
+            facts.append((word, []))
+        facts[-1][1].append(text)
+    left = ' style="text-align:left;vertical-align:top"'
+    rows = (
+        f"<tr><th{left}>{escape(word)}</th><td{left}>{'<br>'.join(map(escape, texts))}</td></tr>"
+        for word, texts in facts
+    )
+    return f"<table><tbody>{''.join(rows)}</tbody></table>"
 
 
 def _table(table: Table) -> str:

@@ -14,7 +14,7 @@ from fmilin.model.interface import Model, OperatingPoint
 from fmilin.native.mechanism.description import MechanismDescription
 from fmilin.output.report.numbers import eigenvalue_text, rough, shortened, value_with_unit
 from fmilin.output.report.page import Page
-from fmilin.output.report.table import Fact, console_on, fact, simple_table
+from fmilin.output.report.table import Fact, console_on, print_fact, print_facts, print_remarks, simple_table
 from fmilin.points.request import TrimmedPoint, TrimReport
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def print_points(model: Model, points: Sequence[TrimmedPoint], stream: TextIO) -
             if i:
                 console.print()
             if len(points) > 1:
-                console.print(fact("Point", [f"{i + 1} of {len(points)}"], console.width))
+                print_fact(console, "Point", [f"{i + 1} of {len(points)}"])
             show_point(point, console, name=model.info.name)
 
 
@@ -57,14 +57,13 @@ def show_point(point: TrimmedPoint, page: Console | Page, *, name: str = "") -> 
     """Print what :func:`print_points` does for one point; ``name`` is the model's."""
     report = point.report
     if name:
-        page.print(fact("Model", [shortened(name)], page.width))
-    page.print(fact("Found", [report.summary, f"t = {point.time:.8g} s"], page.width))
+        print_fact(page, "Model", [shortened(name)])
+    print_fact(page, "Found", [report.summary, f"t = {point.time:.8g} s"])
     inputs = [
         f"{shortened(s.name)} = {value_with_unit(v, s.unit)}"
         for s, v in zip(report.inputs, point.inputs.tolist(), strict=True)
     ]
-    for word, pieces in (("Inputs", inputs or ["none"]), *_parameters(point), *_facts(report)):
-        page.print(fact(word, pieces, page.width))
+    print_facts(page, (("Inputs", inputs or ["none"]), *_parameters(point), *_facts(report)))
     if len(report.states):
         page.print()
         page.print(_states(report, point.states))
@@ -75,14 +74,9 @@ def show_point(point: TrimmedPoint, page: Console | Page, *, name: str = "") -> 
 
 def show_report(report: TrimReport, page: Console | Page) -> None:
     """Print what there is to say about a point beside its values."""
-    for word, pieces in (("Found", [report.summary]), *_facts(report)):
-        page.print(fact(word, pieces, page.width))
+    print_facts(page, (("Found", [report.summary]), *_facts(report)))
     if report.moving:
-        table = simple_table()
-        table.add_column("State")
-        table.add_column("Rate", justify="right")
-        table.add_column("Unit")
-        table.add_column("")
+        table = simple_table("State", "Rate", "Unit", "", columns="lrll")
         for signal, rate in zip(report.states, report.rates, strict=True):
             if signal.name in report.moving:
                 kind = _kind(report, signal.name)
@@ -97,31 +91,26 @@ def show_plain_point(point: OperatingPoint, page: Page) -> None:
     moved = (
         f"projection moved a state by {point.adjusted:.2g} of its nominal value" if point.adjusted else "not projected"
     )
-    page.print(fact("Point", [f"t = {point.time:.8g} s", moved], page.width))
-    for word, pieces in _parameters(point):
-        page.print(fact(word, pieces, page.width))
+    print_fact(page, "Point", [f"t = {point.time:.8g} s", moved])
+    print_facts(page, _parameters(point))
     for title, letter, values in (("State", "x", point.states), ("Input", "u", point.inputs)):
         page.print()
         if not len(values):
             page.print(f"No {title.lower()}s.")
             continue
-        table = simple_table()
-        table.add_column(f"{title}s ({len(values)})")
-        table.add_column("Value", justify="right")
+        table = simple_table(f"{title}s ({len(values)})", "Value", columns="lr")
         for i, value in enumerate(values[:MOST_STATES].tolist()):
             table.add_row(f"{letter}[{i}]", f"{value:.8g}")
         if len(values) > MOST_STATES:
             table.add_row(f"and {len(values) - MOST_STATES} more", "")
         page.print(table)
     for remark in point.remarks:
-        page.print(fact("Warning", str(remark).split(), page.width, separator=" "))
+        print_fact(page, "Warning", str(remark))
 
 
 def _show_remarks(report: TrimReport, page: Console | Page) -> None:
     page.print()
-    for remark in report.remarks:
-        word = "Note" if remark.is_information else "Warning"
-        page.print(fact(word, str(remark).split(), page.width, separator=" "))
+    print_remarks(page, report.remarks)
     if not report.remarks:
         page.print("No warnings.")
 
@@ -143,14 +132,8 @@ def _facts(report: TrimReport) -> Iterator[Fact]:
 
 def _states(report: TrimReport, values: FloatArray) -> Table:
     steady = not report.is_equilibrium
-    table = simple_table()
-    table.add_column("State")
-    table.add_column("Value", justify="right")
-    table.add_column("Unit")
-    if steady:
-        table.add_column("Rate", justify="right")
-        table.add_column("Unit")
-        table.add_column("")
+    heads = ("State", "Value", "Unit", *(("Rate", "Unit", "") if steady else ()))
+    table = simple_table(*heads, columns="lrlrll"[: len(heads)])
     sizes = report.states.scales(values)
     rows = list(zip(report.states, values, report.rates, sizes, strict=True))[:MOST_STATES]
     for signal, value, rate, size in rows:
@@ -181,13 +164,11 @@ def print_discovery(found: Discovery, stream: TextIO) -> None:
     """Print the constraints with their residuals, what was kept out, and the order with and without."""
     with console_on(stream) as console:
         order = f"{found.order} independent states of {found.full_order}"
-        console.print(fact("Model", [found.name, order], console.width))
+        print_fact(console, "Model", [found.name, order])
         effort = [f"{found.visits} visits", f"{found.seconds:.1f} s"]
-        console.print(fact("Effort", effort, console.width))
+        print_fact(console, "Effort", effort)
         if found.constant:
-            console.print(
-                fact("Constant", ["never change, so they are parameters:", *found.constant[:MOST]], console.width)
-            )
+            print_fact(console, "Constant", ["never change, so they are parameters:", *found.constant[:MOST]])
         console.print()
         if found.findings:
             table = simple_table("constraint = 0", "level", "h", "H f", "H f_u")
@@ -198,7 +179,7 @@ def print_discovery(found: Discovery, stream: TextIO) -> None:
         else:
             console.print("No constraint was found: nothing says that the states depend on each other.")
         for k in found.kept_out[:MOST]:
-            console.print(fact("Kept out", [f"{k.expression}: {k.reason}"], console.width))
+            print_fact(console, "Kept out", [f"{k.expression}: {k.reason}"])
 
 
 LINES = 40
@@ -237,18 +218,18 @@ def print_family(family: LinearFamily, stream: TextIO) -> None:
 
 def show_family(family: LinearFamily, page: Page) -> None:
     """Print a family of any size in few lines, without following modes from point to point."""
-    page.print(fact("Family", [shortened(family.template.model.name) or "sweep"], page.width))
+    print_fact(page, "Family", [shortened(family.template.model.name) or "sweep"])
     grid = " x ".join(map(str, family.shape)) or "of one point"
-    page.print(fact("Points", [f"{int(family.ok.sum())} of {len(family)} linear models", f"grid {grid}"], page.width))
+    print_fact(page, "Points", [f"{int(family.ok.sum())} of {len(family)} linear models", f"grid {grid}"])
     for word, names in (
         ("Coordinates", family.states.names),
         ("Inputs", family.inputs.names),
         ("Outputs", family.outputs.names),
     ):
         more = [f"and {len(names) - NAMES} more"] if len(names) > NAMES else []
-        page.print(fact(word, [*map(shortened, names[:NAMES]), *more] or ["none"], page.width))
+        print_fact(page, word, [*map(shortened, names[:NAMES]), *more] or ["none"])
     if family.switches:
-        page.print(fact("", ["the coordinates are not the same at all points"], page.width))
+        print_fact(page, "", ["the coordinates are not the same at all points"])
     page.print()
     table = simple_table(*family.axes, "Rightmost eigenvalue [1/s]", "Accuracy of A")
     numbers = list(range(len(family)))
@@ -283,19 +264,17 @@ def _print_events(family: LinearFamily, stream: TextIO) -> None:
 
 def show_mechanism(mechanism: MechanismDescription, page: Page) -> None:
     """Lay out the description on a page."""
-    page.print(fact("Mechanism", [mechanism.name], page.width))
-    page.print(fact("Gravity", [f"{', '.join(f'{g:g}' for g in mechanism.gravity)} m/s2"], page.width))
+    print_fact(page, "Mechanism", [mechanism.name])
+    print_fact(page, "Gravity", [f"{', '.join(f'{g:g}' for g in mechanism.gravity)} m/s2"])
     for word, parts in (("Wheels", mechanism.wheels), ("Skates", mechanism.skates), ("Springs", mechanism.springs)):
         if parts:
-            page.print(fact(word, [str(len(parts))], page.width))
+            print_fact(page, word, [str(len(parts))])
     for word, named in (("Inputs", mechanism.inputs), ("Sensors", mechanism.sensors)):
-        page.print(fact(word, [part.name for part in named] or ["none"], page.width))
+        print_fact(page, word, [part.name for part in named] or ["none"])
     if mechanism.independent:
-        page.print(fact("Coordinates", mechanism.independent, page.width))
+        print_fact(page, "Coordinates", mechanism.independent)
     page.print()
-    bodies = simple_table()
-    bodies.add_column(f"Bodies ({len(mechanism.bodies)})")
-    bodies.add_column("Mass [kg]", justify="right")
+    bodies = simple_table(f"Bodies ({len(mechanism.bodies)})", "Mass [kg]", columns="lr")
     for body in mechanism.bodies:
         bodies.add_row(body.name, "" if body.mass is None else f"{body.mass:.8g}")
     page.print(bodies)
@@ -305,13 +284,11 @@ def show_mechanism(mechanism: MechanismDescription, page: Page) -> None:
         page.print()
         page.print(_links("Loops", [(p.name, p.type, p.first, p.second) for p in mechanism.loops]))
     for remark in mechanism.remarks:
-        page.print(fact("Note", remark.split(), page.width, separator=" "))
+        print_fact(page, "Note", remark)
 
 
 def _links(title: str, rows: list[tuple[str, str, str, str]]) -> Table:
-    table = simple_table()
-    for head in (f"{title} ({len(rows)})", "Type", "From", "To"):
-        table.add_column(head)
+    table = simple_table(f"{title} ({len(rows)})", "Type", "From", "To", columns="llll")
     for row in rows:
         table.add_row(*row)
     return table

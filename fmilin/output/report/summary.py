@@ -12,7 +12,7 @@ from fmilin.ground.signals import Signal, Signals
 from fmilin.model.constraints.declared import Constraint
 from fmilin.model.interface import Model, ModelInfo
 from fmilin.output.report.numbers import shortened, value_with_unit
-from fmilin.output.report.table import console_on, fact, simple_table
+from fmilin.output.report.table import console_on, print_fact, simple_table
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -174,7 +174,7 @@ def show_summary(summary: Summary, page: Console | Page) -> None:
     ]
     for word, pieces in facts:
         if pieces:
-            page.print(fact(word, pieces, page.width))
+            print_fact(page, word, pieces)
     for title, signals in (
         ("State", summary.states),
         ("Input", summary.inputs),
@@ -188,11 +188,11 @@ def show_summary(summary: Summary, page: Console | Page) -> None:
     for line in _constraint_lines(summary):
         page.print(line)
     for note in summary.notes:
-        page.print(fact("Note", note.split(), page.width, separator=" "))
+        print_fact(page, "Note", note)
     for problem in summary.problems or ():
-        page.print(fact("Problem", problem.split(), page.width, separator=" "))
+        print_fact(page, "Problem", problem)
     if summary.problems == ():
-        page.print(fact("Checked", ["FMPy finds nothing wrong in its description"], page.width))
+        print_fact(page, "Checked", ["FMPy finds nothing wrong in its description"])
 
 
 def _plain(signal: Signal) -> dict[str, Any]:
@@ -235,10 +235,7 @@ def _words(interfaces: Sequence[str]) -> list[str]:
 
 
 def _signal_table(title: str, signals: Signals, number: int) -> Table:
-    table = simple_table()
-    table.add_column(f"{title}s ({number})", no_wrap=True)
-    table.add_column("Start", justify="right", no_wrap=True)
-    table.add_column("Description", overflow="fold")
+    table = simple_table(f"{title}s ({number})", "Start", "Description", columns="LRf")
     for signal in signals[:MOST_ROWS]:
         table.add_row(shortened(signal.name), value_with_unit(signal.start, signal.unit), signal.description)
     if number > MOST_ROWS:

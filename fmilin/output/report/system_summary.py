@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from fmilin.connected.ssp.flattening import Flat
 from fmilin.connected.ssp.opening import SspFile
 from fmilin.output.report.summary import MOST_ROWS, summary_of_fmu
-from fmilin.output.report.table import console_on, fact, simple_table
+from fmilin.output.report.table import console_on, print_fact, simple_table
 
 if TYPE_CHECKING:
     from fmilin.fmi.read.archive import FmuOptions
@@ -100,23 +100,18 @@ def _text(node: tuple[str, str]) -> str:
 def print_system_summary(summary: SystemSummary, stream: TextIO) -> None:
     """Print ``summary`` for a person."""
     with console_on(stream) as console:
-        console.print(fact("System", [summary.name], console.width))
-        console.print(fact("Kind", [f"SSP {summary.version}", f"{len(summary.components)} FMUs"], console.width))
+        print_fact(console, "System", [summary.name])
+        print_fact(console, "Kind", [f"SSP {summary.version}", f"{len(summary.components)} FMUs"])
         console.print()
-        table = simple_table()
-        for title in (f"Components ({len(summary.components)})", "FMI", "States", "Inputs", "Outputs", "Constraints"):
-            table.add_column(title, no_wrap=True, justify="left" if title.startswith(("Comp", "FMI")) else "right")
-        table.add_column("File", overflow="fold")
+        heads = ("FMI", "States", "Inputs", "Outputs", "Constraints", "File")
+        table = simple_table(f"Components ({len(summary.components)})", *heads, columns="LLRRRRf")
         for name, s in list(summary.components.items())[:MOST_ROWS]:
             kinds = "+".join({"ModelExchange": "ME", "CoSimulation": "CS"}.get(i, i) for i in s.interfaces)
             numbers = (len(x) for x in (s.states, s.inputs, s.outputs, s.constraints))
             table.add_row(name, f"{s.info.fmi_version} {kinds}", *map(str, numbers), summary.sources[name])
         console.print(table)
         console.print()
-        wires = simple_table()
-        wires.add_column(f"Connections ({len(summary.connections)})", overflow="fold")
-        wires.add_column("Feeds", overflow="fold")
-        wires.add_column("By", no_wrap=True)
+        wires = simple_table(f"Connections ({len(summary.connections)})", "Feeds", "By", columns="ffL")
         for source, target, factor, offset in summary.connections[:MOST_ROWS]:
             change = (
                 "" if (factor, offset) == (1.0, 0.0) else f"times {factor:.6g}" + (f" {offset:+.6g}" if offset else "")
@@ -125,9 +120,9 @@ def print_system_summary(summary: SystemSummary, stream: TextIO) -> None:
         console.print(wires)
         for word, names in (("Inputs", summary.inputs), ("Outputs", summary.outputs)):
             if names:
-                console.print(fact(word, names, console.width))
+                print_fact(console, word, names)
         if summary.parameters:
             pieces = [f"{name} = {value}" for name, value in list(summary.parameters.items())[:MOST_ROWS]]
-            console.print(fact("Parameters", pieces, console.width))
+            print_fact(console, "Parameters", pieces)
         for note in summary.notes:
-            console.print(fact("Note", note.split(), console.width, separator=" "))
+            print_fact(console, "Note", note)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Literal, TextIO
 
 from fmilin.ground.signals import Signals, rate_unit
 from fmilin.linear_model.model import LinearModel
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
+    from fmilin.ground.remarks import Remark
     from fmilin.linear_model.modes import Mode
     from fmilin.output.report.page import Page
 
@@ -28,6 +29,9 @@ __all__ = [
     "fact",
     "facts_of",
     "order_text",
+    "print_fact",
+    "print_facts",
+    "print_remarks",
     "print_table",
     "show_linear",
     "simple_table",
@@ -60,8 +64,7 @@ def show_linear(linear: LinearModel, page: Console | Page, *, adjusted: float | 
 
     ``adjusted`` is None where nobody knows any more whether the point was moved.
     """
-    for word, pieces in _facts(linear, adjusted):
-        page.print(fact(word, pieces, page.width))
+    print_facts(page, _facts(linear, adjusted))
     if len(linear.states):
         page.print()
         page.print(
@@ -70,9 +73,7 @@ def show_linear(linear: LinearModel, page: Console | Page, *, adjusted: float | 
             else f"{len(linear.states)} eigenvalues: .eigenvalues() calculates them."
         )
     page.print()
-    for remark in linear.warnings:
-        word = "Note" if remark.is_information else "Warning"
-        page.print(fact(word, str(remark).split(), page.width, separator=" "))
+    print_remarks(page, linear.warnings)
     if all(remark.is_information for remark in linear.warnings):
         page.print("No warnings.")
 
@@ -91,6 +92,24 @@ def console_on(stream: TextIO) -> Iterator[Console]:
     with console.capture() as captured:
         yield console
     stream.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
+
+
+def print_facts(page: Console | Page, facts: Iterable[Fact]) -> None:
+    """Print words and what is said about each."""
+    for word, pieces in facts:
+        page.print(fact(word, pieces, page.width))
+
+
+def print_fact(page: Console | Page, word: str, pieces: Sequence[str]) -> None:
+    """Print a word and what is said about it: a list breaks between its pieces, a text between its words."""
+    separator = " " if isinstance(pieces, str) else ", "
+    page.print(fact(word, pieces.split() if isinstance(pieces, str) else pieces, page.width, separator))
+
+
+def print_remarks(page: Console | Page, remarks: Iterable[Remark]) -> None:
+    """Print warnings and notes, one after the other."""
+    for remark in remarks:
+        print_fact(page, "Note" if remark.is_information else "Warning", str(remark))
 
 
 def fact(word: str, pieces: Sequence[str], width: int, separator: str = ", ") -> Text:
@@ -112,14 +131,19 @@ def fact(word: str, pieces: Sequence[str], width: int, separator: str = ", ") ->
     return Text.assemble((f"{word:<{_WORDS}}", "bold"), indent.join(fitting))
 
 
-def simple_table(*heads: str) -> Table:
-    """Return a table with a line below its head; columns with a name stand at the right, others at the left."""
+def simple_table(*heads: str, columns: str = "") -> Table:
+    """Return a table with a line below its head.
+
+    ``columns``: a letter for each: at the left or right, ``L`` and ``R`` where cells are never broken, ``f`` where
+    they are folded; without any, columns with a name stand at the right, others at the left.
+    """
     from rich import box
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for head in heads:
-        table.add_column(head, justify="right" if head else "left")
+    for head, kind in zip(heads, columns or ["r" if head else "l" for head in heads], strict=True):
+        justify: Literal["left", "right"] = "right" if kind in "rR" else "left"
+        table.add_column(head, justify=justify, no_wrap=kind in "LR", overflow="fold" if kind == "f" else "ellipsis")
     return table
 
 
@@ -131,10 +155,8 @@ def order_text(linear: LinearModel) -> str:
 
 def eigenvalue_table(modes: Sequence[Mode], *, sampled: bool = False) -> Table:
     """Return one line per real eigenvalue or pair of complex ones, slowest first; many zeros share one."""
-    table = simple_table()
-    table.add_column("Eigenvalue [1/s]" + (" of the sampled motion" if sampled else ""), justify="right", no_wrap=True)
-    for head in ("Frequency [rad/s]", "[Hz]", "Damping ratio"):
-        table.add_column(head, justify="right")
+    whose = " of the sampled motion" if sampled else ""
+    table = simple_table(f"Eigenvalue [1/s]{whose}", "Frequency [rad/s]", "[Hz]", "Damping ratio", columns="Rrrr")
     zeros = [mode for mode in modes if not rounded(mode.eigenvalue)]
     if len(zeros) > MOST_ZEROS:
         table.add_row(f"0 ({len(zeros)} times)", "", "", "")

@@ -11,7 +11,7 @@ import numpy as np
 from fmilin.ground.signals import FloatArray
 from fmilin.output.report.figures import COLORS, GRID, QUIET, gridded, new_figure, rendered
 from fmilin.output.report.numbers import shortened, value_with_unit
-from fmilin.output.report.table import Fact, console_on, fact
+from fmilin.output.report.table import Fact, console_on, print_fact, print_facts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -113,13 +113,12 @@ MOST_EVENTS = 8
 def print_trajectory(trajectory: Trajectory, name: str, stream: TextIO) -> None:
     """Print what a person wants to know about a run of the model ``name``."""
     with console_on(stream) as console:
-        for word, pieces in _facts(trajectory, name):
-            console.print(fact(word, pieces, console.width))
+        print_facts(console, _facts(trajectory, name))
         console.print()
         console.print(_final_values(trajectory))
         console.print()
         for remark in trajectory.remarks:
-            console.print(fact("Remark", str(remark).split(), console.width, separator=" "))
+            print_fact(console, "Remark", str(remark))
 
 
 def print_comparison(comparison: Comparison, name: str, stream: TextIO) -> None:

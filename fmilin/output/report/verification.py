@@ -16,7 +16,7 @@ from fmilin.linear_model.verification import Channel, Trace, Verification
 from fmilin.output.formats import alternatives, is_named_as
 from fmilin.output.report.figures import COLORS, QUIET, gridded, new_figure, rendered
 from fmilin.output.report.numbers import rough, shortened
-from fmilin.output.report.table import Fact, console_on, fact, simple_table
+from fmilin.output.report.table import Fact, console_on, print_fact, print_facts, simple_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -57,19 +57,18 @@ def print_verification(verification: Verification, stream: TextIO) -> None:
 
 def show_verification(verification: Verification, page: Console | Page) -> None:
     """Print the same on a console or a page."""
-    for word, pieces in _facts(verification):
-        page.print(fact(word, pieces, page.width))
+    print_facts(page, _facts(verification))
     page.print()
     page.print(_table(verification))
     failed = verification.failed
     if failed or verification.remarks:
         page.print()
     for channel in failed[:MOST_REASONS]:
-        page.print(fact("Failed", [_reason(channel)], page.width, separator=" "))
+        print_fact(page, "Failed", [_reason(channel)])
     if len(failed) > MOST_REASONS:
-        page.print(fact("", [f"and {len(failed) - MOST_REASONS} more"], page.width))
+        print_fact(page, "", [f"and {len(failed) - MOST_REASONS} more"])
     for remark in verification.remarks:
-        page.print(fact("Warning", str(remark).split(), page.width, separator=" "))
+        print_fact(page, "Warning", str(remark))
 
 
 def limit_text(channel: Channel) -> str:
