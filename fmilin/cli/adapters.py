@@ -8,7 +8,8 @@ import click
 
 from fmilin.cli.files import Command
 from fmilin.cli.job_runner import JobRunner, work
-from fmilin.cli.options import DEBUG, json_option
+from fmilin.cli.model_options import DEBUG
+from fmilin.cli.options import json_option
 
 if TYPE_CHECKING:
     from fmilin.loading.adapters import Installed
@@ -18,12 +19,7 @@ __all__ = ["command"]
 Row = dict[str, Any]
 
 
-@click.command(
-    cls=Command,
-    examples=[
-        "fmilin adapters",
-    ],
-)
+@click.command(cls=Command, examples=["fmilin adapters"])
 @json_option("The same as one JSON document on standard output.")
 @DEBUG
 def command(*, as_json: bool, debug: bool) -> int:

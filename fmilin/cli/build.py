@@ -7,11 +7,11 @@ from pathlib import Path
 
 import click
 
-from fmilin.cli.file_options import FileOptions, file_options
 from fmilin.cli.files import Command
-from fmilin.cli.fmus import FMI, PLATFORMS
 from fmilin.cli.job_runner import JobRunner, work
-from fmilin.cli.options import DEBUG, MODEL, is_fmu, new_file_option
+from fmilin.cli.linear_options import FMI, PLATFORMS
+from fmilin.cli.model_options import DEBUG, FileOptions, file_options, is_fmu
+from fmilin.cli.options import MODEL, new_file_option
 from fmilin.ground.errors import UsageError
 
 __all__ = ["command"]
@@ -56,14 +56,14 @@ def command(
         from fmilin.fmi.write.fmu import can_be_compiled
         from fmilin.loading.wrapping import wrap_as_fmu
 
-        found = runner.borrow(fl.load(model, options=opened.asked()))
+        found = runner.borrow(fl.load(model, options=opened.given()))
         if not can_be_compiled(found):
             if fmi != "2.0" or platforms:
                 raise UsageError(
                     f"'{model}' cannot be compiled to C, so it becomes an FMU that runs Python: there --fmi 3.0 and "
                     "--platforms are not to be had."
                 )
-            if asked := opened.asked():
+            if asked := opened.given():
                 raise UsageError(
                     f"'{model}' cannot be compiled to C, and the FMU that runs Python opens the file as it is: "
                     f"{', '.join(asked)} cannot be asked for."
@@ -75,11 +75,7 @@ def command(
             )
             return
         build_fmu(
-            found,
-            output,
-            fmi_version=fmi,
-            directional_derivatives=not no_directional_derivatives,
-            platforms=platforms,
+            found, output, fmi_version=fmi, directional_derivatives=not no_directional_derivatives, platforms=platforms
         )
         sys.stderr.write(f"{output}: FMI {fmi}, model exchange and co-simulation\n")
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import click
 
-from fmilin.cli.conditioning import Steps, conditioned, steps_options
 from fmilin.cli.files import Command
-from fmilin.cli.fmus import Written, writing_options
 from fmilin.cli.job_runner import JobRunner, work
-from fmilin.cli.options import DEBUG, checked_outputs, names_option, outputs_of
+from fmilin.cli.linear_options import Steps, Written, conditioned, steps_options, writing_options
+from fmilin.cli.model_options import DEBUG
+from fmilin.cli.options import checked_outputs, names_option, outputs_of
 from fmilin.ground.errors import UsageError
 from fmilin.output.export.files import checked_families, dumps_each, dumps_family, is_family, load, load_family
 
@@ -53,8 +53,8 @@ def command(
         raise
     if grid is not None and len(linear) == 1:
         raise UsageError("--grid is for several linear models; this is one file.")
-    writing = written.asked()
-    conditioning = steps.asked()
+    writing = written.writing()
+    conditioning = steps.conditioning()
 
     def job(runner: JobRunner) -> None:
         if len(linear) == 1 and family:

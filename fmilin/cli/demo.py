@@ -10,8 +10,8 @@ import click
 
 from fmilin.cli.files import Command
 from fmilin.cli.job_runner import JobRunner, work
-from fmilin.cli.linearize import deliver, linear_model
-from fmilin.cli.options import DEBUG
+from fmilin.cli.linear_models import deliver, linear_model
+from fmilin.cli.model_options import DEBUG
 from fmilin.cli.request import Request
 from fmilin.ground.errors import UsageError
 from fmilin.ground.files import check_writable
@@ -24,12 +24,7 @@ __all__ = ["command"]
 FMU, MAT, PICTURE = "four_bar.fmu", "four_bar.mat", "eigenvalues.png"
 
 
-@click.command(
-    cls=Command,
-    examples=[
-        "fmilin demo",
-    ],
-)
+@click.command(cls=Command, examples=["fmilin demo"])
 @click.argument("directory", type=click.Path(path_type=Path), default="fmilin-demo")
 @DEBUG
 def command(directory: Path, *, debug: bool) -> int:

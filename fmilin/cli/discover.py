@@ -10,17 +10,8 @@ import click
 
 from fmilin.cli.files import Command
 from fmilin.cli.job_runner import JobRunner
-from fmilin.cli.options import (
-    MODEL,
-    Running,
-    json_option,
-    new_file_option,
-    number_option,
-    one_of,
-    running_options,
-    settings_option,
-    time_option,
-)
+from fmilin.cli.model_options import Running, running_options
+from fmilin.cli.options import MODEL, json_option, new_file_option, number_option, one_of, settings_option, time_option
 from fmilin.cli.request import Request
 from fmilin.ground.errors import UsageError
 
@@ -37,12 +28,7 @@ class _Discover(Command):
     reads_constraints = False
 
 
-@click.command(
-    cls=_Discover,
-    examples=[
-        "fmilin discover supplied.fmu -o found.toml",
-    ],
-)
+@click.command(cls=_Discover, examples=["fmilin discover supplied.fmu -o found.toml"])
 @MODEL
 @settings_option("Repeatable: a start value, parameter or input. States around this point are looked at.")
 @time_option()
@@ -72,7 +58,7 @@ def command(
     request = Request(model, settings, constraints=[], time=time, interface=interface, fmu=running.fmu())
 
     def job(runner: JobRunner) -> None:
-        from fmilin.cli.points import at_point
+        from fmilin.cli.request import at_point
 
         found = _discovered(*at_point(request, runner), excite=excite)
         runner.restore_directory()

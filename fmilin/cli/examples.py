@@ -10,10 +10,10 @@ import click
 import fmilin
 from fmilin.cli.files import Command
 from fmilin.cli.job_runner import JobRunner, work
-from fmilin.cli.options import DEBUG
+from fmilin.cli.model_options import DEBUG
 from fmilin.ground.errors import UnknownNameError, UsageError
 
-__all__ = ["command", "folder_of_examples", "names"]
+__all__ = ["command"]
 
 LEFT_OUT = shutil.ignore_patterns("__pycache__", "*.pyc")
 

@@ -13,7 +13,7 @@ from click.shell_completion import CompletionItem
 from fmilin.ground.errors import UsageError
 from fmilin.output.formats import alternatives, listed
 
-__all__ = ["KINDS", "Command", "NewFile", "require_apart"]
+__all__ = ["Command", "NewFile", "require_apart"]
 
 _INPUTS = "fmilin.cli.files.inputs"
 

@@ -19,16 +19,7 @@ if TYPE_CHECKING:
     from fmilin.model.interface import Model, OperatingPoint
     from fmilin.native.formulations import Formulation, Spectrum
 
-__all__ = [
-    "FORMS",
-    "PENALTY",
-    "Formulated",
-    "compare",
-    "document_of",
-    "formulation_options",
-    "one",
-    "require_plain",
-]
+__all__ = ["FORMS", "PENALTY", "Formulated", "compare", "document_of", "formulation_options", "one", "require_plain"]
 
 FORMS = ("mcs", "rcs", "ucs")
 
@@ -44,10 +35,7 @@ def _three(text: str | None, option: str) -> tuple[float, float, float] | None:
 
 
 PENALTY = click.option(
-    "--penalty",
-    metavar="ALPHA,XI,OMEGA",
-    help="With ucs: weight, damping ratio, rad/s.",
-    callback=read_by(_three),
+    "--penalty", metavar="ALPHA,XI,OMEGA", help="With ucs: weight, damping ratio, rad/s.", callback=read_by(_three)
 )
 
 
@@ -167,8 +155,7 @@ def compare(request: Request, chosen: Formulated, runner: JobRunner, *, as_json:
 
 
 def _at(request: Request, runner: JobRunner) -> tuple[Model, OperatingPoint]:
-    from fmilin.cli.opening import open_model
-    from fmilin.cli.points import at_point, with_saved_point
+    from fmilin.cli.request import at_point, open_model, with_saved_point
     from fmilin.manifold.operating_points import operating_point
 
     if not request.trim:

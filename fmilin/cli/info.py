@@ -8,20 +8,20 @@ from typing import Any
 
 import click
 
-from fmilin.cli.file_options import FileOptions, file_options
 from fmilin.cli.files import Command
 from fmilin.cli.job_runner import JobRunner, work
-from fmilin.cli.options import (
+from fmilin.cli.model_options import (
     DEBUG,
-    MODEL,
     TIMEOUT,
     UNPACK_LIMIT,
     VERBOSE,
+    FileOptions,
+    file_options,
     fmu,
     is_fmu,
     is_system,
-    json_option,
 )
+from fmilin.cli.options import MODEL, json_option
 from fmilin.ground.errors import UsageError
 from fmilin.ground.sandbox.isolation import Limits
 
@@ -29,12 +29,7 @@ __all__ = ["command"]
 
 
 @click.command(
-    cls=Command,
-    examples=[
-        "fmilin info four_bar.fmu",
-        "fmilin info loader.toml",
-        "fmilin info four_bar.fmu --check",
-    ],
+    cls=Command, examples=["fmilin info four_bar.fmu", "fmilin info loader.toml", "fmilin info four_bar.fmu --check"]
 )
 @MODEL
 @json_option("The same as one JSON document on standard output.")
@@ -62,7 +57,7 @@ def command(
     if check and not is_fmu(model):
         raise UsageError(f"--check reads the description of an FMU, which '{model}' is not.")
     opened_with = fmu(unpack_limit)
-    options = opened.asked()
+    options = opened.given()
 
     def job(runner: JobRunner) -> None:
         from fmilin.output.report.summary import MOST_ROWS, print_summary, summary_of_fmu, summary_of_model

@@ -21,8 +21,16 @@ from typing import IO, Protocol, TextIO, TypeVar
 import click
 
 from fmilin.cli.progress import elapsed_time
-from fmilin.cli.streams import Results, columns, flush_c_streams, leave_parents_streams, silence, stdout_for_results
-from fmilin.cli.terminations import Terminated, termination_raises
+from fmilin.cli.streams import (
+    Results,
+    Terminated,
+    columns,
+    flush_c_streams,
+    leave_parents_streams,
+    silence,
+    stdout_for_results,
+    termination_raises,
+)
 from fmilin.ground.errors import AnotherInstanceError, FmilinError, ModelCrashError
 from fmilin.ground.files import remove_leftovers, temporary_file, temporary_place, write_all
 from fmilin.ground.sandbox.isolation import Limits, can_isolate, in_a_child

@@ -4,26 +4,50 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from fmilin.cli.composition import Coupled, composition_options, linearize_cosimulation
-from fmilin.cli.conditioning import Steps, conditioned, steps_options
-from fmilin.cli.file_options import FileOptions, file_options
 from fmilin.cli.files import Command
-from fmilin.cli.fmus import Written, writing_options
 from fmilin.cli.formulations import Formulated, compare, formulation_options, one, require_plain
 from fmilin.cli.job_runner import JobRunner
-from fmilin.cli.options import (
-    MODEL,
+from fmilin.cli.linear_models import (
+    check_files,
+    deliver,
+    deliver_each,
+    draw,
+    linear_model,
+    linear_models,
+    linearize_cosimulation,
+    snapshot_times,
+)
+from fmilin.cli.linear_options import (
+    Coupled,
+    Stepped,
+    Steps,
+    Written,
+    composition_options,
+    conditioned,
+    stepping_options,
+    steps_options,
+    writing_options,
+)
+from fmilin.cli.model_options import (
     POINT,
     PROJECT,
+    WISHES,
     Constraints,
+    FileOptions,
     Running,
-    checked_outputs,
+    Wishes,
     constraints_options,
+    file_options,
     is_fmu,
+    running_options,
+)
+from fmilin.cli.options import (
+    MODEL,
+    checked_outputs,
     json_option,
     names_option,
     number_option,
@@ -32,23 +56,14 @@ from fmilin.cli.options import (
     outputs_option,
     path_option,
     read_by,
-    running_options,
     settings_option,
     time_option,
 )
-from fmilin.cli.request import Request
-from fmilin.cli.snapshots import check_files, deliver_each, linear_models, snapshot_times
-from fmilin.cli.stepping import Stepped, stepping_options
-from fmilin.cli.wishes import WISHES, Wishes
+from fmilin.cli.request import Request, request_of
 from fmilin.ground.errors import UsageError
 from fmilin.output.formats import format_of, listed
 
-if TYPE_CHECKING:
-    from fmilin.linear_model.model import LinearModel
-    from fmilin.model.interface import OperatingPoint
-    from fmilin.output.formats import Writing
-
-__all__ = ["command", "deliver", "linear_model"]
+__all__ = ["command"]
 
 
 @click.command(
@@ -133,33 +148,32 @@ def command(
     running: Running,
     *,
     as_json: bool,
-    **asked: Any,
+    **more: Any,
 ) -> int:
     """Compute a linear model at an operating point, in independent coordinates.
 
     Without -o or --json a table is printed.
     """
     files = list(output) if times else checked_outputs(output)
-    writing = written.asked()
-    wishes.require_trim(trim=asked["trim"])
-    asked["settings"] = wishes.beside(asked["settings"])
-    request = Request(
-        source=model,
-        fmu=running.fmu(),
-        constraints=_constraints(constrained, asked),
-        constraints_file=constrained.constraints,
-        options=opened.asked(),
+    writing = written.writing()
+    wishes.require_trim(trim=more["trim"])
+    more["settings"] = wishes.beside(more["settings"])
+    shows_equations = not times and not is_fmu(model)  # of the models that have any, in files that carry them
+    request = request_of(
+        model,
+        running,
+        constrained,
+        opened,
+        constraints=_constraints(constrained, more),
         wishes=wishes,
-        stepping=None if coupled.as_cosimulated else stepped.asked(),
-        descriptor=not is_fmu(model)
-        and not times
-        and (as_json or any(format_of(path, "linear model").complete for path in files)),
-        **asked,  # the options that are called like its fields
+        stepping=None if coupled.as_cosimulated else stepped.stepping(),
+        descriptor=shows_equations and (as_json or any(format_of(path, "linear model").complete for path in files)),
+        **more,  # the options that are called like fields of a request
     )
     chosen = formulated.asked()
-    how = coupled.asked(stepped)
+    how = coupled.request(stepped)
     _check_times(request, times, files, table, coupled.plot)
-    conditioning = steps.asked()
+    conditioning = steps.conditioning()
     if chosen is not None:
         others = ["--snapshots"] if times else []
         others += ["--plot"] if coupled.plot is not None and chosen.formulation == "all" else []
@@ -193,11 +207,6 @@ def command(
     return running.work(job, model)
 
 
-def _is_complete(path: Path) -> bool:
-    """Whether everything about a linear model goes into a file, its descriptor system included."""
-    return format_of(path, "linear model").complete
-
-
 def _check_times(
     request: Request, times: Sequence[float], files: Sequence[Path], table: Path | None, plot: Path | None
 ) -> None:
@@ -213,73 +222,13 @@ def _check_times(
     check_files(files, times)
 
 
-def _constraints(constrained: Constraints, asked: dict[str, Any]) -> list[str] | None:
+def _constraints(constrained: Constraints, more: dict[str, Any]) -> list[str] | None:
     """Return the constraints that are declared: none where they are to be found."""
-    if not (asked["discover"] or asked["tangent_only"]):
-        return constrained.asked()
-    option = "--discover" if asked["discover"] else "--tangent-only"
-    if asked["discover"] and asked["tangent_only"]:
+    if not (more["discover"] or more["tangent_only"]):
+        return constrained.expressions()
+    option = "--discover" if more["discover"] else "--tangent-only"
+    if more["discover"] and more["tangent_only"]:
         raise UsageError("--discover contradicts --tangent-only. Leave one of them out.")
     if constrained.constraint or constrained.constraints:
         raise UsageError(f"{option} contradicts --constraint and --constraints. Leave one of them out.")
     return []
-
-
-def linear_model(request: Request, runner: JobRunner) -> tuple[LinearModel, OperatingPoint]:
-    """Load, assemble the point, linearize."""
-    import fmilin as fl
-    from fmilin.cli.points import at_point
-
-    model, point = at_point(request, runner)
-    if request.tangent_only:
-        from fmilin.discovery.tangent import linearize_on_tangent
-
-        named = {n: getattr(request, n) for n in ("independent", "inputs", "outputs", "derivatives")}
-        return linearize_on_tangent(model, point, **named), point
-    linear = fl.linearize(
-        model,
-        point,
-        inputs=request.inputs,
-        outputs=request.outputs,
-        one_sided=request.one_sided,
-        at_singularity=request.at_singularity,
-        stepping=request.stepping,
-        **request.how(),
-    )
-    return linear, point
-
-
-def draw(linear: LinearModel, path: Path, runner: JobRunner) -> None:
-    """Draw the eigenvalues."""
-    from fmilin.output.report.figures import rendered
-
-    runner.write_files({path: rendered(linear.plot.eigenvalues(), path.suffix)})
-    runner.say(f"{path}: eigenvalues\n")
-
-
-def deliver(
-    linear: LinearModel,
-    point: OperatingPoint,
-    files: Sequence[Path],
-    runner: JobRunner,
-    *,
-    as_json: bool = False,
-    writing: Writing | None = None,
-) -> None:
-    """Write the files; then JSON or, without files, the table."""
-    from fmilin.output.export.files import dumps
-
-    runner.restore_directory()
-    runner.write_files({path: dumps(linear, path, writing) for path in files})
-    if as_json:
-        runner.results.write(dumps(linear, "results.json").decode("ascii"))
-    elif not files:
-        from fmilin.output.report.table import print_table
-
-        print_table(linear, runner.results, adjusted=point.adjusted)
-    if files and not as_json:
-        for remark in linear.warnings:
-            runner.say(f"{'Note' if remark.is_information else 'Warning'}: {remark}\n")
-        order = f"{len(linear.states)} independent states out of {len(linear.full_states)}"
-        for path in files:
-            runner.say(f"{path}: {order}\n")

@@ -6,9 +6,8 @@ Options that several commands share come in groups: a frozen dataclass, and a de
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,33 +16,21 @@ import click
 from click.shell_completion import CompletionItem
 
 from fmilin.cli.files import NewFile, require_apart
-from fmilin.cli.job_runner import Job, work
 from fmilin.ground.errors import UsageError
 from fmilin.ground.files import check_writable
-from fmilin.ground.sandbox.isolation import Limits
 from fmilin.output.export.files import check_output
 from fmilin.output.formats import Holds, listed, suffixes
 
 if TYPE_CHECKING:
-    from fmilin.fmi.read.archive import FmuOptions
+    pass
 
 __all__ = [
-    "DEBUG",
     "MODEL",
-    "POINT",
-    "PROJECT",
-    "VERBOSE",
-    "Constraints",
+    "Decorator",
     "Renamed",
-    "Running",
     "assignments",
     "checked_outputs",
-    "constraints_options",
-    "finite",
-    "fmu",
     "grouped",
-    "is_fmu",
-    "is_system",
     "json_option",
     "names",
     "names_option",
@@ -57,27 +44,14 @@ __all__ = [
     "path_option",
     "picture_option",
     "read_by",
-    "running_options",
     "settings_option",
-    "speak_up",
     "time_option",
-]
+]  # fmt: skip
 
 Command = Callable[..., int]
 Decorator = Callable[[Command], Command]
 
-TIMEOUT = 120.0
-"""Seconds for a single call of an FMU's function, unless others are given."""
-
 MODEL = click.argument("model", shell_complete=lambda *given: [CompletionItem(given[2], type="file")])
-VERBOSE = click.option(
-    "--verbose", is_flag=True, help="Say on standard error what is tried, and what an FMU's description departs in."
-)
-DEBUG = click.option("--debug", is_flag=True, help="Show tracebacks.")
-PROJECT = click.option("--project", is_flag=True, help="Start from the nearest point that satisfies the constraints.")
-UNPACK_LIMIT = click.option(
-    "--unpack-limit", metavar="GIB", type=float, help="That an FMU's files may take unpacked; 4."
-)
 
 
 def path_option(*names: str, metavar: str, help: str, **more: Any) -> Decorator:  # noqa: A002 - as click says
@@ -132,9 +106,6 @@ def new_file_option(
 def picture_option(help: str, name: str = "--plot") -> Decorator:  # noqa: A002 - as click says
     """Return ``--plot``."""
     return new_file_option(name, suffix=suffixes("picture"), help=help)
-
-
-POINT = path_option("--point", metavar="FILE", help="A point that 'fmilin trim -o' saved: .toml .json")
 
 
 def json_option(help: str) -> Decorator:  # noqa: A002 - as click says
@@ -208,110 +179,6 @@ def grouped(parameter: str, kind: Callable[..., object], *decorators: Decorator)
         return decorated
 
     return decorate
-
-
-@dataclass(frozen=True)
-class Constraints:
-    """What stands on the command line about constraints."""
-
-    constraint: tuple[str, ...]
-    constraints: Path | None
-    no_constraints: bool
-
-    def asked(self) -> list[str] | None:
-        """Return the expressions; None for those that come with the model, the empty list for none at all."""
-        if self.no_constraints and (self.constraint or self.constraints):
-            raise UsageError("--no-constraints contradicts --constraint and --constraints. Leave one of them out.")
-        return [] if self.no_constraints else list(self.constraint) or None
-
-
-def constraints_options(without: str) -> Decorator:
-    """Return the options of :class:`Constraints`; the help explains ``--no-constraints`` by ``without``."""
-    return grouped(
-        "constrained",
-        Constraints,
-        click.option(
-            "--constraint",
-            metavar="TEXT",
-            multiple=True,
-            help="Repeatable: an expression or a variable that must be zero.",
-        ),
-        path_option("--constraints", metavar="FILE.toml", help="The same from a file."),
-        click.option("--no-constraints", is_flag=True, help=without),
-    )
-
-
-def is_fmu(source: str) -> bool:
-    """Whether ``source`` names an FMU: foreign code that should not run in this process."""
-    return source.lower().endswith(".fmu")
-
-
-def is_system(source: str) -> bool:
-    """Whether ``source`` names FMUs that are connected: an SSP or SSD file."""
-    return source.lower().endswith((".ssp", ".ssd"))
-
-
-@dataclass(frozen=True)
-class Running:
-    """Where and within which limits a model runs."""
-
-    no_isolation: bool
-    timeout: float
-    memory: float | None
-    compile_sources: bool
-    unpack_limit: float | None
-    solver_tolerance: float | None
-    verbose: bool
-    debug: bool
-
-    def fmu(self) -> FmuOptions | None:
-        """Return how an FMU is opened; None as usual."""
-        return fmu(self.unpack_limit, self.solver_tolerance, compile_sources=self.compile_sources)
-
-    def work(self, job: Job, model: str) -> int:
-        """Do ``job`` with ``model``, in a child process when it is an FMU or has some, and return the exit status."""
-        if self.verbose:
-            speak_up()
-        isolate = (is_fmu(model) or is_system(model)) and not self.no_isolation
-        return work(job, isolate=isolate, debug=self.debug, limits=self.limits())
-
-    def limits(self) -> Limits:
-        """Return what the model may take."""
-        return _limits(self.timeout, self.memory)
-
-
-running_options = grouped(
-    "running",
-    Running,
-    click.option("--no-isolation", is_flag=True, help="Load the FMU in this process instead of a child."),
-    click.option(
-        "--timeout",
-        metavar="S",
-        default=TIMEOUT,
-        help="Seconds that a single call of the FMU may take; 0: no limit.",
-    ),
-    click.option(
-        "--memory",
-        metavar="GIB",
-        type=float,
-        help="Memory that the FMU's process may take; nine tenths of what is free.",
-    ),
-    click.option(
-        "--compile",
-        "compile_sources",
-        is_flag=True,
-        help="Compile an FMU's C sources when it has no binary for this platform.",
-    ),
-    UNPACK_LIMIT,
-    click.option(
-        "--solver-tolerance",
-        metavar="R",
-        type=float,
-        help="Relative tolerance that a co-simulation FMU's solver is asked for; 1e-10; 0: its own.",
-    ),
-    VERBOSE,
-    DEBUG,
-)
 
 
 def names(text: str | None, option: str) -> list[str] | None:
@@ -389,43 +256,3 @@ def checked_outputs(paths: Sequence[Path]) -> list[Path]:
         check_output(path)
     require_apart(paths)
     return list(paths)
-
-
-def _limits(timeout: float, memory: float | None) -> Limits:
-    """Return what the model may take: ``--timeout`` in seconds, 0 for ever; ``--memory`` in GiB."""
-    if not (math.isfinite(timeout) and timeout >= 0):
-        raise UsageError(f"--timeout {timeout}: give seconds, or 0 for no limit.")
-    if memory is not None and not (math.isfinite(memory) and memory > 0):
-        raise UsageError(f"--memory {memory}: give GiB, more than 0.")
-    return Limits(timeout or None, None if memory is None else memory * 2**30)
-
-
-def fmu(
-    unpack_limit: float | None, solver_tolerance: float | None = None, *, compile_sources: bool = False
-) -> FmuOptions | None:
-    """Return how an FMU is opened; None as usual."""
-    if unpack_limit is None and solver_tolerance is None and not compile_sources:
-        return None
-    from fmilin.fmi.read.archive import GIB, FmuOptions
-
-    options = FmuOptions(compile_sources=compile_sources)
-    if unpack_limit is not None:
-        if not (math.isfinite(unpack_limit) and unpack_limit > 0):
-            raise UsageError(f"--unpack-limit {unpack_limit}: give GiB, more than 0.")
-        options = replace(options, most_bytes=unpack_limit * GIB)
-    if solver_tolerance is not None:
-        if not 0 <= solver_tolerance < 1:
-            raise UsageError(f"--solver-tolerance {solver_tolerance}: give a number between 0 and 1, such as 1e-8.")
-        options = replace(options, solver_tolerance=solver_tolerance or None)
-    return options
-
-
-def speak_up() -> None:
-    """Let what is logged appear on standard error."""
-    import logging
-
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("fmilin: %(message)s"))
-    log = logging.getLogger("fmilin")
-    log.addHandler(handler)
-    log.setLevel(logging.INFO)

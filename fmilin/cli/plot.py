@@ -8,29 +8,24 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fmilin.cli.file_options import FileOptions, file_options
 from fmilin.cli.files import Command
 from fmilin.cli.job_runner import JobRunner
-from fmilin.cli.options import (
-    MODEL,
-    POINT,
-    PROJECT,
-    Constraints,
-    Running,
-    constraints_options,
-    grouped,
+from fmilin.cli.model_options import (
+    OfModel,
     is_fmu,
     is_system,
+    of_model_options,
+)
+from fmilin.cli.options import (
+    MODEL,
+    grouped,
     names_option,
     new_file_option,
     number_option,
     one_of,
     read_by,
-    running_options,
-    settings_option,
-    time_option,
 )
-from fmilin.cli.request import Request, refuse_points
+from fmilin.cli.request import Request, refuse_points, request_for
 from fmilin.ground.errors import FmilinError, UsageError
 from fmilin.output.formats import suffixes
 
@@ -132,23 +127,12 @@ DRAWING = grouped(
 @DRAWING
 @names_option("--inputs", "Which inputs.")
 @names_option("--outputs", "Which outputs.")
-@constraints_options("Of a model: treat all states as independent.")
-@file_options
-@names_option("--independent", "Of a model: states to keep as coordinates.")
-@settings_option("Of a model: a start value, parameter or input.")
-@time_option()
-@POINT
-@click.option("--trim", is_flag=True, help="Of a model: at the equilibrium nearest to the point.")
-@PROJECT
-@running_options
+@of_model_options
 def command(
     model: str,
     drawing: Drawing,
-    constrained: Constraints,
-    opened: FileOptions,
-    settings: dict[str, float],
-    running: Running,
-    **asked: Any,
+    of_model: OfModel,
+    **channels: Any,
 ) -> int:
     """Draw a linear model, a family of them, or a mechanism; the picture's path is printed.
 
@@ -157,15 +141,7 @@ def command(
     """
     drawing.check()
     source = drawing.against or model
-    request = Request(
-        source=source,
-        fmu=running.fmu(),
-        settings=settings,
-        constraints=constrained.asked(),
-        constraints_file=constrained.constraints,
-        options=opened.asked(),
-        **asked,
-    )
+    request = request_for(source, of_model, **channels)
 
     def job(runner: JobRunner) -> None:
         content = _drawn(model, drawing, request, runner)
@@ -173,7 +149,7 @@ def command(
         runner.write_files({drawing.output: content})
         runner.results.write(f"{drawing.output}\n")
 
-    return running.work(job, source)
+    return of_model.running.work(job, source)
 
 
 def _drawn(source: str, drawing: Drawing, request: Request, runner: JobRunner) -> bytes:
@@ -227,7 +203,7 @@ def _of_linear(linear: LinearModel, source: str, drawing: Drawing, request: Requ
     if drawing.against is not None:
         from dataclasses import replace
 
-        from fmilin.cli.opening import open_model
+        from fmilin.cli.request import open_model
 
         at = {**linear.point.parameters, **request.settings}
         against, _ = open_model(replace(request, settings=at, time=linear.point.time), runner)
@@ -266,7 +242,7 @@ def _linear_figure(linear: LinearModel, drawing: Drawing, request: Request, agai
 def _of_model(drawing: Drawing, request: Request, runner: JobRunner) -> Figure:
     """Linearize, and draw what comes of it."""
     import fmilin as fl
-    from fmilin.cli.points import at_point
+    from fmilin.cli.request import at_point
 
     if drawing.kind in FAMILY and drawing.kind not in LINEAR:
         raise UsageError(
@@ -295,7 +271,7 @@ def _naive(model: Model, point: OperatingPoint, linear: LinearModel) -> LinearMo
 def _mechanism(drawing: Drawing, request: Request, runner: JobRunner) -> bytes:
     """Draw a mechanism in its posture, in its mode shapes, or moving in them."""
     import fmilin as fl
-    from fmilin.cli.points import at_point
+    from fmilin.cli.request import at_point
     from fmilin.native.mechanism import MechanismDescription
     from fmilin.output.report.figures import rendered
     from fmilin.output.report.mechanism_picture import mechanism_figure

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Event, Thread
 
-__all__ = ["PATIENCE", "elapsed_time", "progress_bar"]
+__all__ = ["elapsed_time", "progress_bar"]
 
 PATIENCE = 2.0
 """Seconds after which it is said how long something has been running."""

@@ -8,25 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fmilin.cli.file_options import FileOptions, file_options
 from fmilin.cli.files import Command
 from fmilin.cli.job_runner import JobRunner
-from fmilin.cli.options import (
-    MODEL,
-    POINT,
-    PROJECT,
-    Constraints,
-    Running,
-    constraints_options,
-    names_option,
-    new_file_option,
-    number_option,
-    running_options,
-    settings_option,
-    time_option,
+from fmilin.cli.model_options import (
+    OfModel,
+    of_model_options,
 )
+from fmilin.cli.options import MODEL, names_option, new_file_option, number_option
 from fmilin.cli.progress import progress_bar
-from fmilin.cli.request import Request, refuse_points
+from fmilin.cli.request import Request, refuse_points, request_for
 from fmilin.ground.errors import UsageError
 from fmilin.output.formats import suffixes
 
@@ -54,27 +44,16 @@ __all__ = ["command"]
 @number_option("--horizon", metavar="T", help="How long responses are followed to verify, in seconds.")
 @names_option("--inputs", "Of a model: a choice and an order.")
 @names_option("--outputs", "Of a model: a choice and an order.")
-@constraints_options("Of a model: treat all states as independent.")
-@file_options
-@names_option("--independent", "Of a model: states to keep as coordinates.")
-@settings_option("Of a model: a start value, parameter or input.")
-@time_option()
-@POINT
-@click.option("--trim", is_flag=True, help="Of a model: at the equilibrium nearest to the point.")
-@PROJECT
-@running_options
+@of_model_options
 def command(
     model: str,
     output: Path,
     against: str | None,
     horizon: float | None,
-    constrained: Constraints,
-    opened: FileOptions,
-    settings: dict[str, float],
-    running: Running,
+    of_model: OfModel,
     *,
     verify: bool,
-    **asked: Any,
+    **channels: Any,
 ) -> int:
     """Write everything about a linear model or a family as one HTML file that needs no network.
 
@@ -82,15 +61,7 @@ def command(
     linearize' takes, which is linearized first. The page's path is printed.
     """
     source = against or model
-    request = Request(
-        source=source,
-        fmu=running.fmu(),
-        settings=settings,
-        constraints=constrained.asked(),
-        constraints_file=constrained.constraints,
-        options=opened.asked(),
-        **asked,
-    )
+    request = request_for(source, of_model, **channels)
     if horizon is not None and against is None and not verify:
         raise UsageError("--horizon says how long to verify: add --against MODEL, or --verify where a model is given.")
 
@@ -113,7 +84,7 @@ def command(
         runner.write_files({output: report_html(found, verification, plant).encode("utf-8")})
         runner.results.write(f"{output}\n")
 
-    return running.work(job, source)
+    return of_model.running.work(job, source)
 
 
 def _found(
@@ -133,7 +104,7 @@ def _found(
     refuse_points(source, request, against)
     if against is None or isinstance(found, LinearFamily):
         return found, None
-    from fmilin.cli.opening import open_model
+    from fmilin.cli.request import open_model
 
     at = {**found.point.parameters, **request.settings}
     plant, _ = open_model(replace(request, settings=at, time=found.point.time), runner)
@@ -142,7 +113,7 @@ def _found(
 
 def _linearized(request: Request, runner: JobRunner) -> tuple[LinearModel, Model]:
     import fmilin as fl
-    from fmilin.cli.points import at_point
+    from fmilin.cli.request import at_point
 
     model, point = at_point(request, runner)
     return fl.linearize(model, point, inputs=request.inputs, outputs=request.outputs, **request.how()), model

@@ -1,20 +1,34 @@
-"""What was asked for on the command line: the one thing that commands and their helpers pass on."""
+"""What was asked for on the command line: the one thing that commands and their helpers pass on.
+
+From what was asked on the command line to an open model and the values of its states and inputs.
+
+The operating point that the command line describes: assembled, read from a file, or solved for.
+"""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from fmilin.cli.job_runner import JobRunner
+from fmilin.cli.model_options import is_fmu, is_system
+from fmilin.cli.progress import progress_bar
 from fmilin.ground.errors import UsageError
 
 if TYPE_CHECKING:
-    from fmilin.cli.wishes import Wishes
+    from fmilin.cli.model_options import Constraints, FileOptions, OfModel, Running, Wishes
     from fmilin.fmi.read.archive import FmuOptions
+    from fmilin.model.interface import Model, OperatingPoint
+    from fmilin.model.point_files import SavedPoint
     from fmilin.model.stepping import Stepping
 
-__all__ = ["Request", "refuse_points"]
+__all__ = [
+    "Request", "at_point", "carried", "open_model", "refuse_points", "request_for", "request_of",
+    "with_saved_point",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -53,6 +67,27 @@ class Request:
         return {name: getattr(self, name) for name in asked}
 
 
+def request_of(
+    source: str,
+    running: Running,
+    constrained: Constraints | None = None,
+    opened: FileOptions | None = None,
+    **more: Any,
+) -> Request:
+    """Return what the groups of options about a model ask for; ``more`` are fields of the request."""
+    if constrained is not None:
+        more = {"constraints": constrained.expressions(), "constraints_file": constrained.constraints} | more
+    if opened is not None:
+        more["options"] = opened.given()
+    return Request(source=source, fmu=running.fmu(), **more)
+
+
+def request_for(source: str, of_model: OfModel, **channels: Any) -> Request:
+    """Return the request of a model that is linearized before something is shown of it."""
+    options = dict(vars(of_model)) | channels
+    return request_of(source, *(options.pop(name) for name in ("running", "constrained", "opened")), **options)
+
+
 def refuse_points(source: str, request: Request, against: str | None, *, channels: bool = False) -> None:
     """Refuse what says where to linearize a model: a linear model stands where it was made.
 
@@ -74,3 +109,136 @@ def refuse_points(source: str, request: Request, against: str | None, *, channel
         raise UsageError(
             f"{wrong[0]} is for a model that is linearized, and '{source}' holds the result. Leave it out."
         )
+
+
+def open_model(request: Request, runner: JobRunner) -> tuple[Model, dict[str, float]]:
+    """Return the model, which ``runner`` will close, and the states and inputs among the settings.
+
+    States and inputs belong to the operating point. Everything else is a parameter or start value, which
+    an FMU takes before it is initialized.
+    """
+    from fmilin.loading.load import LoadRequest, load_as
+    from fmilin.model.point_files import load_point
+
+    fmu = is_fmu(request.source)
+    if request.interface is not None and not fmu:
+        raise UsageError(f"--interface is for FMUs, and '{request.source}' is none. Leave it out.")
+    wanted = LoadRequest(
+        constraints=request.constraints,
+        constraints_file=request.constraints_file,
+        settings=request.settings,
+        time=request.time if fmu or is_system(request.source) else None,
+        interface=request.interface,
+        fmu=_fmu_options(request, runner),
+        options=request.options,
+        saved=load_point(request.point) if request.point is not None and request.options.get("hold") else None,
+    )
+    model = runner.borrow(load_as(request.source, wanted))
+    if request.discover:
+        model = _with_discovered(model)
+    return model, {n: v for n, v in request.settings.items() if model.states.has(n) or model.inputs.has(n)}
+
+
+def _with_discovered(model: Model) -> Model:
+    """Return the model with the constraints that are found, and say which on standard error."""
+    from fmilin.discovery.procedure import discover
+
+    found = discover(model)
+    for remark in found.warnings:
+        sys.stderr.write(f"Warning: {remark}\n")
+    for finding in found.findings:
+        sys.stderr.write(f"Found: {finding.expression} = 0 ({finding.level})\n")
+    if not found.findings:
+        sys.stderr.write("Found: no constraint; all states are treated as independent\n")
+    return model.with_constraints(found.declared)
+
+
+def _fmu_options(request: Request, runner: JobRunner) -> FmuOptions | None:
+    """Return how the FMU is opened: for a discrete model its discrete-time numbers are wanted, too."""
+    lifted = request.stepping is not None and request.stepping.lifted
+    if not lifted and runner.instances == "shared":
+        return request.fmu
+    from fmilin.fmi.read.archive import FmuOptions
+
+    return replace(request.fmu or FmuOptions(), sampled=lifted, instances=runner.instances)
+
+
+def with_saved_point(request: Request) -> tuple[Request, SavedPoint | None]:
+    """Return the request with the parameters and the time of its ``--point``, and that point.
+
+    What stands on the command line goes before what stands in the file.
+    """
+    if request.point is None:
+        return request, None
+    from fmilin.model.point_files import load_point
+
+    saved = load_point(request.point)
+    settings = {**saved.parameters, **request.settings}
+    time = saved.time if request.time is None else request.time
+    return replace(request, settings=settings, time=time), saved
+
+
+def at_point(request: Request, runner: JobRunner) -> tuple[Model, OperatingPoint]:
+    """Return the model, and the point that the request describes: where its motion is at ``--simulate-to``."""
+    request, saved = with_saved_point(request)
+    model, values = open_model(request, runner)
+    point = assembled(model, values, request, saved)
+    return model, point if request.simulate_to is None else carried(model, point, request.simulate_to, request.stepping)
+
+
+def carried(model: Model, point: OperatingPoint, to: float, stepping: Stepping | None = None) -> OperatingPoint:
+    """Return where the model is at the time ``to`` when it starts from ``point``; a hybrid one is in its mode then."""
+    import fmilin as fl
+
+    if to < point.time:
+        raise UsageError(f"--simulate-to {to:g}: the motion starts at {point.time:g} s, and time does not go back.")
+    from fmilin.model.stepping import Stepped
+
+    if isinstance(model, Stepped):
+        return model.advance(point, to, stepping.step if stepping is not None else None)
+    with progress_bar(model.info.name, point.time, to) as progress:
+        (there,) = fl.snapshots(model, point, times=[to], progress=progress)
+        return there
+
+
+def assembled(
+    model: Model, values: Mapping[str, float], request: Request, saved: SavedPoint | None = None
+) -> OperatingPoint:
+    """Return the point of ``model``.
+
+    ``values``: states and inputs of ``--set``. ``saved``: of ``--point``: where the point is, or where ``--trim``
+    starts.
+    """
+    if request.trim:
+        return _nearest(model, values, request, saved)
+    if saved is None:
+        from fmilin.manifold.operating_points import operating_point
+
+        return operating_point(model, values, time=request.time, project=request.project)
+    if states := [name for name in values if model.states.has(name)]:
+        raise UsageError(
+            f"--set {states[0]} contradicts --point, which has all states. Leave one of them out, or add --trim to "
+            "start from there."
+        )
+    point = saved.on(model)
+    for name, value in values.items():
+        point.inputs[model.inputs.index_of(name, "an input of the model")] = value
+    return point if request.time is None else replace(point, time=request.time)
+
+
+def _nearest(model: Model, values: Mapping[str, float], request: Request, saved: SavedPoint | None) -> OperatingPoint:
+    """Return the equilibrium nearest to the point, inputs held; what is remarkable about it goes to standard error."""
+    from fmilin.points.procedure import search
+    from fmilin.points.request import TrimRequest
+
+    start = {**saved.states, **saved.inputs, **values} if saved is not None else dict(values)
+    if request.wishes is not None:
+        what, guess = request.wishes.of(model, start, request.time)
+        guess = guess | dict(request.wishes.guess[0] if request.wishes.guess else {})
+    else:
+        held = {name: value for name, value in start.items() if model.inputs.has(name)}
+        what, guess = TrimRequest(held, time=request.time), {n: v for n, v in start.items() if n not in held}
+    found = search(model, what, guess, anywhere=request.project)
+    for remark in found.report.remarks:
+        sys.stderr.write(f"Warning: {remark}\n")
+    return found

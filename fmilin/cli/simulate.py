@@ -8,17 +8,21 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fmilin.cli.file_options import FileOptions, file_options
 from fmilin.cli.files import Command
 from fmilin.cli.job_runner import JobRunner
-from fmilin.cli.options import (
-    MODEL,
+from fmilin.cli.model_options import (
     POINT,
     PROJECT,
     Constraints,
-    Renamed,
+    FileOptions,
     Running,
     constraints_options,
+    file_options,
+    running_options,
+)
+from fmilin.cli.options import (
+    MODEL,
+    Renamed,
     grouped,
     new_file_option,
     number_option,
@@ -26,11 +30,10 @@ from fmilin.cli.options import (
     outputs_option,
     path_option,
     picture_option,
-    running_options,
     settings_option,
 )
 from fmilin.cli.progress import progress_bar
-from fmilin.cli.request import Request
+from fmilin.cli.request import Request, request_of
 from fmilin.ground.errors import UsageError
 from fmilin.output.formats import listed, suffixes
 
@@ -42,7 +45,7 @@ if TYPE_CHECKING:
     from fmilin.motion.simulation.stabilization import Stabilization
     from fmilin.motion.simulation.trajectory import Trajectory
 
-__all__ = ["Run", "command"]
+__all__ = ["command"]
 
 
 @dataclass(frozen=True)
@@ -146,21 +149,12 @@ def command(
 
     Without -o or --plot a summary is printed.
     """
-    constraints = constrained.asked()
     if run.keep_energy and run.stabilization != "projection":
         raise UsageError("--keep-energy goes with --stabilization projection. Leave one of them out.")
-    request = Request(
-        source=model,
-        fmu=running.fmu(),
-        settings=settings,
-        constraints=constraints,
-        constraints_file=constrained.constraints,
-        options=opened.asked(),
-        outputs=outputs,
-        time=run.start_time,
-        project=project,
-        point=point,
-    )
+    request = request_of(
+        model, running, constrained, opened,
+        settings=settings, outputs=outputs, time=run.start_time, project=project, point=point,
+    )  # fmt: skip
 
     def job(runner: JobRunner) -> None:
         table = _inputs(inputs)
@@ -179,7 +173,7 @@ def command(
 
 
 def _opened(request: Request, runner: JobRunner) -> tuple[Model, OperatingPoint]:
-    from fmilin.cli.points import at_point
+    from fmilin.cli.request import at_point
 
     model, point = at_point(request, runner)
     if request.outputs is not None:

@@ -12,7 +12,8 @@ import click
 from fmilin.cli.files import Command
 from fmilin.cli.formulations import FORMS, PENALTY, Formulated, document_of
 from fmilin.cli.job_runner import JobRunner, work
-from fmilin.cli.options import DEBUG, MODEL, json_option, names_option, one_of, picture_option, settings_option
+from fmilin.cli.model_options import DEBUG
+from fmilin.cli.options import MODEL, json_option, names_option, one_of, picture_option, settings_option
 from fmilin.ground.errors import NumericalError, UsageError
 
 if TYPE_CHECKING:
@@ -22,12 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
-@click.command(
-    cls=Command,
-    examples=[
-        'fmilin spectrum "fmilin.systems:four_bar_form(loops=500)" --count 2',
-    ],
-)
+@click.command(cls=Command, examples=['fmilin spectrum "fmilin.systems:four_bar_form(loops=500)" --count 2'])
 @MODEL
 @click.option(
     "--formulation",
@@ -42,9 +38,7 @@ __all__ = ["command"]
 @settings_option("Repeatable: a start value or input.")
 @picture_option("Draw the mass matrices of all formulations and their factors.", "--sparsity")
 @click.option(
-    "--at-singularity",
-    is_flag=True,
-    help="With mcs at a singular configuration: over all velocities with G v = 0.",
+    "--at-singularity", is_flag=True, help="With mcs at a singular configuration: over all velocities with G v = 0."
 )
 @json_option("One JSON document on standard output.")
 @DEBUG

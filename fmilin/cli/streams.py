@@ -1,26 +1,25 @@
-"""Standard output and standard error while foreign code runs that may print to them, close them or write elsewhere."""
+"""Standard output and standard error while foreign code runs that may print to them, close them or write elsewhere.
+
+Being asked to end: by a scheduler, a service manager, a terminal that closes. What was begun is cleaned up.
+"""
 
 from __future__ import annotations
 
 import io
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from types import FrameType
 from typing import TextIO
 
 from fmilin.ground.sandbox.channel import close_all_but, high
 
 __all__ = [
-    "OwnStderr",
-    "Results",
-    "columns",
-    "flush_c_streams",
-    "leave_parents_streams",
-    "open_missing",
-    "silence",
-    "stdout_for_results",
-]
+    "Results", "Terminated", "columns", "flush_c_streams", "leave_parents_streams", "open_missing", "silence",
+    "stdout_for_results", "termination_raises",
+]  # fmt: skip
 
 
 class Results(io.StringIO):
@@ -134,3 +133,35 @@ def flush_c_streams() -> None:
         import ctypes
 
         ctypes.CDLL(None).fflush(None)
+
+
+class Terminated(KeyboardInterrupt):
+    """A signal asks the process to end; like an interrupt, nothing but the end of the program handles it."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+
+
+@contextmanager
+def termination_raises() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP raise :class:`Terminated` meanwhile, where nobody else has taken care of them."""
+
+    def stop(number: int, _: FrameType | None) -> None:
+        signal.signal(number, signal.SIG_IGN)  # cleaning up is not interrupted by the same request
+        raise Terminated(number)
+
+    taken = []
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        try:
+            if number is not None and signal.getsignal(number) == signal.SIG_DFL:
+                signal.signal(number, stop)
+                taken.append(number)
+        except ValueError:  # not in the main thread
+            break
+    try:
+        yield
+    finally:
+        for number in taken:
+            signal.signal(number, signal.SIG_DFL)

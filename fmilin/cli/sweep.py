@@ -11,16 +11,23 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fmilin.cli.file_options import FileOptions, file_options
 from fmilin.cli.files import Command
 from fmilin.cli.job_runner import JobRunner, work
+from fmilin.cli.linear_options import Stepped, stepping_options
+from fmilin.cli.model_options import (
+    PROJECT,
+    WISHES,
+    Constraints,
+    FileOptions,
+    Running,
+    Wishes,
+    constraints_options,
+    file_options,
+    is_fmu,
+    running_options,
+)
 from fmilin.cli.options import (
     MODEL,
-    PROJECT,
-    Constraints,
-    Running,
-    constraints_options,
-    is_fmu,
     json_option,
     names_option,
     number,
@@ -29,12 +36,9 @@ from fmilin.cli.options import (
     outputs_option,
     picture_option,
     read_by,
-    running_options,
     settings_option,
     time_option,
 )
-from fmilin.cli.stepping import Stepped, stepping_options
-from fmilin.cli.wishes import WISHES, Wishes
 from fmilin.ground.errors import NumericalError, UsageError
 from fmilin.output.export.files import checked_families, save_all
 
@@ -43,7 +47,7 @@ if TYPE_CHECKING:
     from fmilin.families.plan import Plan
     from fmilin.families.store import Store
 
-__all__ = ["axes_of", "command", "deliver"]
+__all__ = ["axes_of", "command"]
 
 MOST = 10_000_000
 """Points of one axis."""
@@ -122,10 +126,7 @@ class Delivery:
 
 
 @click.command(
-    cls=Command,
-    examples=[
-        "fmilin sweep four_bar.fmu --vary phi=0.5:2.5:5 --trim --free torque -o family.json",
-    ],
+    cls=Command, examples=["fmilin sweep four_bar.fmu --vary phi=0.5:2.5:5 --trim --free torque -o family.json"]
 )
 @MODEL
 @click.option(
@@ -209,9 +210,9 @@ def command(
             source=model,
             grid=grid_over(vary, zipped=zipped),
             load=LoadRequest(
-                constraints=constrained.asked(),
+                constraints=constrained.expressions(),
                 constraints_file=constrained.constraints,
-                options=opened.asked(),
+                options=opened.given(),
                 time=asked["time"] if is_fmu(model) else None,
                 interface=asked["interface"],
                 fmu=running.fmu(),
@@ -229,7 +230,7 @@ def command(
                 asked["independent"],
                 coordinates=asked["coordinates"],
                 derivatives=asked["derivatives"],
-                stepping=stepped.asked(),
+                stepping=stepped.stepping(),
             ),
         )
         _sweep(plan, delivery, runner, running, jobs=jobs, scheduler=scheduler)

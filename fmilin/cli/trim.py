@@ -8,24 +8,21 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fmilin.cli.file_options import FileOptions, file_options
 from fmilin.cli.files import Command
 from fmilin.cli.job_runner import JobRunner
-from fmilin.cli.opening import open_model
-from fmilin.cli.options import (
-    MODEL,
+from fmilin.cli.model_options import (
     PROJECT,
+    WISHES,
     Constraints,
+    FileOptions,
     Running,
+    Wishes,
     constraints_options,
-    json_option,
-    output_option,
+    file_options,
     running_options,
-    settings_option,
-    time_option,
 )
-from fmilin.cli.request import Request
-from fmilin.cli.wishes import WISHES, Wishes
+from fmilin.cli.options import MODEL, json_option, output_option, settings_option, time_option
+from fmilin.cli.request import Request, open_model, request_of
 from fmilin.ground.errors import UsageError
 
 if TYPE_CHECKING:
@@ -37,10 +34,7 @@ __all__ = ["command"]
 
 @click.command(
     cls=Command,
-    examples=[
-        "fmilin trim four_bar.fmu -o point.json",
-        "fmilin trim four_bar.fmu --fix phi=1.0 --free torque",
-    ],
+    examples=["fmilin trim four_bar.fmu -o point.json", "fmilin trim four_bar.fmu --fix phi=1.0 --free torque"],
 )
 @MODEL
 @WISHES
@@ -50,11 +44,7 @@ __all__ = ["command"]
 @time_option()
 @PROJECT
 @output_option(
-    "-o",
-    "--output",
-    metavar="FILE",
-    multiple=True,
-    help="Repeatable; the suffix picks the format: .toml .json",
+    "-o", "--output", metavar="FILE", multiple=True, help="Repeatable; the suffix picks the format: .toml .json"
 )
 @json_option("The point as one JSON document on standard output.")
 @running_options
@@ -76,18 +66,9 @@ def command(
     A table is printed; -o saves the point for --point
     of the other commands.
     """
-    constraints = constrained.asked()
     files = _checked_files(output, wishes)
-    request = Request(
-        source=model,
-        fmu=running.fmu(),
-        settings=wishes.beside(settings),
-        constraints=constraints,
-        constraints_file=constrained.constraints,
-        options=opened.asked(),
-        time=time,
-        project=project,
-    )
+    values = wishes.beside(settings)
+    request = request_of(model, running, constrained, opened, settings=values, time=time, project=project)
 
     def job(runner: JobRunner) -> None:
         loaded, values = open_model(request, runner)

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from fmilin.cli.file_options import FileOptions, file_options
 from fmilin.cli.files import Command
 from fmilin.cli.job_runner import JobRunner
-from fmilin.cli.opening import open_model
-from fmilin.cli.options import (
-    MODEL,
+from fmilin.cli.model_options import (
     Constraints,
+    FileOptions,
     Running,
     constraints_options,
-    json_option,
-    number_option,
-    picture_option,
+    file_options,
     running_options,
 )
+from fmilin.cli.options import MODEL, json_option, number_option, picture_option
 from fmilin.cli.progress import progress_bar
-from fmilin.cli.request import Request
+from fmilin.cli.request import open_model, request_of
 from fmilin.ground.errors import NumericalError
 
 if TYPE_CHECKING:
@@ -31,20 +29,13 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
-@click.command(
-    cls=Command,
-    examples=[
-        "fmilin verify four_bar.fmu plant.mat",
-    ],
-)
+@click.command(cls=Command, examples=["fmilin verify four_bar.fmu plant.mat"])
 @MODEL
 @click.argument("linear", type=click.Path(path_type=Path))
 @constraints_options("Treat all states as independent.")
 @file_options
 @number_option(
-    "--horizon",
-    metavar="T",
-    help="How long to follow each response, in seconds; by default two slow periods.",
+    "--horizon", metavar="T", help="How long to follow each response, in seconds; by default two slow periods."
 )
 @picture_option("Draw both responses of each channel.")
 @json_option("The verdict as one JSON document on standard output.")
@@ -65,26 +56,18 @@ def command(
     LINEAR is a linear model of MODEL: {linear_file}.
     Ends with status 5 when a channel is wrong to first order.
     """
-    constraints, fmu = constrained.asked(), running.fmu()
+    request = request_of(model, running, constrained, opened, settings={})
 
     def job(runner: JobRunner) -> None:
         from fmilin.linear_model.model import LinearModel
         from fmilin.motion.verifying.procedure import verify
 
-        said = LinearModel.load(linear)
-        request = Request(
-            source=model,
-            fmu=fmu,
-            settings=dict(said.point.parameters),
-            constraints=constraints,
-            constraints_file=constrained.constraints,
-            options=opened.asked(),
-            time=said.point.time,
-        )
-        loaded, _ = open_model(request, runner)
+        claimed = LinearModel.load(linear)
+        at_point = replace(request, settings=dict(claimed.point.parameters), time=claimed.point.time)
+        loaded, _ = open_model(at_point, runner)
         with progress_bar("verifying", 0.0, 1.0, "") as progress:
-            found = verify(loaded, said, horizon=horizon, progress=progress)
-        _deliver(found, plot, runner, as_json=as_json)
+            verification = verify(loaded, claimed, horizon=horizon, progress=progress)
+        _deliver(verification, plot, runner, as_json=as_json)
 
     return running.work(job, model)
 

@@ -30,11 +30,7 @@ OUTPUTS = {"-o", "--output", "--plot", "--sparsity"}
         ("in.fmu", "out.fmu", ("linearize", "in.fmu", "-o", "out.fmu")),
         ("in.toml", "out.json", ("linearize", "four_bar.fmu", "--constraints", "in.toml", "-o", "out.json")),
         ("in.toml", "out.json", ("linearize", "four_bar.fmu", "--point", "in.toml", "-o", "new.mat", "-o", "out.json")),
-        (
-            "in.json",
-            "out.json",
-            ("linearize", "x.fmu", "--point", "in.json", "--snapshots=0.5", "-o", "out.json"),
-        ),
+        ("in.json", "out.json", ("linearize", "x.fmu", "--point", "in.json", "--snapshots=0.5", "-o", "out.json")),
         ("in.mo", "out_t0.5.mo", ("linearize", "x.fmu", "--constraints", "in.mo", "--snapshots=0.5", "-o", "out.mo")),
         ("in.py", "out.mat", ("linearize", "in.py:crane", "-o", "out.mat")),
         ("in.toml", "out.json", ("linearize", "in.toml", "-o", "out.json")),

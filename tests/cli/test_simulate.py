@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.cli.snapshots import file_at, snapshot_times
+from fmilin.cli.linear_models import file_at, snapshot_times
 from fmilin.native.systems import four_bar
 from tests.cli.conftest import Run, shell
 

@@ -115,17 +115,7 @@ def test_a_dependent_state_that_is_fixed_at_the_same_time(run: Run) -> None:
 
 def test_lists_together_with_values_of_all_points(run: Run) -> None:
     done = run(
-        "sweep",
-        FOUR_BAR,
-        "--vary",
-        "phi=[1,2]",
-        "--vary",
-        "torque=[0,3]",
-        "--zip",
-        "--set",
-        "c=0.5",
-        "-o",
-        "f.json",
+        "sweep", FOUR_BAR, "--vary", "phi=[1,2]", "--vary", "torque=[0,3]", "--zip", "--set", "c=0.5", "-o", "f.json"
     )
     assert done.status == 0, done.err
     family = fl.LinearFamily.load("f.json")

@@ -141,10 +141,7 @@ def _linear_model(document: Mapping[str, Any]) -> LinearModel:
         **groups,
         f0=_array(document, "f0", (sizes["states"],)),
         y0=_array(document, "y0", (sizes["states"],)),
-        point=Point(
-            time=_float(point["time"]),
-            **{part: _by_name(point[part]) for part in POINT_PARTS},
-        ),
+        point=Point(time=_float(point["time"]), **{part: _by_name(point[part]) for part in POINT_PARTS}),
         accuracy=Accuracy(**{f.name: _float(document["accuracy"][f.name]) for f in fields(Accuracy)}),
         method=Method(
             derivatives=str(method["derivatives"]),

@@ -42,11 +42,7 @@ def dumps(linear: LinearModel) -> bytes:
     rows = np.array([list(name.ljust(width)) for name in names], dtype=np.uint8).reshape(len(names), width)
     ABCD = np.block([[linear.A, linear.B], [linear.C, linear.D]])
     return b"".join(
-        (
-            _variable("ABCD", ABCD),
-            _variable("nx", np.array([[float(len(linear.states))]])),
-            _variable("xuyName", rows),
-        )
+        (_variable("ABCD", ABCD), _variable("nx", np.array([[float(len(linear.states))]])), _variable("xuyName", rows))
     )
 
 

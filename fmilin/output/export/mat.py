@@ -42,10 +42,7 @@ def dumps(linear: LinearModel) -> bytes:
         "eigenvalues": document.pop("eigenvalues").reshape(-1, 1),
         "units": _texts_by_name(document.pop("units")),
         "point": {"time": point["time"]} | {part: _numbers_by_name(point[part]) for part in POINT_PARTS},
-        "warnings": {
-            "kinds": [w["kind"] for w in warnings],
-            "messages": [w["message"] for w in warnings],
-        },
+        "warnings": {"kinds": [w["kind"] for w in warnings], "messages": [w["message"] for w in warnings]},
         "signals": {group: _packed(details) for group, details in document.pop("signals").items()},
     }
     if "descriptor" in document:

@@ -81,12 +81,7 @@ def test_equations_are_taken_by_the_backend_for_casadi(
     parameters = [np.array(v.value, dtype=float) for v in model.parameters]
     groups = (model.states, model.der_states, model.alg_states, model.inputs)
     rates = f0 + linear.A @ dy + linear.B @ du
-    taken = (
-        [y0 + dy],
-        [rates],
-        [values[v.symbol.name()] for v in model.alg_states],
-        list(u0 + du),
-    )
+    taken = ([y0 + dy], [rates], [values[v.symbol.name()] for v in model.alg_states], list(u0 + du))
     assert [len(g) for g in groups] == [len(t) for t in taken]
     stacked: list[Any] = [np.concatenate([np.ravel(v, order="F") for v in t]) if len(t) else [] for t in taken]
     flat_parameters: Any = np.concatenate([np.ravel(p, order="F") for p in parameters]) if parameters else []

@@ -63,11 +63,7 @@ def test_a_regulator_designed_for_the_linear_model_holds_the_nonlinear_one() -> 
     view, linear = nonlinear_view(model), fl.linearize(model)
     gain, _, _ = control.lqr(linear.to_control(), 100 * np.eye(2), np.eye(1))
     law = control.nlsys(
-        None,
-        lambda t, x, u, params: -gain @ (u - view.start),
-        inputs=["phi", "w"],
-        outputs=["torque"],
-        name="law",
+        None, lambda t, x, u, params: -gain @ (u - view.start), inputs=["phi", "w"], outputs=["torque"], name="law"
     )
     plant = view.system.copy("plant")
     loop = control.interconnect(

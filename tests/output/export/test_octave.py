@@ -35,8 +35,7 @@ def stable(order: int = 5) -> LinearModel:
 
 
 @pytest.mark.parametrize(
-    ("suffix", "load"),
-    [("mat", "S = load('plant.mat'); sys = ss(S.A, S.B, S.C, S.D);"), ("m", "sys = plant();")],
+    ("suffix", "load"), [("mat", "S = load('plant.mat'); sys = ss(S.A, S.B, S.C, S.D);"), ("m", "sys = plant();")]
 )
 def test_designs_agree_with_python_control(suffix: str, load: str, tmp_path: Path) -> None:
     linear = stable()

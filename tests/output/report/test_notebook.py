@@ -16,7 +16,6 @@ from fmilin.ground.remarks import Remark
 from fmilin.model.interface import ModelInfo
 from fmilin.native.systems import cartesian_pendulum, four_bar_mechanism
 from fmilin.output.export.nonlinear_control import nonlinear_view
-from fmilin.output.report import page
 from fmilin.output.report.page import MOST_LINES, Page, as_html, as_text
 from fmilin.output.report.table import print_table, simple_table
 from tests.families.plants import oscillator
@@ -55,10 +54,7 @@ def squeezed(text: str) -> str:
 MAKERS: dict[str, tuple[Callable[[], Any], tuple[str, ...]]] = {
     "linear model": (pendulum, ("2 independent states out of 4", "±3.132092 i")),
     "large linear model": (lambda: sized(150, 60, 30, 50), ("150 independent states", ".eigenvalues()")),
-    "long linear model": (
-        lambda: sized(40, 60, 30, 50),
-        ("and 19 more", "More: ", ".modes()", "No warnings."),
-    ),
+    "long linear model": (lambda: sized(40, 60, 30, 50), ("and 19 more", "More: ", ".modes()", "No warnings.")),
     "without anything": (lambda: sized(0, 0, 0, 0), ("0 independent states", "none")),
     "model": (cartesian_pendulum, ("States (4)", "Constraints (1, from the model itself)", "native")),
     "mechanism": (four_bar_mechanism, ("More: ", ".outputs")),
@@ -82,10 +78,7 @@ MAKERS: dict[str, tuple[Callable[[], Any], tuple[str, ...]]] = {
         lambda: fl.sweep(oscillator(), {"k": [1.0, 2.0]}, inputs=[], outputs=[]),
         ("2 of 2 linear models", "none"),
     ),
-    "part of a family": (
-        lambda: fl.sweep(oscillator(), {"k": [1.0, 2.0, 3.0]})[1:],
-        ("2 of 2 linear models",),
-    ),
+    "part of a family": (lambda: fl.sweep(oscillator(), {"k": [1.0, 2.0, 3.0]})[1:], ("2 of 2 linear models",)),
     "verification": (
         lambda: fl.linearize(cartesian_pendulum()).verify(cartesian_pendulum(), horizon=0.2),
         ("right to first order", "Channel"),
@@ -108,18 +101,6 @@ def test_results_are_tables_of_at_most_forty_lines_and_the_same_in_html(
     html = Cells(result._repr_html_())
     assert "table" in html.seen
     assert squeezed("".join(html.words)) == squeezed(text)
-
-
-@pytest.mark.parametrize(("make", "said"), MAKERS.values(), ids=MAKERS)
-def test_tables_are_those_that_rich_prints(
-    make: Callable[[], Any], said: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Rich is the oracle of the quick way."""
-    del said
-    result = make()
-    quick = repr(result)
-    monkeypatch.setattr(page, "plain_lines", lambda _: None)
-    assert repr(result) == quick
 
 
 def test_the_table_is_that_of_the_command_line() -> None:

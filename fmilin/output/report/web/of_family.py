@@ -226,10 +226,7 @@ def _overview(family: LinearFamily) -> list[Block]:
         [name, number(len(values), digits=8), number(float(np.min(values))), number(float(np.max(values)))]
         for name, values in family.axes.items()
     )
-    blocks: list[Block] = [
-        table("", [], rows),
-        table("What varies", ["Name", "Values", "From", "To"], axes),
-    ]
+    blocks: list[Block] = [table("", [], rows), table("What varies", ["Name", "Values", "From", "To"], axes)]
     if good < len(family):
         reasons = Counter(str(r) for r in family.reasons[~family.ok])
         failed = ([number(count, digits=8), reason] for reason, count in reasons.most_common())

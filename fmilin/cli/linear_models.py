@@ -1,13 +1,19 @@
-"""Linear models on the way: ``fmilin linearize --simulate-to T`` and ``--snapshots T1,T2,...``."""
+"""``fmilin linearize system.ssp --as-cosimulated``: the linear model of a co-simulation itself.
+
+Linear models on the way: ``fmilin linearize --simulate-to T`` and ``--snapshots T1,T2,...``.
+"""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from fmilin.cli.job_runner import JobRunner
+from fmilin.cli.linear_options import Wanted
 from fmilin.cli.options import checked_outputs
 from fmilin.cli.progress import progress_bar
 from fmilin.ground.errors import UsageError
@@ -15,13 +21,61 @@ from fmilin.output.export.files import check_output
 from fmilin.output.formats import is_named_as
 
 if TYPE_CHECKING:
-    from fmilin.cli.job_runner import JobRunner
     from fmilin.cli.request import Request
     from fmilin.linear_model.model import LinearModel
     from fmilin.model.interface import Model, OperatingPoint
     from fmilin.output.formats import Writing
 
-__all__ = ["check_files", "deliver_each", "file_at", "linear_models", "snapshot_times"]
+__all__ = [
+    "check_files", "deliver", "deliver_each", "draw", "file_at", "linear_model", "linear_models",
+    "linearize_cosimulation", "snapshot_times",
+]  # fmt: skip
+
+
+def linearize_cosimulation(
+    request: Request, wanted: Wanted, files: Sequence[Path], runner: JobRunner, *, as_json: bool
+) -> None:
+    """Deliver the discrete linear model of a co-simulation; without files or JSON the table of its damping."""
+    import fmilin as fl
+    from fmilin.cli.request import at_point
+    from fmilin.connected.system import ConnectedModel
+
+    model, point = at_point(request, runner)
+    if not isinstance(model, ConnectedModel):
+        raise UsageError(f"'{request.source}' is no system of several members: --as-cosimulated is for those.")
+    model = model.with_interface(request.inputs, request.outputs)
+    found = fl.cosimulated(model, _on(model, point), step=wanted.step, master=wanted.master, order=wanted.order)
+    _deliver(found, wanted, files, runner, as_json=as_json)
+
+
+def _on(model: Any, point: Any) -> Any:
+    """Return the point with the inputs that were chosen; the others stand at their start values."""
+    if len(point.inputs) == len(model.inputs):
+        return point
+    from dataclasses import replace
+
+    return replace(point, inputs=model.start.inputs)
+
+
+def _deliver(found: Any, wanted: Wanted, files: Sequence[Path], runner: JobRunner, *, as_json: bool) -> None:
+    from fmilin.ground.files import write_atomically
+    from fmilin.output.export.files import dumps
+
+    runner.restore_directory()
+    contents = {path: dumps(found.linear, path) for path in files}
+    if wanted.plot is not None:
+        from fmilin.output.report.cosimulation import cosimulation_picture
+
+        contents[wanted.plot] = cosimulation_picture(found, wanted.plot.suffix)
+    for path, content in contents.items():
+        write_atomically(path, content)
+        sys.stderr.write(f"{path}: co-simulation over steps of {wanted.step:g} s\n")
+    if as_json:
+        runner.results.write(dumps(found.linear, "results.json").decode("ascii"))
+    elif not files:
+        from fmilin.output.report.cosimulation import print_cosimulation
+
+        print_cosimulation(found, runner.results)
 
 
 def snapshot_times(text: str | None, option: str = "--snapshots") -> tuple[float, ...]:
@@ -45,7 +99,7 @@ def linear_models(
     ``table`` is a file of inputs over time.
     """
     import fmilin as fl
-    from fmilin.cli.points import at_point
+    from fmilin.cli.request import at_point
     from fmilin.model.stepping import Stepped
     from fmilin.motion.simulation.trajectory import read_inputs
 
@@ -66,7 +120,7 @@ def linear_models(
 def _one_by_one(model: Model, start: OperatingPoint, times: Sequence[float], request: Request) -> Iterator[LinearModel]:
     """Lead a stepped model from time to time and linearize it at each."""
     import fmilin as fl
-    from fmilin.cli.points import carried
+    from fmilin.cli.request import carried
 
     point = start
     for t in times:
@@ -142,3 +196,63 @@ def _of_view(model: Model, points: Iterator[OperatingPoint], inputs: Sequence[st
             if i not in chosen and point.inputs[i] != model.start.inputs[i]:
                 raise UsageError(f"The input '{name}' is not at its start value: keep it among the --inputs.")
         yield OperatingPoint(point.time, point.states, point.inputs[chosen], point.parameters)
+
+
+def linear_model(request: Request, runner: JobRunner) -> tuple[LinearModel, OperatingPoint]:
+    """Load, assemble the point, linearize."""
+    import fmilin as fl
+    from fmilin.cli.request import at_point
+
+    model, point = at_point(request, runner)
+    if request.tangent_only:
+        from fmilin.discovery.tangent import linearize_on_tangent
+
+        named = {n: getattr(request, n) for n in ("independent", "inputs", "outputs", "derivatives")}
+        return linearize_on_tangent(model, point, **named), point
+    linear = fl.linearize(
+        model,
+        point,
+        inputs=request.inputs,
+        outputs=request.outputs,
+        one_sided=request.one_sided,
+        at_singularity=request.at_singularity,
+        stepping=request.stepping,
+        **request.how(),
+    )
+    return linear, point
+
+
+def draw(linear: LinearModel, path: Path, runner: JobRunner) -> None:
+    """Draw the eigenvalues."""
+    from fmilin.output.report.figures import rendered
+
+    runner.write_files({path: rendered(linear.plot.eigenvalues(), path.suffix)})
+    runner.say(f"{path}: eigenvalues\n")
+
+
+def deliver(
+    linear: LinearModel,
+    point: OperatingPoint,
+    files: Sequence[Path],
+    runner: JobRunner,
+    *,
+    as_json: bool = False,
+    writing: Writing | None = None,
+) -> None:
+    """Write the files; then JSON or, without files, the table."""
+    from fmilin.output.export.files import dumps
+
+    runner.restore_directory()
+    runner.write_files({path: dumps(linear, path, writing) for path in files})
+    if as_json:
+        runner.results.write(dumps(linear, "results.json").decode("ascii"))
+    elif not files:
+        from fmilin.output.report.table import print_table
+
+        print_table(linear, runner.results, adjusted=point.adjusted)
+    if files and not as_json:
+        for remark in linear.warnings:
+            runner.say(f"{'Note' if remark.is_information else 'Warning'}: {remark}\n")
+        order = f"{len(linear.states)} independent states out of {len(linear.full_states)}"
+        for path in files:
+            runner.say(f"{path}: {order}\n")

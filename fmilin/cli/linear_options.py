@@ -1,0 +1,261 @@
+"""Options about a linear model: how it is made of what is stepped or coupled, what is done to it, how it is written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from fmilin.cli.options import Renamed, grouped, names, number_option, one_of, picture_option, read_by
+from fmilin.ground.errors import UsageError
+from fmilin.output.formats import Writing
+
+if TYPE_CHECKING:
+    from fmilin.linear_model.model import LinearModel
+    from fmilin.linear_model.reduction.procedure import Conditioning
+    from fmilin.model.stepping import Stepping
+
+__all__ = [
+    "FMI",
+    "PLATFORMS",
+    "Coupled",
+    "Stepped",
+    "Steps",
+    "Wanted",
+    "Written",
+    "composition_options",
+    "conditioned",
+    "stepping_options",
+    "steps_options",
+    "writing_options",
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Stepped:
+    """What stands on the command line about a model that is stepped."""
+
+    method: str
+    step: float | None
+    lifted: bool
+    order: str | None
+
+    def stepping(self) -> Stepping | None:
+        """Return what was asked for; None when nothing was."""
+        if self.method == "auto" and self.step is None and self.order is None and not self.lifted:
+            return None
+        order = None if self.order is None else _number(self.order)
+        if self.order is not None and self.method in ("direct", "step"):
+            raise UsageError(
+                f"--order is for models identified from responses, --method {self.method} has the order of the FMU."
+            )
+        from fmilin.model.stepping import Stepping
+
+        return Stepping(method=self.method, step=self.step, lifted=self.lifted, order=order)
+
+
+stepping_options = grouped(
+    "stepped",
+    Stepped,
+    click.option(
+        "--method",
+        "--way",
+        "method",
+        cls=Renamed,
+        type=one_of("auto", "direct", "step", "response", "multisine"),
+        default="auto",
+        help="Of a co-simulation FMU: how the linear model is made; the first that works.",
+    ),
+    click.option("--step", metavar="SECONDS", type=float, help="Of a co-simulation: the communication step."),
+    click.option(
+        "--lifted", is_flag=True, help="The discrete model over one step, the base period of a sampled model."
+    ),
+    click.option(
+        "--order",
+        metavar="N|A,B,...",
+        help="Of an identified model, chosen from singular values otherwise; of a Gauss-Seidel master: its members.",
+    ),
+)
+
+
+def _number(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise UsageError(
+            f"--order '{text}': a whole number, the order of an identified model. Members of a co-simulation go with "
+            "--as-cosimulated --master gauss-seidel."
+        ) from None
+
+
+@dataclass(frozen=True)
+class Steps:
+    """What stands on the command line about what is done to a linear model."""
+
+    minimal: bool
+    keep_frequencies: tuple[float, float] | None
+    reduce: int | None
+    discretize: Literal["zoh", "foh", "tustin"] | None
+    sample_time: float | None
+    modal: bool
+    balance: Literal["nominals", "norms"] | None
+
+    def conditioning(self) -> Conditioning | None:
+        """Return what the options ask for; None when they ask for nothing."""
+        chosen = (self.keep_frequencies, self.reduce, self.discretize, self.sample_time, self.balance)
+        if not (self.minimal or self.modal) and all(choice is None for choice in chosen):
+            return None
+        from fmilin.linear_model.reduction.procedure import Conditioning
+
+        return Conditioning(
+            minimal=self.minimal,
+            frequencies=self.keep_frequencies,
+            order=self.reduce,
+            hold=self.discretize,
+            sample_time=self.sample_time,
+            modal=self.modal,
+            balance=self.balance,
+        )
+
+
+def _range(text: str | None, option: str) -> tuple[float, float] | None:
+    if text is None:
+        return None
+    try:
+        low, high = (float(part) for part in text.split(":"))
+    except ValueError:
+        raise UsageError(
+            f"{option} '{text}' is no range of frequencies in rad/s: write LOW:HIGH, for example 0:100."
+        ) from None
+    return low, high
+
+
+steps_options = grouped(
+    "steps",
+    Steps,
+    click.option("--minimal", is_flag=True, help="Leave out what no input reaches or no output shows."),
+    click.option(
+        "--keep-frequencies", metavar="LOW:HIGH", help="Keep the modes of these rad/s.", callback=read_by(_range)
+    ),
+    click.option("--reduce", metavar="ORDER", type=int, help="Truncate a balanced realization to this order."),
+    click.option(
+        "--discretize",
+        type=one_of("zoh", "foh", "tustin"),
+        help="Sample; inputs are held, straight lines, or as Tustin has it.",
+    ),
+    number_option("--sample-time", metavar="T", help="In seconds."),
+    click.option("--modal", is_flag=True, help="One state per eigenvalue."),
+    click.option(
+        "--balance", type=one_of("nominals", "norms"), help="Divide states by their nominal values or by norms of A."
+    ),
+)
+
+
+def conditioned(models: Sequence[LinearModel], steps: Conditioning | None) -> list[LinearModel]:
+    """Return the models after the steps."""
+    if steps is None:
+        return list(models)
+    if len(models) > 1 and (steps.minimal or steps.modal or steps.frequencies is not None or steps.order is not None):
+        raise UsageError(
+            "--minimal, --keep-frequencies, --reduce and --modal choose coordinates for one model: those of several "
+            "models would not fit together. Reduce them one by one."
+        )
+    return [steps.applied(model) for model in models]
+
+
+@dataclass(frozen=True)
+class Written:
+    """What stands on the command line about how a linear model is written."""
+
+    deviation: bool
+    modelica: Literal["blocks", "equations"]
+    fmi: Literal["2.0", "3.0"]
+    platforms: tuple[str, ...]
+
+    def writing(self) -> Writing:
+        """Return it as the formats take it."""
+        return Writing(**asdict(self))
+
+
+def _platforms(text: str | None, option: str) -> tuple[str, ...]:
+    """Return the platforms that were asked for; none means this machine."""
+    asked = tuple(names(text, option) or ())
+    if asked:
+        from fmilin.fmi.platforms import machines
+
+        machines(asked)  # refuses what is unknown or named twice
+    return asked
+
+
+FMI = click.option("--fmi", type=one_of("2.0", "3.0"), default="2.0", help="Version of the standard, for .fmu.")
+PLATFORMS = click.option(
+    "--platforms",
+    metavar="A,B,...",
+    help="What an FMU runs on: linux64,win64,darwin64,aarch64-linux,...; this machine by default. Others need "
+    "fmilin[cross].",
+    callback=read_by(_platforms),
+)
+writing_options = grouped(
+    "written",
+    Written,
+    click.option(
+        "--deviation", is_flag=True, help="Signals in deviations from the point, where a format has the choice."
+    ),
+    click.option(
+        "--modelica",
+        type=one_of("blocks", "equations"),
+        default="blocks",
+        help="Connectors of Modelica.Blocks.Interfaces, or plain inputs and outputs.",
+    ),
+    FMI,
+    PLATFORMS,
+)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A co-simulation that is to be linearized."""
+
+    step: float
+    master: str
+    order: tuple[str, ...]
+    plot: Path | None
+
+
+@dataclass(frozen=True)
+class Coupled:
+    """What stands on the command line about a system of several members."""
+
+    as_cosimulated: bool
+    master: str | None
+    plot: Path | None
+
+    def request(self, stepped: Stepped) -> Wanted | None:
+        """Return what was asked for; None when nothing was."""
+        if not self.as_cosimulated:
+            if self.master is not None:
+                raise UsageError("--master goes with --as-cosimulated. Add it, or leave it out.")
+            return None
+        if stepped.step is None:
+            raise UsageError("--as-cosimulated needs the communication step: --step SECONDS.")
+        if stepped.lifted or stepped.method != "auto":
+            raise UsageError("--as-cosimulated does not go with --lifted or --method. Leave them out.")
+        master = self.master or "jacobi"
+        order = tuple(names(stepped.order, "--order") or ())
+        if order and master == "jacobi":
+            raise UsageError("--order is for --master gauss-seidel: a Jacobi master steps all members at once.")
+        return Wanted(stepped.step, master, order, self.plot)
+
+
+composition_options = grouped(
+    "coupled",
+    Coupled,
+    click.option(
+        "--as-cosimulated", is_flag=True, help="Of a system: the discrete model of its co-simulation, with its delays."
+    ),
+    click.option("--master", type=one_of("jacobi", "gauss-seidel"), help="Of the co-simulation; jacobi."),
+    picture_option("A picture: of the eigenvalues; with --as-cosimulated of the damping lost."),
+)

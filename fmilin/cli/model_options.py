@@ -1,0 +1,353 @@
+"""Options about a model: what its file is asked for, its constraints, its point, and the limits it runs within."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fmilin.cli.job_runner import Job, work
+from fmilin.cli.options import (
+    Decorator,
+    assignments,
+    grouped,
+    names,
+    names_option,
+    path_option,
+    read_by,
+    settings_option,
+    time_option,
+)
+from fmilin.ground.errors import UsageError
+from fmilin.ground.sandbox.isolation import Limits
+
+if TYPE_CHECKING:
+    from fmilin.fmi.read.options import FmuOptions
+    from fmilin.model.interface import Model
+    from fmilin.points.request import TrimRequest
+
+__all__ = [
+    "DEBUG",
+    "POINT",
+    "PROJECT",
+    "TIMEOUT",
+    "UNPACK_LIMIT",
+    "VERBOSE",
+    "WISHES",
+    "Constraints",
+    "FileOptions",
+    "OfModel",
+    "Running",
+    "Wishes",
+    "constraints_options",
+    "file_options",
+    "fmu",
+    "is_fmu",
+    "is_system",
+    "of_model_options",
+    "running_options",
+]  # fmt: skip
+
+TIMEOUT = 120.0
+"""Seconds for a single call of an FMU's function, unless others are given."""
+
+VERBOSE = click.option(
+    "--verbose", is_flag=True, help="Say on standard error what is tried, and what an FMU's description departs in."
+)
+DEBUG = click.option("--debug", is_flag=True, help="Show tracebacks.")
+PROJECT = click.option("--project", is_flag=True, help="Start from the nearest point that satisfies the constraints.")
+UNPACK_LIMIT = click.option(
+    "--unpack-limit", metavar="GIB", type=float, help="That an FMU's files may take unpacked; 4."
+)
+
+
+POINT = path_option("--point", metavar="FILE", help="A point that 'fmilin trim -o' saved: .toml .json")
+
+
+@dataclass(frozen=True)
+class FileOptions:
+    """What stands on the command line about the model's file; its fields are options of :func:`fmilin.load`."""
+
+    floating_base: bool
+    hold: tuple[str, ...]
+    keyframe: str | None
+
+    def given(self) -> dict[str, Any]:
+        """Return ``options`` of :func:`fmilin.load`: those that were given."""
+        return {name: value for name, value in vars(self).items() if value}
+
+
+file_options = grouped(
+    "opened",
+    FileOptions,
+    click.option("--floating-base", is_flag=True, help="Let the root link of a URDF file move freely."),
+    click.option(
+        "--hold",
+        metavar="FOOT[:point|:flat]",
+        multiple=True,
+        help="Repeatable: a body, site, geom or marker that stays where it is at the point, as a foot on the ground.",
+    ),
+    click.option("--keyframe", metavar="NAME", help="Start at this keyframe of an MJCF file."),
+)
+"""Gives a command the parameter ``opened``."""
+
+
+@dataclass(frozen=True)
+class Constraints:
+    """What stands on the command line about constraints."""
+
+    constraint: tuple[str, ...]
+    constraints: Path | None
+    no_constraints: bool
+
+    def expressions(self) -> list[str] | None:
+        """Return the expressions; None for those that come with the model, the empty list for none at all."""
+        if self.no_constraints and (self.constraint or self.constraints):
+            raise UsageError("--no-constraints contradicts --constraint and --constraints. Leave one of them out.")
+        return [] if self.no_constraints else list(self.constraint) or None
+
+
+def constraints_options(without: str) -> Decorator:
+    """Return the options of :class:`Constraints`; the help explains ``--no-constraints`` by ``without``."""
+    return grouped(
+        "constrained",
+        Constraints,
+        click.option(
+            "--constraint",
+            metavar="TEXT",
+            multiple=True,
+            help="Repeatable: an expression or a variable that must be zero.",
+        ),
+        path_option("--constraints", metavar="FILE.toml", help="The same from a file."),
+        click.option("--no-constraints", is_flag=True, help=without),
+    )
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What stands on the command line about the point that is looked for."""
+
+    fix: Mapping[str, float]  # states, inputs and parameters
+    free: Sequence[str] | None
+    steady: Sequence[str] | None
+    bound: Mapping[str, tuple[float, float]]
+    guess: Sequence[Mapping[str, float]]  # one search each; empty: one search from where the model starts
+
+    def require_trim(self, *, trim: bool) -> None:
+        """Make sure that there is one trimmed point for what is wished."""
+        if not trim and (self.free or self.steady or self.bound or self.guess):
+            raise UsageError("--free, --steady, --bound and --guess are for trimmed points: add --trim.")
+        if len(self.guess) > 1:
+            raise UsageError("Here one guess is enough: give --guess once. 'fmilin trim' looks for several points.")
+
+    def beside(self, settings: Mapping[str, float]) -> dict[str, float]:
+        """Return what ``--set`` and ``--fix`` say together."""
+        if both := sorted(settings.keys() & self.fix.keys()):
+            raise UsageError(f"'{both[0]}' has a value both in --set and in --fix. Leave one of them out.")
+        return dict(settings) | dict(self.fix)
+
+    def of(self, model: Model, values: Mapping[str, float], time: float | None) -> tuple[TrimRequest, dict[str, float]]:
+        """Return what is asked of the model, and the part of every guess that stands in ``--set``.
+
+        Inputs of ``--set`` are held unless free. Parameters have been taken care of when the model was loaded.
+        """
+        from fmilin.points.request import TrimRequest
+
+        given = {name: value for name, value in values.items() if name not in self.fix}
+        start = {name: value for name, value in given.items() if model.states.has(name) or name in (self.free or ())}
+        fixed = {name: value for name, value in values.items() if name not in start}
+        return TrimRequest(fixed, self.steady or (), self.free or (), self.bound, time), start
+
+
+def _bounds(texts: Sequence[str], option: str) -> dict[str, tuple[float, float]]:
+    """Return ``NAME=LO:HI`` as a pair by name; a missing side is infinite."""
+    found: dict[str, tuple[float, float]] = {}
+    for text in texts:
+        name, equals, pair = text.rpartition("=")
+        low, colon, high = pair.partition(":")
+        if not (equals and colon and name.strip()):
+            raise UsageError(f"{option} '{text}' is no NAME=LO:HI. Write for example {option} torque=-5:5.")
+        name = name.strip().strip("`")
+        if name in found:
+            raise UsageError(f"{option}: '{name}' has bounds twice. Keep one pair.")
+        sides = [assignments([f"side={s}"], option)["side"] if s.strip() else None for s in (low, high)]
+        found[name] = (-float("inf") if sides[0] is None else sides[0], float("inf") if sides[1] is None else sides[1])
+    return found
+
+
+def _guesses(texts: Sequence[str], option: str) -> list[dict[str, float]]:
+    return [assignments(names(text, option) or [], option) for text in texts]
+
+
+WISHES = grouped(
+    "wishes",
+    Wishes,
+    click.option(
+        "--fix",
+        metavar="NAME=VALUE",
+        multiple=True,
+        help="Repeatable: a state, input or parameter that keeps this value.",
+        callback=read_by(assignments),
+    ),
+    names_option("--free", "Inputs and parameters to solve for; states are free."),
+    names_option("--steady", "States that may move: rolling, turning, cruising."),
+    click.option(
+        "--bound",
+        metavar="NAME=LO:HI",
+        multiple=True,
+        help="Repeatable: bounds of a free quantity; one may be left out.",
+        callback=read_by(_bounds),
+    ),
+    click.option(
+        "--guess",
+        metavar="A=VALUE,B=...",
+        multiple=True,
+        help="Where to start; repeat it to look for several points.",
+        callback=read_by(_guesses),
+    ),
+)
+
+
+def is_fmu(source: str) -> bool:
+    """Whether ``source`` names an FMU: foreign code that should not run in this process."""
+    return source.lower().endswith(".fmu")
+
+
+def is_system(source: str) -> bool:
+    """Whether ``source`` names FMUs that are connected: an SSP or SSD file."""
+    return source.lower().endswith((".ssp", ".ssd"))
+
+
+@dataclass(frozen=True)
+class Running:
+    """Where and within which limits a model runs."""
+
+    no_isolation: bool
+    timeout: float
+    memory: float | None
+    compile_sources: bool
+    unpack_limit: float | None
+    solver_tolerance: float | None
+    verbose: bool
+    debug: bool
+
+    def fmu(self) -> FmuOptions | None:
+        """Return how an FMU is opened; None as usual."""
+        return fmu(self.unpack_limit, self.solver_tolerance, compile_sources=self.compile_sources)
+
+    def work(self, job: Job, model: str) -> int:
+        """Do ``job`` with ``model``, in a child process when it is an FMU or has some, and return the exit status."""
+        if self.verbose:
+            speak_up()
+        isolate = (is_fmu(model) or is_system(model)) and not self.no_isolation
+        return work(job, isolate=isolate, debug=self.debug, limits=self.limits())
+
+    def limits(self) -> Limits:
+        """Return what the model may take."""
+        return _limits(self.timeout, self.memory)
+
+
+running_options = grouped(
+    "running",
+    Running,
+    click.option("--no-isolation", is_flag=True, help="Load the FMU in this process instead of a child."),
+    click.option(
+        "--timeout", metavar="S", default=TIMEOUT, help="Seconds that a single call of the FMU may take; 0: no limit."
+    ),
+    click.option(
+        "--memory",
+        metavar="GIB",
+        type=float,
+        help="Memory that the FMU's process may take; nine tenths of what is free.",
+    ),
+    click.option(
+        "--compile",
+        "compile_sources",
+        is_flag=True,
+        help="Compile an FMU's C sources when it has no binary for this platform.",
+    ),
+    UNPACK_LIMIT,
+    click.option(
+        "--solver-tolerance",
+        metavar="R",
+        type=float,
+        help="Relative tolerance that a co-simulation FMU's solver is asked for; 1e-10; 0: its own.",
+    ),
+    VERBOSE,
+    DEBUG,
+)
+
+
+def _limits(timeout: float, memory: float | None) -> Limits:
+    """Return what the model may take: ``--timeout`` in seconds, 0 for ever; ``--memory`` in GiB."""
+    if not (math.isfinite(timeout) and timeout >= 0):
+        raise UsageError(f"--timeout {timeout}: give seconds, or 0 for no limit.")
+    if memory is not None and not (math.isfinite(memory) and memory > 0):
+        raise UsageError(f"--memory {memory}: give GiB, more than 0.")
+    return Limits(timeout or None, None if memory is None else memory * 2**30)
+
+
+def fmu(
+    unpack_limit: float | None, solver_tolerance: float | None = None, *, compile_sources: bool = False
+) -> FmuOptions | None:
+    """Return how an FMU is opened; None as usual."""
+    if unpack_limit is None and solver_tolerance is None and not compile_sources:
+        return None
+    from fmilin.fmi.read.archive import GIB, FmuOptions
+
+    options = FmuOptions(compile_sources=compile_sources)
+    if unpack_limit is not None:
+        if not (math.isfinite(unpack_limit) and unpack_limit > 0):
+            raise UsageError(f"--unpack-limit {unpack_limit}: give GiB, more than 0.")
+        options = replace(options, most_bytes=unpack_limit * GIB)
+    if solver_tolerance is not None:
+        if not 0 <= solver_tolerance < 1:
+            raise UsageError(f"--solver-tolerance {solver_tolerance}: give a number between 0 and 1, such as 1e-8.")
+        options = replace(options, solver_tolerance=solver_tolerance or None)
+    return options
+
+
+def speak_up() -> None:
+    """Let what is logged appear on standard error."""
+    import logging
+
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("fmilin: %(message)s"))
+    log = logging.getLogger("fmilin")
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+
+
+@dataclass(frozen=True)
+class OfModel:
+    """What stands on the command line about a model that is linearized before something is shown of it."""
+
+    constrained: Constraints
+    opened: FileOptions
+    independent: list[str] | None
+    settings: dict[str, float]
+    time: float | None
+    point: Path | None
+    trim: bool
+    project: bool
+    running: Running
+
+
+of_model_options = grouped(
+    "of_model",
+    OfModel,
+    constraints_options("Of a model: treat all states as independent."),
+    file_options,
+    names_option("--independent", "Of a model: states to keep as coordinates."),
+    settings_option("Of a model: a start value, parameter or input."),
+    time_option(),
+    POINT,
+    click.option("--trim", is_flag=True, help="Of a model: at the equilibrium nearest to the point."),
+    PROJECT,
+    running_options,
+)
