@@ -23,12 +23,12 @@ __attribute__((visibility("default"))) int visit(long count, const double *x, co
     for (long i = 0; i < count; i++) {
         memcpy(m.x, x + i * NX, sizeof(double) * NX);
         memcpy(m.u, u + i * NU, sizeof(double) * NU);
-        m.known = NOTHING_KNOWN;
+        m.computed = NOTHING_COMPUTED;
         if (!slopes) {
             if (model_evaluate(&m) != SOLVED) return 1;
             continue;
         }
-        if (model_differentiate(&m, MOTION_KNOWN) != SOLVED) return 1;
+        if (model_differentiate(&m, MOTION_COMPUTED) != SOLVED) return 1;
         differentiate(&m, slopes);
     }
     return 0;

@@ -74,10 +74,10 @@ class OperatingPoint:
     parameters : mapping of str to float
         Only those changed from the model's own values.
     adjusted : float
-        How far the projection onto the manifold moved the states that were asked for: the largest
+        How far the projection onto the manifold moved the states that were given: the largest
         change, relative to nominal values; 0 when nothing moved.
     remarks : tuple of Remark
-        What is to be said of how the point was found; warnings of a linear model there.
+        On how the point was computed; warnings of a linear model there.
     """
 
     time: float
@@ -109,7 +109,7 @@ class Copy:
 
 @dataclass(frozen=True)
 class SecondOrderForm:
-    """M v' + G' lambda = F with G v' = -Gdot v at one point, taken apart: what a singular configuration needs.
+    """M v' + G' lambda = F with G v' = -Gdot v at one point, in its parts: what a singular configuration needs.
 
     Where G loses rank, v' and lambda are those of least norm.
     """
@@ -212,7 +212,7 @@ class Model(ABC):
     start : OperatingPoint
         Where the model starts, as it says itself: not yet projected onto the manifold.
     copies : mapping of int to Copy
-        Outputs that are a state or an input, by output position: their rows of C and D are known.
+        Outputs that are a state or an input, by output position: their rows of C and D are copies.
     independent : tuple of str
         Coordinates that the model's author recommends to keep; empty when there is no recommendation. Where they are
         singular, a linearization is refused.
@@ -359,7 +359,9 @@ class Model(ABC):
 
         Parameters
         ----------
-        t, x, u : array, shapes (k,), (k, N), (k, nu)
+        t : array, shape (k,)
+        x : array, shape (k, N)
+        u : array, shape (k, nu)
         kept : sequence of int
             P states, as many as there are freedoms.
         parameters : mapping of str to array, shape (k,)
@@ -390,12 +392,12 @@ class Model(ABC):
         return None
 
     def second_order_form(self, t: float, x: FloatArray, u: FloatArray) -> SecondOrderForm | None:
-        """Return the equations of motion taken apart, also where they are singular; None when they are not known."""
+        """Return the equations of motion in their parts, also where they are singular; None without."""
         del t, x, u
         return None
 
     def sparse_form(self, t: float, x: FloatArray, u: FloatArray) -> SparseForm | None:
-        """Return the equations of motion taken apart in sparse matrices; None unless ``sparse``.
+        """Return the equations of motion in their parts, sparse matrices; None unless ``sparse``.
 
         Raises
         ------
@@ -445,7 +447,7 @@ class Model(ABC):
     def with_interface(self, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Model:
         """Return the same model with chosen inputs and outputs, in the given order; None keeps what there is.
 
-        Inputs that are left out stay at their values of ``start``. Any known continuous variable may be
+        Inputs that are left out stay at their values of ``start``. Any continuous variable may be
         an output, states, inputs and ``der(state)`` included.
 
         Raises

@@ -71,16 +71,16 @@ class Stepped(ABC):
 
     @property
     def solver_tolerance(self) -> float | None:
-        """Return the relative tolerance that the solver inside was asked for; None where nobody can ask."""
+        """Return the relative tolerance that the solver inside works to; None where it cannot be read."""
         return None
 
     def respond_within(self, tolerance: float, point: OperatingPoint, inputs: FloatArray, step: float) -> Response:
-        """Run as :meth:`respond` does, the solver inside asked for another relative tolerance this once."""
+        """Run as :meth:`respond` does, the solver inside set to another relative tolerance this once."""
         del point, inputs, step
         raise UsageError(f"The solver inside cannot be asked for a tolerance of {tolerance:g}.")
 
     def how_it_solves(self) -> str:
-        """Return what its solver was asked for, one sentence; empty when nothing is known."""
+        """Return the settings of its solver, one sentence; empty without."""
         return ""
 
     def how_states_are_set(self) -> str:

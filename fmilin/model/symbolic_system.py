@@ -84,14 +84,14 @@ class SymbolicSystem:
     # W, by row and column: the entries that are not zero, in (t, x, u, p)
     matrix: Mapping[tuple[int, int], Expr] = field(default_factory=dict)
     right_hand_side: tuple[Expr, ...] = ()  # r
-    laws: Laws | None = None  # constraints whose G and Gdot v belong to W and r beside what is given there
-    # the declared ones and the hidden ones that are known; their variables are state, input and parameter names
+    laws: Laws | None = None  # constraints whose G and Gdot v are added to what W and r hold
+    # the declared ones and the hidden ones that were derived; their variables are state, input and parameter names
     constraints: tuple[Constraint, ...] = ()
     description: str = ""
     extra_names: Mapping[str, Expr] = field(default_factory=dict)
-    """Further named quantities (lambda, reaction forces) that may be asked for as outputs."""
+    """Further named quantities (lambda, reaction forces) that may be outputs."""
     intermediate: tuple[tuple[Symbol, Expr], ...] = ()
-    """Quantities computed on the way, each over what is known and those before it; all expressions may use them."""
+    """Quantities computed on the way, each over symbols and those before it; all expressions may use them."""
     independent: tuple[str, ...] = ()
     """States that the author recommends to keep as independent coordinates; empty without a recommendation."""
 

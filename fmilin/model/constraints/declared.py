@@ -30,7 +30,7 @@ class Constraint:
     Parameters
     ----------
     expression : Expression
-        Over states, parameters, ``time`` and other known variables of the model.
+        Over states, parameters, ``time`` and other variables of the model.
     name : str
         For messages; the expression's text when empty.
     level : {"position", "velocity"}

@@ -2,8 +2,8 @@
 
 The text is never evaluated as Python. Tokens are recognized here, variable names are replaced by
 placeholders, Python's own parser builds a syntax tree of what remains, and only the nodes of a
-whitelist become steps of a computation, one by one. The steps are then carried out in the arithmetic that is asked
-for: nodes of a graph (:mod:`~fmilin.model.constraints.in_graph`) or sympy (:mod:`~fmilin.model.constraints.in_sympy`).
+whitelist become steps of a computation, one by one. The steps are then carried out in an arithmetic:
+nodes of a graph (:mod:`~fmilin.model.constraints.in_graph`) or sympy (:mod:`~fmilin.model.constraints.in_sympy`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Constraints as a TOML file, beside an FMU or inside it."""
+"""Constraints as a TOML file, next to an FMU or inside it."""
 
 from __future__ import annotations
 

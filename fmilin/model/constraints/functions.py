@@ -47,7 +47,7 @@ class ExpressionFunctions:
 
     @cached_property
     def _made(self) -> _Made:
-        """The functions, made when a number is first asked for."""
+        """The functions, made when a number is first needed."""
         return self._make()
 
     def values(self, s: FloatArray) -> FloatArray:

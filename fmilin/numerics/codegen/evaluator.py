@@ -37,7 +37,7 @@ STARTING = 0.1
 """Seconds that a compiler takes for nothing."""
 
 SMALL = 400
-"""Entries of a matrix up to which its zeros are computed, too: that is quicker than putting the others in place."""
+"""Entries of a matrix up to which its zeros are computed, too: that is quicker than scattering the others."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ _KINKED = {
 class SystemFunctions:
     """An :class:`~fmilin.numerics.codegen.implicit.ImplicitSystem` that can be evaluated; made when it is first needed.
 
-    ``system``: its parameter values are not used: every call takes them. ``factors``: takes W apart; LU factors with
+    ``system``: its parameter values are not used: every call takes them. ``factors``: factorizes W; LU factors with
     pivoting unless another way suits its structure better.
     """
 

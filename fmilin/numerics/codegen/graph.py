@@ -1,7 +1,7 @@
 """From sympy to CasADi: expressions become one graph in which every subexpression stands once.
 
 Users write sympy; values, exact derivatives and C code come from CasADi (Andersson et al., Mathematical Programming
-Computation 11, 2019). The walk remembers what it has seen, so that what expressions share stays shared: nothing is
+Computation 11, 2019). Nodes are remembered by expression, so that what expressions share stays shared: nothing is
 ever expanded.
 """
 

@@ -28,7 +28,7 @@ __all__ = ["ImplicitSystem", "cse_option", "jacobian", "minus", "over", "plus", 
 SX = Any  # casadi.SX: casadi ships no types
 
 LARGEST_SHARED = 5_000
-"""Entries up to which common parts are looked for: time and memory of CasADi's search grow with their square."""
+"""Entries up to which common parts are searched: time and memory of CasADi's search grow with their square."""
 
 Operation = Callable[[SX, SX], SX]
 

@@ -36,7 +36,7 @@ WIDE = 2.0**-3
 """Ratio of the two wide steps."""
 
 BEND = 2.0**-20
-"""The step at which a kink is looked for."""
+"""The step at which a kink would show."""
 
 SPACING = 1e-8
 """Of the line on which the noise is measured, in sizes of the variables."""
@@ -244,7 +244,7 @@ def corrected_by_sweeps(
     terms: Terms | None,
     nearby: list[FloatArray],
 ) -> None:
-    """Compare with smaller steps, and sweep the columns that look different there, in place.
+    """Compare with smaller steps, and sweep the columns that differ there, in place.
 
     ``slopes``: made from the columns; corrected here. ``nearby``, each (r,): F on the line on which the noise was
     measured.

@@ -64,7 +64,7 @@ class Slopes:
 
     J: FloatArray  # shape (r, k)
     error: FloatArray  # (r, k), estimated absolute error of each entry
-    # (r, k), right slope minus left slope where they differ; 0 where the function is smooth or nothing is known
+    # (r, k), right slope minus left slope where they differ; 0 where the function is smooth or not measured
     jump: FloatArray
     bend: FloatArray  # (r, k), |S(h)| / h beyond rounding: large values ask for a step-size sweep
     # of entries that hold near the point only: the step at which they do no longer, and the slope beyond

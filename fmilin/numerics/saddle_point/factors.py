@@ -1,4 +1,4 @@
-"""Factorized matrices: one interface, dense ones, and what is said when a matrix is singular.
+"""Factorized matrices: one interface, dense ones, and the refusal of a singular one.
 
     W w = r:   [ M  G' ] [   v'   ]   [ b1 ]        b1 = F, b2 = -Gdot v
                [ G  0  ] [ lambda ] = [ b2 ]
@@ -35,7 +35,7 @@ its threads, which takes microseconds on an idle machine and ten milliseconds on
 
 
 class Factors(Protocol):
-    """A matrix W (k, k), taken apart so that W w = r can be solved many times; some members take stacks (..., k, k)."""
+    """A matrix W (k, k), factorized so that W w = r can be solved many times; some members take stacks (..., k, k)."""
 
     @property
     def rcond(self) -> float | FloatArray:
@@ -49,7 +49,7 @@ class Factors(Protocol):
         """Return w for r = ``right``, shape (k,) or (k, j), or (..., k, j) for stacks; NaN where W holds a NaN."""
 
     def null_vector(self) -> FloatArray | None:
-        """Return the direction of w, (k,), that is least determined, for a single matrix; None when not known."""
+        """Return the direction of w, (k,), that is least determined, for a single matrix; None when not computed."""
 
 
 def is_singular(rcond: float | FloatArray) -> bool | NDArray[np.bool_]:

@@ -98,7 +98,7 @@ class SparseFactors:
         return scale * self._lu.solve(np.ascontiguousarray(scale * right))
 
     def null_vector(self) -> None:
-        """Return None: what a large singular matrix leaves open is not looked for."""
+        """Return None: what a large singular matrix leaves open is not computed."""
 
 
 def _equilibrated(sizes: FloatArray, rows: NDArray[np.integer], columns: NDArray[np.integer], count: int) -> FloatArray:

@@ -15,7 +15,7 @@ static void begin(Plant *m) {
 static void fill(const double *x, const double *u) {
     memcpy(inner.x, x, NX * sizeof *x);
     memcpy(inner.u, u, NU * sizeof *u);
-    inner.known = NOTHING_KNOWN;
+    inner.computed = NOTHING_COMPUTED;
     (void)model_evaluate(&inner);
 }
 static void rates(const double *x, const double *z, const double *u, double *dx) {

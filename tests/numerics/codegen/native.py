@@ -39,7 +39,7 @@ OUT int at(Model *m, double t, const double *x, const double *u, const double *p
 {
     m->time = t;
     memcpy(m->x, x, NX * sizeof(double)), memcpy(m->u, u, NU * sizeof(double)), memcpy(m->p, p, NP * sizeof(double));
-    m->known = NOTHING_KNOWN;
+    m->computed = NOTHING_COMPUTED;
     int outcome = model_evaluate(m);
     memcpy(z, m->z, NZ * sizeof(double));
     return outcome;

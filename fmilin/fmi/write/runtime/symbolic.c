@@ -23,7 +23,7 @@ static void kind_start(Instance *instance)
     instance->kind.step = 0.0;
 }
 
-static void kind_forget(Instance *instance) { instance->kind.model.known = NOTHING_KNOWN; }
+static void kind_forget(Instance *instance) { instance->kind.model.computed = NOTHING_COMPUTED; }
 
 static Status solved(const Instance *instance, int outcome, const char *function)
 {

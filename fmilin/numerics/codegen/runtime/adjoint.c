@@ -27,7 +27,7 @@ static void multiply_transposed(const Entry *entries, int count, const double *p
 /* m->ds along m->dz: ds = (dz/ds)' dz + (de/ds)' W^-T (dz/dw)' dz, for all columns. */
 static int model_adjoint_product(Model *m)
 {
-    int status = model_differentiate(m, ALL_KNOWN);
+    int status = model_differentiate(m, ALL_COMPUTED);
     if (status != SOLVED) return status;
     memset(m->dw, 0, sizeof m->dw);
     memset(m->ds, 0, sizeof m->ds);

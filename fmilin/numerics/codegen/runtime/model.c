@@ -17,7 +17,7 @@ static void model_start(Model *m)
     for (int i = 0; i < NX; i++) m->x[i] = X_START[i];
     for (int i = 0; i < NU; i++) m->u[i] = U_START[i];
     for (int i = 0; i < NP; i++) m->p[i] = P_START[i];
-    m->known = NOTHING_KNOWN;
+    m->computed = NOTHING_COMPUTED;
 }
 
 /* Zero where the band may fill in: row interchanges widen it to the right by BAND_LOWER. */
@@ -112,14 +112,14 @@ static void solve(const Model *m, double *b)
 /* Bring w and z = (f, c) to the present point. Returns SOLVED, SINGULAR or NOT_A_NUMBER. */
 static int model_evaluate(Model *m)
 {
-    if (m->known >= VALUES_KNOWN) return SOLVED;
+    if (m->computed >= VALUES_COMPUTED) return SOLVED;
     clear_band(m);
     equations_system(m);
     int status = factor(m);
     if (status != SOLVED) return status;
     solve(m, m->w);
     equations_values(m);
-    m->known = VALUES_KNOWN;
+    m->computed = VALUES_COMPUTED;
     return SOLVED;
 }
 
@@ -129,9 +129,9 @@ static int model_differentiate(Model *m, int wanted)
 {
     int status = model_evaluate(m);
     if (status != SOLVED) return status;
-    if (m->known < MOTION_KNOWN) equations_motion(m);
-    if (m->known < ALL_KNOWN && wanted == ALL_KNOWN) equations_settings(m);
-    if (m->known < wanted) m->known = wanted;
+    if (m->computed < MOTION_COMPUTED) equations_motion(m);
+    if (m->computed < ALL_COMPUTED && wanted == ALL_COMPUTED) equations_settings(m);
+    if (m->computed < wanted) m->computed = wanted;
     return SOLVED;
 }
 
@@ -139,8 +139,8 @@ static int model_differentiate(Model *m, int wanted)
 static int columns_wanted(const double *ds)
 {
     for (int i = N_MOTION; i < NS; i++)
-        if (ds[i] != 0.0) return ALL_KNOWN;
-    return MOTION_KNOWN;
+        if (ds[i] != 0.0) return ALL_COMPUTED;
+    return MOTION_COMPUTED;
 }
 
 /* result += (partial derivatives at these entries) times seed */
@@ -159,7 +159,7 @@ static int model_product(Model *m)
     memset(m->dz, 0, sizeof m->dz);
     multiply(E_MOTION, N_E_MOTION, m->jacobian + AT_E_MOTION, m->ds, m->dw);
     multiply(Z_MOTION, N_Z_MOTION, m->jacobian + AT_Z_MOTION, m->ds, m->dz);
-    if (wanted == ALL_KNOWN) {
+    if (wanted == ALL_COMPUTED) {
         multiply(E_SETTINGS, N_E_SETTINGS, m->jacobian + AT_E_SETTINGS, m->ds, m->dw);
         multiply(Z_SETTINGS, N_Z_SETTINGS, m->jacobian + AT_Z_SETTINGS, m->ds, m->dz);
     }

@@ -23,8 +23,8 @@
 #define PIECE static void
 #endif
 
-/* What is known at the present point. */
-enum { NOTHING_KNOWN, VALUES_KNOWN, MOTION_KNOWN, ALL_KNOWN };
+/* What is computed at the present point. */
+enum { NOTHING_COMPUTED, VALUES_COMPUTED, MOTION_COMPUTED, ALL_COMPUTED };
 
 /* How the linear system W w = r came out. */
 enum { SOLVED, SINGULAR, NOT_A_NUMBER };
@@ -35,7 +35,7 @@ typedef struct {
     double u[AT_LEAST_ONE(NU)]; /* inputs */
     double p[AT_LEAST_ONE(NP)]; /* parameters */
 
-    int known;
+    int computed;
     int culprit; /* the unknown for which W has no pivot */
 
     double W[AT_LEAST_ONE(NW * NW)]; /* by rows, inside a band; becomes L and U */

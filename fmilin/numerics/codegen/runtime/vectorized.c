@@ -1,7 +1,7 @@
 /* Values and slopes at many points: WIDTH points at a time, each number a vector (SIMD lanes) with one entry for each of them.
 
    W w = r is solved by W = L D L' without interchanges; whether that was good enough is measured by the backward error
-   of w (Oettli and Prager, 1964) and said for every point. Slopes along all columns follow from W w_z = e with the same
+   of w (Oettli and Prager, 1964) and returned for every point. Slopes along all columns follow from W w_z = e with the same
    factors, CHUNK columns at a time, so that they stay in the cache. */
 #include <math.h>
 #include <stddef.h>
