@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -82,9 +83,12 @@ def closed_loop(
     """
     point = operating_point(model) if point is None else point
     start = point if start is None else start
-    shown = _shown_at(model, point)
     u0 = dict(zip(model.inputs.names, point.inputs.tolist(), strict=True))
-    law = regulator_of(regulator, shown, lambda name: u0[model.inputs[model.inputs.index_of(name, "an input")].name])
+    law = regulator_of(
+        regulator,
+        partial(_value_at, model, point),
+        lambda name: u0[model.inputs[model.inputs.index_of(name, "an input")].name],
+    )
     member = _member(law, model, start, u0, _Imperfect(limits or {}, delay, noise or {}, seed))
     driven = {model.inputs.index_of(name, "an input of the plant") for name in law.drives}
     others = [s.name for j, s in enumerate(model.inputs) if j not in driven]
@@ -107,16 +111,12 @@ def closed_loop(
     return _of_plant(ran, model, law)
 
 
-def _shown_at(model: Model, point: OperatingPoint) -> Callable[[str], float]:
-    """Return what gives the value of any variable of the plant at the point."""
-
-    def value(name: str) -> float:
-        if model.states.has(name):
-            return float(point.states[model.states.index_of(name)])
-        view = model.with_interface(None, [name])
-        return float(view.evaluate(point.time, point.states, point.inputs).outputs[0])
-
-    return value
+def _value_at(model: Model, point: OperatingPoint, name: str) -> float:
+    """Return the value of any variable of the plant at the point."""
+    if model.states.has(name):
+        return float(point.states[model.states.index_of(name)])
+    view = model.with_interface(None, [name])
+    return float(view.evaluate(point.time, point.states, point.inputs).outputs[0])
 
 
 class _Imperfect:

@@ -27,7 +27,7 @@ from fmilin.ground.signals import FloatArray
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.reduction.sampling import discretize
 
-__all__ = ["Estimates", "KalmanFilter", "kalman_filter", "noise_through", "sampled_noise"]
+__all__ = ["KalmanFilter", "kalman_filter", "noise_through", "sampled_noise"]
 
 
 def noise_through(linear: LinearModel, intensities: Mapping[str, float]) -> tuple[FloatArray, FloatArray]:

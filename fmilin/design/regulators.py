@@ -15,7 +15,7 @@ from fmilin.ground.errors import UsageError
 from fmilin.ground.signals import FloatArray, Signal, Signals
 from fmilin.linear_model.model import LinearModel, Point
 
-__all__ = ["FunctionRegulator", "KalmanRegulator", "LinearRegulator", "Regulator", "state_feedback"]
+__all__ = ["FunctionRegulator", "KalmanRegulator", "Regulator", "state_feedback"]
 
 
 class Regulator(Protocol):

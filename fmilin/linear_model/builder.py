@@ -25,7 +25,6 @@ __all__ = [
     "built",
     "chosen_inputs",
     "point_of",
-    "relative_errors",
     "with_errors",
     "with_inputs",
     "with_parameters_as_inputs",

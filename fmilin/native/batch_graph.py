@@ -26,9 +26,7 @@ from fmilin.numerics.codegen.functions import StackFunctions
 from fmilin.numerics.codegen.implicit import ImplicitSystem
 
 __all__ = [
-    "BatchGraph",
     "PartitionedSlopes",
-    "Stack",
     "StatePartition",
     "arrays_of",
     "batch_graph",
@@ -225,12 +223,7 @@ class StatePartition:
 
 
 def tangents_of_graph(
-    model: Model,
-    t: FloatArray,
-    x: FloatArray,
-    u: FloatArray,
-    kept: Sequence[int],
-    parameters: Mapping[str, FloatArray],
+    model: Model, t: FloatArray, x: FloatArray, u: FloatArray, kept: Sequence[int], parameters: Mapping[str, FloatArray]
 ) -> TangentStack | None:
     """Return what :meth:`fmilin.Model.tangents` asks for; None where the model, or what differs, is in no graph."""
     graph = batch_graph(model, tuple(parameters))

@@ -21,11 +21,11 @@ __all__ = ["Contact", "Foot", "contact_remarks", "contact_signals", "feet_from",
 FORCES = ("fx", "fy", "fz")
 TORQUES = ("tx", "ty", "tz")
 HIGHEST_FRICTION = 1.0
-"""More than this is asked for aloud where the friction of a contact is unknown: dry rubber on concrete has about it."""
+"""More than this is remarked on where the friction of a contact is unknown: dry rubber on concrete has about it."""
 NOTHING = 1e-9
 """Of the largest contact force: rounding."""
 ALONG = 1e-6
-"""Of the largest contact force: nothing worth a word."""
+"""Of the largest contact force: too little to be mentioned."""
 
 
 @dataclass(frozen=True)

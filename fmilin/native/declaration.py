@@ -25,6 +25,8 @@ __all__ = [
     "assembled",
     "der",
     "named_constraint",
+    "rate_along",
+    "vanishes",
 ]
 
 
@@ -35,6 +37,9 @@ Entries = dict[tuple[int, int], Any]  # of a matrix, by row and column; those th
 
 TIME = "time"
 """The name of time in every native model, as it is in constraints."""
+
+LONGEST_TO_EXPAND = 500
+"""Operations."""
 
 _NOT_REAL = tuple(type(part) for part in (sympy.nan, sympy.zoo, sympy.oo, -sympy.oo, sympy.I))
 _UNSOLVED = (sympy.core.function.AppliedUndef, sympy.Derivative, sympy.Integral)
@@ -256,6 +261,16 @@ def named_constraint(constraint: SymbolicConstraint, expression: Any, rate: Any 
         constraint.level,
         None if rate is None else Expression.from_sympy(rate, names),
     )
+
+
+def rate_along(g: Any, rates: Mapping[Symbol, Any], time: Symbol) -> Any:
+    """Return g_t + g_x x' for the ``rates`` x'."""
+    return sympy.Add(g.diff(time), *(g.diff(x) * rate for x, rate in rates.items() if x in g.free_symbols))
+
+
+def vanishes(rate: Any) -> bool:
+    """Whether the terms cancel, as for the norm of a quaternion; long ones are not expanded."""
+    return bool(rate == 0 or (rate.count_ops() < LONGEST_TO_EXPAND and rate.expand() == 0))
 
 
 def _texts(labels: Labels) -> tuple[Mapping[Name, Any], ...]:

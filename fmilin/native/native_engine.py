@@ -1,4 +1,4 @@
-"""What a native form of the equations supplies: signals and constraints, and rates and quantities on demand."""
+"""What a native form of the equations supplies: signals, constraints, rates and quantities, and notes on its limits."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from fmilin.ground.errors import UsageError
 from fmilin.ground.signals import FloatArray, Signal, Signals, rate_unit
@@ -17,7 +17,7 @@ from fmilin.native.contacts import Contact, Foot
 if TYPE_CHECKING:
     from fmilin.numerics.codegen.implicit import ImplicitSystem
 
-__all__ = ["AdjustableEngine", "NativeEngine", "Quantity", "QuantityEvaluator", "offered"]
+__all__ = ["AdjustableEngine", "NativeEngine", "Quantity", "QuantityEvaluator", "limit_remarks", "offered", "side_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,3 +141,36 @@ def offered(
     own += [Quantity(s, ("input", i)) for i, s in enumerate(inputs)]
     own += [Quantity(s, ("state", i)) for i, s in enumerate(states)]
     return {q.signal.name: q for q in (*further, *own, *declared)}
+
+
+Side = Literal["inside", "lower", "upper", "beyond"]
+
+AT = 1e-12
+"""How near a limit counts as there, relative to the range."""
+
+
+def side_of(value: float, low: float, high: float) -> Side:
+    """Return where a value stands between two limits, one of which may be infinite."""
+    near = AT * max(*(abs(limit) for limit in (low, high) if abs(limit) < float("inf")), abs(value), 0.0)
+    if low + near < value < high - near:
+        return "inside"
+    if not low - near <= value <= high + near:
+        return "beyond"
+    return "lower" if value <= low + near else "upper"
+
+
+def limit_remarks(beyond: Sequence[str], at: Sequence[str], pushed: Sequence[str]) -> tuple[str, ...]:
+    """Return a sentence for controls beyond their range, one for those at a limit, and one for forces at theirs."""
+    sentences = []
+    if beyond:
+        sentences.append(f"These controls are outside their range and move nothing: {'; '.join(beyond)}.")
+    if at:
+        sentences.append(
+            f"These controls stand at a limit, and their columns hold for changes inwards: {'; '.join(at)}."
+        )
+    if pushed:
+        sentences.append(
+            f"These actuators are saturated, so that what drives them moves nothing: {'; '.join(pushed)}. Give a "
+            "point at which they are not."
+        )
+    return tuple(sentences)

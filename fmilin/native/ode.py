@@ -25,12 +25,12 @@ from fmilin.native.declaration import (
     assembled,
     der,
     named_constraint,
+    rate_along,
+    vanishes,
 )
 from fmilin.native.symbolic import SymbolicModel
 
 __all__ = ["OdeModel"]
-
-_LONGEST_TO_EXPAND = 500
 
 
 class OdeModel(SymbolicModel):
@@ -130,18 +130,7 @@ def _with_rate(
 ) -> Constraint:
     """Return the constraint g with its hidden one where that can be written down without ``driven``: inputs and w."""
     constraint, g = declaration.constraint(source)
-    rate = _rate(g, equations, declaration.time) if constraint.level == "position" else None
-    if rate is not None and (rate.free_symbols & driven or _vanishes(rate)):
-        rate = None
-    return named_constraint(constraint, g, rate)
-
-
-def _rate(g: Any, equations: Equations, time: Symbol) -> Any:
-    """Return L_f g = g_t + g_x f."""
-    f = zip(equations.states, equations.derivatives, strict=True)
-    return sympy.Add(g.diff(time), *(g.diff(x) * f_x for x, f_x in f if x in g.free_symbols))
-
-
-def _vanishes(rate: Any) -> bool:
-    """Whether nothing is hidden: the terms cancel, as for the norm of a quaternion."""
-    return bool(rate == 0 or (rate.count_ops() < _LONGEST_TO_EXPAND and rate.expand() == 0))
+    if constraint.level != "position":
+        return named_constraint(constraint, g, None)
+    rate = rate_along(g, dict(zip(equations.states, equations.derivatives, strict=True)), declaration.time)
+    return named_constraint(constraint, g, None if rate.free_symbols & driven or vanishes(rate) else rate)

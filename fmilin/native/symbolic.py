@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fmilin.numerics.codegen.functions import SystemFunctions
     from fmilin.numerics.codegen.implicit import ImplicitSystem
 
-__all__ = ["SymbolicEngine", "SymbolicEvaluator", "SymbolicModel", "is_lagrange", "second_order_form"]
+__all__ = ["SymbolicEngine", "SymbolicModel", "second_order_form"]
 
 
 def is_lagrange(system: ImplicitSystem) -> bool:
@@ -72,7 +72,7 @@ def second_order_form(
 
 
 class SymbolicEngine(AdjustableEngine):
-    """A :class:`~fmilin.model.symbolic_system.SymbolicSystem` for the shell.
+    """A :class:`~fmilin.model.symbolic_system.SymbolicSystem` as an engine.
 
     ``system``: as it was declared, with the parameter values in use. ``p``: values of the parameters, in the order of
     ``system.parameters``.

@@ -1,4 +1,4 @@
-"""What every native source has from the shell: chosen inputs and outputs, copies, constraints, parameters."""
+"""What every native source has in common: chosen inputs and outputs, copies, constraints, parameters."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ import mujoco
 import numpy as np
 
 from fmilin.ground.signals import FloatArray
-from fmilin.native.limits import side_of
+from fmilin.native.native_engine import side_of
 from fmilin.numerics.saddle_point.null_space import NullSpaceFactors
 from fmilin_mujoco.loops import Loops, Posture
 from fmilin_mujoco.saturation import Muscle

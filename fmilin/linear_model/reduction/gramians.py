@@ -32,7 +32,7 @@ from fmilin.linear_model.modal import lyapunov
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.reduction.transformation import is_at_rest, new_states, sizes, transformed
 
-__all__ = ["Peak", "StateSpace", "balanced_truncation", "hankel_singular_values", "peak_gain"]
+__all__ = ["StateSpace", "balanced_truncation", "hankel_singular_values", "peak_gain"]
 
 
 _WIDTH = 1e-3

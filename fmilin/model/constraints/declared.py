@@ -172,7 +172,7 @@ class Constraints:
             contains[i, [index[name] for name in row.expression.names if name in index]] = True
         self.structure, self.input_structure = contains[:, 1 : 1 + n], contains[:, 1 + n : 1 + n + k]
         self.time_dependent = bool(contains[:, 0].any())
-        self.analytic = ~contains[:, 1 + n + k :].any(axis=1)
+        self.analytic = np.logical_not(contains[:, 1 + n + k :].any(axis=1))
         self.hidden = [i for i, row in enumerate(self.rows) if row.needs_rate]
         self.prescribing = np.flatnonzero(self.input_structure.any(axis=0)).tolist()
         self.variables: NDArray[np.intp] | None = None

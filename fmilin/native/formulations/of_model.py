@@ -23,9 +23,7 @@ from fmilin.native.formulations.form import ConstrainedForm, Motion
 from fmilin.native.formulations.formulation import ReducedSystem
 
 __all__ = [
-    "TAKE",
     "ModelAtPoint",
-    "RestAt",
     "constraint_values",
     "form_of",
     "is_at_rest",

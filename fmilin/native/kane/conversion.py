@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import sympy
@@ -187,12 +188,8 @@ def _meanings_of(kane: Any, q: Sequence[Expr], u: Sequence[Expr]) -> dict[Expr, 
     meanings |= {s.diff(t): der(meanings[s]) for s in (*q, *u)}
     meanings |= {s: sympy.S.Zero for a in kane._uaux for s in (a, a.diff(t))}
     for s, rate in (kane._qdot_u_map or {}).items():
-        meanings[s.diff(t)] = _derivative_later(rate, t)
+        meanings[s.diff(t)] = partial(rate.diff, t)
     return meanings
-
-
-def _derivative_later(rate: Expr, t: Symbol) -> Callable[[], Expr]:
-    return lambda: rate.diff(t)
 
 
 def _add_reactions(equations: SympyEquations, auxiliary: Any, u_dot: Sequence[Symbol], named: Sequence[str]) -> None:

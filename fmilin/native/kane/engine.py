@@ -26,7 +26,7 @@ from fmilin.native.kane.procedure import Partition, constraint_gradients, depend
 from fmilin.native.kane.solved import constraints_of, solved_form
 from fmilin.native.symbolic import SymbolicEngine
 
-__all__ = ["KaneEngine", "KaneNumeric", "KaneSlopes", "OutputSlopes", "are_smooth", "engine_of"]
+__all__ = ["KaneEngine", "KaneNumeric", "KaneSlopes", "are_smooth", "engine_of"]
 
 
 Point = tuple[float, FloatArray, FloatArray, FloatArray]
@@ -114,7 +114,7 @@ class KaneNumeric:
 
 
 class KaneEngine(SymbolicEngine):
-    """Kane's equations for the shell; the functions are shared by all choices."""
+    """Kane's equations; the functions are shared by all choices of inputs and outputs."""
 
     def __init__(self, system: SymbolicSystem, functions: KaneFunctions) -> None:
         super().__init__(system)

@@ -11,7 +11,7 @@ import sympy
 from fmilin.native.declaration import Declaration, Expr, Name, Symbol, der
 from fmilin.native.kane.form import KaneForm, LinearRow, in_order_of, linear_row
 
-__all__ = ["KaneEquations", "derivative_of_velocity_constraints", "form_of"]
+__all__ = ["KaneEquations", "form_of"]
 
 
 @dataclass(frozen=True)

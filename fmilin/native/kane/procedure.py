@@ -30,7 +30,6 @@ from fmilin.numerics.saddle_point.factors import inverses, norms
 
 __all__ = [
     "Blocks",
-    "ConstraintGradients",
     "Dependence",
     "Matrices",
     "Partition",

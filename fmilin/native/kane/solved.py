@@ -12,7 +12,15 @@ from dataclasses import dataclass
 import sympy
 
 from fmilin.model.constraints.declared import Constraint
-from fmilin.native.declaration import Equations, Expr, Symbol, SymbolicConstraint, named_constraint
+from fmilin.native.declaration import (
+    Equations,
+    Expr,
+    Symbol,
+    SymbolicConstraint,
+    named_constraint,
+    rate_along,
+    vanishes,
+)
 from fmilin.native.kane.form import KaneForm, LinearRow, SymbolsIn, linear_row
 
 __all__ = ["constraints_of", "solved_form"]
@@ -65,9 +73,8 @@ def constraints_of(form: KaneForm, equations: Equations) -> list[Constraint]:
     inputs = set(form.inputs)
     constraints = []
     for name, f_c in zip(form.configuration_names, form.f_c, strict=True):
-        moving = [s for s in form.q if s in f_c.free_symbols]
-        rate = sympy.Add(f_c.diff(form.time), *(f_c.diff(s) * rates[s] for s in moving))
-        hidden = rate.free_symbols & unknown or f_c.free_symbols & inputs or rate == 0 or _cancels(rate)
+        rate = rate_along(f_c, rates, form.time)
+        hidden = rate.free_symbols & unknown or f_c.free_symbols & inputs or vanishes(rate)
         constraints.append(named_constraint(SymbolicConstraint(f_c, name), f_c, None if hidden else rate))
     for row in form.velocity:
         f_v = row.expression
@@ -109,8 +116,3 @@ def _all_explicit(form: KaneForm) -> Mapping[Symbol, Expr]:
     K = sympy.Matrix([[row.coefficients.get(w, 0) for w in rates] for row in first.remaining])
     solution = K.LUsolve(sympy.Matrix([-row.rest for row in first.remaining]))
     return {**first.explicit, **dict(zip(rates, solution, strict=True))}
-
-
-def _cancels(rate: Expr) -> bool:
-    """Whether nothing is hidden: the kinematic equations keep f_c at zero by themselves."""
-    return bool(rate.count_ops() < 500 and sympy.expand(rate) == 0)

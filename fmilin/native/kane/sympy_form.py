@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import sympy
 from sympy.core.function import AppliedUndef
 
-from fmilin.native.declaration import Declaration, Given, Labels, Symbol, der
+from fmilin.native.declaration import Declaration, Given, Symbol, der
 from fmilin.native.kane.form import KaneForm, LinearRow, in_order_of
 
 if TYPE_CHECKING:
@@ -22,7 +22,8 @@ def kane_form(declaration: Declaration, equations: SympyEquations, given: Given)
     """Return the form, and what was given with plain names and symbols; problems are noted in ``declaration``."""
     given = _in_plain_names(equations, given)
     inputs = _inputs(declaration, equations, given)
-    given = replace(given, inputs=inputs, labels=_with_recommendation(given.labels, equations.independent))
+    independent = given.labels.independent or tuple(equations.independent)
+    given = replace(given, inputs=inputs, labels=replace(given.labels, independent=independent))
     q = declaration.declare(equations.q, "a coordinate")
     u = declaration.declare(equations.u, "a speed")
     given.declare(declaration)
@@ -128,10 +129,6 @@ def _check_contents(declaration: Declaration, form: KaneForm, equations: SympyEq
 
 def _parts(row: LinearRow) -> list[Any]:
     return [row.rest, *row.coefficients.values()]
-
-
-def _with_recommendation(labels: Labels, independent: Sequence[str]) -> Labels:
-    return labels if labels.independent else replace(labels, independent=tuple(independent))
 
 
 def _named(values: Mapping[Any, Any]) -> dict[str, Any]:

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from fmilin.native.limits import limit_remarks, side_of
 from fmilin.native.mechanism.description import MechanismDescription
 from fmilin.native.mechanism.elements import Actuator
 from fmilin.native.mechanism.parts import Joint
 from fmilin.native.mechanism.system import State, System
+from fmilin.native.native_engine import limit_remarks, side_of
 
 __all__ = ["at_limits", "changed", "geometric", "opened", "parameters_of"]
 

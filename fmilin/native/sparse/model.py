@@ -20,7 +20,7 @@ from fmilin.native.sparse.equations import NumericEquations, Pattern
 from fmilin.numerics.saddle_point.factors import Factors
 from fmilin.numerics.saddle_point.sparse import LARGEST_DENSE, regular_factors
 
-__all__ = ["LARGEST_FORM", "NumericModel", "SaddleFactors", "SaddlePoint", "SolvedPoint"]
+__all__ = ["NumericModel"]
 
 
 class SaddlePoint:
