@@ -120,11 +120,12 @@ class _Path:
         layout, size = Layout(self._template), FIRST_BLOCK
         while len(self._points) - left >= WORTH_A_STACK:
             some = self._points[left : left + size]
-            found = stacks(stack_of(some))
+            rows, given = self._gathering.rows(layout.width)[left : left + len(some)], self._given(some)
+            found = stacks(stack_of(some), lambda part, parts: layout.fill(rows[part], parts, given[part]))  # noqa: B023
             good = 0 if found is None else int(np.argmin([*found.usual, False]))
             if found is None or not good:
                 return
-            rows, (states, method) = layout.stacked(found.parts, self._given(some)), self._choice
+            states, method = self._choice
             yield [
                 Outcome(left + k, "", rows[k], self._template, states, method, (*point.remarks, *own))
                 for k, (point, own) in enumerate(zip(some[:good], found.remarks, strict=False))

@@ -40,6 +40,7 @@ class Engine(ABC):
     """Computes tasks, in any order."""
 
     capacity: int = 1  # how many tasks it wants to have at a time
+    least_run: int = 32  # points: few enough to be shared among processes, enough that messages cost nothing
 
     @abstractmethod
     def submit(self, task: Task) -> None:
@@ -68,6 +69,8 @@ class Here(Engine):
         self._solver = Solver(plan)
         self._solver.check()
         self._tasks: deque[Task] = deque()
+        if self._solver.base.compilable:  # nobody to share with: a stack is the quicker the more points it has
+            self.least_run = 1024
 
     def submit(self, task: Task) -> None:
         """Take in a task."""
@@ -76,8 +79,8 @@ class Here(Engine):
     def reports(self) -> Iterator[Report]:
         """Compute the next task."""
         task = self._tasks.popleft()
-        for outcome, seed in self._solver.solve(task.numbers, task.seed):
-            yield Report(task, [outcome], seed, finished=outcome.number == task.numbers[-1])
+        for outcomes, seed in self._solver.solve(task.numbers, task.seed):
+            yield Report(task, outcomes, seed, finished=outcomes[-1].number == task.numbers[-1])
 
     def close(self) -> None:
         """Close the models that were opened."""

@@ -91,13 +91,20 @@ class Gathering:
 
     def _put(self, number: int, row: FloatArray) -> None:
         """Keep the row of a point."""
+        if row.base is None or row.base is not self._rows:
+            self.rows(len(row))[number] = row
+
+    def rows(self, width: int) -> FloatArray:
+        """Return the rows of all points, to be written to where a point has none yet."""
         if self._rows is None:
-            self._rows = np.full((self.grid.size, len(row)), np.nan)
-        self._rows[number] = row
+            self._rows = np.empty((self.grid.size, width))
+        return self._rows
 
     def _table(self, width: int) -> FloatArray:
         """Return the rows of all points, NaN where there is no linear model."""
-        return np.full((self.grid.size, width), np.nan) if self._rows is None else self._rows
+        rows = self.rows(width)
+        rows[~self._ok] = np.nan
+        return rows
 
     def _choice(self, states: Signals, method: tuple[str, str]) -> int:
         key = (states.names, method)

@@ -19,23 +19,20 @@ from fmilin.families.plan import Plan
 
 __all__ = ["Progress", "run", "runs_of"]
 
-RUN = 32
-"""Points of a run at least: few enough to be shared among processes, enough that messages cost nothing."""
-
 RUNS = 16
 """Runs that a large grid is cut into at least; a run is computed in batches where the source can."""
 
 LONGEST_RUN = 1024
 
 
-def runs_of(grid: Grid, *, whole_lines: bool = False) -> dict[int, tuple[int | None, tuple[int, ...]]]:
+def runs_of(grid: Grid, *, whole_lines: bool = False, least: int = 32) -> dict[int, tuple[int | None, tuple[int, ...]]]:
     """Return the runs of a grid: by their first point, the first point that it starts from, and the other points.
 
     ``whole_lines``: cut no line along the last axis: a tangent basis turns a little less on many short ways than on a
-    long one, and would jump where a run ends.
+    long one, and would jump where a run ends. ``least``: points of a run, as far as a line has them.
     """
     length = grid.shape[-1]
-    size = length if whole_lines else min(max(RUN, grid.size // RUNS), LONGEST_RUN)
+    size = length if whole_lines else min(max(least, grid.size // RUNS), LONGEST_RUN)
     found: dict[int, tuple[int | None, tuple[int, ...]]] = {}
     for line in range(0, grid.size, length):
         for begin in range(0, length, size):
@@ -71,7 +68,7 @@ def run(
 
     ``take``: is given what comes of the points, as it comes. ``done``: whether a point needs no computing.
     """
-    runs = runs_of(plan.grid, whole_lines=plan.how.coordinates == "tangent")
+    runs = runs_of(plan.grid, whole_lines=plan.how.coordinates == "tangent", least=engine.least_run)
     waiting: dict[int | None, list[int]] = {}
     for first, (before, _) in runs.items():
         waiting.setdefault(before, []).append(first)

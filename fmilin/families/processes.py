@@ -63,8 +63,8 @@ def _compute(pipe: Pipe, solver: Solver, task: Task) -> None:
 
     outcomes: list[Outcome] = []
     seed, last = task.seed, time.monotonic()
-    for outcome, seed in solver.solve(numbers(), task.seed):
-        outcomes.append(outcome)
+    for some, seed in solver.solve(numbers(), task.seed):
+        outcomes += some
         if time.monotonic() - last > MESSAGE:
             pipe.send(("some", outcomes, seed))
             outcomes, last = [], time.monotonic()

@@ -105,13 +105,11 @@ class Layout:
             row[place] = np.ravel(values[name])
         return row
 
-    def stacked(self, parts: Mapping[str, FloatArray], parameters: FloatArray) -> FloatArray:
-        """Return the rows of a stack, shape (k, width), from its parts by name and the parameters (k, np)."""
-        k = len(parts["time"])
-        rows = np.zeros((k, self.width))
-        for name, values in {**parts, "parameters": parameters}.items():
-            rows[:, self.places[name]] = values.reshape(k, -1)
-        return rows
+    def fill(self, rows: FloatArray, parts: Mapping[str, FloatArray], parameters: FloatArray) -> None:
+        """Write the rows (k, width) of a stack from its parts by name and its parameters (k, np)."""
+        for name, place in self.places.items():
+            values = parameters if name == "parameters" else parts.get(name)
+            rows[:, place] = 0.0 if values is None else values.reshape(len(rows), -1)
 
     def part(self, rows: FloatArray, name: str) -> FloatArray:
         """Return one quantity of all rows: a view of shape (n, ...)."""

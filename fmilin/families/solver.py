@@ -64,7 +64,8 @@ class Solver:
         if plan.inputs is not None:
             return None
         varied = [n for n in plan.grid.axes if self._kind(n) == "parameter"]
-        return StackedRuns(self.base, plan.grid, varied, plan.how)
+        given = {n: v for n, v in plan.settings.items() if self.base.states.has(n) or self.base.inputs.has(n)}
+        return StackedRuns(self.base, plan.grid, varied, plan.how, given)
 
     def check(self) -> None:
         """Refuse what can be seen to be wrong before the first point."""
@@ -88,22 +89,22 @@ class Solver:
         if self._own:
             self.base.close()
 
-    def solve(self, numbers: Iterable[int], seed: Seed | None) -> Iterator[tuple[Outcome, Seed | None]]:
-        """Yield what comes of each point, and the seed for the next: each starts from the last good one."""
+    def solve(self, numbers: Iterable[int], seed: Seed | None) -> Iterator[tuple[list[Outcome], Seed | None]]:
+        """Yield what comes of the points in order, and the seed for the next: each starts from the last good one."""
         self._barrier = None
         left = deque(numbers)
         while left:
             if seed is not None and len(left) >= WORTH_A_STACK:
                 for outcomes, last in self._in_stacks(tuple(left), seed):
                     seed = last
-                    for outcome in outcomes:
+                    for _ in outcomes:
                         left.popleft()
-                        yield outcome, seed
+                    yield outcomes, seed
             if left:
                 outcome, reached = self._point(left.popleft(), seed)
                 if reached is not None:
                     seed, self._barrier = reached, None
-                yield outcome, seed
+                yield [outcome], seed
 
     def _in_stacks(self, numbers: tuple[int, ...], seed: Seed) -> Iterator[tuple[list[Outcome], Seed]]:
         """Yield the first of these points from stacks, none where they do not go."""

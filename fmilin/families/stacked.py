@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +25,8 @@ from fmilin.families.rows import Layout, Template
 from fmilin.ground.errors import FmilinError
 from fmilin.ground.signals import FloatArray
 from fmilin.linearization.request import Request
-from fmilin.linearization.stack import LinearStack, StackProcedure
+from fmilin.linearization.stack import StackProcedure
+from fmilin.manifold.many_points import FollowedFromStart
 from fmilin.manifold.stack import PointStack
 from fmilin.model.interface import Model, OperatingPoint, TangentStack
 from fmilin.points.request import TrimRequest
@@ -57,7 +59,7 @@ class _Solved:
     """Points of a block, what the model says there, and which of them are solved."""
 
     points: PointStack
-    tangents: TangentStack
+    tangents: TangentStack | None
     good: NDArray[np.bool_]
 
 
@@ -72,11 +74,16 @@ class StackedRuns:
     parameters : sequence of str
         Those that vary.
     how : Request
+    settings : mapping of str to float
+        States and inputs that are the same at all points.
     """
 
-    def __init__(self, model: Model, grid: Grid, parameters: Sequence[str], how: Request) -> None:
-        self._model, self._grid, self._how = model, grid, how
+    def __init__(
+        self, model: Model, grid: Grid, parameters: Sequence[str], how: Request, settings: Mapping[str, float]
+    ) -> None:
+        self._model, self._grid, self._how, self._settings = model, grid, how, settings
         self._parameters = tuple(parameters)
+        self._assembly: _Assembly | None = None
 
     def outcomes(
         self, numbers: Sequence[int], seed: Seed, request: TrimRequest | None, own: Model
@@ -98,6 +105,12 @@ class StackedRuns:
         )
         if not self._fits(seed, request) or not procedure.usable:
             return
+        if request is None:
+            if self._assembly is None or self._assembly.time != seed.point.time:
+                self._assembly = _Assembly(self._model, seed.point.time, self._grid, self._settings)
+            if self._assembly.possible and not self._parameters:
+                yield from self._blocks(self._assembly, procedure, list(numbers), seed)
+                return
         try:
             equations = _Equations(self._model, procedure, seed, request, self._held(request))
             if not equations.hold_at(self._given([], seed)):
@@ -108,7 +121,7 @@ class StackedRuns:
 
     def _held(self, request: TrimRequest | None) -> list[int]:
         states = self._model.states
-        names = self._grid.axes if request is None else request.fixed
+        names = {**self._settings, **self._grid.axes} if request is None else request.fixed
         return [states.positions[name] for name in names if states.has(name)]
 
     def _fits(self, seed: Seed, request: TrimRequest | None) -> bool:
@@ -118,15 +131,18 @@ class StackedRuns:
         return free and not request.bounds and set(request.steady) <= set(seed.linear.states.names)
 
     def _blocks(
-        self, equations: _Equations, procedure: StackProcedure, numbers: list[int], seed: Seed
+        self, equations: _Equations | _Assembly, procedure: StackProcedure, numbers: list[int], seed: Seed
     ) -> Iterator[tuple[list[Outcome], Seed]]:
-        size, line = FIRST_BLOCK, _Line(seed)
+        size, line, (template, layout) = FIRST_BLOCK, _Line(seed), self._layout(seed)
         while numbers:
             block = numbers[:size]
             given = self._given(block, seed)
             solved, found = equations.solved(*line.guess(given), given), None
-            if solved is not None:
-                found = procedure(solved.points, solved.tangents)
+            rows = np.empty((len(block), layout.width))
+            if solved is not None and solved.good.any():
+                own = self._own_parameters(template, solved.points, seed)
+                fill = partial(_filled, layout, rows, own)
+                found = procedure(solved.points, fill, solved.tangents)
             good = 0
             if solved is not None and found is not None:
                 good = int(np.argmin([*(solved.good & found.usual), False]))
@@ -136,7 +152,11 @@ class StackedRuns:
                 size = max(1, size // 4)
                 continue
             line.add(given, solved.points, good)
-            outcomes = self._packed(block[:good], solved.points, found, seed)
+            method = ("exact", seed.linear.method.coordinates)
+            outcomes = [
+                Outcome(number, "", rows[k], template, seed.linear.states, method, found.remarks[k])
+                for k, number in enumerate(block[:good])
+            ]
             seed = self._seed(block[good - 1], solved.points, good - 1, seed, outcomes[-1])
             yield outcomes, seed
             numbers = numbers[good:]
@@ -148,16 +168,11 @@ class StackedRuns:
             return {name: np.array([value]) for name, value in seed.values.items()}
         return {name: np.asarray(self._grid.column(name)).reshape(-1)[numbers] for name in self._grid.axes}
 
-    def _packed(self, numbers: list[int], points: PointStack, found: LinearStack, seed: Seed) -> list[Outcome]:
-        template, layout = self._layout(seed)
+    def _own_parameters(self, template: Template, points: PointStack, seed: Seed) -> FloatArray:
+        """Return the parameters of points, shape (k, np): those that vary, the others as they are at the seed."""
         own = seed.linear.point.parameters
-        parameters = [points.parameters.get(n, np.full(len(points), own.get(n, np.nan))) for n in template.parameters]
-        rows = layout.stacked(found.parts, np.reshape(parameters, (len(template.parameters), len(points))).T)
-        method = ("exact", seed.linear.method.coordinates)
-        return [
-            Outcome(number, "", rows[k], template, seed.linear.states, method, found.remarks[k])
-            for k, number in enumerate(numbers)
-        ]
+        columns = [points.parameters.get(n, np.full(len(points), own.get(n, np.nan))) for n in template.parameters]
+        return np.stack(columns, axis=1) if columns else np.zeros((len(points), 0))
 
     def _layout(self, seed: Seed) -> tuple[Template, Layout]:
         template = Template.of(seed.linear, tuple(dict.fromkeys((*seed.linear.point.parameters, *self._parameters))))
@@ -171,6 +186,45 @@ class StackedRuns:
         x, u = points.states[k].copy(), points.inputs[k].copy()
         point = OperatingPoint(seed.point.time, x, u, dict(linear.point.parameters))
         return replace(seed, values=self._grid.values(number), point=point, linear=linear)
+
+
+def _filled(
+    layout: Layout, rows: FloatArray, parameters: FloatArray, part: slice, parts: Mapping[str, FloatArray]
+) -> None:
+    layout.fill(rows[part], parts, parameters[part])
+
+
+class _Assembly:
+    """Points that are assembled: each from the model's start, as one alone is."""
+
+    def __init__(self, model: Model, time: float, grid: Grid, settings: Mapping[str, float]) -> None:
+        states, inputs = model.states, model.inputs
+        self.time = time
+        self._names = [name for name in (*settings, *grid.axes) if states.has(name)]
+        self._settings, self._model = settings, model
+        self._driven = [name for name in (*settings, *grid.axes) if inputs.has(name)]
+        held = [states.positions[name] for name in self._names]
+        self._angles = [k for k, i in enumerate(held) if states[i].unit == "rad"]
+        self._follow = FollowedFromStart(model, time, held)
+        self.possible = self._follow.possible
+
+    def solved(self, x: FloatArray, u: FloatArray, given: Mapping[str, FloatArray]) -> _Solved | None:
+        """Return the points; the guess x, u serves where none is found, which is said."""
+        count = len(x)
+        u = np.tile(self._model.start.inputs, (count, 1))
+        for name in self._driven:
+            u[:, self._model.inputs.positions[name]] = given[name] if name in given else self._settings[name]
+        columns = [given[n] if n in given else np.full(count, self._settings[n]) for n in self._names]
+        targets = np.stack(columns, axis=1) if columns else np.zeros((count, 0))
+        try:
+            with np.errstate(all="ignore"):
+                states = self._follow(u, targets)
+        except (FmilinError, np.linalg.LinAlgError):
+            return None
+        # an angle of more than a turn is remarked on: it may have been meant in degrees
+        turned = (np.abs(targets[:, self._angles]) > 2 * np.pi).any(axis=1)
+        good = np.asarray(np.isfinite(states).all(axis=1) & ~turned)
+        return _Solved(PointStack(np.full(count, self.time), np.where(good[:, None], states, x), u), None, good)
 
 
 class _Equations:

@@ -8,9 +8,9 @@ is left to the procedure at one point: what a stack says of a point is what is s
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,7 +43,11 @@ AGREES = 1e-9
 OF_EVERY_POINT = frozenset({"model", "off-equilibrium", "steady", "coordinates-switched"})
 """Remarks at the point before that a stack says itself where they are true, or that are no matter of the next point."""
 
+AT_ONCE = 2**17
+"""Slopes that are looked at together: what fits into the processor's cache."""
+
 Mask = NDArray[np.bool_]
+Fill = Callable[[slice, Mapping[str, FloatArray]], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,14 +56,11 @@ class LinearStack:
 
     Attributes
     ----------
-    parts : mapping of str to array
-        ``A`` to ``T``, ``f0``, ``y0``, ``x0``, ``u0``, ``out0``, ``time``, ``accuracy`` and ``error_A``, ..., (k, ...)
     remarks : sequence of tuple of Remark
     usual : array of bool, shape (k,)
         Where they hold; other points belong to the procedure at one point.
     """
 
-    parts: Mapping[str, FloatArray]
     remarks: Sequence[tuple[Remark, ...]]
     usual: Mask
 
@@ -187,25 +188,37 @@ class StackProcedure:
         H = tangents.gradient[:, self._rows][:, :, self.dependent]
         return np.asarray(np.linalg.solve(H, tangents.residuals[:, self._rows, None])[..., 0])
 
-    def __call__(self, points: PointStack, tangents: TangentStack | None = None) -> LinearStack | None:
-        """Return the linear models; None where stacks are of no use. ``tangents`` are those at the points, if known."""
+    def __call__(self, points: PointStack, fill: Fill, tangents: TangentStack | None = None) -> LinearStack | None:
+        """Linearize at the points; return what is to be said of them, None where stacks are of no use.
+
+        ``fill`` is given a slice of the points and the parts of their linear models, arrays (k, ...) by name: ``A`` to
+        ``T``, ``f0``, ``y0``, ``x0``, ``u0``, ``out0``, ``time``, ``accuracy`` and ``error_A``, ... ``tangents``: those
+        at the points, if they are known.
+        """
         if not self.usable:
             return None
         try:
             with np.errstate(all="ignore"):
                 if not self._agrees:
                     return None
-                return self._linearized(points, self.tangents(points) if tangents is None else tangents)
+                tangents = self.tangents(points) if tangents is None else tangents
+                size = max(1, AT_ONCE // max(1, tangents.derivatives[0].size + tangents.outputs[0].size))
+                slices = [slice(i, min(i + size, len(points))) for i in range(0, len(points), size)]
+                stacks = [self._linearized(points[part], tangents[part], partial(fill, part)) for part in slices]
         except (FmilinError, np.linalg.LinAlgError):
             return None
+        return LinearStack([r for s in stacks for r in s.remarks], np.concatenate([s.usual for s in stacks]))
 
-    def _linearized(self, points: PointStack, tangents: TangentStack) -> LinearStack:
+    def _linearized(
+        self, points: PointStack, tangents: TangentStack, fill: Callable[[Mapping[str, FloatArray]], None]
+    ) -> LinearStack:
         model, facts = self._model, self._facts
         geometry = StackGeometry(model, points, tangents, self._rows)
         condition = geometry.condition_number
-        sizes = np.abs(geometry.T_error).max(axis=(1, 2), initial=0.0), np.abs(tangents.T).max(axis=(1, 2), initial=0.0)
-        relative = 8 * EPS * condition + sizes[0] / np.maximum(sizes[1], 1e-300)
+        T_error, T = (np.abs(m).max(axis=(1, 2), initial=0.0) for m in (geometry.T_error, tangents.T))
+        relative = 8 * EPS * condition + T_error / np.maximum(T, 1e-300)
         parts = _Parts(model, facts, points, tangents, geometry, relative).all()
+        fill(parts)
         surroundings = StackSurroundings(model, self._rows, facts)
         motion = stack_motion(model, points, tangents, geometry, surroundings, relative)
         usual = (condition <= KEPT) & geometry.is_regular(facts.rates) & ~motion.open
@@ -214,8 +227,7 @@ class StackProcedure:
         if not (tangents.smooth and (facts.procedure or facts.precision is not None)):
             usual &= self._has_no_kink(points, tangents, geometry, surroundings)
         usual &= _is_connected(parts)
-        remarks = self._remarks(points, tangents, motion, usual)
-        return LinearStack(parts, remarks, usual)
+        return LinearStack(self._remarks(points, tangents, motion, usual), usual)
 
     def _has_no_kink(
         self, points: PointStack, tangents: TangentStack, geometry: StackGeometry, surroundings: StackSurroundings

@@ -19,7 +19,7 @@ from fmilin.manifold.operating_points import assembled_from, operating_point
 from fmilin.manifold.rank import decide_rank, independent_rows
 from fmilin.model.interface import Model, OperatingPoint
 
-__all__ = ["Assembled", "assembled", "operating_points"]
+__all__ = ["Assembled", "FollowedFromStart", "assembled", "constraints_at", "operating_points"]
 
 BENT = 0.25
 """How far a point may lie beside its prediction, relative to the step: beyond, the step is halved."""
@@ -29,6 +29,9 @@ ROUNDS = 60
 CORRECTIONS = 8
 AT_ONCE = 512
 """Points that are computed together."""
+
+SQUARED = 1e-10
+"""A step, in sizes of the states, whose square is rounding also where the manifold is bent."""
 
 RIDGE = 1e-15
 """Keeps the normal equations solvable where rows become dependent; such steps are rejected."""
@@ -126,8 +129,7 @@ def assembled(
         states[:] = start
         states[:, places] = targets
         return Assembled(states, ("",) * len(inputs))
-    if _in_batches(model, t, start):
-        batch = _Batch.of(model, t, start, places)
+    if (batch := _Batch.of(model, t, start, places)) is not None:
         for i in range(0, len(inputs), AT_ONCE):
             some = slice(i, i + AT_ONCE)
             states[some] = batch.followed(inputs[some], targets[some])
@@ -154,11 +156,52 @@ def _alone(
     return ""
 
 
-def _in_batches(model: Model, t: float, x: FloatArray) -> bool:
-    """Whether the model says what its constraints are at many points in one visit, hidden ones included."""
-    if model.constraints.hidden or not model.batches:
-        return False
-    return model.constraint_gradient(t, x[None], model.start.inputs[None]) is not None
+class FollowedFromStart:
+    """Points of a model with the same states held, each followed from the start: as one alone is assembled.
+
+    Parameters
+    ----------
+    model : Model
+    time : float
+    held : sequence of int
+        States, at least one of them where the model has constraints.
+
+    Attributes
+    ----------
+    possible : bool
+        Whether the model says what its constraints are at many points, and the start is on the manifold.
+    """
+
+    def __init__(self, model: Model, time: float, held: Sequence[int]) -> None:
+        self._start, self._held, self._batch = model.start.states, list(held), None
+        self.possible = not len(model.constraints)
+        if self.possible or not held:
+            return
+        try:
+            self._start = operating_point(model, time=time, project=True).states
+        except (ConstraintError, NumericalError):
+            return
+        self._batch = _Batch.of(model, time, self._start, np.array(self._held, dtype=np.intp))
+        self.possible = self._batch is not None
+
+    def __call__(self, inputs: FloatArray, targets: FloatArray) -> FloatArray:
+        """Return the states (k, N) with the held ones at targets (k, h); NaN where the way could not be followed."""
+        if self._batch is not None:
+            return self._batch.followed(inputs, targets)
+        states = np.tile(self._start, (len(targets), 1))
+        states[:, self._held] = targets
+        return states
+
+
+def constraints_at(model: Model, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+    """Return residuals (k, m) and their gradient (k, m, N) at many points in one visit, or in none; None without."""
+    constraints = model.constraints
+    if constraints.hidden:
+        return None
+    if constraints.analytic.all():
+        H = constraints.partials(t, x, u, np.empty((len(x), 0))).states
+        return constraints.residuals(t, x, u, np.empty((len(x), 0))), np.broadcast_to(H, (len(x), *H.shape[-2:]))
+    return model.constraint_gradient(t, x, u) if model.batches else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,14 +218,15 @@ class _Batch:
     D: FloatArray
 
     @classmethod
-    def of(cls, model: Model, t: float, start: FloatArray, places: np.ndarray) -> _Batch:
-        """Return the batch; which constraints are independent is decided at the start."""
+    def of(cls, model: Model, t: float, start: FloatArray, places: np.ndarray) -> _Batch | None:
+        """Return the batch; which constraints are independent is decided at the start. None where one is not enough."""
+        here = constraints_at(model, t, start[None], model.start.inputs[None])
+        if here is None:
+            return None
         scales = model.states.scales(start)
         D = scales.copy()
         D[places] = 0.0
-        found = model.constraint_gradient(t, start, model.start.inputs)
-        assert found is not None  # noqa: S101 - it was asked before
-        H = found[1] * scales
+        H = here[1][0] * scales
         norms = np.linalg.norm(H, axis=1, keepdims=True)
         Hs = np.divide(H, norms, out=np.zeros_like(H), where=norms > 1e-12 * max(float(norms.max()), 1e-300))
         return cls(model, t, start, places, independent_rows(Hs, decide_rank(Hs).rank, len(Hs)), scales, D)
@@ -211,9 +255,9 @@ class _Batch:
         return np.where((done >= 1.0)[:, None], x, np.nan)
 
     def _asked(self, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
-        found = self.model.constraint_gradient(self.t, x, u)
-        assert found is not None  # noqa: S101 - it was asked before
-        return found
+        answer = constraints_at(self.model, self.t, x, u)
+        assert answer is not None  # noqa: S101 - it answered before
+        return answer
 
     def _least(self, x: FloatArray, u: FloatArray, moved: FloatArray | None = None) -> FloatArray:
         """Return the shortest steps (points, N) of the states that are not held that make h + H moved vanish."""
@@ -235,7 +279,7 @@ class _Batch:
             step = self._least(x, u)
             x = x + step
             size = np.max(np.abs(step) / self.scales, axis=1)
-            if not (size > 1e-8).any():  # the next step would be the square of that: rounding
+            if not (size > SQUARED).any():  # what is left is the square of that: rounding
                 break
         h, H = self._asked(x, u)
         distance = np.abs(h) / np.maximum(np.linalg.norm(H * self.scales, axis=-1), 1e-300)

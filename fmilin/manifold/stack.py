@@ -14,6 +14,7 @@ from fmilin.ground.errors import FmilinError
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import INVARIANT, ON_MANIFOLD, RANK
 from fmilin.manifold.facts import VerifiedFacts
+from fmilin.manifold.many_points import constraints_at
 from fmilin.model.interface import Model, TangentStack
 
 __all__ = ["PointStack", "StackGeometry", "StackSurroundings"]
@@ -177,15 +178,11 @@ class StackSurroundings:
         return PointStack(points.time, x, points.inputs, points.parameters), np.asarray(size <= SQUARED)
 
     def _constraints(self, points: PointStack, kept: Sequence[int]) -> tuple[FloatArray, FloatArray]:
-        model, constraints = self._model, self._model.constraints
-        t, x, u = points.time, points.states, points.inputs
-        if not (constraints.hidden or points.parameters or constraints.time_dependent):
-            if constraints.analytic.all():
-                nothing = np.empty((len(x), 0))
-                H = constraints.partials(0.0, x, u, nothing).states
-                return constraints.residuals(0.0, x, u, nothing), np.broadcast_to(H, (len(x), *H.shape[-2:]))
-            if model.batches and (answer := model.constraint_gradient(float(t[0]), x, u)) is not None:
-                return answer
+        model = self._model
+        known = not (points.parameters or model.constraints.time_dependent)
+        answer = constraints_at(model, float(points.time[0]), points.states, points.inputs) if known else None
+        if answer is not None:
+            return answer
         found = model.tangents(points.time, points.states, points.inputs, kept, points.parameters)
         assert found is not None  # noqa: S101 - it answered at the points themselves
         return found.residuals, found.gradient

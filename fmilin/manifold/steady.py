@@ -27,7 +27,7 @@ from fmilin.manifold.selection import Selection, select_states
 from fmilin.manifold.slopes import TangentSlopes
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 
-__all__ = ["Motion", "Steady", "motion_at"]
+__all__ = ["Motion", "Steady", "first_fastest", "motion_at"]
 
 FURTHER = 0.3
 """How far further on the motion is looked at, in times that its fastest state takes to move by its size; three times
@@ -47,6 +47,9 @@ LESS = 1e-2
 
 PARTS = (1.0, 0.3, 0.1)
 """Of the way further on that are tried, from the whole: no coordinates lead everywhere."""
+
+ALIKE = 1 - 1e-9
+"""Speeds above this part of the largest are as large."""
 
 ATTEMPTS = 3
 """Choices of coordinates that are tried."""
@@ -88,6 +91,11 @@ def motion_at(model: Model, point: OperatingPoint, base: Evaluation, frame: Fram
     return Motion(fastest, steady=search.found())
 
 
+def first_fastest(speeds: FloatArray) -> NDArray[np.intp]:
+    """Return the first of the largest speeds (..., N): of equally fast ones rounding must not choose."""
+    return np.asarray(np.argmax(speeds >= ALIKE * speeds.max(axis=-1, keepdims=True), axis=-1))
+
+
 class _Place(NamedTuple):
     """A place further along the motion: coordinates, states, x' and y'."""
 
@@ -118,7 +126,7 @@ class _Search:
         moving = np.abs(self.rates) > np.maximum(EQUILIBRIUM * self.sizes, ROUNDING * terms)
         if not moving.any():
             return None
-        return int(np.argmax(np.where(moving, np.abs(self.rates) / self.sizes, 0.0)))
+        return int(first_fastest(np.where(moving, np.abs(self.rates) / self.sizes, 0.0)))
 
     @cached_property
     def y_rates(self) -> FloatArray:

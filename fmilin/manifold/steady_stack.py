@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import EQUILIBRIUM, ROUNDING, SAME_ALONG, STEADY, UNIFORM
 from fmilin.manifold.stack import PointStack, StackGeometry, StackSurroundings
-from fmilin.manifold.steady import ASIDE, FURTHER, SLOWEST, STEP
+from fmilin.manifold.steady import ASIDE, FURTHER, SLOWEST, STEP, first_fastest
 from fmilin.model.interface import Model, TangentStack
 
 __all__ = ["StackMotion", "stack_motion"]
@@ -115,7 +115,7 @@ class _Search:
         speeds = np.abs(tangents.rates)
         moving = speeds > np.maximum(EQUILIBRIUM * geometry.sizes, ROUNDING * terms)
         fastest = np.where(moving, speeds / geometry.sizes, -1.0)
-        which = fastest.argmax(axis=1) if fastest.shape[1] else np.zeros(len(points), dtype=np.intp)
+        which = first_fastest(fastest) if fastest.shape[1] else np.zeros(len(points), dtype=np.intp)
         at_rest = ~moving.any(axis=1)
         return cls(
             points,

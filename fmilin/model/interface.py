@@ -171,6 +171,10 @@ class TangentStack:
     outputs: FloatArray
     smooth: bool = True
 
+    def __getitem__(self, some: slice) -> TangentStack:
+        parts = (self.rates, self.values, self.residuals, self.gradient, self.T, self.derivatives, self.outputs)
+        return TangentStack(self.kept, *(part[some] for part in parts), smooth=self.smooth)
+
     def with_columns(self, kept: Sequence[int]) -> TangentStack:
         """Return the same with the kept states in another order."""
         if tuple(kept) == self.kept:

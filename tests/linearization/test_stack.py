@@ -1,0 +1,129 @@
+"""A stack says of each of its points what is said of that point alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import pytest
+from fmilin.errors import KinkError
+from fmilin.models import OdeModel
+from fmilin.systems import (
+    bicycle,
+    cartesian_pendulum,
+    five_bar,
+    four_bar,
+    parallel_robot,
+    rolling_disk,
+    slider_crank,
+    stewart_platform,
+)
+
+import fmilin as fl
+from fmilin.families import along, solver
+from fmilin.native.batch_graph import batch_graph
+
+PATHS: Mapping[str, tuple[Callable[[], fl.Model], str, np.ndarray]] = {
+    "pendulum at rest": (cartesian_pendulum, "x", np.linspace(0.0, 0.6, 12)),
+    "linkage on the way": (four_bar, "w", np.linspace(0.5, 2.0, 12)),
+    "disk, steady": (rolling_disk, "q1", np.linspace(0.0, 1.0, 12)),
+    "disk at other speeds": (rolling_disk, "u3", np.linspace(1.0, 3.0, 12)),
+    "bicycle, steady": (bicycle, "rear_rate", -np.linspace(5.0, 20.0, 12)),
+    "five-bar": (five_bar, "q1", np.linspace(0.0, 0.05, 12)),
+    "parallel robot": (parallel_robot, "phi1", np.linspace(0.0, 0.2, 12)),
+    "crank": (slider_crank, "phi", np.linspace(0.1, 0.8, 12)),
+    "platform, quaternions": (stewart_platform, "leg1.slide.q", np.linspace(0.0, 0.05, 12)),
+}
+
+
+def alone(patched: pytest.MonkeyPatch) -> None:
+    patched.setattr(along, "WORTH_A_STACK", 10**9)
+    patched.setattr(solver, "WORTH_A_STACK", 10**9)
+
+
+def in_stacks(family: fl.LinearFamily) -> int:
+    return int((family.array("visits")[:, 0] == 0).sum())
+
+
+def assert_same(stack: fl.LinearFamily, single: fl.LinearFamily) -> None:
+    for k, (one, other) in enumerate(zip(stack, single, strict=True)):
+        assert one.states.names == other.states.names
+        assert one.method.coordinates == other.method.coordinates
+        assert [str(w) for w in one.warnings] == [str(w) for w in other.warnings], k
+        for name in ("A", "B", "C", "D", "T", "f0", "y0"):
+            size = max(1.0, float(np.abs(getattr(other, name)).max(initial=0.0)))
+            np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=0, atol=1e-10 * size)
+        for name in "AT":  # the condition number is a bound, so the errors are
+            least = 0.2 * float(getattr(other.errors, name).max(initial=0.0))
+            assert getattr(one.errors, name).max(initial=0.0) >= least
+
+
+@pytest.mark.parametrize("named", [False, True])
+@pytest.mark.parametrize("case", PATHS)
+def test_matrices_errors_and_remarks_along_a_path(case: str, named: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    make, name, values = PATHS[case]
+    model = make()
+    name = name if model.states.has(name) else model.states.names[0]
+    start = (
+        0.0
+        if values[0] < 0 or case.startswith(("linkage", "disk at"))
+        else float(model.start.states[model.states.positions[name]])
+    )
+    points = [fl.operating_point(model, {name: start + value}) for value in values]
+    independent = fl.linearize(model, points[0]).states.names if named else None
+    stack = fl.linearize_along(model, points, independent=independent)
+    assert in_stacks(stack) >= len(points) - 2
+    alone(monkeypatch)
+    single = fl.linearize_along(make(), points, independent=independent)
+    assert in_stacks(single) == 0
+    assert_same(stack, single)
+
+
+def test_a_sweep_whose_coordinates_are_named_goes_in_stacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    robot = parallel_robot()
+    lin = fl.linearize(robot)
+    first = lin.states.names[0]
+    start = float(robot.start.states[robot.states.positions[first]])
+    vary = {first: start + np.linspace(0.0, 0.2, 12)}
+    stack = fl.sweep(robot, vary, independent=lin.states.names)
+    assert in_stacks(stack) == 11
+    alone(monkeypatch)
+    assert_same(stack, fl.sweep(robot, vary, independent=lin.states.names))
+
+
+def test_every_speed_of_a_sweep_says_its_own_rate() -> None:
+    rider, rolling = bicycle(), ["x", "y", "rear_wheel", "front_wheel", "rear_rate"]
+    rates = -np.linspace(2, 8, 7) / rider.parameters["r_R"]
+    family = fl.sweep(rider, {"rear_rate": rates}, trim=fl.TrimRequest(steady=rolling))
+    assert in_stacks(family) > 3
+    for rate, linear in zip(rates, family, strict=True):
+        assert [w.kind for w in linear.warnings] == ["steady"]
+        assert f"'rear_wheel' changes at {rate:.6g} per second" in str(linear.warnings[0])
+
+
+def test_a_kink_on_the_way_is_refused_in_a_stack_as_alone() -> None:
+    valve = OdeModel("valve", {"x": "F - abs(x) - 2*x"}, inputs=["F"])
+    graph = batch_graph(valve, ())
+    assert graph is not None
+    assert not graph.smooth
+    family = fl.sweep(valve, {"x": np.linspace(-1.0, 1.0, 9)})
+    assert family.ok.tolist() == [True] * 4 + [False] + [True] * 4
+    assert "kink" in family.reasons[4]
+    np.testing.assert_allclose(family.A[family.ok, 0, 0], [-1.0] * 4 + [-3.0] * 4)
+    with pytest.raises(KinkError):
+        fl.linearize_along(valve, [fl.operating_point(valve, {"x": x}) for x in np.linspace(-1.0, 1.0, 9)])
+
+
+def test_an_input_that_reaches_nothing_at_one_point_says_so_there() -> None:
+    plant = OdeModel("plant", {"x": "-x + F*z", "z": "-z"}, inputs=["F"], outputs={"y": "x"})
+    family = fl.sweep(plant, {"z": np.linspace(-1.0, 1.0, 9)})
+    kinds = [[w.kind for w in linear.warnings] for linear in family]
+    assert ["no-response" in k for k in kinds] == [False] * 4 + [True] + [False] * 4
+
+
+def test_a_path_off_the_manifold_is_refused_at_its_point() -> None:
+    pendulum = cartesian_pendulum(length=1.0)
+    points = [fl.operating_point(pendulum, {"x": x}) for x in np.linspace(0.0, 0.5, 8)]
+    points[5] = points[5].with_states(points[5].states + np.array([0.0, 1e-3, 0.0, 0.0]))
+    with pytest.raises(fl.ConstraintError):
+        fl.linearize_along(pendulum, points)
