@@ -17,7 +17,7 @@ from benchmarks.tables import show
 from fmilin.ground.signals import FloatArray
 from fmilin.manifold.frame import kept_states
 from fmilin.native.mechanism import Body, Joint, JointForce, Loop, Mechanism, MechanismDescription, Placement
-from fmilin.native.mechanism.linear import Choice, matrices
+from fmilin.native.mechanism.linear import Choice, LocalForm
 from fmilin.native.mechanism.recursions import coordinate_rates
 from tests.native.mechanism.recursion import articulated_body
 
@@ -117,7 +117,7 @@ def single_points() -> None:
             return model.evaluate(0.0, x, u)
 
         def exact(model: Mechanism = model, x: FloatArray = x, u: FloatArray = u, choice: Any = choice) -> Any:
-            return matrices(model.equations, model.solution(x, u), choice)
+            return LocalForm(model.equations, model.solution(x, u), choice).matrices()
 
         one, all_four = quickest(visit, exact, rounds=60)
         ratio = all_four / one
@@ -147,7 +147,7 @@ def single_points() -> None:
 def error_of_A(model: Mechanism, x: FloatArray, u: FloatArray, choice: Any) -> float:
     """Return the relative difference to complex steps of M vdot + G' lambda = F, G vdot = -c."""
     n_q, used, h = model.system.tree.n_q, model.independence.all, 1e-30
-    found = matrices(model.equations, model.solution(x, u), choice)
+    found = LocalForm(model.equations, model.solution(x, u), choice).matrices()
 
     def rates(z: Any) -> Any:
         state = model.system.state(z[:n_q], z[n_q:], u)
@@ -171,10 +171,10 @@ def batches() -> None:
 
         def together(model: Mechanism = model, X: Any = X, U: Any = U, choice: Any = choice, n: int = blocks) -> None:
             for _ in range(n):
-                matrices(model.equations, model.solution(X, U), choice)
+                LocalForm(model.equations, model.solution(X, U), choice).matrices()
 
         def alone(model: Mechanism = model, x: Any = x, u: Any = u, choice: Any = choice) -> Any:
-            return matrices(model.equations, model.solution(x, u), choice)
+            return LocalForm(model.equations, model.solution(x, u), choice).matrices()
 
         batch, one = quickest(together, alone, rounds=4)
         per_point = batch / POINTS
@@ -226,7 +226,7 @@ def open_chains() -> None:
             return model.evaluate(0.0, x, u)
 
         def exact(model: Mechanism = model, x: Any = x, u: Any = u, choice: Any = choice) -> Any:
-            return matrices(model.equations, model.solution(x, u), choice)
+            return LocalForm(model.equations, model.solution(x, u), choice).matrices()
 
         tree, one, all_four = quickest(recursion, visit, exact, rounds=5)
         rows.append(
@@ -276,7 +276,7 @@ def loops() -> None:
             return model.evaluate(0.0, x, u)
 
         def exact(model: Mechanism = model, x: Any = x, u: Any = u, choice: Any = choice) -> Any:
-            return matrices(model.equations, model.solution(x, u), choice)
+            return LocalForm(model.equations, model.solution(x, u), choice).matrices()
 
         one, all_four = quickest(visit, exact, rounds=8)
         rows.append(

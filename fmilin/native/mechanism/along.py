@@ -16,7 +16,7 @@ from fmilin.ground.errors import NumericalError, UsageError
 from fmilin.ground.signals import FloatArray
 from fmilin.model.interface import Model, OperatingPoint, TangentStack
 from fmilin.native.batch_graph import PartitionedSlopes, StatePartition, batch_graph
-from fmilin.native.mechanism.linear import Choice, Matrices, MechanismEquations, matrices, matrices_of
+from fmilin.native.mechanism.linear import Choice, LocalForm, Matrices, MechanismEquations, matrices_of
 from fmilin.native.mechanism.system import Solution
 
 __all__ = ["ManyPoints"]
@@ -32,7 +32,7 @@ FAR = 1e6
 
 
 class ManyPoints:
-    """The linear models of a mechanism, which counts how many were asked for.
+    """The linear models of a mechanism, which counts its points.
 
     ``solve`` takes states (k, N) and inputs (k, nu) and returns the solution there; ``recursion`` takes a choice, too,
     and returns what :meth:`tangents` does.
@@ -46,7 +46,7 @@ class ManyPoints:
         recursion: Callable[[FloatArray, FloatArray, Choice], TangentStack],
     ) -> None:
         self._model, self._equations, self._solve, self._recursion = model, equations, solve, recursion
-        self._asked = 0
+        self._count = 0
 
     def __call__(
         self,
@@ -59,8 +59,8 @@ class ManyPoints:
     ) -> Matrices:
         """Return the matrices at points x (k, N) and u (k, nu)."""
         x, u = points
-        self._asked += len(x)
-        wanted = compiled if compiled is not None else self._asked >= COMPILED_FROM
+        self._count += len(x)
+        wanted = compiled if compiled is not None else self._count >= COMPILED_FROM
         partition = self._partition(first, choice) if wanted else None
         if partition is not None:
             return self._compiled(partition, points, choice, threads)
@@ -81,9 +81,9 @@ class ManyPoints:
             When the choice of states is singular at a point, or the configuration is.
         """
         x, u = points
-        self._asked += len(x)
+        self._count += len(x)
         first = OperatingPoint(0.0, x[0], u[0])
-        partition = self._partition(first, choice) if self._asked >= COMPILED_FROM else None
+        partition = self._partition(first, choice) if self._count >= COMPILED_FROM else None
         return self._recursion(x, u, choice) if partition is None else partition.at(0.0, x, u).tangents
 
     def _partition(self, first: OperatingPoint, choice: Choice) -> StatePartition | None:
@@ -108,9 +108,9 @@ class ManyPoints:
         stacks = {name: np.empty((k, *shape)) for name, shape in shapes.items()}
 
         def work(some: slice) -> None:
-            found = self._block(partition.at(0.0, x[some], u[some]), (x[some], u[some]), choice)
+            models = self._block(partition.at(0.0, x[some], u[some]), (x[some], u[some]), choice)
             for name, stack in stacks.items():
-                stack[some] = getattr(found, name)
+                stack[some] = getattr(models, name)
 
         with ThreadPoolExecutor(threads) as pool:
             list(pool.map(work, (slice(i, i + BLOCK) for i in range(0, k, BLOCK))))
@@ -118,12 +118,12 @@ class ManyPoints:
 
     def _block(self, along: PartitionedSlopes, points: tuple[FloatArray, FloatArray], choice: Choice) -> Matrices:
         stack = along.stack
-        found = Matrices(choice, along.along(stack.f_z), along.along(stack.c_z), along.T, stack.f, stack.c)
+        models = Matrices(choice, along.along(stack.f_z), along.along(stack.c_z), along.T, stack.f, stack.c)
         doubtful = np.flatnonzero(~(along.size <= FAR) | ~np.isfinite(stack.f).all(axis=1))
         if not len(doubtful):
-            return found
+            return models
         x, u = points
-        known = matrices(self._equations, self._solve(x[doubtful], u[doubtful]), choice)
+        exact = LocalForm(self._equations, self._solve(x[doubtful], u[doubtful]), choice).matrices()
         for name in (f.name for f in fields(Matrices) if f.name != "choice"):
-            getattr(found, name)[doubtful] = getattr(known, name)
-        return found
+            getattr(models, name)[doubtful] = getattr(exact, name)
+        return models

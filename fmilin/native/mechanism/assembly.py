@@ -127,7 +127,7 @@ class Closing:
         return tuple(_own_name(loop.name) for loop in loops if any(a @ b < 0 for a, b in self._axes(loop, X)))
 
     def _raw(self, q: Floats) -> Floats:
-        p, e = self.system.markers.places(np.asarray(positions(self.system.tree, q)))
+        p, e = self.system.markers.positions(np.asarray(positions(self.system.tree, q)))
         return np.asarray(self.system.g(p, e, q))
 
     def _axes(self, loop: Loop, X: Floats) -> list[tuple[Floats, Floats]]:
@@ -138,7 +138,7 @@ class Closing:
         return [(first @ np.array(e), second @ np.array(e)) for e in (loop.axis, loop.second_axis)[:kept] if e]
 
     def _rotation(self, X: Floats, body: str, placement: Placement) -> Floats:
-        link, offset = self.system.tree.place[body]
+        link, offset = self.system.tree.frame_of[body]
         return np.asarray(X[link, :3, :3] @ offset[:3, :3] @ placement.R)
 
     # -- motions -----------------------------------------------------------------------------------

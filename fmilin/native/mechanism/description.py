@@ -10,6 +10,7 @@ from fmilin.ground.errors import ModelError, UnknownNameError
 from fmilin.ground.verbs import html_of, text_of
 from fmilin.native.contacts import Contact
 from fmilin.native.mechanism.elements import (
+    VECTORS,
     Actuator,
     Coupling,
     Force,
@@ -48,20 +49,6 @@ __all__ = [
 ]
 
 Input = JointForce | Force | Torque | LineForce | Actuator
-
-BODY_QUANTITIES = (
-    "position",
-    "velocity",
-    "acceleration",
-    "accelerometer",
-    "direction",
-    "angular_velocity",
-    "angular_acceleration",
-    "gyroscope",
-    "specific_force",
-    "velocimeter",
-    "orientation",
-)
 
 
 @dataclass(frozen=True)
@@ -195,7 +182,7 @@ def _sensed(s: Sensor, d: MechanismDescription, joints: dict[str, Joint]) -> lis
     where, actuators = f"sensor '{s.name}'", _names(i for i in d.inputs if isinstance(i, Actuator))
     if s.quantity.startswith("joint_"):
         return _coordinate(where, s.of, s.coordinate, joints)
-    if s.quantity in BODY_QUANTITIES:
+    if s.quantity in VECTORS or s.quantity == "orientation":
         return _name(where, s.of, [d.ground, *_names(d.bodies)], "a body")
     if s.quantity.startswith("distance"):
         lines = [*_names(d.springs), *_names(i for i in d.inputs if isinstance(i, LineForce)), *_names(d.tendons)]

@@ -9,11 +9,12 @@ from typing import Any, Literal
 import numpy as np
 
 from fmilin.ground.errors import ModelError
-from fmilin.native.mechanism.parts import QUANTITIES, Quantity, check_name, check_nominal, check_type, unit
+from fmilin.native.mechanism.parts import QUANTITIES, Quantity, check_finite, check_name, check_type, check_vectors
 from fmilin.native.mechanism.placement import ORIGIN, Placement, Vector, vector
 
 __all__ = [
     "ACTUATOR_DYNAMICS",
+    "VECTORS",
     "Actuator",
     "ActuatorDynamics",
     "Coupling",
@@ -31,6 +32,19 @@ __all__ = [
 
 
 ZERO = (0.0, 0.0, 0.0)
+VECTORS = {
+    "position": ("p", "m"),
+    "velocity": ("v", "m/s"),
+    "acceleration": ("a", "m/s2"),
+    "accelerometer": ("f", "m/s2"),
+    "specific_force": ("f", "m/s2"),
+    "velocimeter": ("v", "m/s"),
+    "direction": ("e", "1"),
+    "angular_velocity": ("w", "rad/s"),
+    "gyroscope": ("w", "rad/s"),
+    "angular_acceleration": ("alpha", "rad/s2"),
+}
+"""Sensors of bodies that are components of a vector: which one, and their units."""
 
 
 @dataclass(frozen=True)
@@ -49,15 +63,13 @@ class Coupling:
     powers: Sequence[float] = ()  # factors of q_leader^2, q_leader^3, ..., added to the offset and the ratio
 
     def __post_init__(self) -> None:
-        check_name(self.name, "coupling")
+        where = check_name(self, "coupling")
         if self.joint == self.leader:
             raise ModelError(f"The coupling '{self.name}' couples the joint '{self.joint}' with itself.")
-        for what in ("ratio", "offset"):
-            if not np.isfinite(getattr(self, what)):
-                raise ModelError(f"'{what}' of the coupling '{self.name}' must be a finite number.")
+        check_finite(self, where, "ratio", "offset")
         object.__setattr__(self, "powers", tuple(float(p) for p in self.powers))
         if not np.isfinite(self.powers).all():
-            raise ModelError(f"'powers' of the coupling '{self.name}' must be finite numbers.")
+            raise ModelError(f"'powers' of {where} must be finite numbers.")
         if self.powers and not self.leader:
             raise ModelError(f"The coupling '{self.name}' has 'powers' but no leader of which they could be.")
 
@@ -81,12 +93,8 @@ class Wheel:
     normal: Vector = (0.0, 0.0, 1.0)
 
     def __post_init__(self) -> None:
-        check_name(self.name, "wheel")
-        where = f"the wheel '{self.name}'"
-        for what in ("center", "point"):
-            object.__setattr__(self, what, vector(getattr(self, what), f"'{what}' of {where}"))
-        for what in ("axis", "normal"):
-            object.__setattr__(self, what, unit(getattr(self, what), f"'{what}' of {where}"))
+        where = check_name(self, "wheel")
+        check_vectors(self, where, "center", "point", "axis", "normal", quoted=True)
         if not (self.radius >= 0 and self.tube >= 0 and 0 < self.radius + self.tube < np.inf):
             raise ModelError(f"A radius of {where} is negative, or both are zero: one must be positive.")
 
@@ -104,9 +112,7 @@ class Skate:
     direction: Vector = (0.0, 1.0, 0.0)  # in the body's frame
 
     def __post_init__(self) -> None:
-        check_name(self.name, "skate")
-        object.__setattr__(self, "point", vector(self.point, f"The point of the skate '{self.name}'"))
-        object.__setattr__(self, "direction", unit(self.direction, f"The direction of the skate '{self.name}'"))
+        check_vectors(self, check_name(self, "skate"), "point", "direction")
 
 
 @dataclass(frozen=True)
@@ -119,10 +125,10 @@ class Marker:
     friction: float | None = None  # coefficient of sliding friction of a foot there
 
     def __post_init__(self) -> None:
-        check_name(self.name, "marker")
-        object.__setattr__(self, "point", vector(self.point, f"The point of the marker '{self.name}'"))
+        where = check_name(self, "marker")
+        check_vectors(self, where, "point")
         if self.friction is not None and not (np.isfinite(self.friction) and self.friction >= 0):
-            raise ModelError(f"The friction of the marker '{self.name}' must not be negative, and is {self.friction}.")
+            raise ModelError(f"The friction of {where} must not be negative, and is {self.friction}.")
 
 
 @dataclass(frozen=True)
@@ -144,14 +150,11 @@ class PointSpring:
     damping: float = 0.0  # in N s/m
 
     def __post_init__(self) -> None:
-        check_name(self.name, "spring")
-        for what in ("first_point", "second_point"):
-            object.__setattr__(self, what, vector(getattr(self, what), f"'{what}' of the spring '{self.name}'"))
-        for what in ("stiffness", "length", "damping"):
-            if not np.isfinite(getattr(self, what)):
-                raise ModelError(f"'{what}' of the spring '{self.name}' must be a finite number.")
+        where = check_name(self, "spring")
+        check_vectors(self, where, "first_point", "second_point", quoted=True)
+        check_finite(self, where, "stiffness", "length", "damping")
         if self.length < 0:
-            raise ModelError(f"The free length of the spring '{self.name}' is negative.")
+            raise ModelError(f"The free length of {where} is negative.")
 
 
 @dataclass(frozen=True)
@@ -165,8 +168,7 @@ class JointForce:
     nominal: float | None = None  # typical size: what searches and errors measure it in
 
     def __post_init__(self) -> None:
-        check_name(self.name, "force")
-        check_nominal(self.nominal, f"the force '{self.name}'")
+        check_name(self, "force")
 
 
 @dataclass(frozen=True)
@@ -182,11 +184,9 @@ class Force:
     nominal: float | None = None  # as for :class:`JointForce`
 
     def __post_init__(self) -> None:
-        check_name(self.name, "force")
-        check_nominal(self.nominal, f"the force '{self.name}'")
-        object.__setattr__(self, "point", vector(self.point, f"The point of the force '{self.name}'"))
-        object.__setattr__(self, "direction", unit(self.direction, f"The direction of the force '{self.name}'"))
-        check_type(self.frame, ("ground", "body"), f"the force '{self.name}'", "frame")
+        where = check_name(self, "force")
+        check_vectors(self, where, "point", "direction")
+        check_type(self.frame, ("ground", "body"), where, "frame")
 
 
 @dataclass(frozen=True)
@@ -201,10 +201,9 @@ class Torque:
     nominal: float | None = None
 
     def __post_init__(self) -> None:
-        check_name(self.name, "torque")
-        check_nominal(self.nominal, f"the torque '{self.name}'")
-        object.__setattr__(self, "direction", unit(self.direction, f"The direction of the torque '{self.name}'"))
-        check_type(self.frame, ("ground", "body"), f"the torque '{self.name}'", "frame")
+        where = check_name(self, "torque")
+        check_vectors(self, where, "direction")
+        check_type(self.frame, ("ground", "body"), where, "frame")
 
 
 @dataclass(frozen=True)
@@ -221,10 +220,7 @@ class LineForce:
     nominal: float | None = None  # as for :class:`JointForce`
 
     def __post_init__(self) -> None:
-        check_name(self.name, "force")
-        check_nominal(self.nominal, f"the force '{self.name}'")
-        for what in ("first_point", "second_point"):
-            object.__setattr__(self, what, vector(getattr(self, what), f"'{what}' of the force '{self.name}'"))
+        check_vectors(self, check_name(self, "force"), "first_point", "second_point", quoted=True)
 
 
 @dataclass(frozen=True)
@@ -256,12 +252,9 @@ class Sensor:
     factor: float = 1.0  # what the quantity is multiplied with
 
     def __post_init__(self) -> None:
-        check_name(self.name, "sensor")
-        where = f"the sensor '{self.name}'"
+        where = check_name(self, "sensor")
         check_type(self.quantity, QUANTITIES, where, "quantity")
-        object.__setattr__(self, "point", vector(self.point, f"The point of {where}"))
-        object.__setattr__(self, "axis", unit(self.axis, f"The axis of {where}"))
-        object.__setattr__(self, "pointer", unit(self.pointer, f"The pointer of {where}"))
+        check_vectors(self, where, "point", "axis", "pointer")
         if not isinstance(self.coordinate, int) or self.coordinate < 0:
             raise ModelError(f"The coordinate of {where} must be 0, 1, .., not {self.coordinate!r}.")
         if not np.isfinite(self.factor):
@@ -304,8 +297,7 @@ class Tendon:
     rest: Any = 0.0  # length without force, in m; or the range in which the spring is slack
 
     def __post_init__(self) -> None:
-        check_name(self.name, "tendon")
-        where = f"the tendon '{self.name}'"
+        where = check_name(self, "tendon")
         set_ = object.__setattr__
         set_(self, "joints", tuple(self.joints))
         set_(self, "bodies", tuple(self.bodies))
@@ -363,9 +355,7 @@ class Actuator:
     nominal: float | None = None  # typical size of the control
 
     def __post_init__(self) -> None:
-        check_name(self.name, "actuator")
-        check_nominal(self.nominal, f"the actuator '{self.name}'")
-        where = f"the actuator '{self.name}'"
+        where = check_name(self, "actuator")
         if sum(bool(part) for part in (self.joint, self.tendon, self.body)) != 1:
             raise ModelError(f"{_start(where)} drives a 'joint', a 'tendon' or a 'body': give one of the three.")
         check_type(self.dynamics, ACTUATOR_DYNAMICS, where, "dynamics")

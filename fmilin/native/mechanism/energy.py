@@ -79,7 +79,7 @@ Floats = NDArray[np.float64]
 
 def quaternion_of(tree: Tree, q: Array, body: str) -> Array:
     """Return the unit quaternion of a body's frame, shape (..., 4), real part first."""
-    link, offset = tree.place[body]
+    link, offset = tree.frame_of[body]
     path = []
     while link:
         path.append(link)
@@ -102,7 +102,7 @@ def quaternion_of(tree: Tree, q: Array, body: str) -> Array:
 
 def turned_columns(tree: Tree, state: State, body: str) -> Array:
     """Return the derivative of the quaternion by displacements, shape (..., 4, n)."""
-    link, _ = tree.place[body]
+    link, _ = tree.frame_of[body]
     e = quaternion_of(tree, state.q, body)
     w = state.at.S[..., :3] * tree.above[link][:, None]
     still = np.concatenate((np.zeros((*w.shape[:-1], 1)), w / 2), axis=-1)

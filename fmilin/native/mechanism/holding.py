@@ -154,7 +154,7 @@ def _place(system: System, foot: Foot, stands: Standing | None, X: Floats, V: Fl
         raise unknown_foot(foot.name, known, f"a body or marker of '{description.name}' that could be held")
     if any(loop.name == loop_of(foot) for loop in description.loops):
         raise ModelError(f"The foot '{foot.name}' is held already.")
-    link, offset = tree.place[body]
+    link, offset = tree.frame_of[body]
     if link == 0:
         raise ModelError(f"The foot '{foot.name}' is fixed to the ground by its joints: nothing needs to hold it.")
     point = stands.point if stands is not None else np.zeros(3) if marker is None else np.array(marker.point)

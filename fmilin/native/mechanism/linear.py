@@ -32,7 +32,7 @@ from fmilin.native.mechanism.recursions import coordinate_columns, displacement_
 from fmilin.native.mechanism.screws import Array
 from fmilin.native.mechanism.system import Columns, Solution, System, rates_of
 
-__all__ = ["Choice", "Matrices", "MatricesInDetail", "MechanismEquations", "MechanismSlopes", "matrices", "matrices_of"]
+__all__ = ["Choice", "LocalForm", "Matrices", "MechanismEquations", "MechanismSlopes", "matrices_of"]
 
 AT_ONCE = 256
 """Points that are computed together."""
@@ -118,17 +118,152 @@ class Matrices:
         return self.rates[..., self.kept]
 
 
-@dataclass(frozen=True)
-class MatricesInDetail(Matrices):
-    """The linear model and what it is made of."""
+class LocalForm:
+    """The local state-space form at the points of a solution.
 
-    # K_q, K, K_dot, K_ddot, K_dot_twice: the terms of the local state-space form: (..., n, p_q), (..., n, p_v), (...,
-    # n, p_q), (..., n, p_q), (..., n, p_v)
-    K_q: Array
-    K: Array
-    K_dot: Array
-    K_ddot: Array
-    K_dot_twice: Array
+    K_q (..., n, p_q), K (..., n, p_v) and K_dot (..., n, p_q): as above. dq (..., n_q, p_q): what the kept positions do
+    to all. dv_dot (..., n, P + nu), multipliers (..., m, P + nu): what the kept states and inputs do to vdot, lambda.
+    """
+
+    def __init__(
+        self, equations: MechanismEquations, solution: Solution, choice: Choice, columns: Columns | None = None
+    ) -> None:
+        self._equations, self._solution, self._choice = equations, solution, choice
+        self._columns = columns = equations.system.columns(solution) if columns is None else columns
+        rho_u = columns.rho_u[..., equations.driving]
+        if self._is_open():
+            M = solution.state.M
+            self.dq = self.K_q = self.K = np.broadcast_to(np.eye(M.shape[-1]), M.shape)
+            self.K_dot = np.zeros(M.shape)
+            self.dv_dot = -solution.factors.accelerations(
+                np.concatenate((columns.rho_q, columns.rho_v, rho_u), axis=-1)
+            )
+            m = len(equations.system.loop_constraints)
+            self.multipliers = np.zeros((*self.dv_dot.shape[:-2], m, self.dv_dot.shape[-1]))
+        else:
+            self._close(columns, rho_u)
+
+    def _is_open(self) -> bool:
+        """Whether all freedoms are kept in their order: K is one then, and not worth multiplying with."""
+        tree, choice = self._equations.system.tree, self._choice
+        bound = len(tree.balls) or len(self._equations.independence.all)
+        return not bound and choice.q == choice.v == tuple(range(tree.n))
+
+    def _close(self, columns: Columns, rho_u: Array) -> None:
+        solution, v = self._solution, list(self._choice.v)
+        used, M = solution.used, solution.state.M
+        self.K, N = self._along_speeds()
+        self.dq, self.K_q = self._along_positions()
+        c_q, c_v = columns.c_q[..., used, :], columns.c_v[..., used, :]
+        self.K_dot = -N @ (columns.rate_q[..., used, :] @ self.K_q)
+        K_ddot = -N @ (c_q @ self.K_q + c_v @ self.K_dot)
+        K_dot_twice = -N @ (c_v @ self.K)
+        by_q = columns.rho_q @ self.K_q + columns.rho_v @ self.K_dot + M @ K_ddot
+        pushes = np.concatenate((by_q, columns.rho_v @ self.K + M @ K_dot_twice, rho_u), axis=-1)
+        self.dv_dot = dv_dot = -solution.factors.accelerations(pushes)
+        kept = dv_dot[..., v, :]
+        some = -np.swapaxes(N, -1, -2) @ (pushes + M @ dv_dot)
+        m = len(self._equations.system.loop_constraints)
+        self.multipliers = np.zeros((*some.shape[:-2], m, some.shape[-1]))
+        self.multipliers[..., used, :] = some
+        p_q, p = self._sizes
+        dv_dot[..., :p_q] += K_ddot
+        dv_dot[..., p_q:p] += K_dot_twice
+        dv_dot[..., v, :] = kept
+
+    @property
+    def _sizes(self) -> tuple[int, int]:
+        """How many positions, and how many positions and velocities are kept."""
+        p_q: int = self.K_q.shape[-1]
+        return p_q, p_q + self.K.shape[-1]
+
+    def _along_speeds(self) -> tuple[Array, Array]:
+        """Return K and N with (R_v; G) (K N) = 1, from the orthonormal null space of G."""
+        factors, v = self._solution.factors, list(self._choice.v)
+        if factors.K.shape[-1] != len(v):
+            raise NumericalError(
+                "The configuration is singular: fewer constraints are independent here than beside it, and there is no "
+                "linear model of the motions that cross. Choose a point beside it."
+            )
+        K = factors.K @ _inverse(factors.K[..., v, :])
+        return K, factors.N - K @ factors.N[..., v, :]
+
+    def _along_positions(self) -> tuple[Array, Array]:
+        """Return dq/dy_q (..., n_q, p_q) and the displacements that belong to it: K itself where it can be."""
+        tree, choice, q = self._equations.system.tree, self._choice, self._solution.state.q
+        independence, K = self._equations.independence, self.K
+        holonomic = not len(tree.balls) and len(independence.position) == len(independence.all)
+        if holonomic and list(choice.v) == tree.speeds_at(choice.q):
+            dq = np.zeros((*K.shape[:-2], tree.n_q, K.shape[-1]))
+            dq[..., tree.screw_coordinates, :] = K[..., tree.screw_speeds, :]
+            return dq, K
+        H = self._position_gradient()
+        n, p = tree.n_q, len(choice.q)
+        R = np.broadcast_to(np.eye(n)[list(choice.q)], (*H.shape[:-2], p, n))
+        dq = _inverse(np.concatenate((R, H), axis=-2))[..., :p]
+        return dq, displacement_of(tree, q, dq)
+
+    def _position_gradient(self) -> Array:
+        """Return the gradient of the independent constraints on q, lengths of quaternions last, (..., m, n_q)."""
+        tree, state = self._equations.system.tree, self._solution.state
+        all_q = np.broadcast_to(np.eye(tree.n_q), (*state.q.shape[:-1], tree.n_q, tree.n_q))
+        H = state.G[..., self._equations.independence.position, :] @ displacement_of(tree, state.q, all_q)
+        lengths = np.zeros((*state.q.shape[:-1], len(tree.balls), tree.n_q))
+        rows = np.arange(len(tree.balls))[:, None]
+        lengths[..., rows, tree.ball_coordinates] = state.q[..., tree.ball_coordinates]
+        return np.concatenate((H, lengths), axis=-2)
+
+    @property
+    def dv(self) -> Array:
+        """What the kept states do to the velocities, shape (..., n, P)."""
+        return np.concatenate((self.K_dot, self.K), axis=-1)
+
+    def rates(self) -> Array:
+        """Return the slopes of all rates along the kept states and the inputs, shape (..., N, P + nu)."""
+        system, state, dv = self._equations.system, self._solution.state, self.dv
+        tree, (p_q, p) = system.tree, self._sizes
+        if len(tree.balls):
+            E, E_q = coordinate_columns(tree, state.q, state.v)
+            upper = E @ dv
+            upper[..., :p_q] += E_q @ self.dq
+        else:
+            upper = dv[..., tree.speeds_at(range(tree.n_q)), :]  # q' = v: E only says which speed belongs to which
+        zero = np.zeros((*upper.shape[:-1], self.dv_dot.shape[-1] - p))
+        slopes: Array = np.concatenate((np.concatenate((upper, zero), axis=-1), self.dv_dot), axis=-2)
+        if not system.activation_names:
+            return slopes
+        own = system.activation_columns(state.u)[..., self._equations.driving]
+        own = np.broadcast_to(own, (*slopes.shape[:-2], *own.shape[-2:]))
+        still = np.zeros((*own.shape[:-1], p))
+        return np.concatenate((slopes, np.concatenate((still, own), axis=-1)), axis=-2)
+
+    def outputs(self) -> Array:
+        """Return (C D), shape (..., ny, P + nu)."""
+        p_q, p = self._sizes
+        o = self._equations.outputs.columns(self._solution, self._columns)
+        slopes: Array = o.v_dot @ self.dv_dot + o.multipliers @ self.multipliers
+        slopes[..., :p_q] += o.q @ self.dq + o.theta @ self.K_q
+        slopes[..., :p] += o.v @ self.dv
+        slopes[..., p:] += o.u[..., self._equations.driving]
+        return slopes
+
+    def tangent(self) -> Array:
+        """Return T, shape (..., N, P)."""
+        zero = np.zeros((*self.dq.shape[:-1], self.K.shape[-1]))
+        moving = np.concatenate((np.concatenate((self.dq, zero), axis=-1), self.dv), axis=-2)
+        activations = self._choice.a
+        if not activations:
+            return moving
+        *stack, n, p = moving.shape
+        T = np.zeros((*stack, n + activations, p + activations))
+        T[..., :n, :p], T[..., n:, p:] = moving, np.eye(activations)
+        return T
+
+    def matrices(self) -> Matrices:
+        """Return the linear models at the points, which are not verified."""
+        rates = rates_of(self._equations.system, self._solution)
+        values = self._equations.outputs.values(self._solution)
+        return Matrices(self._choice, self.rates(), self.outputs(), self.tangent(), rates, values)
 
 
 class MechanismSlopes(ExactSlopes):
@@ -152,154 +287,12 @@ class MechanismSlopes(ExactSlopes):
     def along(self, independent: Sequence[int]) -> Tangent:
         """Return the slopes with these states kept, in this order."""
         choice = Choice.of(independent, self._equations.system)
-        terms = _all_terms(self._equations, self._solution, self._columns, choice)
-        order = _places(choice.states, independent)
-        columns = [*order, *range(len(order), terms.lower.shape[-1])]
-        rates, seen = (
-            _rates(self._equations, self._solution, terms),
-            _outputs(self._equations, self._solution, self._columns, terms),
-        )
-        T = _tangent(terms, choice.a)
-        return Tangent(T[:, order], np.zeros((len(T), len(columns) - len(order))), rates[:, columns], seen[:, columns])
-
-
-@dataclass(frozen=True)
-class _Terms:
-    """The terms of the local state-space form, and what positions, velocities and inputs do to vdot and lambda."""
-
-    dq: Array
-    K_q: Array
-    K: Array
-    K_dot: Array
-    K_ddot: Array
-    K_dot_twice: Array
-    lower: Array
-    dv_dot: Array
-    multipliers: Array
-
-    @property
-    def dv(self) -> Array:
-        """What the kept states do to the velocities, shape (..., n, P)."""
-        return np.concatenate((self.K_dot, self.K), axis=-1)
-
-
-def matrices(
-    equations: MechanismEquations, solution: Solution, choice: Choice, columns: Columns | None = None
-) -> MatricesInDetail:
-    """Return the linear models at the points of a solution, not verified; ``columns`` are the system's."""
-    columns = equations.system.columns(solution) if columns is None else columns
-    terms = _all_terms(equations, solution, columns, choice)
-    return MatricesInDetail(
-        choice=choice,
-        derivatives=_rates(equations, solution, terms),
-        outputs=_outputs(equations, solution, columns, terms),
-        T=_tangent(terms, choice.a),
-        rates=rates_of(equations.system, solution),
-        values=equations.outputs.values(solution),
-        K_q=terms.K_q,
-        K=terms.K,
-        K_dot=terms.K_dot,
-        K_ddot=terms.K_ddot,
-        K_dot_twice=terms.K_dot_twice,
-    )
-
-
-def _all_terms(equations: MechanismEquations, solution: Solution, columns: Columns, choice: Choice) -> _Terms:
-    return (_open_terms if _is_open(equations, choice) else _terms)(equations, solution, columns, choice)
-
-
-def _places(names: Sequence[int], wanted: Sequence[int]) -> list[int]:
-    place = {name: i for i, name in enumerate(names)}
-    return [place[name] for name in wanted]
-
-
-def _rates(equations: MechanismEquations, solution: Solution, terms: _Terms) -> Array:
-    """Return the slopes of all rates along the kept states and the inputs, shape (..., N, P + nu)."""
-    tree, state, dv = equations.system.tree, solution.state, terms.dv
-    p_q, p = terms.dq.shape[-1], dv.shape[-1]
-    if len(tree.balls):
-        E, E_q = coordinate_columns(tree, state.q, state.v)
-        upper = E @ dv
-        upper[..., :p_q] += E_q @ terms.dq
-    else:
-        upper = dv[..., tree.speeds_at(range(tree.n_q)), :]  # q' = v: E only says which speed belongs to which
-    zero = np.zeros((*upper.shape[:-1], terms.lower.shape[-1] - p))
-    found = np.concatenate((np.concatenate((upper, zero), axis=-1), terms.dv_dot), axis=-2)
-    if not equations.system.activation_names:
-        return found
-    own = equations.system.activation_columns(state.u)[..., equations.driving]
-    own = np.broadcast_to(own, (*found.shape[:-2], *own.shape[-2:]))
-    still = np.zeros((*own.shape[:-1], p))
-    return np.concatenate((found, np.concatenate((still, own), axis=-1)), axis=-2)
-
-
-def _tangent(terms: _Terms, activations: int) -> Array:
-    """Return T, shape (..., N, P)."""
-    zero = np.zeros((*terms.dq.shape[:-1], terms.K.shape[-1]))
-    moving = np.concatenate((np.concatenate((terms.dq, zero), axis=-1), terms.dv), axis=-2)
-    if not activations:
-        return moving
-    *stack, n, p = moving.shape
-    T = np.zeros((*stack, n + activations, p + activations))
-    T[..., :n, :p], T[..., n:, p:] = moving, np.eye(activations)
-    return T
-
-
-def _terms(equations: MechanismEquations, solution: Solution, columns: Columns, choice: Choice) -> _Terms:
-    used, M = solution.used, solution.state.M
-    K, N = _along_speeds(solution, choice)
-    dq, K_q = _along_positions(equations, solution, choice, K)
-    c_q, c_v = columns.c_q[..., used, :], columns.c_v[..., used, :]
-    K_dot = -N @ (columns.rate_q[..., used, :] @ K_q)
-    K_ddot = -N @ (c_q @ K_q + c_v @ K_dot)
-    K_dot_twice = -N @ (c_v @ K)
-    pushes = np.concatenate(
-        (
-            columns.rho_q @ K_q + columns.rho_v @ K_dot + M @ K_ddot,
-            columns.rho_v @ K + M @ K_dot_twice,
-            columns.rho_u[..., equations.driving],
-        ),
-        axis=-1,
-    )
-    dv_dot = -solution.factors.accelerations(pushes)
-    lower = dv_dot[..., list(choice.v), :]
-    some = -np.swapaxes(N, -1, -2) @ (pushes + M @ dv_dot)
-    multipliers = np.zeros((*some.shape[:-2], len(equations.system.loop_constraints), some.shape[-1]))
-    multipliers[..., used, :] = some
-    p_q, p = K_q.shape[-1], K_q.shape[-1] + K.shape[-1]
-    dv_dot[..., :p_q] += K_ddot
-    dv_dot[..., p_q:p] += K_dot_twice
-    dv_dot[..., list(choice.v), :] = lower
-    return _Terms(dq, K_q, K, K_dot, K_ddot, K_dot_twice, lower, dv_dot, multipliers)
-
-
-def _is_open(equations: MechanismEquations, choice: Choice) -> bool:
-    """Whether all freedoms are kept in their order: K is one then, and not worth multiplying with."""
-    every = tuple(range(equations.system.tree.n))
-    return (
-        not len(equations.system.tree.balls) and not len(equations.independence.all) and choice.q == choice.v == every
-    )
-
-
-def _open_terms(equations: MechanismEquations, solution: Solution, columns: Columns, choice: Choice) -> _Terms:
-    del choice
-    M = solution.state.M
-    one, none = np.broadcast_to(np.eye(M.shape[-1]), M.shape), np.zeros(M.shape)
-    pushes = np.concatenate((columns.rho_q, columns.rho_v, columns.rho_u[..., equations.driving]), axis=-1)
-    lower = -solution.factors.accelerations(pushes)
-    multipliers = np.zeros((*lower.shape[:-2], len(equations.system.loop_constraints), lower.shape[-1]))
-    return _Terms(one, one, one, none, none, none, lower, lower, multipliers)
-
-
-def _outputs(equations: MechanismEquations, solution: Solution, columns: Columns, terms: _Terms) -> Array:
-    """Return (C D), shape (..., ny, P + nu)."""
-    p_q, p = terms.K_q.shape[-1], terms.K_q.shape[-1] + terms.K.shape[-1]
-    o = equations.outputs.columns(solution, columns)
-    seen = o.v_dot @ terms.dv_dot + o.multipliers @ terms.multipliers
-    seen[..., :p_q] += o.q @ terms.dq + o.theta @ terms.K_q
-    seen[..., :p] += o.v @ terms.dv
-    seen[..., p:] += o.u[..., equations.driving]
-    return seen
+        form = LocalForm(self._equations, self._solution, choice, self._columns)
+        order = [choice.states.index(state) for state in independent]
+        rates, outputs, T = form.rates(), form.outputs(), form.tangent()
+        columns = [*order, *range(len(order), rates.shape[-1])]
+        by_inputs = np.zeros((len(T), len(columns) - len(order)))
+        return Tangent(T[:, order], by_inputs, rates[:, columns], outputs[:, columns])
 
 
 def matrices_of(
@@ -312,37 +305,9 @@ def matrices_of(
     """
     blocks = [slice(i, i + AT_ONCE) for i in range(0, count, AT_ONCE)]
     with ThreadPoolExecutor(threads) as pool:
-        found = list(pool.map(lambda some: matrices(equations, solve(some), choice), blocks))
+        models = list(pool.map(lambda some: LocalForm(equations, solve(some), choice).matrices(), blocks))
     stacks = [f.name for f in fields(Matrices) if f.name != "choice"]
-    return Matrices(choice, *(np.concatenate([getattr(b, name) for b in found]) for name in stacks))
-
-
-def _along_speeds(solution: Solution, choice: Choice) -> tuple[Array, Array]:
-    """Return K and N with (R_v; G) (K N) = 1, from the orthonormal null space of G."""
-    K, N, v = solution.factors.K, solution.factors.N, list(choice.v)
-    if K.shape[-1] != len(v):
-        raise NumericalError(
-            "The configuration is singular: fewer constraints are independent here than beside it, and there is no "
-            "linear model of the motions that cross. Choose a point beside it."
-        )
-    K = K @ _inverse(K[..., v, :])
-    return K, N - K @ N[..., v, :]
-
-
-def _along_positions(
-    equations: MechanismEquations, solution: Solution, choice: Choice, K: Array
-) -> tuple[Array, Array]:
-    """Return dq/dy_q (..., n_q, p_q) and the displacements that belong to it: K itself where it can be."""
-    tree, known, q = equations.system.tree, equations.independence, solution.state.q
-    if not len(tree.balls) and len(known.position) == len(known.all) and list(choice.v) == tree.speeds_at(choice.q):
-        dq = np.zeros((*K.shape[:-2], tree.n_q, K.shape[-1]))
-        dq[..., tree.screw_coordinates, :] = K[..., tree.screw_speeds, :]
-        return dq, K
-    H = _position_gradient(equations, solution)
-    n, p = tree.n_q, len(choice.q)
-    R = np.broadcast_to(np.eye(n)[list(choice.q)], (*H.shape[:-2], p, n))
-    dq = _inverse(np.concatenate((R, H), axis=-2))[..., :p]
-    return dq, displacement_of(tree, q, dq)
+    return Matrices(choice, *(np.concatenate([getattr(model, name) for model in models]) for name in stacks))
 
 
 def _inverse(matrix: Array) -> Array:
@@ -354,14 +319,3 @@ def _inverse(matrix: Array) -> Array:
             "that pivoting finds.",
             condition_number=float("inf"),
         ) from None
-
-
-def _position_gradient(equations: MechanismEquations, solution: Solution) -> Array:
-    """Return the gradient of the independent constraints on q, lengths of quaternions last, shape (..., m, n_q)."""
-    tree, state = equations.system.tree, solution.state
-    all_q = np.broadcast_to(np.eye(tree.n_q), (*state.q.shape[:-1], tree.n_q, tree.n_q))
-    H = state.G[..., equations.independence.position, :] @ displacement_of(tree, state.q, all_q)
-    lengths = np.zeros((*state.q.shape[:-1], len(tree.balls), tree.n_q))
-    rows = np.arange(len(tree.balls))[:, None]
-    lengths[..., rows, tree.ball_coordinates] = state.q[..., tree.ball_coordinates]
-    return np.concatenate((H, lengths), axis=-2)

@@ -15,30 +15,24 @@ Offset and ratio are constants of the rows; :class:`Bends` adds the terms of sec
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import Literal
 
 import numpy as np
+from numpy.polynomial.polynomial import polyder, polyval
 from numpy.typing import NDArray
 
 from fmilin.native.mechanism.description import MechanismDescription
 from fmilin.native.mechanism.elements import Coupling, Skate, Wheel
 from fmilin.native.mechanism.markers import Markers
 from fmilin.native.mechanism.parts import Body, Joint, Loop
-from fmilin.native.mechanism.placement import ORIGIN
+from fmilin.native.mechanism.placement import ORIGIN, perpendicular
 from fmilin.native.mechanism.rows import FixedRows, Rows
 from fmilin.native.mechanism.screws import Array
 from fmilin.native.mechanism.tree import Tree
 
-__all__ = [
-    "Bends",
-    "LoopConstraint",
-    "PositionValues",
-    "bends_of",
-    "collect_loop_constraints",
-    "values_of",
-    "with_virtual_links",
-]
+__all__ = ["Bends", "LoopConstraint", "PositionValues", "collect_loop_constraints", "with_virtual_links"]
 
 
 AXES: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
@@ -76,26 +70,15 @@ def with_virtual_links(description: MechanismDescription) -> MechanismDescriptio
     helical = [loop for loop in description.loops if loop.type == "helical"]
     if not helical:
         return description
-    bodies = [Body(f"{loop.name}.virtual", None) for loop in helical]
-    joints = [
-        Joint(
-            loop.name,
-            "helical",
-            loop.first,
-            f"{loop.name}.virtual",
-            placement=loop.first_placement,
-            axis=loop.axis,
-            pitch=loop.pitch,
-            position=loop.turn,
-        )
-        for loop in helical
-    ]
-    fixed = {
-        loop.name: replace(
-            loop, name=f"{loop.name}.end", type="fixed", first=f"{loop.name}.virtual", first_placement=ORIGIN
-        )
-        for loop in helical
-    }
+    bodies, joints, fixed = [], [], {}
+    for loop in helical:
+        link = f"{loop.name}.virtual"
+        bodies.append(Body(link, None))
+        joints.append(
+            Joint(loop.name, "helical", loop.first, link, loop.first_placement, axis=loop.axis, pitch=loop.pitch,
+                  position=loop.turn)
+        )  # fmt: skip
+        fixed[loop.name] = replace(loop, name=f"{loop.name}.end", type="fixed", first=link, first_placement=ORIGIN)
     return replace(
         description,
         bodies=(*description.bodies, *bodies),
@@ -106,16 +89,16 @@ def with_virtual_links(description: MechanismDescription) -> MechanismDescriptio
 
 def collect_loop_constraints(description: MechanismDescription, markers: Markers, rows: Rows) -> list[LoopConstraint]:
     """Add the rows of all loops, wheels and skates; return the constraints, those on positions first."""
-    found: list[LoopConstraint] = []
+    constraints: list[LoopConstraint] = []
     for loop in description.loops:
-        found += _loop(loop, markers, rows)
+        constraints += _loop(loop, markers, rows)
     for coupling in description.couplings:
-        found.append(_coupling(coupling, description.ground, markers, rows))
+        constraints.append(_coupling(coupling, description.ground, markers, rows))
     for wheel in description.wheels:
-        found += _wheel(wheel, description.ground, markers, rows)
+        constraints += _wheel(wheel, description.ground, markers, rows)
     for skate in description.skates:
-        found += _skate(skate, description.ground, markers, rows)
-    return sorted(found, key=lambda c: c.level == "velocity")
+        constraints += _skate(skate, description.ground, markers, rows)
+    return sorted(constraints, key=lambda c: c.level == "velocity")
 
 
 def _loop(loop: Loop, markers: Markers, rows: Rows) -> list[LoopConstraint]:
@@ -129,12 +112,12 @@ def _loop(loop: Loop, markers: Markers, rows: Rows) -> list[LoopConstraint]:
     on_first = {k: markers.direction(loop.first, tuple(loop.first_placement.R @ e)) for k, e in axes.items()}
     on_second = {k: markers.direction(loop.second, tuple(loop.second_placement.R @ e)) for k, e in axes.items()}
     along, across = AXES[loop.type]
-    found = [
+    constraints = [
         LoopConstraint(loop.name, i, rows.line(bodies, second, on_first[k]), base=first)
         for i, k in enumerate(along, start=1)
     ]
     pairs = [rows.hinge(bodies, (on_first[on_1], on_second[on_2])) for on_2, on_1 in across]
-    return found + [LoopConstraint(loop.name, i, row) for i, row in enumerate(pairs, start=len(along) + 1)]
+    return constraints + [LoopConstraint(loop.name, i, row) for i, row in enumerate(pairs, start=len(along) + 1)]
 
 
 def _coupling(coupling: Coupling, ground: str, markers: Markers, rows: Rows) -> LoopConstraint:
@@ -151,16 +134,13 @@ def _wheel(wheel: Wheel, ground: str, markers: Markers, rows: Rows) -> list[Loop
     axle = markers.direction(wheel.body, wheel.axis)
     n = np.array(wheel.normal)
     lowest = markers.contact(center, axle, wheel.normal, (wheel.radius, wheel.tube))
-    across = np.zeros(3)
-    across[int(np.argmin(np.abs(np.round(n, 9))))] = 1.0
-    t = across - (across @ n) * n
-    t = t / np.linalg.norm(t)
+    t = np.array(perpendicular(wheel.normal))
     base = markers.point(ground, wheel.point)
-    found = []
+    constraints = []
     for i, e in enumerate((n, t, np.cross(n, t)), start=1):
         row = rows.line((ground, wheel.body), lowest, markers.direction(ground, tuple(e.tolist())))
-        found.append(LoopConstraint(wheel.name, i, row, "position" if i == 1 else "velocity", base))
-    return found
+        constraints.append(LoopConstraint(wheel.name, i, row, "position" if i == 1 else "velocity", base))
+    return constraints
 
 
 def _skate(skate: Skate, ground: str, markers: Markers, rows: Rows) -> list[LoopConstraint]:
@@ -169,39 +149,41 @@ def _skate(skate: Skate, ground: str, markers: Markers, rows: Rows) -> list[Loop
     return [LoopConstraint(skate.name, 1, row, "velocity", point)]
 
 
-@dataclass(frozen=True)
 class PositionValues:
-    """g(q) of the constraints on positions, from their markers; of couplings from ``slopes`` q, shape (k, n_q)."""
+    """g(q) of the constraints on positions among others, from their markers; of couplings from ``slopes`` q."""
 
-    rows: FixedRows
-    places: NDArray[np.intp]
-    bases: NDArray[np.intp]
-    constants: NDArray[np.float64]
-    slopes: NDArray[np.float64]
-    kinds: tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]] = field(init=False)
-    order: NDArray[np.intp] = field(init=False)
+    def __init__(self, constraints: Sequence[LoopConstraint], rows: FixedRows, tree: Tree) -> None:
+        constraints = [c for c in constraints if c.level == "position"]
+        self.rows = rows
+        self.positions = p = np.array([rows.position(c.row) for c in constraints], dtype=np.intp)  # (m_q,), among rows
+        self.bases = np.array([c.base for c in constraints], dtype=np.intp)
+        self.constants = np.array([c.constant for c in constraints])
+        coupled = [c for c in constraints if c.terms]
+        self.slopes = np.zeros((len(coupled), tree.n_q))
+        for i, coupling in enumerate(coupled):
+            for joint, factor in coupling.terms:
+                self.slopes[i, tree.coordinates_of[joint][0]] += factor
+        lines, rods, couples, _ = np.cumsum(rows.sizes)
+        self.kinds = np.flatnonzero(p < lines), np.flatnonzero((p >= lines) & (p < rods)), np.flatnonzero(p >= couples)
+        couplings = np.flatnonzero((p >= rods) & (p < couples))
+        self.order = np.argsort(np.concatenate((*self.kinds, couplings)))
 
-    def __post_init__(self) -> None:
-        lines, rods, couples, _ = np.cumsum(self.rows.sizes)
-        p = self.places
-        groups = (np.flatnonzero(p < lines), np.flatnonzero((p >= lines) & (p < rods)), np.flatnonzero(p >= couples))
-        object.__setattr__(self, "kinds", groups)
-        coupled = np.flatnonzero((p >= rods) & (p < couples))
-        object.__setattr__(self, "order", np.argsort(np.concatenate((*groups, coupled))))
+    def __len__(self) -> int:
+        return len(self.constants)
 
     def __call__(self, p: Array, e: Array, q: Array) -> Array:
         """Return g, shape (..., m_q), for points p, directions e and coordinates q."""
         rows, (lines, rods, hinges), values = self.rows, self.kinds, [np.zeros((*p.shape[:-2], 0))]
         if len(lines):
-            i = self.places[lines]
+            i = self.positions[lines]
             apart = p[..., rows.line_points[i], :] - p[..., self.bases[lines], :]
             values.append((e[..., rows.line_directions[i], :] * apart).sum(axis=-1))
         if len(rods):
-            i = self.places[rods] - rows.sizes[0]
+            i = self.positions[rods] - rows.sizes[0]
             d = p[..., rows.rod_second[i], :] - p[..., rows.rod_first[i], :]
             values.append((d * d).sum(axis=-1) / 2)
         if len(hinges):
-            i = self.places[hinges] - sum(rows.sizes[:3])
+            i = self.positions[hinges] - sum(rows.sizes[:3])
             values.append((e[..., rows.hinge_first[i], :] * e[..., rows.hinge_second[i], :]).sum(axis=-1))
         if len(self.slopes):
             values.append(q @ self.slopes.T)
@@ -210,38 +192,24 @@ class PositionValues:
         return np.concatenate(values[1:], axis=-1)[..., self.order] - self.constants
 
 
-def values_of(constraints: list[LoopConstraint], rows: FixedRows, tree: Tree) -> PositionValues:
-    """Return the function g of the constraints on positions among them."""
-    position = [c for c in constraints if c.level == "position"]
-    places = np.array([rows.position(b.row) for b in position], dtype=np.intp)
-    bases = np.array([b.base for b in position], dtype=np.intp)
-    coupled = [b for b in position if b.terms]
-    slopes = np.zeros((len(coupled), tree.n_q))
-    for i, coupling in enumerate(coupled):
-        for joint, factor in coupling.terms:
-            slopes[i, tree.coordinates_of[joint][0]] += factor
-    return PositionValues(rows, places, bases, np.array([b.constant for b in position]), slopes)
-
-
-@dataclass(frozen=True)
 class Bends:
-    """Powers of leaders as constant arrays."""
+    """Second and higher powers of leaders in Q, of the couplings that have some."""
 
-    of: NDArray[np.intp]  # (k,), the constraints
-    coordinate: NDArray[np.intp]  # (k,), of the leaders
-    freedom: NDArray[np.intp]  # (k,), of the leaders
-    powers: NDArray[np.float64]  # (k, n), factors of s^2, s^3, ... in Q
+    def __init__(self, constraints: Sequence[LoopConstraint], tree: Tree) -> None:
+        bent = [(i, c) for i, c in enumerate(constraints) if any(c.powers)]
+        leaders = [c.terms[-1][0] for _, c in bent]
+        self.of = np.array([i for i, _ in bent], dtype=np.intp)  # (k,), the constraints
+        self.coordinate = np.array([tree.coordinates_of[name][0] for name in leaders], dtype=np.intp)
+        self.freedom = np.array([tree.speeds_of[name][0] for name in leaders], dtype=np.intp)
+        # (n + 2, k), factors of 1, s, s^2, ...
+        self.factors = np.array(list(zip_longest(*((0.0, 0.0, *c.powers) for _, c in bent), fillvalue=0.0)))
+
+    def __len__(self) -> int:
+        return len(self.of)
 
     def _term(self, q: Array, derivative: int) -> Array:
         """Return a derivative of -Q, shape (..., k)."""
-        s, found = q[..., self.coordinate], 0.0
-        for i, factors in enumerate(self.powers.T):
-            power = i + 2
-            if derivative > power:
-                continue
-            scale = float(np.prod(range(power - derivative + 1, power + 1)))
-            found = found - scale * factors * s ** (power - derivative)
-        return found + 0.0 * s
+        return -polyval(q[..., self.coordinate], polyder(self.factors, derivative), tensor=False)
 
     def gaps(self, gaps: Array, q: Array) -> Array:
         """Return gaps (..., m_q) with these terms."""
@@ -268,34 +236,19 @@ class Bends:
         q, v, v_dot = at
         speed = v[..., self.freedom]
         by_q = self._term(q, 2) * v_dot[..., self.freedom] + self._term(q, 3) * speed**2
-        place = (self.of, self.freedom)
-        return _added(c_q, place, by_q), _added(c_v, place, 2 * self._term(q, 2) * speed)
+        entries = (self.of, self.freedom)
+        return _added(c_q, entries, by_q), _added(c_v, entries, 2 * self._term(q, 2) * speed)
 
     def loads(self, rho_q: Array, q: Array, multipliers: Array) -> Array:
         """Return d(G' lambda)/dtheta (..., n, n), lambda held, added to what there is."""
         return _added(rho_q, (self.freedom, self.freedom), self._term(q, 2) * multipliers[..., self.of])
 
 
-def bends_of(constraints: Sequence[LoopConstraint], tree: Tree) -> Bends | None:
-    """Return the powers among the constraints; None without any."""
-    bent = [(i, c) for i, c in enumerate(constraints) if any(c.powers)]
-    if not bent:
-        return None
-    leaders = [c.terms[-1][0] for _, c in bent]
-    most = max(len(c.powers) for _, c in bent)
-    return Bends(
-        of=np.array([i for i, _ in bent], dtype=np.intp),
-        coordinate=np.array([tree.coordinates_of[name][0] for name in leaders], dtype=np.intp),
-        freedom=np.array([tree.speeds_of[name][0] for name in leaders], dtype=np.intp),
-        powers=np.array([[*c.powers, *[0.0] * (most - len(c.powers))] for _, c in bent]),
-    )
-
-
-def _added(a: Array, place: tuple[NDArray[np.intp], ...], terms: Array) -> Array:
-    """Return an array with terms (..., k) added at places (k) of its last axes; several may go to one."""
-    axes = len(place)
+def _added(a: Array, entries: tuple[NDArray[np.intp], ...], terms: Array) -> Array:
+    """Return an array with terms (..., k) added to entries (k) of its last axes; several may go to one."""
+    axes = len(entries)
     stack = np.broadcast_shapes(a.shape[: a.ndim - axes], terms.shape[:-1])
-    found = np.broadcast_to(a, (*stack, *a.shape[a.ndim - axes :])).astype(np.result_type(a, terms))
-    for k, at in enumerate(zip(*place, strict=True)):
-        found[(..., *at)] = found[(..., *at)] + terms[..., k]
-    return found
+    sums = np.broadcast_to(a, (*stack, *a.shape[a.ndim - axes :])).astype(np.result_type(a, terms))
+    for k, at in enumerate(zip(*entries, strict=True)):
+        sums[(..., *at)] = sums[(..., *at)] + terms[..., k]
+    return sums

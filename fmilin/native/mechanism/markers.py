@@ -9,11 +9,13 @@ centre plus r d - rho n, d = (N e - n) / s: down in the plane of the wheel, then
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fmilin.native.mechanism.placement import Vector
 from fmilin.native.mechanism.recursions import LinkColumns, Motion, Velocities, link_columns
 from fmilin.native.mechanism.screws import Array, along, cross, root
 from fmilin.native.mechanism.tree import Tree
@@ -53,7 +55,7 @@ class Rims:
         return self.radii[:, None, None] * (n[:, :, None] * across / s**3 + N / s * np.eye(3))
 
     def down(self, e: Array) -> Array:
-        """Return the way from the centres to the lowest points, for axles e (..., k, 3)."""
+        """Return the vectors from the centres to the lowest points, for axles e (..., k, 3)."""
         s, N = (a[..., None] for a in self._lean(e))
         d = (N * e - self.normals) / s
         return self.radii[:, None] * d - self.tubes[:, None] * self.normals
@@ -91,64 +93,43 @@ class Rims:
         return (a * b).sum(axis=-1, keepdims=True)
 
 
-@dataclass
-class _Contact:
-    """The lowest point of a wheel: its centre, its axle, and constants of the plane and the wheel."""
-
-    center: int
-    axle: int
-    normal: tuple[float, float, float]
-    radius: float
-    tube: float
-
-
-@dataclass
 class Markers:
     """Collects points and directions, each once; then computes all of them together."""
 
-    tree: Tree
-    _points: dict[tuple[int, tuple[float, ...]], int] = field(default_factory=dict)
-    _directions: dict[tuple[int, tuple[float, ...]], int] = field(default_factory=dict)
-    _contacts: list[_Contact] = field(default_factory=list)
-    links: set[int] = field(default_factory=set)
-    """Links whose motion is wanted without any marker."""
+    def __init__(self, tree: Tree) -> None:
+        self.tree = tree
+        self._points: dict[tuple[int, tuple[float, ...]], int] = {}
+        self._directions: dict[tuple[int, tuple[float, ...]], int] = {}
+        # of each wheel its centre, its axle, the normal of its plane, the radii of wheel and tube
+        self._wheels: list[tuple[int, int, Vector, float, float]] = []
+        self.links: set[int] = set()  # whose motion is wanted without any marker
 
     def point(self, body: str, position: tuple[float, ...]) -> int:
         """Return the number of a point of a body."""
-        link, offset = self.tree.place[body]
+        link, offset = self.tree.frame_of[body]
         p = offset[:3, 3] + offset[:3, :3] @ np.array(position)
         return self._points.setdefault((link, tuple(p.tolist())), len(self._points))
 
     def direction(self, body: str, vector: tuple[float, ...]) -> int:
         """Return the number of a direction of a body."""
-        link, offset = self.tree.place[body]
+        link, offset = self.tree.frame_of[body]
         return self._directions.setdefault((link, tuple((offset[:3, :3] @ vector).tolist())), len(self._directions))
 
-    def contact(self, center: int, axle: int, normal: tuple[float, float, float], sizes: tuple[float, float]) -> int:
+    def contact(self, center: int, axle: int, normal: Vector, sizes: tuple[float, float]) -> int:
         """Return the number of the contact point of a wheel, counted from -1 downwards: they come after the points."""
-        self._contacts.append(_Contact(center, axle, normal, *sizes))
-        return -len(self._contacts)
+        self._wheels.append((center, axle, normal, *sizes))
+        return -len(self._wheels)
 
     def finished(self, more: set[int]) -> FixedMarkers:
         """Return the markers as arrays; the motion of the links ``more`` is needed beside that of the markers' own."""
-        points, directions = list(self._points), list(self._directions)
-        links = sorted({0} | more | self.links | {link for link, _ in points} | {link for link, _ in directions})
-        wheels = self._contacts
-        return FixedMarkers(
-            tree=self.tree,
-            links=np.array(links, dtype=np.intp),
-            point_links=np.array([links.index(link) for link, _ in points], dtype=np.intp),
-            r=np.array([r for _, r in points]).reshape(len(points), 3),
-            direction_links=np.array([links.index(link) for link, _ in directions], dtype=np.intp),
-            e=np.array([e for _, e in directions]).reshape(len(directions), 3),
-            rims=Rims(
-                centers=np.array([w.center for w in wheels], dtype=np.intp),
-                axles=np.array([w.axle for w in wheels], dtype=np.intp),
-                normals=np.array([w.normal for w in wheels]).reshape(len(wheels), 3),
-                radii=np.array([w.radius for w in wheels]),
-                tubes=np.array([w.tube for w in wheels]),
-            ),
+        centers, axles, normals, *radii = list(zip(*self._wheels, strict=True)) or [()] * 5
+        rims = Rims(
+            np.array(centers, dtype=np.intp),
+            np.array(axles, dtype=np.intp),
+            np.array(normals).reshape(-1, 3),
+            *(np.array(of_all, dtype=float) for of_all in radii),
         )
+        return FixedMarkers(self.tree, {0} | more | self.links, list(self._points), list(self._directions), rims)
 
 
 @dataclass(frozen=True)
@@ -173,39 +154,36 @@ class MarkerColumns:
     links: LinkColumns  # of ``FixedMarkers.links``
 
 
-@dataclass(frozen=True)
-class FixedMarkers:
-    """Points and directions as constant arrays."""
+Fixed = Sequence[tuple[int, Sequence[float]]]
+"""Points or directions: the link of each, and its components there."""
 
-    tree: Tree
-    links: NDArray[np.intp]  # links that carry markers; ``point_links`` and ``direction_links`` count in them
-    point_links: NDArray[np.intp]
-    # r, e: in the frames of the links
-    r: NDArray[np.float64]  # shape (k, 3)
-    direction_links: NDArray[np.intp]
-    e: NDArray[np.float64]  # shape (d, 3)
-    rims: Rims  # of wheels, whose contact points come after the points
+
+class FixedMarkers:
+    """Points and directions as constant arrays, and the links ``more``."""
+
+    def __init__(self, tree: Tree, more: Iterable[int], points: Fixed, directions: Fixed, rims: Rims) -> None:
+        self.tree = tree
+        self.rims = rims  # of wheels, whose contact points come after the points
+        # links that carry markers; ``point_links`` and ``direction_links`` count in them
+        links = sorted({*more, *(link for link, _ in points), *(link for link, _ in directions)})
+        self.links = np.array(links, dtype=np.intp)
+        self.point_links, self.direction_links = (
+            np.array([links.index(link) for link, _ in markers], dtype=np.intp) for markers in (points, directions)
+        )
+        # in the frames of the links, (k, 3) and (d, 3)
+        self.r, self.e = (np.array([a for _, a in markers]).reshape(-1, 3) for markers in (points, directions))
 
     def some(self, points: list[int], directions: list[int], more: set[int]) -> FixedMarkers:
         """Return some points and directions, and the links ``more``, without wheels."""
-        at, of = self.links[self.point_links[points]], self.links[self.direction_links[directions]]
-        links = np.array(sorted({*at.tolist(), *of.tolist(), *more}), dtype=np.intp)
-        empty = np.empty(0, dtype=np.intp)
-        return FixedMarkers(
-            tree=self.tree,
-            links=links,
-            point_links=np.searchsorted(links, at),
-            r=self.r[points],
-            direction_links=np.searchsorted(links, of),
-            e=self.e[directions],
-            rims=self.rims.some(empty),
-        )
+        at = [(int(self.links[self.point_links[i]]), self.r[i].tolist()) for i in points]
+        of = [(int(self.links[self.direction_links[i]]), self.e[i].tolist()) for i in directions]
+        return FixedMarkers(self.tree, more, at, of, self.rims.some(np.empty(0, dtype=np.intp)))
 
-    def places(self, X: Array) -> tuple[Array, Array]:
+    def positions(self, X: Array) -> tuple[Array, Array]:
         """Return points p and directions e for the frames X (..., N + 1, 4, 4)."""
         X = X[..., self.links, :, :]
-        there = X[..., self.point_links, :, :]
-        p = there[..., :3, 3] + along(there[..., :3, :3], self.r)
+        frames = X[..., self.point_links, :, :]
+        p = frames[..., :3, 3] + along(frames[..., :3, :3], self.r)
         e = along(X[..., self.direction_links, :3, :3], self.e)
         if len(self.rims):
             lowest = p[..., self.rims.centers, :] + self.rims.down(e[..., self.rims.axles, :])
@@ -214,7 +192,7 @@ class FixedMarkers:
 
     def motion(self, at: Velocities) -> MarkerMotion:
         """Return positions and velocities."""
-        p, e = self.places(at.X)
+        p, e = self.positions(at.X)
         k = len(self.r)
         V = at.V[..., self.links, :]
         V_p, V_e = V[..., self.point_links, :], V[..., self.direction_links, :]

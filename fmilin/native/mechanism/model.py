@@ -20,7 +20,7 @@ from fmilin.native.mechanism.description import MechanismDescription
 from fmilin.native.mechanism.engine import MechanismEngine
 from fmilin.native.mechanism.evaluator import MechanismEvaluator
 from fmilin.native.mechanism.independence import Independence
-from fmilin.native.mechanism.linear import Choice, Matrices, MechanismEquations, MechanismSlopes, matrices
+from fmilin.native.mechanism.linear import Choice, LocalForm, Matrices, MechanismEquations, MechanismSlopes
 from fmilin.native.mechanism.screws import Array
 from fmilin.native.mechanism.system import Columns, Solution, State, System
 from fmilin.native.native_model import NativeModel
@@ -156,8 +156,8 @@ class Mechanism(NativeModel):
         """Return values and slopes at many points: by the recursion, by compiled code where that pays."""
         if parameters or not self._has_own_constraints or self._evaluator.closure is None:
             return super().tangents(t, x, u, kept, parameters)
-        found = self._many_points.tangents((x, u), Choice.of(kept, self.system)).with_columns(kept)
-        return found if self._is_smooth else replace(found, smooth=False)
+        tangents = self._many_points.tangents((x, u), Choice.of(kept, self.system)).with_columns(kept)
+        return tangents if self._is_smooth else replace(tangents, smooth=False)
 
     @property
     def _is_smooth(self) -> bool:
@@ -168,20 +168,12 @@ class Mechanism(NativeModel):
         """Return the slopes along the states of a choice at x (k, N), u (k, nu)."""
         solution, evaluator = self.solution(x, u), self._evaluator
         columns = self.system.columns(solution)
-        found = matrices(self.equations, solution, choice, columns)
+        models = LocalForm(self.equations, solution, choice, columns).matrices()
         observed = evaluator.values(solution)[2]
-        g = self.constraints.partials(0.0, x, u, observed)
+        residuals, g = self._residuals(0.0, x, u, observed), self.constraints.partials(0.0, x, u, observed)
         H = g.states + g.observed @ evaluator.closure.gradient(solution, columns)
-        return TangentStack(
-            choice.states,
-            found.rates,
-            found.values,
-            self._residuals(0.0, x, u, observed),
-            H,
-            found.T,
-            found.derivatives,
-            found.outputs,
-        )
+        slopes = models.T, models.derivatives, models.outputs
+        return TangentStack(choice.states, models.rates, models.values, residuals, H, *slopes)
 
     @cached_property
     def _many_points(self) -> ManyPoints:

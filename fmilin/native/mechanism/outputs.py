@@ -2,37 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.ground.errors import ModelError
-from fmilin.native.mechanism.elements import LineForce, Sensor
+from fmilin.native.mechanism.elements import VECTORS, LineForce, Sensor
 from fmilin.native.mechanism.energy import energy, energy_columns, quaternion_of, turned_columns
 from fmilin.native.mechanism.markers import FixedMarkers, MarkerColumns, MarkerMotion
-from fmilin.native.mechanism.paths import PathColumns, PathMotion
+from fmilin.native.mechanism.quantities import state_or_rate
 from fmilin.native.mechanism.recursions import coordinate_columns, coordinate_rates
-from fmilin.native.mechanism.screws import Array
+from fmilin.native.mechanism.screws import Array, Partials
 from fmilin.native.mechanism.system import Columns, Solution, State, System
 from fmilin.native.native_engine import Quantity
 
 __all__ = ["CONTACT", "OutputColumns", "Outputs", "constraint_of"]
 
-VECTORS = {
-    "position": "p",
-    "velocity": "v",
-    "acceleration": "a",
-    "accelerometer": "f",
-    "specific_force": "f",
-    "velocimeter": "v",
-    "direction": "e",
-    "angular_velocity": "w",
-    "gyroscope": "w",
-    "angular_acceleration": "alpha",
-}
+ORIENTATION = "orientation of "
 IN_BODY = ("accelerometer", "gyroscope", "velocimeter")
 CONTACT = ((1, -1), (2, -1), (3, -1), (5, 1), (4, -1), (6, -1))
 """Constraints of a fixed loop whose multipliers are force and torque on its second body, and their signs."""
@@ -61,6 +51,116 @@ def constraint_of(sensor: Sensor) -> tuple[int, int]:
     return sensor.coordinate + 1, 1
 
 
+@dataclass(frozen=True)
+class _Arrays:
+    """An array of quantities (..., k) at a solution, and its derivatives (..., k, .) by the names of OutputColumns."""
+
+    values: Callable[[System, Solution], Array]
+    columns: Callable[[System, Solution, Columns], Mapping[str, Array]]
+
+
+def _lengths(system: System, state: State) -> tuple[Array, Array]:
+    """Return the lengths of springs and of forces along lines, and what the rates are multiplied with, (..., ns)."""
+    d, L_rate = system.stretch(state)
+    return np.sqrt((d * d).sum(axis=-1)), L_rate
+
+
+def _rates_of_lengths(system: System, solution: Solution) -> Array:
+    L, L_rate = _lengths(system, solution.state)
+    return L_rate / L
+
+
+def _columns_of_rates(system: System, solution: Solution, columns: Columns) -> Mapping[str, Array]:
+    L, L_rate = (a[..., None] for a in _lengths(system, solution.state))
+    G, rate_q = columns.stretch
+    return {"theta": rate_q / L - L_rate * G / L**3, "v": G / L}
+
+
+def _forces_on_joints(system: System, solution: Solution) -> Array:
+    """Return the forces of springs, dampers and all that drives joints, (..., n)."""
+    state = solution.state
+    forces = system.forces.joints(state.q, state.v, state.u)
+    return forces if state.drives is None else forces + state.drives.joints
+
+
+def _columns_of_forces(system: System, solution: Solution, columns: Columns) -> Mapping[str, Array]:
+    del solution
+    joints = system.forces.joints
+    by = {"theta": -np.diag(joints.k), "v": -np.diag(joints.d), "u": joints.B}
+    if columns.drives is None:
+        return by
+    return {of: a + more for (of, a), more in zip(by.items(), columns.drives.joints, strict=True)}
+
+
+def _drive(system: System, solution: Solution) -> Array:
+    del system
+    drives = solution.state.drives
+    return np.zeros_like(solution.state.v) if drives is None else drives.driven
+
+
+def _of_paths(what: str, by: Callable[[Any], Mapping[str, Array]]) -> _Arrays:
+    """Return lengths, rates or forces of tendons and actuators."""
+    return _Arrays(lambda _, at: getattr(at.state.drives, what), lambda _, __, columns: by(columns.drives))
+
+
+def _named(by: Partials) -> Mapping[str, Array]:
+    return {"theta": by.q, "v": by.v, "u": by.u}
+
+
+def _energy(what: str) -> _Arrays:
+    return _Arrays(
+        lambda system, at: np.stack([energy(system, at.state, what)], axis=-1),
+        lambda system, at, _: {
+            of: a[..., None, :] for of, a in zip(("theta", "v"), energy_columns(system, at.state, what), strict=True)
+        },
+    )
+
+
+def _orientation(body: str) -> _Arrays:
+    """Return the quaternion of a body."""
+    return _Arrays(
+        lambda system, at: quaternion_of(system.tree, at.state.q, body),
+        lambda system, at, _: {"theta": turned_columns(system.tree, at.state, body)},
+    )
+
+
+ARRAYS: Mapping[str, _Arrays] = {
+    "q_state": _Arrays(lambda _, at: at.state.q, lambda system, *_: {"q": np.eye(system.tree.n_q)}),
+    "v_state": _Arrays(lambda _, at: at.state.v, lambda system, *_: {"v": np.eye(system.tree.n)}),
+    "a_state": _Arrays(
+        lambda system, at: at.state.u[..., len(system.description.inputs) :],
+        lambda system, *_: {"u": np.eye(system.nu)[len(system.description.inputs) :]},
+    ),
+    "q_rate": _Arrays(
+        lambda system, at: coordinate_rates(system.tree, at.state.q, at.state.v),
+        lambda system, at, _: dict(zip("vq", coordinate_columns(system.tree, at.state.q, at.state.v), strict=True)),
+    ),
+    "v_rate": _Arrays(lambda _, at: at.v_dot, lambda system, *_: {"v_dot": np.eye(system.tree.n)}),
+    "a_rate": _Arrays(
+        lambda system, at: system.activation_rates(at.state.u),
+        lambda system, at, _: {"u": system.activation_columns(at.state.u)},
+    ),
+    "input": _Arrays(lambda _, at: at.state.u, lambda system, *_: {"u": np.eye(system.nu)}),
+    "gap": _Arrays(lambda system, at: system.gaps(at.state), lambda _, at, __: {"theta": at.state.G}),
+    "slip": _Arrays(lambda system, at: system.rates(at.state), lambda _, at, by: {"theta": by.rate_q, "v": at.state.G}),
+    "multiplier": _Arrays(
+        lambda _, at: at.multipliers, lambda system, *_: {"multipliers": np.eye(len(system.loop_constraints))}
+    ),
+    "distance": _Arrays(
+        lambda system, at: _lengths(system, at.state)[0],
+        lambda system, at, by: {"theta": by.stretch[0] / _lengths(system, at.state)[0][..., None]},
+    ),
+    "distance_rate": _Arrays(_rates_of_lengths, _columns_of_rates),
+    "path distance": _of_paths("L", lambda by: {"theta": by.L_q}),
+    "path distance_rate": _of_paths("L_rate", lambda by: {"theta": by.rate_q, "v": by.J}),
+    "path actuator_force": _of_paths("F", lambda by: _named(by.F)),
+    "joint_force": _Arrays(_forces_on_joints, _columns_of_forces),
+    "joint_drive": _Arrays(_drive, lambda _, __, by: {} if by.drives is None else _named(by.drives.driven)),
+    **{what: _energy(what) for what in ("kinetic_energy", "potential_energy", "energy")},
+}
+"""Quantities that are numbers of arrays."""
+
+
 class Outputs:
     """Outputs of a system, in a given order.
 
@@ -69,59 +169,62 @@ class Outputs:
 
     def __init__(self, system: System, entries: Sequence[Quantity]) -> None:
         self.system = system
-        tree = system.tree
         self.count = len(entries)
-        self._direct: list[tuple[int, str, int]] = []
-        """(output, array, place) of what is one number of an array."""
+        self._entries: dict[str, tuple[list[int], list[int]]] = {}
+        """Outputs that are numbers of one array of :data:`ARRAYS`, and which numbers."""
         self._dots: list[tuple[int, str, int, int]] = []
         """(output, kind of vector, its number, direction) of what is a component of a vector."""
-        self._lines: list[tuple[int, str, int]] = []
-        self._paths: list[tuple[int, str, int]] = []
-        """(output, quantity, path) of what is measured at tendons and actuators."""
-        self._energies: list[tuple[int, str]] = []
-        self._forces: list[tuple[int, int, str]] = []
-        self._turned: list[tuple[int, str, int]] = []
-        """(output, body, coordinate) of quaternions."""
-        self._factors: list[tuple[int, float]] = []
+        self._scale = np.array([getattr(entry.source, "factor", 1.0) for entry in entries])
         for i, entry in enumerate(entries):
             if isinstance(entry.source, Sensor):
                 self._add(i, entry.source)
-                continue
-            kind, place = entry.source
-            if kind in ("state", "rate"):
-                level = "q" if place < tree.n_q else "v" if place < tree.n_q + tree.n else "a"
-                kind, place = f"{level}_{kind}", place - {"q": 0, "v": tree.n_q, "a": tree.n_q + tree.n}[level]
-            self._direct.append((i, kind, place))
+            else:
+                self._add_entry(i, *entry.source)
+
+    def _add_entry(self, i: int, kind: str, number: int) -> None:
+        """Add a number of an array, of a state or a rate by its number among all."""
+        if kind in ("state", "rate"):
+            tree = self.system.tree
+            first = {"q": 0, "v": tree.n_q, "a": tree.n_q + tree.n}
+            level = next(of for of in "avq" if number >= first[of])
+            kind, number = f"{level}_{kind}", number - first[level]
+        outputs, numbers = self._entries.setdefault(kind, ([], []))
+        outputs.append(i)
+        numbers.append(number)
 
     def _add(self, i: int, sensor: Sensor) -> None:
-        d, tree, markers = self.system.description, self.system.tree, self.system.collector
-        quantity = sensor.quantity
-        if sensor.factor != 1.0:
-            self._factors.append((i, sensor.factor))
+        d, quantity = self.system.description, sensor.quantity
         if quantity in VECTORS:
-            kind = VECTORS[quantity]
-            axis = markers.direction(sensor.of if quantity in IN_BODY else d.ground, sensor.axis)
-            number = tree.place[sensor.of][0]
-            if kind in "pvaf":
-                number = markers.point(sensor.of, sensor.point)
-            elif kind == "e":
-                number = markers.direction(sensor.of, sensor.pointer)
-            else:
-                markers.links.add(number)
-            self._dots.append((i, kind, number, axis))
+            self._add_vector(i, sensor)
         elif quantity == "orientation":
-            self._turned.append((i, sensor.of, sensor.coordinate))
+            self._add_entry(i, f"{ORIENTATION}{sensor.of}", sensor.coordinate)
+        elif quantity in ("joint_force", "joint_drive"):
+            self._add_entry(i, quantity, self.system.tree.speeds_of[sensor.of][sensor.coordinate])
         elif quantity.startswith("joint_"):
-            self._add_joint(i, sensor)
+            self._add_of_joint(i, sensor)
         elif sensor.of in (paths := self.system.path_names):
-            self._paths.append((i, quantity, paths.index(sensor.of)))
+            self._add_entry(i, f"path {quantity}", paths.index(sensor.of))
         elif quantity.startswith("distance"):
             names = [s.name for s in d.springs] + [f.name for f in d.inputs if isinstance(f, LineForce)]
-            self._lines.append((i, quantity, names.index(sensor.of)))
+            self._add_entry(i, quantity, names.index(sensor.of))
         elif quantity in ("reaction", "contact"):
             self._add_multiplier(i, sensor)
         else:
-            self._energies.append((i, quantity))
+            self._add_entry(i, quantity, 0)
+
+    def _add_vector(self, i: int, sensor: Sensor) -> None:
+        kind, markers = VECTORS[sensor.quantity][0], self.system.collector
+        axis = markers.direction(
+            sensor.of if sensor.quantity in IN_BODY else self.system.description.ground, sensor.axis
+        )
+        number = self.system.tree.frame_of[sensor.of][0]
+        if kind in "pvaf":
+            number = markers.point(sensor.of, sensor.point)
+        elif kind == "e":
+            number = markers.direction(sensor.of, sensor.pointer)
+        else:
+            markers.links.add(number)
+        self._dots.append((i, kind, number, axis))
 
     def _add_multiplier(self, i: int, sensor: Sensor) -> None:
         index, sign = constraint_of(sensor)
@@ -131,36 +234,26 @@ class Outputs:
                 f"The sensor '{sensor.name}' asks for the {sensor.quantity} number {sensor.coordinate} of "
                 f"'{sensor.of}', which has {sum(of == sensor.of for of, _ in keys)}, counted from 0."
             )
-        kind = "multiplier" if sign > 0 else "opposite_multiplier"
-        self._direct.append((i, kind, keys.index((sensor.of, index))))
-
-    def _add_joint(self, i: int, sensor: Sensor) -> None:
-        if sensor.quantity not in ("joint_force", "joint_drive"):  # a state or a rate
-            self._add_of_joint(i, sensor)
-            return
-        self._forces.append((i, self.system.tree.speeds_of[sensor.of][sensor.coordinate], sensor.quantity))
+        self._scale[i] *= sign
+        self._add_entry(i, "multiplier", keys.index((sensor.of, index)))
 
     def _add_of_joint(self, i: int, sensor: Sensor) -> None:
         """Add a position, speed or acceleration of a joint that is no state or rate itself, but a multiple of it."""
-        tree = self.system.tree
-        speed = tree.speeds_of[sensor.of][sensor.coordinate]
-        if sensor.quantity == "joint_position":
-            if speed in tree.screw_speeds:
-                place = int(tree.screw_coordinates[tree.screw_speeds.tolist().index(speed)])
-                self._direct.append((i, "q_state", place))
-                return
+        source = state_or_rate(sensor, self.system.tree)
+        if source is None:
             raise ModelError(
                 f"The sensor '{sensor.name}' asks for a position of the ball in '{sensor.of}', which has no angles:"
                 " use sensors of the body, or the quaternion's states."
             )
-        self._direct.append((i, "v_state" if sensor.quantity == "joint_velocity" else "v_rate", speed))
+        self._add_entry(i, *source)
 
     @cached_property
-    def _by_kind(self) -> dict[str, tuple[list[int], list[int]]]:
-        """Rows and places of the outputs that are numbers of one array."""
-        kinds = dict.fromkeys(kind for _, kind, _ in self._direct)
-        chosen = {k: [(i, place) for i, what, place in self._direct if what == k] for k in kinds}
-        return {k: ([i for i, _ in pairs], [place for _, place in pairs]) for k, pairs in chosen.items()}
+    def _by_kind(self) -> list[tuple[_Arrays, list[int], list[int]]]:
+        """The arrays, which outputs are in each, and where."""
+        return [
+            (_orientation(kind.removeprefix(ORIENTATION)) if kind.startswith(ORIENTATION) else ARRAYS[kind], *entry)
+            for kind, entry in self._entries.items()
+        ]
 
     @cached_property
     def _sensed(self) -> tuple[FixedMarkers, list[int], list[int]]:
@@ -175,75 +268,21 @@ class Outputs:
 
     def values(self, solution: Solution) -> Array:
         """Return the outputs, shape (..., ny)."""
-        state = solution.state
-        parts = [self._array(kind, solution)[..., places] for kind, (_, places) in self._by_kind.items()]
+        parts = [arrays.values(self.system, solution)[..., numbers] for arrays, _, numbers in self._by_kind]
         if self._dots:
             a, b = self._vectors(solution)
             parts.append((a * b).sum(axis=-1))
-        if self._lines:
-            parts.append(self._line_values(solution))
-        if self._paths and state.drives is not None:
-            parts.append(np.stack([self._of_path(state.drives, what)[..., j] for _, what, j in self._paths], axis=-1))
-        if self._forces:
-            parts.append(self._force_values(state))
-        if self._turned:
-            e = {body: quaternion_of(self.system.tree, state.q, body) for _, body, _ in self._turned}
-            parts.append(np.stack([e[body][..., k] for _, body, k in self._turned], axis=-1))
-        if self._energies:
-            parts.append(np.stack([energy(self.system, state, what) for _, what in self._energies], axis=-1))
-        shape = state.F.shape[:-1]
+        shape = solution.state.F.shape[:-1]
         if not parts:
             return np.zeros((*shape, 0))
         parts = [part if part.ndim > len(shape) else np.broadcast_to(part, (*shape, part.shape[-1])) for part in parts]
         joined: Array = np.concatenate(parts, axis=-1)[..., self._order]
-        return joined * self._scale if self._factors else joined
+        return joined if (self._scale == 1.0).all() else joined * self._scale
 
     @cached_property
     def _order(self) -> NDArray[np.intp]:
         """Where each output stands when they are computed by their kinds, as :meth:`values` does."""
-        of_arrays = [rows for rows, _ in self._by_kind.values()]
-        others = [
-            [entry[0] for entry in entries]
-            for entries in (self._dots, self._lines, self._paths, self._forces, self._turned, self._energies)
-        ]
-        return np.argsort([i for rows in (*of_arrays, *others) for i in rows])
-
-    @cached_property
-    def _scale(self) -> Array:
-        scale = np.ones(self.count)
-        for i, factor in self._factors:
-            scale[i] = factor
-        return scale
-
-    def _force_values(self, state: State) -> Array:
-        """Return the forces on joints: of springs, dampers and all that drives them, or of actuators alone."""
-        nothing = np.zeros(state.v.shape[-1])
-        every = self.system.forces.joints(state.q, state.v, state.u)
-        joints, driven = (nothing, nothing) if state.drives is None else (state.drives.joints, state.drives.driven)
-        shape = np.broadcast_shapes(every.shape, driven.shape)
-        every, driven = np.broadcast_to(every + joints, shape), np.broadcast_to(driven, shape)
-        chosen = [(every if what == "joint_force" else driven)[..., speed] for _, speed, what in self._forces]
-        return np.stack(chosen, axis=-1)
-
-    def _array(self, kind: str, solution: Solution) -> Array:
-        state = solution.state
-        if kind == "q_rate":
-            return coordinate_rates(self.system.tree, state.q, state.v)
-        if kind == "a_rate":
-            return self.system.activation_rates(state.u)
-        if kind == "gap":
-            return self.system.gaps(state)
-        if kind == "slip":
-            return self.system.rates(state)
-        return {
-            "q_state": state.q,
-            "v_state": state.v,
-            "v_rate": solution.v_dot,
-            "input": state.u,
-            "a_state": state.u[..., len(self.system.description.inputs) :],
-            "multiplier": solution.multipliers,
-            "opposite_multiplier": -solution.multipliers,
-        }[kind]
+        return np.argsort([*(i for _, outputs, _ in self._by_kind for i in outputs), *(dot[0] for dot in self._dots)])
 
     def _vectors(self, solution: Solution) -> tuple[Array, Array]:
         """Return the vectors and the directions along which they are measured, each (..., k, 3)."""
@@ -264,83 +303,20 @@ class Outputs:
                 vectors.append((state.at.V if kind == "w" else solution.A)[..., number, :3])
         return np.stack(vectors, axis=-2), state.now.e[..., [dot[3] for dot in self._dots], :]
 
-    @staticmethod
-    def _of_path(drives: PathMotion, what: str) -> Array:
-        return {"distance": drives.L, "distance_rate": drives.L_rate, "actuator_force": drives.F}[what]
-
-    @staticmethod
-    def _path_columns(drives: PathColumns, what: str) -> tuple[Array, Array, Array]:
-        """Return the derivatives by theta, v and u of lengths, rates or forces of all paths."""
-        zero = np.zeros_like(drives.F_q)
-        if what == "actuator_force":
-            return drives.F_q, drives.F_v, drives.F_u
-        none = np.zeros_like(drives.F_u)
-        return (drives.L_q, zero, none) if what == "distance" else (drives.rate_q, drives.J, none)
-
-    def _line_values(self, solution: Solution) -> Array:
-        d, L_rate = self.system.stretch(solution.state)
-        L = np.sqrt((d * d).sum(axis=-1))
-        values = [L[..., k] if what == "distance" else L_rate[..., k] / L[..., k] for _, what, k in self._lines]
-        return np.stack(values, axis=-1)
-
     # -- derivatives -------------------------------------------------------------------------------
 
     def columns(self, solution: Solution, columns: Columns) -> OutputColumns:
         """Return the derivatives of the outputs, exact."""
-        tree, system = self.system.tree, self.system
-        n, m, nu = tree.n, len(system.loop_constraints), solution.state.u.shape[-1]
+        tree = self.system.tree
+        sizes = (tree.n_q, tree.n, tree.n, tree.n, len(self.system.loop_constraints), self.system.nu)
         shape = (*solution.state.F.shape[:-1], self.count)
-        out = OutputColumns(*(np.zeros((*shape, k)) for k in (tree.n_q, n, n, n, m, nu)))
-        self._direct_columns(solution, columns, out)
+        out = OutputColumns(*(np.zeros((*shape, size)) for size in sizes))
+        for arrays, outputs, numbers in self._by_kind:
+            for of, array in arrays.columns(self.system, solution, columns).items():
+                getattr(out, of)[..., outputs, :] = array[..., numbers, :]
         if self._dots:
             self._dot_columns(solution, columns, out)
-        if self._lines:
-            self._line_columns(solution, columns, out)
-        joints, drives = system.forces.joints, columns.drives
-        if drives is not None:
-            for i, what, j in self._paths:
-                theta, v, by_u = self._path_columns(drives, what)
-                out.theta[..., i, :], out.v[..., i, :], out.u[..., i, :] = (
-                    theta[..., j, :],
-                    v[..., j, :],
-                    by_u[..., j, :],
-                )
-            for i, speed, what in self._forces:
-                all_drives = drives.joints_q, drives.joints_v, drives.joints_u
-                by = all_drives if what == "joint_force" else (drives.driven_q, drives.driven_v, drives.driven_u)
-                out.theta[..., i, :], out.v[..., i, :], out.u[..., i, :] = (a[..., speed, :] for a in by)
-        for i, body, k in self._turned:
-            out.theta[..., i, :] = turned_columns(tree, solution.state, body)[..., k, :]
-        for i, speed, what in self._forces:
-            if what == "joint_drive":
-                continue
-            if joints.k[speed]:
-                out.theta[..., i, speed] -= joints.k[speed]
-            out.v[..., i, speed] -= joints.d[speed]
-            out.u[..., i, :] += joints.B[speed]
-        for i, what in self._energies:
-            theta, v = energy_columns(system, solution.state, what)
-            out.theta[..., i, :], out.v[..., i, :] = theta, v
-        return out.scaled(self._scale) if self._factors else out
-
-    def _direct_columns(self, solution: Solution, columns: Columns, out: OutputColumns) -> None:
-        state = solution.state
-        for kind, (rows, places) in self._by_kind.items():
-            if kind == "q_rate":
-                E, E_q = coordinate_columns(self.system.tree, state.q, state.v)
-                out.v[..., rows, :], out.q[..., rows, :] = E[..., places, :], E_q[..., places, :]
-            elif kind == "gap":
-                out.theta[..., rows, :] = state.G[..., places, :]
-            elif kind == "slip":
-                out.theta[..., rows, :], out.v[..., rows, :] = columns.rate_q[..., places, :], state.G[..., places, :]
-            elif kind == "a_state":
-                out.u[..., rows, [len(self.system.description.inputs) + place for place in places]] = 1.0
-            elif kind == "a_rate":
-                out.u[..., rows, :] = self.system.activation_columns(state.u)[..., places, :]
-            else:
-                arrays = {"q_state": out.q, "v_state": out.v, "v_rate": out.v_dot, "input": out.u}
-                target: Array = arrays.get(kind, out.multipliers)
-                target[..., rows, places] = -1.0 if kind == "opposite_multiplier" else 1.0
+        return out if (self._scale == 1.0).all() else out.scaled(self._scale)
 
     def _dot_columns(self, solution: Solution, columns: Columns, out: OutputColumns) -> None:
         vectors, directions = self._vectors(solution)
@@ -383,16 +359,3 @@ class Outputs:
         if kind == "v":
             return [(out.theta, along.p_dot[..., j, :, :]), (out.v, p)]
         return [(out.theta, fast[0][..., j, :, :]), (out.v, fast[1][..., j, :, :]), (out.v_dot, p)]
-
-    def _line_columns(self, solution: Solution, columns: Columns, out: OutputColumns) -> None:
-        state, system = solution.state, self.system
-        d, L_rate = system.stretch(state)
-        L = np.sqrt((d * d).sum(axis=-1))
-        G, rate_q = columns.stretch
-        for i, what, k in self._lines:
-            g, length = G[..., k, :], L[..., k, None]
-            if what == "distance":
-                out.theta[..., i, :] = g / length
-                continue
-            out.theta[..., i, :] = rate_q[..., k, :] / length - L_rate[..., k, None] * g / length**3
-            out.v[..., i, :] = g / length

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.ground.errors import ModelError
-from fmilin.native.mechanism.placement import ORIGIN, Placement, Vector, vector
+from fmilin.native.mechanism.placement import ORIGIN, Placement, Vector, perpendicular, unit, vector
 
 __all__ = [
     "COORDINATES",
@@ -30,22 +30,9 @@ __all__ = [
     "beyond_triangle",
 ]
 
-JointType = Literal[
-    "revolute", "prismatic", "helical", "cylindrical", "universal", "spherical", "planar", "fixed", "free"
-]
-LoopType = Literal[
-    "revolute",
-    "prismatic",
-    "helical",
-    "cylindrical",
-    "universal",
-    "spherical",
-    "planar",
-    "fixed",
-    "rod",
-    "point_on_line",
-    "point_on_plane",
-]
+_Common = Literal["revolute", "prismatic", "helical", "cylindrical", "universal", "spherical", "planar", "fixed"]
+JointType = Literal[_Common, "free"]
+LoopType = Literal[_Common, "rod", "point_on_line", "point_on_plane"]
 Quantity = Literal[
     "position",
     "velocity",
@@ -128,7 +115,7 @@ class Body:
     gravity_compensation: float = 0.0  # what part of its weight something else carries: 1 for a body that floats
 
     def __post_init__(self) -> None:
-        check_name(self.name, "body")
+        check_name(self, "body")
         where = f"The body '{self.name}'"
         if self.mass is not None and not (
             np.isfinite(self.mass) and (self.mass > 0 or (self.any_inertia and self.mass == 0))
@@ -200,8 +187,7 @@ class Joint:
     names: tuple[str, ...] = ()  # names of the states, positions first, instead of ``JOINT.q`` and ``JOINT.v``
 
     def __post_init__(self) -> None:
-        check_name(self.name, "joint")
-        where = f"the joint '{self.name}'"
+        where = check_name(self, "joint")
         check_type(self.type, JOINT_TYPES, where, "joint")
         check_axes(self, where)
         n_q, n_v = len(COORDINATES[self.type]), len(SPEEDS[self.type])
@@ -264,8 +250,7 @@ class Loop:
     turn: float = 0.0
 
     def __post_init__(self) -> None:
-        check_name(self.name, "loop")
-        where = f"the loop '{self.name}'"
+        where = check_name(self, "loop")
         check_type(self.type, LOOP_TYPES, where, "loop")
         check_axes(self, where)
         if self.type == "rod" and not (np.isfinite(self.length) and self.length > 0):
@@ -277,16 +262,30 @@ def beyond_triangle(moments: NDArray[np.floating[Any]]) -> float:
     return float(1 - (moments[0] + moments[1]) / moments[2]) if moments[2] > 0 else 0.0
 
 
-def check_name(name: str, what: str) -> None:
-    """Refuse an empty name and one that cannot be quoted."""
+def check_name(part: Any, kind: str) -> str:
+    """Refuse a name that cannot be quoted, and a typical size that is none; return what messages call the part."""
+    name, nominal = part.name, getattr(part, "nominal", None)
     if not isinstance(name, str) or not name or "`" in name or name != name.strip():
-        raise ModelError(f"{name!r} is no name for a {what}: use letters, digits and underscores.")
-
-
-def check_nominal(nominal: float | None, where: str) -> None:
-    """Refuse a typical size that is none."""
+        raise ModelError(f"{name!r} is no name for a {kind}: use letters, digits and underscores.")
+    where = f"the {kind} '{name}'"
     if nominal is not None and not (np.isfinite(nominal) and nominal > 0):
         raise ModelError(f"The nominal value of {where} must be positive, and is {nominal}.")
+    return where
+
+
+def check_finite(part: Any, where: str, *names: str) -> None:
+    """Refuse numbers of a part that are none."""
+    for name in names:
+        if not np.isfinite(getattr(part, name)):
+            raise ModelError(f"'{name}' of {where} must be a finite number.")
+
+
+def check_vectors(part: Any, where: str, *names: str, quoted: bool = False) -> None:
+    """Make vectors of a part three floats each, directions of unit length."""
+    for name in names:
+        convert = unit if name in ("axis", "normal", "direction", "pointer") else vector
+        what = f"'{name}' of {where}" if quoted else f"The {name} of {where}"
+        object.__setattr__(part, name, convert(getattr(part, name), what))
 
 
 def check_type(given: str, known: tuple[str, ...], where: str, what: str) -> None:
@@ -298,11 +297,7 @@ def check_type(given: str, known: tuple[str, ...], where: str, what: str) -> Non
 def check_axes(part: Joint | Loop, where: str) -> None:
     """Normalize the axes of a joint or loop; find a second one where there is none."""
     a = unit(part.axis, f"The axis of {where}")
-    b = part.second_axis
-    if b is None:
-        across = np.zeros(3)
-        across[int(np.argmin(np.abs(np.round(a, 9))))] = 1.0  # x for an axis z, so that x, y, angle read as expected
-        b = unit(across - np.dot(across, a) * np.array(a), "an axis")
+    b = perpendicular(a) if part.second_axis is None else part.second_axis
     second = unit(b, f"The second axis of {where}")
     if abs(np.dot(a, second)) > 1e-9:
         raise ModelError(f"The second axis of {where} must be perpendicular to its axis.")
@@ -310,15 +305,6 @@ def check_axes(part: Joint | Loop, where: str) -> None:
     object.__setattr__(part, "second_axis", second)
     if not np.isfinite(part.pitch):
         raise ModelError(f"The pitch of {where} must be a finite number, not {part.pitch}.")
-
-
-def unit(values: Any, what: str) -> Vector:
-    """Return a vector of length 1 in the given direction."""
-    a = np.array(vector(values, what))
-    if not a.any():
-        raise ModelError(f"{what} must not be zero.")
-    a = a / np.linalg.norm(a)
-    return float(a[0]), float(a[1]), float(a[2])
 
 
 def _check_limits(joint: Joint, where: str) -> None:

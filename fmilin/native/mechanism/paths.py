@@ -19,14 +19,15 @@ from numpy.typing import NDArray
 from fmilin.native.mechanism.description import MechanismDescription
 from fmilin.native.mechanism.elements import Actuator, Tendon
 from fmilin.native.mechanism.markers import MarkerMotion, Markers
-from fmilin.native.mechanism.rows import FixedRows, RowMotion, Rows
-from fmilin.native.mechanism.screws import Array, limited, root
+from fmilin.native.mechanism.rows import FixedRows, Key, RowMotion, Rows
+from fmilin.native.mechanism.screws import Array, Partials, limited, root
 from fmilin.native.mechanism.tree import Tree
 
-__all__ = ["FixedPaths", "PathColumns", "PathMotion", "Paths", "collect_paths"]
+__all__ = ["FixedPaths", "PathColumns", "PathMotion", "Paths"]
+
+LAW = ("gain", "bias")
 
 Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
@@ -49,125 +50,84 @@ class PathMotion:
 
 @dataclass(frozen=True)
 class PathColumns:
-    """Derivatives by theta (..., p, n), v (..., p, n) and u (..., p, nu)."""
+    """Derivatives of lengths, rates and forces of all paths, and of what they do."""
 
     L_q: Array  # (..., p, n), dL/dtheta
     J: Array  # (..., p, n), dL'/dv
     rate_q: Array  # (..., p, n), dL'/dtheta
-    F_q: Array
-    F_v: Array
-    F_u: Array
-    # s_q, s_v, s_u: (..., k, n or nu), of the sizes of the rows
-    s_q: Array
-    s_v: Array
-    s_u: Array
-    joints_q: Array  # of shape (..., n, n or nu)
-    joints_v: Array  # of shape (..., n, n or nu)
-    joints_u: Array  # of shape (..., n, n or nu)
-    # driven_q, driven_v, driven_u: of these what actuators do
-    driven_q: Array
-    driven_v: Array
-    driven_u: Array
+    F: Partials  # of the forces
+    s: Partials  # of the sizes of the k rows
+    joints: Partials  # of the forces on freedoms
+    driven: Partials  # of these what actuators do
 
 
-@dataclass
 class Paths:
     """Collects rows and factors: of tendons first, then of actuators, in their order."""
 
-    tendons: tuple[Tendon, ...]
-    actuators: tuple[Actuator, ...]
-    rows: list[list[tuple[tuple[str, int], float]]]
-    freedoms: list[list[tuple[int, float]]]
-    inputs: list[int]
-    limits: Floats
+    def __init__(self, description: MechanismDescription, tree: Tree, markers: Markers, rows: Rows) -> None:
+        self.tendons, self.tree = description.tendons, tree
+        actuators = {i: a for i, a in enumerate(description.inputs) if isinstance(a, Actuator)}
+        self.inputs, self.actuators = list(actuators), list(actuators.values())
+        self.rows = [_along_points(t, markers, rows) for t in self.tendons]
+        self.freedoms = [
+            [(tree.speeds_of[j][0], f) for j, f in zip(t.joints, t.factors, strict=True)] for t in self.tendons
+        ]
+        number = {t.name: i for i, t in enumerate(self.tendons)}
+        for a in self.actuators:
+            if a.tendon:
+                gear, j = a.gear[0], number[a.tendon]
+                self.rows.append([(row, gear * weight) for row, weight in self.rows[j]])
+                self.freedoms.append([(freedom, gear * factor) for freedom, factor in self.freedoms[j]])
+            elif a.joint:
+                self.rows.append([])
+                self.freedoms.append(list(zip(tree.speeds_of[a.joint], a.gear, strict=False)))
+            else:
+                self.rows.append(_wrench(a, description.ground, markers, rows))
+                self.freedoms.append([])
+        self.limits = np.tile([-np.inf, np.inf], (tree.n, 1))  # of the forces of all actuators on a freedom
+        for joint in description.joints:
+            if joint.drive_limits:
+                self.limits[list(tree.speeds_of[joint.name])] = joint.drive_limits
 
     @property
     def state_names(self) -> tuple[str, ...]:
         """Of the activations."""
         return tuple(f"{a.name}.act" for a in self.actuators if a.dynamics != "none")
 
-    def finished(self, rows: FixedRows, tree: Tree, nu: int) -> FixedPaths | None:
-        """Return the paths as arrays; None without any."""
-        count = len(self.rows)
-        if not count:
-            return None
-        every = sorted({place for path in self.rows for place, _ in path}, key=rows.position)
-        number = {place: i for i, place in enumerate(every)}
-        weights, J = np.zeros((count, len(every))), np.zeros((count, tree.n))
-        for j, path in enumerate(self.rows):
-            for place, weight in path:
-                weights[j, number[place]] += weight
-        for j, freedoms in enumerate(self.freedoms):
-            for freedom, factor in freedoms:
-                J[j, freedom] += factor
-        screws = np.zeros(tree.n)
-        screws[tree.screw_speeds] = 1.0
-        coordinate = np.zeros(tree.n, dtype=np.intp)
-        coordinate[tree.screw_speeds] = tree.screw_coordinates
-        first = len(self.tendons)
-        states = np.cumsum([0, *(a.dynamics != "none" for a in self.actuators)])
-        column = [
-            i if a.dynamics == "none" else nu + int(s)
-            for a, i, s in zip(self.actuators, self.inputs, states[:-1], strict=True)
-        ]
-        is_rod = np.array([place[0] == "rods" for place in every], dtype=float)
-        k, c = np.array([[t.stiffness, t.damping] for t in self.tendons]).reshape(first, 2).T
-        return FixedPaths(
-            first=first,
-            rows=np.array([rows.position(place) for place in every], dtype=np.intp),
-            is_rod=is_rod,
-            rods=np.array([rows.position(p) - rows.sizes[0] if p[0] == "rods" else 0 for p in every], dtype=np.intp),
-            weights=weights,
-            J=J,
-            slopes=J * screws,
-            coordinate=coordinate,
-            k=k,
-            c=c,
-            rest=np.array([t.rest for t in self.tendons]).reshape(first, 2),
-            gain=np.array([a.gain for a in self.actuators]).reshape(count - first, 3),
-            bias=np.array([a.bias for a in self.actuators]).reshape(count - first, 3),
-            force=_limits([a.force_limits for a in self.actuators]),
-            column=np.array(column, dtype=np.intp),
-            control=_limits([a.control_limits for a in self.actuators]),
-            inputs=np.array(self.inputs, dtype=np.intp),
-            dynamic=np.array([i for i, a in enumerate(self.actuators) if a.dynamics != "none"], dtype=np.intp),
-            decay=np.array([1 / a.time_constant if a.dynamics == "filter" else 0.0 for a in self.actuators]),
-            rise=np.array([1 / a.time_constant if a.dynamics == "filter" else 1.0 for a in self.actuators]),
-            limits=self.limits,
-            nu=nu + len(self.state_names),
-        )
 
-
-@dataclass(frozen=True)
 class FixedPaths:
-    """Paths as constant arrays: ``first`` tendons, then actuators."""
+    """Paths as constant arrays: p of them, m tendons, then a actuators; k rows, n freedoms."""
 
-    first: int
-    # rows, rods: (k,), among all rows, and among rods
-    rows: Ints
-    is_rod: Floats  # shape (k,)
-    rods: Ints
-    weights: Floats  # shape (p, k)
-    # J, slopes: (p, n), of L' by v, and of L by displacements of freedoms
-    J: Floats
-    slopes: Floats
-    coordinate: Ints
-    k: Floats
-    c: Floats
-    rest: Floats
-    gain: Floats
-    bias: Floats
-    force: Floats  # shape (a, 2)
-    column: Ints
-    # control, force, limits: limits of controls, of forces, and of the forces of all actuators on a freedom
-    control: Floats  # shape (a, 2)
-    # inputs, column: (a,), the input of each actuator, and what drives it among (u, activations)
-    inputs: Ints
-    dynamic: Ints  # the actuators with activations
-    decay: Floats
-    rise: Floats
-    limits: Floats  # shape (n, 2)
-    nu: int  # number of all inputs
+    def __init__(self, paths: Paths, rows: FixedRows, nu: int) -> None:
+        tree, tendons, actuators = paths.tree, paths.tendons, paths.actuators
+        self.first, self.nu = len(tendons), nu + len(paths.state_names)  # m, and the number of all inputs
+        every = sorted({key for path in paths.rows for key, _ in path}, key=rows.position)
+        self.rows = np.array([rows.position(key) for key in every], dtype=np.intp)  # (k,), among all rows
+        self.is_rod = np.array([kind == "rods" for kind, _ in every], dtype=float)  # (k,)
+        self.rods = np.where(self.is_rod > 0, self.rows - rows.sizes[0], 0)  # (k,), among rods
+        self.weights, self.J = np.zeros((len(paths.rows), len(every))), np.zeros((len(paths.rows), tree.n))
+        for j, path in enumerate(paths.rows):
+            for key, weight in path:
+                self.weights[j, every.index(key)] += weight
+        for j, freedoms in enumerate(paths.freedoms):
+            for freedom, factor in freedoms:
+                self.J[j, freedom] += factor  # (p, n), of L' by v
+        self.coordinate = tree.freedom_coordinates
+        self.slopes = self.J * np.isin(np.arange(tree.n), tree.screw_speeds)  # (p, n), of L by displacements
+        self.k, self.c = np.array([[t.stiffness, t.damping] for t in tendons]).reshape(-1, 2).T  # (m,) each
+        self.rest = np.array([t.rest for t in tendons]).reshape(-1, 2)  # (m, 2)
+        self.gain, self.bias = (np.array([getattr(a, what) for a in actuators]).reshape(-1, 3) for what in LAW)
+        # limits of controls (a, 2), of forces (a, 2), and of the forces of all actuators on a freedom (n, 2)
+        self.control = _limits([a.control_limits for a in actuators])
+        self.force, self.limits = _limits([a.force_limits for a in actuators]), paths.limits
+        # (a,), the input of each actuator, and what drives it among (u, activations)
+        self.inputs = np.array(paths.inputs, dtype=np.intp)
+        self.dynamic = np.array([i for i, a in enumerate(actuators) if a.dynamics != "none"], dtype=np.intp)
+        self.column = self.inputs.copy()
+        self.column[self.dynamic] = nu + np.arange(len(self.dynamic))
+        # (a,), a' = rise control - decay a
+        pace = [1 / a.time_constant if a.dynamics == "filter" else 0.0 for a in actuators]
+        self.decay, self.rise = np.array(pace), np.array([p or 1.0 for p in pace])
 
     @property
     def smooth(self) -> bool:
@@ -191,20 +151,9 @@ class FixedPaths:
         F, by_L, by_rate, by_u = self._laws(L, L_rate, u)
         driven = F[..., self.first :] @ self.J[self.first :]
         driven, inside = limited(driven, self.limits)
-        return PathMotion(
-            L=L,
-            L_rate=L_rate,
-            F=F,
-            inverse=inverse,
-            rod_rate=rate,
-            sizes=(F @ self.weights) * inverse,
-            joints=F[..., : self.first] @ self.J[: self.first] + driven,
-            driven=driven,
-            inside=inside,
-            by_L=by_L,
-            by_rate=by_rate,
-            by_u=by_u,
-        )
+        joints = F[..., : self.first] @ self.J[: self.first] + driven
+        sizes = (F @ self.weights) * inverse
+        return PathMotion(L, L_rate, F, inverse, rate, sizes, joints, driven, inside, by_L, by_rate, by_u)
 
     def _of_rows(self, now: MarkerMotion, wrenches: RowMotion, V: Array, rows: FixedRows) -> tuple[Array, Array, Array]:
         """Return 1/|d| (1 for rows that are no rods), |d| (0 for these) and W' (V_b - V_a), each (..., k)."""
@@ -253,8 +202,8 @@ class FixedPaths:
         """Return a' of the activations, shape (..., s)."""
         control, _ = limited(u[..., self.inputs], self.control)
         rates = self.rise * control - self.decay * u[..., self.column]
-        found: Array = rates[..., self.dynamic]
-        return found
+        dynamic: Array = rates[..., self.dynamic]
+        return dynamic
 
     def activation_columns(self, u: Array) -> Array:
         """Return their slopes by (u, activations), shape (..., s, nu)."""
@@ -298,55 +247,15 @@ class FixedPaths:
         F_u = np.zeros((*at.F.shape, self.nu), dtype=at.F.dtype)
         for i, column in enumerate(self.column):
             F_u[..., self.first + i, column] = at.by_u[..., self.first + i]
-        weights, m, inside = self.weights.T, self.first, at.inside[..., None]
         shrink = (self.is_rod * at.sizes * at.inverse**2)[..., None]
-        driven = [inside * (self.J[m:].T @ f[..., m:, :]) for f in (F_q, F_v, F_u)]
-        on_joints = [self.J[:m].T @ f[..., :m, :] + own for f, own in zip((F_q, F_v, F_u), driven, strict=True)]
-        return PathColumns(
-            L_q=L_q,
-            J=J,
-            rate_q=L_rate_q,
-            F_q=F_q,
-            F_v=F_v,
-            F_u=F_u,
-            s_q=(weights @ F_q) * inverse - shrink * G,
-            s_v=(weights @ F_v) * inverse,
-            s_u=(weights @ F_u) * inverse,
-            joints_q=on_joints[0],
-            joints_v=on_joints[1],
-            joints_u=on_joints[2],
-            driven_q=driven[0],
-            driven_v=driven[1],
-            driven_u=driven[2],
-        )
+        F, m, inside = Partials(F_q, F_v, F_u), self.first, at.inside[..., None]
+        s_q, s_v, s_u = ((self.weights.T @ f) * inverse for f in F)
+        driven = Partials(*(inside * (self.J[m:].T @ f[..., m:, :]) for f in F))
+        joints = Partials(*(self.J[:m].T @ f[..., :m, :] + own for f, own in zip(F, driven, strict=True)))
+        return PathColumns(L_q, J, L_rate_q, F, Partials(s_q - shrink * G, s_v, s_u), joints, driven)
 
 
-def collect_paths(description: MechanismDescription, tree: Tree, markers: Markers, rows: Rows) -> Paths:
-    """Add the rows of tendons and actuators."""
-    tendons = description.tendons
-    actuators = {i: a for i, a in enumerate(description.inputs) if isinstance(a, Actuator)}
-    of_rows = [_along_points(t, markers, rows) for t in tendons]
-    of_freedoms = [[(tree.speeds_of[j][0], f) for j, f in zip(t.joints, t.factors, strict=True)] for t in tendons]
-    number = {t.name: i for i, t in enumerate(tendons)}
-    for a in actuators.values():
-        if a.tendon:
-            gear, j = a.gear[0], number[a.tendon]
-            of_rows.append([(row, gear * weight) for row, weight in of_rows[j]])
-            of_freedoms.append([(freedom, gear * factor) for freedom, factor in of_freedoms[j]])
-        elif a.joint:
-            of_rows.append([])
-            of_freedoms.append(list(zip(tree.speeds_of[a.joint], a.gear, strict=False)))
-        else:
-            of_rows.append(_wrench(a, description.ground, markers, rows))
-            of_freedoms.append([])
-    limits = np.tile([-np.inf, np.inf], (tree.n, 1))
-    for joint in description.joints:
-        if joint.drive_limits:
-            limits[list(tree.speeds_of[joint.name])] = joint.drive_limits
-    return Paths(tuple(tendons), tuple(actuators.values()), of_rows, of_freedoms, list(actuators), limits)
-
-
-def _along_points(tendon: Tendon, markers: Markers, rows: Rows) -> list[tuple[tuple[str, int], float]]:
+def _along_points(tendon: Tendon, markers: Markers, rows: Rows) -> list[tuple[Key, float]]:
     found = []
     stretches = zip(tendon.bodies, tendon.points, tendon.bodies[1:], tendon.points[1:], strict=False)
     for (first, p, second, q), weight in zip(stretches, tendon.weights, strict=True):
@@ -356,7 +265,7 @@ def _along_points(tendon: Tendon, markers: Markers, rows: Rows) -> list[tuple[tu
     return found
 
 
-def _wrench(actuator: Actuator, ground: str, markers: Markers, rows: Rows) -> list[tuple[tuple[str, int], float]]:
+def _wrench(actuator: Actuator, ground: str, markers: Markers, rows: Rows) -> list[tuple[Key, float]]:
     """Return lines and couples along the axes of the actuator's frame."""
     bodies, R = (ground, actuator.body), actuator.placement.R
     point = markers.point(actuator.body, actuator.placement.position)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fmilin.ground.errors import ModelError
 
-__all__ = ["ORIGIN", "Numbers", "Placement", "Vector", "skew", "turned_about", "vector"]
+__all__ = ["ORIGIN", "Numbers", "Placement", "Vector", "perpendicular", "skew", "turned_about", "unit", "vector"]
 
 Vector = tuple[float, float, float]
 Numbers = Sequence[float] | NDArray[Any]
@@ -94,6 +94,21 @@ def vector(values: Any, what: str) -> Vector:
     if numbers.shape != (3,) or not np.isfinite(numbers).all():
         raise ModelError(f"{what} must be three finite numbers, not {values!r}.")
     return float(numbers[0]), float(numbers[1]), float(numbers[2])
+
+
+def unit(values: Any, what: str) -> Vector:
+    """Return a vector of length 1 in the given direction."""
+    a = np.array(vector(values, what))
+    if not a.any():
+        raise ModelError(f"{what} must not be zero.")
+    a = a / np.linalg.norm(a)
+    return float(a[0]), float(a[1]), float(a[2])
+
+
+def perpendicular(a: Vector) -> Vector:
+    """Return a unit vector across a: x for z, so that x, y, angle of planar joints read as expected."""
+    across = np.eye(3)[int(np.argmin(np.abs(np.round(a, 9))))]
+    return unit(across - np.dot(across, a) * np.array(a), "an axis")
 
 
 def skew(w: Numbers) -> NDArray[np.float64]:

@@ -3,32 +3,18 @@
 from __future__ import annotations
 
 from fmilin.ground.signals import Signal, Signals
-from fmilin.native.mechanism.elements import Actuator, Force, JointForce, LineForce, Sensor
+from fmilin.native.mechanism.elements import VECTORS, ZERO, Actuator, Force, JointForce, LineForce, Sensor
 from fmilin.native.mechanism.parts import COORDINATES, SPEEDS, Joint
 from fmilin.native.mechanism.system import System
+from fmilin.native.mechanism.tree import Tree
 from fmilin.native.native_engine import Quantity, offered
 
-__all__ = ["available", "input_signals", "state_signals"]
+__all__ = ["available", "input_signals", "state_or_rate", "state_signals"]
 
+ENERGIES = ("kinetic_energy", "potential_energy", "energy")
 AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
-UNITS = {
-    "position": "m",
-    "velocity": "m/s",
-    "acceleration": "m/s2",
-    "accelerometer": "m/s2",
-    "specific_force": "m/s2",
-    "velocimeter": "m/s",
-    "orientation": "1",
-    "direction": "1",
-    "angular_velocity": "rad/s",
-    "angular_acceleration": "rad/s2",
-    "gyroscope": "rad/s",
-    "distance": "m",
-    "distance_rate": "m/s",
-    "kinetic_energy": "J",
-    "potential_energy": "J",
-    "energy": "J",
-}
+UNITS = {quantity: unit for quantity, (_, unit) in VECTORS.items()} | {"orientation": "1"}
+UNITS |= {"distance": "m", "distance_rate": "m/s", **dict.fromkeys(ENERGIES, "J")}
 LINEAR = {"prismatic": ("q",), "cylindrical": ("stroke",), "planar": ("x", "y"), "free": ("x", "y", "z")}
 """Coordinates that are lengths."""
 
@@ -51,22 +37,22 @@ def state_signals(system: System) -> Signals:
 def input_signals(system: System) -> Signals:
     """Return the inputs."""
     joints = {j.name: j for j in system.description.joints}
-    found = []
+    signals = []
     for force in system.description.inputs:
         if isinstance(force, Actuator):  # its unit depends on its law
-            found.append(Signal(force.name, "", force.nominal, force.start))
+            signals.append(Signal(force.name, "", force.nominal, force.start))
             continue
         linear = isinstance(force, Force | LineForce)
         if isinstance(force, JointForce):
             linear = speed_is_linear(joints[force.joint], force.coordinate)
-        found.append(Signal(force.name, "N" if linear else "N.m", force.nominal, force.start))
-    return Signals(found)
+        signals.append(Signal(force.name, "N" if linear else "N.m", force.nominal, force.start))
+    return Signals(signals)
 
 
 def speed_is_linear(joint: Joint, index: int) -> bool:
     """Whether a speed of a joint is that of a length."""
-    places = COORDINATES[joint.type]
-    return index < len(places) and _is_length(joint, places[index])
+    coordinates = COORDINATES[joint.type]
+    return index < len(coordinates) and _is_length(joint, coordinates[index])
 
 
 def _is_length(joint: Joint, coordinate: str) -> bool:
@@ -79,33 +65,28 @@ def available(system: System, states: Signals, inputs: Signals) -> dict[str, Qua
     Their sources are sensors, or ("gap" | "slip", number) beside those of every shell.
     """
     d = system.description
-    found: dict[str, Quantity] = {}
+    quantities: dict[str, Quantity] = {}
     for i, loop in enumerate(system.loop_constraints):
-        found[f"{loop.of}.reaction[{loop.index}]"] = _of(
-            Sensor(f"{loop.of}.reaction[{loop.index}]", "reaction", loop.of, coordinate=loop.index - 1)
-        )
+        reaction, gap, slip = (f"{loop.of}.{what}[{loop.index}]" for what in ("reaction", "gap", "slip"))
+        quantities[reaction] = _of(Sensor(reaction, "reaction", loop.of, coordinate=loop.index - 1))
         if loop.level == "position":
-            found[f"{loop.of}.gap[{loop.index}]"] = Quantity(Signal(f"{loop.of}.gap[{loop.index}]"), ("gap", i))
-        found[f"{loop.of}.slip[{loop.index}]"] = Quantity(Signal(f"{loop.of}.slip[{loop.index}]"), ("slip", i))
-    for body in d.bodies:
+            quantities[gap] = Quantity(Signal(gap), ("gap", i))
+        quantities[slip] = Quantity(Signal(slip), ("slip", i))
+    points = [(body.name, body.name, ZERO) for body in d.bodies] + [(m.name, m.body, m.point) for m in d.markers]
+    for name, body, point in points:
         for quantity, letter in (("position", ""), ("velocity", "v"), ("acceleration", "a")):
             for axis, e in AXES.items():
-                name = f"{body.name}.{letter}{axis}"
-                found[name] = _of(Sensor(name, quantity, body.name, axis=e))  # type: ignore[arg-type]
-    for marker in d.markers:
-        for quantity, letter in (("position", ""), ("velocity", "v"), ("acceleration", "a")):
-            for axis, e in AXES.items():
-                name = f"{marker.name}.{letter}{axis}"
-                found[name] = _of(Sensor(name, quantity, marker.body, marker.point, e))  # type: ignore[arg-type]
+                of = f"{name}.{letter}{axis}"
+                quantities[of] = _of(Sensor(of, quantity, body, point, e))  # type: ignore[arg-type]
     lines = [*(s.name for s in d.springs), *(t.name for t in d.tendons)]
     lines += [f.name for f in d.inputs if isinstance(f, LineForce)]
     for actuator in (a for a in d.inputs if isinstance(a, Actuator)):
-        found[f"{actuator.name}.force"] = _of(Sensor(f"{actuator.name}.force", "actuator_force", actuator.name))
+        quantities[f"{actuator.name}.force"] = _of(Sensor(f"{actuator.name}.force", "actuator_force", actuator.name))
     for line in lines:
-        found[f"{line}.length"] = _of(Sensor(f"{line}.length", "distance", line))
-    for energy in ("kinetic_energy", "potential_energy", "energy"):
-        found[energy] = _of(Sensor(energy, energy))
-    return offered(states, inputs, (_of(sensor, system) for sensor in d.sensors), found.values())
+        quantities[f"{line}.length"] = _of(Sensor(f"{line}.length", "distance", line))
+    for energy in ENERGIES:
+        quantities[energy] = _of(Sensor(energy, energy))  # type: ignore[arg-type]
+    return offered(states, inputs, (_of(sensor, system) for sensor in d.sensors), quantities.values())
 
 
 def _of(sensor: Sensor, system: System | None = None) -> Quantity:
@@ -123,19 +104,17 @@ def _of(sensor: Sensor, system: System | None = None) -> Quantity:
         "joint_force": "N" if base == "m" else "N.m",
         "joint_drive": "N" if base == "m" else "N.m",
     }[sensor.quantity]
-    return Quantity(Signal(sensor.name, unit), _state_or_rate(sensor, system) or sensor)
+    source = state_or_rate(sensor, system.tree) if sensor.factor == 1.0 else None
+    return Quantity(Signal(sensor.name, unit), source or sensor)
 
 
-def _state_or_rate(sensor: Sensor, system: System) -> tuple[str, int] | None:
+def state_or_rate(sensor: Sensor, tree: Tree) -> tuple[str, int] | None:
     """Return which state or rate the sensor of a joint looks at; None for forces and for angles that balls lack."""
-    tree = system.tree
     speed = tree.speeds_of[sensor.of][sensor.coordinate]
-    if sensor.factor != 1.0:
-        return None
     if sensor.quantity == "joint_velocity":
         return "state", tree.n_q + speed
     if sensor.quantity == "joint_acceleration":
         return "rate", tree.n_q + speed
     if sensor.quantity == "joint_position" and speed in tree.screw_speeds:
-        return "state", int(tree.screw_coordinates[tree.screw_speeds.tolist().index(speed)])
+        return "state", int(tree.freedom_coordinates[speed])
     return None

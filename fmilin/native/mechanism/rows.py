@@ -16,7 +16,7 @@ keeps the angle between them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,101 +26,60 @@ from fmilin.native.mechanism.markers import FixedMarkers, MarkerMotion
 from fmilin.native.mechanism.screws import Array, cross
 from fmilin.native.mechanism.tree import Tree
 
-__all__ = ["FixedRows", "RowMotion", "Rows"]
+__all__ = ["FixedRows", "Key", "RowMotion", "Rows"]
 
 Ints = NDArray[np.intp]
 Terms = tuple[tuple[int, float], ...]
 
 
-@dataclass
+KINDS = ("lines", "rods", "couples", "hinges")
+Key = tuple[str, int]
+"""A row before all are known: its kind, and which of them."""
+
+
 class Rows:
-    """Collects rows of four kinds; :meth:`finished` puts them in one order and says where each went."""
+    """Collects rows of four kinds; :class:`FixedRows` puts them in one order and says where each went."""
 
-    tree: Tree
-    lines: list[tuple[int, int, int, int]] = field(default_factory=list)
-    rods: list[tuple[int, int, int, int]] = field(default_factory=list)
-    couples: list[tuple[int, int, int, Terms]] = field(default_factory=list)
-    hinges: list[tuple[int, int, int, int]] = field(default_factory=list)
+    def __init__(self, tree: Tree) -> None:
+        self.tree = tree
+        self.of: dict[str, list[tuple[Any, ...]]] = {kind: [] for kind in KINDS}
 
-    def line(self, bodies: tuple[str, str], point: int, direction: int) -> tuple[str, int]:
+    def line(self, bodies: tuple[str, str], point: int, direction: int) -> Key:
         """Add (p x e, e) with a point and a direction; ``bodies`` are a and b."""
-        return self._add("lines", (*self._links(bodies), point, direction))
+        return self._add("lines", bodies, point, direction)
 
-    def rod(self, bodies: tuple[str, str], points: tuple[int, int]) -> tuple[str, int]:
+    def rod(self, bodies: tuple[str, str], points: tuple[int, int]) -> Key:
         """Add (p_a x d, d), d = p_b - p_a."""
-        return self._add("rods", (*self._links(bodies), *points))
+        return self._add("rods", bodies, *points)
 
-    def couple(self, bodies: tuple[str, str], direction: int) -> tuple[str, int]:
+    def couple(self, bodies: tuple[str, str], direction: int) -> Key:
         """Add (e, 0)."""
-        return self._add("couples", (*self._links(bodies), direction, ()))
+        return self._add("couples", bodies, direction, ())
 
-    def coupling(self, ground: str, direction: int, terms: Terms) -> tuple[str, int]:
+    def coupling(self, ground: str, direction: int, terms: Terms) -> Key:
         """Add constant factors of speeds, as (freedom, factor); its couple acts between the ground and itself."""
-        return self._add("couples", (*self._links((ground, ground)), direction, terms))
+        return self._add("couples", (ground, ground), direction, terms)
 
-    def hinge(self, bodies: tuple[str, str], directions: tuple[int, int]) -> tuple[str, int]:
+    def hinge(self, bodies: tuple[str, str], directions: tuple[int, int]) -> Key:
         """Add (e_b x e_a, 0)."""
-        return self._add("hinges", (*self._links(bodies), *directions))
+        return self._add("hinges", bodies, *directions)
 
-    def _links(self, bodies: tuple[str, str]) -> tuple[int, int]:
-        return self.tree.place[bodies[0]][0], self.tree.place[bodies[1]][0]
+    def _add(self, kind: str, bodies: tuple[str, str], *markers: Any) -> Key:
+        self.of[kind].append((*(self.tree.frame_of[body][0] for body in bodies), *markers))
+        return kind, len(self.of[kind]) - 1
 
-    def _add(self, kind: str, row: tuple[Any, ...]) -> tuple[str, int]:
-        getattr(self, kind).append(row)
-        return kind, len(getattr(self, kind)) - 1
-
-    def keep(self, places: list[tuple[str, int]]) -> list[tuple[str, int]]:
-        """Drop all rows but these; return where they are now."""
-        found = []
-        kept: dict[str, list[tuple[Any, ...]]] = {kind: [] for kind in ("lines", "rods", "couples", "hinges")}
-        for kind, number in places:
-            kept[kind].append(getattr(self, kind)[number])
-            found.append((kind, len(kept[kind]) - 1))
-        for kind, rows in kept.items():
-            setattr(self, kind, rows)
-        return found
+    def keep(self, keys: list[Key]) -> list[Key]:
+        """Drop all rows but these; return their new keys."""
+        before, self.of, new = self.of, {kind: [] for kind in KINDS}, []
+        for kind, number in keys:
+            self.of[kind].append(before[kind][number])
+            new.append((kind, len(self.of[kind]) - 1))
+        return new
 
     @property
     def links(self) -> set[int]:
         """The links that rows act on."""
-        return {i for row in (*self.lines, *self.rods, *self.couples, *self.hinges) for i in row[:2]}
-
-    def finished(self, markers: FixedMarkers) -> FixedRows:
-        """Return the rows as arrays: lines, rods, couples, hinges."""
-        everything: list[tuple[Any, ...]] = [*self.lines, *self.rods, *self.couples, *self.hinges]
-        k = len(markers.r)
-        a = np.array([row[0] for row in everything], dtype=np.intp)
-        b = np.array([row[1] for row in everything], dtype=np.intp)
-        constant = np.zeros((len(everything), self.tree.n))
-        for i, (*_, terms) in enumerate(self.couples, start=len(self.lines) + len(self.rods)):
-            for freedom, factor in terms:
-                constant[i, freedom] += factor
-        return FixedRows(
-            sizes=(len(self.lines), len(self.rods), len(self.couples), len(self.hinges)),
-            a=a,
-            b=b,
-            sigma=self.tree.above[b] - self.tree.above[a],
-            spread=_spread(a, b, len(self.tree.P)),
-            line_points=_ints([k - 1 - p if p < 0 else p for _, _, p, _ in self.lines]),
-            line_directions=_ints([row[3] for row in self.lines]),
-            rod_first=_ints([row[2] for row in self.rods]),
-            rod_second=_ints([row[3] for row in self.rods]),
-            couple_directions=_ints([row[2] for row in self.couples]),
-            hinge_first=_ints([row[2] for row in self.hinges]),
-            hinge_second=_ints([row[3] for row in self.hinges]),
-            constant=constant if constant.any() else None,
-        )
-
-
-def _ints(values: Any) -> Ints:
-    return np.array(list(values), dtype=np.intp)
-
-
-def _spread(a: Ints, b: Ints, links: int) -> NDArray[np.float64]:
-    spread = np.zeros((links, len(a)))
-    spread[b, np.arange(len(b))] += 1.0
-    spread[a, np.arange(len(a))] -= 1.0
-    return spread
+        return {link for rows in self.of.values() for row in rows for link in row[:2]}
 
 
 @dataclass(frozen=True)
@@ -131,31 +90,37 @@ class RowMotion:
     W_dot: Array
 
 
-@dataclass(frozen=True)
 class FixedRows:
     """Rows as constant arrays, in the order lines, rods, couples, hinges."""
 
-    sizes: tuple[int, int, int, int]  # 4 integers
-    a: Ints  # (R,), links
-    b: Ints  # (R,), links
-    sigma: NDArray[np.float64]  # (R, n), 1 where a freedom moves b alone, -1 where it moves a alone
-    spread: NDArray[np.float64]  # (N + 1, R), 1 at the link b of a row, -1 at a
-    line_points: Ints
-    line_directions: Ints
-    rod_first: Ints
-    rod_second: Ints
-    couple_directions: Ints
-    hinge_first: Ints
-    hinge_second: Ints
-    constant: NDArray[np.float64] | None  # (R, n), what couplings of joints add to the Jacobian
+    def __init__(self, rows: Rows, markers: FixedMarkers) -> None:
+        lines, rods, couples, hinges = (rows.of[kind] for kind in KINDS)
+        tree, k, every = rows.tree, len(markers.r), [*lines, *rods, *couples, *hinges]
+        self.sizes = len(lines), len(rods), len(couples), len(hinges)
+        self.a, self.b = _column(every, 0), _column(every, 1)  # (R,), links
+        # (R, n), 1 where a freedom moves b alone, -1 where it moves a alone
+        self.sigma = tree.above[self.b] - tree.above[self.a]
+        one = np.eye(len(tree.P))
+        self.spread = one[:, self.b] - one[:, self.a]  # (N + 1, R), 1 at the link b of a row, -1 at a
+        points = _column(lines, 2)
+        self.line_points = np.where(points < 0, k - 1 - points, points)  # contact points come after the others
+        self.line_directions = _column(lines, 3)
+        self.rod_first, self.rod_second = _column(rods, 2), _column(rods, 3)
+        self.couple_directions = _column(couples, 2)
+        self.hinge_first, self.hinge_second = _column(hinges, 2), _column(hinges, 3)
+        constant = np.zeros((len(every), tree.n))
+        for i, (*_, terms) in enumerate(couples, start=len(lines) + len(rods)):
+            for freedom, factor in terms:
+                constant[i, freedom] += factor
+        # (R, n), what couplings of joints add to the Jacobian
+        self.constant = constant if constant.any() else None
 
     def __len__(self) -> int:
         return len(self.a)
 
-    def position(self, place: tuple[str, int]) -> int:
-        """Return where a row went that was added as ``place``."""
-        before = dict(zip(("lines", "rods", "couples", "hinges"), np.cumsum((0, *self.sizes)).tolist(), strict=False))
-        return int(before[place[0]]) + place[1]
+    def position(self, key: Key) -> int:
+        """Return where a row went."""
+        return sum(self.sizes[: KINDS.index(key[0])]) + key[1]
 
     def motion(self, now: MarkerMotion) -> RowMotion:
         """Return W and Wdot."""
@@ -184,8 +149,8 @@ class FixedRows:
 
     def slips(self, W: Array, of_links: Array, v: Array, rows: Any) -> Array:
         """Return G v of some rows from the velocities of the links (..., N + 1, 6) and of the joints (..., n)."""
-        found: Array = (W * self.relative(of_links, rows)).sum(axis=-1)
-        return found if self.constant is None else found + v @ self.constant[rows].T
+        slips: Array = (W * self.relative(of_links, rows)).sum(axis=-1)
+        return slips if self.constant is None else slips + v @ self.constant[rows].T
 
     def relative(self, of_links: Array, rows: Any = slice(None)) -> Array:
         """Return what link b has more than link a, (..., N + 1, 6) -> (..., R, 6)."""
@@ -202,3 +167,7 @@ class FixedRows:
         rods_dot = now.p_dot[..., second, :] - now.p_dot[..., first, :]
         ell, ell_dot = np.concatenate((ell, rods), axis=-2), np.concatenate((ell_dot, rods_dot), axis=-2)
         return now.p[..., points, :], now.p_dot[..., points, :], ell, ell_dot
+
+
+def _column(rows: list[tuple[Any, ...]], which: int) -> Ints:
+    return np.array([row[which] for row in rows], dtype=np.intp)

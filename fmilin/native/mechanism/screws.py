@@ -7,14 +7,43 @@ thousands of points, complex numbers, and symbols.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Array", "ad", "along", "cross", "inertia_tensor", "limited", "moment_of", "pseudo_inertia", "root"]
+__all__ = [
+    "Array",
+    "Partials",
+    "ad",
+    "along",
+    "cross",
+    "inertia_tensor",
+    "limited",
+    "moment_of",
+    "pseudo_inertia",
+    "root",
+]
 
 Array = Any
 """An array of the array API standard, real or complex."""
+
+
+class Partials(NamedTuple):
+    """Derivatives by displacements theta, velocities v and inputs u: (..., k, n), (..., k, n), (..., k, nu)."""
+
+    q: Array
+    v: Array
+    u: Array
+
+    def with_rows(self, rows: Any, further: Partials) -> Partials:
+        """Return the same with what others add to some rows."""
+        sums = []
+        for a, more in zip(self, further, strict=True):
+            shape = np.broadcast_shapes(a.shape[:-2], more.shape[:-2])
+            both = np.broadcast_to(a, (*shape, *a.shape[-2:])).astype(np.result_type(a, more))
+            both[..., rows, :] += more
+            sums.append(both)
+        return Partials(*sums)
 
 
 def _levi_civita() -> np.ndarray[Any, np.dtype[np.float64]]:

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from fmilin.native.mechanism.description import MechanismDescription
-from fmilin.native.mechanism.forces import ForceColumns, collect_forces
-from fmilin.native.mechanism.loop_constraints import bends_of, collect_loop_constraints, values_of, with_virtual_links
+from fmilin.native.mechanism.forces import FixedForces, Forces
+from fmilin.native.mechanism.loop_constraints import Bends, PositionValues, collect_loop_constraints, with_virtual_links
 from fmilin.native.mechanism.markers import MarkerMotion, Markers
-from fmilin.native.mechanism.paths import PathColumns, PathMotion, collect_paths
+from fmilin.native.mechanism.paths import FixedPaths, PathColumns, PathMotion, Paths
 from fmilin.native.mechanism.recursions import (
     Inertia,
     Motion,
@@ -35,9 +35,9 @@ from fmilin.native.mechanism.recursions import (
     velocities,
 )
 from fmilin.native.mechanism.row_columns import RowDerivatives
-from fmilin.native.mechanism.rows import RowMotion, Rows
-from fmilin.native.mechanism.screws import Array
-from fmilin.native.mechanism.tree import tree_of
+from fmilin.native.mechanism.rows import FixedRows, RowMotion, Rows
+from fmilin.native.mechanism.screws import Array, Partials
+from fmilin.native.mechanism.tree import Tree
 from fmilin.numerics.saddle_point.factors import require_regular
 from fmilin.numerics.saddle_point.null_space import NullSpaceFactors
 
@@ -94,7 +94,6 @@ class Columns:
     motion: Motion
     # each (..., ns, n), of springs and forces along lines: the derivative of L^2/2 by theta, and that of L L' by theta
     stretch: tuple[Array, Array]
-    forces: ForceColumns
     drives: PathColumns | None = None
 
 
@@ -115,7 +114,7 @@ class System:
 
     def __init__(self, description: MechanismDescription, without: Collection[tuple[str, int]] = ()) -> None:
         self.description = description = with_virtual_links(description)
-        self.tree = tree_of(description)
+        self.tree = Tree(description)
         self.acceleration_names = [f"der({v})" for v in self.tree.state_names[1]]
         self.gravity = np.array(description.gravity)
         self.collector = Markers(self.tree)
@@ -125,24 +124,24 @@ class System:
             kept = [loop for loop in self.loop_constraints if (loop.of, loop.index) not in without]
             places = rows.keep([loop.row for loop in kept])
             self.loop_constraints = [replace(loop, row=place) for loop, place in zip(kept, places, strict=True)]
-        forces = collect_forces(description, self.tree, self.collector, rows)
-        self._paths = collect_paths(description, self.tree, self.collector, rows)
+        self._rows, self._forces = rows, Forces(description, self.tree, self.collector, rows)
+        self._paths = Paths(description, self.tree, self.collector, rows)
         self.activation_names = self._paths.state_names
         self.nu = len(description.inputs) + len(self.activation_names)
         self.armature = np.array([a for joint in description.joints for a in joint.armature])
-        self._rows, self._forces = rows, forces
         self.finish()
 
     def finish(self) -> None:
         """Make arrays of everything that was collected; again after more markers were added."""
         self.markers = self.collector.finished(self._rows.links)
-        self.rows = self._rows.finished(self.markers)
-        self.forces = self._forces.finished(self.rows)
-        self.paths = self._paths.finished(self.rows, self.tree, len(self.description.inputs))
+        self.rows = FixedRows(self._rows, self.markers)
+        self.forces = FixedForces(self._forces, self.rows)
+        self.paths = FixedPaths(self._paths, self.rows, len(self.description.inputs)) if self._paths.rows else None
         self.derivatives = RowDerivatives(self.tree, self.rows, self.markers)
         self.places = np.array([self.rows.position(b.row) for b in self.loop_constraints], dtype=np.intp)
-        self.g = values_of(self.loop_constraints, self.rows, self.tree)
-        self.bends = bends_of(self.loop_constraints, self.tree)
+        self.g = PositionValues(self.loop_constraints, self.rows, self.tree)
+        bends = Bends(self.loop_constraints, self.tree)
+        self.bends = bends if len(bends) else None
         self.rods = self.forces.rows - self.rows.sizes[0]
 
     @property
@@ -153,7 +152,7 @@ class System:
     @property
     def m_q(self) -> int:
         """Number of constraints on positions."""
-        return len(self.g.places)
+        return len(self.g)
 
     def parts(self, x: Array) -> tuple[Array, Array, Array]:
         """Return positions, velocities and activations out of all states (..., N)."""
@@ -195,23 +194,7 @@ class System:
         G = rows.jacobian(W, at.S, self.places)
         if self.bends is not None:
             G, c = self.bends.jacobian(G, q), self.bends.drift(c, q, v)
-        return State(
-            q=q,
-            v=v,
-            u=u,
-            at=at,
-            inertia=inertia,
-            I_c=I_c,
-            now=now,
-            rows=wrenches,
-            A=A,
-            s=s,
-            M=M,
-            G=G,
-            F=tau - tau_NE,
-            c=c,
-            drives=drives,
-        )
+        return State(q, v, u, at, inertia, I_c, now, wrenches, A, s, M, G, tau - tau_NE, c, drives)
 
     def _with_drives(self, s: Array, drives: PathMotion) -> Array:
         """Return the sizes of all rows with those of tendons and actuators."""
@@ -281,33 +264,22 @@ class System:
         springs = self.forces.rows
         along = G[..., springs, :], of_rows.rate_q[..., springs, :]
         forces = self.forces.columns(*self.stretch(state), state.u, along)
-        s, drives, on_joints = state.s.copy(), None, None
+        s, drives, on_joints = state.s.copy(), None, Partials(0.0, 0.0, 0.0)
         if self.paths is not None and state.drives is not None:
             drives = self.paths.columns(state.drives, G, of_rows.rate_q)
-            forces = forces.with_rows(self.paths.rows, (drives.s_q, drives.s_v, drives.s_u))
-            on_joints = drives.joints_q, drives.joints_v, drives.joints_u
+            forces, on_joints = forces.with_rows(self.paths.rows, drives.s), drives.joints
         s[..., these] = s[..., these] - solution.multipliers
         outside = rows.spread @ (s[..., None] * state.rows.W)
         tau = torque_columns(tree, moving, state.inertia, state.I_c, outside)
         G_t = np.swapaxes(G, -1, -2)
         joints = self.forces.joints
-        on_q, on_v, on_u = on_joints or (0.0, 0.0, 0.0)
         loads = self.derivatives.load_columns(at, slots, s)
-        rho_q = tau.q - loads - G_t @ forces.q + np.diag(joints.k) - on_q
+        rho_q = tau.q - loads - G_t @ forces.q + np.diag(joints.k) - on_joints.q
         c_q, c_v, rate_q = (a[..., these, :] for a in (of_rows.c_q, of_rows.c_v, of_rows.rate_q))
         if self.bends is not None:
             rho_q = self.bends.loads(rho_q, state.q, solution.multipliers)
             c_q, c_v = self.bends.columns(c_q, c_v, (state.q, state.v, solution.v_dot))
             rate_q = self.bends.rate_columns(rate_q, state.q, state.v)
-        return Columns(
-            rho_q=rho_q,
-            rho_v=tau.v - G_t @ forces.v + np.diag(joints.d) - on_v,
-            rho_u=-(G_t @ forces.u) - joints.B - on_u,
-            c_q=c_q,
-            c_v=c_v,
-            rate_q=rate_q,
-            motion=moving,
-            stretch=along,
-            forces=forces,
-            drives=drives,
-        )
+        rho_v = tau.v - G_t @ forces.v + np.diag(joints.d) - on_joints.v
+        rho_u = -(G_t @ forces.u) - joints.B - on_joints.u
+        return Columns(rho_q, rho_v, rho_u, c_q, c_v, rate_q, moving, along, drives)

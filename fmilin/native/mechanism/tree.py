@@ -9,9 +9,9 @@ fixed joints are welded to their parents.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import islice, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,10 @@ from fmilin.native.mechanism.parts import Joint
 from fmilin.native.mechanism.placement import skew
 from fmilin.native.mechanism.screws import pseudo_inertia
 
-__all__ = ["Ball", "Screw", "Step", "Tree", "steps_of", "tree_of"]
+__all__ = ["Ball", "Screw", "Tree", "steps_of"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
@@ -80,38 +83,81 @@ def steps_of(joint: Joint) -> list[Screw | Ball]:
     return steps[joint.type]
 
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
+@dataclass
+class _Link:
+    """A link while the tree grows."""
+
+    parent: int
+    depth: int
+    M: Floats
+    step: Step = None
+    speeds: Sequence[int] = ()
+    coordinates: Sequence[int] = ()
+    inertia: Floats | float = 0.0
 
 
-@dataclass(frozen=True)
 class Tree:
     """Links 0 (the ground) .. N in the order of their depth, n freedoms, n_q position coordinates."""
 
-    P: Ints  # (N + 1,), parent P_i of each link; that of the ground is the ground
-    levels: tuple[tuple[int, int], ...]  # links of the same depth, as ranges
-    L: Ints  # (n,), the link that each freedom moves
-    axes: Floats  # (n, 6), screw of each freedom, in the frame of its link
-    M: Floats  # (N + 1, 4, 4), fixed transformations from the parent's frame to the zero position of the joint
-    # (N + 1, 4, 4), f = M + turn[0] sin q + turn[1] (1 - cos q) + turn[2] q for links on a screw
-    turn: tuple[Floats, Floats, Floats]
-    coordinate: Ints  # (N + 1,), position coordinate of links on a screw; the first of four for a ball
-    balls: Ints  # (nb,), links on balls
-    ball_speeds: Ints  # shape (nb, 3)
-    ball_coordinates: Ints  # shape (nb, 4)
-    # screw_speeds, screw_coordinates: freedoms on screws, and their position coordinates
-    screw_speeds: Ints
-    screw_coordinates: Ints
-    inertia: Floats  # (N + 1, 4, 4), pseudo-inertia of all that is fixed to a link; zero for the ground
-    above: Floats  # (N + 1, n), 1 where a freedom moves a link
-    below: Floats  # (n, N + 1), 1 where a link is in the subtree of a freedom's link
-    # same, strict: (n, n), 1 at (k, j) where both move the same link first; where the link of j lies beyond that of k
-    same: Floats
-    strict: Floats
-    place: dict[str, tuple[int, Floats]]  # link of each body, and the body's frame in it
-    state_names: tuple[tuple[str, ...], tuple[str, ...]]  # of positions and of velocities
-    speeds_of: dict[str, range]  # of each joint
-    coordinates_of: dict[str, range]  # of each joint
+    def __init__(self, description: MechanismDescription) -> None:
+        # of positions and of velocities
+        names = (tuple(name for j in description.joints for name in j.state_names[k]) for k in (0, 1))
+        self.state_names: tuple[tuple[str, ...], ...] = tuple(names)
+        # of each joint, in the order in which the joints were given
+        self.coordinates_of, self.speeds_of = (_ranges(description.joints, k) for k in (0, 1))
+        links, frames = _grown(description, self.coordinates_of, self.speeds_of)
+        order = sorted(range(len(links)), key=lambda i: links[i].depth)
+        new = {old: i for i, old in enumerate(order)}
+        # link of each body, and the body's frame in it
+        self.frame_of = {name: (new[link], offset) for name, (link, offset) in frames.items()}
+        # (N + 1,), parent P_i of each link; that of the ground is the ground
+        self.P: Ints = np.array([new[links[i].parent] for i in order], dtype=np.intp)
+        self._set_motions([links[i] for i in order])
+        self._set_reach([links[i] for i in order])
+
+    def _set_motions(self, links: list[_Link]) -> None:
+        count, n = len(links), len(self.state_names[1])
+        # (N + 1, 4, 4), pseudo-inertia of all that is fixed to a link; zero for the ground
+        self.inertia = np.stack([np.zeros((4, 4)), *(np.zeros((4, 4)) + link.inertia for link in links[1:])])
+        # (N + 1, 4, 4), fixed transformations from the parent's frame to the zero position of the joint
+        self.M = np.stack([link.M for link in links])
+        self.L: Ints = np.zeros(n, dtype=np.intp)  # (n,), the link that each freedom moves
+        self.axes = np.zeros((n, 6))  # screw of each freedom, in the frame of its link
+        # (N + 1, 4, 4) each, f = M + turn[0] sin q + turn[1] (1 - cos q) + turn[2] q for links on a screw
+        self.turn = np.zeros((3, count, 4, 4))
+        # (N + 1,), position coordinate of links on a screw; the first of four for a ball
+        self.coordinate: Ints = np.zeros(count, dtype=np.intp)
+        for i, link in enumerate(links[1:], 1):
+            assert link.step is not None  # noqa: S101 - only the ground stands still
+            self.coordinate[i] = link.coordinates[0]
+            self.L[list(link.speeds)] = i
+            self.axes[list(link.speeds)] = link.step.screws
+            if isinstance(link.step, Screw):
+                self.turn[:, i] = self.M[i] @ link.step.turn
+        balls = [i for i, link in enumerate(links) if isinstance(link.step, Ball)]
+        screws = [i for i, link in enumerate(links) if isinstance(link.step, Screw)]
+        self.balls = np.array(balls, dtype=np.intp)  # (nb,), links on balls
+        self.ball_speeds = _indices([links[i].speeds for i in balls], 3)
+        self.ball_coordinates = _indices([links[i].coordinates for i in balls], 4)
+        # freedoms on screws, and their position coordinates
+        self.screw_speeds = np.array([links[i].speeds[0] for i in screws], dtype=np.intp)
+        self.screw_coordinates = self.coordinate[screws]
+        # (n,), position coordinate of each freedom; any for balls
+        self.freedom_coordinates: Ints = np.zeros(n, dtype=np.intp)
+        self.freedom_coordinates[self.screw_speeds] = self.screw_coordinates
+
+    def _set_reach(self, links: list[_Link]) -> None:
+        depths = [link.depth for link in links]
+        # links of the same depth, as ranges
+        self.levels = [(depths.index(d), depths.index(d) + depths.count(d)) for d in range(1, max(depths) + 1)]
+        self.above = np.zeros((len(links), self.n))  # 1 where a freedom moves a link
+        for i, link in enumerate(links[1:], 1):
+            self.above[i] = self.above[self.P[i]]
+            self.above[i, list(link.speeds)] = 1.0
+        self.below = self.above.T.copy()  # (n, N + 1), 1 where a link is in the subtree of a freedom's link
+        # (n, n), 1 at (k, j) where both move the same link first; where the link of j lies beyond that of k
+        self.same = (self.L[:, None] == self.L[None, :]).astype(float)
+        self.strict = self.above[self.L].T - self.same
 
     def speeds_at(self, coordinates: Iterable[int]) -> list[int]:
         """Return the freedoms whose speeds are the rates of position coordinates; those of balls have none."""
@@ -129,119 +175,35 @@ class Tree:
         return len(self.L) + len(self.balls)
 
 
-@dataclass
-class _Link:
-    parent: int
-    depth: int
-    M: Floats
-    step: Step
-    speeds: list[int]
-    coordinates: list[int]
-    inertia: Floats
+def _ranges(joints: Sequence[Joint], kind: int) -> dict[str, range]:
+    """Return position coordinates (kind 0) or speeds (1) of each joint."""
+    ends = np.cumsum([0, *(len(joint.state_names[kind]) for joint in joints)]).tolist()
+    return {joint.name: range(*pair) for joint, pair in zip(joints, pairwise(ends), strict=True)}
 
 
-def tree_of(description: MechanismDescription) -> Tree:
-    """Return the tree of a description."""
-    links = [_Link(0, 0, np.eye(4), None, [], [], np.zeros((4, 4)))]
-    place: dict[str, tuple[int, Floats]] = {description.ground: (0, np.eye(4))}
-    speeds_of, coordinates_of = _numbered(description)
+def _grown(
+    description: MechanismDescription, coordinates_of: dict[str, range], speeds_of: dict[str, range]
+) -> tuple[list[_Link], dict[str, tuple[int, Floats]]]:
+    """Return the links, each after its parent, and link and frame of each body."""
+    links = [_Link(0, 0, np.eye(4))]
+    frames: dict[str, tuple[int, Floats]] = {description.ground: (0, np.eye(4))}
     for joint in description.ordered_joints:
-        _add_joint(links, place, joint, (coordinates_of[joint.name], speeds_of[joint.name]))
+        link, offset = frames[joint.parent]
+        M = offset @ joint.placement.matrix
+        coordinates, speeds = iter(coordinates_of[joint.name]), iter(speeds_of[joint.name])
+        for step in steps_of(joint):
+            n_q, n = (4, 3) if isinstance(step, Ball) else (1, 1)
+            own = tuple(islice(speeds, n)), tuple(islice(coordinates, n_q))
+            links.append(_Link(link, links[link].depth + 1, M, step, *own))
+            link, M = len(links) - 1, np.eye(4)
+        frames[joint.child] = link, M @ np.linalg.inv(joint.child_placement.matrix)
     for body in description.bodies:
-        link, offset = place[body.name]
+        link, offset = frames[body.name]
         if body.mass is not None:
-            links[link].inertia = (
-                links[link].inertia + offset @ pseudo_inertia(body.mass, body.center, body.J) @ offset.T
-            )
-    order = sorted(range(len(links)), key=lambda i: links[i].depth)
-    new = {old: i for i, old in enumerate(order)}
-    place = {name: (new[link], offset) for name, (link, offset) in place.items()}
-    names = tuple(tuple(n for j in description.joints for n in j.state_names[k]) for k in (0, 1))
-    return _assembled([links[i] for i in order], new, place, (names[0], names[1]), (speeds_of, coordinates_of))
+            moved = offset @ pseudo_inertia(body.mass, body.center, body.J) @ offset.T
+            links[link].inertia = links[link].inertia + moved
+    return links, frames
 
 
-def _numbered(description: MechanismDescription) -> tuple[dict[str, range], dict[str, range]]:
-    """Return speeds and position coordinates of each joint, in the order in which the joints were given."""
-    speeds_of, coordinates_of = {}, {}
-    n = n_q = 0
-    for joint in description.joints:
-        positions, speeds = joint.state_names
-        speeds_of[joint.name] = range(n, n + len(speeds))
-        coordinates_of[joint.name] = range(n_q, n_q + len(positions))
-        n, n_q = n + len(speeds), n_q + len(positions)
-    return speeds_of, coordinates_of
-
-
-def _add_joint(
-    links: list[_Link], place: dict[str, tuple[int, Floats]], joint: Joint, numbers: tuple[range, range]
-) -> None:
-    link, offset = place[joint.parent]
-    M = offset @ joint.placement.matrix
-    coordinates, speeds = list(numbers[0]), list(numbers[1])
-    for step in steps_of(joint):
-        used = (4, 3) if isinstance(step, Ball) else (1, 1)
-        taken = coordinates[: used[0]], speeds[: used[1]]
-        coordinates, speeds = coordinates[used[0] :], speeds[used[1] :]
-        links.append(_Link(link, links[link].depth + 1, M, step, taken[1], taken[0], np.zeros((4, 4))))
-        link, M = len(links) - 1, np.eye(4)
-    place[joint.child] = link, M @ np.linalg.inv(joint.child_placement.matrix)
-
-
-def _assembled(
-    links: list[_Link],
-    new: dict[int, int],
-    place: dict[str, tuple[int, Floats]],
-    names: tuple[tuple[str, ...], tuple[str, ...]],
-    numbers: tuple[dict[str, range], dict[str, range]],
-) -> Tree:
-    count, n = len(links), len(names[1])
-    P = np.array([new[link.parent] for link in links], dtype=np.intp)
-    L, axes = np.zeros(n, dtype=np.intp), np.zeros((n, 6))
-    M = np.stack([link.M for link in links])
-    turn = np.zeros((3, count, 4, 4))
-    coordinate = np.zeros(count, dtype=np.intp)
-    for i, link in enumerate(links):
-        if link.step is None:
-            continue
-        coordinate[i] = link.coordinates[0]
-        L[link.speeds] = i
-        axes[link.speeds] = link.step.screws
-        if not isinstance(link.step, Ball):
-            turn[:, i] = M[i] @ link.step.turn
-    above = np.zeros((count, n))
-    for i in range(1, count):
-        above[i] = above[P[i]]
-        above[i, links[i].speeds] = 1.0
-    reaches = above[L].T  # (k, j): k moves the link of j
-    same = (L[:, None] == L[None, :]).astype(float)
-    balls = [i for i, link in enumerate(links) if isinstance(link.step, Ball)]
-    screws = [i for i, link in enumerate(links) if link.step is not None and i not in balls]
-    depths = [link.depth for link in links]
-    levels = tuple((depths.index(d), depths.index(d) + depths.count(d)) for d in range(1, max(depths) + 1))
-    return Tree(
-        P=P,
-        levels=levels,
-        L=L,
-        axes=axes,
-        M=M,
-        turn=(turn[0], turn[1], turn[2]),
-        coordinate=coordinate,
-        balls=np.array(balls, dtype=np.intp),
-        ball_speeds=_indices([links[i].speeds for i in balls], 3),
-        ball_coordinates=_indices([links[i].coordinates for i in balls], 4),
-        screw_speeds=np.array([links[i].speeds[0] for i in screws], dtype=np.intp),
-        screw_coordinates=coordinate[screws],
-        inertia=np.stack([link.inertia if i else np.zeros((4, 4)) for i, link in enumerate(links)]),
-        above=above,
-        below=above.T.copy(),
-        same=same,
-        strict=reaches - same,
-        place=place,
-        state_names=names,
-        speeds_of=numbers[0],
-        coordinates_of=numbers[1],
-    )
-
-
-def _indices(rows: list[list[int]], width: int) -> Any:
+def _indices(rows: list[Sequence[int]], width: int) -> Ints:
     return np.array(rows, dtype=np.intp).reshape(len(rows), width)

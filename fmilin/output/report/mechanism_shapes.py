@@ -170,11 +170,11 @@ class Shapes:
         return foot, self._at(X, joint.child, joint.child_placement.position)
 
     def _at(self, X: Floats, body: str, point: tuple[float, float, float]) -> Floats:
-        link, offset = self.system.tree.place[body]
+        link, offset = self.system.tree.frame_of[body]
         return np.asarray((X[link] @ offset @ np.array([*point, 1.0]))[:3])
 
     def _frame(self, X: Floats, body: str, placement: Placement) -> Floats:
-        link, offset = self.system.tree.place[body]
+        link, offset = self.system.tree.frame_of[body]
         return np.asarray(X[link] @ offset @ placement.matrix)
 
     def _tube(self, X: Floats, joint: Joint) -> Floats:

@@ -25,7 +25,7 @@ from fmilin.native.mechanism import (
     Torque,
     along,
 )
-from fmilin.native.mechanism.linear import Choice, Matrices, MechanismEquations, matrices, matrices_of
+from fmilin.native.mechanism.linear import Choice, LocalForm, Matrices, MechanismEquations, matrices_of
 from fmilin.native.mechanism.system import Solution
 from fmilin.native.systems import double_wishbone, four_bar, slider_crank
 from tests.native.mechanism.builders import five_bar_chain
@@ -112,15 +112,15 @@ def test_the_recursion_has_the_last_word_close_to_a_singular_choice(monkeypatch:
     points = at_random(chain, 40)
     expected = chain.matrices_along(points, compiled=False)
     monkeypatch.setattr(along, "FAR", 0.5)
-    asked: list[int] = []
+    counts: list[int] = []
 
-    def recursion(equations: MechanismEquations, solution: Solution, choice: Choice) -> Matrices:
-        asked.append(len(solution.v_dot))
-        return matrices(equations, solution, choice)
+    def recursion(equations: MechanismEquations, solution: Solution, choice: Choice) -> LocalForm:
+        counts.append(len(solution.v_dot))
+        return LocalForm(equations, solution, choice)
 
-    monkeypatch.setattr(along, "matrices", recursion)
+    monkeypatch.setattr(along, "LocalForm", recursion)
     require_same(chain.matrices_along(points, compiled=True), expected)
-    assert sum(asked) > 0
+    assert sum(counts) > 0
 
 
 def test_a_singular_choice_is_refused_by_both() -> None:

@@ -38,7 +38,7 @@ def with_virtual_link(system: System, loop: Loop) -> tuple[Floats, Floats]:
     J = body_jacobians(system.tree, q)
     parts = []
     for body, placement in ((loop.first, loop.first_placement), (loop.second, loop.second_placement)):
-        link, offset = system.tree.place[body]
+        link, offset = system.tree.frame_of[body]
         parts.append(Ad(np.linalg.inv(offset @ placement.matrix)) @ J[link])
     joint = Joint("virtual", loop.type, "a", "b", axis=loop.axis, second_axis=loop.second_axis)  # type: ignore[arg-type]
     closed = [float(c == 3) for c in range(4)][::-1] if loop.type == "spherical" else [0.0] * len(SPEEDS[loop.type])

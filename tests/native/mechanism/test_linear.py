@@ -18,7 +18,7 @@ from fmilin.manifold.frame import kept_states
 from fmilin.model.interface import OperatingPoint
 from fmilin.native.mechanism import Mechanism
 from fmilin.native.mechanism.independence import close_loops
-from fmilin.native.mechanism.linear import Choice, matrices
+from fmilin.native.mechanism.linear import Choice, LocalForm
 from fmilin.native.mechanism.recursions import coordinate_rates
 from tests.general_way import GeneralWay
 from tests.native.mechanism.builders import Floats, everything, five_bar_chain, four_bar_pins
@@ -133,8 +133,8 @@ def test_the_blocks_have_the_form_of_the_thesis() -> None:
     mechanism, point = CASES["five-bar moving"]()
     x, u = point.states, point.inputs
     choice = Choice.of([0, 3, 4, 7], mechanism.system)
-    found = matrices(mechanism.equations, mechanism.solution(x, u), choice)
-    assert np.abs(found.A[:2] - np.eye(2, 4, 2)).max() < 1e-12
+    form = LocalForm(mechanism.equations, mechanism.solution(x, u), choice)
+    assert np.abs(form.matrices().A[:2] - np.eye(2, 4, 2)).max() < 1e-12
     h = 1e-6
     for j, name in enumerate(("q1", "q4")):
         values = {n: x[mechanism.states.index_of(n)] for n in ("q1", "q4", "v1", "v4")}
@@ -142,8 +142,8 @@ def test_the_blocks_have_the_form_of_the_thesis() -> None:
             fl.operating_point(mechanism, values | {name: values[name] + s * h}).states for s in (1.0, -1.0)
         )
         slope = (ahead - behind) / (2 * h)
-        assert np.abs(slope[:4] - found.K_q[:, j]).max() < 1e-8
-        assert np.abs(slope[4:] - found.K_dot[:, j]).max() < 1e-8
+        assert np.abs(slope[:4] - form.K_q[:, j]).max() < 1e-8
+        assert np.abs(slope[4:] - form.K_dot[:, j]).max() < 1e-8
 
 
 def test_spectra_off_equilibrium_depend_on_the_coordinates() -> None:
@@ -167,7 +167,7 @@ def test_many_points_at_once() -> None:
     choice = Choice.of(kept_states(mechanism, points[0], mechanism.independent), mechanism.system)
     whole = mechanism.matrices_along(points)
     for i in range(4):
-        one = matrices(mechanism.equations, mechanism.solution(x[i], u[i]), choice)
+        one = LocalForm(mechanism.equations, mechanism.solution(x[i], u[i]), choice).matrices()
         for name in ("A", "B", "C", "D", "T", "f0"):
             assert relative(getattr(whole, name)[i], getattr(one, name)) < 1e-11
 

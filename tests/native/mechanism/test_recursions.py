@@ -78,7 +78,7 @@ def test_positions_are_products_of_the_joints() -> None:
     q = np.concatenate([j.position for j in d.joints])
     X = positions(tree, q)
     for name, pose in poses(d).items():
-        link, offset = tree.place[name]
+        link, offset = tree.frame_of[name]
         assert np.abs(X[link] @ offset - pose).max() < 1e-13
 
 
