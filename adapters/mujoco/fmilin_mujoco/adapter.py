@@ -78,7 +78,7 @@ class MujocoAdapter(Adapter):
         from fmilin_mujoco.urdf import compiled
 
         try:
-            model, said = compiled(path)
+            model, remarks = compiled(path)
         except Exception as error:
             words = " ".join(str(error).split())
             raise ModelError(
@@ -86,5 +86,5 @@ class MujocoAdapter(Adapter):
                 "see it there, correct it, and try again."
             ) from error
         engine = MujocoEngine(model, path.stem, start_of(model, options.get("keyframe")))
-        engine.notes = [*said, *engine.notes]
+        engine.notes = [*remarks, *engine.notes]
         return engine

@@ -50,20 +50,20 @@ def native_mechanism(engine: MujocoEngine) -> Mechanism:
 
 
 def _mechanism(description: MechanismDescription, engine: MujocoEngine) -> Mechanism:
-    found = MechanismEngine(description)
-    found.ground = engine.stance
-    found.info = replace(engine.info, tool=f"{engine.info.tool}, as a native mechanism")
-    found.start_points = engine.start_points
-    found.outputs = engine.outputs if not description.sensors else found.outputs
-    return Mechanism._of(found, InterfaceChoice())
+    native = MechanismEngine(description)
+    native.ground = engine.stance
+    native.info = replace(engine.info, tool=f"{engine.info.tool}, as a native mechanism")
+    native.start_points = engine.start_points
+    native.outputs = engine.outputs if not description.sensors else native.outputs
+    return Mechanism._of(native, InterfaceChoice())
 
 
 def _compared(mechanism: Mechanism, engine: MujocoEngine) -> Mechanism:
     """Return the mechanism with the signs of quaternions that MuJoCo has, once both say the same."""
     start = mechanism.start
     names = [sensor.name for sensor in mechanism.description.sensors]
-    places = [engine.quantities.index_of(name) for name in names]
-    turned = _turned(mechanism, engine, places)
+    numbers = [engine.quantities.index_of(name) for name in names]
+    turned = _turned(mechanism, engine, numbers)
     if turned is not mechanism.description:
         mechanism = _mechanism(turned, engine)
     if mechanism.states.names != engine.states.names:
@@ -74,19 +74,19 @@ def _compared(mechanism: Mechanism, engine: MujocoEngine) -> Mechanism:
         rates, quantities = engine.visit(0.0, velocities, u)
         own = mechanism.evaluate(0.0, velocities, u)
         ours = own.outputs if names else np.empty(0)
-        for what, a, b in (("rates", own.derivatives, rates), ("sensors", ours, quantities[places])):
+        for what, a, b in (("rates", own.derivatives, rates), ("sensors", ours, quantities[numbers])):
             if np.abs(a - b).max(initial=0.0) > AGREEMENT * max(1.0, float(np.abs(b).max(initial=0.0))):
                 raise NotUnderstoodError(f"the {what} of the mechanism are not those of the engine")
     return mechanism
 
 
-def _turned(mechanism: Mechanism, engine: MujocoEngine, places: list[int]) -> MechanismDescription:
+def _turned(mechanism: Mechanism, engine: MujocoEngine, numbers: list[int]) -> MechanismDescription:
     """Return the description with those quaternions turned over that are minus those of the engine."""
     d = mechanism.description
     if not any(s.quantity == "orientation" for s in d.sensors):
         return d
     start = mechanism.start
-    shown = engine.visit(0.0, start.states, start.inputs)[1][places]
+    shown = engine.visit(0.0, start.states, start.inputs)[1][numbers]
     ours = mechanism.evaluate(0.0, start.states, start.inputs).outputs
     products: dict[str, float] = {}
     for sensor, a, b in zip(d.sensors, ours, shown, strict=True):
@@ -101,6 +101,6 @@ def _moving(engine: MujocoEngine, x: FloatArray, random: Any) -> FloatArray:
     n_q, n = engine.compiled.nq, engine.compiled.nv
     G = engine.gradient_of_gaps(x)
     v = x[n_q : n_q + n] + random.uniform(-1, 1, n)
-    found = x.copy()
-    found[n_q : n_q + n] = v - (np.linalg.lstsq(G, G @ v, rcond=1e-10)[0] if len(G) else 0.0)
-    return found
+    allowed = x.copy()
+    allowed[n_q : n_q + n] = v - (np.linalg.lstsq(G, G @ v, rcond=1e-10)[0] if len(G) else 0.0)
+    return allowed

@@ -26,19 +26,19 @@ CLOSED = 1e-13
 """Gaps that are left, relative to the size of the model."""
 AS_COMPILED = 1e-9
 """How well a weld fits the reference positions where MuJoCo took it from there, in m and rad."""
-SAID = 1e-9
+WORTH_A_REMARK = 1e-9
 """Changes from which on they are said, in m or rad."""
 
 
 def anchored(model: Any, start: Start) -> tuple[str, ...]:
     """Anchor what holds bodies to something that does not move where they are at the start; return what was done.
 
-    ``model`` is changed. Sites keep their places, and a weld keeps a pose that the file gives it.
+    ``model`` is changed. Sites stay where they are, and a weld keeps a pose that the file gives it.
     """
     if not start.keyframe:
         return ()
     reference, now = _posed(model, model.qpos0), _posed(model, start.qpos)
-    said = []
+    anchored = []
     for i in range(model.neq):
         kind, bodies = model.eq_type[i], (int(model.eq_obj1id[i]), int(model.eq_obj2id[i]))
         if model.eq_objtype[i] != mujoco.mjtObj.mjOBJ_BODY or not model.eq_active0[i] or not _to_ground(model, bodies):
@@ -50,14 +50,14 @@ def anchored(model: Any, start: Start) -> tuple[str, ...]:
             _anchor_weld(model, i, bodies, now)
         else:
             continue
-        if moved > SAID:
+        if moved > WORTH_A_REMARK:
             name = name_of(model, mujoco.mjtObj.mjOBJ_EQUALITY, i, "equality")
-            said.append(f"'{name}' by {moved:.3g} m")
-    if not said:
+            anchored.append(f"'{name}' by {moved:.3g} m")
+    if not anchored:
         return ()
     return (
         f"What these equality constraints hold to the ground is held where it is at the keyframe '{start.keyframe}', "
-        f"beside where MuJoCo compiled it: {', '.join(said)}.",
+        f"beside where MuJoCo compiled it: {', '.join(anchored)}.",
     )
 
 
@@ -87,18 +87,20 @@ def closed_start(model: Any, start: Start, equalities: Sequence[Equality]) -> tu
     G = np.concatenate([e.rows(data)[1] for e in equalities])
     slip = G @ start.qvel
     qvel = start.qvel - (np.linalg.lstsq(G, slip, rcond=1e-10)[0] if np.abs(slip).max(initial=0.0) > 0 else 0.0)
-    said = []
+    remarks = []
     if opened > CLOSED * size:
         start = replace(start, qpos=data.qpos.copy())
-    if opened > SAID:
-        said.append(
+    if opened > WORTH_A_REMARK:
+        remarks.append(
             f"Where the model starts its equality constraints are open by up to {opened:.3g} m or rad: positions were "
             f"moved by up to {np.abs(change).max():.3g} m or rad, as little as closes them."
         )
     turned = float(np.abs(qvel - start.qvel).max(initial=0.0))
-    if turned > SAID:
-        said.append(f"Velocities at the start were changed by up to {turned:.3g}, so that the constraints stay closed.")
-    return replace(start, qvel=qvel), tuple(said)
+    if turned > WORTH_A_REMARK:
+        remarks.append(
+            f"Velocities at the start were changed by up to {turned:.3g}, so that the constraints stay closed."
+        )
+    return replace(start, qvel=qvel), tuple(remarks)
 
 
 def _to_ground(model: Any, bodies: tuple[int, int]) -> bool:
@@ -109,13 +111,13 @@ def _to_ground(model: Any, bodies: tuple[int, int]) -> bool:
 def _anchor_connect(model: Any, i: int, bodies: tuple[int, int], data: Any) -> float:
     first, second = bodies
     p = data.xpos[first] + data.xmat[first].reshape(3, 3) @ model.eq_data[i][:3]
-    there = data.xpos[second] + data.xmat[second].reshape(3, 3) @ model.eq_data[i][3:6]
+    other = data.xpos[second] + data.xmat[second].reshape(3, 3) @ model.eq_data[i][3:6]
     if model.body_weldid[first] == 0:  # the anchor is a point of what moves
-        p, there = there, p
+        p, other = other, p
         model.eq_data[i][:3] = data.xmat[first].reshape(3, 3).T @ (p - data.xpos[first])
     else:
         model.eq_data[i][3:6] = data.xmat[second].reshape(3, 3).T @ (p - data.xpos[second])
-    return float(np.linalg.norm(p - there))
+    return float(np.linalg.norm(p - other))
 
 
 def _relative(bodies: tuple[int, int], data: Any) -> tuple[FloatArray, FloatArray]:

@@ -108,7 +108,7 @@ class MujocoEngine(Engine):
 
     def __init__(self, model: Any, name: str, start: Start | None = None, feet: Sequence[Foot] = ()) -> None:
         start = start_of(model) if start is None else start
-        self._given, self._feet = model, tuple(feet)
+        self._given, self._held_feet = model, tuple(feet)
         self._m = m = copy(model)
         self._seen: dict[Saturation, MujocoEngine] = {}
         self._muscles: tuple[Muscle, ...] = ()
@@ -116,13 +116,13 @@ class MujocoEngine(Engine):
         self._free: tuple[Clamps, Any] | None = None
         anchors = anchored(m, start)
         loops = equalities(m)
-        start, said = closed_start(m, start, loops)
-        held = held_feet(m, start, self._feet)
+        start, closing = closed_start(m, start, loops)
+        held = held_feet(m, start, self._held_feet)
         self._equalities = [*loops, *(foot.equality for foot in held)]
         self._loops = Loops(m, self._equalities)
         self._start, self.contacts = start, tuple(foot.contact for foot in held)
         airborne = [foot.remark for foot in held if foot.remark]
-        self.notes = [*start.remarks, *anchors, *said, *airborne, *remarks(m, start, [foot.body for foot in held])]
+        self.notes = [*start.remarks, *anchors, *closing, *airborne, *remarks(m, start, [foot.body for foot in held])]
         for flag in _OFF:
             m.opt.disableflags |= int(getattr(mujoco.mjtDisableBit, f"mjDSBL_{flag}"))
         self._d = mujoco.MjData(m)
@@ -142,7 +142,7 @@ class MujocoEngine(Engine):
             for e in self._equalities
             for i, u in enumerate(e.units)
         ]
-        forces = Signals(signal for foot in self._feet for signal in contact_signals(foot))
+        forces = Signals(signal for foot in self._held_feet for signal in contact_signals(foot))
         self._forces = len(forces)
         self.quantities = Signals(
             [
@@ -152,10 +152,10 @@ class MujocoEngine(Engine):
                 *(Signal(r, f"{unit}/s") for _, r, unit in gaps),
             ]
         )
-        known: Sequence[bool] = self._determined().tolist() if forces else []
+        determined: Sequence[bool] = self._determined().tolist() if forces else []
         self.outputs = (
             *(sensors.names or self.states.names[: m.nq]),
-            *(name for name, is_known in zip(forces.names, known, strict=True) if is_known),
+            *(name for name, is_determined in zip(forces.names, determined, strict=True) if is_determined),
         )
         closed = (Constraint.from_text(f"`{g}`", name=g, rate=f"`{r}`") for g, r, _ in gaps)
         unit = (
@@ -175,7 +175,7 @@ class MujocoEngine(Engine):
 
     def _solved(self, t: float, x: FloatArray, u: FloatArray) -> _Solved:
         m, d = self._m, self._d
-        self._place(t, x, u)
+        self._set(t, x, u)
         for flag in self._flags:
             setattr(d, flag, False)
         mujoco.mj_fwdPosition(m, d)
@@ -199,28 +199,28 @@ class MujocoEngine(Engine):
     def held(self, feet: Sequence[Foot], t: float, x: FloatArray, u: FloatArray) -> MujocoEngine:
         """Return the model with feet held where they are at a point, which becomes its start."""
         nq, nv = self._m.nq, self._m.nv
-        if twice := [foot.name for foot in feet if any(foot.name == other.name for other in self._feet)]:
+        if twice := [foot.name for foot in feet if any(foot.name == other.name for other in self._held_feet)]:
             raise ModelError(f"The foot '{twice[0]}' is held already.")
         start = replace(self._start, time=t, qpos=x[:nq], qvel=x[nq : nq + nv], act=x[nq + nv :], ctrl=u)
-        return MujocoEngine(self._given, self.info.name, start, (*self._feet, *feet))
+        return MujocoEngine(self._given, self.info.name, start, (*self._held_feet, *feet))
 
     def stance(self, feet: Sequence[Foot], x: FloatArray, u: FloatArray) -> Stance:
         """Return where feet touch the ground at a point, for a mechanism that has none of its own."""
         nq, nv = self._m.nq, self._m.nv
         start = replace(self._start, qpos=x[:nq], qvel=x[nq : nq + nv], act=x[nq + nv :], ctrl=u)
-        found = {}
+        standing = {}
         for foot, held in zip(feet, held_feet(self._given, start, feet), strict=True):
             body = name_of(self._m, mujoco.mjtObj.mjOBJ_BODY, held.body, "body")
-            found[foot.name] = Standing(body, held.equality.anchors.points[0], held.contact)
-        return Stance(found, tuple(self.held(feet, 0.0, x, u).notes))
+            standing[foot.name] = Standing(body, held.equality.anchors.points[0], held.contact)
+        return Stance(standing, tuple(self.held(feet, 0.0, x, u).notes))
 
     def contact_forces(self, t: float, x: FloatArray, u: FloatArray) -> dict[str, FloatArray]:
         """Return force and torque on each foot by its name, shape (3,) or (6,); NaN where they are not determined."""
         values = self.visit(t, x, u)[1][len(self._sensors) :][: self._forces]
         values = np.where(self._determined(), values, np.nan)
-        sizes = [6 if foot.flat else 3 for foot in self._feet]
+        sizes = [6 if foot.flat else 3 for foot in self._held_feet]
         parts = np.split(values, np.cumsum(sizes)[:-1])
-        return {foot.name: part for foot, part in zip(self._feet, parts, strict=True)}
+        return {foot.name: part for foot, part in zip(self._held_feet, parts, strict=True)}
 
     def _determined(self) -> NDArray[np.bool_]:
         """Return which contact forces rigid bodies determine, at the start: those in no self-stress of G."""
@@ -234,22 +234,22 @@ class MujocoEngine(Engine):
 
     def seen_at(self, t: float, x: FloatArray, u: FloatArray) -> MujocoEngine:
         """Return the engine with limits opened at which controls stand, and remarks on what is saturated."""
-        self._place(t, x, u)
+        self._set(t, x, u)
         for compute in (mujoco.mj_fwdPosition, mujoco.mj_fwdVelocity, mujoco.mj_fwdActuation):
             compute(self._m, self._d)
-        found = saturation_of(self._m, self._d)
-        if not found.remarks:
+        saturation = saturation_of(self._m, self._d)
+        if not saturation.remarks:
             return self
-        if found not in self._seen:
-            other = self._seen[found] = copy(self)
+        if saturation not in self._seen:
+            other = self._seen[saturation] = copy(self)
             other._m = copy(self._m)
-            opened(other._m, found.at)
+            opened(other._m, saturation.at)
             other._d = mujoco.MjData(other._m)
             other._d.mocap_pos[:], other._d.mocap_quat[:] = self._d.mocap_pos, self._d.mocap_quat
             other._last_slopes = other._free = None
-            other._muscles = muscles_of(self._m, self._d, found.at)
-            other.notes, other.names_limits = [*self.notes, *found.remarks], True
-        return self._seen[found]
+            other._muscles = muscles_of(self._m, self._d, saturation.at)
+            other.notes, other.names_limits = [*self.notes, *saturation.remarks], True
+        return self._seen[saturation]
 
     def slopes(
         self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray
@@ -259,13 +259,13 @@ class MujocoEngine(Engine):
         With dq as a velocity d: dg = G d, and d(G v) = (change of G along d) v + G dv.
         """
         m, nv = self._m, self._m.nv
-        found = self._slopes_at(t, x, u)
+        slopes = self._slopes_at(t, x, u)
         q, v = x[: m.nq], x[m.nq : m.nq + nv]
         dq, dv, da = dx[: m.nq], dx[m.nq : m.nq + nv], dx[m.nq + nv :]
         moves = self._as_velocities(q, dq)
-        a, act, sensors, multipliers = found.point.along(np.vstack((moves, dv, da, du)))
+        a, act, sensors, multipliers = slopes.point.along(np.vstack((moves, dv, da, du)))
         forces = -multipliers[len(multipliers) - self._forces :]
-        gaps = found.G @ moves, found.changes @ moves + found.G @ dv
+        gaps = slopes.G @ moves, slopes.changes @ moves + slopes.G @ dv
         return np.vstack((self._turning(q, v, dq, dv), a, act)), np.vstack((sensors, forces, *gaps))
 
     def _slopes_at(self, t: float, x: FloatArray, u: FloatArray) -> _AtPoint:
@@ -291,7 +291,7 @@ class MujocoEngine(Engine):
         if not self._equalities:
             return None
         m, nq, nv = self._m, self._m.nq, self._m.nv
-        self._place(t, x, u)
+        self._set(t, x, u)
         mujoco.mj_fwdPosition(m, self._d)
         g, G, changes = self._both(x[nq : nq + nv])
         moves = self._as_velocities(x[:nq], np.eye(nq))
@@ -306,24 +306,24 @@ class MujocoEngine(Engine):
 
     def _turning(self, q: FloatArray, v: FloatArray, dq: FloatArray, dv: FloatArray) -> FloatArray:
         """Return the slopes of q', shape (nq, k)."""
-        found = np.zeros(dq.shape)
-        for place, dof, size in self._straight:
-            found[place : place + size] = dv[dof : dof + size]
-        for place, dof in self._quaternions:
-            e, w = q[place : place + 4], v[dof : dof + 3]
-            de, dw = dq[place : place + 4], dv[dof : dof + 3]
-            found[place] = -(w @ de[1:] + e[1:] @ dw) / 2
+        rates = np.zeros(dq.shape)
+        for at, dof, size in self._straight:
+            rates[at : at + size] = dv[dof : dof + size]
+        for at, dof in self._quaternions:
+            e, w = q[at : at + 4], v[dof : dof + 3]
+            de, dw = dq[at : at + 4], dv[dof : dof + 3]
+            rates[at] = -(w @ de[1:] + e[1:] @ dw) / 2
             turned = np.cross(de[1:], w, axisa=0, axisc=0) + np.cross(e[1:], dw, axisb=0, axisc=0)
-            found[place + 1 : place + 4] = (np.outer(w, de[0]) + e[0] * dw + turned) / 2
-        return found
+            rates[at + 1 : at + 4] = (np.outer(w, de[0]) + e[0] * dw + turned) / 2
+        return rates
 
     def gradient_of_gaps(self, x: FloatArray) -> FloatArray:
         """Return G with the rates of all gaps G v, shape (m, nv)."""
-        self._place(0.0, x, np.zeros(self._m.nu))
+        self._set(0.0, x, np.zeros(self._m.nu))
         mujoco.mj_fwdPosition(self._m, self._d)
         return self._rows()[1]
 
-    def _place(self, t: float, x: FloatArray, u: FloatArray) -> None:
+    def _set(self, t: float, x: FloatArray, u: FloatArray) -> None:
         d, nq, nv = self._d, self._m.nq, self._m.nv
         d.time, d.qpos[:], d.qvel[:], d.act[:], d.ctrl[:] = t, x[:nq], x[nq : nq + nv], x[nq + nv :], u
 
@@ -341,14 +341,14 @@ class MujocoEngine(Engine):
     def _as_velocities(self, q: FloatArray, dq: FloatArray) -> FloatArray:
         """Return the velocities (nv, k) that move q along the columns of dq (nq, k); lengths of quaternions left."""
         moves = np.zeros((self._m.nv, dq.shape[1]))
-        for place, dof, size in self._straight:
-            moves[dof : dof + size] = dq[place : place + size]
-        for place, dof in self._quaternions:
-            unit = q[place : place + 4] / np.linalg.norm(q[place : place + 4])
+        for at, dof, size in self._straight:
+            moves[dof : dof + size] = dq[at : at + size]
+        for at, dof in self._quaternions:
+            unit = q[at : at + 4] / np.linalg.norm(q[at : at + 4])
             w, r = unit[0], unit[1:]
-            s, d = dq[place], dq[place + 1 : place + 4]
+            s, d = dq[at], dq[at + 1 : at + 4]
             moves[dof : dof + 3] = 2.0 * (w * d - np.outer(r, s) - np.cross(r, d, axisb=0, axisc=0))
-            moves[dof : dof + 3] /= np.linalg.norm(q[place : place + 4])
+            moves[dof : dof + 3] /= np.linalg.norm(q[at : at + 4])
         return moves
 
     def _accelerations(self, G: FloatArray, bias: FloatArray) -> tuple[FloatArray, FloatArray, NullSpaceFactors | None]:
@@ -359,8 +359,8 @@ class MujocoEngine(Engine):
         M = self._mass_matrix()
         factors = NullSpaceFactors(M, G)
         require_regular(factors, f"The equations of '{self.info.name}'", self.states.names[self._m.nq :])
-        found = factors.solve(np.concatenate((M @ free, -bias)))
-        return found[: len(free)], found[len(free) :], factors
+        unknowns = factors.solve(np.concatenate((M @ free, -bias)))
+        return unknowns[: len(free)], unknowns[len(free) :], factors
 
     def _mass_matrix(self) -> FloatArray:
         m, d = self._m, self._d

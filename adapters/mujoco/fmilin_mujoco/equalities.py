@@ -125,8 +125,8 @@ class JointCoupling(Equality):
         return np.array([self._position(data, first) - self.polynomial(s)]), G
 
     def _position(self, data: Any, joint: int) -> float:
-        place = self.model.jnt_qposadr[joint]
-        return float(data.qpos[place] - self.model.qpos0[place])
+        address = self.model.jnt_qposadr[joint]
+        return float(data.qpos[address] - self.model.qpos0[address])
 
 
 def held_to_world(model: Any, data: Any, body: int, p: FloatArray) -> _Anchors:
@@ -143,7 +143,7 @@ def equalities(model: Any) -> list[Equality]:
     ModelError
         When there is one that cannot be made ideal; with its name.
     """
-    found = []
+    equalities = []
     for i in range(model.neq):
         if not model.eq_active0[i]:
             continue
@@ -156,8 +156,8 @@ def equalities(model: Any) -> list[Equality]:
                 f"The equality constraint '{name}' is of the kind '{word}', which cannot be made ideal here: connect, "
                 'weld and joint can. Set active="false" on it, or replace it by one of these.'
             )
-        found.append(make(model, i, name))
-    return found
+        equalities.append(make(model, i, name))
+    return equalities
 
 
 def _connect(model: Any, i: int, name: str) -> Equality:

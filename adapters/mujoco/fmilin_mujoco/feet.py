@@ -22,7 +22,7 @@ OBJECT = mujoco.mjtObj
 KINDS = (OBJECT.mjOBJ_SITE, OBJECT.mjOBJ_GEOM, OBJECT.mjOBJ_BODY)
 NEAR = 0.01
 """How far above the ground a foot still stands on it, in sizes of the model."""
-SAID = 1e-3
+WORTH_A_REMARK = 1e-3
 """How far a foot hovers or is pressed in before it is said, in sizes of the model."""
 AT_REST = 1e-6
 """Speed of a foot at the point, in m/s or rad/s, beside that of the fastest joint (or 1)."""
@@ -106,7 +106,7 @@ def _held(model: Any, data: Any, foot: Foot) -> HeldFoot:
         remark = f"The foot '{foot.name}' touches nothing at the start: it is held where it is, in the air."
     else:
         contact = Contact(foot, touch.normal, touch.friction, touch.points - p)
-        if abs(touch.distance) > SAID * size:
+        if abs(touch.distance) > WORTH_A_REMARK * size:
             where = "above the ground" if touch.distance > 0 else "inside the ground"
             remark = f"The foot '{foot.name}' is {abs(touch.distance):.3g} m {where} at the start: it is held there."
     anchors = held_to_world(model, data, body, p)
@@ -124,8 +124,8 @@ def _find(model: Any, name: str) -> tuple[Any, int]:
             return kind, index
     counts = (model.nsite, model.ngeom, model.nbody)
     names = [mujoco.mj_id2name(model, k, i) for k, n in zip(KINDS, counts, strict=True) for i in range(n)]
-    known = list(dict.fromkeys(n for n in names if n and n != "world"))
-    raise unknown_foot(name, known, "a site, geom or body of the model that could be held")
+    named = list(dict.fromkeys(n for n in names if n and n != "world"))
+    raise unknown_foot(name, named, "a site, geom or body of the model that could be held")
 
 
 def _body_of(model: Any, kind: Any) -> Any:

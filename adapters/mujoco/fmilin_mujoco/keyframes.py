@@ -38,10 +38,10 @@ def start_of(model: Any, keyframe: str | None = None) -> Start:
         return _start("", names, data, ())
     taken = keyframe if keyframe is not None else HOME if HOME in names else names[0]
     mujoco.mj_resetDataKeyframe(model, data, names.index(taken))
-    said: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
     if keyframe is None and len(names) > 1:
-        said = (f"The model starts at the keyframe '{taken}', one of {len(names)} ({_listed(names)}).",)
-    return _start(taken, names, data, said)
+        remarks = (f"The model starts at the keyframe '{taken}', one of {len(names)} ({_listed(names)}).",)
+    return _start(taken, names, data, remarks)
 
 
 def _start(taken: str, names: tuple[str, ...], data: Any, remarks: tuple[str, ...]) -> Start:

@@ -24,21 +24,21 @@ def remarks(model: Any, start: Start, held: Collection[int] = ()) -> list[str]:
     Contacts and limits at the start, dry friction, and sensors of these are left out. The contacts of the bodies
     ``held`` are not.
     """
-    found = []
+    remarks = []
     data = placed(model, start)
     touching = _touching(model, data, {int(model.body_weldid[b]) for b in held})
     if touching:
-        found.append(f"Contacts are left out; at the start these bodies touch: {_listed(touching)}.")
+        remarks.append(f"Contacts are left out; at the start these bodies touch: {_listed(touching)}.")
     limited = _at_limits(model, data)
     if limited:
-        found.append(f"Limits are left out; at the start these are at theirs: {_listed(limited)}.")
+        remarks.append(f"Limits are left out; at the start these are at theirs: {_listed(limited)}.")
     rubbing = [_joint(model, int(model.dof_jntid[i])) for i in np.flatnonzero(model.dof_frictionloss)]
     if rubbing:
-        found.append(f"Dry friction (frictionloss) is left out: {_listed(list(dict.fromkeys(rubbing)))}.")
-    silent = [name_of(model, SENSOR, i, "sensor") for i in sorted(sensors_left_out(model, bool(model.neq)))]
-    if silent:
-        found.append(f"These sensors measure contacts, limits or cut forces, and are left out: {_listed(silent)}.")
-    return found
+        remarks.append(f"Dry friction (frictionloss) is left out: {_listed(list(dict.fromkeys(rubbing)))}.")
+    unread = [name_of(model, SENSOR, i, "sensor") for i in sorted(sensors_left_out(model, bool(model.neq)))]
+    if unread:
+        remarks.append(f"These sensors measure contacts, limits or cut forces, and are left out: {_listed(unread)}.")
+    return remarks
 
 
 def sensors_left_out(model: Any, constrained: bool) -> set[int]:  # noqa: FBT001 - a fact, no switch
@@ -59,13 +59,13 @@ def _touching(model: Any, data: Any, held: Collection[int]) -> list[str]:
 
 def _at_limits(model: Any, data: Any) -> list[str]:
     kinds = (mujoco.mjtConstraint.mjCNSTR_LIMIT_JOINT, mujoco.mjtConstraint.mjCNSTR_LIMIT_TENDON)
-    found = []
+    limited = []
     for kind, index in zip(data.efc_type, data.efc_id, strict=True):
         if kind == kinds[0]:
-            found.append(f"the joint {_joint(model, int(index))}")
+            limited.append(f"the joint {_joint(model, int(index))}")
         elif kind == kinds[1]:
-            found.append(f"the tendon {name_of(model, mujoco.mjtObj.mjOBJ_TENDON, int(index), 'tendon')}")
-    return list(dict.fromkeys(found))
+            limited.append(f"the tendon {name_of(model, mujoco.mjtObj.mjOBJ_TENDON, int(index), 'tendon')}")
+    return list(dict.fromkeys(limited))
 
 
 def _joint(model: Any, j: int) -> str:

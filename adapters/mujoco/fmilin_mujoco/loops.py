@@ -78,11 +78,11 @@ class Loops:
     """
 
     def __init__(self, model: Any, equalities: Sequence[Equality]) -> None:
-        places = np.cumsum([0, *(len(e.units) for e in equalities)])
-        self.count, self._nv = int(places[-1]), model.nv
-        tied = [(e, p) for e, p in zip(equalities, places, strict=False) if isinstance(e, Connect | Weld)]
+        firsts = np.cumsum([0, *(len(e.units) for e in equalities)])
+        self.count, self._nv = int(firsts[-1]), model.nv
+        tied = [(e, p) for e, p in zip(equalities, firsts, strict=False) if isinstance(e, Connect | Weld)]
         welds = [(i, e, p) for i, (e, p) in enumerate(tied) if isinstance(e, Weld)]
-        joints = [(e, p) for e, p in zip(equalities, places, strict=False) if isinstance(e, JointCoupling)]
+        joints = [(e, p) for e, p in zip(equalities, firsts, strict=False) if isinstance(e, JointCoupling)]
         self._points = np.array([p + np.arange(3) for _, p in tied], dtype=int).reshape(-1, 3)
         self._turns = np.array([p + np.arange(3, 6) for *_, p in welds], dtype=int).reshape(-1, 3)
         self._joints = np.array([p for _, p in joints], dtype=int)
@@ -101,9 +101,9 @@ class Loops:
         first = np.array([e.joints[0] for e in couplings], dtype=int)
         leads = np.array([e.joints[1] >= 0 for e in couplings], dtype=bool)
         second = np.where(leads, [e.joints[1] for e in couplings], first).astype(int)
-        self._places = model.jnt_qposadr[first], model.jnt_qposadr[second]
+        self._addresses = model.jnt_qposadr[first], model.jnt_qposadr[second]
         self._dofs = model.jnt_dofadr[first], model.jnt_dofadr[second]
-        self._reference = tuple(model.qpos0[place] for place in self._places)
+        self._reference = tuple(model.qpos0[address] for address in self._addresses)
         terms = np.zeros((3, len(couplings), 5))  # the polynomials and two derivatives of them
         for i, e in enumerate(couplings):
             terms[0, i, : len(e.polynomial.coef)] = e.polynomial.coef
@@ -132,7 +132,7 @@ class Loops:
             g[self._turns] = 2.0 * T[:, 1:, 0]
             G[self._turns] = np.where(np.abs(W).max(axis=2, keepdims=True) > ROUNDING * size, W, 0.0)
         if len(self._joints):
-            (value, slope, _), q = self._polynomials(at), at.qpos[self._places[0]] - self._reference[0]
+            (value, slope, _), q = self._polynomials(at), at.qpos[self._addresses[0]] - self._reference[0]
             g[self._joints] = q - value
             G[self._joints, self._dofs[1]] = -slope
             G[self._joints, self._dofs[0]] += 1.0
@@ -140,9 +140,9 @@ class Loops:
 
     def changes(self, at: Posture, v: FloatArray, ends: Ends | None = None) -> FloatArray:
         """Return how G v changes along each freedom, v held, at one point, shape (m, nv)."""
-        found, n, nv = np.zeros((self.count, self._nv)), self._n, self._nv
+        slopes, n, nv = np.zeros((self.count, self._nv)), self._n, self._nv
         if not v.any():
-            return found
+            return slopes
         _, r, J, T = ends or self._ends(at)
         if n:
             w, line = at.cdof[:, :3], at.cdof[:, 3:]
@@ -150,7 +150,7 @@ class Loops:
             turn = _cross(w, twist[..., :3])
             spin = (self._moves @ (w * v[:, None]))[:, None]
             moved = _cross(w, twist[..., 3:]) + _cross(line, twist[..., :3]) + _cross(turn, r[:, None])
-            found[self._points] = _between(moved + _cross(spin, J), n).transpose(0, 2, 1)
+            slopes[self._points] = _between(moved + _cross(spin, J), n).transpose(0, 2, 1)
         if len(self._welds):
             k = self._welds
             both = spin[k] - spin[n + k]
@@ -160,11 +160,11 @@ class Loops:
             )
             inner = 0.5 * inner
             inner[..., 1:] += turn[k] - turn[n + k]
-            found[self._turns] = T[:, 1:] @ inner.transpose(0, 2, 1)
+            slopes[self._turns] = T[:, 1:] @ inner.transpose(0, 2, 1)
         if len(self._joints):
             dofs = self._dofs[1]
-            found[self._joints, dofs] = -self._polynomials(at)[2] * v[dofs]
-        return found
+            slopes[self._joints, dofs] = -self._polynomials(at)[2] * v[dofs]
+        return slopes
 
     def residuals(self, at: Posture, a: FloatArray, multipliers: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return G' lambda and G a + (dG/dt) v at a stack of points, shapes (p, nv) and (p, m)."""
@@ -221,51 +221,51 @@ class Loops:
 
     def _polynomials(self, at: Posture) -> FloatArray:
         """Return values and two derivatives where the leading joints stand, shape (3, .., couplings)."""
-        s = at.qpos[..., self._places[1]] - self._reference[1]
+        s = at.qpos[..., self._addresses[1]] - self._reference[1]
         powers = s[..., None] ** np.arange(5)
         return np.array([(powers * terms).sum(axis=-1) for terms in self._terms])
 
 
 def _movers(model: Any, body: int) -> FloatArray:
     """Return 1 for each freedom that moves a body."""
-    found = np.zeros(model.nv)
+    moving = np.zeros(model.nv)
     while body:
         start = int(model.body_dofadr[body])
-        found[start : start + int(model.body_dofnum[body])] = 1.0
+        moving[start : start + int(model.body_dofnum[body])] = 1.0
         body = int(model.body_parentid[body])
-    return found
+    return moving
 
 
 def _carriers(model: Any) -> FloatArray:
     """Return 1 at (i, j) where a motion along freedom j carries the axis of freedom i, as its own quaternion does."""
-    found = np.zeros((model.nv, model.nv))
+    together = np.zeros((model.nv, model.nv))
     for i in range(model.nv):
         j = int(model.dof_parentid[i])
         while j >= 0:
-            found[i, j] = 1.0
+            together[i, j] = 1.0
             j = int(model.dof_parentid[j])
     for joint, kind in enumerate(model.jnt_type):
         start = int(model.jnt_dofadr[joint])
         if kind == mujoco.mjtJoint.mjJNT_BALL:
-            found[start : start + 3, start : start + 3] = 1.0
+            together[start : start + 3, start : start + 3] = 1.0
         elif kind == mujoco.mjtJoint.mjJNT_FREE:
-            found[start : start + 3, start : start + 3] = 0.0  # along the axes of the world
-            found[start + 3 : start + 6, start + 3 : start + 6] = 1.0
-    return found
+            together[start : start + 3, start : start + 3] = 0.0  # along the axes of the world
+            together[start + 3 : start + 6, start + 3 : start + 6] = 1.0
+    return together
 
 
 def _between(ends: FloatArray, n: int) -> FloatArray:
     """Return first minus second ends (n, nv, 3); components of which only rounding is left are zero."""
-    found = ends[:n] - ends[n:]
+    differences = ends[:n] - ends[n:]
     size = np.abs(ends).reshape(2, n, -1).max(axis=(0, 2), initial=0.0)[:, None, None]
-    return np.where(np.abs(found).max(axis=1, keepdims=True) > ROUNDING * size, found, 0.0)
+    return np.where(np.abs(differences).max(axis=1, keepdims=True) > ROUNDING * size, differences, 0.0)
 
 
 def _without_rounding(first: FloatArray, second: FloatArray) -> FloatArray:
     """Return first - second (p, n, 3), zero where only rounding of these vectors is left."""
-    found = first - second
+    differences = first - second
     size = np.maximum(np.abs(first).max(axis=2, keepdims=True), np.abs(second).max(axis=2, keepdims=True))
-    return np.where(np.abs(found) > ROUNDING * size, found, 0.0)
+    return np.where(np.abs(differences) > ROUNDING * size, differences, 0.0)
 
 
 def _cross(a: FloatArray, b: FloatArray) -> FloatArray:

@@ -113,9 +113,9 @@ def input_signals(model: Any, ctrl: Any) -> Signals:
 
 
 def sensor_signals(model: Any, left_out: set[int]) -> tuple[Signals, list[int]]:
-    """Return the entries of ``sensordata`` that are outputs, and their places in it."""
+    """Return the entries of ``sensordata`` that are outputs, and their numbers in it."""
     signals: list[Signal] = []
-    places: list[int] = []
+    numbers: list[int] = []
     for i in range(model.nsensor):
         if i in left_out:
             continue
@@ -123,8 +123,8 @@ def sensor_signals(model: Any, left_out: set[int]) -> tuple[Signals, list[int]]:
         unit = _sensor_unit(model, i)
         parts = [name] if size == 1 else [f"{name}[{k + 1}]" for k in range(size)]
         signals += [Signal(part, unit) for part in parts]
-        places += range(int(model.sensor_adr[i]), int(model.sensor_adr[i]) + size)
-    return Signals(signals), places
+        numbers += range(int(model.sensor_adr[i]), int(model.sensor_adr[i]) + size)
+    return Signals(signals), numbers
 
 
 def _sensor_unit(model: Any, i: int) -> str:

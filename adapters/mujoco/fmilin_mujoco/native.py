@@ -98,8 +98,8 @@ class _Tree:
             self.joints.append(self._joint(first + k, part, child))
             part = _Part(child, (np.zeros(3), np.eye(3)))
         if not count:
-            place = Placement(tuple(position), R)
-            self.joints.append(Joint(f"{self.names[i]}/fixed", "fixed", part.parent, self.names[i], place))
+            placement = Placement(tuple(position), R)
+            self.joints.append(Joint(f"{self.names[i]}/fixed", "fixed", part.parent, self.names[i], placement))
         self.bodies.append(self._body(i))
 
     def _placed(self, i: int) -> tuple[FloatArray, FloatArray]:
@@ -136,18 +136,20 @@ class _Tree:
         if kind == mujoco.mjtJoint.mjJNT_FREE:
             return Joint(name, "free", self.names[0], child, **common)
         if kind == mujoco.mjtJoint.mjJNT_BALL:
-            place = Placement(tuple(position + R @ anchor), R)
-            return Joint(name, "spherical", part.parent, child, place, Placement(tuple(anchor)), **common)
+            placement = Placement(tuple(position + R @ anchor), R)
+            return Joint(name, "spherical", part.parent, child, placement, Placement(tuple(anchor)), **common)
         common |= {"stiffness": float(m.jnt_stiffness[j]), "rest": float(m.qpos_spring[q])}
         if m.jnt_actfrclimited[j]:
             common["drive_limits"] = tuple(m.jnt_actfrcrange[j])
         reference = float(m.qpos0[q])
         if kind == mujoco.mjtJoint.mjJNT_SLIDE:
-            place = Placement(tuple(position - R @ axis * reference), R)
-            return Joint(name, "prismatic", part.parent, child, place, axis=tuple(axis), **common)
+            placement = Placement(tuple(position - R @ axis * reference), R)
+            return Joint(name, "prismatic", part.parent, child, placement, axis=tuple(axis), **common)
         back = Placement.from_axis((0, 0, 0), axis, -reference).R
-        place = Placement(tuple(position + R @ anchor), R @ back)
-        return Joint(name, "revolute", part.parent, child, place, Placement(tuple(anchor)), axis=tuple(axis), **common)
+        placement = Placement(tuple(position + R @ anchor), R @ back)
+        return Joint(
+            name, "revolute", part.parent, child, placement, Placement(tuple(anchor)), axis=tuple(axis), **common
+        )
 
 
 def _equalities(model: Any, names: list[str], taken: set[str]) -> tuple[list[Loop], list[Coupling]]:
@@ -199,10 +201,10 @@ def _coupling(model: Any, i: int, name: str) -> Coupling:
 
 def _markers(model: Any, names: list[str]) -> list[Marker]:
     """Return the sites that have names of their own, to be held or measured."""
-    taken, found = set(names), []
+    taken, markers = set(names), []
     for s in range(model.nsite):
         name = mujoco.mj_id2name(model, SITE, s)
         if name and name not in taken:
             taken.add(name)
-            found.append(Marker(name, names[int(model.site_bodyid[s])], tuple(model.site_pos[s])))
-    return found
+            markers.append(Marker(name, names[int(model.site_bodyid[s])], tuple(model.site_pos[s])))
+    return markers

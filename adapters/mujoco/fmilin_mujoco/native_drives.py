@@ -42,7 +42,7 @@ def tendons_of(model: Any, names: Sequence[str]) -> list[Tendon]:
     NotUnderstoodError
         When one wraps around a geom, or has limits for the forces of actuators.
     """
-    found = []
+    tendons = []
     for i in range(model.ntendon):
         name = tendon_name(model, i)
         if model.tendon_actfrclimited[i]:
@@ -56,10 +56,10 @@ def tendons_of(model: Any, names: Sequence[str]) -> list[Tendon]:
         }
         if model.wrap_type[first] == WRAP.mjWRAP_JOINT:
             joints = [joint_name(model, int(model.wrap_objid[w])) for w in wraps]
-            found.append(Tendon(name, tuple(joints), tuple(model.wrap_prm[w] for w in wraps), **common))
+            tendons.append(Tendon(name, tuple(joints), tuple(model.wrap_prm[w] for w in wraps), **common))
         else:
-            found.append(_along_sites(model, name, wraps, names, common))
-    return found
+            tendons.append(_along_sites(model, name, wraps, names, common))
+    return tendons
 
 
 def _along_sites(model: Any, name: str, wraps: range, names: Sequence[str], common: dict[str, Any]) -> Tendon:
@@ -91,7 +91,7 @@ def actuators_of(model: Any, names: Sequence[str], tendons: Sequence[Tendon], st
         When a law or a transmission is not that of a mechanism.
     """
     clamps = not model.opt.disableflags & int(mujoco.mjtDisableBit.mjDSBL_CLAMPCTRL)
-    found = []
+    actuators = []
     for i in range(len(model.actuator_trntype)):
         name = name_of(model, ACTUATOR, i, "actuator")
         for counts in ("actuator_ctrlnum", "actuator_outnum"):
@@ -102,7 +102,7 @@ def actuators_of(model: Any, names: Sequence[str], tendons: Sequence[Tendon], st
         state = int(model.actuator_actadr[i])
         control = int(model.actuator_ctrladr[i]) if hasattr(model, "actuator_ctrladr") else i
         limited = model.actuator_ctrllimited[i] and clamps
-        found.append(
+        actuators.append(
             Actuator(
                 name,
                 **target,
@@ -113,7 +113,7 @@ def actuators_of(model: Any, names: Sequence[str], tendons: Sequence[Tendon], st
                 activation=float(start.act[state]) if state >= 0 else 0.0,
             )
         )
-    return found
+    return actuators
 
 
 def _target(
@@ -133,8 +133,8 @@ def _target(
     if kind == TRN.mjTRN_TENDON:
         return {"tendon": tendons[int(first)].name, "gear": float(gear[0])}, True
     if kind == TRN.mjTRN_SITE and second < 0:
-        place = Placement(tuple(model.site_pos[first]), matrix_of(model.site_quat[first]))
-        return {"body": names[int(model.site_bodyid[first])], "gear": tuple(gear), "placement": place}, False
+        placement = Placement(tuple(model.site_pos[first]), matrix_of(model.site_quat[first]))
+        return {"body": names[int(model.site_bodyid[first])], "gear": tuple(gear), "placement": placement}, False
     word = "a site seen from another" if kind == TRN.mjTRN_SITE else kind.name.removeprefix("mjTRN_").lower()
     raise NotUnderstoodError(f"the actuator '{name}' drives {word}")
 
@@ -146,12 +146,12 @@ def _gain(model: Any, i: int) -> Any:
 
 def _law(model: Any, i: int, name: str, has_length: bool) -> dict[str, Any]:  # noqa: FBT001 - a fact, no switch
     kinds = GAIN(model.actuator_gaintype[i]), BIAS(model.actuator_biastype[i]), DYN(model.actuator_dyntype[i])
-    known = (
+    laws = (
         (GAIN.mjGAIN_FIXED, GAIN.mjGAIN_AFFINE),
         (BIAS.mjBIAS_NONE, BIAS.mjBIAS_AFFINE),
         (DYN.mjDYN_NONE, DYN.mjDYN_INTEGRATOR, DYN.mjDYN_FILTER, DYN.mjDYN_FILTEREXACT),
     )
-    for kind, understood in zip(kinds, known, strict=True):
+    for kind, understood in zip(kinds, laws, strict=True):
         if kind not in understood:
             what, word = kind.name.removeprefix("mj").split("_", 1)
             raise NotUnderstoodError(f"the actuator '{name}' has the {what.lower()} '{word.lower()}'")

@@ -91,7 +91,7 @@ def sensors_of(model: Any, names: Sequence[str]) -> Sensors:
     NotUnderstoodError
         When a sensor is not understood.
     """
-    found = Sensors([], [], [])
+    sensors = Sensors([], [], [])
     left_out = sensors_left_out(model, constrained=bool(model.eq_active0.any()))
     for i in range(model.nsensor):
         if i in left_out:
@@ -100,23 +100,23 @@ def sensors_of(model: Any, names: Sequence[str]) -> Sensors:
         parts = [name] if size == 1 else [f"{name}[{k + 1}]" for k in range(size)]
         if model.sensor_cutoff[i]:
             raise NotUnderstoodError(f"the sensor '{name}' has a cutoff")
-        _add(model, i, names, parts, found)
-    return found
+        _add(model, i, names, parts, sensors)
+    return sensors
 
 
-def _add(model: Any, i: int, names: Sequence[str], parts: list[str], found: Sensors) -> None:
+def _add(model: Any, i: int, names: Sequence[str], parts: list[str], sensors: Sensors) -> None:
     kind, of = SENS(model.sensor_type[i]), int(model.sensor_objid[i])
     name = name_of(model, SENSOR, i, "sensor")
     if kind in _OF_ALL:
         _require_no_offset(model, kind, name)
-        found.sensors.append(Sensor(parts[0], _OF_ALL[kind]))  # type: ignore[arg-type]
+        sensors.sensors.append(Sensor(parts[0], _OF_ALL[kind]))  # type: ignore[arg-type]
         return
     if kind in _OF_JOINTS:
         if kind == SENS.mjSENS_JOINTACTFRC and _pulled(model):
             raise NotUnderstoodError(f"the sensor '{name}' adds forces that act between points")
         quantity: Any = _OF_JOINTS[kind]
         joint = joint_name(model, of)
-        found.sensors.extend(Sensor(part, quantity, joint, coordinate=k) for k, part in enumerate(parts))
+        sensors.sensors.extend(Sensor(part, quantity, joint, coordinate=k) for k, part in enumerate(parts))
         return
     if kind in _OF_PATHS:
         tendon = kind in (SENS.mjSENS_TENDONPOS, SENS.mjSENS_TENDONVEL)
@@ -127,31 +127,31 @@ def _add(model: Any, i: int, names: Sequence[str], parts: list[str], found: Sens
         ):
             raise NotUnderstoodError(f"the sensor '{name}' measures an actuator that has no length")
         quantity = _OF_PATHS[kind]
-        found.sensors.append(Sensor(parts[0], quantity, path))
+        sensors.sensors.append(Sensor(parts[0], quantity, path))
         return
     if kind not in (*_OF_FRAMES, *_IN_FRAMES, *_AXES, SENS.mjSENS_FRAMEQUAT, SENS.mjSENS_MAGNETOMETER):
         word = kind.name.removeprefix("mjSENS_").lower()
         raise NotUnderstoodError(f"the sensor '{name}' is of the kind '{word}'")
     if model.sensor_refid[i] >= 0:
         raise NotUnderstoodError(f"the sensor '{name}' is seen from another frame")
-    _add_of_frame(kind, _frame(model, i, name, names), parts, found, model)
+    _add_of_frame(kind, _frame(model, i, name, names), parts, sensors, model)
 
 
-def _add_of_frame(kind: Any, frame: _Frame, parts: list[str], found: Sensors, model: Any) -> None:
+def _add_of_frame(kind: Any, frame: _Frame, parts: list[str], sensors: Sensors, model: Any) -> None:
     body, point = frame.body, frame.point
     quantity: Any
     if kind in _OF_FRAMES:
         quantity = _OF_FRAMES[kind]
         axes = zip(parts, np.eye(3), strict=True)
-        found.sensors.extend(Sensor(part, quantity, body, point, triple(e)) for part, e in axes)
+        sensors.sensors.extend(Sensor(part, quantity, body, point, triple(e)) for part, e in axes)
     elif kind in _IN_FRAMES:
         quantity = _IN_FRAMES[kind]
-        found.sensors.extend(
+        sensors.sensors.extend(
             Sensor(part, quantity, body, point, triple(e)) for part, e in zip(parts, frame.R.T, strict=True)
         )
     elif kind in _AXES:
         pointer = triple(frame.R[:, _AXES[kind]])
-        found.sensors.extend(
+        sensors.sensors.extend(
             Sensor(part, "direction", body, axis=triple(e), pointer=pointer)
             for part, e in zip(parts, np.eye(3), strict=True)
         )
@@ -160,15 +160,15 @@ def _add_of_frame(kind: Any, frame: _Frame, parts: list[str], found: Sensors, mo
         if not size:
             raise NotUnderstoodError("a magnetometer feels no field")
         field = triple(model.opt.magnetic / size)
-        found.sensors.extend(
+        sensors.sensors.extend(
             Sensor(part, "direction", body, axis=field, pointer=triple(e), factor=size)
             for part, e in zip(parts, frame.R.T, strict=True)
         )
     else:
         own = f"{parts[0].removesuffix('[1]')}/frame"
-        found.bodies.append(Body(own, None))
-        found.joints.append(Joint(f"{own}/fixed", "fixed", body, own, Placement(point, frame.R)))
-        found.sensors.extend(Sensor(part, "orientation", own, coordinate=k) for k, part in enumerate(parts))
+        sensors.bodies.append(Body(own, None))
+        sensors.joints.append(Joint(f"{own}/fixed", "fixed", body, own, Placement(point, frame.R)))
+        sensors.sensors.extend(Sensor(part, "orientation", own, coordinate=k) for k, part in enumerate(parts))
 
 
 def _frame(model: Any, i: int, name: str, names: Sequence[str]) -> _Frame:
@@ -178,8 +178,8 @@ def _frame(model: Any, i: int, name: str, names: Sequence[str]) -> _Frame:
         return _Frame(names[of], (0.0, 0.0, 0.0), np.eye(3))
     if kind == OBJ.mjOBJ_BODY:
         return _Frame(names[of], triple(model.body_ipos[of]), matrix_of(model.body_iquat[of]))
-    for known, word in ((OBJ.mjOBJ_SITE, "site"), (OBJ.mjOBJ_GEOM, "geom")):
-        if kind == known:
+    for object_kind, word in ((OBJ.mjOBJ_SITE, "site"), (OBJ.mjOBJ_GEOM, "geom")):
+        if kind == object_kind:
             position, quaternion = getattr(model, f"{word}_pos")[of], getattr(model, f"{word}_quat")[of]
             return _Frame(names[int(getattr(model, f"{word}_bodyid")[of])], triple(position), matrix_of(quaternion))
     raise NotUnderstoodError(f"the sensor '{name}' is fixed to a {kind.name.removeprefix('mjOBJ_').lower()}")

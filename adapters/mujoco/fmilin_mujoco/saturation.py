@@ -55,17 +55,17 @@ def saturation_of(model: Any, data: Any) -> Saturation:
 
 def _pushed(model: Any, data: Any) -> list[str]:
     """Return the actuators and joints whose forces have reached their limits."""
-    found = []
+    saturated = []
     for i in np.flatnonzero(model.actuator_forcelimited).tolist():
         if _takes_one(model, i):
             force = float(data.actuator_force[_address(model, "actuator_outadr", i)])
             if side_of(force, *model.actuator_forcerange[i]) != "inside":
-                found.append(f"{name_of(model, ACTUATOR, i, 'actuator')} (force {force:.6g})")
+                saturated.append(f"{name_of(model, ACTUATOR, i, 'actuator')} (force {force:.6g})")
     for j in np.flatnonzero(model.jnt_actfrclimited).tolist():
         force = float(data.qfrc_actuator[model.jnt_dofadr[j]])
         if side_of(force, *model.jnt_actfrcrange[j]) != "inside":
-            found.append(f"the joint {name_of(model, JOINT, j, 'joint')} (force {force:.6g})")
-    return found
+            saturated.append(f"the joint {name_of(model, JOINT, j, 'joint')} (force {force:.6g})")
+    return saturated
 
 
 def opened(model: Any, at: tuple[tuple[int, int], ...]) -> None:
@@ -104,15 +104,15 @@ class Muscle:
 
 def muscles_of(model: Any, data: Any, at: tuple[tuple[int, int], ...]) -> tuple[Muscle, ...]:
     """Return the muscles among actuators at a limit whose activation stands there, too, and which switch sharply."""
-    found = []
+    muscles = []
     for i, side in at:
         if model.actuator_dyntype[i] != MUSCLE or model.actuator_dynprm[i, 2] > 0:
             continue
-        control, place = _address(model, "actuator_ctrladr", i), int(model.actuator_actadr[i])
-        if abs(data.act[place] - data.ctrl[control]) <= AT and data.ctrl[control] in (0.0, 1.0):
+        control, activation = _address(model, "actuator_ctrladr", i), int(model.actuator_actadr[i])
+        if abs(data.act[activation] - data.ctrl[control]) <= AT and data.ctrl[control] in (0.0, 1.0):
             rise, fall = model.actuator_dynprm[i, :2]
-            found.append(Muscle(control, place, float(side), float(rise), float(fall)))
-    return tuple(found)
+            muscles.append(Muscle(control, activation, float(side), float(rise), float(fall)))
+    return tuple(muscles)
 
 
 def _limits(model: Any, i: int) -> tuple[float, float] | None:

@@ -34,7 +34,7 @@ NEAR = ((1, 1 / 2),)
 PLAIN_GAINS = {int(mujoco.mjtGain.mjGAIN_FIXED), int(mujoco.mjtGain.mjGAIN_AFFINE)}
 PLAIN_BIASES = {int(mujoco.mjtBias.mjBIAS_NONE), int(mujoco.mjtBias.mjBIAS_AFFINE)}
 ROUNDING = 4 * float(np.finfo(float).eps)
-KEPT = ("flg_energypos", "flg_energyvel", "flg_subtreevel", "flg_rnepost")
+COMPUTED = ("flg_energypos", "flg_energyvel", "flg_subtreevel", "flg_rnepost")
 """What MuJoCo keeps for its sensors once it has been computed."""
 ACCELERATION = mujoco.mjtStage.mjSTAGE_ACC
 
@@ -66,10 +66,10 @@ class PointSlopes:
         """Return the slopes of a, act', sensors and multipliers along directions (k, j)."""
         right = -self.residuals @ directions
         # One by one they are refined: small inertias do not magnify the rounding of large forces.
-        found = np.array([self.factors.solve(column) for column in right.T]).reshape(-1, len(right)).T
-        a = found[: self.by_acceleration.shape[1]]
+        unknowns = np.array([self.factors.solve(column) for column in right.T]).reshape(-1, len(right)).T
+        a = unknowns[: self.by_acceleration.shape[1]]
         sensors = self.sensors @ directions + self.by_acceleration @ a
-        return a, self.activations @ directions, sensors, found[len(a) :]
+        return a, self.activations @ directions, sensors, unknowns[len(a) :]
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def slopes_at(model: Any, data: Any, held: Held, factors: NullSpaceFactors) -> P
     """Return the slopes at the point in ``data``, where everything has been computed."""
     nv, na, nu, m, ns = model.nv, model.na, model.nu, len(held.multipliers), len(held.sensors)
     base = [(array, array.copy()) for array in (data.qpos, data.qvel, data.act, data.ctrl)]
-    beside = _Beside(model, data, held)
+    differences = _Differences(model, data, held)
     size = min(1.0, float(model.stat.extent))
     steps = [TURN * (size if kind == mujoco.mjtJoint.mjJNT_SLIDE else 1.0) for kind in model.jnt_type[model.dof_jntid]]
 
@@ -102,9 +102,9 @@ def slopes_at(model: Any, data: Any, held: Held, factors: NullSpaceFactors) -> P
         mujoco.mj_integratePos(model, data.qpos, step, 1.0)
 
     J = np.zeros((nv + m + ns + na, 2 * nv + na + nu))
-    J[:, :nv] = beside.slopes(moved, steps, STENCIL, 0)
+    J[:, :nv] = differences.slopes(moved, steps, STENCIL, 0)
     restored()
-    beside.compute(0)
+    differences.compute(0)
     stencil = NEAR if _is_polynomial(model) else STENCIL
     step = 0.5 if stencil is NEAR and not _is_limited(model) else TURN
     first = nv
@@ -114,15 +114,15 @@ def slopes_at(model: Any, data: Any, held: Held, factors: NullSpaceFactors) -> P
             array[:] = value
             array[j] += h
 
-        J[:, first : first + len(value)] = beside.slopes(pushed, [step] * len(value), stencil, stage)
+        J[:, first : first + len(value)] = differences.slopes(pushed, [step] * len(value), stencil, stage)
         restored()
-        beside.compute(1)
+        differences.compute(1)
         first += len(value)
     forces = np.abs([data.qfrc_bias, data.qfrc_passive, data.qfrc_actuator]).max(initial=0.0)
     of_forces = J[:nv, :nv]  # small inertias magnify what rounding leaves of large forces
     of_forces[np.abs(of_forces) < ROUNDING * forces / TURN] = 0.0
     parts = np.split(J, [nv + m, nv + m + ns])
-    return PointSlopes(parts[0], parts[1], parts[2], beside.by_acceleration(), factors)
+    return PointSlopes(parts[0], parts[1], parts[2], differences.by_acceleration(), factors)
 
 
 class Clamps(NamedTuple):
@@ -177,14 +177,14 @@ def _is_limited(model: Any) -> bool:
     return any(a.any() for a in (model.actuator_forcelimited, model.actuator_ctrllimited, model.jnt_actfrclimited))
 
 
-class _Beside:
-    """Residuals, sensors and activations beside the point, accelerations and multipliers held."""
+class _Differences:
+    """Residuals, sensors and activations near the point, accelerations and multipliers held."""
 
     def __init__(self, model: Any, data: Any, held: Held) -> None:
         self._model, self._data, self._held = model, data, held
         stages = model.sensor_needstage[: model.nsensor]
         self._fast, self._watched = bool((stages == ACCELERATION).any()), bool((stages != ACCELERATION).any())
-        self._flags = [flag for flag in KEPT if hasattr(data, flag)]
+        self._flags = [flag for flag in COMPUTED if hasattr(data, flag)]
         self._ended = [flag for flag in self._flags if flag == "flg_rnepost"]
         self._inertia = np.zeros(model.nv)
 
@@ -198,24 +198,24 @@ class _Beside:
         """Return the columns of slopes along moves; from positions (0), speeds (1) or activations (2) on."""
         model, held, m = self._model, self._held, len(self._held.multipliers)
         weights = np.array([sign * w for k, w in stencil for sign in (1, -1)])
-        places = [sign * k for k, _ in stencil for sign in (1, -1)]
+        multiples = [sign * k for k, _ in stencil for sign in (1, -1)]
         tied = bool(m) and stage < 2
         now = Posture.of(self._data)
-        room = Posture.stack(self._data, len(steps) * len(places) if tied else 0)
-        found = np.zeros((len(steps) * len(places), model.nv + m + len(held.sensors) + model.na))
-        points = [(j, k * h) for j, h in enumerate(steps) for k in places]
+        room = Posture.stack(self._data, len(steps) * len(multiples) if tied else 0)
+        values = np.zeros((len(steps) * len(multiples), model.nv + m + len(held.sensors) + model.na))
+        points = [(j, k * h) for j, h in enumerate(steps) for k in multiples]
         for i, (j, h) in enumerate(points):
             move(j, h)
             self.compute(stage)
-            found[i, : model.nv] = self._forces()
-            found[i, model.nv + m :] = self._seen()
+            values[i, : model.nv] = self._forces()
+            values[i, model.nv + m :] = self._seen()
             if tied:
                 room.keep(i, now)
         if tied:
             forces, s = held.loops.residuals(room, held.a, held.multipliers)
-            found[:, : model.nv] += forces
-            found[:, model.nv : model.nv + m] = s
-        sums = np.tensordot(weights, found.reshape(len(steps), len(places), found.shape[1]), (0, 1))
+            values[:, : model.nv] += forces
+            values[:, model.nv : model.nv + m] = s
+        sums = np.tensordot(weights, values.reshape(len(steps), len(multiples), values.shape[1]), (0, 1))
         return np.asarray((sums / np.reshape(steps, (-1, 1))).T)
 
     def compute(self, stage: int) -> None:
@@ -239,15 +239,15 @@ class _Beside:
     def by_acceleration(self) -> FloatArray:
         """Return the slopes of sensors by accelerations, which they are linear in."""
         held, nv = self._held, self._model.nv
-        found = np.zeros((len(held.sensors), nv))
+        columns = np.zeros((len(held.sensors), nv))
         if self._fast and len(held.sensors):
             now = self._data.sensordata[held.sensors].copy()
             for j in range(nv):
                 push = held.a.copy()
                 push[j] += 1.0
                 self._accelerate(push)
-                found[:, j] = self._data.sensordata[held.sensors] - now
-        return found
+                columns[:, j] = self._data.sensordata[held.sensors] - now
+        return columns
 
     def _accelerate(self, a: FloatArray) -> None:
         self._data.qacc[:] = a
@@ -272,8 +272,8 @@ class _Beside:
 
 def _is_polynomial(model: Any) -> bool:
     """Whether forces are quadratic in speeds, activations and controls together: no muscles, no fluid, no powers."""
-    known = {int(getattr(mujoco.mjtDyn, f"mjDYN_{k}")) for k in ("NONE", "INTEGRATOR", "FILTER", "FILTEREXACT")}
+    kinds = {int(getattr(mujoco.mjtDyn, f"mjDYN_{k}")) for k in ("NONE", "INTEGRATOR", "FILTER", "FILTEREXACT")}
     laws = {*model.actuator_gaintype.tolist()} <= PLAIN_GAINS and {*model.actuator_biastype.tolist()} <= PLAIN_BIASES
     powers = any(np.any(getattr(model, name, 0)) for name in ("dof_dampingpoly", "tendon_dampingpoly"))
     fluid = bool(model.opt.density or model.opt.viscosity)
-    return laws and {*model.actuator_dyntype.tolist()} <= known and not powers and not fluid and not model.nplugin
+    return laws and {*model.actuator_dyntype.tolist()} <= kinds and not powers and not fluid and not model.nplugin

@@ -22,8 +22,8 @@ def without_meshes(text: str) -> tuple[str, int]:
     """
     text = _COMMENT.sub("", text)
     meshes = [m for m in _SHAPE.finditer(text) if "<mesh" in m[0]]
-    for found in reversed(meshes):
-        text = text[: found.start()] + text[found.end() :]
+    for mesh in reversed(meshes):
+        text = text[: mesh.start()] + text[mesh.end() :]
     return text, len(meshes)
 
 
@@ -34,5 +34,5 @@ def compiled(path: Path) -> tuple[Any, tuple[str, ...]]:
     text, count = without_meshes(path.read_text(encoding="utf-8"))
     if not count:
         return mujoco.MjModel.from_xml_path(str(path)), ()
-    said = f"{count} meshes of the URDF file are left out: they have no part in the dynamics."
-    return mujoco.MjModel.from_xml_string(text), (said,)
+    remark = f"{count} meshes of the URDF file are left out: they have no part in the dynamics."
+    return mujoco.MjModel.from_xml_string(text), (remark,)

@@ -35,7 +35,7 @@ class PinocchioAdapter(Adapter):
         import pinocchio as pin
 
         from fmilin.native.engine import EngineModel
-        from fmilin.native.mechanism.urdf_file import beside
+        from fmilin.native.mechanism.urdf_file import additions_of
         from fmilin_pinocchio.engine import PinocchioEngine
         from fmilin_pinocchio.mimicking import mimics_in
 
@@ -47,9 +47,9 @@ class PinocchioAdapter(Adapter):
                 f"Pinocchio cannot read '{path}': {words}. 'fmilin info {path}' reads it without Pinocchio and may say "
                 "more; correct it, and try again."
             ) from error
-        mimics, said = mimics_in(path, robot)
+        mimics, remarks = mimics_in(path, robot)
         rubbing = [robot.names[j] for j in range(1, robot.njoints) if robot.nvs[j] and _friction(robot, j)]
-        table = beside(path)
+        table = additions_of(path)
         guess = pin.neutral(robot)
         welds: tuple[Weld, ...] = ()
         independent: tuple[str, ...] = ()
@@ -59,7 +59,7 @@ class PinocchioAdapter(Adapter):
             robot, welds, guess, name=robot.name or path.stem, independent=independent, mimics=mimics
         )
         friction = (f"Dry friction is left out: {', '.join(rubbing)}.",) if rubbing else ()
-        engine.notes = (*said, *friction)
+        engine.notes = (*remarks, *friction)
         return EngineModel(engine)
 
 

@@ -83,13 +83,15 @@ def with_loops(robot: Any, loops: Sequence[Loop]) -> tuple[Any, tuple[Weld, ...]
             robot.inertias[second[0]] = half
             cuts.append(_Cut(first[0], first[1], _joint(loop), loop.name, half, second[1].inverse()))
         ends.append((loop, first, second))
-    model, places = _in_order(robot, cuts)
+    model, joint_of = _in_order(robot, cuts)
     welds = []
     for loop, first, second in ends:
         near = (
-            (places[first[0]], first[1]) if loop.type == "fixed" else (model.getJointId(loop.name), pin.SE3.Identity())
+            (joint_of[first[0]], first[1])
+            if loop.type == "fixed"
+            else (model.getJointId(loop.name), pin.SE3.Identity())
         )
-        welds.append(Weld(loop.name, (near[0], places[second[0]]), (near[1], second[1])))
+        welds.append(Weld(loop.name, (near[0], joint_of[second[0]]), (near[1], second[1])))
     return model, tuple(welds)
 
 
@@ -97,30 +99,30 @@ def _in_order(robot: Any, cuts: Sequence[_Cut]) -> tuple[Any, dict[int, int]]:
     """Return the tree with the cuts' joints, numbered depth first as Pinocchio wants it, and the new numbers."""
     model = pin.Model()
     model.name, model.gravity = robot.name, robot.gravity
-    places = {0: 0}
+    joint_of = {0: 0}
 
     def grow(j: int) -> None:
         for k in range(1, robot.njoints):
             if robot.parents[k] == j:
-                added = model.addJoint(places[j], robot.joints[k], robot.jointPlacements[k], robot.names[k])
-                places[k] = added
+                added = model.addJoint(joint_of[j], robot.joints[k], robot.jointPlacements[k], robot.names[k])
+                joint_of[k] = added
                 model.appendBodyToJoint(added, robot.inertias[k], pin.SE3.Identity())
                 grow(k)
         for cut in cuts:
             if cut.parent == j:
-                added = model.addJoint(places[j], cut.joint, cut.placement, cut.name)
+                added = model.addJoint(joint_of[j], cut.joint, cut.placement, cut.name)
                 model.appendBodyToJoint(added, cut.half, cut.lever)
 
     grow(0)
-    for k, added in places.items():
+    for k, added in joint_of.items():
         old, new = (slice(m.idx_vs[i], m.idx_vs[i] + m.nvs[i]) for m, i in ((robot, k), (model, added)))
         for what in ("armature", "damping", "friction"):
             if k:
                 getattr(model, what)[new] = getattr(robot, what)[old]
     for frame in robot.frames:
         if frame.type == pin.FrameType.BODY:
-            model.addFrame(pin.Frame(frame.name, places[frame.parentJoint], frame.placement, frame.type))
-    return model, places
+            model.addFrame(pin.Frame(frame.name, joint_of[frame.parentJoint], frame.placement, frame.type))
+    return model, joint_of
 
 
 def _joint(loop: Loop) -> Any:

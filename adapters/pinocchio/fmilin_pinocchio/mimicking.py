@@ -33,7 +33,7 @@ class Mimic:
 
 
 def mimics_in(path: Path, robot: Any) -> tuple[tuple[Mimic, ...], tuple[str, ...]]:
-    """Return who follows whom in a URDF file, and what is to be said; fixed joints follow nobody.
+    """Return who follows whom in a URDF file, and what is to be remarks; fixed joints follow nobody.
 
     Raises
     ------
@@ -43,19 +43,19 @@ def mimics_in(path: Path, robot: Any) -> tuple[tuple[Mimic, ...], tuple[str, ...
     if b"<mimic" not in path.read_bytes():
         return (), ()
     joints = {joint.name: joint for joint in joints_of(robot)}
-    found, said = [], []
+    mimics, remarks = [], []
     for joint in read_urdf(path).joints:
         mimic = joint.mimic
         if mimic is None or joint.name not in joints:
             continue
         if mimic.joint not in joints:
-            said.append(f"The joint '{joint.name}' mimics '{mimic.joint}', which does not move: it moves freely.")
+            remarks.append(f"The joint '{joint.name}' mimics '{mimic.joint}', which does not move: it moves freely.")
             continue
         for name in (joint.name, mimic.joint):
             if joints[name].sizes[1] != 1:
                 raise ModelError(f"The joint '{joint.name}' mimics '{mimic.joint}': both must have one freedom.")
-        found.append(Mimic(joint.name, mimic.joint, mimic.multiplier, mimic.offset))
-    return tuple(found), tuple(said)
+        mimics.append(Mimic(joint.name, mimic.joint, mimic.multiplier, mimic.offset))
+    return tuple(mimics), tuple(remarks)
 
 
 class Couplings:
@@ -87,12 +87,12 @@ class Couplings:
 
     def gaps(self, q: FloatArray) -> FloatArray:
         """Return q_follower - k q_leader - c, (m,); of unbounded joints the nearest of all turns."""
-        found = np.empty(len(self.mimics))
+        gaps = np.empty(len(self.mimics))
         for i, (mimic, (follower, leader)) in enumerate(zip(self.mimics, self._pairs, strict=True)):
             gap = _position(follower, q) - mimic.ratio * _position(leader, q) - mimic.offset
             turns = "unbounded" in (follower.kind, leader.kind)
-            found[i] = (gap + np.pi) % (2 * np.pi) - np.pi if turns else gap
-        return found
+            gaps[i] = (gap + np.pi) % (2 * np.pi) - np.pi if turns else gap
+        return gaps
 
     def followed(self, q: FloatArray) -> FloatArray:
         """Return the position with all followers where their leaders ask for; one may follow another that follows."""

@@ -93,12 +93,12 @@ def joints_of(robot: Any) -> Iterator[Joint]:
     """
     for j in range(1, robot.njoints):
         size, kind = (robot.nqs[j], robot.nvs[j]), robot.joints[j].shortname()
-        found = {(1, 1): "slide" if "JointModelP" in kind else "simple", (2, 1): "unbounded", (7, 6): "free"}.get(size)
+        shape = {(1, 1): "slide" if "JointModelP" in kind else "simple", (2, 1): "unbounded", (7, 6): "free"}.get(size)
         if size == (4, 3):
-            found = "planar" if "Planar" in kind else "ball"
-        if found is None:
+            shape = "planar" if "Planar" in kind else "ball"
+        if shape is None:
             raise ModelError(f"The joint '{robot.names[j]}' is of the kind {kind}, which this adapter does not have.")
-        yield Joint(robot.names[j], found, robot.idx_qs[j], robot.idx_vs[j])
+        yield Joint(robot.names[j], shape, robot.idx_qs[j], robot.idx_vs[j])
 
 
 def signals_of(joints: list[Joint], q: FloatArray) -> Signals:

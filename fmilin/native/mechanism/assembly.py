@@ -103,11 +103,11 @@ class Closing:
 
     def gaps(self, q: Floats) -> tuple[Gap, ...]:
         """Return the gap of each loop and wheel."""
-        found: dict[str, tuple[float, float]] = {}
+        sizes: dict[str, tuple[float, float]] = {}
         rods = {loop.name: loop.length for loop in self.description.loops if loop.type == "rod"}
         for value, loop in zip(self._raw(q), self.system.loop_constraints, strict=False):
             name = _own_name(loop.of)
-            distance, angle = found.get(name, (0.0, 0.0))
+            distance, angle = sizes.get(name, (0.0, 0.0))
             if loop.terms and self._scale(loop.terms) == 1.0:
                 angle = abs(float(value))
             elif loop.row[0] == "hinges":
@@ -116,9 +116,9 @@ class Closing:
                 length = rods.get(name)
                 apart = value if length is None else np.sqrt(max(2 * value + length**2, 0.0)) - length
                 distance = float(np.hypot(distance, apart))
-            found[name] = (distance, angle)
+            sizes[name] = (distance, angle)
         over = self.turned_over(q)
-        return tuple(Gap(name, d, float(np.pi) if name in over else a) for name, (d, a) in found.items())
+        return tuple(Gap(name, d, float(np.pi) if name in over else a) for name, (d, a) in sizes.items())
 
     def turned_over(self, q: Floats) -> tuple[str, ...]:
         """Return the loops whose axes are opposite to each other: perpendicular to all that they should be."""
@@ -132,10 +132,10 @@ class Closing:
 
     def _axes(self, loop: Loop, X: Floats) -> list[tuple[Floats, Floats]]:
         """Return pairs of directions that must not be opposite to each other."""
-        kept = {"revolute": 1, "cylindrical": 1, "planar": 1, "prismatic": 2, "fixed": 2}.get(loop.type, 0)
+        count = {"revolute": 1, "cylindrical": 1, "planar": 1, "prismatic": 2, "fixed": 2}.get(loop.type, 0)
         first = self._rotation(X, loop.first, loop.first_placement)
         second = self._rotation(X, loop.second, loop.second_placement)
-        return [(first @ np.array(e), second @ np.array(e)) for e in (loop.axis, loop.second_axis)[:kept] if e]
+        return [(first @ np.array(e), second @ np.array(e)) for e in (loop.axis, loop.second_axis)[:count] if e]
 
     def _rotation(self, X: Floats, body: str, placement: Placement) -> Floats:
         link, offset = self.system.tree.frame_of[body]
@@ -183,13 +183,13 @@ class Closing:
         Then the loops that even these break, and whether v itself breaks one.
         """
         G, D = self.jacobian(q), self.scales * self.free_v
-        found = np.asarray(v - D * (linalg.pinv(G * D, rtol=PSEUDO_INVERSE) @ (G @ v)))
+        nearest = np.asarray(v - D * (linalg.pinv(G * D, rtol=PSEUDO_INVERSE) @ (G @ v)))
         allowed = CLOSED * (np.abs(G) @ np.abs(v))
-        wrong = np.abs(G @ found) > allowed
+        wrong = np.abs(G @ nearest) > allowed
         bad = [
             _own_name(loop.of) for loop, is_wrong in zip(self.system.loop_constraints, wrong, strict=True) if is_wrong
         ]
-        return found, tuple(dict.fromkeys(bad)), bool((np.abs(G @ v) > allowed).any())
+        return nearest, tuple(dict.fromkeys(bad)), bool((np.abs(G @ v) > allowed).any())
 
     def _normalized(self, q: Floats) -> Floats:
         balls = self.system.tree.ball_coordinates
@@ -279,10 +279,10 @@ def closed(description: MechanismDescription) -> MechanismDescription:
 def _held(description: MechanismDescription, held: Sequence[str] | None) -> tuple[str, ...]:
     if held is None:
         return tuple(description.independent)
-    known = [name for joint in description.joints for name in sum(joint.state_names, ())]
+    states = [name for joint in description.joints for name in sum(joint.state_names, ())]
     for name in held:
-        if name not in known:
-            raise UnknownNameError.among(name, known, f"a state of the mechanism '{description.name}'")
+        if name not in states:
+            raise UnknownNameError.among(name, states, f"a state of the mechanism '{description.name}'")
     return tuple(held)
 
 
@@ -292,14 +292,16 @@ def _nearest(closing: Closing) -> Floats:
     if closing.is_closed(first):
         return first
     random = np.random.default_rng(1801)
-    found = [first]
+    candidates = [first]
     for k in range(STARTS):
-        kick = REACHES[k % len(REACHES)] * random.uniform(-1, 1, len(closing.scales))
-        found.append(closing.descended(closing.moved(closing.start, kick * closing.scales * closing.free_q)))
-    good = [q for q in found if closing.is_closed(q)]
+        displacement = REACHES[k % len(REACHES)] * random.uniform(-1, 1, len(closing.scales))
+        candidates.append(
+            closing.descended(closing.moved(closing.start, displacement * closing.scales * closing.free_q))
+        )
+    good = [q for q in candidates if closing.is_closed(q)]
     if good:
         return min(good, key=lambda q: float(np.linalg.norm(closing.displacement(q))))
-    return min(found, key=lambda q: float(np.linalg.norm(closing.values(q)) + np.pi * len(closing.turned_over(q))))
+    return min(candidates, key=lambda q: float(np.linalg.norm(closing.values(q)) + np.pi * len(closing.turned_over(q))))
 
 
 def _require_closed(closing: Closing, q: Floats) -> None:
@@ -309,16 +311,16 @@ def _require_closed(closing: Closing, q: Floats) -> None:
     worst = max(sizes.values())
     left = [gap for gap in closing.gaps(q) if sizes[gap.loop] > max(CLOSED, 1e-3 * worst)]
     first = {gap.loop: gap for gap in closing.gaps(closing.start)}
-    told = "; ".join(f"'{gap.loop}' stays open by {gap} (first guess: {first[gap.loop]})" for gap in left[:4])
+    gaps = "; ".join(f"'{gap.loop}' stays open by {gap} (first guess: {first[gap.loop]})" for gap in left[:4])
     names = closing.system.tree.state_names[0]
     holding = [name for name in closing.held if name in names]
     verb = "keeps its value" if len(holding) == 1 else "keep their values"
-    kept = f" while {', '.join(repr(n) for n in holding)} {verb}" if holding else ""
+    condition = f" while {', '.join(repr(n) for n in holding)} {verb}" if holding else ""
     best = [f"{name} = {value:.4g}" for name, value in zip(names, q, strict=True) if name not in holding]
     raise ConstraintError(
         f"The {'loop' if len(left) == 1 else 'loops'} of the mechanism '{closing.description.name}' cannot be closed"
-        f"{kept}: {told}. The best posture that was found is {', '.join(best[:8])}{', ...' * (len(best) > 8)}. Check "
-        "lengths and placements, or give other first positions of the joints"
+        f"{condition}: {gaps}. The best posture that was found is {', '.join(best[:8])}{', ...' * (len(best) > 8)}. "
+        "Check lengths and placements, or give other first positions of the joints"
         + (", or hold others." if holding else "."),
         residuals={gap.loop: max(gap.distance, gap.angle) for gap in left},
     )
@@ -328,13 +330,13 @@ def _speeds(closing: Closing, q: Floats) -> Floats:
     v = np.array([v for joint in closing.system.description.joints for v in joint.velocity])
     if not closing.system.loop_constraints or not v.any():
         return v
-    found, lost, _ = closing.velocities(q, v)
+    nearest, lost, _ = closing.velocities(q, v)
     if lost:
         raise ConstraintError(
             f"No velocities of the mechanism '{closing.description.name}' keep {', '.join(map(repr, lost))} closed "
             "while the held ones keep their values: hold fewer, or give velocities that fit each other."
         )
-    return found
+    return nearest
 
 
 def _started(closing: Closing, q: Floats, v: Floats) -> MechanismDescription:

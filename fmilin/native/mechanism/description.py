@@ -136,7 +136,7 @@ def _constraint_names(d: MechanismDescription) -> list[str]:
 
 
 def _unknown_bodies(d: MechanismDescription) -> list[str]:
-    known = [d.ground, *(b.name for b in d.bodies)]
+    bodies = [d.ground, *(b.name for b in d.bodies)]
     problems = []
     pairs: list[tuple[str, str]] = [(f"joint '{j.name}'", name) for j in d.joints for name in (j.parent, j.child)]
     two: list[tuple[str, Any]] = [("loop", p) for p in d.loops] + [("spring", p) for p in d.springs]
@@ -149,8 +149,8 @@ def _unknown_bodies(d: MechanismDescription) -> list[str]:
     pairs += [(f"tendon '{t.name}'", name) for t in d.tendons for name in t.bodies]
     pairs += [(f"actuator '{a.name}'", a.body) for a in d.inputs if isinstance(a, Actuator) and a.body]
     for where, name in pairs:
-        if name not in known:
-            problems.append(f"In the {where}: {UnknownNameError.among(name, known, 'a body')}")
+        if name not in bodies:
+            problems.append(f"In the {where}: {UnknownNameError.among(name, bodies, 'a body')}")
     problems += [f"The {what} '{p.name}' connects '{p.first}' with itself." for what, p in two if p.first == p.second]
     problems += [f"The wheel '{w.name}' is fixed to the ground." for w in d.wheels if w.body == d.ground]
     return problems
@@ -231,9 +231,9 @@ def _coordinate(where: str, name: str, coordinate: int, joints: dict[str, Joint]
     ]
 
 
-def _name(where: str, name: str, known: Iterable[str], what: str) -> list[str]:
-    known = list(known)
-    return [] if name in known else [f"In the {where}: {UnknownNameError.among(name, known, what)}"]
+def _name(where: str, name: str, names: Iterable[str], what: str) -> list[str]:
+    names = list(names)
+    return [] if name in names else [f"In the {where}: {UnknownNameError.among(name, names, what)}"]
 
 
 def _ordered(d: MechanismDescription) -> tuple[list[Joint], list[str]]:

@@ -385,13 +385,13 @@ class Actuator:
 def numbers(given: Any, count: int | None, what: str, *, finite: bool = True) -> tuple[float, ...]:
     """Return numbers as a tuple."""
     try:
-        found = np.array(given, dtype=np.float64).reshape(-1)
+        values = np.array(given, dtype=np.float64).reshape(-1)
     except (TypeError, ValueError):
-        found = np.full(1, np.nan)
-    right = np.isfinite(found) if finite else ~np.isnan(found)
-    if (count is not None and len(found) != count) or not right.all() or not len(found) + (count == 0):
+        values = np.full(1, np.nan)
+    right = np.isfinite(values) if finite else ~np.isnan(values)
+    if (count is not None and len(values) != count) or not right.all() or not len(values) + (count == 0):
         raise ModelError(f"{_start(what)} must be {count or 'finite'} numbers, not {given!r}.")
-    return tuple(found.tolist())
+    return tuple(values.tolist())
 
 
 def _start(where: str) -> str:

@@ -20,13 +20,7 @@ from fmilin.native.mechanism.description import MechanismDescription
 from fmilin.native.mechanism.elements import Actuator, Sensor
 from fmilin.native.mechanism.evaluator import MechanismEvaluator
 from fmilin.native.mechanism.holding import Stance, held, loop_of, without_undetermined
-from fmilin.native.mechanism.independence import (
-    independence_of,
-    redundant_remarks,
-    require_mass,
-    rest_remarks,
-    vanishing_remarks,
-)
+from fmilin.native.mechanism.independence import independence_of, remarks_of, require_mass
 from fmilin.native.mechanism.outputs import CONTACT, constraint_of
 from fmilin.native.mechanism.parameters import at_limits, changed, geometric, opened, parameters_of
 from fmilin.native.mechanism.quantities import available, input_signals, state_signals
@@ -61,13 +55,7 @@ class MechanismEngine(AdjustableEngine):
         self.constraints = _constraints_of(system)
         self.independent = tuple(description.independent)
         self.parameters = parameters_of(description)
-        found = self.independence
-        self.notes = (
-            *description.remarks,
-            *rest_remarks(system),
-            *vanishing_remarks(found),
-            *redundant_remarks(system, found),
-        )
+        self.notes = (*description.remarks, *remarks_of(system, self.independence))
 
     @cached_property
     def available(self) -> Mapping[str, Quantity]:
@@ -83,8 +71,8 @@ class MechanismEngine(AdjustableEngine):
         if geometric(self.description).intersection(values):
             return self._like(description)
         other = copy(self)
-        for kept in ("available", "_seen", "_plain"):
-            other.__dict__.pop(kept, None)
+        for cached in ("available", "_seen", "_plain"):
+            other.__dict__.pop(cached, None)
         other.description, other.parameters = description, parameters_of(description)
         other.system = System(description, self.independence.vanishing)
         if any(name.endswith(".mass") for name in values):
@@ -134,13 +122,13 @@ class MechanismEngine(AdjustableEngine):
         # The system's own description has virtual links beside what was described.
         system = System(self.description)
         q, v, a = system.parts(x)
-        known = None if self.ground is None else self.ground(feet, x, u)
-        found = self._like(_activated(held(system, feet, q, v, u, stance=known), a))
-        less = without_undetermined(found.description, found.independence)
-        found = found if less is found.description else self._like(less)
-        named = [sensor.name for sensor in found.description.sensors]
-        found.outputs = (*self.outputs, *(name for name in named if name not in self.outputs))
-        return found
+        stance = None if self.ground is None else self.ground(feet, x, u)
+        other = self._like(_activated(held(system, feet, q, v, u, stance=stance), a))
+        less = without_undetermined(other.description, other.independence)
+        other = other if less is other.description else self._like(less)
+        named = [sensor.name for sensor in other.description.sensors]
+        other.outputs = (*self.outputs, *(name for name in named if name not in self.outputs))
+        return other
 
     def _like(self, description: MechanismDescription) -> Self:
         """Return the engine of another description that comes from the same place."""
@@ -152,22 +140,22 @@ class MechanismEngine(AdjustableEngine):
         """Return force and torque on each foot by its name, shape (3,) or (6,); NaN where they are not determined."""
         del t
         solution = self.evaluator((), ()).solution(x, u)
-        places = {(loop.of, loop.index): i for i, loop in enumerate(self.system.loop_constraints)}
-        found = {}
+        positions = {(loop.of, loop.index): i for i, loop in enumerate(self.system.loop_constraints)}
+        forces = {}
         for contact in self.contacts:
             of = loop_of(contact.foot)
             keys = [((of, index), sign) for index, sign in CONTACT[: 6 if contact.foot.flat else 3]]
-            found[contact.foot.name] = np.array(
+            forces[contact.foot.name] = np.array(
                 [
                     0.0
                     if key in self.independence.vanishing  # joints hold the foot in this direction
                     else np.nan
                     if key in self.independence.undetermined
-                    else sign * solution.multipliers[places[key]]
+                    else sign * solution.multipliers[positions[key]]
                     for key, sign in keys
                 ]
             )
-        return found
+        return forces
 
     def in_graph(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> ImplicitSystem:
         """Return the equations as a graph, written down by the recursion."""
@@ -201,20 +189,20 @@ def _activated(description: MechanismDescription, activations: FloatArray) -> Me
 
 def _constraints_of(system: System) -> tuple[Constraint, ...]:
     """Return the loops, wheels and skates, then the lengths of quaternions."""
-    found = []
+    constraints = []
     for loop in system.loop_constraints:
         name = f"{loop.of}[{loop.index}]"
         slip = Expression.variable(f"{loop.of}.slip[{loop.index}]")
         if loop.level == "velocity":
-            found.append(Constraint(slip, name, "velocity"))
+            constraints.append(Constraint(slip, name, "velocity"))
             continue
         gap = Expression.variable(f"{loop.of}.gap[{loop.index}]")
-        found.append(Constraint(gap, name, "position", rate=slip))
+        constraints.append(Constraint(gap, name, "position", rate=slip))
     names = system.tree.state_names[0]
     for joint, coordinates in system.tree.coordinates_of.items():
         if coordinates and int(coordinates[-1]) in system.tree.ball_coordinates:
             e = [f"`{names[i]}`" for i in coordinates[-4:]]
             text = " + ".join(f"{a}^2" for a in e)
             name = f"length of the quaternion of {joint}"  # its rate is zero by itself: nothing is hidden behind it
-            found.append(Constraint.from_text(f"({text} - 1)/2", name=name, level="velocity"))
-    return tuple(found)
+            constraints.append(Constraint.from_text(f"({text} - 1)/2", name=name, level="velocity"))
+    return tuple(constraints)

@@ -47,8 +47,8 @@ class Closure:
         system = self.system
         at = velocities(system.tree, q, v)
         now = system.markers.motion(at)
-        W = system.rows.motion(now).W[..., system.places, :]
-        slips = system.rows.slips(W, at.V, v, system.places)
+        W = system.rows.motion(now).W[..., system.positions, :]
+        slips = system.rows.slips(W, at.V, v, system.positions)
         slips = slips if system.bends is None else system.bends.slips(slips, q, v)
         return np.concatenate((system.gaps_at(now, q), slips), axis=-1)[..., self._order]
 
@@ -58,7 +58,7 @@ class Closure:
         at = velocities(tree, q, v)
         now = system.markers.motion(at)
         wrenches = system.rows.motion(now)
-        G = system.rows.jacobian(wrenches.W[..., system.places, :], at.S, system.places)
+        G = system.rows.jacobian(wrenches.W[..., system.positions, :], at.S, system.positions)
         G = G if system.bends is None else system.bends.jacobian(G, q)
         slips = (G @ v[..., None])[..., 0]
         gradient = np.zeros((*q.shape[:-1], m_q + G.shape[-2], tree.n_q + tree.n))
@@ -67,7 +67,7 @@ class Closure:
         if v.any():
             moving = motion(tree, at, accelerations(tree, at, v, system.gravity))
             slots = system.derivatives.slots(now)
-            rate_q = system.derivatives.columns(moving, now, slots, wrenches).rate_q[..., system.places, :]
+            rate_q = system.derivatives.columns(moving, now, slots, wrenches).rate_q[..., system.positions, :]
             rate_q = rate_q if system.bends is None else system.bends.rate_columns(rate_q, q, v)
             gradient[..., m_q:, : tree.n_q] = _along_coordinates(tree, q, rate_q)
         values = np.concatenate((system.gaps_at(now, q), slips), axis=-1)
@@ -93,9 +93,9 @@ def _along_coordinates(tree: Tree, q: Array, columns: Array) -> Array:
     if len(tree.balls):
         along: Array = columns @ displacement_of(tree, q, np.eye(tree.n_q))
         return along
-    found = np.empty((*columns.shape[:-1], tree.n_q))
-    found[..., tree.screw_coordinates] = columns[..., tree.screw_speeds]
-    return found
+    columns_q = np.empty((*columns.shape[:-1], tree.n_q))
+    columns_q[..., tree.screw_coordinates] = columns[..., tree.screw_speeds]
+    return columns_q
 
 
 def _is_closure(entry: Quantity) -> bool:

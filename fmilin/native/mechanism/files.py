@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
 from fmilin.ground.errors import ModelError, UsageError
 from fmilin.native.mechanism.description import MechanismDescription
-from fmilin.native.mechanism.source_lines import Places
+from fmilin.native.mechanism.source_lines import SourceLines
 from fmilin.native.mechanism.toml_file import description_of, read_parts
-from fmilin.native.mechanism.urdf_file import beside, read_urdf_description, robot_in
+from fmilin.native.mechanism.urdf_file import additions_of, read_urdf_description, robot_in
 
-__all__ = ["Source", "mechanism_from", "read_mechanism_file"]
+__all__ = ["mechanism_from", "read_mechanism_file"]
 
 Kind = TypeVar("Kind")
-
-
-@dataclass(frozen=True)
-class Source:
-    """A mechanism as a file describes it."""
-
-    description: MechanismDescription
-    places: Places  # where its parts stand, for messages
 
 
 def mechanism_from(
@@ -37,30 +28,32 @@ def mechanism_from(
 
     ``kind``: makes a model of a description and closes its loops: the class ``Mechanism``, or one derived from it.
     """
-    source = read_mechanism_file(path, additions, floating_base=floating_base)
-    with source.places.named():
-        return kind(source.description)
+    description, source = read_mechanism_file(path, additions, floating_base=floating_base)
+    with source.named():
+        return kind(description)
 
 
-def read_mechanism_file(path: Path, additions: Path | None = None, *, floating_base: bool = False) -> Source:
-    """Read a ``.toml`` or ``.urdf`` file.
+def read_mechanism_file(
+    path: Path, additions: Path | None = None, *, floating_base: bool = False
+) -> tuple[MechanismDescription, SourceLines]:
+    """Read a ``.toml`` or ``.urdf`` file, and where it describes its parts, for messages.
 
     ``additions``: a TOML file with the loops and whatever else a URDF file lacks; ``STEM.fmilin.toml`` beside it when
     left out. ``floating_base``: whether the root link of the URDF file moves freely.
     """
     if path.suffix.lower() == ".urdf":
-        extra = beside(path) if additions is None else additions
+        extra = additions_of(path) if additions is None else additions
         parts = None if extra is None else read_parts(extra)
         if parts is not None and "urdf" in parts.content:
             what = f"this file is read for '{path.name}' and names a URDF file itself: remove 'urdf', or open this file"
-            raise parts.places.wrong(parts.lines.find(("urdf",)), what)
-        return Source(*read_urdf_description(path, parts, floating_base=floating_base))
+            raise parts.wrong(("urdf",), what)
+        return read_urdf_description(path, parts, floating_base=floating_base)
     if additions is not None:
         raise ModelError(f"'{path}' is no URDF file: write everything into it, instead of into '{additions}'.")
     parts = read_parts(path)
     robot = robot_in(parts)
     if robot is not None:
-        return Source(*read_urdf_description(robot, parts, floating_base=floating_base))
+        return read_urdf_description(robot, parts, floating_base=floating_base)
     if floating_base:
         raise UsageError(f"'{path}' names no URDF file, whose base could float: give its first body a free joint.")
-    return Source(description_of(parts), parts.places)
+    return description_of(parts), parts.source

@@ -28,7 +28,7 @@ AT_REST = 1e-6
 
 
 @dataclass(frozen=True)
-class _Place:
+class _Held:
     """A point of a body in the world."""
 
     body: str
@@ -59,7 +59,7 @@ class Stance:
     """What is known of the ground under feet."""
 
     feet: Mapping[str, Standing]  # by the names of the feet
-    # what a user should know of the mechanism that stands there, in place of what was said of it before
+    # what a user should know of the mechanism that stands there, instead of the remarks on it before
     remarks: tuple[str, ...]
 
 
@@ -79,8 +79,8 @@ def held(
     loops, sensors, contacts = [], [], []
     for foot in feet:
         stands = None if stance is None else stance.feet[foot.name]
-        place = _place(system, foot, stands, np.asarray(at.X), np.asarray(at.V))
-        speed = float(np.linalg.norm(np.concatenate((place.v, place.w if foot.flat else ()))))
+        at_foot = _held_at(system, foot, stands, np.asarray(at.X), np.asarray(at.V))
+        speed = float(np.linalg.norm(np.concatenate((at_foot.v, at_foot.w if foot.flat else ()))))
         if speed > AT_REST * fastest:
             raise ConstraintError(
                 f"The foot '{foot.name}' cannot be held at this point: it moves there, at {speed:.3g} m/s. Give a "
@@ -91,14 +91,14 @@ def held(
                 loop_of(foot),
                 "fixed" if foot.flat else "spherical",
                 description.ground,
-                place.body,
-                Placement(vector(place.p, "A foot")),
-                Placement(vector(place.point, "A foot"), place.R.T),
+                at_foot.body,
+                Placement(vector(at_foot.p, "A foot")),
+                Placement(vector(at_foot.point, "A foot"), at_foot.R.T),
             )
         )
         signals = contact_signals(foot)
         sensors += [Sensor(s.name, "contact", loop_of(foot), coordinate=i) for i, s in enumerate(signals)]
-        contacts.append(Contact(foot, up, place.friction) if stands is None else stands.contact)
+        contacts.append(Contact(foot, up, at_foot.friction) if stands is None else stands.contact)
     joints = [
         replace(
             joint,
@@ -118,11 +118,11 @@ def held(
     )
 
 
-def without_undetermined(description: MechanismDescription, found: Independence) -> MechanismDescription:
+def without_undetermined(description: MechanismDescription, independence: Independence) -> MechanismDescription:
     """Return the description without the contact forces that rigid bodies do not determine."""
-    of_feet = {s.name: (s.of, constraint_of(s)[0]) for s in description.sensors if s.quantity == "contact"}
-    lost = [name for name, key in of_feet.items() if key in found.undetermined]
-    shared = [name for name in lost if of_feet[name] not in found.vanishing]
+    forces = {s.name: (s.of, constraint_of(s)[0]) for s in description.sensors if s.quantity == "contact"}
+    lost = [name for name, key in forces.items() if key in independence.undetermined]
+    shared = [name for name in lost if forces[name] not in independence.vanishing]
     if not lost:
         return description
     remark = (
@@ -144,14 +144,14 @@ def _where(names: Sequence[str]) -> str:
     )
 
 
-def _place(system: System, foot: Foot, stands: Standing | None, X: Floats, V: Floats) -> _Place:
+def _held_at(system: System, foot: Foot, stands: Standing | None, X: Floats, V: Floats) -> _Held:
     description, tree = system.description, system.tree
     markers = {marker.name: marker for marker in description.markers}
     marker = markers.get(foot.name)
     body = stands.body if stands is not None else foot.name if marker is None else marker.body
     if body not in {b.name for b in description.bodies}:
-        known = [*markers, *(b.name for b in description.bodies)]
-        raise unknown_foot(foot.name, known, f"a body or marker of '{description.name}' that could be held")
+        names = [*markers, *(b.name for b in description.bodies)]
+        raise unknown_foot(foot.name, names, f"a body or marker of '{description.name}' that could be held")
     if any(loop.name == loop_of(foot) for loop in description.loops):
         raise ModelError(f"The foot '{foot.name}' is held already.")
     link, offset = tree.frame_of[body]
@@ -161,6 +161,6 @@ def _place(system: System, foot: Foot, stands: Standing | None, X: Floats, V: Fl
     frame = X[link] @ offset
     p = frame[:3, 3] + frame[:3, :3] @ point
     w = V[link, :3]
-    return _Place(
+    return _Held(
         body, point, p, frame[:3, :3], V[link, 3:] + np.cross(w, p), w, None if marker is None else marker.friction
     )

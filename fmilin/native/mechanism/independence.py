@@ -18,16 +18,7 @@ from fmilin.ground.tolerances import CLOSED, RANK
 from fmilin.native.mechanism.recursions import coordinate_columns
 from fmilin.native.mechanism.system import System
 
-__all__ = [
-    "Independence",
-    "close_loops",
-    "independence_of",
-    "redundant_remarks",
-    "require_mass",
-    "rest_remarks",
-    "vanishing_remarks",
-]
-
+__all__ = ["Independence", "close_loops", "independence_of", "remarks_of", "require_mass"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -35,8 +26,8 @@ Ints = NDArray[np.intp]
 VANISHING = 1e-11
 """Rows of G smaller than this at every configuration tried are zero by construction."""
 
-BESIDE = 0.05
-"""How far the freedoms are moved, in rad or m, to look at configurations beside the given one."""
+NEARBY = 0.05
+"""How far the freedoms are moved, in rad or m, to look at configurations near the given one."""
 
 
 @dataclass(frozen=True)
@@ -52,29 +43,26 @@ class Independence:
     undetermined: frozenset[tuple[str, int]]  # constraints whose reactions a rigid model does not know
 
 
-def close_loops(system: System, q: Floats, *, iterations: int = 60) -> tuple[Floats, float]:
-    """Return coordinates near q with g(q) = 0, if there are any, and the largest gap that is left.
+def close_loops(system: System, q: Floats, *, iterations: int = 60) -> Floats:
+    """Return coordinates near q with g(q) = 0, if there are any: damped Gauss-Newton steps of least norm.
 
-    Damped Gauss-Newton steps of least norm; quaternions get unit length.
+    Quaternions get unit length.
     """
     q = normalized(system, q)
     gap, G, E = _linear(system, q)
     for _ in range(iterations):
-        size = float(np.abs(gap).max(initial=0.0))
-        if size < 1e-14:
+        if np.abs(gap).max(initial=0.0) < 1e-14:
             break
         step = -np.linalg.lstsq(G, gap, rcond=1e-10)[0]
-        best = None
         for damping in (1.0, 0.5, 0.25, 0.1, 0.03):
-            there = normalized(system, q + damping * (E @ step))
-            found = _linear(system, there)
-            if np.linalg.norm(found[0]) < np.linalg.norm(gap):
-                best = there, found
+            candidate = normalized(system, q + damping * (E @ step))
+            smaller = _linear(system, candidate)
+            if np.linalg.norm(smaller[0]) < np.linalg.norm(gap):
+                q, (gap, G, E) = candidate, smaller
                 break
-        if best is None:
+        else:
             break
-        q, (gap, G, E) = best[0], best[1]
-    return q, float(np.abs(gap).max(initial=0.0))
+    return q
 
 
 def normalized(system: System, q: Floats) -> Floats:
@@ -105,10 +93,10 @@ def independence_of(system: System, q: Floats) -> Independence:
     if not m:
         none = np.empty(0, dtype=np.intp)
         return Independence(0, (), none, none, frozenset())
-    closed, _ = close_loops(system, q)
+    closed = close_loops(system, q)
     random = np.random.default_rng(1977)
     vanishing = _vanishing(system, closed, random)
-    candidates = [closed, *(_beside(system, closed, random) for _ in range(2))]
+    candidates = [closed, *(_nearby(system, closed, random) for _ in range(2))]
     jacobians = [_jacobian(system, c) for c in candidates]
     ranks = [int(np.linalg.matrix_rank(G, tol=_tolerance(G))) for G in jacobians]
     G = jacobians[int(np.argmax(ranks))]  # the closed configuration itself, unless it is singular
@@ -142,14 +130,14 @@ def _jacobian(system: System, q: Floats) -> Floats:
     return np.asarray(state.G)
 
 
-def _beside(system: System, q: Floats, random: np.random.Generator) -> Floats:
+def _nearby(system: System, q: Floats, random: np.random.Generator) -> Floats:
     """Return a closed configuration a little away, along a motion that the constraints on positions allow."""
     _, G, E = _linear(system, q)
     Vt = np.linalg.svd(G)[2] if len(G) else np.eye(system.tree.n)
     rank = int(np.linalg.matrix_rank(G, tol=_tolerance(G))) if len(G) else 0
     free = Vt[rank:]
     step = random.uniform(-1, 1, len(free)) @ free if len(free) else np.zeros(system.tree.n)
-    return close_loops(system, q + BESIDE * (E @ step))[0]
+    return close_loops(system, q + NEARBY * (E @ step))
 
 
 def _tolerance(G: Floats) -> float:
@@ -173,12 +161,12 @@ def _undetermined(G: Floats) -> Ints:
     return np.flatnonzero(np.abs(stress).max(axis=1, initial=0.0) > 1e-7)
 
 
-def require_mass(system: System, found: Independence, q: Floats) -> None:
+def require_mass(system: System, independence: Independence, q: Floats) -> None:
     """Refuse a freedom that moves no mass."""
     tree = system.tree
-    beside = normalized(system, q + np.random.default_rng(1893).uniform(-0.1, 0.1, q.shape))
-    state = system.state(beside, np.zeros(tree.n), np.zeros(system.nu))
-    G = state.G[found.all]
+    nearby = normalized(system, q + np.random.default_rng(1893).uniform(-0.1, 0.1, q.shape))
+    state = system.state(nearby, np.zeros(tree.n), np.zeros(system.nu))
+    G = state.G[independence.all]
     K = np.linalg.svd(G)[2][len(G) :].T if len(G) else np.eye(tree.n)
     masses, shapes = np.linalg.eigh(K.T @ state.M @ K)
     if not len(masses) or masses[0] > 1e-14 * masses[-1]:
@@ -191,32 +179,23 @@ def require_mass(system: System, found: Independence, q: Floats) -> None:
     )
 
 
-def rest_remarks(system: System) -> tuple[str, ...]:
-    """Say that nothing can move."""
-    if system.tree.n:
-        return ()
-    return ("Nothing can move, all joints are fixed: the model has no states and its order is 0.",)
-
-
-def vanishing_remarks(found: Independence) -> tuple[str, ...]:
-    """Say which constraints hold by themselves."""
-    if not found.vanishing:
-        return ()
-    loops = ", ".join(dict.fromkeys(of for of, _ in found.vanishing))
-    return (
-        f"{len(found.vanishing)} of the {found.total} constraints hold by themselves (in {loops}): the other joints "
-        "keep the links in a plane, say. They are left out of the equations, the motion does not depend on them, and "
-        "their reactions are not determined.",
-    )
-
-
-def redundant_remarks(system: System, found: Independence) -> tuple[str, ...]:
-    """Say which constraints follow from the others."""
-    dependent = [loop.of for i, loop in enumerate(system.loop_constraints) if i not in found.all]
-    if not dependent:
-        return ()
-    return (
-        f"{len(dependent)} of the {found.total} constraints are redundant (seen in "
-        f"{', '.join(dict.fromkeys(dependent))}): they follow from the others and were left out of the equations. "
-        "The motion does not depend on that; how redundant constraints share their load is not determined.",
-    )
+def remarks_of(system: System, independence: Independence) -> tuple[str, ...]:
+    """Return what a user should know: that nothing can move, which constraints hold by themselves or are redundant."""
+    remarks = []
+    if not system.tree.n:
+        remarks.append("Nothing can move, all joints are fixed: the model has no states and its order is 0.")
+    if independence.vanishing:
+        loops = ", ".join(dict.fromkeys(of for of, _ in independence.vanishing))
+        remarks.append(
+            f"{len(independence.vanishing)} of the {independence.total} constraints hold by themselves (in {loops}): "
+            "the other joints keep the links in a plane, say. They are left out of the equations, the motion does not "
+            "depend on them, and their reactions are not determined."
+        )
+    dependent = [loop.of for i, loop in enumerate(system.loop_constraints) if i not in independence.all]
+    if dependent:
+        remarks.append(
+            f"{len(dependent)} of the {independence.total} constraints are redundant (seen in "
+            f"{', '.join(dict.fromkeys(dependent))}): they follow from the others and were left out of the equations. "
+            "The motion does not depend on that; how redundant constraints share their load is not determined."
+        )
+    return tuple(remarks)

@@ -58,8 +58,8 @@ class Mechanism(NativeModel):
 
     def __init__(self, description: MechanismDescription) -> None:
         engine = MechanismEngine(description)
-        found = closed(description)
-        super().__init__(engine if found is description else MechanismEngine(found))
+        assembled = closed(description)
+        super().__init__(engine if assembled is description else MechanismEngine(assembled))
 
     @classmethod
     def from_toml(cls, path: str | Path) -> Self:
@@ -190,12 +190,12 @@ class Mechanism(NativeModel):
         The constraint pushes its second body with -lambda along the direction of the constraint, and pulls the first.
         """
         point = self.start if point is None else point
-        found = self.independence
-        values = {key: float("nan") for key in found.vanishing}
+        independence = self.independence
+        values = {key: float("nan") for key in independence.vanishing}
         multipliers = self.solution(point.states, point.inputs).multipliers.tolist()
         for loop, value in zip(self.system.loop_constraints, multipliers, strict=True):
             key = (loop.of, loop.index)
-            values[key] = float("nan") if key in found.undetermined else value
+            values[key] = float("nan") if key in independence.undetermined else value
         return {f"{of}.reaction[{index}]": value for (of, index), value in values.items()}
 
     # -- its parts, for algorithms ---------------------------------------------------------------------

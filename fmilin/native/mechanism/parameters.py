@@ -30,19 +30,19 @@ def parameters_of(description: MechanismDescription) -> dict[str, float]:
 
     Joints with several freedoms have one of each for every freedom, ``JOINT.damping[1]``, ...
     """
-    found = {f"gravity.{axis}": value for axis, value in zip(AXES, description.gravity, strict=True)}
+    values = {f"gravity.{axis}": value for axis, value in zip(AXES, description.gravity, strict=True)}
     for group, fields in FIELDS.items():
         for part in getattr(description, group):
-            found |= {
+            values |= {
                 f"{part.name}.{what}": float(value)
                 for what in fields
                 if (value := getattr(part, what)) is not None and not (group == "loops" and part.type != "rod")
             }
     for joint in description.joints:
         for what in JOINT_FIELDS:
-            values = getattr(joint, what)
-            found |= {_numbered(f"{joint.name}.{what}", i, len(values)): value for i, value in enumerate(values)}
-    return found
+            numbers = getattr(joint, what)
+            values |= {_numbered(f"{joint.name}.{what}", i, len(numbers)): value for i, value in enumerate(numbers)}
+    return values
 
 
 def geometric(description: MechanismDescription) -> set[str]:
@@ -53,8 +53,7 @@ def geometric(description: MechanismDescription) -> set[str]:
 
 def changed(description: MechanismDescription, values: Mapping[str, float]) -> MechanismDescription:
     """Return the description with other values."""
-    known = parameters_of(description)
-    new = known | {name: float(value) for name, value in values.items()}
+    new = parameters_of(description) | {name: float(value) for name, value in values.items()}
     changes: dict[str, Any] = {"gravity": tuple(new[f"gravity.{axis}"] for axis in AXES)}
     for group, fields in FIELDS.items():
         changes[group] = [
@@ -66,11 +65,11 @@ def changed(description: MechanismDescription, values: Mapping[str, float]) -> M
 
 
 def _springs(joint: Joint, new: Mapping[str, float]) -> dict[str, Any]:
-    found = {}
+    changes = {}
     for what in JOINT_FIELDS:
         count = len(getattr(joint, what))
-        found[what] = [new[_numbered(f"{joint.name}.{what}", i, count)] for i in range(count)]
-    return {what: values for what, values in found.items() if values}
+        changes[what] = [new[_numbered(f"{joint.name}.{what}", i, count)] for i in range(count)]
+    return {what: values for what, values in changes.items() if values}
 
 
 def _numbered(name: str, index: int, count: int) -> str:
@@ -86,7 +85,7 @@ def at_limits(system: System, state: State) -> tuple[At, tuple[str, ...]]:
     d, drives = system.description, state.drives
     if drives is None:
         return (), ()
-    at, told, beyond, pushed = [], [], [], []
+    at, standing, beyond, pushed = [], [], [], []
     actuators = [(i, a) for i, a in enumerate(d.inputs) if isinstance(a, Actuator)]
     for k, (i, a) in enumerate(actuators):
         if a.control_limits:
@@ -97,7 +96,7 @@ def at_limits(system: System, state: State) -> tuple[At, tuple[str, ...]]:
                 beyond.append(f"{a.name} ({value:.6g} is outside {low:.6g} .. {high:.6g})")
             elif side != "inside":
                 at.append((a.name, side))
-                told.append(f"{a.name} ({value:.6g})")
+                standing.append(f"{a.name} ({value:.6g})")
         force = float(drives.F[len(d.tendons) + k])
         if a.force_limits and side_of(force, *a.force_limits) != "inside":
             pushed.append(f"{a.name} (force {force:.6g})")
@@ -106,7 +105,7 @@ def at_limits(system: System, state: State) -> tuple[At, tuple[str, ...]]:
             force = float(drives.driven[speed])
             if side_of(force, *joint.drive_limits) != "inside":
                 pushed.append(f"the joint {joint.name} (force {force:.6g})")
-    return tuple(at), limit_remarks(beyond, told, pushed)
+    return tuple(at), limit_remarks(beyond, standing, pushed)
 
 
 def opened(description: MechanismDescription, at: At, remarks: tuple[str, ...]) -> MechanismDescription:

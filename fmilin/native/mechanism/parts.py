@@ -288,10 +288,10 @@ def check_vectors(part: Any, where: str, *names: str, quoted: bool = False) -> N
         object.__setattr__(part, name, convert(getattr(part, name), what))
 
 
-def check_type(given: str, known: tuple[str, ...], where: str, what: str) -> None:
+def check_type(given: str, types: tuple[str, ...], where: str, what: str) -> None:
     """Refuse an unknown type."""
-    if given not in known:
-        raise ModelError(f"'{given}' of {where} is no type of {what}. Known: {', '.join(known)}.")
+    if given not in types:
+        raise ModelError(f"'{given}' of {where} is no type of {what}. Known: {', '.join(types)}.")
 
 
 def check_axes(part: Joint | Loop, where: str) -> None:

@@ -256,26 +256,26 @@ class FixedPaths:
 
 
 def _along_points(tendon: Tendon, markers: Markers, rows: Rows) -> list[tuple[Key, float]]:
-    found = []
+    factors = []
     stretches = zip(tendon.bodies, tendon.points, tendon.bodies[1:], tendon.points[1:], strict=False)
     for (first, p, second, q), weight in zip(stretches, tendon.weights, strict=True):
         if weight and (first, p) != (second, q):
             points = markers.point(first, p), markers.point(second, q)
-            found.append((rows.rod((first, second), points), weight))
-    return found
+            factors.append((rows.rod((first, second), points), weight))
+    return factors
 
 
 def _wrench(actuator: Actuator, ground: str, markers: Markers, rows: Rows) -> list[tuple[Key, float]]:
     """Return lines and couples along the axes of the actuator's frame."""
     bodies, R = (ground, actuator.body), actuator.placement.R
     point = markers.point(actuator.body, actuator.placement.position)
-    found = []
+    factors = []
     for i, factor in enumerate(actuator.gear):
         if factor:
             direction = markers.direction(actuator.body, tuple(R[:, i % 3].tolist()))
             row = rows.line(bodies, point, direction) if i < 3 else rows.couple(bodies, direction)
-            found.append((row, factor))
-    return found
+            factors.append((row, factor))
+    return factors
 
 
 def _limits(given: list[tuple[float, ...]]) -> Floats:

@@ -62,7 +62,7 @@ def _is_length(joint: Joint, coordinate: str) -> bool:
 def available(system: System, states: Signals, inputs: Signals) -> dict[str, Quantity]:
     """Return all outputs by name; what is declared goes before what comes by itself.
 
-    Their sources are sensors, or ("gap" | "slip", number) beside those of every shell.
+    Their sources are sensors, or ("gap" | "slip", number) beside those of every native model.
     """
     d = system.description
     quantities: dict[str, Quantity] = {}

@@ -98,10 +98,10 @@ def positions(tree: Tree, q: Array) -> Array:
 def velocities(tree: Tree, q: Array, v: Array) -> Velocities:
     """Return frames, screws and velocities for q (..., n_q) and v (..., n)."""
     X = positions(tree, q)
-    there = X[..., tree.L, :, :]
-    turned = there[..., :3, :3] @ np.swapaxes(tree.axes.reshape(-1, 2, 3), -1, -2)
+    frames = X[..., tree.L, :, :]
+    turned = frames[..., :3, :3] @ np.swapaxes(tree.axes.reshape(-1, 2, 3), -1, -2)
     w = turned[..., 0]
-    S = np.concatenate((w, turned[..., 1] + cross(there[..., :3, 3], w)), axis=-1)
+    S = np.concatenate((w, turned[..., 1] + cross(frames[..., :3, 3], w)), axis=-1)
     V = tree.above @ (S * v[..., None])
     return Velocities(X, S, along(ad(V[..., tree.L, :]), S), V)
 

@@ -125,8 +125,8 @@ def limited(a: Array, limits: np.ndarray[Any, np.dtype[np.float64]]) -> tuple[Ar
     if a.dtype != object:
         inside = (np.real(a) >= low) & (np.real(a) <= high)
         return np.where(inside, a, np.where(np.real(a) < low, low, high)), inside.astype(float)
-    found = [_within(x, *pair) for x, pair in zip(a, limits.tolist(), strict=True)]
-    values, insides = (np.array([*(pair[i] for pair in found), None], dtype=object)[:-1] for i in (0, 1))
+    pairs = [_within(x, *pair) for x, pair in zip(a, limits.tolist(), strict=True)]
+    values, insides = (np.array([*(pair[i] for pair in pairs), None], dtype=object)[:-1] for i in (0, 1))
     return values, insides
 
 

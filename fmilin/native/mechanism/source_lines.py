@@ -12,7 +12,7 @@ from pathlib import Path
 
 from fmilin.ground.errors import ConstraintError, FmilinError, ModelError, NumericalError
 
-__all__ = ["LARGEST_NUMBER", "Lines", "Place", "Places", "lines_of"]
+__all__ = ["LARGEST_NUMBER", "KeyPath", "Lines", "SourceLines", "lines_of"]
 
 
 LARGEST_NUMBER = 1e100
@@ -22,35 +22,35 @@ _QUOTED = re.compile(r"'([^']+)'")
 
 
 @dataclass(frozen=True)
-class Places:
+class SourceLines:
     """Lines of the named parts of a file."""
 
     file: Path
     # all lines in which something of that name is described
     lines: Mapping[str, Sequence[int]] = field(default_factory=dict)
-    beside: Places | None = None  # the same for a second file
+    second: SourceLines | None = None  # the same for a second file
 
     def wrong(self, line: int | None, what: str) -> ModelError:
         """Return the error that something is wrong in a line; ``what`` is a sentence without its full stop."""
-        place = f"'{self.file}'" + (f", line {line}" if line else "")
-        return ModelError(f"{place}: {what}" + ("" if what.endswith(("?", ".")) else "."))
+        where = f"'{self.file}'" + (f", line {line}" if line else "")
+        return ModelError(f"{where}: {what}" + ("" if what.endswith(("?", ".")) else "."))
 
     def of(self, message: str) -> str:
         """Return where the names that a message quotes are described: ``"'rod': line 12"``; empty when nowhere."""
-        found = []
+        descriptions = []
         for name in dict.fromkeys(_QUOTED.findall(message)):
             numbers = sorted({n for n in self.lines.get(name, ()) if n})
             if numbers:
                 word = "line" if len(numbers) == 1 else "lines"
-                found.append(f"'{name}': {word} {' and '.join(map(str, numbers))}")
-        return ", ".join(found[:6])
+                descriptions.append(f"'{name}': {word} {' and '.join(map(str, numbers))}")
+        return ", ".join(descriptions[:6])
 
-    def told(self, message: str) -> str:
+    def cited(self, message: str) -> str:
         """Return the file and the lines that a message is about, and of the second file those that it knows."""
         where = self.of(message)
         text = f"'{self.file}'" + (f" ({where})" if where else "")
-        other = "" if self.beside is None else self.beside.of(message)
-        return text if self.beside is None or not other else f"{text}, '{self.beside.file}' ({other})"
+        other = "" if self.second is None else self.second.of(message)
+        return text if self.second is None or not other else f"{text}, '{self.second.file}' ({other})"
 
     @contextmanager
     def named(self) -> Iterator[None]:
@@ -58,7 +58,7 @@ class Places:
         try:
             yield
         except FmilinError as error:
-            text = f"{self.told(str(error))}: {error}"
+            text = f"{self.cited(str(error))}: {error}"
             if isinstance(error, ConstraintError):
                 raise ConstraintError(text, residuals=error.residuals) from None
             if isinstance(error, NumericalError):
@@ -66,8 +66,8 @@ class Places:
             raise ModelError(text) from None
 
 
-Place = tuple[str | int, ...]
-"""The way to a value: keys of tables, and positions in arrays (of tables, too), from 0."""
+KeyPath = tuple[str | int, ...]
+"""The path to a value: keys of tables, and positions in arrays (of tables, too), from 0."""
 
 _BLANK = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
 _KEY = re.compile(r"""[A-Za-z0-9_-]+|"(?:[^"\\\n]|\\.)*"|'[^'\n]*'""")
@@ -79,16 +79,16 @@ _SCALAR = re.compile(r"[^\s,\]}#][^,\]}#\n]*")
 class Lines:
     """Where the keys of a TOML text stand."""
 
-    of: Mapping[Place, int]  # line numbers, from 1
+    of: Mapping[KeyPath, int]  # line numbers, from 1
 
-    def find(self, place: Sequence[str | int]) -> int | None:
+    def find(self, path: Sequence[str | int]) -> int | None:
         r"""Return the line of a value, or of the nearest table around it; None for the file itself.
 
         >>> lines_of("[[body]]\nmass = 1").find(("body", 0, "inertia"))
         1
         """
-        for length in range(len(place), 0, -1):
-            line = self.of.get(tuple(place[:length]))
+        for length in range(len(path), 0, -1):
+            line = self.of.get(tuple(path[:length]))
             if line is not None:
                 return line
         return None
@@ -106,7 +106,7 @@ def lines_of(text: str) -> Lines:
     scanner = _Scanner(text)
     with contextlib.suppress(ValueError, RecursionError):  # a line helps in a message, its absence is no error
         scanner.document()
-    return Lines(scanner.found)
+    return Lines(scanner.lines)
 
 
 class _Scanner:
@@ -116,12 +116,12 @@ class _Scanner:
         self.text = text.replace("\r\n", "\n")
         self.at = 0
         self.counted, self.line = 0, 1
-        self.found: dict[Place, int] = {}
-        self.sizes: dict[Place, int] = {}
+        self.lines: dict[KeyPath, int] = {}
+        self.sizes: dict[KeyPath, int] = {}
 
     def document(self) -> None:
         """Headers and their entries, to the end of the text."""
-        table: Place = ()
+        table: KeyPath = ()
         self._blank()
         while self.at < len(self.text):
             if self._peek("["):
@@ -130,66 +130,66 @@ class _Scanner:
                 self._entry(table)
             self._blank()
 
-    def _header(self) -> Place:
+    def _header(self) -> KeyPath:
         array = self.text.startswith("[[", self.at)
         line = self._line()
         self.at += 2 if array else 1
         *outer, last = self._keys()
         self._take("]]" if array else "]")
-        place = self._resolved(tuple(outer))
-        place = (*place, last) if array else self._resolved((*outer, last))
+        path = self._resolved(tuple(outer))
+        path = (*path, last) if array else self._resolved((*outer, last))
         if array:
-            self.found.setdefault(place, line)
-            place = self._next_element(place)
-        self.found[place] = line
-        return place
+            self.lines.setdefault(path, line)
+            path = self._next_element(path)
+        self.lines[path] = line
+        return path
 
-    def _resolved(self, keys: Sequence[str | int]) -> Place:
-        """Return the place that a header's keys mean: of an array of tables, its last element."""
-        place: Place = ()
+    def _resolved(self, keys: Sequence[str | int]) -> KeyPath:
+        """Return the path that a header's keys mean: of an array of tables, its last element."""
+        path: KeyPath = ()
         for key in keys:
-            place = (*place, key)
-            if place in self.sizes:
-                place = (*place, self.sizes[place] - 1)
-        return place
+            path = (*path, key)
+            if path in self.sizes:
+                path = (*path, self.sizes[path] - 1)
+        return path
 
-    def _next_element(self, array: Place) -> Place:
+    def _next_element(self, array: KeyPath) -> KeyPath:
         self.sizes[array] = self.sizes.get(array, 0) + 1
         return (*array, self.sizes[array] - 1)
 
-    def _entry(self, table: Place) -> None:
+    def _entry(self, table: KeyPath) -> None:
         line = self._line()
-        place = table
+        path = table
         for key in self._keys():
-            place = (*place, key)
-            self.found.setdefault(place, line)
+            path = (*path, key)
+            self.lines.setdefault(path, line)
         self._take("=")
-        self._value(place)
+        self._value(path)
 
-    def _value(self, place: Place) -> None:
+    def _value(self, path: KeyPath) -> None:
         self._blank()
         if self._peek("["):
-            self._sequence(place, "[", "]")
+            self._sequence(path, "[", "]")
         elif self._peek("{"):
-            self._sequence(place, "{", "}")
+            self._sequence(path, "{", "}")
         else:
             match = _STRING.match(self.text, self.at) or _SCALAR.match(self.text, self.at)
             if match is None:
                 raise ValueError(self.at)
             self.at = match.end()
 
-    def _sequence(self, place: Place, opening: str, closing: str) -> None:
+    def _sequence(self, path: KeyPath, opening: str, closing: str) -> None:
         """Read the elements of an array, or the entries of an inline table."""
         self._take(opening)
         count = 0
         self._blank()
         while not self._peek(closing):
             if opening == "[":
-                self.found[*place, count] = self._line()
-                self._value((*place, count))
+                self.lines[*path, count] = self._line()
+                self._value((*path, count))
                 count += 1
             else:
-                self._entry(place)
+                self._entry(path)
             self._blank()
             if self._peek(","):
                 self.at += 1

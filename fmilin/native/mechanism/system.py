@@ -108,8 +108,8 @@ def rates_of(system: System, solution: Solution) -> Array:
 class System:
     """A description made ready to compute.
 
-    Shapes: places (m,), their rows; gravity (3,); armature (n,). ``without``: constraints to leave out, by loop and
-    number. ``loop_constraints``: m constraints, the m_q on positions first. ``nu``: number of inputs and activations.
+    ``without``: constraints to leave out, by loop and number. ``loop_constraints``: m constraints, the m_q on positions
+    first; ``positions`` (m,): of their rows. ``nu``: number of inputs and activations. gravity (3,), armature (n,).
     """
 
     def __init__(self, description: MechanismDescription, without: Collection[tuple[str, int]] = ()) -> None:
@@ -121,9 +121,9 @@ class System:
         rows = Rows(self.tree)
         self.loop_constraints = collect_loop_constraints(description, self.collector, rows)
         if without:
-            kept = [loop for loop in self.loop_constraints if (loop.of, loop.index) not in without]
-            places = rows.keep([loop.row for loop in kept])
-            self.loop_constraints = [replace(loop, row=place) for loop, place in zip(kept, places, strict=True)]
+            rest = [loop for loop in self.loop_constraints if (loop.of, loop.index) not in without]
+            keys = rows.keep([loop.row for loop in rest])
+            self.loop_constraints = [replace(loop, row=key) for loop, key in zip(rest, keys, strict=True)]
         self._rows, self._forces = rows, Forces(description, self.tree, self.collector, rows)
         self._paths = Paths(description, self.tree, self.collector, rows)
         self.activation_names = self._paths.state_names
@@ -138,7 +138,7 @@ class System:
         self.forces = FixedForces(self._forces, self.rows)
         self.paths = FixedPaths(self._paths, self.rows, len(self.description.inputs)) if self._paths.rows else None
         self.derivatives = RowDerivatives(self.tree, self.rows, self.markers)
-        self.places = np.array([self.rows.position(b.row) for b in self.loop_constraints], dtype=np.intp)
+        self.positions = np.array([self.rows.position(b.row) for b in self.loop_constraints], dtype=np.intp)
         self.g = PositionValues(self.loop_constraints, self.rows, self.tree)
         bends = Bends(self.loop_constraints, self.tree)
         self.bends = bends if len(bends) else None
@@ -189,9 +189,9 @@ class System:
             M = M + np.diag(self.armature)
         outside = rows.spread @ (s[..., None] * wrenches.W)
         tau_NE = generalized(tree, at.S, net_forces(inertia, A) - outside)
-        W, W_dot = wrenches.W[..., self.places, :], wrenches.W_dot[..., self.places, :]
-        c = (W * rows.relative(A, self.places)).sum(-1) + (W_dot * rows.relative(at.V, self.places)).sum(-1)
-        G = rows.jacobian(W, at.S, self.places)
+        W, W_dot = wrenches.W[..., self.positions, :], wrenches.W_dot[..., self.positions, :]
+        c = (W * rows.relative(A, self.positions)).sum(-1) + (W_dot * rows.relative(at.V, self.positions)).sum(-1)
+        G = rows.jacobian(W, at.S, self.positions)
         if self.bends is not None:
             G, c = self.bends.jacobian(G, q), self.bends.drift(c, q, v)
         return State(q, v, u, at, inertia, I_c, now, wrenches, A, s, M, G, tau - tau_NE, c, drives)
@@ -256,7 +256,7 @@ class System:
     def columns(self, solution: Solution) -> Columns:
         """Return the derivatives of the equations at a solution, exact."""
         state, tree, rows = solution.state, self.tree, self.rows
-        at, these = state.at, self.places
+        at, these = state.at, self.positions
         moving = motion(tree, at, solution.A)
         slots = self.derivatives.slots(state.now)
         of_rows = self.derivatives.columns(moving, state.now, slots, state.rows)

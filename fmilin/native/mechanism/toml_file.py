@@ -32,7 +32,7 @@ from fmilin.native.mechanism.description import (
     Wheel,
 )
 from fmilin.native.mechanism.parts import COORDINATES, SPEEDS
-from fmilin.native.mechanism.source_lines import LARGEST_NUMBER, Lines, Place, Places, lines_of
+from fmilin.native.mechanism.source_lines import LARGEST_NUMBER, KeyPath, Lines, SourceLines, lines_of
 
 if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError
@@ -137,21 +137,25 @@ class Parts:
 
     content: dict[str, Any]  # the file's tables, checked against the schema; what is left out is left out here, too
     fields: dict[str, Any]  # ``bodies``, ``joints``, ... as in :class:`MechanismDescription`
-    places: Places
+    source: SourceLines
     lines: Lines
+
+    def wrong(self, path: KeyPath, what: str) -> ModelError:
+        """Return the error that something is wrong with a value."""
+        return self.source.wrong(self.lines.find(path), what)
 
 
 def description_of(parts: Parts) -> MechanismDescription:
     """Put together a mechanism of which one file describes all."""
     given = parts.content
     if given.get("joint_setting"):
-        line = parts.lines.find(("joint_setting", 0))
-        raise parts.places.wrong(line, "[[joint_setting]] is for joints of a URDF file; write its values to the joint")
+        what = "[[joint_setting]] is for joints of a URDF file; write its values to the joint"
+        raise parts.wrong(("joint_setting", 0), what)
     if not parts.fields["bodies"]:
-        raise parts.places.wrong(None, "there is no [[body]] in it, so it describes no mechanism")
-    with parts.places.named():
+        raise parts.source.wrong(None, "there is no [[body]] in it, so it describes no mechanism")
+    with parts.source.named():
         return MechanismDescription(
-            given.get("name") or parts.places.file.stem,
+            given.get("name") or parts.source.file.stem,
             **parts.fields,
             **{key: given[key] for key in ("gravity", "ground", "independent") if key in given},
         )
@@ -169,12 +173,12 @@ def read_parts(path: Path) -> Parts:
     states = table.get("independent")
     for i, state in enumerate(states if isinstance(states, list) else ()):
         named.setdefault(str(state), []).append(lines.find(("independent", i)) or 0)
-    places = Places(path, named)
-    content = _validated(table, places, lines)
-    _check_sizes(content, places, lines)
-    make = _Maker(places, lines, content)
-    found = {field: tuple(make.all(kind, part)) for kind, (field, part) in PARTS.items()}
-    return Parts(content, found, places, lines)
+    source = SourceLines(path, named)
+    content = _validated(table, source, lines)
+    _check_sizes(content, source, lines)
+    make = _Maker(source, lines, content)
+    made = {field: tuple(make.all(kind, part)) for kind, (field, part) in PARTS.items()}
+    return Parts(content, made, source, lines)
 
 
 def _table(path: Path) -> tuple[str, dict[str, Any]]:
@@ -190,7 +194,7 @@ def _table(path: Path) -> tuple[str, dict[str, Any]]:
 # ---------------------------------------------------------------------- keys and types
 
 
-def _validated(table: dict[str, Any], places: Places, lines: Lines) -> dict[str, Any]:
+def _validated(table: dict[str, Any], source: SourceLines, lines: Lines) -> dict[str, Any]:
     """Return the tables that the schema allows, left out what was left out."""
     from pydantic import ValidationError
 
@@ -199,49 +203,49 @@ def _validated(table: dict[str, Any], places: Places, lines: Lines) -> dict[str,
     try:
         content: dict[str, Any] = MechanismFile.model_validate(table).model_dump(exclude_unset=True)
     except ValidationError as error:
-        raise _explained(error, table, places, lines) from None
+        raise _explained(error, table, source, lines) from None
     return content
 
 
-def _explained(error: ValidationError, table: dict[str, Any], places: Places, lines: Lines) -> ModelError:
+def _explained(error: ValidationError, table: dict[str, Any], source: SourceLines, lines: Lines) -> ModelError:
     """Return one sentence for each problem: the line, the part, what is wrong and what is right."""
-    told = []
+    sentences = []
     for problem in error.errors()[:SHOWN]:
-        place = tuple(problem["loc"])
-        line = lines.find(place)
-        what = _owner(table, place) + _sentence(problem, place)
-        told.append((f"line {line}: " if line else "") + what + ("" if what.endswith("?") else "."))
+        path = tuple(problem["loc"])
+        line = lines.find(path)
+        what = _owner(table, path) + _sentence(problem, path)
+        sentences.append((f"line {line}: " if line else "") + what + ("" if what.endswith("?") else "."))
     more = error.error_count() - SHOWN
     rest = f" And {more} more." if more > 0 else ""
     return ModelError(
-        f"The mechanism file '{places.file}' is wrong. " + " ".join(t[0].upper() + t[1:] for t in told) + rest
+        f"The mechanism file '{source.file}' is wrong. " + " ".join(t[0].upper() + t[1:] for t in sentences) + rest
     )
 
 
-def _owner(table: dict[str, Any], place: Place) -> str:
+def _owner(table: dict[str, Any], path: KeyPath) -> str:
     """Say whose key it is: "in the joint 'swing', "."""
-    if len(place) < 2 or not isinstance(place[1], int):
+    if len(path) < 2 or not isinstance(path[1], int):
         return ""
-    entry = table[str(place[0])][place[1]]
+    entry = table[str(path[0])][path[1]]
     if not isinstance(entry, dict):
         return ""
     name = entry.get("name")
-    return f"in the {place[0]} '{name}', " if isinstance(name, str) else f"in [[{place[0]}]] number {place[1] + 1}, "
+    return f"in the {path[0]} '{name}', " if isinstance(name, str) else f"in [[{path[0]}]] number {path[1] + 1}, "
 
 
-def _sentence(problem: Any, place: Place) -> str:
-    key = next((p for p in reversed(place) if isinstance(p, str)), "")
+def _sentence(problem: Any, path: KeyPath) -> str:
+    key = next((p for p in reversed(path) if isinstance(p, str)), "")
     if problem["type"] == "extra_forbidden":
-        known = _keys(place[:-1])
-        near = nearest_names(str(key), known, 1)
-        hint = f"did you mean '{near[0]}'?" if near else f"known are {', '.join(known)}"
+        keys = _keys(path[:-1])
+        near = nearest_names(str(key), keys, 1)
+        hint = f"did you mean '{near[0]}'?" if near else f"known are {', '.join(keys)}"
         return f"there is no key '{key}'; {hint}"
     if problem["type"] == "missing":
         return f"the key '{key}' is missing"
     if problem["type"] in ("too_short", "too_long"):
         size = problem["ctx"].get("min_length") or problem["ctx"].get("max_length")
         return f"'{key}' needs {size} numbers, not {problem['ctx']['actual_length']}"
-    if problem["type"] == "list_type" and len(place) == 1 and isinstance(problem["input"], dict):
+    if problem["type"] == "list_type" and len(path) == 1 and isinstance(problem["input"], dict):
         return f"'{key}' should be a list of tables: write [[{key}]], with two brackets"
     message = problem["msg"].removeprefix("Value error, ").replace("Input should be", "should be")
     return f"'{key}' {message}{_shown(problem['input'])}"
@@ -253,12 +257,12 @@ def _shown(given: Any) -> str:
     return f", not {text}" if isinstance(given, str | int | float) and len(text) <= 60 else ""
 
 
-def _keys(place: Place) -> list[str]:
-    """Return the keys that the table at a place knows."""
+def _keys(path: KeyPath) -> list[str]:
+    """Return the keys of the table at a path."""
     from fmilin.native.mechanism import schema
 
     model: type[BaseModel] = schema.MechanismFile
-    for part in place:
+    for part in path:
         if isinstance(part, str):
             model = next(t for t in _tables(model.model_fields[part].annotation) if t is not None)
     return list(model.model_fields)
@@ -269,14 +273,14 @@ def _tables(annotation: Any) -> Sequence[Any]:
     return getattr(annotation, "__args__", None) or [annotation]
 
 
-def _check_sizes(content: dict[str, Any], places: Places, lines: Lines) -> None:
+def _check_sizes(content: dict[str, Any], source: SourceLines, lines: Lines) -> None:
     """Refuse numbers whose squares, or sums with others, are no numbers; infinite ones are what a part refuses."""
     for kind, value in content.items():
         for i, entry in enumerate(value if isinstance(value, list) else [value]):
             if large := [number for number in _numbers(entry) if LARGEST_NUMBER < abs(number) < math.inf]:
                 line = lines.find((kind, i)) or lines.find((kind,))
                 what = f"'{kind}' has the number {large[0]:.3g}, and {LARGEST_NUMBER:g} is the largest that is taken"
-                raise places.wrong(line, what)
+                raise source.wrong(line, what)
 
 
 def _numbers(value: Any) -> Iterator[float]:
@@ -294,7 +298,7 @@ def _numbers(value: Any) -> Iterator[float]:
 class _Maker:
     """Makes parts of tables, and names their lines when one is wrong."""
 
-    places: Places
+    source: SourceLines
     lines: Lines
     content: dict[str, Any]
 
@@ -324,9 +328,9 @@ class _Maker:
                     entry[key] = _placement(entry[key], f"'{key}' of the {kind} '{entry['name']}'")
             return part(**_tupled(entry))
         except ModelError as error:
-            raise self.places.wrong(line, str(error)) from None
+            raise self.source.wrong(line, str(error)) from None
         except OverflowError:
-            raise self.places.wrong(line, f"a number of the {kind} '{entry['name']}' is too large") from None
+            raise self.source.wrong(line, f"a number of the {kind} '{entry['name']}' is too large") from None
 
 
 def _check_mass(entry: dict[str, Any]) -> None:
@@ -348,21 +352,21 @@ def _check_mass(entry: dict[str, Any]) -> None:
 def _input_of(part: type[Input], entry: dict[str, Any]) -> dict[str, Any]:
     """Leave out the kind, and refuse keys that this kind of input does not have."""
     kind = entry.pop("kind")
-    known = {f.name: f for f in fields(part)}
-    stray = [key for key in entry if key not in known]
-    missing = [n for n, f in known.items() if f.default is MISSING and n not in entry]
+    keys = {f.name: f for f in fields(part)}
+    stray = [key for key in entry if key not in keys]
+    missing = [n for n, f in keys.items() if f.default is MISSING and n not in entry]
     if stray:
-        raise ModelError(f"The {kind} '{entry['name']}' has no key '{stray[0]}'; known are {', '.join(known)}.")
+        raise ModelError(f"The {kind} '{entry['name']}' has no key '{stray[0]}'; known are {', '.join(keys)}.")
     if missing:
         raise ModelError(f"The {kind} '{entry['name']}' needs the key '{missing[0]}'.")
     return entry
 
 
 def _placement(entry: dict[str, Any], where: str) -> Placement:
-    ways = [way for way in ("rpy", "angle", "quaternion", "rotation") if way in entry]
+    turns = [key for key in ("rpy", "angle", "quaternion", "rotation") if key in entry]
     position = entry.get("position", (0.0, 0.0, 0.0))
-    if len(ways) > 1:
-        raise ModelError(f"{where} is turned twice, by '{ways[0]}' and '{ways[1]}': keep one.")
+    if len(turns) > 1:
+        raise ModelError(f"{where} is turned twice, by '{turns[0]}' and '{turns[1]}': keep one.")
     if "axis" in entry and "angle" not in entry:
         raise ModelError(f"{where} has an 'axis' but no 'angle'.")
     if "rpy" in entry:

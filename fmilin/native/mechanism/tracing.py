@@ -33,7 +33,7 @@ __all__ = ["in_graph"]
 
 
 def in_graph(
-    evaluator: MechanismEvaluator, found: Independence, outputs: Sequence[Quantity], observed: Sequence[Quantity]
+    evaluator: MechanismEvaluator, independence: Independence, outputs: Sequence[Quantity], observed: Sequence[Quantity]
 ) -> ImplicitSystem:
     """Return the equations of a mechanism as a graph.
 
@@ -42,16 +42,16 @@ def in_graph(
     """
     system = evaluator.system
     states, inputs = state_signals(system), input_signals(system)
-    unknowns = _unknowns(system, found, states)
+    unknowns = _unknowns(system, independence, states)
     x, u, w = (ca.SX.sym(*of) for of in (("x", len(states)), ("u", len(inputs)), ("w", len(unknowns))))
     state = evaluator.state(scalars(x), scalars(u))
-    solution = _solution(system, found, state, scalars(w))
-    names, every = _further(system, found), available(system, states, inputs)
+    solution = _solution(system, independence, state, scalars(w))
+    names, every = _further(system, independence), available(system, states, inputs)
     further = Outputs(system, [every[name] for name in names])  # of kinds that add no markers
     named = dict(zip(names, column_of(further.values(solution)).elements(), strict=True))
     seen = column_of(evaluator.observing.values(solution)).elements()
     named |= {quantity.signal.name: e for quantity, e in zip(observed, seen, strict=True)}
-    matrix, right = _saddle_point(state, found.all)
+    matrix, right = _saddle_point(state, independence.all)
     return ImplicitSystem(
         name=system.description.name,
         time=ca.SX.sym("time"),
@@ -65,7 +65,7 @@ def in_graph(
         derivatives=column_of(rates_of(system, solution)),
         outputs=column_of(evaluator.outputs.values(solution)),
         further=named,
-        slopes=matrix_of(_slopes(system, found, solution)),
+        slopes=matrix_of(_slopes(system, independence, solution)),
         state_signals=states,
         input_signals=inputs,
         output_signals=Signals(quantity.signal for quantity in outputs),
@@ -74,18 +74,18 @@ def in_graph(
     )
 
 
-def _unknowns(system: System, found: Independence, states: Signals) -> list[str]:
+def _unknowns(system: System, independence: Independence, states: Signals) -> list[str]:
     """Return the names of accelerations and multipliers."""
-    n_q, loop_constraints = system.tree.n_q, [system.loop_constraints[i] for i in found.all]
+    n_q, loop_constraints = system.tree.n_q, [system.loop_constraints[i] for i in independence.all]
     return [
         *(f"der({name})" for name in states.names[n_q : n_q + system.tree.n]),
         *(f"{loop.of}.reaction[{loop.index}]" for loop in loop_constraints),
     ]
 
 
-def _solution(system: System, found: Independence, state: State, w: Any) -> Solution:
+def _solution(system: System, independence: Independence, state: State, w: Any) -> Solution:
     """Return a solution whose accelerations and multipliers are symbols."""
-    used = found.all
+    used = independence.all
     n = system.tree.n
     multipliers = np.zeros(len(system.loop_constraints), dtype=object)
     multipliers[used] = w[n:]
@@ -99,13 +99,13 @@ def _saddle_point(state: State, used: Any) -> tuple[Any, Any]:
     return np.block([[state.M, G.T], [G, zero]]), np.concatenate((state.F, -state.c[used]))
 
 
-def _slopes(system: System, found: Independence, solution: Solution) -> Any:
+def _slopes(system: System, independence: Independence, solution: Solution) -> Any:
     """Return d(r - W w)/d(x, u) by the recursions of section 4.3, shape (n + m, N + nu).
 
     They take a few operations for each entry, where differentiating the statements takes a few for each statement and
     each column.
     """
-    used = found.all
+    used = independence.all
     columns, q = system.columns(solution), solution.state.q
     theta = displacement_of(system.tree, q, np.eye(len(q)))
     inputs = len(system.description.inputs)
@@ -115,9 +115,9 @@ def _slopes(system: System, found: Independence, solution: Solution) -> Any:
     return -np.vstack((pushes, bends))
 
 
-def _further(system: System, found: Independence) -> list[str]:
+def _further(system: System, independence: Independence) -> list[str]:
     """Return the names of what belongs to loops, wheels and skates."""
-    lost = found.undetermined
+    lost = independence.undetermined
     names = []
     for loop in system.loop_constraints:
         if loop.level == "position":

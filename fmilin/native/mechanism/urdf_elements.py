@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from fmilin.ground.errors import ModelError, nearest_names
+from fmilin.native.mechanism.placement import ORIGIN, Placement, Vector
 from fmilin.native.mechanism.source_lines import LARGEST_NUMBER
 
 __all__ = ["Inertial", "UrdfJoint", "UrdfLink", "UrdfTree", "read_urdf"]
-
-Triple = tuple[float, float, float]
 
 JOINT_TYPES = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
 
@@ -45,19 +44,11 @@ _ATTRIBUTES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
-    """Placement of a frame in another: position in m, and fixed-axis roll, pitch and yaw in rad."""
-
-    xyz: Triple = (0.0, 0.0, 0.0)
-    rpy: Triple = (0.0, 0.0, 0.0)
-
-
-@dataclass(frozen=True, slots=True)
 class Inertial:
     """Mass in kg, the frame of the centre of mass, and ixx, iyy, izz, ixy, ixz, iyz about it in kg m2."""
 
     mass: float
-    origin: Origin
+    origin: Placement
     inertia: tuple[float, float, float, float, float, float]
 
 
@@ -88,8 +79,8 @@ class UrdfJoint:
     line: int
     parent: str
     child: str
-    origin: Origin
-    axis: Triple
+    origin: Placement
+    axis: Vector
     damping: float
     friction: float
     mimic: Mimic | None = None
@@ -156,9 +147,9 @@ def _check(element: Any, where: str, unknown: dict[str, str]) -> None:
             if "xacro" in child.tag:
                 raise _wrong(where, child, "this is a xacro macro: expand the file with xacro first")
             continue
-        known = _CHILDREN.get(element.tag, set[str]())
-        if isinstance(child.tag, str) and child.tag not in known:
-            _note(unknown, f"the element <{child.tag}> of <{element.tag}>", child, nearest_names(child.tag, known, 1))
+        tags = _CHILDREN.get(element.tag, set[str]())
+        if isinstance(child.tag, str) and child.tag not in tags:
+            _note(unknown, f"the element <{child.tag}> of <{element.tag}>", child, nearest_names(child.tag, tags, 1))
             continue
         _check(child, where, unknown)
 
@@ -238,17 +229,18 @@ def _mimic(element: Any, where: str) -> Mimic | None:
 
 
 def _only(element: Any, tag: str, where: str) -> Any:
-    found = element.findall(tag)
-    if len(found) > 1:
-        raise _wrong(where, found[1], f"<{element.tag}>{_named(element)} has <{tag}> twice")
-    return found[0] if found else None
+    children = element.findall(tag)
+    if len(children) > 1:
+        raise _wrong(where, children[1], f"<{element.tag}>{_named(element)} has <{tag}> twice")
+    return children[0] if children else None
 
 
-def _origin(element: Any, where: str) -> Origin:
+def _origin(element: Any, where: str) -> Placement:
+    """Return the placement of a frame: position in m, and fixed-axis roll, pitch and yaw in rad."""
     origin, zero = _only(element, "origin", where), (0.0, 0.0, 0.0)
     if origin is None:
-        return Origin()
-    return Origin(_triple(origin, "xyz", where, zero), _triple(origin, "rpy", where, zero))
+        return ORIGIN
+    return Placement.from_rpy(_triple(origin, "xyz", where, zero), _triple(origin, "rpy", where, zero))
 
 
 def _text(element: Any, key: str, where: str) -> str:
@@ -264,7 +256,7 @@ def _number(element: Any, key: str, where: str, default: float | None = None) ->
     return _float(element, key, _text(element, key, where), where)
 
 
-def _triple(element: Any, key: str, where: str, default: Triple) -> Triple:
+def _triple(element: Any, key: str, where: str, default: Vector) -> Vector:
     text = element.get(key)
     if text is None:
         return default

@@ -19,15 +19,14 @@ from fmilin.native.mechanism.description import (
     Joint,
     JointForce,
     MechanismDescription,
-    Placement,
     Sensor,
 )
 from fmilin.native.mechanism.parts import SPEEDS, TRIANGLE, JointType, beyond_triangle
-from fmilin.native.mechanism.source_lines import Places
+from fmilin.native.mechanism.source_lines import Lines, SourceLines
 from fmilin.native.mechanism.toml_file import Parts, offset_in_radians, with_settings
-from fmilin.native.mechanism.urdf_elements import Inertial, Origin, UrdfJoint, UrdfLink, UrdfTree, read_urdf
+from fmilin.native.mechanism.urdf_elements import Inertial, UrdfJoint, UrdfLink, UrdfTree, read_urdf
 
-__all__ = ["UrdfRemarks", "beside", "read_urdf_description", "robot_in"]
+__all__ = ["UrdfRemarks", "additions_of", "read_urdf_description", "robot_in"]
 
 
 SHOWN = 8
@@ -44,33 +43,33 @@ class UrdfRemarks:
     negative: dict[str, float] = field(default_factory=dict)  # the negative moment of a link, in kg m2
     astray: list[str] = field(default_factory=list)  # sentences about joints that mimic what is not there
 
-    def told(self, tree: UrdfTree) -> list[str]:
+    def sentences(self, tree: UrdfTree) -> list[str]:
         """Return the remarks, one of each kind."""
-        found = []
+        sentences = []
         if rubbing := [joint.name for joint in tree.joints if joint.friction]:
-            found.append(
+            sentences.append(
                 f"The dry friction of {', '.join(rubbing)} is left out: it has no slope at rest. Damping is taken as "
                 "it is."
             )
         if self.massless:
-            found.append(f"Massless frames, because their mass is 0: the links {_listed(self.massless)}.")
+            sentences.append(f"Massless frames, because their mass is 0: the links {_listed(self.massless)}.")
         if self.beyond:
             each = [f"{name} ({part:.2g} of its largest)" for name, part in self.beyond.items()]
-            found.append(
+            sentences.append(
                 f"No body can have these inertias, in which one principal moment exceeds the sum of the other two: "
                 f"{_listed(each)}. They are taken as they are."
             )
         if self.negative:
             each = [f"{name} ({moment:.2g} kg m2)" for name, moment in self.negative.items()]
-            found.append(
+            sentences.append(
                 f"No body can have these inertias, with a negative principal moment: {_listed(each)}. They are taken "
                 "as they are, being negligible beside the largest in the file."
             )
         if self.astray:
-            found.append(" ".join(self.astray[:SHOWN]))
+            sentences.append(" ".join(self.astray[:SHOWN]))
         if tree.unknown:
-            found.append(f"Ignored, because URDF does not know it: {_listed(tree.unknown)}.")
-        return found
+            sentences.append(f"Ignored, because URDF does not know it: {_listed(tree.unknown)}.")
+        return sentences
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -89,21 +88,21 @@ TYPES: dict[str, JointType] = {
 }
 
 
-def beside(path: Path) -> Path | None:
+def additions_of(path: Path) -> Path | None:
     """Return the file ``STEM.fmilin.toml`` beside a URDF file, if there is one."""
-    found = path.with_name(f"{path.stem}.fmilin.toml")
-    return found if found.is_file() else None
+    additions = path.with_name(f"{path.stem}.fmilin.toml")
+    return additions if additions.is_file() else None
 
 
 def robot_in(parts: Parts) -> Path | None:
     """Return the URDF file that a mechanism file names, relative to it."""
     named = parts.content.get("urdf")
-    return None if named is None else parts.places.file.parent / named
+    return None if named is None else parts.source.file.parent / named
 
 
 def read_urdf_description(
     path: Path, parts: Parts | None = None, *, floating_base: bool = False
-) -> tuple[MechanismDescription, Places]:
+) -> tuple[MechanismDescription, SourceLines]:
     """Read a mechanism from a URDF file.
 
     The root link is the ground. Links without ``<inertial>`` or with a mass of 0 are massless frames. A joint that
@@ -115,31 +114,30 @@ def read_urdf_description(
         joints.
     floating_base: the root link is a body on a free joint ``floating_base`` from the ground (``floating_base_2`` where
         the file has that name already); ``floating_base = true`` in the TOML file says the same.
-    What was left out (friction) or is doubtful (inertias) is among the remarks of the description. ``Places``: where
-        its parts stand in the files, for messages.
+    What was left out (friction) or is doubtful (inertias) is among the remarks of the description. ``SourceLines``:
+        where its parts stand in the files, for messages.
     """
-    tree = read_urdf(path)
+    parts = parts or Parts({}, {}, SourceLines(path), Lines({}))
+    tree, given, more = read_urdf(path), parts.content, dict(parts.fields)
     named: dict[str, list[int]] = {}
     elements: list[UrdfLink | UrdfJoint] = [*tree.links, *tree.joints]
     for part in elements:
         named.setdefault(part.name, []).append(part.line)
-    places = Places(path, named, None if parts is None else parts.places)
-    root = _root(tree, places)
-    given = {} if parts is None else parts.content
+    source = SourceLines(path, named, parts.source)
+    root = _root(tree, source)
     floating = floating_base or given.get("floating_base", False)
     ground = (given.get("ground") or _unused(GROUND, tree.links)) if floating else root.name
     if not floating and given.get("ground", root.name) != root.name:
-        raise parts_wrong(parts, ("ground",), f"the ground of '{path.name}' is its root link '{root.name}'")
-    more: dict[str, Any] = {} if parts is None else dict(parts.fields)
+        raise parts.wrong(("ground",), f"the ground of '{path.name}' is its root link '{root.name}'")
     remarks = UrdfRemarks()
     least = -NEGATIVE_INERTIA * max((_moments(link.inertial)[2] for link in tree.links if link.inertial), default=0.0)
-    bodies = [_body(link, places, least, remarks) for link in tree.links if floating or link is not root]
+    bodies = [_body(link, source, least, remarks) for link in tree.links if floating or link is not root]
     bodies += more.pop("bodies", ())
-    joints = [_joint(joint, places) for joint in tree.joints]
+    joints = [_joint(joint, source) for joint in tree.joints]
     if floating:
         joints.insert(0, Joint(_unused(FLOATING, tree.joints), "free", ground, root.name))
-    joints = joints if parts is None else _set(joints, parts)
-    couplings = _couplings(tree, joints, places, remarks)
+    joints = _set(joints, parts)
+    couplings = _couplings(tree, joints, source, remarks)
     joints = [*_following(joints, couplings), *more.pop("joints", ())]
     if "independent" not in given:
         more["independent"] = _leaders(joints, couplings, parts)
@@ -149,17 +147,17 @@ def read_urdf_description(
         more["inputs"] = _inputs([joint for joint in joints if joint.name not in followers])
     if "sensor" not in given:
         more["sensors"] = _sensors(joints)
-    with places.named():
+    with source.named():
         description = MechanismDescription(
             given.get("name") or tree.name,
             bodies,
             joints,
             **more,
             ground=ground,
-            remarks=remarks.told(tree),
+            remarks=remarks.sentences(tree),
             **{key: given[key] for key in ("gravity", "independent") if key in given},
         )
-    return description, places
+    return description, source
 
 
 def _unused(name: str, parts: Sequence[UrdfLink | UrdfJoint]) -> str:
@@ -168,32 +166,25 @@ def _unused(name: str, parts: Sequence[UrdfLink | UrdfJoint]) -> str:
     return next(n for n in (name, *(f"{name}_{i}" for i in range(2, len(used) + 3))) if n not in used)
 
 
-def parts_wrong(parts: Parts | None, place: tuple[str | int, ...], what: str) -> ModelError:
-    """Return the error that something in the TOML file does not fit the URDF file."""
-    if parts is None:
-        return ModelError(what)
-    return parts.places.wrong(parts.lines.find(place), what)
-
-
-def _root(tree: UrdfTree, places: Places) -> UrdfLink:
+def _root(tree: UrdfTree, source: SourceLines) -> UrdfLink:
     """Return the one link that is no joint's child."""
     if not tree.links:
-        raise places.wrong(None, "there is no <link> in it")
-    known = {link.name for link in tree.links}
+        raise source.wrong(None, "there is no <link> in it")
+    links = {link.name for link in tree.links}
     for joint in tree.joints:
         for end in (joint.parent, joint.child):
-            if end not in known:
-                error = UnknownNameError.among(end, known, f"a link, in the joint '{joint.name}'")
-                raise places.wrong(joint.line, str(error))
+            if end not in links:
+                error = UnknownNameError.among(end, links, f"a link, in the joint '{joint.name}'")
+                raise source.wrong(joint.line, str(error))
     children = {joint.child for joint in tree.joints}
     roots = [link for link in tree.links if link.name not in children]
     if len(roots) == 1:
         return roots[0]
     if not roots:
-        raise places.wrong(None, "every link is the child of a joint, so the joints form a circle: URDF describes "
+        raise source.wrong(None, "every link is the child of a joint, so the joints form a circle: URDF describes "
                            "trees, make one of the joints a [[loop]] of a TOML file")  # fmt: skip
     listed = ", ".join(f"'{link.name}' (line {link.line})" for link in roots[:4])
-    raise places.wrong(roots[1].line, f"{len(roots)} links are no joint's child, {listed}: one of them is the ground, "
+    raise source.wrong(roots[1].line, f"{len(roots)} links are no joint's child, {listed}: one of them is the ground, "
                        "the others are disconnected")  # fmt: skip
 
 
@@ -207,17 +198,17 @@ def _moments(inertial: Inertial) -> NDArray[np.float64]:
     return np.asarray(np.linalg.eigvalsh(_tensor(inertial)))
 
 
-def _body(link: UrdfLink, places: Places, least: float, remarks: UrdfRemarks) -> Body:
+def _body(link: UrdfLink, source: SourceLines, least: float, remarks: UrdfRemarks) -> Body:
     """Return the body of a link; no moment of inertia may be below ``least``."""
     inertial = link.inertial
     if inertial is None:
         return Body(link.name, None)
     if inertial.mass < 0:
-        raise places.wrong(link.line, f"the link '{link.name}' has a mass of {inertial.mass:g} kg: no mass is "
+        raise source.wrong(link.line, f"the link '{link.name}' has a mass of {inertial.mass:g} kg: no mass is "
                            "negative; a frame without mass has 0, or no <inertial>")  # fmt: skip
     moments = _moments(inertial)
     if moments[0] < min(least, -TRIANGLE * abs(moments[2])):
-        raise places.wrong(link.line, f"the link '{link.name}' has an inertia with the negative principal moment "
+        raise source.wrong(link.line, f"the link '{link.name}' has an inertia with the negative principal moment "
                            f"{moments[0]:.4g} kg m2; the others are {moments[1]:.4g} and {moments[2]:.4g}")  # fmt: skip
     if inertial.mass == 0:
         remarks.massless.append(link.name)
@@ -228,33 +219,29 @@ def _body(link: UrdfLink, places: Places, least: float, remarks: UrdfRemarks) ->
         remarks.negative[link.name] = float(moments[0])
     elif beyond > TRIANGLE:
         remarks.beyond[link.name] = beyond
-    R = _placement(inertial.origin).R
+    R = inertial.origin.R
     J = R @ _tensor(inertial) @ R.T
     odd = inertial.mass == 0 or link.name in (*remarks.beyond, *remarks.negative)
     try:
-        return Body(link.name, inertial.mass, inertial.origin.xyz, (J + J.T) / 2, any_inertia=odd)
+        return Body(link.name, inertial.mass, inertial.origin.position, (J + J.T) / 2, any_inertia=odd)
     except ModelError as error:
-        raise places.wrong(link.line, str(error)) from None
+        raise source.wrong(link.line, str(error)) from None
 
 
-def _joint(joint: UrdfJoint, places: Places) -> Joint:
+def _joint(joint: UrdfJoint, source: SourceLines) -> Joint:
     kind = TYPES[joint.type]
     damping: Any = 0.0
     if joint.damping and SPEEDS[kind]:
         if len(SPEEDS[kind]) != 1:
-            raise places.wrong(joint.line, f"the joint '{joint.name}' of type '{joint.type}' has a damping: give one "
+            raise source.wrong(joint.line, f"the joint '{joint.name}' of type '{joint.type}' has a damping: give one "
                                "value for each speed in a [[joint_setting]] of a TOML file")  # fmt: skip
         damping = joint.damping
     axis = joint.axis if len(SPEEDS[kind]) in (1, 3) else (1.0, 0.0, 0.0)  # others may have a zero there
     try:
-        return Joint(joint.name, kind, joint.parent, joint.child, _placement(joint.origin), axis=axis,
+        return Joint(joint.name, kind, joint.parent, joint.child, joint.origin, axis=axis,
                      damping=damping)  # fmt: skip
     except ModelError as error:
-        raise places.wrong(joint.line, str(error)) from None
-
-
-def _placement(origin: Origin) -> Placement:
-    return Placement.from_rpy(origin.xyz, origin.rpy)
+        raise source.wrong(joint.line, str(error)) from None
 
 
 def _set(joints: list[Joint], parts: Parts) -> list[Joint]:
@@ -262,15 +249,15 @@ def _set(joints: list[Joint], parts: Parts) -> list[Joint]:
     positions = {joint.name: i for i, joint in enumerate(joints)}
     changed = list(joints)
     for k, setting in enumerate(parts.content.get("joint_setting", ())):
-        name, place = setting["joint"], ("joint_setting", k)
+        name, path = setting["joint"], ("joint_setting", k)
         if name not in positions:
             error = UnknownNameError.among(name, positions, "a joint of the URDF file")
-            raise parts_wrong(parts, place, str(error))
+            raise parts.wrong(path, str(error))
         try:
             unit = parts.content.get("angle_unit", "rad")
             changed[positions[name]] = with_settings(changed[positions[name]], setting, unit)
         except ModelError as error:
-            raise parts_wrong(parts, place, str(error)) from None
+            raise parts.wrong(path, str(error)) from None
     return changed
 
 
@@ -286,26 +273,26 @@ def _sensors(joints: list[Joint]) -> list[Sensor]:
     return [Sensor(j.state_names[0][0], "joint_position", j.name) for j in _single(joints)]
 
 
-def _couplings(tree: UrdfTree, joints: list[Joint], places: Places, remarks: UrdfRemarks) -> list[Coupling]:
+def _couplings(tree: UrdfTree, joints: list[Joint], source: SourceLines, remarks: UrdfRemarks) -> list[Coupling]:
     """Return a coupling for each joint that mimics another one; nothing for fixed ones."""
-    known = {joint.name: joint for joint in joints}
-    found = []
+    by_name = {joint.name: joint for joint in joints}
+    couplings = []
     for joint in tree.joints:
         mimic = joint.mimic
-        if mimic is None or not SPEEDS[known[joint.name].type]:
+        if mimic is None or not SPEEDS[by_name[joint.name].type]:
             continue
         where = f"the joint '{joint.name}' mimics"
-        if mimic.joint not in known:
-            error = UnknownNameError.among(mimic.joint, known, f"a joint, though {where} it")
+        if mimic.joint not in by_name:
+            error = UnknownNameError.among(mimic.joint, by_name, f"a joint, though {where} it")
             remarks.astray.append(f"{error} (Line {joint.line}; it moves freely.)")
             continue
         for name in (joint.name, mimic.joint):
-            if len(SPEEDS[known[name].type]) != 1:
-                raise places.wrong(joint.line, f"{where} '{mimic.joint}', but '{name}' is of the type "
-                                   f"'{known[name].type}': both must have one freedom")  # fmt: skip
-        with places.named():
-            found.append(Coupling(f"{joint.name}.mimic", joint.name, mimic.joint, mimic.multiplier, mimic.offset))
-    return found
+            if len(SPEEDS[by_name[name].type]) != 1:
+                raise source.wrong(joint.line, f"{where} '{mimic.joint}', but '{name}' is of the type "
+                                   f"'{by_name[name].type}': both must have one freedom")  # fmt: skip
+        with source.named():
+            couplings.append(Coupling(f"{joint.name}.mimic", joint.name, mimic.joint, mimic.multiplier, mimic.offset))
+    return couplings
 
 
 def _further(couplings: Sequence[Coupling], tree: UrdfTree, given: dict[str, Any]) -> list[Coupling]:
@@ -329,9 +316,9 @@ def _following(joints: list[Joint], couplings: list[Coupling]) -> list[Joint]:
     return [now[joint.name] if joint.name in followers else joint for joint in joints]
 
 
-def _leaders(joints: list[Joint], couplings: list[Coupling], parts: Parts | None) -> list[str]:
+def _leaders(joints: list[Joint], couplings: list[Coupling], parts: Parts) -> list[str]:
     """Return positions to keep: all that follow no other; none where something else decides, or a base floats."""
-    others = parts is not None and any(parts.fields.get(kind) for kind in ("loops", "couplings", "wheels", "skates"))
+    others = any(parts.fields.get(kind) for kind in ("loops", "couplings", "wheels", "skates"))
     if not couplings or others or any(len(SPEEDS[joint.type]) > 1 for joint in joints):
         return []
     followers = {c.joint for c in couplings}

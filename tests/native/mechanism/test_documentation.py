@@ -46,7 +46,7 @@ def test_the_loader_of_the_example_is_that_of_the_package() -> None:
 
 def test_the_robot_of_the_example_is_that_of_the_package() -> None:
     path = EXAMPLE / "robot.urdf"
-    (gap,) = assemble(read_mechanism_file(path).description).before
+    (gap,) = assemble(read_mechanism_file(path)[0]).before
     assert gap.distance == pytest.approx(0.03, abs=0.005)
     robot = fl.load(path)
     at = dict(zip(robot.states.names, robot.start.states, strict=True))

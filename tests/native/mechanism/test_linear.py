@@ -31,7 +31,7 @@ def moving(mechanism: Mechanism, seed: int = 3, *, speed: float = 1.0) -> Operat
     """Return a point at the start positions with random velocities that obey the constraints."""
     n_q = mechanism.system.tree.n_q
     x, u = mechanism.start.states.copy(), mechanism.start.inputs
-    x[:n_q] = close_loops(mechanism.system, x[:n_q])[0]
+    x[:n_q] = close_loops(mechanism.system, x[:n_q])
     G = mechanism.solution(x, u).state.G[mechanism.independence.all]
     v = speed * np.random.default_rng(seed).normal(size=mechanism.system.tree.n)
     x[n_q:] = v - np.linalg.pinv(G) @ (G @ v)

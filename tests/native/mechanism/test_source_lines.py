@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fmilin.native.mechanism.source_lines import Place, lines_of
+from fmilin.native.mechanism.source_lines import KeyPath, lines_of
 
 TEXT = '''# a comment with [brackets] and a = sign
 title = "x # y"
@@ -36,7 +36,7 @@ k=2
 '''
 
 
-def places(value: Any, here: Place = ()) -> Iterator[Place]:
+def places(value: Any, here: KeyPath = ()) -> Iterator[KeyPath]:
     if here:
         yield here
     inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()

@@ -98,7 +98,7 @@ def refused(folder: Path, text: str) -> str:
 
 
 def test_a_pendulum(tmp_path: Path) -> None:
-    read = read_mechanism_file(written(tmp_path, PENDULUM)).description
+    read = read_mechanism_file(written(tmp_path, PENDULUM))[0]
     assert read == MechanismDescription(
         "pendulum",
         [Body("rod", 2.0, (0.5, 0, 0), (0, 0.2, 0.2))],
@@ -109,7 +109,7 @@ def test_a_pendulum(tmp_path: Path) -> None:
 
 def test_a_mechanism_without_a_name_has_that_of_its_file(tmp_path: Path) -> None:
     path = written(tmp_path, PENDULUM.removeprefix('name = "pendulum"\n'), "swing.toml")
-    assert read_mechanism_file(path).description.name == "swing"
+    assert read_mechanism_file(path)[0].name == "swing"
 
 
 def assert_same(a: object, b: object) -> None:
@@ -129,7 +129,7 @@ def assert_same(a: object, b: object) -> None:
 
 
 def test_what_is_written_is_read_again(tmp_path: Path) -> None:
-    read = read_mechanism_file(written(tmp_path, toml_text(EVERYTHING))).description
+    read = read_mechanism_file(written(tmp_path, toml_text(EVERYTHING)))[0]
     assert_same(read, EVERYTHING)
 
 
@@ -144,7 +144,7 @@ def test_ways_to_turn_a_frame(tmp_path: Path) -> None:
         "rotation = [[0, -1, 0], [1, 0, 0], [0, 0, 1]]",
     ):
         text = PENDULUM + f"placement = {{position = [1, 2, 3], {turned}}}\n"
-        placement = read_mechanism_file(written(tmp_path, text)).description.joints[0].placement
+        placement = read_mechanism_file(written(tmp_path, text))[0].joints[0].placement
         np.testing.assert_allclose(placement.R, expected, atol=1e-15)
         assert placement.position == (1.0, 2.0, 3.0)
 

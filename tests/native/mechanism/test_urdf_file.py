@@ -70,8 +70,7 @@ def refused(folder: Path, text: str) -> str:
 
 
 def test_the_tree(tmp_path: Path) -> None:
-    source = read_mechanism_file(written(tmp_path, ARM))
-    read = source.description
+    read = read_mechanism_file(written(tmp_path, ARM))[0]
     assert (read.name, read.ground, read.gravity) == ("arm", "base", (0.0, 0.0, -9.81))
     assert [b.name for b in read.bodies] == ["upper", "flange", "lower"]
     upper, flange, lower = read.bodies
@@ -88,7 +87,7 @@ def test_the_tree(tmp_path: Path) -> None:
 
 
 def test_joints_with_one_freedom_are_inputs_and_outputs_unless_a_file_says_otherwise(tmp_path: Path) -> None:
-    read = read_mechanism_file(written(tmp_path, ARM)).description
+    read = read_mechanism_file(written(tmp_path, ARM))[0]
     assert read.inputs == (JointForce("shoulder.torque", "shoulder"), JointForce("slide.force", "slide"))
     assert read.sensors == (
         Sensor("shoulder.q", "joint_position", "shoulder"),
@@ -97,9 +96,9 @@ def test_joints_with_one_freedom_are_inputs_and_outputs_unless_a_file_says_other
 
 
 def test_friction_is_left_out_aloud(tmp_path: Path) -> None:
-    (remark,) = read_mechanism_file(written(tmp_path, ARM)).description.remarks
+    (remark,) = read_mechanism_file(written(tmp_path, ARM))[0].remarks
     assert remark.startswith("The dry friction of shoulder is left out")
-    assert read_mechanism_file(written(tmp_path, ARM.replace(' friction="0.1"', ""))).description.remarks == ()
+    assert read_mechanism_file(written(tmp_path, ARM.replace(' friction="0.1"', "")))[0].remarks == ()
 
 
 def test_the_arm_moves(tmp_path: Path) -> None:
@@ -140,7 +139,7 @@ joint = "slide"
 
 
 def assert_has_additions(path: Path) -> None:
-    read = read_mechanism_file(path).description
+    read = read_mechanism_file(path)[0]
     assert read.gravity == (0.0, 0.0, -1.62)
     assert read.independent == ("shoulder.q",)
     slide = read.joints[2]
@@ -163,7 +162,7 @@ def test_loops_come_from_a_file_that_names_the_robot(tmp_path: Path) -> None:
 
 def test_a_third_file_can_be_given(tmp_path: Path) -> None:
     extra = written(tmp_path, ADDITIONS, "other.toml")
-    assert len(read_mechanism_file(written(tmp_path, ARM), extra).description.loops) == 1
+    assert len(read_mechanism_file(written(tmp_path, ARM), extra)[0].loops) == 1
     with pytest.raises(ModelError, match="is no URDF file: write everything into it"):
         read_mechanism_file(extra, extra)
 
@@ -204,7 +203,7 @@ def test_a_third_file_can_be_given(tmp_path: Path) -> None:
 def test_what_is_wrong_is_told_with_its_line(wrong: str, right: str, said: str, tmp_path: Path) -> None:
     assert wrong in ARM
     if said == "robot":  # the declaration is not needed
-        assert read_mechanism_file(written(tmp_path, ARM.replace(wrong, right).strip())).description.name == "arm"
+        assert read_mechanism_file(written(tmp_path, ARM.replace(wrong, right).strip()))[0].name == "arm"
         return
     message = refused(tmp_path, ARM.replace(wrong, right))
     assert said in message

@@ -38,7 +38,7 @@ def written(folder: Path, text: str) -> Path:
 
 
 def remarks(folder: Path, text: str) -> str:
-    return " ".join(read_mechanism_file(written(folder, text)).description.remarks)
+    return " ".join(read_mechanism_file(written(folder, text))[0].remarks)
 
 
 # ---------------------------------------------------------------------- mimic
@@ -72,7 +72,7 @@ def test_at_a_moving_point_the_slopes_are_those_of_the_equations(tmp_path: Path)
 
 def test_a_fixed_joint_mimics_nothing_and_an_unknown_one_cannot_be_followed(tmp_path: Path) -> None:
     fixed = GRIPPER.replace('name="r" type="revolute"', 'name="r" type="fixed"')
-    read = read_mechanism_file(written(tmp_path, fixed)).description
+    read = read_mechanism_file(written(tmp_path, fixed))[0]
     assert read.couplings == ()
     assert "Left" not in remarks(tmp_path, GRIPPER)
     astray = remarks(tmp_path, GRIPPER.replace('mimic joint="l"', 'mimic joint="L"'))
@@ -126,7 +126,7 @@ def test_a_mass_of_zero_is_a_massless_frame(tmp_path: Path) -> None:
     <inertia ixx="0" ixy="0" ixz="0" iyy="0" iyz="0" izz="0"/></inertial></link>
     <joint name="w" type="fixed"><parent link="left"/><child link="tool"/><axis xyz="0 0 0"/></joint></robot>"""
     text = GRIPPER.replace("</robot>", tool)
-    assert read_mechanism_file(written(tmp_path, text)).description.bodies[2] == Body("tool", None)
+    assert read_mechanism_file(written(tmp_path, text))[0].bodies[2] == Body("tool", None)
     assert "Massless frames, because their mass is 0: the links tool." in remarks(tmp_path, text)
     turning = text.replace('iyy="0" iyz', 'iyy="0.02" iyz')  # no mass, but it resists turning
     assert fl.linearize(fl.load(str(written(tmp_path, turning)))).B[1, 0] == pytest.approx(1 / (0.1 + 0.02), rel=1e-12)
@@ -159,7 +159,7 @@ def test_a_freedom_without_inertia_is_named(tmp_path: Path) -> None:
 def test_what_is_unknown_is_ignored_with_one_remark(tmp_path: Path) -> None:
     text = GRIPPER.replace("<robot ", '<robot author="me" ').replace('damping="0.3"', 'damping="0.3" D="1" frictin="2"')
     text = text.replace("</robot>", "<ros2_control><joint/></ros2_control><ros2_control/></robot>")
-    (remark,) = read_mechanism_file(written(tmp_path, text)).description.remarks
+    (remark,) = read_mechanism_file(written(tmp_path, text))[0].remarks
     assert remark == (
         "Ignored, because URDF does not know it: the attribute 'author' of <robot> (line 1), the attribute 'D' of "
         "<dynamics> (line 7), the attribute 'frictin' of <dynamics> (line 7; did you mean 'friction'?), "
@@ -197,7 +197,7 @@ def test_a_base_that_floats_has_six_freedoms_more(tmp_path: Path) -> None:
 
 def test_names_that_the_file_has_already_stay_its_own(tmp_path: Path) -> None:
     text = PENDULUM.replace('"base"', '"ground"').replace('"l"', '"floating_base"')
-    read = read_mechanism_file(written(tmp_path, text), floating_base=True).description
+    read = read_mechanism_file(written(tmp_path, text), floating_base=True)[0]
     assert [(j.name, j.parent) for j in read.joints] == [("floating_base_2", "ground_2"), ("floating_base", "ground")]
 
 
