@@ -315,8 +315,9 @@ class Model(ABC):
 
         Parameters
         ----------
-        t, x, u
-            The point, as in :meth:`evaluate`.
+        t : float
+            In seconds, as in :meth:`evaluate`.
+        x, u : array, shapes (N,), (nu,)
         dx : array, shape (N, k)
         du : array, shape (nu, k)
 
