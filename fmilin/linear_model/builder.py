@@ -135,9 +135,13 @@ def relative_errors(errors: EntryErrors, matrices: Sequence[FloatArray]) -> tupl
 
 
 def with_errors(linear: LinearModel, errors: EntryErrors, *remarks: Remark) -> LinearModel:
-    """Return a linear model with other errors of its entries, the accuracy that follows, and further remarks."""
-    A, B, C, D, T = relative_errors(errors, (linear.A, linear.B, linear.C, linear.D, linear.T))
-    accuracy = replace(linear.accuracy, A=A, B=B, C=C, D=D, T=T)
+    """Return a linear model with other errors of its entries, the accuracy that follows, and further remarks.
+
+    What is unknown (NaN) stays unknown.
+    """
+    relative = relative_errors(errors, (linear.A, linear.B, linear.C, linear.D, linear.T))
+    estimated = {n: e for n, e in zip("ABCDT", relative, strict=True) if not np.isnan(getattr(linear.accuracy, n))}
+    accuracy = replace(linear.accuracy, **estimated)
     return replace(linear, errors=errors, accuracy=accuracy, warnings=(*linear.warnings, *remarks))
 
 

@@ -19,8 +19,8 @@ import numpy as np
 from fmilin.ground.errors import NumericalError, UsageError
 from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray, Signals
+from fmilin.linear_model.builder import with_errors
 from fmilin.linear_model.model import EntryErrors, LinearModel
-from fmilin.linear_model.reduction.transformation import with_errors
 
 __all__ = ["Hold", "discretize"]
 

@@ -20,9 +20,10 @@ from fmilin.ground.errors import UsageError
 from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray, Signal, Signals
 from fmilin.ground.tolerances import EQUILIBRIUM
-from fmilin.linear_model.model import Accuracy, EntryErrors, LinearModel, relative_error
+from fmilin.linear_model.builder import with_errors
+from fmilin.linear_model.model import EntryErrors, LinearModel
 
-__all__ = ["balance", "is_at_rest", "new_states", "sizes", "transformed", "with_errors"]
+__all__ = ["balance", "is_at_rest", "new_states", "sizes", "transformed"]
 
 
 _EPS = float(np.finfo(float).eps)
@@ -73,21 +74,6 @@ def transformed(
         T=carried(E.T, linear.T, None, V_),
     )
     return with_errors(changed, errors)
-
-
-def with_errors(linear: LinearModel, errors: EntryErrors) -> LinearModel:
-    """Return the linear model with these estimates, and the relative ones that follow; unknown ones stay unknown."""
-    before = linear.accuracy
-    relative = {
-        name: getattr(before, name)
-        if np.isnan(getattr(before, name))
-        else relative_error(getattr(errors, name), getattr(linear, name))
-        for name in ("A", "B", "C", "D", "T")
-    }
-    accuracy = Accuracy(
-        **relative, f0=before.f0, constraint_residual=before.constraint_residual, conditioning=before.conditioning
-    )
-    return replace(linear, errors=errors, accuracy=accuracy)
 
 
 def new_states(names: Sequence[str], descriptions: Sequence[str], linear: LinearModel) -> Signals:
