@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -110,3 +112,22 @@ def test_a_parallelogram_that_lies_flat_is_singular_and_nothing_else(angle: floa
     flat = MechanismDescription("flat", bars, joints, [pin], inputs=[JointForce("torque", "a")], gravity=(0, -9.81, 0))
     with pytest.raises(fl.NumericalError, match=r"The point is a singular configuration: 1 .*, 2 beside it"):
         fl.linearize(Mechanism(flat))
+
+
+@pytest.mark.parametrize("stresses", [0, 1, 2])
+def test_two_branches_cross_where_there_is_one_self_stress(stresses: int) -> None:
+    """x = 0 and y z = 0, so many times, with springs of 1, 2 and 3 on unit masses: along y w^2 = 2, along z w^2 = 3."""
+    form = SimpleNamespace(
+        G=np.vstack((np.eye(3)[:1], np.zeros((stresses, 3)))),
+        bend=lambda v: np.concatenate(([0.0], np.full(stresses, 2 * v[1] * v[2]))),
+        M=np.eye(3),
+        force_states=-np.diag([1.0, 2.0, 3.0]),
+        positions=[0, 1, 2],
+    )
+    found = branch_frequencies(form)  # type: ignore[arg-type]
+    assert len(found) == (2 if stresses == 1 else 0)
+    for direction, square in found:
+        along = int(np.argmax(np.abs(direction)))
+        np.testing.assert_allclose(np.abs(direction), np.eye(3)[along], atol=1e-12)
+        assert square == pytest.approx(along + 1.0)
+    assert sorted(round(square) for _, square in found) == ([2, 3] if found else [])

@@ -7,6 +7,7 @@ import pytest
 
 from fmilin.ground.errors import NumericalError, UnknownNameError, UsageError
 from fmilin.ground.signals import FloatArray, Signal
+from fmilin.manifold.coordinates import conditioning
 from fmilin.manifold.frame import Frame, frame_at
 from fmilin.model.constraints.declared import Constraint
 from tests.by_hand import FunctionModel, Parts, pendulum
@@ -183,3 +184,14 @@ def test_a_velocity_constraint_takes_speeds_and_leaves_positions() -> None:
     names = frame_at(model, model.start).signals.names
     assert names[:2] == ("q1", "q2")
     assert names[2] in ("v1", "v2")
+
+
+@pytest.mark.parametrize("size", [1e-9, 1.0, 1e9])
+def test_the_condition_of_coordinates_is_one_of_angles(size: float) -> None:
+    """Neither the length of a gradient nor the unit of a state matters: (1, 0) and (1, 1) stand at 45 degrees."""
+    R, scales = np.array([[1.0, 0.0]]), np.array([3.0 * size, 2.0])
+    upright = conditioning(R, np.array([[0.0, size]]), scales)
+    assert upright == pytest.approx(1.0, rel=1e-14)
+    slanting = conditioning(R, size * np.array([[2.0, 3.0 * size]]), scales)
+    assert slanting == pytest.approx(1 + np.sqrt(2.0), rel=1e-12)
+    assert conditioning(R, np.array([[size, 0.0]]), scales) > 1e15
