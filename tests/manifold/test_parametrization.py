@@ -195,3 +195,16 @@ def test_the_condition_of_coordinates_is_one_of_angles(size: float) -> None:
     slanting = conditioning(R, size * np.array([[2.0, 3.0 * size]]), scales)
     assert slanting == pytest.approx(1 + np.sqrt(2.0), rel=1e-12)
     assert conditioning(R, np.array([[size, 0.0]]), scales) > 1e15
+
+
+def test_tangent_coordinates_are_carried_on_as_the_tangent_turns() -> None:
+    """From 0.3 to 0.9 rad along the circle: again orthonormal and along it, and with the signs of before."""
+    first, then = pendulum(angle=0.3), pendulum(angle=0.9)
+    before = frame_at(first, first.start, kind="tangent")
+    frame = frame_at(then, then.start, previous=before.selection)
+    assert frame.warnings == ()
+    R, along = frame.coordinates.R, np.array([np.cos(0.9), np.sin(0.9)])
+    np.testing.assert_allclose(R @ R.T, np.eye(2), atol=1e-12)
+    np.testing.assert_allclose(frame.T, R.T, atol=1e-12)
+    np.testing.assert_allclose(np.abs(R[0, :2] @ along), 1.0, rtol=1e-12)
+    assert R[0] @ before.coordinates.R[0] == pytest.approx(np.cos(0.6), rel=1e-12)
