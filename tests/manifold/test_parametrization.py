@@ -199,7 +199,7 @@ def test_the_condition_of_coordinates_is_one_of_angles(size: float) -> None:
 
 def test_tangent_coordinates_are_carried_on_as_the_tangent_turns() -> None:
     """From 0.3 to 0.9 rad along the circle: again orthonormal and along it, and with the signs of before."""
-    first, then = pendulum(angle=0.3), pendulum(angle=0.9)
+    first, then = pendulum(angle=0.3, length=1.0), pendulum(angle=0.9, length=1.0)
     before = frame_at(first, first.start, kind="tangent")
     frame = frame_at(then, then.start, previous=before.selection)
     R, along = frame.coordinates.R, np.array([np.cos(0.9), np.sin(0.9)])
