@@ -10,6 +10,7 @@ from fmilin.ground.signals import FloatArray, Signal
 from fmilin.manifold.coordinates import conditioning
 from fmilin.manifold.frame import Frame, frame_at
 from fmilin.model.constraints.declared import Constraint
+from fmilin.model.interface import OperatingPoint
 from tests.by_hand import FunctionModel, Parts, pendulum
 
 
@@ -207,3 +208,14 @@ def test_tangent_coordinates_are_carried_on_as_the_tangent_turns() -> None:
     np.testing.assert_allclose(frame.T, R.T, atol=1e-12)
     np.testing.assert_allclose(np.abs(R[0, :2] @ along), 1.0, rtol=1e-12)
     assert R[0] @ before.coordinates.R[0] == pytest.approx(np.cos(0.6), rel=1e-12)
+
+
+def test_tangent_coordinates_of_first_order_are_carried_on_over_a_sphere() -> None:
+    model = sphere(1.0)
+    before = frame_at(model, model.start, kind="tangent")
+    normal = np.array([0.8, 0.36, 0.48])
+    frame = frame_at(model, OperatingPoint(0.0, normal, np.empty(0)), previous=before.selection)
+    R = frame.coordinates.R
+    np.testing.assert_allclose(R @ R.T, np.eye(2), atol=1e-12)
+    np.testing.assert_allclose(R @ normal, 0.0, atol=1e-12)
+    assert np.linalg.svdvals(R @ before.coordinates.R.T) == pytest.approx([1.0, normal @ [0.6, 0.0, 0.8]])
