@@ -7,18 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fmilin.native.mechanism.description import (
+from fmilin.native.mechanism.description import MechanismDescription
+from fmilin.native.mechanism.elements import (
     Actuator,
-    Body,
     Coupling,
     Force,
-    Joint,
     JointForce,
     LineForce,
-    Loop,
     Marker,
-    MechanismDescription,
-    Placement,
     PointSpring,
     Sensor,
     Skate,
@@ -26,6 +22,8 @@ from fmilin.native.mechanism.description import (
     Torque,
     Wheel,
 )
+from fmilin.native.mechanism.parts import Body, Joint, Loop
+from fmilin.native.mechanism.placement import Placement
 
 if TYPE_CHECKING:
     from fmilin.native.mechanism.assembly import Assembly, assemble

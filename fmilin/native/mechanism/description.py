@@ -25,28 +25,9 @@ from fmilin.native.mechanism.elements import (
     Wheel,
 )
 from fmilin.native.mechanism.parts import SPEEDS, Body, Joint, Loop
-from fmilin.native.mechanism.placement import Placement, Vector, vector
+from fmilin.native.mechanism.placement import Vector, vector
 
-__all__ = [
-    "Actuator",
-    "Body",
-    "Coupling",
-    "Force",
-    "Input",
-    "Joint",
-    "JointForce",
-    "LineForce",
-    "Loop",
-    "Marker",
-    "MechanismDescription",
-    "Placement",
-    "PointSpring",
-    "Sensor",
-    "Skate",
-    "Tendon",
-    "Torque",
-    "Wheel",
-]
+__all__ = ["Input", "MechanismDescription"]
 
 Input = JointForce | Force | Torque | LineForce | Actuator
 

@@ -69,10 +69,13 @@ class SourceLines:
 KeyPath = tuple[str | int, ...]
 """The path to a value: keys of tables, and positions in arrays (of tables, too), from 0."""
 
-_BLANK = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
-_KEY = re.compile(r"""[A-Za-z0-9_-]+|"(?:[^"\\\n]|\\.)*"|'[^'\n]*'""")
-_STRING = re.compile(r'"{3}(?:[^\\]|\\.)*?"{3,5}|\'{3}.*?\'{3,5}|"(?:[^"\\\n]|\\.)*"|\'[^\'\n]*\'', re.DOTALL)
-_SCALAR = re.compile(r"[^\s,\]}#][^,\]}#\n]*")
+_TOKEN = re.compile(
+    r"""(?P<gap>[ \t\r]+|\#[^\n]*)
+    |"{3}(?:[^\\]|\\.)*?"{3,5}|'{3}.*?'{3,5}|"(?:[^"\\\n]|\\.)*"|'[^'\n]*'  # strings
+    |[\[\]{}=,.\n]|[^\s\[\]{}=,.\#"']+""",
+    re.DOTALL | re.VERBOSE,
+)
+_ENDS = (",", "]", "}", "\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,43 +107,56 @@ def lines_of(text: str) -> Lines:
     (4, 6)
     """
     scanner = _Scanner(text)
-    with contextlib.suppress(ValueError, RecursionError):  # a line helps in a message, its absence is no error
+    with contextlib.suppress(ValueError, IndexError, RecursionError):  # a line helps, its absence is no error
         scanner.document()
     return Lines(scanner.lines)
 
 
 class _Scanner:
-    """Walks through the text once, and notes the line of each key."""
+    """Reads the tokens of a text once, and notes the line of each key."""
 
     def __init__(self, text: str) -> None:
-        self.text = text.replace("\r\n", "\n")
+        self.tokens: list[tuple[str, int]] = []  # with their lines
+        line = 1
+        for match in _TOKEN.finditer(text):
+            if match.lastgroup != "gap":
+                self.tokens.append((match[0], line))
+            line += match[0].count("\n")
+        self.tokens.append(("\n", line))
         self.at = 0
-        self.counted, self.line = 0, 1
         self.lines: dict[KeyPath, int] = {}
         self.sizes: dict[KeyPath, int] = {}
+
+    @property
+    def token(self) -> str:
+        return self.tokens[self.at][0]
+
+    @property
+    def line(self) -> int:
+        return self.tokens[self.at][1]
 
     def document(self) -> None:
         """Headers and their entries, to the end of the text."""
         table: KeyPath = ()
-        self._blank()
-        while self.at < len(self.text):
-            if self._peek("["):
+        self._skip("\n")
+        while self.at < len(self.tokens):
+            if self.token == "[":
                 table = self._header()
             else:
                 self._entry(table)
-            self._blank()
+            self._skip("\n")
 
     def _header(self) -> KeyPath:
-        array = self.text.startswith("[[", self.at)
-        line = self._line()
-        self.at += 2 if array else 1
-        *outer, last = self._keys()
-        self._take("]]" if array else "]")
+        line, array = self.line, self.tokens[self.at + 1][0] == "["
+        self._skip("[")
+        *outer, last = self._keys("]")
+        self._skip("]")
         path = self._resolved(tuple(outer))
         path = (*path, last) if array else self._resolved((*outer, last))
         if array:
             self.lines.setdefault(path, line)
-            path = self._next_element(path)
+            self.sizes[path] = self.sizes.get(path, 0) + 1
+            path = (*path, self.sizes[path] - 1)
         self.lines[path] = line
         return path
 
@@ -153,85 +169,50 @@ class _Scanner:
                 path = (*path, self.sizes[path] - 1)
         return path
 
-    def _next_element(self, array: KeyPath) -> KeyPath:
-        self.sizes[array] = self.sizes.get(array, 0) + 1
-        return (*array, self.sizes[array] - 1)
-
     def _entry(self, table: KeyPath) -> None:
-        line = self._line()
-        path = table
-        for key in self._keys():
+        line, path = self.line, table
+        for key in self._keys("="):
             path = (*path, key)
             self.lines.setdefault(path, line)
-        self._take("=")
         self._value(path)
 
     def _value(self, path: KeyPath) -> None:
-        self._blank()
-        if self._peek("["):
-            self._sequence(path, "[", "]")
-        elif self._peek("{"):
-            self._sequence(path, "{", "}")
+        if self.token in ("[", "{"):
+            self._sequence(path)
+        elif self.token in _ENDS:
+            raise ValueError(self.line)
         else:
-            match = _STRING.match(self.text, self.at) or _SCALAR.match(self.text, self.at)
-            if match is None:
-                raise ValueError(self.at)
-            self.at = match.end()
+            while self.token not in _ENDS:
+                self.at += 1
 
-    def _sequence(self, path: KeyPath, opening: str, closing: str) -> None:
+    def _sequence(self, path: KeyPath) -> None:
         """Read the elements of an array, or the entries of an inline table."""
-        self._take(opening)
-        count = 0
-        self._blank()
-        while not self._peek(closing):
-            if opening == "[":
-                self.lines[*path, count] = self._line()
+        array, count = self.token == "[", 0
+        self.at += 1
+        self._skip("\n")
+        while self.token != ("]" if array else "}"):
+            if array:
+                self.lines[*path, count] = self.line
                 self._value((*path, count))
                 count += 1
             else:
                 self._entry(path)
-            self._blank()
-            if self._peek(","):
-                self.at += 1
-                self._blank()
+            self._skip("\n", ",")
         self.at += 1
 
-    def _keys(self) -> list[str | int]:
-        """Read a dotted key."""
-        keys: list[str | int] = []
-        while True:
-            self._spaces()
-            match = _KEY.match(self.text, self.at)
-            if match is None:
-                raise ValueError(self.at)
-            self.at = match.end()
-            keys.append(_plain(match[0]))
-            self._spaces()
-            if not self._peek("."):
-                return keys
+    def _keys(self, end: str) -> list[str]:
+        """Read a dotted key, and the token after it."""
+        keys = []
+        while self.token != end:
+            if self.token != ".":
+                keys.append(_plain(self.token))
             self.at += 1
+        self.at += 1
+        return keys
 
-    def _take(self, expected: str) -> None:
-        self._blank()
-        if not self.text.startswith(expected, self.at):
-            raise ValueError(self.at)
-        self.at += len(expected)
-
-    def _peek(self, expected: str) -> bool:
-        return self.text.startswith(expected, self.at)
-
-    def _blank(self) -> None:
-        match = _BLANK.match(self.text, self.at)
-        self.at = self.at if match is None else match.end()
-
-    def _spaces(self) -> None:
-        while self.at < len(self.text) and self.text[self.at] in " \t":
+    def _skip(self, *tokens: str) -> None:
+        while self.at < len(self.tokens) and self.token in tokens:
             self.at += 1
-
-    def _line(self) -> int:
-        self.line += self.text.count("\n", self.counted, self.at)
-        self.counted = self.at
-        return self.line
 
 
 def _plain(key: str) -> str:

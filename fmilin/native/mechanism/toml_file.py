@@ -11,19 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fmilin.ground.errors import ModelError, nearest_names
-from fmilin.native.mechanism.description import (
+from fmilin.native.mechanism.description import Input, MechanismDescription
+from fmilin.native.mechanism.elements import (
     Actuator,
-    Body,
     Coupling,
     Force,
-    Input,
-    Joint,
     JointForce,
     LineForce,
-    Loop,
     Marker,
-    MechanismDescription,
-    Placement,
     PointSpring,
     Sensor,
     Skate,
@@ -31,7 +26,8 @@ from fmilin.native.mechanism.description import (
     Torque,
     Wheel,
 )
-from fmilin.native.mechanism.parts import COORDINATES, SPEEDS
+from fmilin.native.mechanism.parts import COORDINATES, SPEEDS, Body, Joint, Loop
+from fmilin.native.mechanism.placement import Placement
 from fmilin.native.mechanism.source_lines import LARGEST_NUMBER, KeyPath, Lines, SourceLines, lines_of
 
 if TYPE_CHECKING:

@@ -12,16 +12,9 @@ from numpy.typing import NDArray
 
 from fmilin.ground.errors import ModelError, UnknownNameError
 from fmilin.ground.tolerances import NEGATIVE_INERTIA
-from fmilin.native.mechanism.description import (
-    Body,
-    Coupling,
-    Input,
-    Joint,
-    JointForce,
-    MechanismDescription,
-    Sensor,
-)
-from fmilin.native.mechanism.parts import SPEEDS, TRIANGLE, JointType, beyond_triangle
+from fmilin.native.mechanism.description import Input, MechanismDescription
+from fmilin.native.mechanism.elements import Coupling, JointForce, Sensor
+from fmilin.native.mechanism.parts import SPEEDS, TRIANGLE, Body, Joint, JointType, beyond_triangle
 from fmilin.native.mechanism.source_lines import Lines, SourceLines
 from fmilin.native.mechanism.toml_file import Parts, offset_in_radians, with_settings
 from fmilin.native.mechanism.urdf_elements import Inertial, UrdfJoint, UrdfLink, UrdfTree, read_urdf

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from fmilin.native.mechanism.description import Joint, Loop, MechanismDescription
-from fmilin.native.mechanism.parts import Body
+from fmilin.native.mechanism.description import MechanismDescription
+from fmilin.native.mechanism.parts import Body, Joint, Loop
 from fmilin.native.mechanism.placement import ORIGIN, Placement
 from fmilin.native.mechanism.toml_file import INPUTS, PARTS
 
