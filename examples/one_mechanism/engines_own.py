@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pinocchio as pin
-from fmilin.models.mechanism.description import Loop
+from fmilin.models.mechanism import Loop
 from fmilin_mujoco import soft_linearization
 from fmilin_pinocchio import with_loops
 from numpy.typing import NDArray

@@ -1,4 +1,7 @@
-"""Which files are MuJoCo's, and what to say when MuJoCo cannot read them."""
+"""Which files are MuJoCo's, and what to say when MuJoCo cannot read them.
+
+URDF files are read without their meshes: pictures and collisions have no part in the dynamics.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import mujoco
+
 from fmilin.ground.errors import ModelError
 from fmilin.loading.adapters import Adapter
 
@@ -14,7 +19,8 @@ if TYPE_CHECKING:
     from fmilin.model.interface import Model
     from fmilin_mujoco.engine import MujocoEngine
 
-__all__ = ["MujocoAdapter"]
+__all__ = ["MujocoAdapter", "compiled", "without_meshes"]
+
 
 _LOOKED_INTO = 65536
 
@@ -73,9 +79,8 @@ class MujocoAdapter(Adapter):
 
     def _engine_of(self, path: Path, options: Mapping[str, Any]) -> MujocoEngine:
         self.engine()
+        from fmilin_mujoco.closing import start_of
         from fmilin_mujoco.engine import MujocoEngine
-        from fmilin_mujoco.keyframes import start_of
-        from fmilin_mujoco.urdf import compiled
 
         try:
             model, remarks = compiled(path)
@@ -88,3 +93,31 @@ class MujocoAdapter(Adapter):
         engine = MujocoEngine(model, path.stem, start_of(model, options.get("keyframe")))
         engine.notes = [*remarks, *engine.notes]
         return engine
+
+
+_SHAPE = re.compile(r"<(visual|collision)\b[^>]*?(?:/>|>.*?</\1\s*>)", re.DOTALL)
+_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+
+
+def without_meshes(text: str) -> tuple[str, int]:
+    """Return a URDF file without the shapes that are meshes, and how many there were.
+
+    >>> without_meshes('<link><visual><geometry><mesh filename="a.stl"/></geometry></visual></link>')
+    ('<link></link>', 1)
+    """
+    text = _COMMENT.sub("", text)
+    meshes = [m for m in _SHAPE.finditer(text) if "<mesh" in m[0]]
+    for mesh in reversed(meshes):
+        text = text[: mesh.start()] + text[mesh.end() :]
+    return text, len(meshes)
+
+
+def compiled(path: Path) -> tuple[Any, tuple[str, ...]]:
+    """Return MuJoCo's model of an MJCF or URDF file, and what was left out of it."""
+    if path.suffix.lower() != ".urdf":
+        return mujoco.MjModel.from_xml_path(str(path)), ()
+    text, count = without_meshes(path.read_text(encoding="utf-8"))
+    if not count:
+        return mujoco.MjModel.from_xml_path(str(path)), ()
+    remark = f"{count} meshes of the URDF file are left out: they have no part in the dynamics."
+    return mujoco.MjModel.from_xml_string(text), (remark,)

@@ -16,8 +16,8 @@ from fmilin.native.mechanism.engine import MechanismEngine
 from fmilin.native.mechanism.model import Mechanism
 from fmilin.native.native_model import InterfaceChoice
 from fmilin_mujoco.engine import MujocoEngine
+from fmilin_mujoco.left_out import NotUnderstoodError
 from fmilin_mujoco.native import description_of
-from fmilin_mujoco.not_understood import NotUnderstoodError
 
 __all__ = ["chosen_model", "native_mechanism"]
 

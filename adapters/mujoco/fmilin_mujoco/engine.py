@@ -27,10 +27,9 @@ from fmilin.native.engine import Engine
 from fmilin.native.mechanism.holding import Stance, Standing
 from fmilin.numerics.saddle_point.factors import require_regular
 from fmilin.numerics.saddle_point.null_space import NullSpaceFactors
-from fmilin_mujoco.closing import anchored, closed_start
+from fmilin_mujoco.closing import anchored, closed_start, start_of
 from fmilin_mujoco.equalities import equalities
 from fmilin_mujoco.feet import held_feet
-from fmilin_mujoco.keyframes import start_of
 from fmilin_mujoco.left_out import remarks, sensors_left_out
 from fmilin_mujoco.loops import Loops, Posture
 from fmilin_mujoco.names import (

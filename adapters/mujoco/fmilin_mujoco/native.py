@@ -13,13 +13,14 @@ import mujoco
 import numpy as np
 
 from fmilin.ground.signals import FloatArray
-from fmilin.native.mechanism.description import Body, Coupling, Joint, Loop, MechanismDescription
-from fmilin.native.mechanism.elements import Marker
+from fmilin.native.mechanism.description import MechanismDescription
+from fmilin.native.mechanism.elements import Coupling, Marker
+from fmilin.native.mechanism.parts import Body, Joint, Loop
 from fmilin.native.mechanism.placement import Placement
+from fmilin_mujoco.left_out import NotUnderstoodError, require_understood
 from fmilin_mujoco.names import BODY, EQUALITY, SITE, joint_name, name_of, state_names
 from fmilin_mujoco.native_drives import actuators_of, tendons_of
 from fmilin_mujoco.native_sensors import sensors_of
-from fmilin_mujoco.not_understood import NotUnderstoodError, require_understood
 from fmilin_mujoco.rotations import matrix_of, triple
 from fmilin_mujoco.start import Start
 

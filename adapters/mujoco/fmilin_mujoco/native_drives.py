@@ -10,8 +10,8 @@ import numpy as np
 
 from fmilin.native.mechanism.elements import Actuator, Tendon
 from fmilin.native.mechanism.placement import Placement
+from fmilin_mujoco.left_out import NotUnderstoodError
 from fmilin_mujoco.names import ACTUATOR, TENDON, joint_name, name_of
-from fmilin_mujoco.not_understood import NotUnderstoodError
 from fmilin_mujoco.rotations import matrix_of
 from fmilin_mujoco.start import Start
 

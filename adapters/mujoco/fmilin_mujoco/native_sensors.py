@@ -10,13 +10,12 @@ import mujoco
 import numpy as np
 
 from fmilin.ground.signals import FloatArray
-from fmilin.native.mechanism.description import Body, Joint
 from fmilin.native.mechanism.elements import Sensor
+from fmilin.native.mechanism.parts import Body, Joint
 from fmilin.native.mechanism.placement import Placement
-from fmilin_mujoco.left_out import sensors_left_out
+from fmilin_mujoco.left_out import NotUnderstoodError, sensors_left_out
 from fmilin_mujoco.names import ACTUATOR, SENSOR, joint_name, name_of
 from fmilin_mujoco.native_drives import tendon_name
-from fmilin_mujoco.not_understood import NotUnderstoodError
 from fmilin_mujoco.rotations import matrix_of, triple
 
 __all__ = ["Sensors", "sensors_of"]

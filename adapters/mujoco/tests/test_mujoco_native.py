@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from fmilin_mujoco import MujocoEngine
 from fmilin_mujoco.choice import native_mechanism
+from fmilin_mujoco.left_out import NotUnderstoodError
 from fmilin_mujoco.names import quaternion_places
-from fmilin_mujoco.not_understood import NotUnderstoodError
 
 import fmilin as fl
 from fmilin.cli.main import main

@@ -8,7 +8,7 @@ from pathlib import Path
 import mujoco
 import numpy as np
 import pytest
-from fmilin_mujoco.keyframes import start_of
+from fmilin_mujoco.closing import start_of
 from fmilin_mujoco.names import state_signals
 
 import fmilin as fl
