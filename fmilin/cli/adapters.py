@@ -26,7 +26,7 @@ def command(*, as_json: bool, debug: bool) -> int:
     """List the installed adapters: what they read, the engine they run on, and what they are missing."""
 
     def job(runner: JobRunner) -> None:
-        from fmilin.loading.adapters import KNOWN, installed_adapters
+        from fmilin.loading.adapters import PUBLISHED, installed_adapters
 
         rows = [_row(installed) for installed in installed_adapters()]
         if as_json:
@@ -36,7 +36,7 @@ def command(*, as_json: bool, debug: bool) -> int:
             return
         if not rows:
             runner.results.write("No adapter is installed. FMUs, Python models and mechanisms need none.\n")
-            for known in KNOWN:
+            for known in PUBLISHED:
                 runner.results.write(
                     f"For {known.engine} ({', '.join(known.suffixes)}): pip install {known.distribution}\n"
                 )

@@ -41,17 +41,17 @@ class Numbers:
     def __init__(self, parameters: Mapping[str, float], accuracy: float = AGREES) -> None:
         self._accuracy = max(accuracy, AGREES)
         usable = {n: abs(v) for n, v in parameters.items() if v and isfinite(v) and not self._simple(abs(v), 2)[0]}
-        self._known: dict[str, float] = {}
+        self._values_by_text: dict[str, float] = {}
         for name, value in usable.items():
             signed = name_in_expression(name)
-            self._known[signed if parameters[name] > 0 else f"(-{signed})"] = value
-        single = self._single = dict(self._known)
+            self._values_by_text[signed if parameters[name] > 0 else f"(-{signed})"] = value
+        single = self._single = dict(self._values_by_text)
         for name, value in single.items():
-            self._known[f"{name}^2"] = value * value
+            self._values_by_text[f"{name}^2"] = value * value
         if len(single) <= MOST_PARAMETERS:
             pairs = [(a, b) for a in single for b in single if a != b]
-            self._known |= {f"{a}/{b}": single[a] / single[b] for a, b in pairs}
-            self._known |= {f"{a}*{b}": single[a] * single[b] for a, b in pairs if a < b}
+            self._values_by_text |= {f"{a}/{b}": single[a] / single[b] for a, b in pairs}
+            self._values_by_text |= {f"{a}*{b}": single[a] * single[b] for a, b in pairs if a < b}
 
     def cost(self, value: float) -> float:
         """Return how hard a number is to read: 0 for 1, more for others, most for a row of digits."""
@@ -84,13 +84,13 @@ class Numbers:
         if simple[0]:
             return simple
         for factor, before in ((1, ""), (2, "2*"), (0.5, "0.5*"), (4, "4*"), (0.25, "0.25*")):
-            fitting = [n for n, known in self._known.items() if self._agree(factor * known, value)]
+            fitting = [n for n, parameter in self._values_by_text.items() if self._agree(factor * parameter, value)]
             alone = [n for n in fitting if not set("*/^") & set(n)] or fitting
             if len(alone) == 1:
-                return f"{before}{alone[0]}", factor * self._known[alone[0]]
-        for found in (self._simple(value, 12), self._root(value)):
-            if found[0]:
-                return found
+                return f"{before}{alone[0]}", factor * self._values_by_text[alone[0]]
+        for simplest in (self._simple(value, 12), self._root(value)):
+            if simplest[0]:
+                return simplest
         return self._decimal(value)
 
     def _agree(self, a: float, b: float) -> bool:
@@ -150,25 +150,25 @@ class Invariant:
 
     def values(self, x: FloatArray) -> FloatArray:
         """Return h at points x (m, N), shape (m,)."""
-        found: FloatArray = self.library.values(x) @ self.coefficients - self.level
-        return found
+        values: FloatArray = self.library.values(x) @ self.coefficients - self.level
+        return values
 
     def size(self, x: FloatArray) -> FloatArray:
         """Return the size of the terms of h at points x (m, N), shape (m,)."""
-        found: FloatArray = np.abs(self.library.values(x)) @ np.abs(self.coefficients) + abs(self.level)
-        return found
+        sizes: FloatArray = np.abs(self.library.values(x)) @ np.abs(self.coefficients) + abs(self.level)
+        return sizes
 
     def gradients(self, x: FloatArray) -> FloatArray:
         """Return Dh at points x (m, N), shape (m, N)."""
-        found: FloatArray = np.einsum("mkn,k->mn", self.library.gradients(x), self.coefficients)
-        return found
+        gradients: FloatArray = np.einsum("mkn,k->mn", self.library.gradients(x), self.coefficients)
+        return gradients
 
     def rates(self, x: FloatArray, f: FloatArray) -> FloatArray:
         """Return Dh f relative to the size of its terms, at points x (m, N) for rates f (m, N), shape (m,)."""
         slopes = self.gradients(x)
         terms = np.abs(slopes) * np.maximum(np.abs(f), 1e-3 * np.abs(f).max(axis=1, initial=0.0, keepdims=True))
-        found: FloatArray = np.abs((slopes * f).sum(axis=1)) / np.maximum(terms.sum(axis=1), TINY)
-        return found
+        rates: FloatArray = np.abs((slopes * f).sum(axis=1)) / np.maximum(terms.sum(axis=1), TINY)
+        return rates
 
     def degree(self, among: Sequence[int] | frozenset[int]) -> int:
         """Return the largest degree in some of the states."""
@@ -233,16 +233,12 @@ def projected(x: FloatArray, invariants: Sequence[Invariant], sizes: FloatArray)
         step = (np.linalg.pinv(H, rcond=1e-10) @ h[:, :, None])[:, :, 0]
         s = np.where(arrived[:, None], s, s - sizes * step)
     near = (np.abs(s - x0) <= FURTHEST * sizes).all(axis=1)  # far away everything is relatively small
-    found: FloatArray = s[arrived & near]
-    return found
+    points: FloatArray = s[arrived & near]
+    return points
 
 
 def is_independent(
-    candidate: Invariant,
-    others: Sequence[Invariant],
-    x: FloatArray,
-    sizes: FloatArray,
-    tolerance: float = INDEPENDENT,
+    candidate: Invariant, others: Sequence[Invariant], x: FloatArray, sizes: FloatArray, tolerance: float = INDEPENDENT
 ) -> bool:
     """Whether the gradient of ``candidate`` leaves the span of the others' at most of the points x (m, N)."""
     own = candidate.gradients(x) * sizes
@@ -260,9 +256,9 @@ def is_independent(
 
 def independent_ones(invariants: Sequence[Invariant], x: FloatArray, sizes: FloatArray) -> list[Invariant]:
     """Return as many of the invariants, short ones first, as are independent where they are zero, near x (m, N)."""
-    found: list[Invariant] = []
+    chosen: list[Invariant] = []
     for candidate in sorted(invariants, key=lambda h: len(h.coefficients)):
-        near = projected(x, found, sizes)
-        if not len(near) or is_independent(candidate, found, near, sizes):
-            found.append(candidate)
-    return found
+        near = projected(x, chosen, sizes)
+        if not len(near) or is_independent(candidate, chosen, near, sizes):
+            chosen.append(candidate)
+    return chosen

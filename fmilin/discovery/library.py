@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, combinations, combinations_with_replacement, product
+from itertools import chain, combinations, combinations_with_replacement, islice, product
 from typing import Literal
 
 import numpy as np
 
-from fmilin.discovery.states import Character
+from fmilin.discovery.states import StateKinds
 from fmilin.ground.signals import FloatArray
 from fmilin.model.constraints.expressions import name_in_expression
 
@@ -82,19 +82,19 @@ class Library:
 
     def rates(self, x: FloatArray, f: FloatArray) -> FloatArray:
         """Return Dphi f at points x (m, N) for rates f (m, N), shape (m, K)."""
-        found = np.zeros((len(x), len(self)))
+        rates = np.zeros((len(x), len(self)))
         for column, term in enumerate(self.terms):
             for state, slope in _slopes(term, x):
-                found[:, column] += slope * f[:, state]
-        return found
+                rates[:, column] += slope * f[:, state]
+        return rates
 
     def gradients(self, x: FloatArray) -> FloatArray:
         """Return Dphi at points x (m, N), shape (m, K, N)."""
-        found = np.zeros((len(x), len(self), x.shape[1]))
+        gradients = np.zeros((len(x), len(self), x.shape[1]))
         for column, term in enumerate(self.terms):
             for state, slope in _slopes(term, x):
-                found[:, column, state] += slope
-        return found
+                gradients[:, column, state] += slope
+        return gradients
 
 
 def _monomial(powers: Iterable[tuple[int, int]], x: FloatArray) -> FloatArray:
@@ -138,13 +138,13 @@ def _monomials(states: Sequence[int], degree: int) -> list[tuple[tuple[int, int]
 
 def _harmonics(angles: Sequence[int], order: int) -> list[Harmonic]:
     """Return cos and sin of the angles, and of sums and differences of up to ``order`` different ones."""
-    found: list[Harmonic] = [ONE]
+    harmonics: list[Harmonic] = [ONE]
     for size in range(1, min(order, len(angles)) + 1):
         for chosen in combinations(angles, size):
             for signs in product((1, -1), repeat=size - 1):
                 argument = tuple(zip(chosen, (1, *signs), strict=True))
-                found += [("cos", argument), ("sin", argument)]
-    return found
+                harmonics += [("cos", argument), ("sin", argument)]
+    return harmonics
 
 
 def _products(
@@ -162,32 +162,32 @@ def _products(
         yield Term(((i, 1),))
 
 
-def first_library(group: Sequence[int], character: Character) -> Library:
+def first_library(group: Sequence[int], kinds: StateKinds) -> Library:
     """Return all products of up to two factors: lengths of rods, norms of quaternions, energies of plain form."""
-    return _checked(_products(group, [i for i in group if i in character.angles], 2))
+    return _checked(_products(group, [i for i in group if i in kinds.angles], 2))
 
 
-def further_libraries(group: Sequence[int], character: Character) -> Iterator[Library]:
+def further_libraries(group: Sequence[int], kinds: StateKinds) -> Iterator[Library]:
     """Yield larger libraries of positions, and of positions times one speed: no constraint is curved in the speeds."""
-    angles = [i for i in group if i in character.angles]
-    speeds = [i for i in group if i in character.speeds]
-    positions = [i for i in group if i not in character.speeds]
-    beside = list(_products(positions, angles, 2))
-    cubic = _with_speeds(_products(positions, angles, 3), beside, speeds)
-    yield cubic if len(cubic) else _with_speeds(beside, beside, speeds)
+    angles = [i for i in group if i in kinds.angles]
+    speeds = [i for i in group if i in kinds.speeds]
+    positions = [i for i in group if i not in kinds.speeds]
+    products = list(_products(positions, angles, 2))
+    cubic = _with_speeds(_products(positions, angles, 3), products, speeds)
+    yield cubic if len(cubic) else _with_speeds(products, products, speeds)
     order = 1
     for degree in (1, 0):
         for larger in range(min(MOST_ANGLES, len(angles)), order, -1):
             at_rest = list(_products(positions, angles, degree, harmonics=larger))
-            found = _with_speeds(at_rest, at_rest, speeds)
-            if len(found):
+            library = _with_speeds(at_rest, at_rest, speeds)
+            if len(library):
                 order = larger
-                yield found
+                yield library
                 break
 
 
-def _with_speeds(at_rest: Iterable[Term], beside: Iterable[Term], speeds: Sequence[int]) -> Library:
-    moving = (Term(_times(t.powers, v), t.harmonic) for t in beside for v in speeds)
+def _with_speeds(at_rest: Iterable[Term], factors: Iterable[Term], speeds: Sequence[int]) -> Library:
+    moving = (Term(_times(t.powers, v), t.harmonic) for t in factors for v in speeds)
     return _checked(chain(at_rest, moving))
 
 
@@ -197,10 +197,5 @@ def _times(powers: tuple[tuple[int, int], ...], state: int) -> tuple[tuple[int, 
 
 def _checked(terms: Iterable[Term]) -> Library:
     """Return the library without the constant; an empty one where there are too many terms."""
-    kept: list[Term] = []
-    for term in terms:
-        if term.states:
-            kept.append(term)
-        if len(kept) > MOST_TERMS:
-            return Library(())
-    return Library(kept)
+    moving = list(islice((term for term in terms if term.states), MOST_TERMS + 1))
+    return Library(moving if len(moving) <= MOST_TERMS else ())

@@ -70,10 +70,10 @@ def svd(matrix: FloatArray, *, full: bool = True) -> tuple[FloatArray, FloatArra
 
 def null_vector(rows: FloatArray, nearest_to: FloatArray, noise: float = 0.0) -> FloatArray | None:
     """Return the combination (K,) nearest to a given one that makes all rows zero; None if there is none."""
-    found = null_space(rows, noise)
-    if not found.basis.shape[1]:
+    space = null_space(rows, noise)
+    if not space.basis.shape[1]:
         return None
-    vector: FloatArray = found.basis @ (found.basis.T @ (nearest_to * found.sizes)) / found.sizes
+    vector: FloatArray = space.basis @ (space.basis.T @ (nearest_to * space.sizes)) / space.sizes
     return vector
 
 

@@ -12,7 +12,7 @@ from fmilin.discovery.library import first_library, further_libraries
 from fmilin.discovery.result import Discovery, Finding, KeptOut
 from fmilin.discovery.search import Search
 from fmilin.discovery.selection import Selected, chosen
-from fmilin.discovery.states import Character, Sampler, character_of
+from fmilin.discovery.states import Sampler, StateKinds, state_kinds
 from fmilin.discovery.tangent import linearize_on_tangent
 from fmilin.discovery.verification import Residuals, Verification
 from fmilin.ground.errors import FmilinError
@@ -75,31 +75,31 @@ def discover(
         return Discovery((), (), 0, 0, name=model.info.name)
     point = model.start if point is None else point
     sampler = Sampler(model, point, excite)
-    character = character_of(sampler)
-    sampler.widen(character.angles)
+    kinds = state_kinds(sampler)
+    sampler.widen(kinds.angles)
     names, numbers = model.states.names, Numbers(_parameters(model), ACCURACY_OF_NOISE * sampler.noise)
 
-    def text(found: Invariant) -> str:
-        return found.written(numbers).text(names, numbers)
+    def text(h: Invariant) -> str:
+        return h.written(numbers).text(names, numbers)
 
-    search = Search(sampler, character, lambda found: progress(text(found)) if progress else None)
+    search = Search(sampler, kinds, lambda h: progress(text(h)) if progress else None)
     skipped = 0
-    for group in character.groups:
-        first = first_library(group, character)
+    for group in kinds.groups:
+        first = first_library(group, kinds)
         skipped += not len(first)
-        for library in (first, *further_libraries(group, character)):
+        for library in (first, *further_libraries(group, kinds)):
             search.among(library)
     selected, residuals = _verified(search, numbers)
     return Discovery(
         findings=tuple(
-            Finding(text(found), level, tuple(names[i] for i in sorted(found.states)), *r)
-            for (found, level), r in zip(selected.constraints, residuals, strict=True)
+            Finding(text(h), level, tuple(names[i] for i in sorted(h.states)), *r)
+            for (h, level), r in zip(selected.constraints, residuals, strict=True)
         ),
-        kept_out=tuple(KeptOut(text(k.invariant), k.reason) for k in search.kept_out),
+        kept_out=tuple(KeptOut(text(k.invariant), k.reason) for k in search.rejected),
         order=selected.order,
         full_order=len(model.states),
-        constant=tuple(names[i] for i in sorted(character.constant)),
-        warnings=tuple(_remarks(sampler, character, selected.order, skipped)),
+        constant=tuple(names[i] for i in sorted(kinds.constant)),
+        warnings=tuple(_remarks(sampler, kinds, selected.order, skipped)),
         visits=sampler.visits,
         seconds=perf_counter() - began,
         name=model.info.name,
@@ -135,12 +135,12 @@ def _verified(search: Search, numbers: Numbers) -> tuple[Selected, list[Residual
 
 def _parameters(model: Model) -> dict[str, float]:
     """Return values that expressions may name, as far as they are numbers."""
-    known = {**model.constraints.parameters, **model.parameters}
-    return {name: value for name, value in known.items() if isinstance(value, float)}
+    values = {**model.constraints.parameters, **model.parameters}
+    return {name: value for name, value in values.items() if isinstance(value, float)}
 
 
-def _remarks(sampler: Sampler, character: Character, order: int, skipped: int) -> Iterator[Remark]:
-    if len(character.constant) == len(sampler.point.states) > 0:
+def _remarks(sampler: Sampler, kinds: StateKinds, order: int, skipped: int) -> Iterator[Remark]:
+    if len(kinds.constant) == len(sampler.point.states) > 0:
         yield Remark(
             "nothing-moves",
             "Nothing moves: all rates are zero, whatever the states around the point are and the inputs do. Give "
@@ -148,7 +148,7 @@ def _remarks(sampler: Sampler, character: Character, order: int, skipped: int) -
         )
         return
     if skipped:
-        largest = max(map(len, character.groups))
+        largest = max(map(len, kinds.groups))
         yield Remark(
             "too-many-states",
             f"{largest} states hang together, too many to look for constraints among all products of two: only what "

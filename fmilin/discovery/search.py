@@ -14,11 +14,11 @@ from fmilin.discovery.invariant import Invariant, independent_ones, is_independe
 from fmilin.discovery.library import Library
 from fmilin.discovery.null_space import LARGEST_SUPPORT, NullSpace, null_space, null_vector, sparse_basis, svd
 from fmilin.discovery.stabilized import Decaying, decaying
-from fmilin.discovery.states import Character, Sampler
-from fmilin.discovery.verification import told_apart
+from fmilin.discovery.states import Sampler, StateKinds
+from fmilin.discovery.verification import judged
 from fmilin.ground.signals import FloatArray
 
-__all__ = ["ExcitedRates", "Kept", "Samples", "Search"]
+__all__ = ["ExcitedRates", "Rejected", "Samples", "Search"]
 
 
 MORE_THAN_TERMS = 1.2
@@ -68,8 +68,8 @@ class Samples:
         if len(x) <= len(library):
             return np.empty((0, len(library)))
         rows = library.rates(x, f)
-        found: FloatArray = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-300)
-        return found
+        scaled: FloatArray = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-300)
+        return scaled
 
     def excited(self, count: int, single: int | None = None) -> ExcitedRates:
         """Return what random inputs, or a ``single`` one, change of the rates at some of the points."""
@@ -89,7 +89,7 @@ MOST_TERMS_DECAYING = 700
 
 
 @dataclass(frozen=True)
-class Kept:
+class Rejected:
     """An invariant that is taken for no constraint, and why."""
 
     invariant: Invariant
@@ -101,8 +101,8 @@ class Search:
     """What was found so far."""
 
     sampler: Sampler
-    character: Character
-    said: Callable[[Invariant], None]  # told each find at once: a model may crash half-way
+    kinds: StateKinds
+    announce: Callable[[Invariant], None]  # told each find at once: a model may crash half-way
     # functions g of positions, whose rates are zero where ``speeds`` are; more than are independent
     candidates: list[Invariant] = field(default_factory=list)
     # constraints that are kept by every motion, on the manifold or off it, and contain no speed
@@ -111,14 +111,14 @@ class Search:
     speeds: list[Invariant] = field(default_factory=list)
     open: list[Invariant] = field(default_factory=list)  # they count where positions follow from them
     decaying: list[Decaying] = field(default_factory=list)  # constraints of positions that are stabilized
-    kept_out: list[Kept] = field(default_factory=list)
+    rejected: list[Rejected] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._anywhere = Samples(self.sampler)
         self._on_manifold: Samples | None = None
         self._accuracy = max(1e-9, 50 * self.sampler.noise)
         self._modes: list[Invariant] = []
-        self._beside = self.sampler.states(5)
+        self._points = self.sampler.states(5)
 
     def among(self, library: Library) -> None:
         """Look for constraints of all kinds among combinations of these functions."""
@@ -129,19 +129,19 @@ class Search:
 
     def everywhere(self, library: Library) -> None:
         """Look for functions that no state and no input changes, and judge them."""
-        found = list(self._invariants(library, self._anywhere))
-        for candidate, breaks in found:
-            if not self._is_new(candidate, self._known()):
+        candidates = list(self._invariants(library, self._anywhere))
+        for candidate, breaks in candidates:
+            if not self._is_new(candidate, self._settled()):
                 continue
             at = candidate.at(self.sampler.point.states, self._accuracy)
             if breaks:
-                self.kept_out.append(Kept(at, f"{_looks(at, self.character)}broken by input {breaks}"))
+                self.rejected.append(Rejected(at, f"{_resemblance(at, self.kinds)}broken by input {breaks}"))
                 continue
-            verdict = told_apart(at, self.character, self.sampler)
+            verdict = judged(at, self.kinds, self.sampler)
             if verdict.kind == "conserved":
-                self.kept_out.append(Kept(at, verdict.reason))
+                self.rejected.append(Rejected(at, verdict.reason))
                 continue
-            has_speed = bool(at.states & self.character.speeds)
+            has_speed = bool(at.states & self.kinds.speeds)
             (self.open if verdict.kind == "open" else self.speeds if has_speed else self.norms).append(at)
             self._on_manifold = None
 
@@ -149,16 +149,16 @@ class Search:
         """Look for functions of positions that no motion changes which the speeds' constraints allow."""
         if not (self.speeds or self.open):
             return
-        library = library.without(self.character.speeds)
+        library = library.without(self.kinds.speeds)
         if self._on_manifold is None:
             every = [*self.norms, *self.speeds, *self.open]
-            self._on_manifold = Samples(self.sampler, independent_ones(every, self._beside, self.sampler.sizes))
+            self._on_manifold = Samples(self.sampler, independent_ones(every, self._points, self.sampler.sizes))
         for candidate, breaks in self._invariants(library, self._on_manifold):
             at = candidate.at(self.sampler.point.states, self._accuracy)
             if breaks or not self._is_new(at, self.norms) or self._vanishes(at):
                 continue
             if self._is_new(at, [*self.candidates, *self.norms]):
-                self.said(at)
+                self.announce(at)
             self.candidates.append(at)
 
     def stabilized(self, library: Library) -> None:
@@ -167,48 +167,48 @@ class Search:
         if len(library) > MOST_TERMS_DECAYING or len(x) <= len(library) + 1:
             return
         order = sorted(range(len(library)), key=lambda i: library.terms[i].complexity)
-        for found in decaying(library, x, f, self.character.speeds, order, self.sampler.noise):
-            known = [*self.norms, *self._modes, *(d.g for d in self.decaying)]
-            if not self._is_new(found.g, known) or self._breaker(found.g, self._anywhere):
+        for mode in decaying(library, x, f, self.kinds.speeds, order, self.sampler.noise):
+            others = [*self.norms, *self._modes, *(d.g for d in self.decaying)]
+            if not self._is_new(mode.g, others) or self._breaker(mode.g, self._anywhere):
                 continue
-            if self._breaker(found.rate, self._anywhere):
+            if self._breaker(mode.rate, self._anywhere):
                 continue
-            if found.g.is_linear or not self._is_zero_at_start(found.g):
-                self._modes.append(found.g)
-                if len(found.g.states) > 1:
+            if mode.g.is_linear or not self._is_zero_at_start(mode.g):
+                self._modes.append(mode.g)
+                if len(mode.g.states) > 1:
                     reason = "decays by itself: a mode that no input reaches, or a constraint that is stabilized"
-                    self.kept_out.append(Kept(found.g, reason))
+                    self.rejected.append(Rejected(mode.g, reason))
                 continue
-            self.decaying.append(found)
-            self.said(found.g)
+            self.decaying.append(mode)
+            self.announce(mode.g)
 
     def reject(self, h: Invariant, reason: str) -> None:
         """Take h for no constraint after all, nor those of positions of which it may be the rate."""
-        rates = self.character.rate_of
-        if h.states & self.character.speeds:
+        rates = self.kinds.rate_of
+        if h.states & self.kinds.speeds:
             for g in [g for g in self.candidates if {rates.get(i) for i in g.states} & h.states]:
                 self.reject(g, "its rate changes at other states")
-        for known in (self.candidates, self.norms, self.speeds, self.open):
-            known[:] = [k for k in known if k is not h]
+        for kind in (self.candidates, self.norms, self.speeds, self.open):
+            kind[:] = [k for k in kind if k is not h]
         self.decaying = [d for d in self.decaying if h is not d.g and h is not d.rate]
-        self.kept_out.append(Kept(h, reason))
+        self.rejected.append(Rejected(h, reason))
 
     def _is_zero_at_start(self, g: Invariant) -> bool:
         """Whether terms that are not zero add up to zero at the point: no accident."""
         x0 = self.sampler.point.states[None]
         size = g.size(x0)[0]
-        return size > 1e-3 * g.size(self._beside).max() and bool(abs(g.values(x0)[0]) <= 1e-6 * size)
+        return size > 1e-3 * g.size(self._points).max() and bool(abs(g.values(x0)[0]) <= 1e-6 * size)
 
     def _vanishes(self, candidate: Invariant) -> bool:
         """Whether it says nothing but what the speeds' constraints say: then it is zero where these are."""
         x = self._on_manifold.x if self._on_manifold is not None else self._anywhere.x
         return bool((np.abs(candidate.values(x)) <= 1e-8 * candidate.size(x)).all())
 
-    def _known(self) -> list[Invariant]:
-        return [*self.norms, *self.speeds, *self.open, *(k.invariant for k in self.kept_out)]
+    def _settled(self) -> list[Invariant]:
+        return [*self.norms, *self.speeds, *self.open, *(k.invariant for k in self.rejected)]
 
-    def _is_new(self, candidate: Invariant, known: Sequence[Invariant]) -> bool:
-        return is_independent(candidate, known, self._beside, self.sampler.sizes)
+    def _is_new(self, candidate: Invariant, others: Sequence[Invariant]) -> bool:
+        return is_independent(candidate, others, self._points, self.sampler.sizes)
 
     def _invariants(self, library: Library, samples: Samples) -> Iterator[tuple[Invariant, str]]:
         """Yield what the held inputs leave unchanged, each with the name of an input that breaks it, or ''."""
@@ -216,13 +216,13 @@ class Search:
         space = null_space(rows, self.sampler.noise)
         if not space.basis.size:
             return
-        kept, broken = self._split_by_inputs(library, samples, space)
+        unchanged, broken = self._split_by_inputs(library, samples, space)
         order = sorted(range(len(library)), key=lambda i: library.terms[i].complexity)
-        for part, is_broken in ((kept, False), (broken, True)):
+        for part, is_broken in ((unchanged, False), (broken, True)):
             for vector in sparse_basis(part, order):
-                found = self._refined(library, rows, vector)
-                if found is not None:
-                    yield found, self._breaker(found, samples) if is_broken else ""
+                invariant = self._refined(library, rows, vector)
+                if invariant is not None:
+                    yield invariant, self._breaker(invariant, samples) if is_broken else ""
 
     def _split_by_inputs(self, library: Library, samples: Samples, space: NullSpace) -> tuple[NullSpace, NullSpace]:
         """Return what random inputs leave alone, and the whole ``space`` where they break something of it."""
@@ -234,15 +234,15 @@ class Search:
         sizes = np.abs(changes) @ np.abs(basis)
         through = changes @ basis / max(float(sizes.max(initial=0.0)), 1e-300)
         s, vt = svd(through)
-        kept = s <= max(1e-8, 100 * self.sampler.noise)
-        return (space, nothing) if kept.all() else (replace(space, basis=basis @ vt[kept].T), space)
+        unchanged = s <= max(1e-8, 100 * self.sampler.noise)
+        return (space, nothing) if unchanged.all() else (replace(space, basis=basis @ vt[unchanged].T), space)
 
-    def _breaker(self, found: Invariant, samples: Samples) -> str:
-        """Return the name of the first input that changes ``found``; empty when none does alone."""
+    def _breaker(self, h: Invariant, samples: Samples) -> str:
+        """Return the name of the first input that changes ``h``; empty when none does alone."""
         for j, name in enumerate(self.sampler.model.inputs.names):
             excited = samples.excited(0, single=j)
             moved = excited.f.any(axis=1)
-            if moved.any() and (found.rates(excited.x[moved], excited.f[moved]) > 1e-6).any():
+            if moved.any() and (h.rates(excited.x[moved], excited.f[moved]) > 1e-6).any():
                 return name
         return ""
 
@@ -266,7 +266,7 @@ class Search:
         return None
 
 
-def _looks(found: Invariant, character: Character) -> str:
-    if found.degree(character.speeds) > 1:
+def _resemblance(h: Invariant, kinds: StateKinds) -> str:
+    if h.degree(kinds.speeds) > 1:
         return "looks like mechanical energy; "
-    return "looks like momentum; " if found.states & character.speeds else ""
+    return "looks like momentum; " if h.states & kinds.speeds else ""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fmilin.discovery.invariant import INDEPENDENT, Invariant, independent_ones, is_independent, projected
-from fmilin.discovery.search import Kept, Search
+from fmilin.discovery.search import Rejected, Search
 from fmilin.ground.signals import FloatArray
 from fmilin.model.constraints.declared import Level
 
@@ -53,31 +53,31 @@ def chosen(search: Search) -> Selected:
         if not _follow(search, h, positions, rates, points):
             search.open.remove(h)
             manifold = [m for m in manifold if m is not h]
-            search.kept_out.append(Kept(h, "linear in the speeds, as momentum is; no input acts on it"))
+            search.rejected.append(Rejected(h, "linear in the speeds, as momentum is; no input acts on it"))
     declared = [*positions, *search.norms, *alone]
     rank = max(
         _rank(np.vstack((_gradients(declared, x), r)) * sizes, _tolerance(search))
         for x, r in zip(points, rates, strict=True)
     )
-    search.kept_out = [k for k in search.kept_out if is_independent(k.invariant, manifold, points, sizes)]
-    found: list[tuple[Invariant, Level]] = [(g, "position") for g in positions]
-    found += [(h, "velocity") for h in (*search.norms, *alone)]
-    return Selected(found, manifold, len(sizes) - rank)
+    search.rejected = [k for k in search.rejected if is_independent(k.invariant, manifold, points, sizes)]
+    constraints: list[tuple[Invariant, Level]] = [(g, "position") for g in positions]
+    constraints += [(h, "velocity") for h in (*search.norms, *alone)]
+    return Selected(constraints, manifold, len(sizes) - rank)
 
 
 def _positions(search: Search) -> list[Invariant]:
     """Return the shortest constraints of positions that are independent, at the point itself where any are."""
     sizes, x0 = search.sampler.sizes, search.sampler.point.states[None]
-    beside = search.sampler.states(5)
-    found: list[Invariant] = []
+    nearby = search.sampler.states(5)
+    positions: list[Invariant] = []
     for g in sorted(search.candidates, key=_length):
-        if is_independent(g, [*found, *search.norms], x0, sizes, APART):
-            found.append(g)
+        if is_independent(g, [*positions, *search.norms], x0, sizes, APART):
+            positions.append(g)
     for g in sorted(search.candidates, key=_length):  # what is singular at the point, but nowhere else
-        near = projected(beside, [*found, *search.norms], sizes)
-        if len(near) and is_independent(g, [*found, *search.norms], near, sizes):
-            found.append(g)
-    return found
+        near = projected(nearby, [*positions, *search.norms], sizes)
+        if len(near) and is_independent(g, [*positions, *search.norms], near, sizes):
+            positions.append(g)
+    return positions
 
 
 def _length(g: Invariant) -> tuple[int, int]:
@@ -96,11 +96,11 @@ def _rate_gradients(search: Search, positions: Sequence[Invariant], x: FloatArra
     both = np.vstack((x + steps, x - steps))
     f = search.sampler.held_rates(both)
     terms = np.array([g.gradients(both) * f for g in positions])
-    there, back = np.split(terms.sum(axis=2), 2, axis=1)
-    change = there - back  # a constraint whose rate is zero everywhere changes by rounding alone
+    ahead, back = np.split(terms.sum(axis=2), 2, axis=1)
+    change = ahead - back  # a constraint whose rate is zero everywhere changes by rounding alone
     change[np.abs(change) <= ROUNDING_OF_RATES * np.abs(terms).sum(axis=2).max(axis=1, keepdims=True)] = 0.0
-    found: FloatArray = np.nan_to_num(change / (2 * STEP * search.sampler.sizes))
-    return found
+    gradients: FloatArray = np.nan_to_num(change / (2 * STEP * search.sampler.sizes))
+    return gradients
 
 
 def _tolerance(search: Search) -> float:

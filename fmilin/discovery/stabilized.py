@@ -64,9 +64,9 @@ def decaying(
     last = np.append(order, len(library))  # the constant leads no function
     units = np.append(sizes, np.sqrt(len(x)))
     for vector in sparse_basis(NullSpace(whole, units, 1e-11), [int(i) for i in np.roll(last, 1)]):
-        found = _second_order(library, vector, B, rates, units)
-        if found is not None:
-            yield found
+        mode = _second_order(library, vector, B, rates, units)
+        if mode is not None:
+            yield mode
 
 
 def _decaying_part(M: FloatArray) -> FloatArray:
@@ -78,8 +78,8 @@ def _decaying_part(M: FloatArray) -> FloatArray:
         return real < -slowest
 
     _, Z, count = linalg.schur(M, output="real", sort=decays)
-    found: FloatArray = np.asarray(Z, dtype=np.float64)[:, :count]
-    return found
+    basis: FloatArray = np.asarray(Z, dtype=np.float64)[:, :count]
+    return basis
 
 
 def _closed(B: FloatArray, rates: FloatArray, noise: float) -> tuple[FloatArray, FloatArray] | None:

@@ -19,7 +19,7 @@ from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Stepped
 from fmilin.numerics.differences.noise import noise_level
 
-__all__ = ["Character", "Sampler", "character_of"]
+__all__ = ["Sampler", "StateKinds", "state_kinds"]
 
 
 REACH = 0.5
@@ -59,10 +59,10 @@ class Sampler:
         self.sizes = self.model.states.scales(self.point.states)
         self.reach = REACH * self.sizes
         self.input_sizes = self.excite * self.model.inputs.scales(self.point.inputs)
-        self._come_closer()
+        self._require_rates()
         self.noise = self._measured_noise()
 
-    def _come_closer(self) -> None:
+    def _require_rates(self) -> None:
         """Sample closer to the point where the model cannot answer far from it."""
         while (self.reach > SMALLEST_REACH * self.sizes).any():
             x = self.states(6)
@@ -102,9 +102,9 @@ class Sampler:
         ``later``, in seconds, than the point.
         """
         self.visits += len(x)
-        found = np.array([self._rates(s, v, later) for s, v in zip(x, u, strict=True)]).reshape(x.shape)
-        self.refused += int((~np.isfinite(found).all(axis=1)).sum())
-        return found
+        rates = np.array([self._rates(s, v, later) for s, v in zip(x, u, strict=True)]).reshape(x.shape)
+        self.refused += int((~np.isfinite(rates).all(axis=1)).sum())
+        return rates
 
     def _rates(self, x: FloatArray, u: FloatArray, later: float = 0.0) -> FloatArray:
         try:
@@ -150,7 +150,7 @@ SAME_AGAIN = 1e-7
 
 
 @dataclass(frozen=True)
-class Character:
+class StateKinds:
     """What the states are."""
 
     # their rates are zero wherever the states are and whatever the inputs do: parameters, in truth
@@ -165,7 +165,7 @@ class Character:
     groups: tuple[tuple[int, ...], ...]  # states that can meet in one constraint; constant ones in none
 
 
-def character_of(sampler: Sampler) -> Character:
+def state_kinds(sampler: Sampler) -> StateKinds:
     """Move inputs and states one after the other, and look at the rates."""
     x, u = sampler.states(POINTS), sampler.inputs(POINTS)
     held = sampler.rates(x, np.tile(sampler.point.inputs, (len(x), 1)))
@@ -191,7 +191,7 @@ def character_of(sampler: Sampler) -> Character:
     positions = (set(np.flatnonzero(cyclic | angle).tolist()) | rate_of.keys()) - speeds
     speeds |= set(np.flatnonzero(depends[sorted(positions)].any(axis=0)).tolist()) - positions
     speeds |= _turning(sampler, x, held, depends, constant, speeds)
-    return Character(
+    return StateKinds(
         constant=_set(constant),
         cyclic=_set(cyclic),
         angles=_set(angle) - speeds,
@@ -211,22 +211,22 @@ def _differ(a: FloatArray, b: FloatArray, tolerance: float) -> Mask:
     """Return which columns differ in some row, beyond rounding; NaN does not count."""
     size = np.nanmax(np.abs(np.vstack((a, b))), axis=0, initial=0.0)
     with np.errstate(invalid="ignore"):
-        found: Mask = (np.abs(a - b) > tolerance * size).any(axis=0)
-    return found
+        differs: Mask = (np.abs(a - b) > tolerance * size).any(axis=0)
+    return differs
 
 
 def _pairs(x: FloatArray, f: FloatArray, constant: Mask, noise: float) -> dict[int, int]:
     """Return states whose rate is another state: to the last bit where the model has no noise of its own."""
     noise = noise if noise > LEAST else 0.0
-    found: dict[int, int] = {}
+    rate_of: dict[int, int] = {}
     if not len(x):
-        return found
+        return rate_of
     for i in np.flatnonzero(~constant):
         for j in np.flatnonzero((np.abs(f[:, i : i + 1] - x) <= noise * np.abs(x)).all(axis=0)):
-            if i != j and j not in found.values():
-                found[int(i)] = int(j)
+            if i != j and j not in rate_of.values():
+                rate_of[int(i)] = int(j)
                 break
-    return found
+    return rate_of
 
 
 def _reached(depends: Mask, driven: Mask) -> Mask:
@@ -245,7 +245,7 @@ def _turning(
     Twice of all speeds is twice the rates of what they turn.
     """
     labels = _components(depends, "strong")
-    found: set[int] = set()
+    turning: set[int] = set()
     for label in np.unique(labels[~constant]):
         own = set(np.flatnonzero(labels == label).tolist()) - speeds
         moving = np.array(sorted(own | speeds), dtype=np.intp)
@@ -259,8 +259,8 @@ def _turning(
         if not _differ(
             2 * held[:, turned], sampler.held_rates(twice)[:, turned], max(SAME_AGAIN, FROM_NOISE * sampler.noise)
         ).any():
-            found |= own
-    return found
+            turning |= own
+    return turning
 
 
 def _components(depends: Mask, connection: Literal["weak", "strong"]) -> NDArray[np.int32]:

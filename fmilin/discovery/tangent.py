@@ -56,11 +56,11 @@ def linearize_on_tangent(
             "point is none: beside a motion everything looks kept. Find one with --trim, or let --discover look for "
             "the constraints."
         )
-    kept, gap = _kept(every, dependent_combinations(every, free, point), sizes)
-    return _restricted(full, kept / sizes[:, None], gap, independent, sizes)
+    gradients, gap = _conserved_gradients(every, dependent_combinations(every, free, point), sizes)
+    return _restricted(full, gradients / sizes[:, None], gap, independent, sizes)
 
 
-def _kept(linear: LinearModel, of_speeds: FloatArray, sizes: FloatArray) -> tuple[FloatArray, float]:
+def _conserved_gradients(linear: LinearModel, of_speeds: FloatArray, sizes: FloatArray) -> tuple[FloatArray, float]:
     """Return the gradients of all that is kept, shape (N, k), states in their sizes, and the error of that decision."""
     if not of_speeds.shape[1]:
         return of_speeds, 0.0
@@ -74,19 +74,19 @@ def _kept(linear: LinearModel, of_speeds: FloatArray, sizes: FloatArray) -> tupl
     left, s, _ = np.linalg.svd(weights * both)
     limit = min(max(NULL, 10 * linear.accuracy.A), WIDEST) * s[0]
     rank = int((s > limit).sum())
-    found = left[:, rank:] * weights
-    found = found / np.linalg.norm(found, axis=0)
-    still = linalg.null_space((found.T @ A).T, rcond=NULL)  # w A = 0: parameters and cyclic coordinates, too
-    moving = found @ linalg.null_space(still.T, rcond=NULL) if still.size else found
+    weighted = left[:, rank:] * weights
+    weighted = weighted / np.linalg.norm(weighted, axis=0)
+    still = linalg.null_space((weighted.T @ A).T, rcond=NULL)  # w A = 0: parameters and cyclic coordinates, too
+    moving = weighted @ linalg.null_space(still.T, rcond=NULL) if still.size else weighted
     gap = float((s[rank] if rank < len(s) else 0.0) / s[rank - 1])
     return linalg.orth(np.hstack((span, moving))), gap
 
 
 def _restricted(
-    full: LinearModel, kept: FloatArray, gap: float, independent: Sequence[str] | None, sizes: FloatArray
+    full: LinearModel, gradients: FloatArray, gap: float, independent: Sequence[str] | None, sizes: FloatArray
 ) -> LinearModel:
-    n, k = kept.shape
-    H = (kept * sizes[:, None]).T
+    n, k = gradients.shape
+    H = (gradients * sizes[:, None]).T
     if independent is None:
         dependent = sorted(linalg.qr(H, pivoting=True, mode="r")[1][:k].tolist())
     else:
@@ -105,7 +105,7 @@ def _restricted(
     T = np.zeros((n, n - k))
     T[rows, np.arange(n - k)] = 1.0
     if k:
-        T[dependent] = -np.linalg.solve(kept.T[:, dependent], kept.T[:, rows])
+        T[dependent] = -np.linalg.solve(gradients.T[:, dependent], gradients.T[:, rows])
     T_error = np.zeros_like(T)
     T_error[dependent] = (gap * condition + np.finfo(float).eps) * np.abs(T[dependent]).max(initial=0.0)
     E = full.errors
@@ -130,7 +130,7 @@ def _restricted(
         f"No constraint is known: that {n - k} of {n} states can move independently was found from the numbers at this "
         "point alone. The linear model holds at this point; nothing can be said about others.",
     )
-    said = (w for w in full.warnings if w.kind != "dependent-states")
+    others = (w for w in full.warnings if w.kind != "dependent-states")
     return replace(
         full,
         A=A,
@@ -143,5 +143,5 @@ def _restricted(
         states=full.states.select(rows),
         accuracy=accuracy,
         errors=errors,
-        warnings=(*said, remark),
+        warnings=(*others, remark),
     )

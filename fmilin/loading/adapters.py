@@ -19,7 +19,7 @@ from fmilin.model.interface import Model
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-__all__ = ["GROUP", "KNOWN", "Adapter", "Installed", "installed_adapters"]
+__all__ = ["GROUP", "PUBLISHED", "Adapter", "Installed", "installed_adapters"]
 
 GROUP = "fmilin.adapters"
 
@@ -83,7 +83,7 @@ class Installed:
     def adapter(self) -> Adapter:
         """Import and return the adapter."""
         try:
-            found = self._entry.load()()
+            adapter = self._entry.load()()
         except FmilinError:
             raise
         except Exception as error:
@@ -91,23 +91,23 @@ class Installed:
                 f"The adapter '{self.name}' ({self.distribution}) cannot be loaded: {type(error).__name__}: {error}. "
                 "Install it again together with what it needs, or remove it."
             ) from error
-        if not isinstance(found, Adapter):
+        if not isinstance(adapter, Adapter):
             raise ModelError(
-                f"The adapter '{self.name}' ({self.distribution}) is a {type(found).__name__}, not a "
+                f"The adapter '{self.name}' ({self.distribution}) is a {type(adapter).__name__}, not a "
                 "fmilin.adapters.Adapter: its entry point must name a class derived from it."
             )
-        return found
+        return adapter
 
 
 def installed_adapters() -> list[Installed]:
     """Return the adapters that are installed, by name."""
     from importlib.metadata import entry_points  # slow to import, and an FMU does without
 
-    found = []
+    installed = []
     for entry in entry_points(group=GROUP):
         origin = "" if entry.dist is None else f"{entry.dist.name} {entry.dist.version}"
-        found.append(Installed(entry.name, origin, entry))
-    return sorted(found, key=lambda adapter: adapter.name)
+        installed.append(Installed(entry.name, origin, entry))
+    return sorted(installed, key=lambda adapter: adapter.name)
 
 
 # ---------------------------------------------------------------------- for loading
@@ -121,9 +121,9 @@ def chosen_adapter(text: str) -> tuple[Installed, Path] | None:
     for adapter in installed_adapters():
         if adapter.name == name:
             return adapter, Path(file)
-    for known in KNOWN:
-        if known.name == name:
-            raise UsageError(f"The adapter '{name}' is not installed: pip install {known.distribution}")
+    for published in PUBLISHED:
+        if published.name == name:
+            raise UsageError(f"The adapter '{name}' is not installed: pip install {published.distribution}")
     if Path(file).is_file():  # module:name has none
         raise UsageError(f"There is no adapter '{name}' for '{file}'; 'fmilin adapters' lists those installed.")
     return None
@@ -152,17 +152,19 @@ def load_with(adapter: Installed, path: Path, options: Mapping[str, Any], *, by_
     """Return the model that an adapter makes of a file."""
     if not path.is_file():
         raise missing_file(path)
-    found = adapter.adapter()
-    if path.suffix.lower() not in found.suffixes:
+    reader = adapter.adapter()
+    if path.suffix.lower() not in reader.suffixes:
         raise UsageError(
-            f"The adapter '{adapter.name}' reads {_listed(found.suffixes)}, not '{path.suffix}' ('{path}')."
+            f"The adapter '{adapter.name}' reads {_listed(reader.suffixes)}, not '{path.suffix}' ('{path}')."
         )
     for name in options:
-        if name not in found.options:
-            known = f"It knows {', '.join(found.options)}." if found.options else "It knows none."
-            raise UsageError(f"The adapter '{adapter.name}' does not know the option '{name}' ('{path}'). {known}")
+        if name not in reader.options:
+            options_text = f"It knows {', '.join(reader.options)}." if reader.options else "It knows none."
+            raise UsageError(
+                f"The adapter '{adapter.name}' does not know the option '{name}' ('{path}'). {options_text}"
+            )
     try:
-        model = (found.load_by_name if by_name else found.load_as)(path, options)
+        model = (reader.load_by_name if by_name else reader.load_as)(path, options)
     except FmilinError:
         raise
     except Exception as error:
@@ -178,7 +180,7 @@ def load_with(adapter: Installed, path: Path, options: Mapping[str, Any], *, by_
 # ---------------------------------------------------------------------- what could be installed
 
 
-class _Known(NamedTuple):
+class _Published(NamedTuple):
     """An adapter that exists, whether installed or not."""
 
     name: str
@@ -189,9 +191,9 @@ class _Known(NamedTuple):
     """What the beginning of such a file contains."""
 
 
-KNOWN: Sequence[_Known] = (
-    _Known("mujoco", "fmilin-mujoco", "MuJoCo", (".xml", ".mjcf"), b"<mujoco"),
-    _Known("pinocchio", "fmilin-pinocchio", "Pinocchio", (".urdf",), b"<robot"),
+PUBLISHED: Sequence[_Published] = (
+    _Published("mujoco", "fmilin-mujoco", "MuJoCo", (".xml", ".mjcf"), b"<mujoco"),
+    _Published("pinocchio", "fmilin-pinocchio", "Pinocchio", (".urdf",), b"<robot"),
 )
 
 
@@ -204,9 +206,9 @@ def suggestion_for(path: Path) -> str:
     except OSError:
         return ""
     have = {adapter.name for adapter in installed_adapters()}
-    for known in KNOWN:
-        if suffix in known.suffixes and known.mark in beginning and known.name not in have:
-            return f"'{path}' looks like {known.engine}: pip install {known.distribution}"
+    for published in PUBLISHED:
+        if suffix in published.suffixes and published.mark in beginning and published.name not in have:
+            return f"'{path}' looks like {published.engine}: pip install {published.distribution}"
     return ""
 
 

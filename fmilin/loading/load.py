@@ -9,12 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fmilin.fmi.read.process import absolute, process_state
-from fmilin.ground.errors import (
-    ConstraintError,
-    UnknownNameError,
-    UsageError,
-    nearest_names,
-)
+from fmilin.ground.errors import ConstraintError, UnknownNameError, UsageError, nearest_names
 from fmilin.loading.adapters import adapter_for, chosen_adapter, load_with, suggestion_for
 from fmilin.loading.python_objects import model_in_python, names_python
 from fmilin.model.constraints.declared import Constraint
@@ -129,7 +124,7 @@ def load_as(source: str | Path, request: LoadRequest) -> Model:
     text = str(source)
     _require_options(text, request)
     if names_python(text):
-        return _as_asked(lambda: model_in_python(text), text, request)
+        return _as_requested(lambda: model_in_python(text), text, request)
     if Path(text).suffix.lower() == ".fmu" and chosen_adapter(text) is None:
         return _from_fmu(Path(text), request)
     with process_state():  # relative paths are looked at in many places
@@ -163,13 +158,13 @@ def _from_file(text: str, request: LoadRequest) -> Model:
     suffix = Path(text).suffix.lower()
     chosen = chosen_adapter(text)
     if chosen is not None:
-        return _as_asked(lambda: load_with(*chosen, _of_file(request), by_name=True), str(chosen[1]), request)
+        return _as_requested(lambda: load_with(*chosen, _of_file(request), by_name=True), str(chosen[1]), request)
     reader = _READERS.get(suffix)
     if reader is not None:
         return reader(Path(text), request)
     adapter = adapter_for(Path(text))
     if adapter is not None:
-        return _as_asked(lambda: load_with(adapter, Path(text), _of_file(request)), text, request)
+        return _as_requested(lambda: load_with(adapter, Path(text), _of_file(request)), text, request)
     suggestion = suggestion_for(Path(text))
     if suggestion:
         raise UsageError(suggestion)
@@ -194,8 +189,8 @@ def _from_fmu(path: Path, request: LoadRequest) -> Model:
     independent: tuple[str, ...] = ()
     notes: list[str] = []
     if declared is None:
-        found, _ = constraints_with(fmu)
-        declared, independent = ([], ()) if found is None else (list(found.constraints), found.independent)
+        file, _ = constraints_with(fmu)
+        declared, independent = ([], ()) if file is None else (list(file.constraints), file.independent)
     elif request.constraints_file is not None:
         independent = _read(request.constraints_file).independent
     if not declared and description.states:
@@ -221,11 +216,11 @@ def _from_fmu(path: Path, request: LoadRequest) -> Model:
 
 def _left_out(fmu: FmuFile) -> list[str]:
     """Say it when a model that brings constraints is taken without any."""
-    found, where = constraints_with(fmu)
-    if found is None or not found.constraints:
+    file, where = constraints_with(fmu)
+    if file is None or not file.constraints:
         return []
     return [
-        f"The model's states are not independent: {len(found.constraints)} constraints come with it ({where}) and were "
+        f"The model's states are not independent: {len(file.constraints)} constraints come with it ({where}) and were "
         "left out. All states are perturbed, so the linear model has more states than the system has freedoms, and "
         "false eigenvalues."
     ]
@@ -238,10 +233,10 @@ def constraints_with(fmu: FmuFile) -> tuple[ConstraintsFile | None, str]:
     """
     from fmilin.model.constraints.file import read_constraints
 
-    beside = fmu.path.with_name(f"{fmu.path.stem}.fmilin.toml")
-    place = fmu.absolute.with_name(beside.name)
-    if place.is_file():
-        return read_constraints(place, str(beside)), str(beside)
+    neighbour = fmu.path.with_name(f"{fmu.path.stem}.fmilin.toml")
+    path = fmu.absolute.with_name(neighbour.name)
+    if path.is_file():
+        return read_constraints(path, str(neighbour)), str(neighbour)
     inside = fmu.constraints
     if inside is None:
         return None, ""
@@ -282,10 +277,10 @@ def _from_ssp(path: Path, request: LoadRequest) -> Model:
         return load_as(fmu, LoadRequest(None, None, parameters, request.time, None, request.fmu, _numbers(settings)))
 
     settings: dict[str, Any] = {**request.settings, **request.parameters}
-    found = open_ssp(path, member, settings=settings, options=request.fmu)
-    variables = {*found.states.positions, *found.inputs.positions, *found.outputs.positions}
+    model = open_ssp(path, member, settings=settings, options=request.fmu)
+    variables = {*model.states.positions, *model.inputs.positions, *model.outputs.positions}
     declared = _declared(request, variables.__contains__)
-    return found if declared is None else found.with_constraints(declared)
+    return model if declared is None else model.with_constraints(declared)
 
 
 def _from_mechanism_file(path: Path, request: LoadRequest) -> Model:
@@ -293,7 +288,7 @@ def _from_mechanism_file(path: Path, request: LoadRequest) -> Model:
     from fmilin.native.mechanism.files import mechanism_from
 
     floating = bool(request.options.get("floating_base", False))
-    return _as_asked(lambda: mechanism_from(Mechanism, path, floating_base=floating), str(path), request)
+    return _as_requested(lambda: mechanism_from(Mechanism, path, floating_base=floating), str(path), request)
 
 
 _READERS: dict[str, Callable[[Path, LoadRequest], Model]] = {
@@ -305,37 +300,37 @@ _READERS: dict[str, Callable[[Path, LoadRequest], Model]] = {
 """Who reads a file, by suffix; for other suffixes the adapters are asked."""
 
 
-def _as_asked(loaded: Callable[[], Model], source: str, request: LoadRequest) -> Model:
+def _as_requested(loaded: Callable[[], Model], source: str, request: LoadRequest) -> Model:
     """Return a model that is no FMU with the parameters and constraints that were asked for."""
     if request.time is not None:
         raise UsageError(f"'{source}' is no FMU: its start time is not set when it is loaded.")
-    found = loaded()
-    places = {*found.states.positions, *found.inputs.positions}
-    parameters = {**request.parameters, **{n: v for n, v in request.settings.items() if n not in places}}
+    model = loaded()
+    start_names = {*model.states.positions, *model.inputs.positions}
+    parameters = {**request.parameters, **{n: v for n, v in request.settings.items() if n not in start_names}}
     if parameters:
         try:
-            found = found.with_parameters(_numbers(parameters))
+            model = model.with_parameters(_numbers(parameters))
         except UnknownNameError as error:
-            near = nearest_names(error.name, places)
+            near = nearest_names(error.name, start_names)
             if error.name not in request.settings or not near:
                 raise
-            known = [*near, *error.suggestions]
-            raise UnknownNameError.among(error.name, known, "a state, input or parameter of the model") from None
-    variables = places | found.outputs.positions.keys()
+            candidates = [*near, *error.suggestions]
+            raise UnknownNameError.among(error.name, candidates, "a state, input or parameter of the model") from None
+    variables = start_names | model.outputs.positions.keys()
     declared = _declared(request, variables.__contains__)
-    found = found if declared is None else found.with_constraints(declared)
-    feet = request.options.get("hold", ())
-    return found.with_held(feet, _where_held(found, request)) if feet else found
+    model = model if declared is None else model.with_constraints(declared)
+    contacts = request.options.get("hold", ())
+    return model.with_held(contacts, _where_held(model, request)) if contacts else model
 
 
 def _where_held(model: Model, request: LoadRequest) -> OperatingPoint:
     """Return the operating point that was asked for: there, feet are held where they are."""
     from fmilin.manifold.operating_points import operating_point
 
-    asked = {n: v for n, v in request.settings.items() if model.states.has(n) or model.inputs.has(n)}
-    if request.saved is not None and not any(model.states.has(name) for name in asked):
+    values = {n: v for n, v in request.settings.items() if model.states.has(n) or model.inputs.has(n)}
+    if request.saved is not None and not any(model.states.has(name) for name in values):
         return request.saved.on(model)
-    return operating_point(model, asked) if asked else model.start
+    return operating_point(model, values) if values else model.start
 
 
 def _numbers(parameters: Mapping[str, Value]) -> dict[str, float]:

@@ -32,10 +32,10 @@ def names_python(source: str) -> bool:
 
 def model_in_python(source: str) -> Model:
     """Return the model that ``path/to/file.py:name`` or ``package.module:name`` names; see :func:`fmilin.load`."""
-    found = python_object(source)
-    if not isinstance(found, Model):
-        raise ModelError(f"'{source}' is a {type(found).__name__}, not a fmilin Model or a function that returns one.")
-    return found
+    model = python_object(source)
+    if not isinstance(model, Model):
+        raise ModelError(f"'{source}' is a {type(model).__name__}, not a fmilin Model or a function that returns one.")
+    return model
 
 
 def python_object(source: str) -> Any:
@@ -54,17 +54,17 @@ def _named_in_python(match: re.Match[str]) -> Any:
         module = _file(Path(where)) if where.endswith(".py") else importlib.import_module(where)
     try:
         with _explained(match[0], but=AttributeError):
-            found = getattr(module, name)  # a package may import lazily here
+            named = getattr(module, name)  # a package may import lazily here
     except AttributeError:
         public = [n for n in dir(module) if not n.startswith("_")]
         raise UnknownNameError.among(name, public, f"defined in '{where}'") from None
-    if callable(found) and not isinstance(found, Model):
-        _require_callable(found, f"{where}:{name}", arguments)
+    if callable(named) and not isinstance(named, Model):
+        _require_callable(named, f"{where}:{name}", arguments)
         with _explained(match[0]):
-            found = found(**arguments)
+            named = named(**arguments)
     elif match["arguments"]:
-        raise UsageError(f"'{where}:{name}' takes no arguments: it is no function but a {type(found).__name__}.")
-    return found
+        raise UsageError(f"'{where}:{name}' takes no arguments: it is no function but a {type(named).__name__}.")
+    return named
 
 
 def _require_callable(function: Callable[..., Any], name: str, arguments: Mapping[str, Any]) -> None:
@@ -76,10 +76,12 @@ def _require_callable(function: Callable[..., Any], name: str, arguments: Mappin
     try:
         signature.bind(**arguments)
     except TypeError as error:
-        known = [p.name for p in signature.parameters.values() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+        keywords = [
+            p.name for p in signature.parameters.values() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
+        ]
         for argument in arguments:
-            if argument not in known:
-                raise UnknownNameError.among(argument, known, f"a keyword of '{name}'") from None
+            if argument not in keywords:
+                raise UnknownNameError.among(argument, keywords, f"a keyword of '{name}'") from None
         raise UsageError(f"'{name}{signature}' cannot be called as asked: {error}. Give it as NAME=VALUE.") from None
 
 
@@ -107,15 +109,15 @@ def _keyword(keyword: ast.keyword) -> str:
 
 def _file(path: Path) -> Any:
     """Import a file as a module of its own, with its folder importable meanwhile, as if it were run."""
-    place = absolute(path)
-    if not place.is_file():
+    location = absolute(path)
+    if not location.is_file():
         raise missing_file(path)
     name = f"fmilin_user_{re.sub(r'[^0-9A-Za-z]', '_', path.stem)}"
-    spec = importlib.util.spec_from_file_location(name, place)
+    spec = importlib.util.spec_from_file_location(name, location)
     if spec is None or spec.loader is None:  # pragma: no cover - cannot happen for a file that ends with .py
         raise ModelError(f"'{path}' cannot be imported.")
     module = importlib.util.module_from_spec(spec)
-    folder = str(place.resolve().parent)
+    folder = str(location.resolve().parent)
     sys.modules[name] = module  # dataclasses and pickle look their module up there
     sys.path.insert(0, folder)
     try:

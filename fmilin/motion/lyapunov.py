@@ -40,13 +40,13 @@ class LocalModel:
 
 def exact_products(model: Model, point: OperatingPoint, T: FloatArray) -> Evaluation:
     """Return the directional derivatives along the columns of T, (N, k), inputs held."""
-    found = model.products(point.time, point.states, point.inputs, T, np.zeros((len(point.inputs), T.shape[1])))
-    if found is None:
+    products = model.products(point.time, point.states, point.inputs, T, np.zeros((len(point.inputs), T.shape[1])))
+    if products is None:
         raise UsageError(
             f"The model '{model.info.name}' has no exact directional derivatives, which are needed at every point of a "
             "trajectory. Use a native model, or an FMU that provides them."
         )
-    return found
+    return products
 
 
 class TangentFlow:
@@ -65,22 +65,23 @@ class TangentFlow:
 
     def at(self, t: float, x: FloatArray, independent: Sequence[int]) -> LocalModel:
         """Return the linear model at a point."""
-        u, scales, kept = self._invariants.inputs, self._invariants.scales, list(independent)
+        u, scales, retained = self._invariants.inputs, self._invariants.scales, list(independent)
         manifold, _, _ = manifold_at(self._invariants, OperatingPoint(t, x, u))
-        dependent = [i for i in range(len(x)) if i not in set(kept)]
-        T, condition = np.zeros((len(x), len(kept))), 1.0
-        T[kept, range(len(kept))] = 1.0
+        dependent = [i for i in range(len(x)) if i not in set(retained)]
+        T, condition = np.zeros((len(x), len(retained))), 1.0
+        T[retained, range(len(retained))] = 1.0
         if dependent:
             G = manifold.H / np.linalg.norm(manifold.H * scales, axis=1, keepdims=True)
             inverse = _inverse(G[:, dependent])
-            T[dependent] = -inverse @ G[:, kept]
+            T[dependent] = -inverse @ G[:, retained]
             condition = float(np.linalg.norm(inverse / scales[dependent, None], 1))
         procedure = self._model.exact_slopes(t, x, u)
         if procedure is not None:
-            found = procedure.along(kept)
-            return LocalModel(procedure.values.derivatives, found.derivatives[kept, : len(kept)], found.T, condition)
+            tangent = procedure.along(retained)
+            A = tangent.derivatives[retained, : len(retained)]
+            return LocalModel(procedure.values.derivatives, A, tangent.T, condition)
         slopes = exact_products(self._model, OperatingPoint(t, x, u), T)
-        return LocalModel(self._model.evaluate(t, x, u).derivatives, slopes.derivatives[kept], T, condition)
+        return LocalModel(self._model.evaluate(t, x, u).derivatives, slopes.derivatives[retained], T, condition)
 
 
 def _inverse(G: FloatArray) -> FloatArray:

@@ -5,7 +5,7 @@ Where there is none: what was tried, the residuals that remain, and what might b
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -19,58 +19,50 @@ from fmilin.points.equations import Equations, Row
 from fmilin.points.newton import balanced
 from fmilin.points.request import FreeDirection, TrimReport, TrimRequest, quantity
 from fmilin.points.solver import Solution
-from fmilin.points.unknowns import Place
+from fmilin.points.unknowns import Candidate
 
 __all__ = ["TrimError", "free_directions", "no_solution", "remarks_on"]
 
 
-def remarks_on(equations: Equations, place: Place, report: TrimReport, restless: Sequence[str]) -> list[Remark]:
-    """Return what the user should know.
+def remarks_on(
+    equations: Equations, candidate: Candidate, report: TrimReport, restless: Sequence[str]
+) -> Iterator[Remark]:
+    """Yield what the user should know.
 
     ``restless``: states that should rest and were seen to move when the motion was followed.
     """
-    found = []
     if restless:
-        found.append(
-            Remark(
-                "unsteady",
-                f"Followed for a while, the motion does not stay steady: {', '.join(restless)} should rest and "
-                f"{'does' if len(restless) == 1 else 'do'} not. This is a steady motion at this instant only.",
-            )
+        yield Remark(
+            "unsteady",
+            f"Followed for a while, the motion does not stay steady: {', '.join(restless)} should rest and "
+            f"{'does' if len(restless) == 1 else 'do'} not. This is a steady motion at this instant only.",
         )
     if not report.exact:
-        found.append(
-            Remark(
-                "rounding",
-                f"The largest residual is {report.residual:.2g} instead of 1e-10 (in sizes of the states per second): "
-                "the model's own noise or rounding allows no better.",
-            )
+        yield Remark(
+            "rounding",
+            f"The largest residual is {report.residual:.2g} instead of 1e-10 (in sizes of the states per second): "
+            "the model's own noise or rounding allows no better.",
         )
     if report.free_directions:
         leaders = ", ".join(d.name for d in report.free_directions)
-        found.append(
-            Remark(
-                "family",
-                f"The solution is one of a family: {leaders} may have other values. Those nearest to the guess were "
-                "taken; fix them to choose (--fix NAME=VALUE).",
-            )
+        yield Remark(
+            "family",
+            f"The solution is one of a family: {leaders} may have other values. Those nearest to the guess were "
+            "taken; fix them to choose (--fix NAME=VALUE).",
         )
-    later = _later(equations, place)
+    later = _later(equations, candidate)
     if later is not None and not report.moving and later > max(100 * report.residual, 1e-7):
-        found.append(
-            Remark(
-                "time",
-                f"The model depends on time: this is an equilibrium at t = {place.time:g} s only; rates are back at "
-                f"{later:.2g} of the states' sizes per second soon after.",
-            )
+        yield Remark(
+            "time",
+            f"The model depends on time: this is an equilibrium at t = {candidate.time:g} s only; rates are "
+            f"back at {later:.2g} of the states' sizes per second soon after.",
         )
-    return found
 
 
-def _later(equations: Equations, place: Place) -> float | None:
+def _later(equations: Equations, candidate: Candidate) -> float | None:
     """Return the largest rate at the same states a little later; None where the model cannot be asked."""
     try:
-        f = place.model.evaluate(place.time + 1e-2, place.states, place.inputs).derivatives
+        f = candidate.model.evaluate(candidate.time + 1e-2, candidate.states, candidate.inputs).derivatives
     except ModelCrashError:
         raise
     except FmilinError:
@@ -101,14 +93,14 @@ class TrimError(NumericalError):
 def no_solution(equations: Equations, best: Solution, request: TrimRequest) -> TrimError:
     """Return the error that says what remains at the best compromise, largest first."""
     unknowns = equations.unknowns
-    place = unknowns.at(best.z)
+    candidate = unknowns.at(best.z)
     size = np.abs(best.residual)
     worth_saying = np.maximum(best.allowed, 1e-4 * float(np.max(size, initial=0.0)))
     order = sorted(np.flatnonzero(size > worth_saying), key=lambda i: -size[i])
     rows = [equations.rows[i] for i in order]
     values = [float(best.residual[i] * equations.rows[i].size) for i in order]
     residuals = {_name(row): value for row, value in zip(rows, values, strict=True)}
-    listed = "; ".join(_sentence(row, value, place) for row, value in list(zip(rows, values, strict=True))[:SHOWN])
+    listed = "; ".join(_sentence(row, value, candidate) for row, value in list(zip(rows, values, strict=True))[:SHOWN])
     more = f" (and {len(rows) - SHOWN} more)" if len(rows) > SHOWN else ""
     what = "steady motion" if equations.moving else "equilibrium"
     moving = f" in which only {', '.join(request.steady)} may move" if equations.moving else ""
@@ -120,8 +112,10 @@ def no_solution(equations: Equations, best: Solution, request: TrimRequest) -> T
         f"Near the guess no {what}{moving} was found.{tried} The best compromise leaves {listed}{more}{limits}. {hint}"
         "Release a fixed quantity, free an input (--free), let a state move (--steady), or start elsewhere (--guess)."
     )
-    names = (*place.model.states.names, *place.model.inputs.names)
-    point = dict(zip(names, [*place.states.tolist(), *place.inputs.tolist()], strict=True)) | dict(place.parameters)
+    names = (*candidate.model.states.names, *candidate.model.inputs.names)
+    point = dict(zip(names, [*candidate.states.tolist(), *candidate.inputs.tolist()], strict=True)) | dict(
+        candidate.parameters
+    )
     return TrimError(message, residuals=residuals, point=point)
 
 
@@ -129,10 +123,10 @@ def _name(row: Row) -> str:
     return {"constraint": row.name, "rate": f"der({row.name})", "change of rate": f"der(der({row.name}))"}[row.kind]
 
 
-def _sentence(row: Row, value: float, place: Place) -> str:
+def _sentence(row: Row, value: float, candidate: Candidate) -> str:
     if row.kind == "constraint":
         return f"the constraint '{row.name}' at {value:.6g} instead of 0"
-    unit = place.model.states[place.model.states.positions[row.name]].unit
+    unit = candidate.model.states[candidate.model.states.positions[row.name]].unit
     unit = rate_unit(unit) if row.kind == "rate" else rate_unit(rate_unit(unit))
     return f"{_name(row)} = {value:.6g} {unit}".rstrip() + " instead of 0"
 
@@ -148,25 +142,29 @@ def _limits(equations: Equations, best: Solution) -> str:
 
 def _what_would_help(equations: Equations, best: Solution, request: TrimRequest) -> list[str]:
     """Return the held quantities each of which could make all residuals vanish, to first order."""
-    place = equations.unknowns.at(best.z)
-    model = place.model
+    candidate = equations.unknowns.at(best.z)
+    model = candidate.model
     held = [name for name in (*model.inputs.names, *request.fixed) if name not in equations.unknowns.names]
-    found = []
+    helpers = []
     for name in dict.fromkeys(held):
-        column = _column(equations, place, name)
+        column = _column(equations, candidate, name)
         if column is not None and _left(best, column) <= VANISHES * _left(best, np.zeros_like(column)):
-            found.append(f"'{name}'")
-    return found[:SHOWN]
+            helpers.append(f"'{name}'")
+    return helpers[:SHOWN]
 
 
-def _column(equations: Equations, place: Place, name: str) -> FloatArray | None:
+def _column(equations: Equations, candidate: Candidate, name: str) -> FloatArray | None:
     """Return how the residuals change with a quantity that is held, over a step that shows; None where none does."""
-    kind, i = quantity(place.model, name)
-    value = place.parameters[name] if kind == "parameter" else (place.states if kind == "state" else place.inputs)[i]
+    kind, i = quantity(candidate.model, name)
+    value = (
+        candidate.parameters[name]
+        if kind == "parameter"
+        else (candidate.states if kind == "state" else candidate.inputs)[i]
+    )
     step = 1e-5 * max(abs(float(value)), 1.0)
     for _ in range(5 if kind == "input" else 1):
-        ahead = equations.values_at(_moved(place, name, step))
-        column = (ahead - equations.values_at(_moved(place, name, -step))) / 2
+        ahead = equations.values_at(_moved(candidate, name, step))
+        column = (ahead - equations.values_at(_moved(candidate, name, -step))) / 2
         if not np.isfinite(column).all():
             return None
         if np.max(np.abs(column), initial=0.0) > 1e-6:
@@ -175,14 +173,16 @@ def _column(equations: Equations, place: Place, name: str) -> FloatArray | None:
     return None
 
 
-def _moved(place: Place, name: str, step: float) -> Place:
-    kind, i = quantity(place.model, name)
+def _moved(candidate: Candidate, name: str, step: float) -> Candidate:
+    kind, i = quantity(candidate.model, name)
     if kind == "parameter":
-        changed = {name: place.parameters[name] + step}
-        return replace(place, model=place.model.with_parameters(changed), parameters={**place.parameters, **changed})
-    x, u = place.states.copy(), place.inputs.copy()
+        changed = {name: candidate.parameters[name] + step}
+        return replace(
+            candidate, model=candidate.model.with_parameters(changed), parameters={**candidate.parameters, **changed}
+        )
+    x, u = candidate.states.copy(), candidate.inputs.copy()
     (x if kind == "state" else u)[i] += step
-    return replace(place, states=x, inputs=u)
+    return replace(candidate, states=x, inputs=u)
 
 
 def _left(best: Solution, column: FloatArray) -> float:
@@ -190,7 +190,7 @@ def _left(best: Solution, column: FloatArray) -> float:
     return float(np.linalg.norm(balanced(np.column_stack((best.J, column))).left(best.residual, RANK_MEASURED)))
 
 
-BESIDE = 1e-2
+NEARBY = 1e-2
 """How far beside a solution slopes are looked at for their usual size, in sizes of the unknowns."""
 
 STEP = 1e-4
@@ -218,22 +218,22 @@ def free_directions(
     leaders = linalg.qr((V * weights[:, None]).T, mode="r", pivoting=True)[1][: V.shape[1]]
     basis = V @ np.linalg.inv(V[leaders])
     scales = unknowns.scales[inside]
-    found = []
+    directions = []
     for k in np.argsort(leaders):
         leader = int(leaders[k])
         direction = basis[:, k] * scales / scales[leader]
         others = [i for i in range(len(inside)) if i != leader and abs(basis[i, k]) > 1e-6]
         along = {unknowns.names[inside[i]]: float(direction[i]) for i in others}
-        found.append(FreeDirection(unknowns.names[inside[leader]], along))
-    return tuple(found), J.regularity
+        directions.append(FreeDirection(unknowns.names[inside[leader]], along))
+    return tuple(directions), J.regularity
 
 
 def _seen(equations: Equations, solution: Solution) -> FloatArray:
     """Return how large the entries of the Jacobian are here and a little beside, shape (m, n)."""
     if solution.seen is not None:
         return np.maximum(solution.seen, np.abs(solution.J))
-    beside = solution.z + BESIDE * np.cos(np.arange(len(solution.z)) + 1.0)
-    seen: FloatArray = np.fmax(np.abs(solution.J), equations.sizes_beside(beside))
+    nearby = solution.z + NEARBY * np.cos(np.arange(len(solution.z)) + 1.0)
+    seen: FloatArray = np.fmax(np.abs(solution.J), equations.entry_sizes(nearby))
     return seen
 
 
@@ -256,5 +256,5 @@ def _confirmed(
 
     if V.shape[1] > 1 and stays(V @ np.cos(np.arange(V.shape[1]) + 1.0)):
         return V  # where a sum of all of them leads nowhere, none does
-    kept = [v for v in V.T if stays(v)]
-    return np.array(kept).T if kept else np.empty((len(inside), 0))
+    confirmed = [v for v in V.T if stays(v)]
+    return np.array(confirmed).T if confirmed else np.empty((len(inside), 0))

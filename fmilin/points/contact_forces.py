@@ -19,9 +19,9 @@ from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import RANK
 from fmilin.points.equations import Equations
 from fmilin.points.solver import Solution
-from fmilin.points.unknowns import Place
+from fmilin.points.unknowns import Candidate
 
-__all__ = ["shared"]
+__all__ = ["least_contact_forces"]
 
 STEP = 1e-3
 """Of the inputs: rates are affine in them up to limits, which are further away."""
@@ -31,58 +31,58 @@ STEP = 1e-3
 class _Balance:
     """Rates, contact forces and contact torques at a posture, as functions of the free inputs, u = sizes z."""
 
-    place: Place
+    candidate: Candidate
     free: NDArray[np.intp]
     sizes: FloatArray
 
     def at(self, z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the rates of all states, the forces and the torques on all feet."""
-        place, u = self.place, self.place.inputs.copy()
+        candidate, u = self.candidate, self.candidate.inputs.copy()
         u[self.free] = z * self.sizes
-        rates = place.model.evaluate(place.time, place.states, u).derivatives
-        found = place.model.contact_forces(place.time, place.states, u).values()
-        forces, torques = (np.concatenate([wrench[part] for wrench in found]) for part in (slice(3), slice(3, 6)))
+        rates = candidate.model.evaluate(candidate.time, candidate.states, u).derivatives
+        wrenches = candidate.model.contact_forces(candidate.time, candidate.states, u).values()
+        forces, torques = (np.concatenate([wrench[part] for wrench in wrenches]) for part in (slice(3), slice(3, 6)))
         return rates, forces[np.isfinite(forces)], torques[np.isfinite(torques)]
 
 
-def shared(equations: Equations, solution: Solution) -> tuple[Solution, tuple[Remark, ...]]:
+def least_contact_forces(equations: Equations, solution: Solution) -> tuple[Solution, tuple[Remark, ...]]:
     """Return the solution whose contact forces are smallest, and what is to be said of it.
 
     The solution itself where there are no held feet or no choice, or where a bound or limit of an input is in the way.
     """
     unknowns = equations.unknowns
-    place, columns = unknowns.at(solution.z), unknowns.input_columns
-    if not len(columns) or not place.model.contact_forces(place.time, place.states, place.inputs):
+    candidate, columns = unknowns.at(solution.z), unknowns.input_columns
+    if not len(columns) or not candidate.model.contact_forces(candidate.time, candidate.states, candidate.inputs):
         return solution, ()
     try:
-        z, choices = _smallest(_Balance(place, unknowns.inputs, unknowns.scales[columns]), solution.z[columns])
+        z, choices = _smallest(_Balance(candidate, unknowns.inputs, unknowns.scales[columns]), solution.z[columns])
     except ModelCrashError:
         raise
     except FmilinError:
         return solution, ()
     if not choices:
         return solution, ()
-    said = f"The feet can be pressed against each other: {choices} of {len(columns)} free inputs are redundant. "
+    text = f"The feet can be pressed against each other: {choices} of {len(columns)} free inputs are redundant. "
     new = solution.z.copy()
     new[columns] = z
     residual = equations.values(new)
     allowed = np.maximum(solution.allowed, 1e-13 * (np.abs(solution.J) @ np.abs(new)))
     inside = ((new >= unknowns.low) & (new <= unknowns.high)).all()
     if not inside or not (np.abs(residual) <= allowed).all():
-        said += "Those nearest to the guess were taken: a bound or limit is in the way of the smallest contact forces."
-        return solution, (Remark("least-squares", said),)
-    said += "Those with the smallest contact forces were taken (least squares), and of these the smallest ones."
+        text += "Those nearest to the guess were taken: a bound or limit is in the way of the smallest contact forces."
+        return solution, (Remark("least-squares", text),)
+    text += "Those with the smallest contact forces were taken (least squares), and of these the smallest ones."
     J, is_exact = equations.jacobian(new, exact=solution.is_exact)
-    found = replace(solution, z=new, residual=residual, allowed=allowed, J=np.nan_to_num(J), is_exact=is_exact)
-    return found, (Remark("least-squares", said),)
+    moved = replace(solution, z=new, residual=residual, allowed=allowed, J=np.nan_to_num(J), is_exact=is_exact)
+    return moved, (Remark("least-squares", text),)
 
 
 def _smallest(balance: _Balance, z0: FloatArray) -> tuple[FloatArray, int]:
     """Return the inputs, and in how many directions they may change."""
     base = balance.at(z0)
     h = STEP * max(1.0, float(np.abs(z0).max(initial=0.0)))
-    beside = [balance.at(z0 + h * e) for e in np.eye(len(z0))]
-    slopes = [np.stack([(at[k] - base[k]) / h for at in beside], axis=1) for k in range(3)]
+    displaced = [balance.at(z0 + h * e) for e in np.eye(len(z0))]
+    slopes = [np.stack([(at[k] - base[k]) / h for at in displaced], axis=1) for k in range(3)]
     open_ = linalg.null_space(slopes[0], rcond=RANK)
     z, choices = z0, open_.shape[1]
     firm = linalg.null_space(open_.T) if choices else np.empty((len(z0), 0))

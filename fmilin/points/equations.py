@@ -22,7 +22,7 @@ from fmilin.ground.errors import FmilinError, ModelCrashError, NumericalError
 from fmilin.ground.signals import FloatArray
 from fmilin.manifold.invariants import Invariants
 from fmilin.numerics.differences.differences import slopes
-from fmilin.points.unknowns import Place, Unknowns, change_of_rates
+from fmilin.points.unknowns import Candidate, Unknowns, change_of_rates
 
 __all__ = ["Equations", "Row"]
 
@@ -93,22 +93,22 @@ class Equations:
         unknowns = self.unknowns
         if not len(unknowns.inputs):
             return
-        place = unknowns.at(unknowns.z0)
-        r = self.values_at(place)
+        candidate = unknowns.at(unknowns.z0)
+        r = self.values_at(candidate)
         if not np.isfinite(r).all():
             return
         wanted = max(1.0, float(np.max(np.abs(r[self.first_order]), initial=0.0)))
-        found = np.array([self._effect(place, int(i), wanted) for i in unknowns.inputs])
-        unknowns.resize_inputs(np.where(found > 0, wanted / np.where(found > 0, found, 1.0), 0.0))
+        effects = np.array([self._effect(candidate, int(i), wanted) for i in unknowns.inputs])
+        unknowns.resize_inputs(np.where(effects > 0, wanted / np.where(effects > 0, effects, 1.0), 0.0))
 
-    def _effect(self, place: Place, i: int, wanted: float) -> float:
+    def _effect(self, candidate: Candidate, i: int, wanted: float) -> float:
         """Return the largest slope of a rate along an input, 0 where it has none: over steps that grow until seen."""
-        step = float(place.model.inputs.scales(place.inputs)[i])
-        base = self.values_at(place)
+        step = float(candidate.model.inputs.scales(candidate.inputs)[i])
+        base = self.values_at(candidate)
         for _ in range(LARGER_STEPS):
-            u = place.inputs.copy()
+            u = candidate.inputs.copy()
             u[i] += step
-            change = np.abs(self.values_at(replace(place, inputs=u)) - base)[self.first_order]
+            change = np.abs(self.values_at(replace(candidate, inputs=u)) - base)[self.first_order]
             size = float(np.max(change, initial=0.0))
             if not np.isfinite(size):
                 return 0.0
@@ -125,22 +125,22 @@ class Equations:
         """Return r, shape (m,), constraints in sizes of the states, rates in sizes per second; NaN where undefined."""
         return self.values_at(self.unknowns.at(z))
 
-    def values_at(self, place: Place) -> FloatArray:
-        """Return r at a place."""
-        return self._residual(place, first_order=False)
+    def values_at(self, candidate: Candidate) -> FloatArray:
+        """Return r of a candidate."""
+        return self._residual(candidate, first_order=False)
 
     def balance(self, z: FloatArray) -> FloatArray:
         """Return the rows of r that are of first order."""
         return self._residual(self.unknowns.at(z), first_order=True)
 
-    def _residual(self, place: Place, *, first_order: bool) -> FloatArray:
+    def _residual(self, candidate: Candidate, *, first_order: bool) -> FloatArray:
         sizes = self._sizes[self.first_order] if first_order else self._sizes
         try:
-            f = self._rates(place, 0.0, place.states)
-            h = self._invariants(place).values(place.time, place.states, place.inputs)
+            f = self._rates(candidate, 0.0, candidate.states)
+            h = self._invariants(candidate).values(candidate.time, candidate.states, candidate.inputs)
             parts = [h, f[self.resting]]
             if self.moving and not first_order:
-                parts.append(change_of_rates(place, f, self.state_scales)[self.resting])
+                parts.append(change_of_rates(candidate, f, self.state_scales)[self.resting])
         except ModelCrashError:
             raise
         except FmilinError:
@@ -166,56 +166,56 @@ class Equations:
         J[:, missing] = np.where(np.isfinite(J[:, missing]), J[:, missing], measured)
         return J, is_exact
 
-    def sizes_beside(self, z: FloatArray) -> FloatArray:
+    def entry_sizes(self, z: FloatArray) -> FloatArray:
         """Return the absolute entries of dr/dz for scales alone, NaN where they are not asked for."""
         J = self._exact(z, first_order=True)
         return np.abs(self._measured(z, np.arange(len(self.unknowns)), quick=True) if J is None else J)
 
-    def described(self, place: Place) -> tuple[FloatArray, FloatArray | None]:
+    def described(self, candidate: Candidate) -> tuple[FloatArray, FloatArray | None]:
         """Return the rates f and, for a steady motion, how fast they change, (N,) each."""
-        f = self._rates(place, 0.0, place.states)
-        return f, change_of_rates(place, f, self.state_scales) if self.moving else None
+        f = self._rates(candidate, 0.0, candidate.states)
+        return f, change_of_rates(candidate, f, self.state_scales) if self.moving else None
 
-    def followed(self, place: Place) -> FloatArray | None:
+    def followed(self, candidate: Candidate) -> FloatArray | None:
         """Return the rates after a while, when the fastest state has moved by its size; None where that fails.
 
         The states that rest are held, so that an unstable motion is followed as well as a stable one: what
         their rates have become is the answer. Runge and Kutta's formula for the others.
         """
-        f = self._rates(place, 0.0, place.states)
+        f = self._rates(candidate, 0.0, candidate.states)
         size = float(np.max(np.abs(f) / self.state_scales, initial=0.0))
         if size == 0.0:
             return f
-        h, x = 1.0 / (size * FOLLOWING), place.states
+        h, x = 1.0 / (size * FOLLOWING), candidate.states
         held = np.zeros(len(x), dtype=bool)
         held[self.resting] = True
 
         def slope(t: float, x: FloatArray) -> FloatArray:
-            return np.where(held, 0.0, self._rates(place, t, x))
+            return np.where(held, 0.0, self._rates(candidate, t, x))
 
         try:
-            if self._is_uniform(place, f, h * FOLLOWING):
+            if self._is_uniform(candidate, f, h * FOLLOWING):
                 return f
             for t in h * np.arange(FOLLOWING):
                 k1 = slope(t, x)
                 k2 = slope(t + h / 2, x + h / 2 * k1)
                 k3 = slope(t + h / 2, x + h / 2 * k2)
                 x = x + h / 6 * (k1 + 2 * k2 + 2 * k3 + slope(t + h, x + h * k3))
-            f = self._rates(place, FOLLOWING * h, x)
+            f = self._rates(candidate, FOLLOWING * h, x)
         except ModelCrashError:
             raise
         except FmilinError:
             return None
         return f if np.isfinite(f).all() else None
 
-    def _is_uniform(self, place: Place, f: FloatArray, duration: float) -> bool:
+    def _is_uniform(self, candidate: Candidate, f: FloatArray, duration: float) -> bool:
         """Whether straight on, half the way and all of it, every rate is as it was: nothing need be followed then."""
         speed = float(np.max(np.abs(f) / self.state_scales, initial=0.0))
         rest = np.zeros(len(f), dtype=bool)
         rest[self.resting] = True
         w, limit = np.where(rest, 0.0, f), STEADY_RATE * speed * self.state_scales
         try:
-            later = [self._rates(place, s, place.states + s * w) for s in (duration / 2, duration)]
+            later = [self._rates(candidate, s, candidate.states + s * w) for s in (duration / 2, duration)]
         except ModelCrashError:
             raise
         except FmilinError:
@@ -224,16 +224,16 @@ class Equations:
 
     # -- the parts -----------------------------------------------------------------------------
 
-    def _rates(self, place: Place, delay: float, x: FloatArray) -> FloatArray:
-        return place.model.evaluate(place.time + delay, x, place.inputs).derivatives
+    def _rates(self, candidate: Candidate, delay: float, x: FloatArray) -> FloatArray:
+        return candidate.model.evaluate(candidate.time + delay, x, candidate.inputs).derivatives
 
-    def _invariants(self, place: Place) -> Invariants:
-        """Return the invariants of a place's model; to be asked with the inputs of the place."""
-        if self._last is None or self._last.model is not place.model:
-            self._last = Invariants(place.model, place.inputs, self.pairs, self.state_scales)
+    def _invariants(self, candidate: Candidate) -> Invariants:
+        """Return the invariants of a candidate's model; to be evaluated with the inputs of the candidate."""
+        if self._last is None or self._last.model is not candidate.model:
+            self._last = Invariants(candidate.model, candidate.inputs, self.pairs, self.state_scales)
         return self._last
 
-    def _constraint_sizes(self, invariants: Invariants, start: Place) -> FloatArray:
+    def _constraint_sizes(self, invariants: Invariants, start: Candidate) -> FloatArray:
         if not len(invariants):
             return np.empty(0)
         H = invariants.gradient(start.time, start.states, start.inputs).H * self.state_scales
@@ -245,22 +245,22 @@ class Equations:
 
         ``first_order``: no more than the rows of first order.
         """
-        unknowns, place = self.unknowns, self.unknowns.at(z)
-        n, nu, k = len(place.states), len(place.inputs), len(unknowns.inputs)
+        unknowns, candidate = self.unknowns, self.unknowns.at(z)
+        n, nu, k = len(candidate.states), len(candidate.inputs), len(unknowns.inputs)
         dx, du = np.hstack((np.eye(n), np.zeros((n, k)))), np.zeros((nu, n + k))
         du[unknowns.inputs, n + np.arange(k)] = 1.0
         columns = np.concatenate((unknowns.state_columns, unknowns.input_columns))
-        kept = np.concatenate((unknowns.states, n + np.arange(k)))
+        unknown_columns = np.concatenate((unknowns.states, n + np.arange(k)))
         try:
-            found = self._first_order(place, dx, du)
-            if found is None:
+            first_order_slopes = self._first_order(candidate, dx, du)
+            if first_order_slopes is None:
                 return None
-            h, rates = found
-            parts = [h[:, kept], rates[np.ix_(self.resting, kept)]]
+            h, rates = first_order_slopes
+            parts = [h[:, unknown_columns], rates[np.ix_(self.resting, unknown_columns)]]
             if self.moving and first_order:
-                parts.append(np.full((len(self.resting), len(kept)), np.nan))
+                parts.append(np.full((len(self.resting), len(unknown_columns)), np.nan))
             elif self.moving:
-                parts.append(self._change(place, rates, dx, du)[np.ix_(self.resting, kept)])
+                parts.append(self._change(candidate, rates, dx, du)[np.ix_(self.resting, unknown_columns)])
         except ModelCrashError:
             raise
         except FmilinError:
@@ -270,13 +270,15 @@ class Equations:
         result: FloatArray = J / self._sizes[:, None]
         return result
 
-    def _first_order(self, place: Place, dx: FloatArray, du: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+    def _first_order(
+        self, candidate: Candidate, dx: FloatArray, du: FloatArray
+    ) -> tuple[FloatArray, FloatArray] | None:
         """Return the slopes of the invariants and of all rates along columns, the first ones along the states."""
-        t, x, u, n = place.time, place.states, place.inputs, len(place.states)
-        answer = place.model.products(t, x, u, dx, du)
+        t, x, u, n = candidate.time, candidate.states, candidate.inputs, len(candidate.states)
+        answer = candidate.model.products(t, x, u, dx, du)
         if answer is None:
             return None
-        invariants = self._invariants(place)
+        invariants = self._invariants(candidate)
         if not invariants.hidden and np.isfinite(answer.residuals).all():
             return answer.residuals, answer.derivatives
         h = np.full((len(invariants), dx.shape[1]), np.nan)
@@ -285,16 +287,16 @@ class Equations:
             h[:, n:] = 0.0
         return h, answer.derivatives
 
-    def _change(self, place: Place, rates: FloatArray, dx: FloatArray, du: FloatArray) -> FloatArray:
+    def _change(self, candidate: Candidate, rates: FloatArray, dx: FloatArray, du: FloatArray) -> FloatArray:
         """Return the slopes of d/dt f = f_t + f_x f along columns: f_x times theirs, and f_x as it changes on the way.
 
         The second part is a difference of exact slopes: good to ten digits.
         """
-        t, x, u, n = place.time, place.states, place.inputs, len(place.states)
-        f = self._rates(place, 0.0, x)
+        t, x, u, n = candidate.time, candidate.states, candidate.inputs, len(candidate.states)
+        f = self._rates(candidate, 0.0, x)
         s = ALONG / max(float(np.max(np.abs(f) / self.state_scales, initial=0.0)), 1e-3)
-        ahead = place.model.products(t + s, x + s * f, u, dx, du)
-        behind = place.model.products(t - s, x - s * f, u, dx, du)
+        ahead = candidate.model.products(t + s, x + s * f, u, dx, du)
+        behind = candidate.model.products(t - s, x - s * f, u, dx, du)
         if ahead is None or behind is None:
             return np.full_like(rates, np.nan)
         change: FloatArray = rates[:, :n] @ rates + (ahead.derivatives - behind.derivatives) / (2 * s)
@@ -310,18 +312,18 @@ class Equations:
             return np.full((len(base), len(columns)), np.nan)
 
         def line(j: int, s: float) -> FloatArray:
-            beside = z.copy()
-            beside[columns[j]] += s
-            return self.values(beside)
+            displaced = z.copy()
+            displaced[columns[j]] += s
+            return self.values(displaced)
 
         if quick:
             J = np.stack([_slope(line, base, j) for j in range(len(columns))], axis=1)
             return np.where(np.abs(J) > NEGLIGIBLE * np.max(np.abs(J), axis=1, keepdims=True), J, 0.0)
         try:
-            found = slopes(line, base, np.ones(len(columns)))
+            measured = slopes(line, base, np.ones(len(columns)))
         except NumericalError:
             return np.full((len(base), len(columns)), np.nan)
-        return np.where(np.abs(found.J) > 3 * found.error, found.J, 0.0)
+        return np.where(np.abs(measured.J) > 3 * measured.error, measured.J, 0.0)
 
 
 def _slope(line: Callable[[int, float], FloatArray], base: FloatArray, j: int) -> FloatArray:

@@ -106,12 +106,12 @@ def _followed(path: _Path, w: FloatArray, direction: float) -> FloatArray | None
         if w[-1] + length * tangent[-1] >= 1.0:
             w_end = w + (1.0 - w[-1]) / tangent[-1] * tangent
             return w_end if np.isfinite(path.value(w_end)).all() else None
-        found = _corrected(path, w + length * tangent)
-        left -= CORRECTIONS if found is None else found[2]
-        if found is None or (found[0] - w) @ tangent < 0.5 * length:
+        corrected_point = _corrected(path, w + length * tangent)
+        left -= CORRECTIONS if corrected_point is None else corrected_point[2]
+        if corrected_point is None or (corrected_point[0] - w) @ tangent < 0.5 * length:
             length /= 2
             continue
-        w, slope, count = found
+        w, slope, count = corrected_point
         towards, length = tangent, min(LONGEST, 2 * length) if count <= 3 else length
     return None
 

@@ -79,8 +79,8 @@ def search_sparse(
 
 def _accelerations(equations: SparseEquations, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
     W, r = equations.matrix(t, x, u)
-    found: FloatArray = equations.solver(W).solve(r)[: equations.n]
-    return found
+    accelerations: FloatArray = equations.solver(W).solve(r)[: equations.n]
+    return accelerations
 
 
 def _balanced(equations: SparseEquations, t: float, x: FloatArray, u: FloatArray, sizes: FloatArray) -> FloatArray:

@@ -60,8 +60,8 @@ class Balanced:
         if not len(self.sigma):
             return np.zeros(len(self.columns))
         sigma = self.sigma
-        kept = sigma > drop * sigma[0]
-        gain = np.where(kept, sigma / np.where(kept, sigma**2 + damping, 1.0), 0.0)
+        retained = sigma > drop * sigma[0]
+        gain = np.where(retained, sigma / np.where(retained, sigma**2 + damping, 1.0), 0.0)
         step: FloatArray = -self.columns * (self.Vt.T @ (gain * (self.U.T @ (self.rows * r))))
         return step
 
@@ -144,7 +144,7 @@ class Corrected:
     z: FloatArray  # shape (n,)
     r: FloatArray  # shape (m,)
     seen: FloatArray  # (m, n), the largest absolute value of each entry of the Jacobian on the way
-    way: float  # how far it was, in sizes of the unknowns
+    distance: float  # how far it was, in sizes of the unknowns
 
 
 def corrected(equations: Equations, z0: FloatArray, *, exact: bool = True, iterations: int = ITERATIONS) -> Corrected:

@@ -17,12 +17,12 @@ from fmilin.manifold.projection import project
 from fmilin.model.counting import RememberingModel
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.points.assessment import free_directions, no_solution, remarks_on
-from fmilin.points.contact_forces import shared
+from fmilin.points.contact_forces import least_contact_forces
 from fmilin.points.equations import Equations
 from fmilin.points.large import answers, search_sparse
 from fmilin.points.request import TrimmedPoint, TrimReport, TrimRequest, quantity
 from fmilin.points.solver import Solution, compromise, solve
-from fmilin.points.unknowns import Place, Unknowns, independent_states, invariants_at, recommended
+from fmilin.points.unknowns import Candidate, Unknowns, independent_states, invariants_at, recommended
 
 __all__ = ["guess_from", "search", "search_each", "trim", "trim_each"]
 
@@ -131,7 +131,7 @@ def search_each(
     """Return each solution that a guess leads to, once; ``anywhere`` as in :func:`search`."""
     if not guesses:
         raise UsageError("There is no guess to start from: give at least one, which may be empty.")
-    found: list[TrimmedPoint] = []
+    solutions: list[TrimmedPoint] = []
     failure: NumericalError | None = None
     for guess in guesses:
         try:
@@ -139,11 +139,11 @@ def search_each(
         except NumericalError as error:
             failure = failure or error
             continue
-        if not any(point.same_place(other) for other in found):
-            found.append(point)
-    if not found and failure is not None:
+        if not any(point.same_place(other) for other in solutions):
+            solutions.append(point)
+    if not solutions and failure is not None:
         raise failure
-    return tuple(found)
+    return tuple(solutions)
 
 
 def search(model: Model, request: TrimRequest, guess: Mapping[str, float], *, anywhere: bool = False) -> TrimmedPoint:
@@ -160,7 +160,7 @@ def search(model: Model, request: TrimRequest, guess: Mapping[str, float], *, an
         balanced = search_sparse(model, equations, request, guess, anywhere=anywhere)
         if balanced is not None:
             return balanced
-    start, found = _start(model, request, guess, anywhere=anywhere)
+    start, remarks = _start(model, request, guess, anywhere=anywhere)
     unknowns = Unknowns(start, request)
     pairs = kinematic_pairs(start.model, start.model.start)
     listed = [model.states.positions[name] for name in request.steady]
@@ -176,10 +176,10 @@ def search(model: Model, request: TrimRequest, guess: Mapping[str, float], *, an
         solution = replace(compromise(balance, [unknowns.z0, solution.z]), tried=tried)
     if not solution.is_zero:
         raise no_solution(balance, solution, request)
-    solution, sharing = shared(balance, solution)
-    found = (*found, *sharing)
+    solution, choice_remarks = least_contact_forces(balance, solution)
+    remarks = (*remarks, *choice_remarks)
     leaders = [*request.steady, *(model.states.names[i] for i in recommended(model, pairs))]
-    return _point(balance, solution, request, leaders, found)
+    return _point(balance, solution, request, leaders, remarks)
 
 
 def guess_from(point: OperatingPoint, model: Model, request: TrimRequest) -> dict[str, float]:
@@ -198,7 +198,7 @@ def guess_from(point: OperatingPoint, model: Model, request: TrimRequest) -> dic
 
 def _start(
     model: Model, request: TrimRequest, guess: Mapping[str, float], *, anywhere: bool
-) -> tuple[Place, tuple[Remark, ...]]:
+) -> tuple[Candidate, tuple[Remark, ...]]:
     """Return the guess, on the manifold where it can be brought there, and what is to be said of that."""
     named = {**request.fixed, **guess}
     changed = {n: v for n, v in named.items() if quantity(model, n)[0] == "parameter"}
@@ -210,37 +210,37 @@ def _start(
     if not held and not anywhere:
         values = {n: v for n, v in named.items() if n not in changed}
         point = operating_point(model, values, time=t)  # refuses start values that are off the manifold
-        return Place(model, t, point.states, point.inputs, parameters), ()
+        return Candidate(model, t, point.states, point.inputs, parameters), ()
     x, u = model.start.states.copy(), model.start.inputs.copy()
     for name, value in named.items():
         kind, i = quantity(model, name)
         if kind != "parameter":
             (x if kind == "state" else u)[i] = value
-    place = Place(model, t, x, u, parameters)
+    candidate = Candidate(model, t, x, u, parameters)
     if held and len(model.constraints) and len(held) < len(model.states):
         try:
             point = assembled_from(model, t, model.start.states, u, {n: named[n] for n in held})
-            return replace(place, states=point.states), point.remarks
+            return replace(candidate, states=point.states), point.remarks
         except (ConstraintError, NumericalError):
             pass  # a guess need not be kept
     firm = [model.states.positions[n] for n in held if n in request.fixed]
-    return replace(place, states=_projected(place, firm)), ()
+    return replace(candidate, states=_projected(candidate, firm)), ()
 
 
-def _projected(place: Place, held: Sequence[int]) -> FloatArray:
-    """Return the nearest point of the manifold with these states held, or else the place as it is."""
-    pairs = kinematic_pairs(place.model, place.model.start)
+def _projected(candidate: Candidate, held: Sequence[int]) -> FloatArray:
+    """Return the nearest point of the manifold with these states held, or else the candidate's own."""
+    pairs = kinematic_pairs(candidate.model, candidate.model.start)
     try:
-        return project(invariants_at(place, pairs), place.time, place.states, held)
+        return project(invariants_at(candidate, pairs), candidate.time, candidate.states, held)
     except (ConstraintError, NumericalError):
-        return place.states
+        return candidate.states
 
 
 def _refuse_start(equations: Equations, unknowns: Unknowns) -> None:
     """Raise what is wrong with the guess."""
-    place = unknowns.at(unknowns.z0)
-    f = place.model.evaluate(place.time, place.states, place.inputs).derivatives
-    names = [n for n, value in zip(place.model.states.names, f, strict=True) if not np.isfinite(value)]
+    candidate = unknowns.at(unknowns.z0)
+    f = candidate.model.evaluate(candidate.time, candidate.states, candidate.inputs).derivatives
+    names = [n for n, value in zip(candidate.model.states.names, f, strict=True) if not np.isfinite(value)]
     names += [r.name for r, v in zip(equations.rows, equations.values(unknowns.z0), strict=True) if not np.isfinite(v)]
     raise NumericalError(
         f"The model is not defined where the search starts: there is no number for '{names[0]}'. "
@@ -250,13 +250,13 @@ def _refuse_start(equations: Equations, unknowns: Unknowns) -> None:
 
 
 def _point(
-    equations: Equations, solution: Solution, request: TrimRequest, leaders: Sequence[str], found: tuple[Remark, ...]
+    equations: Equations, solution: Solution, request: TrimRequest, leaders: Sequence[str], remarks: tuple[Remark, ...]
 ) -> TrimmedPoint:
     unknowns = equations.unknowns
-    place = unknowns.at(solution.z)
-    f, changes = equations.described(place)
-    names = place.model.states.names
-    later = equations.followed(place) if request.steady else None
+    candidate = unknowns.at(solution.z)
+    f, changes = equations.described(candidate)
+    names = candidate.model.states.names
+    later = equations.followed(candidate) if request.steady else None
     sizes = equations.state_scales
     rest = sizes * max(EQUILIBRIUM, float(np.max(solution.allowed[equations.first_order], initial=0.0)))
     speed = float(np.max(np.abs(f) / sizes, initial=0.0))
@@ -267,8 +267,8 @@ def _point(
     moving = tuple(n for n, m in zip(names, moves, strict=True) if m)
     directions, regularity = free_directions(equations, solution, leaders)
     report = TrimReport(
-        states=place.model.states,
-        inputs=place.model.inputs,
+        states=candidate.model.states,
+        inputs=candidate.model.inputs,
         rates=f,
         changes=changes,
         moving=moving,
@@ -283,9 +283,13 @@ def _point(
     )
     resting = [names[i] for i in equations.resting if varies[i]]
     point = TrimmedPoint(
-        time=place.time, states=place.states, inputs=place.inputs, parameters=place.parameters, report=report
+        time=candidate.time,
+        states=candidate.states,
+        inputs=candidate.inputs,
+        parameters=candidate.parameters,
+        report=report,
     )
-    own = place.model.remarks_at(point)
+    own = candidate.model.remarks_at(point)
     return replace(
-        point, report=replace(report, remarks=(*found, *remarks_on(equations, place, report, resting), *own))
+        point, report=replace(report, remarks=(*remarks, *remarks_on(equations, candidate, report, resting), *own))
     )

@@ -101,11 +101,11 @@ def quantity(model: Model, name: str) -> tuple[Kind, int]:
         return "input", model.inputs.positions[name]
     if name in model.parameters:
         return "parameter", 0
-    known = [*model.states.positions, *model.inputs.positions, *model.parameters]
+    names = [*model.states.positions, *model.inputs.positions, *model.parameters]
     what = "a state, an input or a parameter of the model"
     if not model.parameters:
         what = "a state or an input of the model (and its parameters cannot be changed once it is loaded)"
-    raise UnknownNameError.among(name, known, what)
+    raise UnknownNameError.among(name, names, what)
 
 
 def _own_name(model: Model, name: str) -> str:

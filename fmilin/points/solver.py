@@ -92,36 +92,36 @@ def solve(equations: Equations, z0: FloatArray) -> Solution:
     tried: list[str] = []
     exact = True
     for name, search in _attempts(equations, z0):
-        found = search(exact=exact)
-        if found is None:
+        end = search(exact=exact)
+        if end is None:
             continue
         tried.append(name)
-        there = _assessed(equations, found, exact=exact)
-        best = _better(best, there)
+        reached = _assessed(equations, end, exact=exact)
+        best = _better(best, reached)
         if (
             not best.is_zero
             and exact
             and len(tried) == 1
-            and there.is_exact
-            and not _products_agree(equations, there.z)
+            and reached.is_exact
+            and not _products_agree(equations, reached.z)
         ):
             exact = False
             tried.append(f"{name} with measured slopes")
-            best = _better(best, _assessed(equations, search(exact=exact) or found, exact=exact))
+            best = _better(best, _assessed(equations, search(exact=exact) or end, exact=exact))
         if best.is_zero:
             return _tidied(equations, best)
-    best, beside = _searched_beside(equations, z0, best, exact=exact)
-    tried += beside
+    best, starts = _searched_nearby(equations, z0, best, exact=exact)
+    tried += starts
     return _tidied(equations, best) if best.is_zero else replace(best, tried=tuple(tried))
 
 
-class Search(Protocol):
+class Attempt(Protocol):
     """A way from the guess, with the model's own products or without."""
 
     def __call__(self, *, exact: bool) -> Corrected | None: ...
 
 
-def _attempts(equations: Equations, z0: FloatArray) -> Iterator[tuple[str, Search]]:
+def _attempts(equations: Equations, z0: FloatArray) -> Iterator[tuple[str, Attempt]]:
     """Return the ways from the guess, with their names."""
 
     def balanced_first(*, exact: bool) -> Corrected | None:
@@ -146,7 +146,7 @@ def _attempts(equations: Equations, z0: FloatArray) -> Iterator[tuple[str, Searc
     yield "the guess held by forces that were then taken away step by step", homotopy
 
 
-def _searched_beside(
+def _searched_nearby(
     equations: Equations, z0: FloatArray, best: Solution, *, exact: bool
 ) -> tuple[Solution, list[str]]:
     """Return the best of searches from points beside the guess."""
@@ -154,14 +154,16 @@ def _searched_beside(
     random = np.random.default_rng(1959)
     weights, count = _row_weights(equations, z0), 0
     for spread in SPREADS:
-        beside = z0 + spread * random.uniform(-1.0, 1.0, len(z0)) * np.maximum(np.abs(z0), 1.0)
-        start = np.clip(beside, unknowns.low, unknowns.high)
+        displaced = z0 + spread * random.uniform(-1.0, 1.0, len(z0)) * np.maximum(np.abs(z0), 1.0)
+        start = np.clip(displaced, unknowns.low, unknowns.high)
         count += 1
-        found = _assessed(equations, corrected(equations, start, exact=exact), exact=exact)
-        if not found.is_zero:
-            found = _assessed(equations, _least_squares_rounds(equations, found.z, weights, exact=exact), exact=exact)
-        same = abs(found.cost - best.cost) <= 1e-3 * best.cost
-        best = _better(best, found)
+        reached = _assessed(equations, corrected(equations, start, exact=exact), exact=exact)
+        if not reached.is_zero:
+            reached = _assessed(
+                equations, _least_squares_rounds(equations, reached.z, weights, exact=exact), exact=exact
+            )
+        same = abs(reached.cost - best.cost) <= 1e-3 * best.cost
+        best = _better(best, reached)
         if best.is_zero or (same and spread >= FAR and not _at_bound(equations, best.z)):
             break  # two searches from different places end in the same dead end
     return best, [f"{count} start{'s' * (count > 1)} beside the guess"]
@@ -202,11 +204,11 @@ def compromise(equations: Equations, starts: Sequence[FloatArray]) -> Solution:
 
 def _smallest(equations: Equations, starts: Sequence[FloatArray], weights: FloatArray) -> Solution:
     weights = np.where(equations.kinds("constraint"), 1e4, weights)
-    found = []
+    compromises = []
     for start in starts:
         best = _least_squares(equations, start, weights, exact=True)
-        found.append(_assessed(equations, _on_manifold(equations, best), exact=True))
-    return min(found, key=lambda solution: solution.cost)
+        compromises.append(_assessed(equations, _on_manifold(equations, best), exact=True))
+    return min(compromises, key=lambda solution: solution.cost)
 
 
 def _on_manifold(equations: Equations, z: FloatArray) -> FloatArray:
@@ -235,14 +237,14 @@ def _least_squares_rounds(equations: Equations, z0: FloatArray, weights: FloatAr
     return best
 
 
-def _tidied(equations: Equations, found: Solution) -> Solution:
+def _tidied(equations: Equations, solution: Solution) -> Solution:
     """Return the solution with 0 for what is only rounding, if it is still one."""
-    z = np.where(np.abs(found.z) < TINY, 0.0, found.z)
+    z = np.where(np.abs(solution.z) < TINY, 0.0, solution.z)
     z = np.clip(z, equations.unknowns.low, equations.unknowns.high)
-    if np.array_equal(z, found.z):
-        return found
+    if np.array_equal(z, solution.z):
+        return solution
     residual = equations.values(z)
-    return replace(found, z=z, residual=residual) if (np.abs(residual) <= found.allowed).all() else found
+    return replace(solution, z=z, residual=residual) if (np.abs(residual) <= solution.allowed).all() else solution
 
 
 def _row_weights(equations: Equations, z0: FloatArray) -> FloatArray:
@@ -288,8 +290,8 @@ def _least_squares(equations: Equations, z0: FloatArray, weights: FloatArray, *,
     return np.asarray(result.x, dtype=np.float64)
 
 
-def _assessed(equations: Equations, found: FloatArray | Corrected, *, exact: bool) -> Solution:
-    z, seen, way = (found.z, found.seen, found.way) if isinstance(found, Corrected) else (found, None, 0.0)
+def _assessed(equations: Equations, end: FloatArray | Corrected, *, exact: bool) -> Solution:
+    z, seen, distance = (end.z, end.seen, end.distance) if isinstance(end, Corrected) else (end, None, 0.0)
     J, is_exact = equations.jacobian(z, exact=exact)
     residual = equations.values(z)
     J = np.nan_to_num(J)
@@ -300,7 +302,7 @@ def _assessed(equations: Equations, found: FloatArray | Corrected, *, exact: boo
     second = ~first
     if second.any() and np.isfinite(residual).all():
         allowed[second] = np.maximum(allowed[second], STEADY * _speed(equations, z))
-    return Solution(z, residual, allowed, J, is_exact, seen if way > LOOKED_AROUND else None)
+    return Solution(z, residual, allowed, J, is_exact, seen if distance > LOOKED_AROUND else None)
 
 
 def _noise(equations: Equations, z: FloatArray) -> FloatArray:

@@ -19,12 +19,12 @@ from fmilin.manifold.rank import decide_rank, scaled
 from fmilin.model.interface import Model
 from fmilin.points.request import TrimRequest, quantity
 
-__all__ = ["Place", "Unknowns", "change_of_rates", "independent_states", "invariants_at", "recommended"]
+__all__ = ["Candidate", "Unknowns", "change_of_rates", "independent_states", "invariants_at", "recommended"]
 
 
 @dataclass(frozen=True, eq=False)
-class Place:
-    """A point with the model that belongs to it: its parameters may be among the unknowns."""
+class Candidate:
+    """A point that may be the solution, with its model: parameters may be among the unknowns."""
 
     model: Model
     time: float
@@ -38,10 +38,10 @@ class Unknowns:
     """z: the free states, inputs and parameters, each divided by its size.
 
     Shapes: scales (n,), low, high (n,). ``start``: values of everything; those of the unknowns are the guess. ``z0``
-    (n,): the guess, inside the bounds. ``states``, ``state_columns``: which states are free, and their places in z.
+    (n,): the guess, inside the bounds. ``states``, ``state_columns``: which states are free, and their columns in z.
     """
 
-    def __init__(self, start: Place, request: TrimRequest) -> None:
+    def __init__(self, start: Candidate, request: TrimRequest) -> None:
         self.start = start
         model = start.model
         fixed = request.fixed
@@ -81,24 +81,24 @@ class Unknowns:
         for part in (self.low, self.high, self.z0):
             part[columns] /= ratio
 
-    def at(self, z: FloatArray) -> Place:
+    def at(self, z: FloatArray) -> Candidate:
         """Return the point that z means."""
         values = z * self.scales
         x, u = self.start.states.copy(), self.start.inputs.copy()
         x[self.states] = values[self.state_columns]
         u[self.inputs] = values[self.input_columns]
-        found = dict(zip(self.parameters, values[len(values) - len(self.parameters) :].tolist(), strict=True))
-        return Place(self._model(found), self.start.time, x, u, {**self.start.parameters, **found})
+        parameters = dict(zip(self.parameters, values[len(values) - len(self.parameters) :].tolist(), strict=True))
+        return Candidate(self._model(parameters), self.start.time, x, u, {**self.start.parameters, **parameters})
 
-    def _model(self, found: Mapping[str, float]) -> Model:
+    def _model(self, parameters: Mapping[str, float]) -> Model:
         """Return the model with these parameters; a few are kept, because making one may cost."""
-        if not found:
+        if not parameters:
             return self.start.model
-        key = tuple(found.values())
+        key = tuple(parameters.values())
         if key not in self._models:
             if len(self._models) >= 8:
                 self._models.pop(next(iter(self._models)))
-            self._models[key] = self.start.model.with_parameters(found)
+            self._models[key] = self.start.model.with_parameters(parameters)
         return self._models[key]
 
 
@@ -106,7 +106,7 @@ STEP = 2e-3
 """How far along the motion its change is measured, in sizes of the fastest state."""
 
 
-def change_of_rates(place: Place, f: FloatArray, scales: FloatArray) -> FloatArray:
+def change_of_rates(candidate: Candidate, f: FloatArray, scales: FloatArray) -> FloatArray:
     """Return df/dt = f_t + f_x f along the motion, shape (N,): central differences with Richardson's extrapolation.
 
     The line x + s f leaves the manifold by O(s^2), equally on both sides, which a central difference does not see.
@@ -115,19 +115,19 @@ def change_of_rates(place: Place, f: FloatArray, scales: FloatArray) -> FloatArr
     s = STEP / max(size, 1e-3)
 
     def rates(s: float) -> FloatArray:
-        return place.model.evaluate(place.time + s, place.states + s * f, place.inputs).derivatives
+        return candidate.model.evaluate(candidate.time + s, candidate.states + s * f, candidate.inputs).derivatives
 
     near, far = (rates(s) - rates(-s)) / (2 * s), (rates(2 * s) - rates(-2 * s)) / (4 * s)
     change: FloatArray = near + (near - far) / 3
     return change
 
 
-def invariants_at(place: Place, pairs: Mapping[int, int]) -> Invariants:
-    """Return the invariants of the model at a place."""
-    return Invariants(place.model, place.inputs, pairs, place.model.states.scales(place.states))
+def invariants_at(candidate: Candidate, pairs: Mapping[int, int]) -> Invariants:
+    """Return the invariants of the model of a candidate."""
+    return Invariants(candidate.model, candidate.inputs, pairs, candidate.model.states.scales(candidate.states))
 
 
-def independent_states(place: Place, pairs: Mapping[int, int], listed: Sequence[int]) -> list[int]:
+def independent_states(candidate: Candidate, pairs: Mapping[int, int], listed: Sequence[int]) -> list[int]:
     """Return states that determine the others near a point of the manifold, chosen for a steady motion.
 
     An independent state that is not listed will have to rest; a dependent one goes where the constraints take it.
@@ -135,14 +135,14 @@ def independent_states(place: Place, pairs: Mapping[int, int], listed: Sequence[
     with its spin), then what is listed, and the rest as conditioning wants it; what the model's author recommends is
     dependent last. QR with column pivoting on H, scaled: pivots are the dependent states.
     """
-    model, x = place.model, place.states
+    model, x = candidate.model, candidate.states
     n = len(x)
     if not len(model.constraints):
         return list(range(n))
-    invariants = invariants_at(place, pairs)
-    gradient = invariants.gradient(place.time, x)
+    invariants = invariants_at(candidate, pairs)
+    gradient = invariants.gradient(candidate.time, x)
     Hs, _ = scaled(np.nan_to_num(gradient.H), gradient.scales, gradient.reference, gradient.error)
-    weights = 1e-3 + _movement(place, invariants.scales)
+    weights = 1e-3 + _movement(candidate, invariants.scales)
     weights[list(listed)] = 1e-2
     weights[recommended(model, pairs)] *= 1e-2
     order = linalg.qr(Hs * weights, mode="r", pivoting=True)[1]
@@ -150,11 +150,11 @@ def independent_states(place: Place, pairs: Mapping[int, int], listed: Sequence[
     return [i for i in range(n) if i not in dependent]
 
 
-def _movement(place: Place, scales: FloatArray) -> FloatArray:
+def _movement(candidate: Candidate, scales: FloatArray) -> FloatArray:
     """Return how much each state moves, and changes its rate, between 0 and 2; zeros where that cannot be said."""
     try:
-        f = place.model.evaluate(place.time, place.states, place.inputs).derivatives
-        parts = [np.abs(f) / scales, np.abs(change_of_rates(place, f, scales)) / scales]
+        f = candidate.model.evaluate(candidate.time, candidate.states, candidate.inputs).derivatives
+        parts = [np.abs(f) / scales, np.abs(change_of_rates(candidate, f, scales)) / scales]
     except ModelCrashError:
         raise
     except FmilinError:

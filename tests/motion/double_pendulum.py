@@ -54,10 +54,7 @@ def in_angles(t1: float = 2.0, t2: float = 1.2, damping: float = 0.0) -> KaneMod
         f_0=["der(t1)", "der(t2)"],
         f_1=["-w1", "-w2"],
         f_2=[f"(m1 + m2)*l1^2*der(w1) + {coupling}*der(w2)", f"{coupling}*der(w1) + m2*l2^2*der(w2)"],
-        f_3=[
-            f"{turning}*w2^2 + (m1 + m2)*g*l1*sin(t1) + c*w1",
-            f"-{turning}*w1^2 + m2*g*l2*sin(t2) + c*w2",
-        ],
+        f_3=[f"{turning}*w2^2 + (m1 + m2)*g*l1*sin(t1) + c*w1", f"-{turning}*w1^2 + m2*g*l2*sin(t2) + c*w2"],
     )
     return KaneModel(
         "double_pendulum",

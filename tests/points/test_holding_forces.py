@@ -87,11 +87,11 @@ def test_a_homotopy_passes_folds() -> None:
     """What holds the guess is taken away along a path that turns back twice."""
     from fmilin.points.equations import Equations
     from fmilin.points.homotopy import released
-    from fmilin.points.unknowns import Place, Unknowns
+    from fmilin.points.unknowns import Candidate, Unknowns
 
     model = OdeModel("fold", {"x": "x^3 - 2*x + 2"}, start={"x": 0.7})
     start = model.start
-    unknowns = Unknowns(Place(model, 0.0, start.states, start.inputs, {}), TrimRequest())
+    unknowns = Unknowns(Candidate(model, 0.0, start.states, start.inputs, {}), TrimRequest())
     end = released(Equations(unknowns, [0], {}, moving=False), unknowns.z0, exact=True)
     assert end is not None
     assert end[0] == pytest.approx(-1.769, abs=0.3)
@@ -110,10 +110,10 @@ class Narrow(FunctionModel):
 def test_a_homotopy_holds_by_forces_and_never_by_leaving_the_manifold(angle: float) -> None:
     from fmilin.points.equations import Equations
     from fmilin.points.homotopy import released
-    from fmilin.points.unknowns import Place, Unknowns
+    from fmilin.points.unknowns import Candidate, Unknowns
 
     model = Narrow(pendulum(angle=angle).parts)
-    unknowns = Unknowns(Place(model, 0.0, model.start.states, model.start.inputs, {}), TrimRequest())
+    unknowns = Unknowns(Candidate(model, 0.0, model.start.states, model.start.inputs, {}), TrimRequest())
     equations = Equations(unknowns, list(range(4)), {0: 2, 1: 3}, moving=False)
     end = released(equations, unknowns.z0, exact=False)
     assert end is not None

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from fmilin.ground.errors import FmilinError, UnknownNameError
 from fmilin.ground.signals import FloatArray
-from fmilin.loading.testing.subject import PARTS, ModelCheckError, Subject, beside, close, linear, tangent
+from fmilin.loading.testing.subject import PARTS, ModelCheckError, Subject, close, linear, nearby, tangent
 from fmilin.manifold.operating_points import operating_point
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.numerics.differences.differences import jacobian_by_differences
@@ -27,9 +27,9 @@ def shapes(s: Subject) -> None:
         m.start.states.shape == (sizes[0],), f"start.states has the shape {m.start.states.shape}, not ({sizes[0]},)."
     )
     s.promise(m.start.inputs.shape == (len(m.inputs),), f"start.inputs has the shape {m.start.inputs.shape}.")
-    found = s.at_point()
+    evaluation = s.at_point()
     for part, size in zip(PARTS, sizes, strict=True):
-        values = getattr(found, part)
+        values = getattr(evaluation, part)
         s.promise(
             isinstance(values, np.ndarray) and values.shape == (size,) and values.dtype == np.float64,
             f"evaluate() returns {part} of shape {np.shape(values)}, not ({size},) doubles.",
@@ -42,19 +42,19 @@ def shapes(s: Subject) -> None:
 def arguments(s: Subject) -> None:
     """Check that arguments stay as they are, and what was returned stays what it was."""
     x, u = s.point.states.copy(), s.point.inputs.copy()
-    found = s.model.evaluate(s.point.time, x, u)
-    kept = (found.derivatives.copy(), found.outputs.copy())
+    evaluation = s.model.evaluate(s.point.time, x, u)
+    copied = (evaluation.derivatives.copy(), evaluation.outputs.copy())
     s.promise(np.array_equal(x, s.point.states), "evaluate() changes its argument x.")
     s.promise(np.array_equal(u, s.point.inputs), "evaluate() changes its argument u.")
-    s.model.evaluate(s.point.time, beside(s), s.point.inputs)
-    same = np.array_equal(kept[0], found.derivatives) and np.array_equal(kept[1], found.outputs)
+    s.model.evaluate(s.point.time, nearby(s), s.point.inputs)
+    same = np.array_equal(copied[0], evaluation.derivatives) and np.array_equal(copied[1], evaluation.outputs)
     s.promise(same, "what evaluate() returned changes at the next call: it must be a copy.")
 
 
 def memory(s: Subject) -> None:
     """Check that evaluated elsewhere and back, the model says the same to the last bit."""
     before = s.at_point()
-    s.model.evaluate(s.point.time, beside(s), s.point.inputs + 0.1 * s.model.inputs.scales(s.point.inputs))
+    s.model.evaluate(s.point.time, nearby(s), s.point.inputs + 0.1 * s.model.inputs.scales(s.point.inputs))
     after = s.at_point()
     for part in PARTS:
         change = float(np.max(np.abs(getattr(after, part) - getattr(before, part)), initial=0.0))
@@ -66,7 +66,7 @@ def copies(s: Subject) -> bool | None:
     m = s.model
     if not m.copies:
         return False
-    x, u = beside(s), s.point.inputs + s.random.standard_normal(len(m.inputs))
+    x, u = nearby(s), s.point.inputs + s.random.standard_normal(len(m.inputs))
     outputs = m.evaluate(s.point.time, x, u).outputs
     for i, copy in m.copies.items():
         original = (x if copy.kind == "state" else u)[copy.index]
@@ -83,9 +83,9 @@ def interface(s: Subject) -> None:
     names = [*m.states.names, *(f"der({name})" for name in m.states.names), *m.inputs.names]
     chosen = m.with_interface(None, names)
     s.promise(chosen.outputs.names == tuple(names), "with_interface() does not return the outputs that were asked for.")
-    found = chosen.evaluate(t, x, u).outputs
+    outputs_chosen = chosen.evaluate(t, x, u).outputs
     wanted = np.concatenate((x, s.at_point().derivatives, u))
-    wrong = [n for n, a, b in zip(names, found, wanted, strict=True) if a != b]
+    wrong = [n for n, a, b in zip(names, outputs_chosen, wanted, strict=True) if a != b]
     s.promise(not wrong, f"asked for as outputs, these have other values than they should: {', '.join(wrong[:4])}.")
     turned = m.with_interface(list(reversed(m.inputs.names)), None)
     again = turned.evaluate(t, x, u[::-1].copy()).derivatives
@@ -107,7 +107,7 @@ def batches(s: Subject) -> bool | None:
     m = s.model
     if not m.batches:
         return False
-    x = np.array([s.point.states, beside(s), beside(s)])
+    x = np.array([s.point.states, nearby(s), nearby(s)])
     u = np.tile(s.point.inputs, (3, 1))
     together = m.evaluate(s.point.time, x, u)
     for part in PARTS:
@@ -142,14 +142,14 @@ def products(s: Subject) -> bool | None:
         J, sums = getattr(exact, part), getattr(mixed, part)
         rows = len(getattr(s.at_point(), part))
         s.promise(J.shape == (rows, dx.shape[1]), f"products() returns {part} of shape {J.shape}.")
-        known = np.isfinite(J)
+        is_finite = np.isfinite(J)
         close(
             s,
-            np.where(known, J, 0.0) @ weights,
+            np.where(is_finite, J, 0.0) @ weights,
             sums,
             f"products() is not linear in the direction: {part}",
             1e-9,
-            rows=known.all(axis=1),
+            rows=is_finite.all(axis=1),
             allowed=NEGLIGIBLE,
         )
 
@@ -162,7 +162,7 @@ def products(s: Subject) -> bool | None:
             np.abs(J - measured)
             > NEGLIGIBLE + 10 * error + s.tolerance * np.max(np.abs(measured), axis=1, initial=0.0)[:, None]
         )
-        bad = np.argwhere(differ & known)
+        bad = np.argwhere(differ & is_finite)
         where = "" if not len(bad) else f"row {bad[0][0]}: {J[tuple(bad[0])]:.9g} and {measured[tuple(bad[0])]:.9g}"
         s.promise(not len(bad), f"products() differs from differences of the {part}, {where}.")
     return None
@@ -188,7 +188,7 @@ def constraints(s: Subject) -> bool | None:
     """Check that the motion keeps the constraints, no input breaks them, and they take states away."""
     if not len(s.model.constraints):
         return False
-    m, t, x, u = s.model, s.point.time, beside(s), s.point.inputs
+    m, t, x, u = s.model, s.point.time, nearby(s), s.point.inputs
     alone, all_of_it = m.constraint_residuals(t, x, u), m.evaluate(t, x, u).residuals
     if alone is not None:
         what = "constraint_residuals() and the residuals of evaluate() differ"
@@ -223,22 +223,10 @@ def derivatives(s: Subject) -> bool | None:
 Check = Callable[[Subject], bool | None]
 """Returns False when it does not concern the model."""
 
-_ANYWHERE: dict[str, Check] = {
-    "shapes": shapes,
-    "arguments": arguments,
-    "memory": memory,
-}
+_ANYWHERE: Sequence[Check] = (shapes, arguments, memory)
 """What must hold before a consistent point can be looked for."""
 
-_AT_POINT: dict[str, Check] = {
-    "copies": copies,
-    "interface": interface,
-    "constraints": constraints,
-    "products": products,
-    "structure": structure,
-    "derivatives": derivatives,
-    "batches": batches,
-}
+_AT_POINT: Sequence[Check] = (copies, interface, constraints, products, structure, derivatives, batches)
 
 
 def check_model(
@@ -264,14 +252,15 @@ def check_model(
     return done + _checked(_AT_POINT, Subject(model, point, random, tolerance))
 
 
-def _checked(checks: Mapping[str, Check], subject: Subject) -> list[str]:
+def _checked(checks: Sequence[Check], subject: Subject) -> list[str]:
+    """Return the names of the checks that concern the model, each of which was made."""
     done = []
-    for name, check in checks.items():
+    for check in checks:
         try:
             concerns = check(subject)
         except FmilinError as error:
-            what = f"The model '{subject.model.info.name}' fails while its {name} are checked"
+            what = f"The model '{subject.model.info.name}' fails while its {check.__name__} are checked"
             raise ModelCheckError(f"{what}: {error}") from error
         if concerns is not False:
-            done.append(name)
+            done.append(check.__name__)
     return done

@@ -12,7 +12,7 @@ from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.procedure import linearize
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 
-__all__ = ["PARTS", "ModelCheckError", "Subject", "beside", "close", "linear", "tangent"]
+__all__ = ["PARTS", "ModelCheckError", "Subject", "close", "linear", "nearby", "tangent"]
 
 PARTS = ("derivatives", "outputs", "residuals")
 
@@ -34,9 +34,9 @@ class Subject:
         """Evaluate the model at the point."""
         return self.model.evaluate(self.point.time, self.point.states, self.point.inputs)
 
-    def promise(self, kept: object, text: str) -> None:
+    def promise(self, is_kept: object, text: str) -> None:
         """Raise when a promise is not kept."""
-        if not kept:
+        if not is_kept:
             self.fail(text)
 
     def fail(self, text: str) -> NoReturn:
@@ -44,7 +44,7 @@ class Subject:
         raise ModelCheckError(f"The model '{self.model.info.name}' does not keep a promise: {text}")
 
 
-def beside(s: Subject) -> FloatArray:
+def nearby(s: Subject) -> FloatArray:
     """Return a point beside the point, off the manifold perhaps."""
     scales = s.model.states.scales(s.point.states)
     return np.asarray(s.point.states + 1e-3 * scales * s.random.standard_normal(len(scales)))
@@ -64,7 +64,7 @@ def tangent(s: Subject) -> FloatArray:
 
 def close(
     s: Subject,
-    found: FloatArray,
+    values: FloatArray,
     wanted: FloatArray,
     text: str,
     tolerance: float,
@@ -72,14 +72,14 @@ def close(
     rows: Any = None,
     allowed: FloatArray | float = 0.0,
 ) -> None:
-    """Raise when ``found`` is off by more than ``allowed`` and ``tolerance`` of the largest entry of the row."""
+    """Raise when ``values`` is off by more than ``allowed`` and ``tolerance`` of the largest entry of the row."""
     size = np.max(np.abs(np.nan_to_num(wanted)), axis=-1, initial=0.0, keepdims=True)
     size = np.maximum(size, 1e-6 * np.max(size, initial=0.0))
-    off = np.abs(found - wanted) - allowed - tolerance * size
+    off = np.abs(values - wanted) - allowed - tolerance * size
     bad = np.nan_to_num(off, nan=np.inf) > 0
     if rows is not None:
         bad &= np.asarray(rows)[:, None]
-    places = np.argwhere(bad)
-    if len(places):
-        i = tuple(places[0])
-        s.fail(f"{text}: {found[i]:.12g} and {wanted[i]:.12g} at {[int(j) for j in i]}.")
+    positions = np.argwhere(bad)
+    if len(positions):
+        i = tuple(positions[0])
+        s.fail(f"{text}: {values[i]:.12g} and {wanted[i]:.12g} at {[int(j) for j in i]}.")

@@ -53,20 +53,20 @@ class WrappedModel(Fmi2Slave):  # type: ignore[misc]  # pythonfmu has no types
         self._pairs = kinematic_pairs(self.model, start)
         self._last: tuple[object, Evaluation] | None = None
         self._units: dict[str, str] = {}
-        known = self._units
+        units = self._units
         for i, signal in enumerate(self.model.inputs):
-            self._register(signal, known, Fmi2Causality.input, self._entry("u", i), self._setter("u", i))
+            self._register(signal, units, Fmi2Causality.input, self._entry("u", i), self._setter("u", i))
         for i, signal in enumerate(self.model.states):
-            self._register(signal, known, Fmi2Causality.local, self._entry("x", i), self._setter("x", i))
+            self._register(signal, units, Fmi2Causality.local, self._entry("x", i), self._setter("x", i))
         for i, signal in enumerate(self.model.states):
             rate = Signal(f"der({signal.name})", rate_unit(signal.unit))
-            self._register(rate, known, Fmi2Causality.local, self._found("derivatives", i), None)
+            self._register(rate, units, Fmi2Causality.local, self._part("derivatives", i), None)
         for i in range(len(self.model.constraints)):
-            self._register(Signal(residual_name(i)), known, Fmi2Causality.local, self._found("residuals", i), None)
+            self._register(Signal(residual_name(i)), units, Fmi2Causality.local, self._part("residuals", i), None)
         for i, signal in enumerate(self.model.outputs):
             copy = self.model.copies.get(i)
             name = signal.name if copy is None or copy.kind == "input" else f"out.{signal.name}"
-            self._register(Signal(name, signal.unit), known, Fmi2Causality.output, self._found("outputs", i), None)
+            self._register(Signal(name, signal.unit), units, Fmi2Causality.output, self._part("outputs", i), None)
 
     def exit_initialization_mode(self) -> None:
         """Project the states that were set onto the manifold."""
@@ -110,14 +110,14 @@ class WrappedModel(Fmi2Slave):  # type: ignore[misc]  # pythonfmu has no types
     def _register(
         self,
         signal: Signal,
-        known: dict[str, str],
+        units: dict[str, str],
         causality: Any,
         getter: Callable[[], float],
         setter: Callable[[float], None] | None,
     ) -> None:
-        if signal.name in known:
+        if signal.name in units:
             return
-        known[signal.name] = signal.unit
+        units[signal.name] = signal.unit
         settable = setter is not None and causality == Fmi2Causality.local
         variable = Real(
             signal.name,
@@ -141,7 +141,7 @@ class WrappedModel(Fmi2Slave):  # type: ignore[misc]  # pythonfmu has no types
 
         return put
 
-    def _found(self, part: str, i: int) -> Callable[[], float]:
+    def _part(self, part: str, i: int) -> Callable[[], float]:
         return lambda: float(getattr(self._visit(), part)[i])
 
     def _visit(self) -> Evaluation:

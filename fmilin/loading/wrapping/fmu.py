@@ -1,7 +1,4 @@
-"""A model that cannot print itself as C becomes a co-simulation FMU that runs Python inside, by pythonfmu.
-
-Names that the writer of a wrapping FMU and the code inside agree on.
-"""
+"""A model that cannot print itself as C becomes a co-simulation FMU that runs Python inside, by pythonfmu."""
 
 from __future__ import annotations
 
@@ -104,12 +101,12 @@ def _constraints(model: Model) -> str:
 def _carried(source: str) -> tuple[str, list[Path]]:
     """Return the source as it is called inside the FMU, and the files that it consists of."""
     for pattern in (_PYTHON_FILE, _ADAPTED):
-        found = pattern.fullmatch(source)
-        if found is None:
+        match = pattern.fullmatch(source)
+        if match is None:
             continue
-        file = Path(found["file"])
+        file = Path(match["file"])
         inside = f"{{resources}}/{file.name}"
-        return (f"{inside}:{found['rest']}" if pattern is _PYTHON_FILE else f"{found['adapter']}:{inside}"), _with(file)
+        return (f"{inside}:{match['rest']}" if pattern is _PYTHON_FILE else f"{match['adapter']}:{inside}"), _with(file)
     file = Path(source)
     if not file.is_file():
         return source, []
@@ -120,8 +117,8 @@ def _carried(source: str) -> tuple[str, list[Path]]:
 
 
 def _with(file: Path) -> list[Path]:
-    beside = file.with_name(f"{file.stem}.fmilin.toml")
-    return [file, beside] if beside.is_file() else [file]
+    constraints_file = file.with_name(f"{file.stem}.fmilin.toml")
+    return [file, constraints_file] if constraints_file.is_file() else [file]
 
 
 def _read(file: Path) -> bytes:

@@ -28,7 +28,7 @@ Indicators = Callable[[float], FloatArray]
 
 Domains = NDArray[np.bool_]
 
-LOOKS = 4
+SUBINTERVALS = 4
 """Parts of a step at whose ends the indicators are looked at: an indicator that dips below zero and comes back
 within a part is not seen."""
 
@@ -57,8 +57,8 @@ def first_crossing(indicators: Indicators, before: Domains, start: float, end: f
     if not before.size:
         return None
     a = start
-    for k in range(1, LOOKS + 1):
-        b = end if k == LOOKS else start + (end - start) * k / LOOKS
+    for k in range(1, SUBINTERVALS + 1):
+        b = end if k == SUBINTERVALS else start + (end - start) * k / SUBINTERVALS
         if (domains(indicators(b)) != before).any():
             return _bisected(indicators, before, a, b)
         a = b
@@ -203,11 +203,11 @@ class Integration:
             x = integrated.states(solver.t, z)
             yield from self._due(solver.t, _Still(x))
             self._plan.progress(solver.t)
-            heard = self._completed(solver.t, x)
-            if heard.wants_event or heard.terminates or solver.t >= end:
-                return _Arrival(float(solver.t), heard.states, "step" if heard.wants_event else "")
-            if heard.states is not x:
-                change = Moved(integrated.begin(solver.t, heard.states), is_small=False)
+            passage = self._completed(solver.t, x)
+            if passage.wants_event or passage.terminates or solver.t >= end:
+                return _Arrival(float(solver.t), passage.states, "step" if passage.wants_event else "")
+            if passage.states is not x:
+                change = Moved(integrated.begin(solver.t, passage.states), is_small=False)
             if change is not None:
                 solver = self._continued(solver, change, end)
 
@@ -241,10 +241,10 @@ class Integration:
                 return solver
             rescued = self._integrated.rescue(solver.t, solver.y)
             if rescued is None:
-                raise self._stuck(solver.t, message)
+                raise self._no_progress(solver.t, message)
             self._first_step = None
             solver = self._solver(solver.t, rescued.z, end)
-        raise self._stuck(solver.t, message)
+        raise self._no_progress(solver.t, message)
 
     def _continued(self, solver: Any, change: Moved, end: float) -> Any:
         with np.errstate(all="ignore"):
@@ -256,9 +256,9 @@ class Integration:
     def _require_rates(self, t: float, z: FloatArray) -> None:
         self._plant.trouble = None
         if not np.isfinite(self._integrated.rates(t, z)).all():
-            raise self._stuck(t, None)
+            raise self._no_progress(t, None)
 
-    def _stuck(self, t: float, message: str | None) -> NumericalError:
+    def _no_progress(self, t: float, message: str | None) -> NumericalError:
         trouble = self._plant.trouble
         if trouble is not None:
             why = str(trouble)
@@ -280,17 +280,17 @@ class Integration:
     def _completed(self, t: float, x: FloatArray) -> Passage:
         if self._plan.hybrid is None:
             return Passage(x)
-        heard = self._plan.hybrid.completed_step(t, x, self._plant.u(t))
-        self._heed(heard, t)
-        return Passage(x, heard.wants_event, heard.terminates) if np.array_equal(heard.states, x) else heard
+        passage = self._plan.hybrid.completed_step(t, x, self._plant.u(t))
+        self._heed(passage, t)
+        return Passage(x, passage.wants_event, passage.terminates) if np.array_equal(passage.states, x) else passage
 
     def _passed(self, t: float, x: FloatArray, cause: str) -> FloatArray:
         """Carry out an event and return the states after it."""
         after = x
         if self._plan.hybrid is not None:
-            heard = self._plan.hybrid.pass_event(t, x, self._plant.u(t))
-            self._heed(heard, t)
-            after = heard.states
+            passage = self._plan.hybrid.pass_event(t, x, self._plant.u(t))
+            self._heed(passage, t)
+            after = passage.states
         if cause:
             self._first_step = None
             names = self._plant.model.states.names
@@ -298,8 +298,8 @@ class Integration:
             self.events.append(EventRecord(t, cause, tuple(names[i] for i in np.flatnonzero(after != x))))
         return after
 
-    def _heed(self, heard: Passage, t: float) -> None:
-        if heard.terminates:
+    def _heed(self, passage: Passage, t: float) -> None:
+        if passage.terminates:
             self.ended = f"The model asked to end the simulation at t = {t:.9g} s."
 
     def _guard_against_a_crowd(self, t: float) -> None:

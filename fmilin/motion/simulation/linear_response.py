@@ -32,7 +32,7 @@ class LinearSystem(Model):
             )
         self.linear = linear
         self.info, self.states, self.inputs = linear.model, linear.states, linear.inputs
-        self.outputs = Signals([*linear.outputs, *(_beside(s, linear.outputs) for s in linear.full_states)])
+        self.outputs = Signals([*linear.outputs, *(_state_signal(s, linear.outputs) for s in linear.full_states)])
         self._x0 = np.array([linear.point.states[n] for n in linear.full_states.names])
         self._u0 = np.array([linear.point.inputs[n] for n in linear.inputs.names])
         self._g0 = np.array([linear.point.outputs[n] for n in linear.outputs.names])
@@ -49,16 +49,16 @@ class LinearSystem(Model):
         outputs = np.concatenate((self._g0 + linear.C @ dy + linear.D @ du, full))
         return Evaluation(rates, outputs, np.empty(0))
 
-    def coordinates_of(self, known: Mapping[str, float]) -> FloatArray:
+    def coordinates_of(self, values: Mapping[str, float]) -> FloatArray:
         """Return y near the point: read off where coordinates are states or inputs, else by least squares.
 
-        ``known``: all N states, and the inputs.
+        ``values``: all N states, and the inputs.
         """
         linear, full = self.linear, self.linear.full_states
-        if all(name in known for name in linear.states.names):
-            return np.array([known[name] for name in linear.states.names])
-        dx = np.array([known[name] for name in full.names]) - self._x0
-        dx -= linear.T_u @ (np.array([known[name] for name in linear.inputs.names]) - self._u0)
+        if all(name in values for name in linear.states.names):
+            return np.array([values[name] for name in linear.states.names])
+        dx = np.array([values[name] for name in full.names]) - self._x0
+        dx -= linear.T_u @ (np.array([values[name] for name in linear.inputs.names]) - self._u0)
         scales = full.scales(self._x0)
         dy = np.linalg.lstsq(linear.T / scales[:, None], dx / scales, rcond=None)[0]
         y: FloatArray = linear.y0 + dy
@@ -98,11 +98,7 @@ class Comparison:
 
 
 def compare(
-    trajectory: Trajectory,
-    linear: LinearModel,
-    *,
-    inputs: Inputs | None = None,
-    method: Method | str = "DOP853",
+    trajectory: Trajectory, linear: LinearModel, *, inputs: Inputs | None = None, method: Method | str = "DOP853"
 ) -> Comparison:
     """Let a linear model run from the same start, with the same inputs, and put both side by side.
 
@@ -118,16 +114,16 @@ def compare(
     times = trajectory.times[rows]
     motion = simulate_at(system, start, times, inputs=_for(system, inputs), stabilization="none", method=method)
     theirs = _last_of_each_time(motion.times)  # of a jump of the inputs there are two samples
-    place: dict[str, int] = {}
+    rows_by_name: dict[str, int] = {}
     for i, name in enumerate((*linear.outputs.names, *linear.full_states.names)):
         if trajectory.state_signals.has(name) or trajectory.output_signals.has(name):
-            place.setdefault(name, i)
-    signals = [replace(system.outputs[i], name=name) for name, i in place.items()]
+            rows_by_name.setdefault(name, i)
+    signals = [replace(system.outputs[i], name=name) for name, i in rows_by_name.items()]
     return Comparison(
         times,
         Signals(signals),
-        np.column_stack([trajectory[name][rows] for name in place]),
-        motion.outputs[theirs][:, list(place.values())],
+        np.column_stack([trajectory[name][rows] for name in rows_by_name]),
+        motion.outputs[theirs][:, list(rows_by_name.values())],
     )
 
 
@@ -145,7 +141,7 @@ def _require_same_model(trajectory: Trajectory, linear: LinearModel) -> None:
             )
 
 
-def _beside(state: Signal, outputs: Signals) -> Signal:
+def _state_signal(state: Signal, outputs: Signals) -> Signal:
     """Return the state's signal under a name that no output has."""
     name = state.name
     while outputs.has(name):
@@ -163,8 +159,8 @@ def _for(system: LinearSystem, inputs: Inputs | None) -> Inputs | None:
     if inputs is None:
         return None
     if isinstance(inputs, InputTable):
-        kept = [i for i, name in enumerate(inputs.names) if system.inputs.has(name)]
-        return InputTable(inputs.times, tuple(inputs.names[i] for i in kept), inputs.values[:, kept])
+        taken = [i for i, name in enumerate(inputs.names) if system.inputs.has(name)]
+        return InputTable(inputs.times, tuple(inputs.names[i] for i in taken), inputs.values[:, taken])
     if callable(inputs):
         raise UsageError("To compare with a linear model give the inputs by name, or as a table.")
     return {name: value for name, value in inputs.items() if system.inputs.has(name)}

@@ -115,12 +115,12 @@ class Plant:
         slope = (8 * (self.u(t + h) - self.u(t - h)) - (self.u(t + 2 * h) - self.u(t - 2 * h))) / (12 * h)
         names = self.model.inputs.names
         for j, k in self.invariants.chain.items():
-            told = self.u(t)[k]
-            size = abs(slope[j]) + abs(told) + 1e-6 * abs(self.u(t)[j]) / length
-            if abs(slope[j] - told) > 1e-4 * size:
+            given = self.u(t)[k]
+            size = abs(slope[j]) + abs(given) + 1e-6 * abs(self.u(t)[j]) / length
+            if abs(slope[j] - given) > 1e-4 * size:
                 raise UsageError(
                     f"The input '{names[j]}' prescribes a motion and changes at {slope[j]:.6g} per second at t = {t:g} "
-                    f"s, but its derivative, the input '{names[k]}', is {told:.6g}: give both, and let them agree."
+                    f"s, but its derivative, the input '{names[k]}', is {given:.6g}: give both, and let them agree."
                 )
 
     def u(self, t: float) -> FloatArray:

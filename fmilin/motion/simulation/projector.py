@@ -63,7 +63,7 @@ class Projector:
         if not np.isfinite(x).all():
             return x
         if not self._stages:
-            self._look_around(t, x)
+            self._find_stages(t, x)
         x = self._onto_constraints(t, x)
         return x if self._energy is None else self._onto_energy(t, x)
 
@@ -122,7 +122,7 @@ class Projector:
         usual = np.where(self._typical[rows] > 0, self._typical[rows], 1.0)
         return np.where(size > RANK * usual, size, usual)
 
-    def _look_around(self, t: float, x: FloatArray) -> None:
+    def _find_stages(self, t: float, x: FloatArray) -> None:
         """Find the stages, and the usual slope of each row: at the start itself it may be exceptional."""
         random = np.random.default_rng(1996)
         invariants, D = self._plant.invariants, self._plant.scales
@@ -131,11 +131,11 @@ class Projector:
         others[sorted(invariants.pairs)] = 0.0
         whole, reduced = np.zeros(m), np.zeros(m)
         for amount in (0.0, 1e-3, 0.1):
-            beside = x + amount * D * random.uniform(-1, 1, len(x))
+            nearby = x + amount * D * random.uniform(-1, 1, len(x))
             try:
-                H = self._plant.gradient(t, beside).H * D
+                H = self._plant.gradient(t, nearby).H * D
                 if self._energy is not None:
-                    self._energy.slope(t, beside, self._plant.u(t))
+                    self._energy.slope(t, nearby, self._plant.u(t))
             except FmilinError:  # outside the model's domain
                 continue
             whole = np.fmax(whole, np.linalg.norm(H, axis=1))
@@ -193,7 +193,7 @@ class Projector:
         return along
 
 
-BESIDE = 1e-3
+NEARBY = 1e-3
 """How far beside the start the motion is checked, too, in sizes of the states."""
 
 SAMPLES = 3
@@ -209,7 +209,7 @@ def require_invariance(plant: Plant, t: float, x: FloatArray) -> None:
         return
     drift, size = np.zeros(len(plant.invariants)), np.zeros(len(plant.invariants))
     measured = False
-    for point in [x, *_beside(plant, t, x)]:
+    for point in [x, *_nearby_points(plant, t, x)]:
         f = plant.f(t, point)
         if not np.isfinite(f).all():
             continue
@@ -230,14 +230,14 @@ def _own_change(plant: Plant, t: float, x: FloatArray) -> FloatArray:
     return change
 
 
-def _beside(plant: Plant, t: float, x: FloatArray) -> list[FloatArray]:
+def _nearby_points(plant: Plant, t: float, x: FloatArray) -> list[FloatArray]:
     """Return points of the manifold close to x; fewer where the model or the projection cannot go."""
     random = np.random.default_rng(1972)
     project = Projector(plant)
     points = []
     for _ in range(SAMPLES):
         try:
-            points.append(project(t, x + BESIDE * plant.scales * random.uniform(-1.0, 1.0, len(x))))
+            points.append(project(t, x + NEARBY * plant.scales * random.uniform(-1.0, 1.0, len(x))))
         except FmilinError:
             continue
     return points

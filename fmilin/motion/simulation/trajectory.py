@@ -109,8 +109,8 @@ class Trajectory:
         for signals, values in groups:
             if signals.has(name):
                 return values[:, signals.positions[name]]
-        known = [n for signals, _ in groups for n in signals.positions]
-        raise UnknownNameError.among(name, known, "a state, output or input of the trajectory")
+        names = [n for signals, _ in groups for n in signals.positions]
+        raise UnknownNameError.among(name, names, "a state, output or input of the trajectory")
 
     def point(self, index: int = -1) -> OperatingPoint:
         """Return sample number ``index``, by default the last one, as an operating point: to linearize or to go on."""
@@ -166,10 +166,10 @@ def read_inputs(path: str | Path) -> InputTable:
         raise UsageError(f"'{path}' has no column '{TIME}' (its head line: {', '.join(head)[:200]}).")
     numbers = np.array([_numbers(row, len(head), line, path) for line, row in enumerate(rows[1:], 2)])
     numbers = numbers.reshape(len(rows) - 1, len(head))
-    place = head.index(TIME)
-    names = tuple(name for i, name in enumerate(head) if i != place)
+    time_column = head.index(TIME)
+    names = tuple(name for i, name in enumerate(head) if i != time_column)
     try:
-        return InputTable(numbers[:, place], names, np.delete(numbers, place, axis=1))
+        return InputTable(numbers[:, time_column], names, np.delete(numbers, time_column, axis=1))
     except UsageError as error:
         raise UsageError(f"'{path}': {error}") from None
 

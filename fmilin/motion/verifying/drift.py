@@ -162,16 +162,16 @@ def drift_channel(linear: LinearModel, integrator: Integrator, horizon: float) -
 
 def _slope_error(linear: LinearModel, integrator: Integrator, horizon: float) -> tuple[float, int]:
     """Return the relative error of f0 and A f0, and the coordinate with the larger one, in the limit of short times."""
-    found = _slope_error_over(linear, integrator, SHORT * horizon, 1.0)
+    smallest = _slope_error_over(linear, integrator, SHORT * horizon, 1.0)
     for k in range(1, TRIES):
-        if found[0] <= DRIFT_AGREES:
+        if smallest[0] <= DRIFT_AGREES:
             break
         part = SHORTER**-k
         shorter = _slope_error_over(linear, integrator, part * SHORT * horizon, part)
-        if shorter[0] > 0.9 * found[0]:
+        if shorter[0] > 0.9 * smallest[0]:
             break
-        found = shorter
-    return found
+        smallest = shorter
+    return smallest
 
 
 def _slope_error_over(linear: LinearModel, integrator: Integrator, h: float, part: float) -> tuple[float, int]:

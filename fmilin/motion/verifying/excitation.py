@@ -118,12 +118,12 @@ def _swings(eigenvalues: NDArray[np.complex128]) -> NDArray[np.bool_]:
 
 def excitations(linear: LinearModel, horizon: float) -> list[Excitation]:
     """Return all excitations: an offset per coordinate; a step and a few sines per input."""
-    found = [Excitation("offset", j) for j in range(len(linear.states))]
+    chosen = [Excitation("offset", j) for j in range(len(linear.states))]
     frequencies = _frequencies(linear.eigenvalues(), horizon) if len(linear.states) else []
     for k in range(len(linear.inputs)):
-        found.append(Excitation("step", k))
-        found += [Excitation("sine", k, frequency) for frequency in frequencies]
-    return found
+        chosen.append(Excitation("step", k))
+        chosen += [Excitation("sine", k, frequency) for frequency in frequencies]
+    return chosen
 
 
 def _frequencies(eigenvalues: NDArray[np.complex128], horizon: float) -> list[float]:
@@ -135,8 +135,8 @@ def _frequencies(eigenvalues: NDArray[np.complex128], horizon: float) -> list[fl
     if not distinct:
         return [2 * whole]
     if len(distinct) > MOST_FREQUENCIES - 2:
-        kept = np.linspace(0, len(distinct) - 1, MOST_FREQUENCIES - 2).round().astype(int)
-        distinct = [distinct[i] for i in kept]
+        spread = np.linspace(0, len(distinct) - 1, MOST_FREQUENCIES - 2).round().astype(int)
+        distinct = [distinct[i] for i in spread]
     return [float(w) for w in (0.5 * distinct[0], *distinct, 2.0 * distinct[-1])]
 
 

@@ -224,12 +224,12 @@ def _channel(comparison: Comparison, linear: LinearModel, noise: FloatArray, end
             raise _LostInRoundingError(float(comparison.times[-1]))
         allowed = min(allowed + rounding, SLOPES_AT_WORST)
     validity: Validity | None = None
-    found: Mapping[float, FloatArray] = {}
+    deviations: Mapping[float, FloatArray] = {}
     if check.error <= allowed:
-        validity, found = validity_of(comparison, check, end)
+        validity, deviations = validity_of(comparison, check, end)
     shown = check.amplitude if validity is None else validity.limit
     more = validity is not None and not validity.at_least
-    trace = trace_at(comparison, shown, found, sweeps=comparison.relaxation.affordable(end) if more else 0)
+    trace = trace_at(comparison, shown, deviations, sweeps=comparison.relaxation.affordable(end) if more else 0)
     return Channel(
         excitation.kind,
         signal.name,
@@ -308,14 +308,16 @@ def _sizes(
 
 def _point_channel(reduced: Reduced, linear: LinearModel) -> Channel:
     """Compare y0, f0 and the outputs at the point with what the nonlinear model says."""
-    known = linear.point.outputs
-    said = np.array([known.get(n, value) for n, value in zip(linear.outputs.names, reduced.out0, strict=True)])
+    point_outputs = linear.point.outputs
+    declared = np.array(
+        [point_outputs.get(n, value) for n, value in zip(linear.outputs.names, reduced.out0, strict=True)]
+    )
     speed = np.maximum(np.abs(reduced.f0), 1e-3 * reduced.y_sizes)
     errors = np.concatenate(
         (
             np.abs(linear.y0 - reduced.y0) / reduced.y_sizes if _counts_from_zero(linear) else np.zeros(len(linear.y0)),
             np.abs(linear.f0 - reduced.f0) / speed,
-            np.abs(said - reduced.out0) / reduced.out_sizes,
+            np.abs(declared - reduced.out0) / reduced.out_sizes,
         )
     )
     names = (*linear.states.names, *(f"der({n})" for n in linear.states.names), *linear.outputs.names)

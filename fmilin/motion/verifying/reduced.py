@@ -74,8 +74,8 @@ class Reduced:
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the frozen y', all x, where ``near`` may be a guess of them, and the outputs from one visit."""
         x = self.psi.psi(y, inputs=u, near=near)
-        found = self.model.evaluate(self.point.time, x, u)
-        return self.psi.coordinates.jacobian(x) @ found.derivatives - self.f0, x, found.outputs
+        values = self.model.evaluate(self.point.time, x, u)
+        return self.psi.coordinates.jacobian(x) @ values.derivatives - self.f0, x, values.outputs
 
 
 def reduced_model(model: Model, linear: LinearModel) -> Reduced:
@@ -139,17 +139,17 @@ def _require_comparable(model: Model, linear: LinearModel) -> None:
 
 
 def _require_order(frame: Frame, linear: LinearModel) -> None:
-    said, found, N = len(linear.states), len(frame.signals), len(linear.full_states)
-    if said > found:
+    declared, independent, N = len(linear.states), len(frame.signals), len(linear.full_states)
+    if declared > independent:
         raise NumericalError(
-            f"The linear model treats {said} states as independent, but under its constraints the model has only "
-            f"{found} at this point: its other modes are spurious. Linearize again with the constraints."
+            f"The linear model treats {declared} states as independent, but under its constraints the model has only "
+            f"{independent} at this point: its other modes are spurious. Linearize again with the constraints."
         )
-    if said < found:
+    if declared < independent:
         raise UsageError(
-            f"The linear model has {said} independent states, the model {found}: it was linearized under constraints "
-            f"that the model does not know now. Declare them again (--constraint, --constraints FILE.toml); "
-            f"{N - said} are needed."
+            f"The linear model has {declared} independent states, the model {independent}: it was linearized under "
+            f"constraints that the model does not know now. Declare them again (--constraint, --constraints FILE.toml); "
+            f"{N - declared} are needed."
         )
 
 

@@ -138,9 +138,9 @@ class Relaxation:
             du = amplitude * excitation.input_change(t, nu)
             rest = self._rest(z, du, np.zeros(len(r.x0)))
             p, linear = len(z), self.linear
-            known = (linear.A @ z + linear.B @ du, linear.T @ z + linear.T_u @ du, linear.C @ z + linear.D @ du)
-            found = rest + np.concatenate(known)
-            return found[:p], np.concatenate((z, found[p:]))
+            predicted = (linear.A @ z + linear.B @ du, linear.T @ z + linear.T_u @ du, linear.C @ z + linear.D @ du)
+            rates_and_motion = rest + np.concatenate(predicted)
+            return rates_and_motion[:p], np.concatenate((z, rates_and_motion[p:]))
 
         z = amplitude * excitation.offset(len(r.y0))
         seen = []
@@ -153,8 +153,8 @@ class Relaxation:
             k3, _ = visit(t + h / 2, z + h / 2 * k2)
             k4, _ = visit(t + h, z + h * k3)
             z = z + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
-        found: FloatArray = CubicSpline(nodes, np.array(seen))(self.times)
-        return found
+        course: FloatArray = CubicSpline(nodes, np.array(seen))(self.times)
+        return course
 
     def _rest(self, z: FloatArray, du: FloatArray, bend: FloatArray) -> FloatArray:
         """Return what the linear model leaves of y', x (``bend`` is a guess of it) and out, shape (P + N + ny,)."""
@@ -166,16 +166,16 @@ class Relaxation:
             raise
         except FmilinError as error:
             raise ResponseError(str(error)) from None
-        found = np.concatenate(
+        remainder = np.concatenate(
             (
                 rate - linear.A @ z - linear.B @ du,
                 x - r.x0 - linear.T @ z - linear.T_u @ du,
                 out - r.out0 - linear.C @ z - linear.D @ du,
             )
         )
-        if not np.isfinite(found).all():
+        if not np.isfinite(remainder).all():
             raise ResponseError("The model returns no number.")
-        return found
+        return remainder
 
     def _driven(self, g: FloatArray) -> FloatArray:
         """Return e of e' = A e + g from rest, g straight between the fine times; shape (nt, P)."""

@@ -86,10 +86,10 @@ class Comparison:
         guess of D.
         """
         guess = None if first is None else amplitude * first * self.sizes.signals
-        found = self.relaxation.deviation(
+        response = self.relaxation.deviation(
             self.excitation, self.linear, amplitude, sweeps=sweeps, close=close, first=guess
         )
-        D: FloatArray = found.values / amplitude / self.sizes.signals
+        D: FloatArray = response.values / amplitude / self.sizes.signals
         return D
 
 

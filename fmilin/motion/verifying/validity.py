@@ -49,13 +49,13 @@ class _Search:
         self._largest = _largest_counted(comparison)
         self.sign = 0.0
         self.limited_by = ""
-        self.found: dict[float, FloatArray] = {}
+        self.deviations: dict[float, FloatArray] = {}
 
     def worse(self, amplitude: float) -> float:
         """Return the deviation for the worse of both signs, which is kept."""
-        found = {sign: (self.relative(amplitude, sign), self.limited_by) for sign in (-1.0, 1.0)}
-        self.sign = max(found, key=lambda sign: found[sign][0])
-        value, self.limited_by = found[self.sign]
+        deviations = {sign: (self.relative(amplitude, sign), self.limited_by) for sign in (-1.0, 1.0)}
+        self.sign = max(deviations, key=lambda sign: deviations[sign][0])
+        value, self.limited_by = deviations[self.sign]
         return value
 
     def relative(self, amplitude: float, sign: float) -> float:
@@ -81,7 +81,7 @@ class _Search:
         sign = np.sign(amplitude / before) ** self._power
         guess = sign * ratio**self._power * D
         D = self._comparison.deviation(amplitude, sweeps=self._sweeps, close=SETTLED, first=guess)
-        self._last, self.found[amplitude] = (amplitude, D), D
+        self._last, self.deviations[amplitude] = (amplitude, D), D
         return D
 
     @property
@@ -101,7 +101,7 @@ def validity_of(comparison: Comparison, check: SlopeCheck, end: float) -> tuple[
     largest amplitude that was found to be right is returned as a lower bound.
     """
     search = _Search(comparison, check, end)
-    return _limit(comparison, check, search), search.found
+    return _limit(comparison, check, search), search.deviations
 
 
 def _limit(comparison: Comparison, check: SlopeCheck, search: _Search) -> Validity:
@@ -138,11 +138,11 @@ def _guess(low: float, low_value: float, high: float, power: float) -> float:
 
 
 def trace_at(
-    comparison: Comparison, amplitude: float, found: Mapping[float, FloatArray], *, sweeps: int
+    comparison: Comparison, amplitude: float, deviations: Mapping[float, FloatArray], *, sweeps: int
 ) -> Trace | None:
     """Return the coordinate or output that responds most, at an amplitude; None where there is no response.
 
-    ``found``: deviations that are known already, by amplitude. ``sweeps``: how many are left to look at four times the
+    ``deviations``: those computed already, by amplitude. ``sweeps``: how many are left to look at four times the
     amplitude, too.
     """
     sizes = comparison.sizes
@@ -151,7 +151,7 @@ def trace_at(
         return None
     reduced = comparison.relaxation.reduced
     i = _preferred(shown, len(reduced.y0), len(reduced.x0))
-    nonlinear = _signal(comparison, amplitude, found, i)
+    nonlinear = _signal(comparison, amplitude, deviations, i)
     if nonlinear is None:
         return None
     farther = _farther(comparison, 4 * amplitude, i) if sweeps >= MARCHED else None
@@ -166,10 +166,16 @@ def trace_at(
     )
 
 
-def _signal(comparison: Comparison, amplitude: float, found: Mapping[float, FloatArray], i: int) -> FloatArray | None:
+def _signal(
+    comparison: Comparison, amplitude: float, deviations: Mapping[float, FloatArray], i: int
+) -> FloatArray | None:
     """Return a nonlinear response; None where there is none."""
     try:
-        D = found[amplitude] if amplitude in found else comparison.deviation(amplitude, sweeps=SWEEPS, close=SETTLED)
+        D = (
+            deviations[amplitude]
+            if amplitude in deviations
+            else comparison.deviation(amplitude, sweeps=SWEEPS, close=SETTLED)
+        )
     except ResponseError:
         return None
     response: FloatArray = amplitude * (comparison.linear[:, i] + D[:, i] * comparison.sizes.signals[i])

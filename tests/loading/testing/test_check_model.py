@@ -16,14 +16,7 @@ from fmilin.ground.signals import FloatArray, Signal, Signals
 from fmilin.loading.testing import ModelCheckError, check_model
 from fmilin.model.constraints.declared import Constraint
 from fmilin.model.interface import Evaluation, Model, ModelInfo
-from fmilin.native import (
-    FunctionModel,
-    LagrangeModel,
-    MultiplierModel,
-    NullSpaceModel,
-    OdeModel,
-    systems,
-)
+from fmilin.native import FunctionModel, LagrangeModel, MultiplierModel, NullSpaceModel, OdeModel, systems
 from fmilin.native.engine import Engine, EngineModel
 from fmilin.native.mechanism import Mechanism
 from fmilin.native.sparse.model import NumericModel
