@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from fmilin.discovery.invariant import Invariant, projected
 from fmilin.discovery.states import Sampler, StateKinds
 from fmilin.ground.signals import FloatArray
 from fmilin.model.stepping import Stepped
+from fmilin.motion.simulation.method import runge_kutta_step
 
 __all__ = ["Residuals", "Verdict", "Verification", "judged"]
 
@@ -76,18 +78,16 @@ class Verification:
             return np.array(path)
         for u in np.repeat(sampler.inputs(STEPS // 5), 5, axis=0):
             x = path[-1]
-            k1 = self._rates(x, u)
+            rates = partial(self._rates, u)
+            k1 = rates(0.0, x)
             h = FURTHEST / max(float((np.abs(k1) / sampler.sizes).max(initial=0.0)), 1.0)
-            k2 = self._rates(x + h / 2 * k1, u)
-            k3 = self._rates(x + h / 2 * k2, u)
-            k4 = self._rates(x + h * k3, u)
-            following = x + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
+            following = runge_kutta_step(rates, 0.0, x, h, k1)
             if not np.isfinite(following).all():
                 break
             path.append(following)
         return np.array(path)
 
-    def _rates(self, x: FloatArray, u: FloatArray) -> FloatArray:
+    def _rates(self, u: FloatArray, _: float, x: FloatArray) -> FloatArray:
         rates: FloatArray = self._sampler.rates(x[None], u[None])[0]
         return rates
 

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from fmilin.ground.errors import FmilinError, ModelCrashError, NumericalError
 from fmilin.ground.signals import FloatArray
 from fmilin.manifold.invariants import Invariants
+from fmilin.motion.simulation.method import runge_kutta_step
 from fmilin.numerics.differences.differences import slopes
 from fmilin.points.unknowns import Candidate, Unknowns, change_of_rates
 
@@ -197,10 +198,7 @@ class Equations:
             if self._is_uniform(candidate, f, h * FOLLOWING):
                 return f
             for t in h * np.arange(FOLLOWING):
-                k1 = slope(t, x)
-                k2 = slope(t + h / 2, x + h / 2 * k1)
-                k3 = slope(t + h / 2, x + h / 2 * k2)
-                x = x + h / 6 * (k1 + 2 * k2 + 2 * k3 + slope(t + h, x + h * k3))
+                x = runge_kutta_step(slope, t, x, h, slope(t, x))
             f = self._rates(candidate, FOLLOWING * h, x)
         except ModelCrashError:
             raise

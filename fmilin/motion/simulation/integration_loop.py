@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -149,7 +150,7 @@ class Integration:
             if cause:
                 yield Sample(t, self._integrated.states(t, z), is_wanted=False)
             if t == start:
-                yield from self._due(t, _Still(self._integrated.states(t, z)))
+                yield from self._due(t, _still(self._integrated.states(t, z)))
             if self.ended or t >= stop:
                 return
             arrival = yield from self._piece(t, z, end)
@@ -201,7 +202,7 @@ class Integration:
             change = integrated.accepted(solver.t, solver.y)
             z = solver.y if change is None else change.z
             x = integrated.states(solver.t, z)
-            yield from self._due(solver.t, _Still(x))
+            yield from self._due(solver.t, _still(x))
             self._plan.progress(solver.t)
             passage = self._completed(solver.t, x)
             if passage.wants_event or passage.terminates or solver.t >= end:
@@ -312,14 +313,9 @@ class Integration:
             )
 
 
-class _Still:
-    """The states at one instant, as a function of time."""
-
-    def __init__(self, states: FloatArray) -> None:
-        self._states = states
-
-    def __call__(self, _: float) -> FloatArray:
-        return self._states
+def _still(states: FloatArray) -> Callable[[float], FloatArray]:
+    """Return the states at one instant as a function of time."""
+    return lambda _: states
 
 
 class _Along:
@@ -327,9 +323,10 @@ class _Along:
 
     def __init__(self, solver: Any, integrated: IntegratedCoordinates) -> None:
         self._solver, self._integrated = solver, integrated
-        self._dense: Any = None
+
+    @cached_property
+    def _dense(self) -> Any:
+        return self._solver.dense_output()
 
     def __call__(self, t: float) -> FloatArray:
-        if self._dense is None:
-            self._dense = self._solver.dense_output()
         return self._integrated.states(t, self._dense(t))

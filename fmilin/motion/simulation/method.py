@@ -12,7 +12,7 @@ from scipy import integrate
 from fmilin.ground.errors import UsageError
 from fmilin.ground.signals import FloatArray
 
-__all__ = ["METHODS", "FixedRungeKutta4", "Method", "moved", "next_step"]
+__all__ = ["METHODS", "FixedRungeKutta4", "Method", "moved", "next_step", "runge_kutta_step"]
 
 Rates = Callable[[float, FloatArray], FloatArray]
 
@@ -93,6 +93,15 @@ def moved(solver: Any, method: Method, f: Rates, z: FloatArray, sizes: FloatArra
     return method.solver(f, solver.t, z, solver.t_bound, sizes=sizes, first_step=next_step(solver))
 
 
+def runge_kutta_step(f: Rates, t: float, y: FloatArray, h: float, k1: FloatArray) -> FloatArray:
+    """Return y(t + h) by the classical Runge-Kutta method; ``k1``: f(t, y)."""
+    k2 = f(t + h / 2, y + h / 2 * k1)
+    k3 = f(t + h / 2, y + h / 2 * k2)
+    k4 = f(t + h, y + h * k3)
+    end: FloatArray = y + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
+    return end
+
+
 class FixedRungeKutta4(integrate.OdeSolver):
     """The classical Runge-Kutta method of order 4; the last step is shorter where the end demands it.
 
@@ -110,14 +119,10 @@ class FixedRungeKutta4(integrate.OdeSolver):
         h = self.h_abs
         if t + 1.000001 * h >= self.t_bound:
             h = self.t_bound - t
-        k1 = self._rate
-        k2 = self.fun(t + h / 2, y + h / 2 * k1)
-        k3 = self.fun(t + h / 2, y + h / 2 * k2)
-        k4 = self.fun(t + h, y + h * k3)
-        new = y + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
+        new = runge_kutta_step(self.fun, t, y, h, self._rate)
         if not np.isfinite(new).all():
             return False, "The states grow beyond all numbers within one step"
-        self._start = (t, y, k1)
+        self._start = (t, y, self._rate)
         self.t = self.t_bound if h == self.t_bound - t else t + h
         self.y = new
         self._rate = np.asarray(self.fun(self.t, new))

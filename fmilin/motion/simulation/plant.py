@@ -162,7 +162,8 @@ class Plant:
 
     def indicators(self, t: float, x: FloatArray) -> FloatArray:
         """Return the event indicators, shape (ne,)."""
-        return self.model.event_indicators(t, x, self.u(t))
+        indicators: FloatArray = self.model.event_indicators(t, x, self.u(t))
+        return indicators
 
     def point(self, t: float, x: FloatArray) -> OperatingPoint:
         """Return the operating point at a time of the motion."""

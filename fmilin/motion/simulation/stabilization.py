@@ -41,10 +41,11 @@ class Stabilization(ABC):
         """Prepare a run of ``plant``."""
 
 
-class IntegratedCoordinates(ABC):
+class IntegratedCoordinates:
     """What is integrated during one run: coordinates z with z' = rates(t, z), and the states that belong to them.
 
-    ``projections``: how often the integrated state was moved back onto the manifold.
+    All states, as they are, unless a stabilization says otherwise. ``projections``: how often the integrated state was
+    moved back onto the manifold.
     """
 
     def __init__(self, plant: Plant) -> None:
@@ -62,9 +63,9 @@ class IntegratedCoordinates(ABC):
         del t
         return x.copy()
 
-    @abstractmethod
     def rates(self, t: float, z: FloatArray) -> FloatArray:
         """Return z'; NaN where there is none, with the reason in ``plant.trouble``."""
+        return self.plant.f(t, z)
 
     def states(self, t: float, z: FloatArray) -> FloatArray:
         """Return the states that belong to z, shape (N,)."""

@@ -35,7 +35,6 @@ from fmilin.manifold.coordinates import conditioning
 from fmilin.manifold.frame import frame_at
 from fmilin.manifold.parametrization import LocalParametrization
 from fmilin.manifold.selection import require_kind
-from fmilin.model.interface import Model
 from fmilin.motion.simulation.plant import Plant
 from fmilin.motion.simulation.projector import Projector
 from fmilin.motion.simulation.stabilization import IntegratedCoordinates, Moved, Stabilization, Switch
@@ -49,12 +48,7 @@ class Underlying(Stabilization):
 
     def start(self, plant: Plant) -> IntegratedCoordinates:
         """Prepare a run of ``plant``."""
-        return _Underlying(plant)
-
-
-class _Underlying(IntegratedCoordinates):
-    def rates(self, t: float, z: FloatArray) -> FloatArray:
-        return self.plant.f(t, z)
+        return IntegratedCoordinates(plant)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +79,6 @@ class _Projected(IntegratedCoordinates):
     def begin(self, t: float, x: FloatArray) -> FloatArray:
         return self._projector(t, x)
 
-    def rates(self, t: float, z: FloatArray) -> FloatArray:
-        return self.plant.f(t, z)
-
     def states(self, t: float, z: FloatArray) -> FloatArray:
         return self._projector(t, z)
 
@@ -115,19 +106,11 @@ class Baumgarte(Stabilization):
         """Prepare a run of ``plant``."""
         own = plant.model.source.stabilized(self.alpha, self.beta)
         if own is not None:
-            return _OwnStabilization(plant, own)
+            plant.replace_dynamics(own)
+            return IntegratedCoordinates(plant)
         if 2 * len(plant.invariants.pairs) == len(plant.scales) and plant.scales.size:
             return _SecondOrder(plant, self)
         return _FirstOrder(plant, self)
-
-
-class _OwnStabilization(IntegratedCoordinates):
-    def __init__(self, plant: Plant, stabilized: Model) -> None:
-        super().__init__(plant)
-        plant.replace_dynamics(stabilized)
-
-    def rates(self, t: float, z: FloatArray) -> FloatArray:
-        return self.plant.f(t, z)
 
 
 class _FirstOrder(IntegratedCoordinates):
@@ -154,12 +137,10 @@ class _SecondOrder(IntegratedCoordinates):
         declared = len(plant.model.constraints.declared)
         own_rates = iter(range(declared, len(rows)))
         hidden = iter(range(invariants.declared, len(invariants)))
-        self._position: dict[int, int] = {}  # the row of g by the row of its rate
-        for i, row in enumerate(rows[:declared]):
-            if row.level == "position":
-                self._position[next(hidden) if row.needs_rate else next(own_rates)] = i
+        positions = [i for i, row in enumerate(rows[:declared]) if row.level == "position"]
         nonholonomic = [i for i, row in enumerate(rows[:declared]) if row.level == "velocity"]
-        self._rows = [*self._position, *nonholonomic]
+        self._positions = positions  # the rows of g, and first among _rows those of their rates
+        self._rows = [*(next(hidden if rows[i].needs_rate else own_rates) for i in positions), *nonholonomic]
         self._velocities = np.array(sorted(invariants.pairs.values()), dtype=np.intp)
 
     def rates(self, t: float, z: FloatArray) -> FloatArray:
@@ -167,8 +148,8 @@ class _SecondOrder(IntegratedCoordinates):
         if not self._rows or not np.isfinite(f).all():
             return f
         h, H = self.plant.h(t, z), self.plant.gradient(t, z).H
-        c = np.array([2 * self._alpha * h[i] + self._beta**2 * h[self._position[i]] if i in self._position
-                      else 2 * self._alpha * h[i] for i in self._rows])  # fmt: skip
+        c = 2 * self._alpha * h[self._rows]
+        c[: len(self._positions)] += self._beta**2 * h[self._positions]
         v = self._velocities
         f[v] -= _least(H[self._rows][:, v], self.plant.scales[v], c)
         return f

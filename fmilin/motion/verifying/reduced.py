@@ -148,7 +148,7 @@ def _require_order(frame: Frame, linear: LinearModel) -> None:
     if declared < independent:
         raise UsageError(
             f"The linear model has {declared} independent states, the model {independent}: it was linearized under "
-            f"constraints that the model does not know now. Declare them again (--constraint, --constraints FILE.toml); "
+            "constraints that the model does not know now. Declare them again (--constraint, --constraints FILE.toml); "
             f"{N - declared} are needed."
         )
 

@@ -22,6 +22,7 @@ from scipy.interpolate import CubicSpline
 from fmilin.ground.errors import FmilinError, ModelCrashError, NumericalError
 from fmilin.ground.signals import FloatArray
 from fmilin.linear_model.model import LinearModel
+from fmilin.motion.simulation.method import runge_kutta_step
 from fmilin.motion.verifying.excitation import Excitation, linear_response
 from fmilin.motion.verifying.reduced import Reduced
 
@@ -149,10 +150,7 @@ class Relaxation:
             seen.append(here)
             if t == nodes[-1]:
                 break
-            k2, _ = visit(t + h / 2, z + h / 2 * k1)
-            k3, _ = visit(t + h / 2, z + h / 2 * k2)
-            k4, _ = visit(t + h, z + h * k3)
-            z = z + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
+            z = runge_kutta_step(lambda s, y: visit(s, y)[0], t, z, h, k1)
         course: FloatArray = CubicSpline(nodes, np.array(seen))(self.times)
         return course
 
