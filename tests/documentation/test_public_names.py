@@ -106,7 +106,7 @@ def test_a_public_function_is_documented(name: str) -> None:
     doc = inspect.getdoc(function) or ""
     parts, said, problems = sections(doc), described(function), []
     owner = PUBLIC.get(name.rpartition(".")[0])
-    if inspect.isclass(owner) and issubclass(owner, fmilin.Model):  # a point is the same in all methods that say nothing else
+    if inspect.isclass(owner) and issubclass(owner, fmilin.Model):  # a point is the same in all methods
         said = POINT | said
     if not doc:
         problems.append("there is no docstring")

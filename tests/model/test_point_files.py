@@ -26,9 +26,9 @@ NASTY = SavedPoint(
 def test_nothing_gets_lost(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"point{suffix}"
     path.write_bytes(dump_point(NASTY, path))
-    found = load_point(path)
-    assert found == NASTY
-    assert [v.hex() for v in found.states.values()] == [v.hex() for v in NASTY.states.values()]
+    result = load_point(path)
+    assert result == NASTY
+    assert [v.hex() for v in result.states.values()] == [v.hex() for v in NASTY.states.values()]
 
 
 def test_a_point_of_a_model_comes_back_as_that_point(tmp_path: Path) -> None:

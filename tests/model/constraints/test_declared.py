@@ -84,12 +84,12 @@ def test_residuals_at_many_points_are_those_of_the_points() -> None:
     x, u = np.arange(24.0).reshape(2, 3, 4), np.array([0.5])
     z = np.arange(6.0).reshape(2, 3, 1)
     for constraints in (bound("x*y - time + gap", "vx"), bound("gap", "vy", "F")):
-        found = constraints.residuals(0.25, x, u, z[..., : len(constraints.observed)])
+        result = constraints.residuals(0.25, x, u, z[..., : len(constraints.observed)])
         each = [
             [constraints.residuals(0.25, x[i, j], u, z[i, j, : len(constraints.observed)]) for j in range(3)]
             for i in range(2)
         ]
-        np.testing.assert_array_equal(found, each)
+        np.testing.assert_array_equal(result, each)
 
 
 def test_what_one_call_returned_stays_as_it_is_in_the_next() -> None:
@@ -114,8 +114,8 @@ g.partials(0.0, np.ones(1), np.empty(0), np.ones(len(g.observed)))
 g.curvature(0.0, np.ones(1), np.empty(0), np.ones(1))
 print("casadi" in sys.modules, "sympy" in sys.modules)
 """
-    found = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout
-    assert found.split() == [str(loaded), "False"]
+    result = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout
+    assert result.split() == [str(loaded), "False"]
 
 
 def test_a_long_expression_has_a_short_label() -> None:

@@ -135,9 +135,9 @@ def test_values_slopes_and_curvature_are_those_of_sympy(text: str) -> None:
 
 def test_an_expression_from_sympy_has_the_same_derivatives_as_its_text() -> None:
     a, b = sympy.symbols("a b", real=True)
-    places = {"x": 0, "y": 1}
+    positions = {"x": 0, "y": 1}
     both = [
-        ExpressionFunctions([e, parse("y")], places, 2)
+        ExpressionFunctions([e, parse("y")], positions, 2)
         for e in (Expression.from_sympy(a**3 * sympy.sin(a * b), {a: "x", b: "y"}), parse("x^3*sin(x*y)"))
     ]
     s, d = np.array([1.2, -0.4]), np.array([0.3, 0.8])
@@ -172,10 +172,10 @@ def test_a_number_can_be_taken_off() -> None:
 def test_many_points_at_once_are_the_points_one_by_one() -> None:
     compiled = functions("x*sin(y)", "sqrt(x)", "3", over="xy")
     s = np.linspace(-1, 1, 24).reshape(3, 4, 2)
-    found = compiled.values(s)
-    assert found.shape == (3, 4, 3)
+    result = compiled.values(s)
+    assert result.shape == (3, 4, 3)
     one_by_one = [[compiled.values(point) for point in row] for row in s]
-    np.testing.assert_array_equal(found, one_by_one)
+    np.testing.assert_array_equal(result, one_by_one)
     assert compiled.values(s[:0]).shape == (0, 4, 3)
 
 
@@ -260,12 +260,15 @@ def test_powers_of_physics_are_not(text: str) -> None:
 )
 def test_nested_expressions_have_values_and_slopes_in_both_arithmetics(text: str) -> None:
     expression = parse(text)
-    places = {name: i for i, name in enumerate(expression.names)}
-    functions, point = ExpressionFunctions([expression], places, len(places)), np.array([1.05, 0.4])[: len(places)]
-    meanings = {"sin": math.sin, **dict(zip(places, point.tolist(), strict=True))}
+    positions = {name: i for i, name in enumerate(expression.names)}
+    functions, point = (
+        ExpressionFunctions([expression], positions, len(positions)),
+        np.array([1.05, 0.4])[: len(positions)],
+    )
+    meanings = {"sin": math.sin, **dict(zip(positions, point.tolist(), strict=True))}
     exact = eval(text.replace("^", "**"), {"min": min, "max": max}, meanings)
     np.testing.assert_allclose(functions.values(point), exact, rtol=1e-9)
-    assert expression.to_sympy({name: sympy.Symbol(name, real=True) for name in places}).free_symbols
+    assert expression.to_sympy({name: sympy.Symbol(name, real=True) for name in positions}).free_symbols
     assert np.isfinite(functions.jacobian(point)).all()
     assert np.isfinite(functions.curvature(point, np.ones(len(point)))).all()
 

@@ -23,14 +23,14 @@ independent = ["x", "vx"]
 
 
 def test_everything_that_a_file_may_say() -> None:
-    found = read_constraints(GOOD, "rod.toml")
-    rod, slip = found.constraints
+    result = read_constraints(GOOD, "rod.toml")
+    rod, slip = result.constraints
     assert (rod.label, rod.level, rod.expression.names) == ("rod length", "position", ("x", "y", "L"))
     assert rod.rate is not None
     assert rod.rate.names == ("x", "vx", "y", "vy")
     assert (slip.level, slip.expression.names, slip.rate) == ("velocity", ("strange name [1]",), None)
     assert slip.expression.is_variable
-    assert found.independent == ("x", "vx")
+    assert result.independent == ("x", "vx")
 
 
 def test_a_file_and_an_empty_one(tmp_path: Path) -> None:

@@ -117,11 +117,11 @@ class Native:
         return str(self._library.culprit(self._model).decode())
 
     def _call(self, name: str, given: FloatArray, size: int) -> FloatArray:
-        found = np.zeros(max(size, 1))
+        result = np.zeros(max(size, 1))
         self.outcome = getattr(self._library, name)(
-            self._model, given.ctypes.data_as(DOUBLES), found.ctypes.data_as(DOUBLES)
+            self._model, given.ctypes.data_as(DOUBLES), result.ctypes.data_as(DOUBLES)
         )
-        return found[:size]
+        return result[:size]
 
     def __del__(self) -> None:
         self._library.model_free(self._model)

@@ -38,8 +38,8 @@ def by_hand(x: FloatArray, p: FloatArray) -> list[FloatArray]:
 def test_matrices_at_a_point_have_their_entries_and_shapes(kind: Any) -> None:
     f = Evaluator([X, P], results(), Backend(kind))
     x, p = np.array([0.5, -0.7, 1.1, 2.0]), np.array([3.0, -2.0])
-    for found, expected in zip(f(x, p), by_hand(x, p), strict=True):
-        assert_array_equal(found, expected)
+    for result, expected in zip(f(x, p), by_hand(x, p), strict=True):
+        assert_array_equal(result, expected)
     assert f.kind == kind
 
 
@@ -116,6 +116,6 @@ def test_an_unknown_backend_is_refused() -> None:
 def test_many_points_are_rows_of_one_array(points: int) -> None:
     many = Buffered(ca.Function("f", [X], [ca.vertcat(X[0] * X[1], X[2])]))
     at = np.arange(4.0 * points).reshape(points, 4)
-    found = many.at_points(at)
-    assert found.shape == (points, 2)
-    np.testing.assert_array_equal(found, np.column_stack((at[:, 0] * at[:, 1], at[:, 2])))
+    result = many.at_points(at)
+    assert result.shape == (points, 2)
+    np.testing.assert_array_equal(result, np.column_stack((at[:, 0] * at[:, 1], at[:, 2])))

@@ -62,10 +62,10 @@ def test_steps_have_no_slope(kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_outside_its_domain_a_function_is_not_a_number(kind: str) -> None:
     expressions = [sympy.log(x), sympy.asin(y), 1 / z, (-1 - x**2) ** sympy.Rational(1, 3), x * y]
-    found = functions(expressions, kind)(np.array([-1.0, 2.0, 0.0]))[0][:, 0]
-    assert np.isnan(found[[0, 1, 3]]).all()
-    assert np.isinf(found[2])
-    assert found[4] == -2.0
+    result = functions(expressions, kind)(np.array([-1.0, 2.0, 0.0]))[0][:, 0]
+    assert np.isnan(result[[0, 1, 3]]).all()
+    assert np.isinf(result[2])
+    assert result[4] == -2.0
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -99,9 +99,9 @@ def test_expressions_may_be_deeper_than_functions_can_call_each_other() -> None:
 def test_zeros_are_no_entries_of_a_matrix() -> None:
     graph = Graph()
     graph.declare([x, y])
-    found = graph.matrix({(0, 1): x, (1, 1): x - x, (1, 2): y}, (2, 3))
-    assert found.shape == (2, 3)
-    assert sorted(zip(*found.sparsity().get_triplet(), strict=True)) == [(0, 1), (1, 2)]
+    result = graph.matrix({(0, 1): x, (1, 1): x - x, (1, 2): y}, (2, 3))
+    assert result.shape == (2, 3)
+    assert sorted(zip(*result.sparsity().get_triplet(), strict=True)) == [(0, 1), (1, 2)]
 
 
 def test_a_condition_is_no_number() -> None:

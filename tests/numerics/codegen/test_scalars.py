@@ -37,9 +37,9 @@ def computed(x: Any) -> Any:
 
 def test_the_nodes_compute_what_the_code_computes() -> None:
     x = ca.SX.sym("x", 3)
-    found = ca.Function("f", [x], [column_of(computed(scalars(x)))])
+    result = ca.Function("f", [x], [column_of(computed(scalars(x)))])
     numbers = np.random.default_rng(2).uniform(0.5, 1.5, 3)
-    assert np.allclose(np.array(found(numbers)).ravel(), computed(numbers).astype(float), rtol=1e-14, atol=1e-15)
+    assert np.allclose(np.array(result(numbers)).ravel(), computed(numbers).astype(float), rtol=1e-14, atol=1e-15)
 
 
 def test_zeros_are_plain_numbers_again() -> None:

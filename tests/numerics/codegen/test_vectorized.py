@@ -141,8 +141,10 @@ def test_a_pivot_that_vanishes_leaves_the_point_to_lapack() -> None:
     _, _, good = VectorizedCode(made, w, Compiler())(s)
     assert good.tolist() == [False, True, False]
     z, _ = StackFunctions(made, w, Backend("c"))(0.0, x, s[:, 3:4], s[:, 4:])
-    for point, found in zip(x, z, strict=True):
-        np.testing.assert_allclose(found, np.linalg.solve([[point[0] - 0.5, 1], [1, point[1]]], [0.4, 2.0]), rtol=1e-14)
+    for point, result in zip(x, z, strict=True):
+        np.testing.assert_allclose(
+            result, np.linalg.solve([[point[0] - 0.5, 1], [1, point[1]]], [0.4, 2.0]), rtol=1e-14
+        )
 
 
 def test_small_pivots_are_refined_or_left_to_lapack() -> None:
@@ -154,10 +156,10 @@ def test_small_pivots_are_refined_or_left_to_lapack() -> None:
     s = np.column_stack((np.zeros(5), pivots, np.zeros((5, 2)), np.full(5, 0.7)))
     z, slopes, good = VectorizedCode(made, w, Compiler())(s)
     assert good.tolist() == [True, True, True, False, False]
-    for pivot, found, slope in list(zip(pivots, z, slopes, strict=True))[:3]:
+    for pivot, result, slope in list(zip(pivots, z, slopes, strict=True))[:3]:
         W = np.array([[pivot, 1, 1], [1, 1, 0.5], [1, 0.5, 3]])
-        np.testing.assert_allclose(found, np.linalg.solve(W, [1, 2, 0.7]), rtol=1e-12)
-        np.testing.assert_allclose(slope[:, 0], np.linalg.solve(W, [-found[0], 0, 0]), rtol=1e-11)
+        np.testing.assert_allclose(result, np.linalg.solve(W, [1, 2, 0.7]), rtol=1e-12)
+        np.testing.assert_allclose(slope[:, 0], np.linalg.solve(W, [-result[0], 0, 0]), rtol=1e-11)
 
 
 @pytest.mark.parametrize("gap", [0.5, 1e-9])

@@ -63,15 +63,15 @@ def test_variables_of_different_sizes_beside_each_other(sizes: tuple[float, floa
 def test_plain_central_differences_know_their_truncation(step: float) -> None:
     """sin(h)/h is 1 - h^2/6, nearly."""
     options = Differences(order=2, relative_step=step, retries=0)
-    found = slopes(lambda j, s: np.array([np.sin(s)]), np.zeros(1), np.ones(1), options)
-    assert found.J[0, 0] == pytest.approx(np.sin(step) / step, rel=1e-9)
-    assert found.error[0, 0] == pytest.approx(1.0 - found.J[0, 0], rel=0.01)
+    result = slopes(lambda j, s: np.array([np.sin(s)]), np.zeros(1), np.ones(1), options)
+    assert result.J[0, 0] == pytest.approx(np.sin(step) / step, rel=1e-9)
+    assert result.error[0, 0] == pytest.approx(1.0 - result.J[0, 0], rel=0.01)
 
 
 @pytest.mark.parametrize("kink", [0.3, 2.0, -5.0])
 def test_a_kink_has_its_height(kink: float) -> None:
-    found = slopes(lambda j, s: np.array([s + kink / 2 * abs(s)]), np.zeros(1), np.ones(1))
-    assert found.jump[0, 0] == pytest.approx(kink, rel=1e-6)
+    result = slopes(lambda j, s: np.array([s + kink / 2 * abs(s)]), np.zeros(1), np.ones(1))
+    assert result.jump[0, 0] == pytest.approx(kink, rel=1e-6)
 
 
 @pytest.mark.parametrize("factor", [1e-4, 1e-2, 1e2, 1e4])
@@ -120,9 +120,9 @@ def test_plain_central_differences_take_two_evaluations_a_column() -> None:
         x[j] += s
         return np.array([np.sin(x).sum()])
 
-    found = slopes(line, line(0, 0.0), np.ones(3), Differences(order=2, retries=0))
+    result = slopes(line, line(0, 0.0), np.ones(3), Differences(order=2, retries=0))
     assert count == 1 + (POINTS - 1) + 2 * 3
-    np.testing.assert_allclose(found.J[0], np.cos([0.3, 0.1, -0.2]), atol=1e-8)
+    np.testing.assert_allclose(result.J[0], np.cos([0.3, 0.1, -0.2]), atol=1e-8)
 
 
 def test_nan_on_one_side_is_refused_with_the_column() -> None:
@@ -181,10 +181,10 @@ def test_noise_that_only_a_later_column_shows_is_noticed() -> None:
         sizes.append(abs(s))
         return np.array([np.sin(0.3 + s), np.cos(s) + 1e-6 * random.standard_normal() if j else 1.0])
 
-    found = slopes(line, np.array([np.sin(0.3), 1.0]), np.ones(2))
-    np.testing.assert_allclose(found.J[0], np.cos(0.3), atol=1e-7)
-    assert abs(found.J[1, 1]) <= 10 * found.error[1, 1]
-    assert found.error[1, 1] <= 0.1
+    result = slopes(line, np.array([np.sin(0.3), 1.0]), np.ones(2))
+    np.testing.assert_allclose(result.J[0], np.cos(0.3), atol=1e-7)
+    assert abs(result.J[1, 1]) <= 10 * result.error[1, 1]
+    assert result.error[1, 1] <= 0.1
     assert min(s for s in sizes[POINTS - 1 :] if s) > 1e-6
 
 

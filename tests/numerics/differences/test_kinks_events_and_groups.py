@@ -57,9 +57,9 @@ def test_beside_the_kink_there_is_none() -> None:
 
 @pytest.mark.parametrize("power", [2, 3, 4, 5])
 def test_smooth_functions_are_no_kinks(power: int) -> None:
-    found = slopes(lambda j, s: np.array([s**power, 1 + s + s**power]), np.array([0.0, 1.0]), np.ones(1))
-    assert not found.jump.any()
-    np.testing.assert_allclose(found.J[:, 0], [0.0, 1.0], atol=1e-9)
+    result = slopes(lambda j, s: np.array([s**power, 1 + s + s**power]), np.array([0.0, 1.0]), np.ones(1))
+    assert not result.jump.any()
+    np.testing.assert_allclose(result.J[:, 0], [0.0, 1.0], atol=1e-9)
 
 
 @pytest.mark.parametrize("derivatives", ["auto", "differences"])
@@ -210,8 +210,8 @@ def test_which_rows_depend_on_which_coordinates_and_inputs(tied: bool) -> None:
     structure = np.array([[1, 0, 0, 0, 0, 1], [0, 0, 1, 0, 0, 0], [0, 0, 0, 1, 1, 0]], dtype=bool)
     T, x_u = np.zeros((4, 2)), np.zeros((4, 2))
     T[1, 0], T[3, 1], x_u[2, 0] = -0.5, 1.0, 3.0
-    found = tangent_pattern(structure, np.array([[tied, tied, False, False]]), T, x_u)
-    np.testing.assert_array_equal(found, [[tied, 0, 0, 1], [0, 0, 1, 0], [0, 1, 1, 0]])
+    result = tangent_pattern(structure, np.array([[tied, tied, False, False]]), T, x_u)
+    np.testing.assert_array_equal(result, [[tied, 0, 0, 1], [0, 0, 1, 0], [0, 1, 1, 0]])
     alone = tangent_pattern(structure, np.array([[tied, tied, False, False]]), np.eye(4), np.zeros((4, 2)))
     np.testing.assert_array_equal(alone[0], [1, tied, 0, 0, 0, 1])
 

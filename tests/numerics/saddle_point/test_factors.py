@@ -16,9 +16,9 @@ def test_systems_are_solved_whatever_their_scales(count: int) -> None:
     sizes = 10.0 ** random.uniform(-8, 8, (count, 1, 5))
     W = random.normal(size=(count, 5, 5)) * 10.0 ** random.uniform(-8, 8, (count, 5, 1)) * sizes
     w = random.normal(size=(count, 5, 2)) / sizes.transpose(0, 2, 1)
-    found = DenseFactors(W)
-    assert not np.any(found.is_singular)
-    np.testing.assert_allclose(found.solve(W @ w) / w, 1.0, rtol=1e-10)
+    result = DenseFactors(W)
+    assert not np.any(result.is_singular)
+    np.testing.assert_allclose(result.solve(W @ w) / w, 1.0, rtol=1e-10)
 
 
 def test_the_singular_ones_are_found() -> None:
@@ -30,9 +30,9 @@ def test_the_singular_ones_are_found() -> None:
 
 @pytest.mark.parametrize("count", [1, 3])
 def test_empty_DenseFactors(count: int) -> None:
-    found = DenseFactors(np.empty((count, 0, 0)))
-    assert found.solve(np.empty((count, 0, 2))).shape == (count, 0, 2)
-    assert not np.any(found.is_singular)
+    result = DenseFactors(np.empty((count, 0, 0)))
+    assert result.solve(np.empty((count, 0, 2))).shape == (count, 0, 2)
+    assert not np.any(result.is_singular)
 
 
 @pytest.mark.parametrize("count", [1, 3])
@@ -40,9 +40,9 @@ def test_what_is_not_a_number_stays_so(count: int) -> None:
     W = np.stack([np.full((2, 2), np.nan), np.eye(2), np.eye(2)])[:count]
     assert np.isnan(DenseFactors(W).rcond).tolist() == [True, False, False][:count]
     assert not np.any(DenseFactors(W).is_singular)
-    found = DenseFactors(W).solve(np.ones((count, 2, 1)))
-    assert np.isnan(found[0]).all()
-    assert np.all(found[1:] == 1.0)
+    result = DenseFactors(W).solve(np.ones((count, 2, 1)))
+    assert np.isnan(result[0]).all()
+    assert np.all(result[1:] == 1.0)
 
 
 def test_one_matrix_and_right_hand_sides_at_many_points() -> None:

@@ -91,11 +91,11 @@ def test_what_is_no_number_goes_through_at_its_point_alone() -> None:
         Ms, Gs = (lost, np.stack((G, G))) if lost.shape[1] == 6 else (np.stack((M, M)), lost)
         with np.errstate(invalid="ignore"):
             factors = NullSpaceFactors(Ms, Gs)
-            found = factors.solve(np.stack((right, right)))
+            result = factors.solve(np.stack((right, right)))
             alone = NullSpaceFactors(Ms[1], Gs[1]).solve(right)
-        assert np.isnan(found[1]).all()
+        assert np.isnan(result[1]).all()
         assert np.isnan(alone).all()
-        assert found[0] == pytest.approx(NullSpaceFactors(M, G).solve(right))
+        assert result[0] == pytest.approx(NullSpaceFactors(M, G).solve(right))
         assert not np.any(factors.is_singular)
 
 
@@ -148,9 +148,9 @@ def test_what_forces_cause_obeys_the_constraints() -> None:
     M, G, right = system(1)
     factors = NullSpaceFactors(M, G)
     zero = np.zeros((len(G), 2))
-    found = factors.accelerations(right[:6])
-    assert found == pytest.approx(factors.solve(np.vstack((right[:6], zero)))[:6], abs=1e-12)
-    assert np.abs(G @ found).max() < 1e-13
+    result = factors.accelerations(right[:6])
+    assert result == pytest.approx(factors.solve(np.vstack((right[:6], zero)))[:6], abs=1e-12)
+    assert np.abs(G @ result).max() < 1e-13
     free = NullSpaceFactors(M, np.empty((0, 6)))
     assert free.accelerations(M) == pytest.approx(np.eye(6), abs=1e-12)
 

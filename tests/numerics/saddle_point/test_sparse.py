@@ -53,6 +53,6 @@ def test_one_refusal_for_both(is_sparse: bool) -> None:
 @pytest.mark.parametrize("size", [1e-12, 1.0, 1e12])
 def test_what_a_singular_matrix_leaves_open_is_named_whatever_the_size_of_the_direction(size: float) -> None:
     direction = size * np.array([1.0, 0.0, -3.0, 1e-9])
-    found = singular(0.0, "The equations", ["a", "b", "c", "d"], direction=direction)
-    assert "leaves c, a undetermined" in str(found)
-    assert found.variable == "c"
+    result = singular(0.0, "The equations", ["a", "b", "c", "d"], direction=direction)
+    assert "leaves c, a undetermined" in str(result)
+    assert result.variable == "c"
