@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import fmilin as fl
+from fmilin.ground.signals import FloatArray
 from fmilin.native.ode import OdeModel
 from fmilin.native.systems import cartesian_pendulum, four_bar
 from fmilin.points.procedure import trim, trim_each
@@ -238,3 +239,24 @@ def test_two_searches_that_end_a_millionth_apart_have_found_the_same(size: float
     for gap, same in ((1e-7, True), (1e-5, False)):
         assert point.same_place(replace(point, states=point.states + np.array([gap * size, 0.0]))) is same
         assert point.same_place(replace(point, inputs=point.inputs - gap * size)) is same
+
+
+@pytest.mark.parametrize("start", [0.0, 1e-9, 1e9])
+def test_a_free_parameter_starts_anywhere(start: float) -> None:
+    model = OdeModel("spring", {"x": "v", "v": "p - 2*x - v"}, parameters={"p": start})
+    point = trim(model, fixed={"x": 1.5}, free=["p"])
+    assert point.parameters["p"] == pytest.approx(3.0, rel=1e-12)
+
+
+@pytest.mark.parametrize("slow", [1.0, 1e-6])
+def test_products_with_the_wrong_sign_are_noticed_however_slow_the_rates_are(slow: float) -> None:
+    """x' = 2 - x - x^3 rests at 1; its directional derivative is told to be that of -x'."""
+
+    def jacobians(t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return np.array([[slow * (1 + 3 * x[0] ** 2)]]), np.zeros((1, 0))
+
+    model = FunctionModel(
+        Parts(["x"], [-2.0], lambda t, x, u: slow * np.array([2 - x[0] - x[0] ** 3]), jacobians=jacobians)
+    )
+    point = trim(model)
+    assert point.states[0] == pytest.approx(1.0, abs=1e-4 if slow < 1 else 1e-9)
