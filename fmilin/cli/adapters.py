@@ -36,9 +36,9 @@ def command(*, as_json: bool, debug: bool) -> int:
             return
         if not rows:
             runner.results.write("No adapter is installed. FMUs, Python models and mechanisms need none.\n")
-            for known in PUBLISHED:
+            for adapter in PUBLISHED:
                 runner.results.write(
-                    f"For {known.engine} ({', '.join(known.suffixes)}): pip install {known.distribution}\n"
+                    f"For {adapter.engine} ({', '.join(adapter.suffixes)}): pip install {adapter.distribution}\n"
                 )
         for row in rows:
             what = row["problem"] or f"{row['description']}: {', '.join(row['suffixes'])}"

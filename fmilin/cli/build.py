@@ -56,17 +56,17 @@ def command(
         from fmilin.fmi.write.fmu import can_be_compiled
         from fmilin.loading.wrapping import wrap_as_fmu
 
-        found = runner.borrow(fl.load(model, options=opened.given()))
-        if not can_be_compiled(found):
+        native = runner.borrow(fl.load(model, options=opened.given()))
+        if not can_be_compiled(native):
             if fmi != "2.0" or platforms:
                 raise UsageError(
                     f"'{model}' cannot be compiled to C, so it becomes an FMU that runs Python: there --fmi 3.0 and "
                     "--platforms are not to be had."
                 )
-            if asked := opened.given():
+            if given := opened.given():
                 raise UsageError(
                     f"'{model}' cannot be compiled to C, and the FMU that runs Python opens the file as it is: "
-                    f"{', '.join(asked)} cannot be asked for."
+                    f"{', '.join(given)} cannot be asked for."
                 )
             wrap_as_fmu(model, output)
             sys.stderr.write(
@@ -75,7 +75,7 @@ def command(
             )
             return
         build_fmu(
-            found, output, fmi_version=fmi, directional_derivatives=not no_directional_derivatives, platforms=platforms
+            native, output, fmi_version=fmi, directional_derivatives=not no_directional_derivatives, platforms=platforms
         )
         sys.stderr.write(f"{output}: FMI {fmi}, model exchange and co-simulation\n")
 

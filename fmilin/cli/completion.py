@@ -54,19 +54,19 @@ def install(program: click.Command, shell: str = "") -> str:
     script = kind(program, {}, "fmilin", VARIABLE).source()
     home = Path.home()
     if shell == "fish":
-        place = Path(os.environ.get("XDG_CONFIG_HOME", home / ".config")) / "fish" / "completions" / "fmilin.fish"
-        _write(place, script)
-        return f"Completion for fish is in {place}. Open a new shell to use it."
-    place = Path(os.environ.get("XDG_DATA_HOME", home / ".local" / "share")) / "fmilin" / f"completion.{shell}"
+        path = Path(os.environ.get("XDG_CONFIG_HOME", home / ".config")) / "fish" / "completions" / "fmilin.fish"
+        _write(path, script)
+        return f"Completion for fish is in {path}. Open a new shell to use it."
+    path = Path(os.environ.get("XDG_DATA_HOME", home / ".local" / "share")) / "fmilin" / f"completion.{shell}"
     start = Path(os.environ.get("ZDOTDIR", home)) / ".zshrc" if shell == "zsh" else home / ".bashrc"
-    line = f"source '{place}'  # completion of fmilin"
+    line = f"source '{path}'  # completion of fmilin"
     if shell == "zsh":
         line = f"autoload -Uz compinit && compinit; {line}"
-    _write(place, script)
+    _write(path, script)
     before = _text_of(start)
     if line not in before.splitlines():
         _write(start, before + ("\n" if before and not before.endswith("\n") else "") + line + "\n")
-    return f"Completion for {shell} is in {place}, and {start} reads it. Open a new shell to use it."
+    return f"Completion for {shell} is in {path}, and {start} reads it. Open a new shell to use it."
 
 
 def _text_of(path: Path) -> str:

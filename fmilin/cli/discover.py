@@ -60,23 +60,23 @@ def command(
     def job(runner: JobRunner) -> None:
         from fmilin.cli.request import at_point
 
-        found = _discovered(*at_point(request, runner), excite=excite)
+        discovery = _discovered(*at_point(request, runner), excite=excite)
         runner.restore_directory()
         if output is not None:
-            runner.write_files({output: found.toml().encode()})
+            runner.write_files({output: discovery.toml().encode()})
         if as_json:
             from fmilin.output.export.json_file import text_of
 
-            runner.results.write(text_of(found.document()))
+            runner.results.write(text_of(discovery.document()))
         elif output is None:
             from fmilin.output.report.result_tables import print_discovery
 
-            print_discovery(found, runner.results)
-        for remark in found.warnings:
+            print_discovery(discovery, runner.results)
+        for remark in discovery.warnings:
             runner.say(f"Warning: {remark}\n")
         if output is not None:
-            count = f"{len(found.findings)} constraint{'' if len(found.findings) == 1 else 's'}"
-            runner.say(f"{output}: {count}, order {found.order} instead of {found.full_order}\n")
+            count = f"{len(discovery.findings)} constraint{'' if len(discovery.findings) == 1 else 's'}"
+            runner.say(f"{output}: {count}, order {discovery.order} instead of {discovery.full_order}\n")
 
     return running.work(job, model)
 
@@ -85,8 +85,8 @@ def _discovered(model: Model, point: OperatingPoint, *, excite: float) -> Discov
     """Return what is found; each find is on standard error at once, as the model may crash later."""
     from fmilin.discovery.procedure import discover
 
-    def said(text: str) -> None:
+    def tell(text: str) -> None:
         sys.stderr.write(f"Found: {text} = 0\n")
         sys.stderr.flush()
 
-    return discover(model, point, excite=excite, progress=said)
+    return discover(model, point, excite=excite, progress=tell)

@@ -29,11 +29,11 @@ def folder_of_examples() -> Path:
 
 def names(folder: Path) -> dict[str, str]:
     """Return what each example shows, by name: the first heading of its README."""
-    found = {}
+    headings = {}
     for readme in sorted(folder.glob("*/README.md")):
         heading = readme.read_text(encoding="utf-8").partition("\n")[0]
-        found[readme.parent.name] = heading.lstrip("# ").strip()
-    return found
+        headings[readme.parent.name] = heading.lstrip("# ").strip()
+    return headings
 
 
 def _completed(_context: click.Context, _parameter: click.Parameter, typed: str) -> list[str]:
@@ -56,16 +56,16 @@ def command(name: str | None, to: Path | None, *, debug: bool) -> int:
 
     def job(runner: JobRunner) -> None:
         folder = folder_of_examples()
-        known = names(folder)
+        headings = names(folder)
         if name is None:
-            width = max(map(len, known))
-            runner.results.write("".join(f"{n:{width}}  {known[n]}\n" for n in known))
+            width = max(map(len, headings))
+            runner.results.write("".join(f"{n:{width}}  {headings[n]}\n" for n in headings))
             return
-        if name not in known:
-            raise UnknownNameError.among(name, known, "an example")
+        if name not in headings:
+            raise UnknownNameError.among(name, headings, "an example")
         target = Path(name) if to is None else to
         _copy(folder / name, target)
-        runner.results.write(f"{target}: {known[name]}. Begin with {target / 'README.md'}.\n")
+        runner.results.write(f"{target}: {headings[name]}. Begin with {target / 'README.md'}.\n")
 
     return work(job, isolate=False, debug=debug)
 

@@ -117,7 +117,7 @@ def one(request: Request, chosen: Formulated, runner: JobRunner) -> tuple[Spectr
     from fmilin.native.formulations import spectrum
 
     model, point = _at(request, runner)
-    found = spectrum(
+    result = spectrum(
         model,
         point,
         chosen.options(chosen.formulation or ""),
@@ -126,9 +126,9 @@ def one(request: Request, chosen: Formulated, runner: JobRunner) -> tuple[Spectr
         at_singularity=request.at_singularity,
         descriptor=request.descriptor,
     )
-    if found.linear is None:
-        raise NumericalError(" ".join(str(remark) for remark in found.remarks))
-    return found, found.linear, point
+    if result.linear is None:
+        raise NumericalError(" ".join(str(remark) for remark in result.remarks))
+    return result, result.linear, point
 
 
 def compare(request: Request, chosen: Formulated, runner: JobRunner, *, as_json: bool) -> None:
@@ -137,11 +137,11 @@ def compare(request: Request, chosen: Formulated, runner: JobRunner, *, as_json:
     from fmilin.output.report.formulations import print_comparison
 
     model, point = _at(request, runner)
-    kept, at_singularity, found = tuple(request.independent or ()), request.at_singularity, []
+    independent, at_singularity, spectra = tuple(request.independent or ()), request.at_singularity, []
     for form in FORMS:
-        way = chosen.options(form)
+        formulation = chosen.options(form)
         try:
-            found.append(spectrum(model, point, way, independent=kept, at_singularity=at_singularity))
+            spectra.append(spectrum(model, point, formulation, independent=independent, at_singularity=at_singularity))
         except NumericalError as error:
             if form != "mcs" or error.condition_number is None:
                 raise  # only singular configurations have one
@@ -149,9 +149,9 @@ def compare(request: Request, chosen: Formulated, runner: JobRunner, *, as_json:
     if as_json:
         from fmilin.output.export.json_file import text_of
 
-        runner.results.write(text_of(_document(model, point, found)))
+        runner.results.write(text_of(_document(model, point, spectra)))
         return
-    print_comparison(found, runner.results)
+    print_comparison(spectra, runner.results)
 
 
 def _at(request: Request, runner: JobRunner) -> tuple[Model, OperatingPoint]:
@@ -171,12 +171,12 @@ def _balanced(model: Model, near: OperatingPoint) -> OperatingPoint:
     """Return the static equilibrium near a point, and say what carries it."""
     from fmilin.native.formulations import equilibrium
 
-    found = equilibrium(model, near)
-    multipliers = ", ".join(f"{value:.6g}" for value in found.multipliers[:12])
-    more = f", and {len(found.multipliers) - 12} more" if len(found.multipliers) > 12 else ""
-    kind = "" if found.is_determinate else f" (of least norm: {found.rank} constraints are independent)"
+    rest = equilibrium(model, near)
+    multipliers = ", ".join(f"{value:.6g}" for value in rest.multipliers[:12])
+    more = f", and {len(rest.multipliers) - 12} more" if len(rest.multipliers) > 12 else ""
+    kind = "" if rest.is_determinate else f" (of least norm: {rest.rank} constraints are independent)"
     sys.stderr.write(f"Equilibrium found; multipliers{kind}: {multipliers}{more}\n")
-    return found.point
+    return rest.point
 
 
 def _document(model: Model, point: OperatingPoint, spectra: Sequence[Spectrum]) -> dict[str, Any]:

@@ -101,11 +101,11 @@ def _dependence(runner: JobRunner, model: str, options: Mapping[str, Any]) -> It
     """Say whether states that no constraint binds look as if one did."""
     import fmilin as fl
 
-    found = runner.borrow(fl.load(model, options=options))
-    if len(found.constraints):
-        yield f"Dependence: declared, by {len(found.constraints)} equations"
+    opened = runner.borrow(fl.load(model, options=options))
+    if len(opened.constraints):
+        yield f"Dependence: declared, by {len(opened.constraints)} equations"
         return
-    remarks = [w for w in fl.linearize(found).warnings if w.kind == "dependent-states"]
+    remarks = [w for w in fl.linearize(opened).warnings if w.kind == "dependent-states"]
     yield from (f"Warning: {remark}" for remark in remarks)
     if not remarks:
         yield "Dependence: none is seen at the start values"

@@ -44,8 +44,8 @@ def linearize_cosimulation(
     if not isinstance(model, ConnectedModel):
         raise UsageError(f"'{request.source}' is no system of several members: --as-cosimulated is for those.")
     model = model.with_interface(request.inputs, request.outputs)
-    found = fl.cosimulated(model, _on(model, point), step=wanted.step, master=wanted.master, order=wanted.order)
-    _deliver(found, wanted, files, runner, as_json=as_json)
+    cosimulation = fl.cosimulated(model, _on(model, point), step=wanted.step, master=wanted.master, order=wanted.order)
+    _deliver(cosimulation, wanted, files, runner, as_json=as_json)
 
 
 def _on(model: Any, point: Any) -> Any:
@@ -57,25 +57,25 @@ def _on(model: Any, point: Any) -> Any:
     return replace(point, inputs=model.start.inputs)
 
 
-def _deliver(found: Any, wanted: Wanted, files: Sequence[Path], runner: JobRunner, *, as_json: bool) -> None:
+def _deliver(cosimulation: Any, wanted: Wanted, files: Sequence[Path], runner: JobRunner, *, as_json: bool) -> None:
     from fmilin.ground.files import write_atomically
     from fmilin.output.export.files import dumps
 
     runner.restore_directory()
-    contents = {path: dumps(found.linear, path) for path in files}
+    contents = {path: dumps(cosimulation.linear, path) for path in files}
     if wanted.plot is not None:
         from fmilin.output.report.cosimulation import cosimulation_picture
 
-        contents[wanted.plot] = cosimulation_picture(found, wanted.plot.suffix)
+        contents[wanted.plot] = cosimulation_picture(cosimulation, wanted.plot.suffix)
     for path, content in contents.items():
         write_atomically(path, content)
         sys.stderr.write(f"{path}: co-simulation over steps of {wanted.step:g} s\n")
     if as_json:
-        runner.results.write(dumps(found.linear, "results.json").decode("ascii"))
+        runner.results.write(dumps(cosimulation.linear, "results.json").decode("ascii"))
     elif not files:
         from fmilin.output.report.cosimulation import print_cosimulation
 
-        print_cosimulation(found, runner.results)
+        print_cosimulation(cosimulation, runner.results)
 
 
 def snapshot_times(text: str | None, option: str = "--snapshots") -> tuple[float, ...]:

@@ -35,15 +35,15 @@ from fmilin.cli.linear_options import (
 from fmilin.cli.model_options import (
     POINT,
     PROJECT,
-    WISHES,
     Constraints,
     FileOptions,
     Running,
-    Wishes,
+    TrimOptions,
     constraints_options,
     file_options,
     is_fmu,
     running_options,
+    trim_options,
 )
 from fmilin.cli.options import (
     MODEL,
@@ -93,7 +93,7 @@ __all__ = ["command"]
 @time_option()
 @POINT
 @click.option("--trim", is_flag=True, help="Find the equilibrium nearest to the point first.")
-@WISHES
+@trim_options
 @number_option("--simulate-to", metavar="T", help="Let the nonlinear model run from the point to this time first.")
 @click.option(
     "--snapshots",
@@ -134,7 +134,7 @@ __all__ = ["command"]
 @running_options
 def command(
     model: str,
-    wishes: Wishes,
+    trimming: TrimOptions,
     constrained: Constraints,
     opened: FileOptions,
     times: tuple[float, ...],
@@ -156,8 +156,8 @@ def command(
     """
     files = list(output) if times else checked_outputs(output)
     writing = written.writing()
-    wishes.require_trim(trim=more["trim"])
-    more["settings"] = wishes.beside(more["settings"])
+    trimming.require_trim(trim=more["trim"])
+    more["settings"] = trimming.with_settings(more["settings"])
     shows_equations = not times and not is_fmu(model)  # of the models that have any, in files that carry them
     request = request_of(
         model,
@@ -165,7 +165,7 @@ def command(
         constrained,
         opened,
         constraints=_constraints(constrained, more),
-        wishes=wishes,
+        trimming=trimming,
         stepping=None if coupled.as_cosimulated else stepped.stepping(),
         descriptor=shows_equations and (as_json or any(format_of(path, "linear model").complete for path in files)),
         **more,  # the options that are called like fields of a request

@@ -27,7 +27,7 @@ from fmilin.ground.errors import UsageError
 from fmilin.ground.sandbox.isolation import Limits
 
 if TYPE_CHECKING:
-    from fmilin.fmi.read.options import FmuOptions
+    from fmilin.fmi.read.archive import FmuOptions
     from fmilin.model.interface import Model
     from fmilin.points.request import TrimRequest
 
@@ -38,12 +38,11 @@ __all__ = [
     "TIMEOUT",
     "UNPACK_LIMIT",
     "VERBOSE",
-    "WISHES",
     "Constraints",
     "FileOptions",
     "OfModel",
     "Running",
-    "Wishes",
+    "TrimOptions",
     "constraints_options",
     "file_options",
     "fmu",
@@ -51,6 +50,7 @@ __all__ = [
     "is_system",
     "of_model_options",
     "running_options",
+    "trim_options",
 ]  # fmt: skip
 
 TIMEOUT = 120.0
@@ -129,7 +129,7 @@ def constraints_options(without: str) -> Decorator:
 
 
 @dataclass(frozen=True)
-class Wishes:
+class TrimOptions:
     """What stands on the command line about the point that is looked for."""
 
     fix: Mapping[str, float]  # states, inputs and parameters
@@ -145,7 +145,7 @@ class Wishes:
         if len(self.guess) > 1:
             raise UsageError("Here one guess is enough: give --guess once. 'fmilin trim' looks for several points.")
 
-    def beside(self, settings: Mapping[str, float]) -> dict[str, float]:
+    def with_settings(self, settings: Mapping[str, float]) -> dict[str, float]:
         """Return what ``--set`` and ``--fix`` say together."""
         if both := sorted(settings.keys() & self.fix.keys()):
             raise UsageError(f"'{both[0]}' has a value both in --set and in --fix. Leave one of them out.")
@@ -166,27 +166,27 @@ class Wishes:
 
 def _bounds(texts: Sequence[str], option: str) -> dict[str, tuple[float, float]]:
     """Return ``NAME=LO:HI`` as a pair by name; a missing side is infinite."""
-    found: dict[str, tuple[float, float]] = {}
+    bounds: dict[str, tuple[float, float]] = {}
     for text in texts:
         name, equals, pair = text.rpartition("=")
         low, colon, high = pair.partition(":")
         if not (equals and colon and name.strip()):
             raise UsageError(f"{option} '{text}' is no NAME=LO:HI. Write for example {option} torque=-5:5.")
         name = name.strip().strip("`")
-        if name in found:
+        if name in bounds:
             raise UsageError(f"{option}: '{name}' has bounds twice. Keep one pair.")
         sides = [assignments([f"side={s}"], option)["side"] if s.strip() else None for s in (low, high)]
-        found[name] = (-float("inf") if sides[0] is None else sides[0], float("inf") if sides[1] is None else sides[1])
-    return found
+        bounds[name] = (-float("inf") if sides[0] is None else sides[0], float("inf") if sides[1] is None else sides[1])
+    return bounds
 
 
 def _guesses(texts: Sequence[str], option: str) -> list[dict[str, float]]:
     return [assignments(names(text, option) or [], option) for text in texts]
 
 
-WISHES = grouped(
-    "wishes",
-    Wishes,
+trim_options = grouped(
+    "trimming",
+    TrimOptions,
     click.option(
         "--fix",
         metavar="NAME=VALUE",

@@ -90,17 +90,17 @@ def new_file_option(
     **more: Any,
 ) -> Decorator:
     """Return an option that names a file to write, of one kind: refused at once where that cannot be done."""
-    known = (suffix,) if isinstance(suffix, str) else suffix
+    kinds = (suffix,) if isinstance(suffix, str) else suffix
 
     def checked(path: Path | None, option: str) -> Path | None:
         if path is not None:
-            if path.suffix.lower() not in known:
-                raise UsageError(f"{option} '{path}': the file has to end in {' or '.join(known)}.")
+            if path.suffix.lower() not in kinds:
+                raise UsageError(f"{option} '{path}': the file has to end in {' or '.join(kinds)}.")
             check_writable(path)
         return path
 
-    metavar = f"FILE{'|'.join(known)}"
-    return output_option(*names, metavar=metavar, help=help, suffixes=known, callback=read_by(checked), **more)
+    metavar = f"FILE{'|'.join(kinds)}"
+    return output_option(*names, metavar=metavar, help=help, suffixes=kinds, callback=read_by(checked), **more)
 
 
 def picture_option(help: str, name: str = "--plot") -> Decorator:  # noqa: A002 - as click says
@@ -170,10 +170,10 @@ def grouped(parameter: str, kind: Callable[..., object], *decorators: Decorator)
 
     def decorate(command: Command) -> Command:
         @wraps(command)
-        def gathered(**given: Any) -> int:
+        def with_group(**given: Any) -> int:
             return command(**{parameter: kind(**{name: given.pop(name) for name in own})}, **given)
 
-        decorated: Command = gathered
+        decorated: Command = with_group
         for decorator in reversed(decorators):
             decorated = decorator(decorated)
         return decorated
@@ -204,11 +204,11 @@ def names(text: str | None, option: str) -> list[str] | None:
 def _at_commas(text: str) -> list[str]:
     """Split at the commas outside parentheses, brackets and backquotes."""
     items, start, depth, quoted = [], 0, 0, False
-    for position, character in enumerate(text):
-        quoted ^= character == "`"
+    for position, char in enumerate(text):
+        quoted ^= char == "`"
         if not quoted:
-            depth = max(0, depth + (character in "([") - (character in ")]"))
-        if character == "," and not quoted and depth == 0:
+            depth = max(0, depth + (char in "([") - (char in ")]"))
+        if char == "," and not quoted and depth == 0:
             items.append(text[start:position].strip())
             start = position + 1
     return [*items, text[start:].strip()]

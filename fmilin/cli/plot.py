@@ -158,8 +158,8 @@ def _drawn(source: str, drawing: Drawing, request: Request, runner: JobRunner) -
     from fmilin.output.export.files import load_result
     from fmilin.output.report.figures import rendered
 
-    found = load_result(source)
-    if found is None:
+    result = load_result(source)
+    if result is None:
         if drawing.against is not None:
             raise UsageError(f"--against goes with a file of a linear model, and '{source}' is a model itself.")
         if drawing.kind in MECHANISM or drawing.output.suffix.lower() == ".gif":
@@ -173,9 +173,9 @@ def _drawn(source: str, drawing: Drawing, request: Request, runner: JobRunner) -
     else:
         refuse_points(source, request, drawing.against, channels=True)
         figure = (
-            _of_family(found, source, drawing)
-            if isinstance(found, LinearFamily)
-            else _of_linear(found, source, drawing, request, runner)
+            _of_family(result, source, drawing)
+            if isinstance(result, LinearFamily)
+            else _of_linear(result, source, drawing, request, runner)
         )
     return rendered(figure, drawing.output.suffix)
 

@@ -69,46 +69,46 @@ def command(
         from fmilin.families.family import LinearFamily
         from fmilin.output.report.web.saving import report_html
 
-        found, plant = _found(model, request, runner, against)
+        result, plant = _result_of(model, request, runner, against)
         verification = None
         if against is not None or verify:
-            if isinstance(found, LinearFamily):
+            if isinstance(result, LinearFamily):
                 raise UsageError(
                     f"'{model}' is a family: its points are verified one by one, each from a file of its linear model. "
                     "Leave out --verify, --against and --horizon."
                 )
             if plant is None:
                 raise UsageError(f"'{model}' is a file, and --verify needs the model: give --against MODEL instead.")
-            verification = _verified(found, plant, horizon)
+            verification = _verified(result, plant, horizon)
         runner.restore_directory()
-        runner.write_files({output: report_html(found, verification, plant).encode("utf-8")})
+        runner.write_files({output: report_html(result, verification, plant).encode("utf-8")})
         runner.results.write(f"{output}\n")
 
     return of_model.running.work(job, source)
 
 
-def _found(
+def _result_of(
     source: str, request: Request, runner: JobRunner, against: str | None
 ) -> tuple[LinearModel | LinearFamily, Model | None]:
     """Return what the report is about, and the nonlinear model where there is one."""
     from fmilin.families.family import LinearFamily
     from fmilin.output.export.files import load_result
 
-    found = load_result(source)
-    if found is None:
+    result = load_result(source)
+    if result is None:
         if against is not None:
             raise UsageError(
                 f"--against goes with a file of a linear model, and '{source}' is a model itself: --verify verifies it."
             )
         return _linearized(request, runner)
     refuse_points(source, request, against)
-    if against is None or isinstance(found, LinearFamily):
-        return found, None
+    if against is None or isinstance(result, LinearFamily):
+        return result, None
     from fmilin.cli.request import open_model
 
-    at = {**found.point.parameters, **request.settings}
-    plant, _ = open_model(replace(request, settings=at, time=found.point.time), runner)
-    return found, plant
+    at = {**result.point.parameters, **request.settings}
+    plant, _ = open_model(replace(request, settings=at, time=result.point.time), runner)
+    return result, plant
 
 
 def _linearized(request: Request, runner: JobRunner) -> tuple[LinearModel, Model]:

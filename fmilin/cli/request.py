@@ -19,7 +19,7 @@ from fmilin.cli.progress import progress_bar
 from fmilin.ground.errors import UsageError
 
 if TYPE_CHECKING:
-    from fmilin.cli.model_options import Constraints, FileOptions, OfModel, Running, Wishes
+    from fmilin.cli.model_options import Constraints, FileOptions, OfModel, Running, TrimOptions
     from fmilin.fmi.read.archive import FmuOptions
     from fmilin.model.interface import Model, OperatingPoint
     from fmilin.model.point_files import SavedPoint
@@ -51,7 +51,7 @@ class Request:
     at_singularity: bool = False
     point: Path | None = None
     trim: bool = False
-    wishes: Wishes | None = None  # of the point that ``trim`` finds; inputs are held without any
+    trimming: TrimOptions | None = None  # of the point that ``trim`` finds; inputs are held without any
     simulate_to: float | None = None
     interface: str | None = None
     stepping: Stepping | None = None
@@ -143,14 +143,14 @@ def _with_discovered(model: Model) -> Model:
     """Return the model with the constraints that are found, and say which on standard error."""
     from fmilin.discovery.procedure import discover
 
-    found = discover(model)
-    for remark in found.warnings:
+    discovery = discover(model)
+    for remark in discovery.warnings:
         sys.stderr.write(f"Warning: {remark}\n")
-    for finding in found.findings:
+    for finding in discovery.findings:
         sys.stderr.write(f"Found: {finding.expression} = 0 ({finding.level})\n")
-    if not found.findings:
+    if not discovery.findings:
         sys.stderr.write("Found: no constraint; all states are treated as independent\n")
-    return model.with_constraints(found.declared)
+    return model.with_constraints(discovery.declared)
 
 
 def _fmu_options(request: Request, runner: JobRunner) -> FmuOptions | None:
@@ -197,8 +197,8 @@ def carried(model: Model, point: OperatingPoint, to: float, stepping: Stepping |
     if isinstance(model, Stepped):
         return model.advance(point, to, stepping.step if stepping is not None else None)
     with progress_bar(model.info.name, point.time, to) as progress:
-        (there,) = fl.snapshots(model, point, times=[to], progress=progress)
-        return there
+        (reached,) = fl.snapshots(model, point, times=[to], progress=progress)
+        return reached
 
 
 def assembled(
@@ -232,13 +232,13 @@ def _nearest(model: Model, values: Mapping[str, float], request: Request, saved:
     from fmilin.points.request import TrimRequest
 
     start = {**saved.states, **saved.inputs, **values} if saved is not None else dict(values)
-    if request.wishes is not None:
-        what, guess = request.wishes.of(model, start, request.time)
-        guess = guess | dict(request.wishes.guess[0] if request.wishes.guess else {})
+    if request.trimming is not None:
+        what, guess = request.trimming.of(model, start, request.time)
+        guess = guess | dict(request.trimming.guess[0] if request.trimming.guess else {})
     else:
         held = {name: value for name, value in start.items() if model.inputs.has(name)}
         what, guess = TrimRequest(held, time=request.time), {n: v for n, v in start.items() if n not in held}
-    found = search(model, what, guess, anywhere=request.project)
-    for remark in found.report.remarks:
+    trimmed = search(model, what, guess, anywhere=request.project)
+    for remark in trimmed.report.remarks:
         sys.stderr.write(f"Warning: {remark}\n")
-    return found
+    return trimmed

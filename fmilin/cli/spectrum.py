@@ -68,28 +68,28 @@ def command(
         from fmilin.native.formulations.sparse import Around, eigenvalues_near
 
         near = Around(around, count)
-        asked = _form(model, settings)
-        name, form = asked.name, asked.form
+        equations = _form(model, settings)
+        name, form = equations.name, equations.form
         if sparsity is not None:
             _draw(form, name, sparsity, runner)
-        way = asked_for.options(formulation) if asked_for is not None else formulation
-        found = eigenvalues_near(form, way, around=near, independent=independent)
+        chosen = asked_for.options(formulation) if asked_for is not None else formulation
+        spectrum = eigenvalues_near(form, chosen, around=near, independent=independent)
         if formulation == "mcs" and not at_singularity:
-            _require_regular(asked, found)
+            _require_regular(equations, spectrum)
         if as_json:
             from fmilin.output.export.json_file import text_of
 
-            runner.results.write(text_of({"format": "fmilin-spectrum/1", "model": name, **document_of(found)}))
+            runner.results.write(text_of({"format": "fmilin-spectrum/1", "model": name, **document_of(spectrum)}))
             return
         from fmilin.output.report.formulations import print_nearest
 
-        print_nearest(name, found, runner.results)
+        print_nearest(name, spectrum, runner.results)
 
     return work(job, isolate=False, debug=debug)
 
 
 @dataclass(frozen=True)
-class Asked:
+class Equations:
     """The equations at a point; model and point where they were made from one."""
 
     name: str
@@ -98,16 +98,16 @@ class Asked:
     point: OperatingPoint | None = None
 
 
-def _require_regular(asked: Asked, found: Spectrum) -> None:
+def _require_regular(equations: Equations, spectrum: Spectrum) -> None:
     """Refuse minimal coordinates where constraints depend on each other at the point, but not beside it.
 
     Equations without a model know nothing beside their point: there a remark has to do.
     """
-    if found.sizes["rank"] == found.sizes["m"] or asked.model is None or asked.point is None:
+    if spectrum.sizes["rank"] == spectrum.sizes["m"] or equations.model is None or equations.point is None:
         return
     from fmilin.manifold.singular import singularity_of
 
-    text = singularity_of(asked.model, asked.point)
+    text = singularity_of(equations.model, equations.point)
     if text:
         raise NumericalError(
             f"{text} The formulations rcs and ucs need no choice of velocities and return the spectrum over the "
@@ -116,7 +116,7 @@ def _require_regular(asked: Asked, found: Spectrum) -> None:
         )
 
 
-def _form(source: str, values: dict[str, float]) -> Asked:
+def _form(source: str, values: dict[str, float]) -> Equations:
     """Return the equations of what was asked for, at its point."""
     from fmilin.loading.python_objects import python_object
     from fmilin.manifold.operating_points import operating_point
@@ -125,23 +125,23 @@ def _form(source: str, values: dict[str, float]) -> Asked:
     from fmilin.native.formulations.of_model import form_of
     from fmilin.native.formulations.sparse import sparse_form_of
 
-    found: Any = python_object(source)
-    if found is None:
-        found = _mechanism(source)
-    if isinstance(found, ConstrainedForm):
+    target: Any = python_object(source)
+    if target is None:
+        target = _mechanism(source)
+    if isinstance(target, ConstrainedForm):
         if values:
             raise UsageError(f"'{source}' is no model but its equations at one point: --set cannot change it.")
-        return Asked(source.rpartition(":")[2], found)
-    if not isinstance(found, Model):
+        return Equations(source.rpartition(":")[2], target)
+    if not isinstance(target, Model):
         raise UsageError(
-            f"'{source}' is a {type(found).__name__}, and not a model of Lagrange's equations: name one, or a function "
-            "that returns one, as in 'fmilin.systems:flexible_double_pendulum(elements=100)'."
+            f"'{source}' is a {type(target).__name__}, and not a model of Lagrange's equations: name one, or a "
+            "function that returns one, as in 'fmilin.systems:flexible_double_pendulum(elements=100)'."
         )
-    if found.sparse:
-        at = operating_point(found, values) if values else None
-        return Asked(found.info.name, sparse_form_of(found, at), found, at or found.start)
-    point = operating_point(found, values)
-    return Asked(found.info.name, form_of(found, point), found, point)
+    if target.sparse:
+        at = operating_point(target, values) if values else None
+        return Equations(target.info.name, sparse_form_of(target, at), target, at or target.start)
+    point = operating_point(target, values)
+    return Equations(target.info.name, form_of(target, point), target, point)
 
 
 def _mechanism(source: str) -> Model:

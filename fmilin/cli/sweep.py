@@ -16,15 +16,15 @@ from fmilin.cli.job_runner import JobRunner, work
 from fmilin.cli.linear_options import Stepped, stepping_options
 from fmilin.cli.model_options import (
     PROJECT,
-    WISHES,
     Constraints,
     FileOptions,
     Running,
-    Wishes,
+    TrimOptions,
     constraints_options,
     file_options,
     is_fmu,
     running_options,
+    trim_options,
 )
 from fmilin.cli.options import (
     MODEL,
@@ -139,7 +139,7 @@ class Delivery:
 )
 @click.option("--zip", "zipped", is_flag=True, help="Walk all --vary together instead of combining them.")
 @click.option("--trim", is_flag=True, help="Find an equilibrium or steady motion at every point, from its neighbour.")
-@WISHES
+@trim_options
 @constraints_options("Treat all states as independent.")
 @file_options
 @names_option("--independent", "States to keep as coordinates.")
@@ -170,7 +170,7 @@ class Delivery:
 def command(
     model: str,
     vary: dict[str, list[float]],
-    wishes: Wishes,
+    trimming: TrimOptions,
     constrained: Constraints,
     opened: FileOptions,
     stepped: Stepped,
@@ -185,7 +185,7 @@ def command(
     resume: bool,
     as_json: bool,
     strict: bool,
-    **asked: Any,
+    **more: Any,
 ) -> int:
     """Compute linear models at many operating points: a grid over states, inputs and parameters.
 
@@ -195,7 +195,7 @@ def command(
     checked_families(output)
     if resume and not output:
         raise UsageError("--resume goes on with a sweep into a file: name it with -o.")
-    wishes.require_trim(trim=trim)
+    trimming.require_trim(trim=trim)
     delivery = Delivery(output, as_json, strict, resume, plot)
 
     def job(runner: JobRunner) -> None:
@@ -205,7 +205,7 @@ def command(
         from fmilin.loading.load import LoadRequest
         from fmilin.points.request import TrimRequest
 
-        settings = dict(asked["settings"])
+        settings = dict(more["settings"])
         plan = Plan(
             source=model,
             grid=grid_over(vary, zipped=zipped),
@@ -213,23 +213,23 @@ def command(
                 constraints=constrained.expressions(),
                 constraints_file=constrained.constraints,
                 options=opened.given(),
-                time=asked["time"] if is_fmu(model) else None,
-                interface=asked["interface"],
+                time=more["time"] if is_fmu(model) else None,
+                interface=more["interface"],
                 fmu=running.fmu(),
             ),
-            settings=wishes.beside(settings),
-            trim=TrimRequest(wishes.fix, wishes.steady or (), wishes.free or (), wishes.bound, asked["time"])
+            settings=trimming.with_settings(settings),
+            trim=TrimRequest(trimming.fix, trimming.steady or (), trimming.free or (), trimming.bound, more["time"])
             if trim
             else None,
-            guess=wishes.guess[0] if wishes.guess else {},
-            time=asked["time"],
-            project=asked["project"],
-            inputs=asked["inputs"],
-            outputs=asked["outputs"],
+            guess=trimming.guess[0] if trimming.guess else {},
+            time=more["time"],
+            project=more["project"],
+            inputs=more["inputs"],
+            outputs=more["outputs"],
             how=Request(
-                asked["independent"],
-                coordinates=asked["coordinates"],
-                derivatives=asked["derivatives"],
+                more["independent"],
+                coordinates=more["coordinates"],
+                derivatives=more["derivatives"],
                 stepping=stepped.stepping(),
             ),
         )
@@ -249,8 +249,8 @@ def _sweep(
 
     total = plan.grid.size
     files = [path.resolve() for path in delivery.files]
-    gathering = Store(plan, files[0], resume=delivery.resume) if files else Gathering(plan.grid)
-    before = int(gathering.done.sum())
+    collected = Store(plan, files[0], resume=delivery.resume) if files else Gathering(plan.grid)
+    before = int(collected.done.sum())
     try:
         if before < total:
             isolate, limits = not running.no_isolation, running.limits()
@@ -259,19 +259,19 @@ def _sweep(
                 progress_bar("sweep", 0, total, "points") as tell,
             ):
                 progress = Progress(lambda done, _: tell(before + done), total - before)
-                run(plan, engine, gathering.add_all, progress, lambda k: bool(gathering.done[k]))
+                run(plan, engine, collected.add_all, progress, lambda k: bool(collected.done[k]))
     except BaseException as error:
-        if isinstance(gathering, Store):
-            _interrupted(gathering, delivery, error)
+        if isinstance(collected, Store):
+            _interrupted(collected, delivery, error)
         raise
     runner.restore_directory()
-    family = gathering.family()
+    family = collected.family()
     refused = save_all(family, files)
-    if isinstance(gathering, Store):
+    if isinstance(collected, Store):
         if len(refused) < len(files) or not family.ok.any():
-            gathering.remove()
+            collected.remove()
         else:
-            gathering.close()
+            collected.close()
     deliver(family, delivery, runner, [path.resolve() in refused for path in delivery.files])
     if refused:
         raise _not_written(family, refused, kept=len(refused) == len(files))
@@ -287,14 +287,14 @@ def _not_written(family: LinearFamily, refused: dict[Path, UsageError], *, kept:
 
 def _interrupted(store: Store, delivery: Delivery, error: BaseException) -> None:
     """Say what is kept; a sweep that has not begun leaves nothing."""
-    kept = int(store.done.sum())
-    if not kept:
+    done = int(store.done.sum())
+    if not done:
         store.remove()
         return
     store.close()
     if not isinstance(error, UsageError):
         sys.stderr.write(
-            f"{kept} of {len(store.done)} points of '{delivery.files[0]}' are kept: go on with --resume.\n"
+            f"{done} of {len(store.done)} points of '{delivery.files[0]}' are kept: go on with --resume.\n"
         )
 
 

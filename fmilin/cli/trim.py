@@ -12,14 +12,14 @@ from fmilin.cli.files import Command
 from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.model_options import (
     PROJECT,
-    WISHES,
     Constraints,
     FileOptions,
     Running,
-    Wishes,
+    TrimOptions,
     constraints_options,
     file_options,
     running_options,
+    trim_options,
 )
 from fmilin.cli.options import MODEL, json_option, output_option, settings_option, time_option
 from fmilin.cli.request import Request, open_model, request_of
@@ -37,7 +37,7 @@ __all__ = ["command"]
     examples=["fmilin trim four_bar.fmu -o point.json", "fmilin trim four_bar.fmu --fix phi=1.0 --free torque"],
 )
 @MODEL
-@WISHES
+@trim_options
 @constraints_options("Treat all states as independent.")
 @file_options
 @settings_option("Repeatable: a parameter or input to hold, or a state to start from.")
@@ -50,7 +50,7 @@ __all__ = ["command"]
 @running_options
 def command(
     model: str,
-    wishes: Wishes,
+    trimming: TrimOptions,
     constrained: Constraints,
     opened: FileOptions,
     settings: dict[str, float],
@@ -66,31 +66,33 @@ def command(
     A table is printed; -o saves the point for --point
     of the other commands.
     """
-    files = _checked_files(output, wishes)
-    values = wishes.beside(settings)
+    files = _checked_files(output, trimming)
+    values = trimming.with_settings(settings)
     request = request_of(model, running, constrained, opened, settings=values, time=time, project=project)
 
     def job(runner: JobRunner) -> None:
         loaded, values = open_model(request, runner)
-        points = _found(loaded, request, wishes, values)
+        points = _trimmed(loaded, request, trimming, values)
         _deliver(loaded, points, files, runner, as_json=as_json)
 
     return running.work(job, model)
 
 
-def _found(model: Model, request: Request, wishes: Wishes, values: Mapping[str, float]) -> Sequence[TrimmedPoint]:
+def _trimmed(
+    model: Model, request: Request, trimming: TrimOptions, values: Mapping[str, float]
+) -> Sequence[TrimmedPoint]:
     """Return the points; states of ``--set`` are where every search starts, its inputs are held unless free."""
     from fmilin.points.procedure import search_each
 
-    what, start = wishes.of(model, values, request.time)
-    guesses = [start | dict(guess) for guess in wishes.guess or [{}]]
+    what, start = trimming.of(model, values, request.time)
+    guesses = [start | dict(guess) for guess in trimming.guess or [{}]]
     return search_each(model, what, guesses, anywhere=request.project)
 
 
-def _checked_files(paths: Sequence[Path], wishes: Wishes) -> list[Path]:
+def _checked_files(paths: Sequence[Path], trimming: TrimOptions) -> list[Path]:
     if not paths:
         return []
-    if len(wishes.guess) > 1:
+    if len(trimming.guess) > 1:
         raise UsageError("-o saves one point: give one --guess, or leave -o out to see what several lead to.")
     from fmilin.ground.files import check_writable
     from fmilin.model.point_files import check_point_file

@@ -72,26 +72,27 @@ def command(
     return running.work(job, model)
 
 
-def _deliver(found: Verification, plot: Path | None, runner: JobRunner, *, as_json: bool) -> None:
+def _deliver(verification: Verification, plot: Path | None, runner: JobRunner, *, as_json: bool) -> None:
     """Draw, print, and then complain: a wrong linear model is a failure, after everything about it has been said."""
     runner.restore_directory()
     if plot is not None:
         from fmilin.output.report.verification import verification_picture
 
-        runner.write_files({plot: verification_picture(found, plot.suffix)})
+        runner.write_files({plot: verification_picture(verification, plot.suffix)})
         runner.say(f"{plot}: both responses of each channel, and how far each holds\n")
     if as_json:
         from fmilin.output.export.json_file import text_of
 
-        runner.results.write(text_of(found.to_document()))
+        runner.results.write(text_of(verification.to_document()))
     else:
         from fmilin.output.report.verification import print_verification
 
-        print_verification(found, runner.results)
-    if not found.passed:
-        failed = [channel.label for channel in found.failed]
+        print_verification(verification, runner.results)
+    if not verification.passed:
+        failed = [channel.label for channel in verification.failed]
         listed = "; ".join(failed[:3]) + (f"; and {len(failed) - 3} more" if len(failed) > 3 else "")
         raise NumericalError(
-            f"The linear model is wrong to first order in {len(failed)} of {len(found.channels)} channels: {listed}. "
-            "It belongs to another model, point or parameter value, or was linearized without the constraints."
+            f"The linear model is wrong to first order in {len(failed)} of {len(verification.channels)} channels: "
+            f"{listed}. It belongs to another model, point or parameter value, or was linearized without the "
+            "constraints."
         )

@@ -95,6 +95,6 @@ def finite_array(value: Any, what: str) -> FloatArray:
     """Return an array of doubles, each of them a number."""
     array = real_array(value, what)
     if not np.isfinite(array).all():
-        place = ", ".join(str(int(i) + 1) for i in np.argwhere(~np.isfinite(array))[0])
-        raise ValueError(f"{what} has NaN, infinite or missing entries, the first at ({place})")
+        position = ", ".join(str(int(i) + 1) for i in np.argwhere(~np.isfinite(array))[0])
+        raise ValueError(f"{what} has NaN, infinite or missing entries, the first at ({position})")
     return array

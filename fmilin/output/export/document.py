@@ -113,9 +113,9 @@ def from_document(document: Mapping[str, Any], origin: str) -> LinearModel:
     ``document``: matrices may be arrays or nested lists; a number may be None where it was NaN. ``origin``: the file's
     name, for messages.
     """
-    if (found := document.get("format")) != FORMAT:
+    if (stated := document.get("format")) != FORMAT:
         raise ModelError(
-            f"'{origin}' is no linear model that this fmilin reads: its field 'format' is {found!r} instead of "
+            f"'{origin}' is no linear model that this fmilin reads: its field 'format' is {stated!r} instead of "
             f"'{FORMAT}'. Save it again with fmilin {__version__}."
         )
     try:

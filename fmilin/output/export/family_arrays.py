@@ -72,8 +72,8 @@ def rows_of(arrays: Mapping[str, Any], layout: Layout, count: int) -> FloatArray
     rows = np.empty((count, layout.width))
     if lost := [name for name in layout.places if np.iscomplexobj(arrays[name])]:
         raise ValueError(f"{lost[0]} is complex, and a linear model is real: its imaginary part would be lost")
-    for name, place in layout.places.items():
-        rows[:, place] = np.asarray(arrays[name], dtype=np.float64).reshape(count, -1)
+    for name, columns in layout.places.items():
+        rows[:, columns] = np.asarray(arrays[name], dtype=np.float64).reshape(count, -1)
     return rows
 
 
@@ -185,16 +185,16 @@ def _put(variable: Any, block: slice, shape: tuple[int, ...], values: np.ndarray
     length = shape[-1]
     at = block.start
     while at < block.stop:
-        place = np.unravel_index(at, shape)
-        if length and place[-1] == 0 and block.stop - at >= length and len(shape) > 1:
-            lines = min((block.stop - at) // length, shape[-2] - int(place[-2]))
-            head = (*(int(i) for i in place[:-2]), slice(int(place[-2]), int(place[-2]) + lines))
+        columns = np.unravel_index(at, shape)
+        if length and columns[-1] == 0 and block.stop - at >= length and len(shape) > 1:
+            lines = min((block.stop - at) // length, shape[-2] - int(columns[-2]))
+            head = (*(int(i) for i in columns[:-2]), slice(int(columns[-2]), int(columns[-2]) + lines))
             part = values[at - block.start : at - block.start + lines * length]
             variable[head] = part.reshape(lines, length, *values.shape[1:])
             at += lines * length
         else:
-            count = min(block.stop - at, length - int(place[-1]))
-            head = (*(int(i) for i in place[:-1]), slice(int(place[-1]), int(place[-1]) + count))
+            count = min(block.stop - at, length - int(columns[-1]))
+            head = (*(int(i) for i in columns[:-1]), slice(int(columns[-1]), int(columns[-1]) + count))
             variable[head] = values[at - block.start : at - block.start + count]
             at += count
 
@@ -248,7 +248,7 @@ def _dimensions(family: LinearFamily, name: str) -> tuple[str, ...]:
 def _labels(family: LinearFamily) -> dict[str, tuple[str, Any]]:
     """Return the names of rows and columns."""
     template = family.template
-    found = {
+    labels = {
         "state": list(family.states.names),
         "state_": list(family.states.names),
         "full_state": list(template.full_states.names),
@@ -258,7 +258,7 @@ def _labels(family: LinearFamily) -> dict[str, tuple[str, Any]]:
         "estimate": list(_ESTIMATES),
         "visit": list(_VISITS),
     }
-    return {name: (name, np.array(values, dtype=np.str_)) for name, values in found.items() if values}
+    return {name: (name, np.array(values, dtype=np.str_)) for name, values in labels.items() if values}
 
 
 def _coordinates(family: LinearFamily) -> dict[str, tuple[str, Any]]:

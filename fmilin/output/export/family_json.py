@@ -122,10 +122,10 @@ def _require_numbers(table: FloatArray, layout: Layout, good: NDArray[np.bool_])
 
 def require_format(texts: Mapping[str, Any], origin: str) -> None:
     """Refuse a file of another version, or of something else."""
-    if (found := texts.get("format")) != FORMAT:
+    if (stated := texts.get("format")) != FORMAT:
         raise ModelError(
-            f"'{origin}' is no family of linear models that this fmilin reads: its field 'format' is {found!r} instead "
-            f"of '{FORMAT}'. Save it again with fmilin {__version__}."
+            f"'{origin}' is no family of linear models that this fmilin reads: its field 'format' is {stated!r} "
+            f"instead of '{FORMAT}'. Save it again with fmilin {__version__}."
         )
 
 
@@ -160,7 +160,7 @@ def _point(family: LinearFamily, number: int) -> dict[str, Any]:
     choice = family.choices[family.chosen[number]]
     row = family.rows[number]
     layout = family.layout
-    numbers = {name: np.reshape(row[place], layout.shapes[name]) for name, place in layout.places.items()}
+    numbers = {name: np.reshape(row[columns], layout.shapes[name]) for name, columns in layout.places.items()}
     numbers["time"] = float(numbers["time"])  # type: ignore[assignment]
     remarks = [{"kind": r.kind, "message": r.message} for r in family.remarks.get(number, ())]
     return {
@@ -204,6 +204,6 @@ def _rows(points: list[Mapping[str, Any]], layout: Layout) -> FloatArray:
     rows = np.full((len(points), layout.width), np.nan)
     for row, point in zip(rows, points, strict=True):
         if point["ok"]:
-            for name, place in layout.places.items():
-                row[place] = np.ravel(np.array(point[name], dtype=np.float64))
+            for name, columns in layout.places.items():
+                row[columns] = np.ravel(np.array(point[name], dtype=np.float64))
     return rows

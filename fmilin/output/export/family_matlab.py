@@ -81,14 +81,14 @@ def loads_mat(content: bytes, origin: str) -> LinearFamily:
 def _rows(top: dict[str, Any], layout: Layout, shape: tuple[int, ...]) -> FloatArray:
     count = int(np.prod(shape))
     rows = np.empty((count, layout.width))
-    for name, place in layout.places.items():
+    for name, columns in layout.places.items():
         if name in _MATRICES or name == "f0":
             size = layout.shapes[name] + shape
             flat = np.ravel(top[name], order="F").reshape(size, order="F")
             front = np.moveaxis(flat, range(len(layout.shapes[name])), range(-len(layout.shapes[name]), 0))
-            rows[:, place] = front.reshape(count, -1)
+            rows[:, columns] = front.reshape(count, -1)
         else:
-            rows[:, place] = np.ravel(top["fmilin"]["rows"][name], order="F").reshape(count, -1)
+            rows[:, columns] = np.ravel(top["fmilin"]["rows"][name], order="F").reshape(count, -1)
     return rows
 
 

@@ -22,14 +22,14 @@ from fmilin.output.export.document import to_document
 from fmilin.output.report.numbers import rounded, shortened
 from fmilin.output.report.table import print_table
 
-__all__ = ["Sheet", "by_name", "dumps_tex", "dumps_txt", "sheets", "short"]
+__all__ = ["NamedMatrix", "by_name", "dumps_tex", "dumps_txt", "named_matrices", "short"]
 
 
 _DIGITS = 6
 
 
 @dataclass(frozen=True)
-class Sheet:
+class NamedMatrix:
     """One matrix with the names of its rows and columns."""
 
     letter: str
@@ -38,19 +38,19 @@ class Sheet:
     columns: tuple[str, ...]
 
 
-def sheets(linear: LinearModel) -> Iterator[Sheet]:
+def named_matrices(linear: LinearModel) -> Iterator[NamedMatrix]:
     """Yield A, B, C, D, T and T_u; those without entries are left out, and T_u when it is zero."""
     y, u, out = linear.states.names, linear.inputs.names, linear.outputs.names
-    for sheet in (
-        Sheet("A", linear.A, y, y),
-        Sheet("B", linear.B, y, u),
-        Sheet("C", linear.C, out, y),
-        Sheet("D", linear.D, out, u),
-        Sheet("T", linear.T, linear.full_states.names, y),
-        Sheet("T_u", linear.T_u, linear.full_states.names, u),
+    for named in (
+        NamedMatrix("A", linear.A, y, y),
+        NamedMatrix("B", linear.B, y, u),
+        NamedMatrix("C", linear.C, out, y),
+        NamedMatrix("D", linear.D, out, u),
+        NamedMatrix("T", linear.T, linear.full_states.names, y),
+        NamedMatrix("T_u", linear.T_u, linear.full_states.names, u),
     ):
-        if sheet.matrix.size and (sheet.letter != "T_u" or sheet.matrix.any()):
-            yield sheet
+        if named.matrix.size and (named.letter != "T_u" or named.matrix.any()):
+            yield named
 
 
 def by_name(values: Mapping[str, float], names: Sequence[str]) -> FloatArray:
@@ -82,17 +82,17 @@ def dumps_txt(linear: LinearModel) -> bytes:
     lines = ["", law, "out = g0 + C (y - y0) + D (u - u0)", f"x - x0 = T (y - y0){follows}", ""]
     if len(linear.states):
         at_point = np.column_stack((linear.y0, linear.f0))
-        lines += [*_table(Sheet("", at_point, linear.states.names, ("y0", "f0"))), ""]
-    for sheet in sheets(linear):
-        lines += [*_table(sheet), ""]
+        lines += [*_table(NamedMatrix("", at_point, linear.states.names, ("y0", "f0"))), ""]
+    for named in named_matrices(linear):
+        lines += [*_table(named), ""]
     return (stream.getvalue() + "\n".join(lines)).encode("utf-8")
 
 
-def _table(sheet: Sheet) -> Iterator[str]:
+def _table(named: NamedMatrix) -> Iterator[str]:
     """Yield the lines of a matrix; one that is too wide goes on below."""
-    names = [_plain(name) for name in sheet.rows]
-    head = max(len(sheet.letter), *map(len, names))
-    columns = [[_plain(name), *(short(v) for v in sheet.matrix[:, j].tolist())] for j, name in enumerate(sheet.columns)]
+    names = [_plain(name) for name in named.rows]
+    head = max(len(named.letter), *map(len, names))
+    columns = [[_plain(name), *(short(v) for v in named.matrix[:, j].tolist())] for j, name in enumerate(named.columns)]
     at = 0
     while at < len(columns):
         widths: list[int] = []
@@ -102,7 +102,7 @@ def _table(sheet: Sheet) -> Iterator[str]:
                 widths.pop()
                 break
         part = columns[at : at + len(widths)]
-        for i, name in enumerate([sheet.letter, *names]):
+        for i, name in enumerate([named.letter, *names]):
             cells = (column[i].rjust(width) for column, width in zip(part, widths, strict=True))
             yield f"{name.ljust(head)}  {'  '.join(cells)}".rstrip()
         at += len(widths)
@@ -137,11 +137,11 @@ def _lines(linear: LinearModel) -> Iterator[str]:
     yield f"at $t = {short(linear.point.time)}\\,\\mathrm{{s}}$:"
     yield from _signals(linear)
     yield from _modes(linear)
-    widest = max((s.matrix.shape[1] for s in sheets(linear)), default=0)
+    widest = max((s.matrix.shape[1] for s in named_matrices(linear)), default=0)
     if widest > _MOST_COLUMNS:
         yield f"\\setcounter{{MaxMatrixCols}}{{{widest}}}"
-    for sheet in sheets(linear):
-        yield from _matrix(sheet)
+    for named in named_matrices(linear):
+        yield from _matrix(named)
     for warning in linear.warnings:
         yield f"\n{_text(str(warning))}"
 
@@ -194,10 +194,10 @@ def _modes(linear: LinearModel) -> Iterator[str]:
     yield "\\end{longtable}"
 
 
-def _matrix(sheet: Sheet) -> Iterator[str]:
+def _matrix(named: NamedMatrix) -> Iterator[str]:
     yield "\\begin{equation*}"
-    yield f"  {sheet.letter} = \\begin{{bmatrix}}"
-    yield " \\\\\n".join("    " + " & ".join(map(_number, row)) for row in sheet.matrix.tolist())
+    yield f"  {named.letter} = \\begin{{bmatrix}}"
+    yield " \\\\\n".join("    " + " & ".join(map(_number, row)) for row in named.matrix.tolist())
     yield "  \\end{bmatrix}"
     yield "\\end{equation*}"
 

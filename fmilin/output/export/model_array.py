@@ -96,13 +96,13 @@ def what_varies(models: Sequence[LinearModel]) -> dict[str, FloatArray]:
     if np.ptp(times) > 0:
         return {"time": times}
     coordinates = [dict(zip(m.states.names, m.y0.tolist(), strict=True)) for m in models]
-    for found in (
+    for varying in (
         _varying([p.inputs for p in points], _VARIES) | _varying([p.parameters for p in points], 0.0),
         _varying(coordinates, _VARIES),
         _varying([p.states for p in points], _VARIES),
     ):
-        if found:
-            return found
+        if varying:
+            return varying
     return {}
 
 

@@ -197,8 +197,8 @@ def _output(linear: LinearModel, x: str, u: str, writing: Writing) -> str:
 
 
 def _linear_terms(letters: str, x: str, u: str, writing: Writing) -> str:
-    known = [(letters[0], x, "x0"), (letters[1], u, "u0")]
-    parts = [f" + {M}*{v if writing.deviation else f'({v} - {v0})'}" for M, v, v0 in known if v]
+    terms = [(letters[0], x, "x0"), (letters[1], u, "u0")]
+    parts = [f" + {M}*{v if writing.deviation else f'({v} - {v0})'}" for M, v, v0 in terms if v]
     return "".join(parts)
 
 

@@ -40,12 +40,12 @@ def identifiers(names: Sequence[str], taken: Iterable[str] = ()) -> list[str]:
     ``taken``: identifiers that others have already.
     """
     used = set(taken)
-    kept = {name for name in names if name not in used and _is_legal(name)}
-    used |= kept
-    found = []
+    legal = {name for name in names if name not in used and _is_legal(name)}
+    used |= legal
+    result = []
     for name in names:
-        if name in kept:
-            found.append(name)
+        if name in legal:
+            result.append(name)
             continue
         base = identifier(name)
         candidate, number = base, 1
@@ -53,8 +53,8 @@ def identifiers(names: Sequence[str], taken: Iterable[str] = ()) -> list[str]:
             number += 1
             candidate = f"{base.rstrip('_')}_{number}"
         used.add(candidate)
-        found.append(candidate)
-    return found
+        result.append(candidate)
+    return result
 
 
 def identifier(name: str) -> str:
@@ -74,14 +74,14 @@ def _is_legal(name: str) -> bool:
     return bool(_IDENT.fullmatch(name)) and name not in RESERVED and len(name) <= _LONGEST
 
 
-def _plain(character: str) -> str:
+def _plain(char: str) -> str:
     """Return a character in ASCII: without its accent, by the name of a Greek letter, or by its number."""
-    if character.isascii():
-        return character
-    stripped = "".join(c for c in unicodedata.normalize("NFKD", character) if c.isascii() and c.isalnum())
+    if char.isascii():
+        return char
+    stripped = "".join(c for c in unicodedata.normalize("NFKD", char) if c.isascii() and c.isalnum())
     if stripped:
         return stripped
-    if greek := _GREEK.match(unicodedata.name(unicodedata.normalize("NFD", character)[0], "")):
+    if greek := _GREEK.match(unicodedata.name(unicodedata.normalize("NFD", char)[0], "")):
         word = greek.group(1).lower()
-        return word.capitalize() if character.isupper() else word
-    return f"u{ord(character):04X}" if character.isalnum() else "_"
+        return word.capitalize() if char.isupper() else word
+    return f"u{ord(char):04X}" if char.isalnum() else "_"

@@ -149,13 +149,13 @@ class _Wiring:
 
     def _variable(self, text: str, where: str) -> tuple[str, str]:
         member, name = split(text, self._descriptions)
-        known = self._descriptions[member].by_name
-        if name not in known or not known[name].is_float:
-            numbers = [n for n, v in known.items() if v.is_float]
+        variables = self._descriptions[member].by_name
+        if name not in variables or not variables[name].is_float:
+            numbers = [n for n, v in variables.items() if v.is_float]
             error = UnknownNameError.among(name, numbers, f"a real variable of '{member}'")
             error.args = (f"{where}: {error}",)
             raise error
-        self._used[member][name] = known[name]
+        self._used[member][name] = variables[name]
         return member, name
 
     def _input(self, text: str, source: str, where: str) -> tuple[str, str]:
@@ -220,8 +220,8 @@ def _connection(parent: ET.Element, source: tuple[str, str], target: tuple[str, 
 
 
 def _unit(parent: ET.Element, name: str) -> None:
-    known = base_unit(name)
-    assert known is not None  # noqa: S101 - only such are listed
+    base = base_unit(name)
+    assert base is not None  # noqa: S101 - only such are listed
     unit = ET.SubElement(parent, f"{_SSC}Unit", {"name": name})
-    powers = {b: str(e) for b, e in zip(BASE_UNITS, known.exponents, strict=True) if e}
-    ET.SubElement(unit, f"{_SSC}BaseUnit", powers | ({"factor": repr(known.factor)} if known.factor != 1.0 else {}))
+    powers = {b: str(e) for b, e in zip(BASE_UNITS, base.exponents, strict=True) if e}
+    ET.SubElement(unit, f"{_SSC}BaseUnit", powers | ({"factor": repr(base.factor)} if base.factor != 1.0 else {}))

@@ -20,39 +20,42 @@ if TYPE_CHECKING:
 __all__ = ["cosimulation_picture", "limit_in_words", "print_cosimulation"]
 
 
-def print_cosimulation(found: Cosimulation, stream: TextIO) -> None:
+def print_cosimulation(cosimulation: Cosimulation, stream: TextIO) -> None:
     """Print one row for each mode of the coupled plant, then what is stable."""
     table = simple_table("Coupled plant [1/s]", "Co-simulation [1/s]", "Damping ratio", "then", "lost")
-    for mode in found.modes:
+    for mode in cosimulation.modes:
         table.add_row(*_row(mode))
     with console_on(stream) as console:
-        print_fact(console, "System", [found.model.info.name, f"{len(found.model.members)} members"])
-        print_fact(console, "Master", [master_in_words(found), f"steps of {found.step:g} s"])
-        memories = len(found.linear.states) - len(found.plant.states)
-        order = [f"{len(found.linear.states)} states", *([f"{memories} of them held outputs"] if memories else [])]
+        print_fact(console, "System", [cosimulation.model.info.name, f"{len(cosimulation.model.members)} members"])
+        print_fact(console, "Master", [master_in_words(cosimulation), f"steps of {cosimulation.step:g} s"])
+        memories = len(cosimulation.linear.states) - len(cosimulation.plant.states)
+        order = [
+            f"{len(cosimulation.linear.states)} states",
+            *([f"{memories} of them held outputs"] if memories else []),
+        ]
         print_fact(console, "Order", order)
         console.print()
         console.print(table)
         console.print()
-        stable = "yes" if found.is_stable else "no"
-        print_fact(console, "Stable", [f"{stable}: the largest |z| is {found.growth:.9g}"])
-        print_fact(console, "Limit", limit_in_words(found))
-        for remark in found.plant.warnings:
+        stable = "yes" if cosimulation.is_stable else "no"
+        print_fact(console, "Stable", [f"{stable}: the largest |z| is {cosimulation.growth:.9g}"])
+        print_fact(console, "Limit", limit_in_words(cosimulation))
+        for remark in cosimulation.plant.warnings:
             if not remark.is_information:
                 print_fact(console, "Warning", str(remark))
 
 
-def master_in_words(found: Cosimulation) -> str:
+def master_in_words(cosimulation: Cosimulation) -> str:
     """Return the master's kind, and its order."""
-    if found.master.kind == "jacobi":
+    if cosimulation.master.kind == "jacobi":
         return "Jacobi"
-    return f"Gauss-Seidel, in the order {', '.join(found.master.order or found.model.members)}"
+    return f"Gauss-Seidel, in the order {', '.join(cosimulation.master.order or cosimulation.model.members)}"
 
 
-def limit_in_words(found: Cosimulation) -> str:
+def limit_in_words(cosimulation: Cosimulation) -> str:
     """Return the largest step as a sentence."""
     try:
-        limit = found.largest_step
+        limit = cosimulation.largest_step
     except FmilinError as error:
         return str(error)
     if limit is None:
@@ -76,24 +79,28 @@ MOST_MODES = 6
 """That are drawn: those with the least damping."""
 
 
-def cosimulation_picture(found: Cosimulation, suffix: str = ".png") -> bytes:
+def cosimulation_picture(cosimulation: Cosimulation, suffix: str = ".png") -> bytes:
     """Return a picture of two panels over the step: damping ratios of the modes, and the largest |z|."""
     figure = new_figure(10.0, 5.2)
     figure.subplots_adjust(left=0.085, right=0.975, bottom=0.13, top=0.8, wspace=0.28)
-    figure.text(0.02, 0.945, f"Damping lost: {found.model.info.name}", fontsize=15, fontweight="bold", va="center")
-    subtitle = f"{master_in_words(found)} master, steps of {found.step:g} s; {limit_in_words(found)}"
+    figure.text(
+        0.02, 0.945, f"Damping lost: {cosimulation.model.info.name}", fontsize=15, fontweight="bold", va="center"
+    )
+    subtitle = (
+        f"{master_in_words(cosimulation)} master, steps of {cosimulation.step:g} s; {limit_in_words(cosimulation)}"
+    )
     figure.text(0.02, 0.885, subtitle[:120], fontsize=10.5, color=QUIET, va="center")
-    limit = _limit(found)
-    marked = found.step if limit is None else limit
-    steps = np.geomspace(0.05 * min(marked, found.step), 2.0 * max(marked, found.step), STEPS)
-    seen = [replace(found, step=float(h)) for h in steps]
+    limit = _limit(cosimulation)
+    marked = cosimulation.step if limit is None else limit
+    steps = np.geomspace(0.05 * min(marked, cosimulation.step), 2.0 * max(marked, cosimulation.step), STEPS)
+    seen = [replace(cosimulation, step=float(h)) for h in steps]
     ratios, growth = figure.subplots(1, 2)
-    _damping(ratios, found, steps, seen)
+    _damping(ratios, cosimulation, steps, seen)
     growth.semilogx(steps, [s.growth for s in seen], color=COLORS[0])
     growth.axhspan(1.0, max(1.001, growth.get_ylim()[1]), color=UNSTABLE, zorder=0)
     growth.set(ylabel="largest |z|")
     for axes in (ratios, growth):
-        axes.axvline(found.step, color=QUIET, linestyle=":", linewidth=1.4, label="this step")
+        axes.axvline(cosimulation.step, color=QUIET, linestyle=":", linewidth=1.4, label="this step")
         if limit is not None:
             axes.axvline(limit, color=COLORS[1], linewidth=1.2, label="largest stable step")
         axes.set(xlabel="communication step [s]", xlim=(steps[0], steps[-1]))
@@ -102,17 +109,17 @@ def cosimulation_picture(found: Cosimulation, suffix: str = ".png") -> bytes:
     return rendered(figure, suffix)
 
 
-def _limit(found: Cosimulation) -> float | None:
+def _limit(cosimulation: Cosimulation) -> float | None:
     try:
-        limit = found.largest_step
+        limit = cosimulation.largest_step
     except FmilinError:
         return None
     return None if limit is None or math.isinf(limit) else limit
 
 
-def _damping(axes: Axes, found: Cosimulation, steps: np.ndarray, seen: list[Cosimulation]) -> None:
+def _damping(axes: Axes, cosimulation: Cosimulation, steps: np.ndarray, seen: list[Cosimulation]) -> None:
     """Draw the damping ratio of the oscillating modes; each begins at that of the coupled plant."""
-    oscillating = [m for m in found.modes if m.plant.imag > 0]
+    oscillating = [m for m in cosimulation.modes if m.plant.imag > 0]
     chosen = sorted(oscillating, key=lambda m: m.damping[0])[:MOST_MODES]
     for mode in chosen:
         at_each = [next((m for m in s.modes if m.plant == mode.plant and m.resolved), None) for s in seen]

@@ -57,20 +57,20 @@ def quantity_of(family: LinearFamily, quantity: str) -> tuple[FloatArray, str]:
     size = np.abs(s)
     nothing = ~np.isfinite(size)
     if quantity == "growth":
-        found = np.where(nothing, -np.inf, s.real).max(axis=-1)
+        extreme = np.where(nothing, -np.inf, s.real).max(axis=-1)
     elif quantity == "damping":
         ratio = -s.real / np.where(size > 0, size, 1.0)
-        found = np.where(nothing | (size == 0), np.inf, ratio).min(axis=-1)
+        extreme = np.where(nothing | (size == 0), np.inf, ratio).min(axis=-1)
     else:
-        found = np.where(nothing | (np.abs(s.imag) <= 1e-9 * size), np.inf, np.abs(s.imag)).min(axis=-1)
-    return np.where(np.isfinite(found), found, np.nan), QUANTITIES[quantity]
+        extreme = np.where(nothing | (np.abs(s.imag) <= 1e-9 * size), np.inf, np.abs(s.imag)).min(axis=-1)
+    return np.where(np.isfinite(extreme), extreme, np.nan), QUANTITIES[quantity]
 
 
 def _entry(family: LinearFamily, matrix: str, inside: str) -> tuple[FloatArray, str]:
     y, u, out = family.states, family.inputs, family.outputs
     rows, columns = {"A": (y, y), "B": (y, u), "C": (out, y), "D": (out, u)}[matrix]
     for comma in [m.start() for m in re.finditer(",", inside)]:
-        i, j = _place(inside[:comma], rows), _place(inside[comma + 1 :], columns)
+        i, j = _index(inside[:comma], rows), _index(inside[comma + 1 :], columns)
         if i is not None and j is not None:
             return family.array(matrix)[..., i, j], f"{matrix}[{plain(rows[i].name)}, {plain(columns[j].name)}]"
     raise UsageError(
@@ -79,7 +79,7 @@ def _entry(family: LinearFamily, matrix: str, inside: str) -> tuple[FloatArray, 
     )
 
 
-def _place(text: str, signals: Signals) -> int | None:
+def _index(text: str, signals: Signals) -> int | None:
     text = text.strip()
     if signals.has(text):
         return signals.index_of(text)
@@ -164,9 +164,9 @@ def family_eigenvalue_figure(family: LinearFamily) -> Figure:
     figure.suptitle(_title(family, "Eigenvalues"), x=0.01, ha="left", fontweight="bold", fontsize=12)
     line = lines[0]
     for mode, values in enumerate(line.eigenvalues.T):
-        look = _look(mode)
-        real.plot(line.axis, values.real, **look, label=f"mode {mode + 1}")
-        imaginary.plot(line.axis, values.imag, **look)
+        style = _style(mode)
+        real.plot(line.axis, values.real, **style, label=f"mode {mode + 1}")
+        imaginary.plot(line.axis, values.imag, **style)
     low, high = real.get_ylim()
     if high > 0:
         real.axhspan(0, high, color=UNSTABLE, zorder=0)
@@ -231,9 +231,9 @@ def campbell_figure(family: LinearFamily, *, orders: Sequence[float] = (), hertz
             continue
         w, size = np.where(swings, values.imag, np.nan), np.abs(values)
         ratio = np.where(swings, -values.real / np.where(size > 0, size, 1.0), np.nan)
-        look = _look(drawn)
-        frequency.plot(line.axis, factor * w, **look, label=f"mode {mode + 1}")
-        damping.plot(line.axis, ratio, **look)
+        style = _style(drawn)
+        frequency.plot(line.axis, factor * w, **style, label=f"mode {mode + 1}")
+        damping.plot(line.axis, ratio, **style)
         largest = max(largest, float(np.nanmax(np.abs(ratio))))
         unstable = swings & (values.real > 1e-9 * size)
         marked |= bool(unstable.any())
@@ -290,8 +290,8 @@ def _lines(family: LinearFamily) -> Iterator[_Line]:
     *others, name = family.axes
     length = family.shape[-1]
     values = family.eigenvalues.reshape(-1, length, family.template.order)
-    kept = np.unique(np.linspace(0, len(values) - 1, MOST_LINES).round().astype(int)).tolist()
-    for k in kept:
+    shown = np.unique(np.linspace(0, len(values) - 1, MOST_LINES).round().astype(int)).tolist()
+    for k in shown:
         at = family.grid.values(k * length)
         fixed = [] if family.grid.zipped else others
         title = ", ".join(f"{n} = {at[n]:.4g}" for n in fixed)
@@ -309,7 +309,7 @@ def _mark_events(family: LinearFamily, line: _Line, axes: Axes) -> None:
             marked = True
 
 
-def _look(mode: int) -> dict[str, Any]:
+def _style(mode: int) -> dict[str, Any]:
     return {
         "color": COLORS[mode % len(COLORS)],
         "linestyle": DASHES[mode // len(COLORS) % len(DASHES)],

@@ -74,14 +74,14 @@ def print_comparison(spectra: Sequence[Spectrum], stream: TextIO) -> None:
         console.print()
         console.print(_comparison_table(spectra))
         console.print()
-        said: set[str] = set()
+        printed: set[str] = set()
         for spectrum in spectra:
             for remark in spectrum.remarks:
-                if str(remark) not in said:
-                    said.add(str(remark))
+                if str(remark) not in printed:
+                    printed.add(str(remark))
                     label = _NAMES[spectrum.formulation] if remark.kind not in _COMMON else "Warning"
                     print_fact(console, label, str(remark))
-        if not said:
+        if not printed:
             console.print("No warnings.")
 
 
@@ -119,8 +119,8 @@ def _spurious_text(spectrum: Spectrum) -> str:
 
 
 def _largest(values: np.ndarray) -> str:
-    known = values[np.isfinite(values)]
-    return rough(float(np.max(known))) if len(known) else "an unknown amount"
+    finite = values[np.isfinite(values)]
+    return rough(float(np.max(finite))) if len(finite) else "an unknown amount"
 
 
 def _finite_spurious(spectrum: Spectrum) -> ComplexArray:
@@ -183,30 +183,30 @@ def _comparison_table(spectra: Sequence[Spectrum]) -> Table:
     return table
 
 
-def print_nearest(name: str, found: Spectrum, stream: TextIO) -> None:
+def print_nearest(name: str, spectrum: Spectrum, stream: TextIO) -> None:
     """Print one row for each real eigenvalue or pair, with its label and what rounding may do to it."""
-    sizes = found.sizes
+    sizes = spectrum.sizes
     table = simple_table("Eigenvalue [1/s]", "[rad/s]", "Damping ratio", "Rounding", "")
-    for i in np.flatnonzero(found.eigenvalues.imag >= 0):
-        s, size = complex(found.eigenvalues[i]), abs(found.eigenvalues[i])
+    for i in np.flatnonzero(spectrum.eigenvalues.imag >= 0):
+        s, size = complex(spectrum.eigenvalues[i]), abs(spectrum.eigenvalues[i])
         table.add_row(
             eigenvalue_text(s, pair=s.imag > 0),
             f"{size:.8g}",
             f"{0.0 - s.real / size:.3g}" if size > 0 else "",
-            rough(float(found.errors[i])) if np.isfinite(found.errors[i]) else "",
-            found.labels[i],
+            rough(float(spectrum.errors[i])) if np.isfinite(spectrum.errors[i]) else "",
+            spectrum.labels[i],
         )
     with console_on(stream) as console:
         print_fact(console, "Model", [name])
         print_fact(console, "Size", [f"n = {sizes['n']:,} coordinates", f"m = {sizes['m']:,} constraints"])
         order = f"order {sizes['order']:,}"
-        print_fact(console, "Formulation", [found.formulation.upper(), found.method, order])
+        print_fact(console, "Formulation", [spectrum.formulation.upper(), spectrum.method, order])
         console.print()
         console.print(table)
         console.print()
-        for remark in found.remarks:
+        for remark in spectrum.remarks:
             print_fact(console, "Warning", str(remark))
-        if not found.remarks:
+        if not spectrum.remarks:
             console.print("No warnings.")
 
 
@@ -245,14 +245,14 @@ def factor_structure(M: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     rows, columns = M.nonzero()
     for i, j in zip(rows.tolist(), columns.tolist(), strict=True):
         below[min(i, j)].add(max(i, j))
-    found: list[tuple[int, int]] = []
+    entries: list[tuple[int, int]] = []
     for j in range(n):
         below[j].discard(j)
-        found += [(j, j), *((i, j) for i in below[j])]
+        entries += [(j, j), *((i, j) for i in below[j])]
         if below[j]:
             below[min(below[j])] |= below[j]
-    places = np.array(found, dtype=np.intp).reshape(-1, 2)
-    return places[:, 0], places[:, 1]
+    positions = np.array(entries, dtype=np.intp).reshape(-1, 2)
+    return positions[:, 0], positions[:, 1]
 
 
 def sparsity_picture(form: ConstrainedForm, *, title: str, suffix: str = ".png") -> bytes:
@@ -265,16 +265,16 @@ def sparsity_picture(form: ConstrainedForm, *, title: str, suffix: str = ".png")
     figure = new_figure(10.0, 7.0)
     figure.subplots_adjust(left=0.05, right=0.985, bottom=0.05, top=0.82, wspace=0.16, hspace=0.32)
     figure.text(0.02, 0.955, title, fontsize=15, fontweight="bold", va="center")
-    said = f"n = {form.n} coordinates, m = {form.m} constraints. Above the matrices, below their Cholesky factors."
-    figure.text(0.02, 0.905, said, fontsize=10.5, color=QUIET, va="center")
+    subtitle = f"n = {form.n} coordinates, m = {form.m} constraints. Above the matrices, below their Cholesky factors."
+    figure.text(0.02, 0.905, subtitle, fontsize=10.5, color=QUIET, va="center")
     for (above, below), (name, M) in zip(figure.subplots(2, 3).T, mass_matrices(form).items(), strict=True):
         _spy(above, M.nonzero(), M.shape[0], name)
         _spy(below, factor_structure(M), M.shape[0], "Cholesky factor")
     return rendered(figure, suffix)
 
 
-def _spy(axes: Axes, places: tuple[NDArray[Any], NDArray[Any]], size: int, name: str) -> None:
-    rows, columns = places
+def _spy(axes: Axes, entries: tuple[NDArray[Any], NDArray[Any]], size: int, name: str) -> None:
+    rows, columns = entries
     axes.plot(columns, rows, "s", ms=max(0.4, 150.0 / max(size, 1)), color=COLORS[0], mec="none")
     axes.set_xlim(-0.5, size - 0.5)
     axes.set_ylim(size - 0.5, -0.5)

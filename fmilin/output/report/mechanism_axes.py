@@ -77,8 +77,8 @@ class MechanismAxes:
         axes = figure.add_subplot(cell, projection="3d", computed_zorder=False)
         for i, name in enumerate("xyz"):
             getattr(axes, f"set_{name}lim")(middle[i] - half[i], middle[i] + half[i])
-        place = cell.get_position(figure)
-        wide = place.width * figure.get_figwidth() / (place.height * figure.get_figheight())
+        area = cell.get_position(figure)
+        wide = area.width * figure.get_figwidth() / (area.height * figure.get_figheight())
         axes.set_box_aspect(half, zoom=ZOOM * min(max(wide, 0.65), 1.0))
         axes.view_init(elev=16, azim=_azimuth(points))
         axes.set_axis_off()

@@ -103,8 +103,8 @@ def mechanism_figure(
 def _when(linear: LinearModel | None) -> str:
     if linear is None:
         return "at its start"
-    resting = not np.any(np.abs(linear.f0) > 1e-9)
-    return "in equilibrium" if resting else "at the operating point"
+    at_rest = not np.any(np.abs(linear.f0) > 1e-9)
+    return "in equilibrium" if at_rest else "at the operating point"
 
 
 def named(motion: Motion) -> str:
@@ -113,10 +113,10 @@ def named(motion: Motion) -> str:
     if mode.is_oscillatory:
         damped = f", damping {mode.damping_ratio:.3g}" if abs(mode.damping_ratio) > 1e-9 else ""
         return f"{mode.frequency:.4g} rad/s{damped}"
-    told = [f"{value:+.4g}" if abs(value) > 1e-9 else "0" for value in real]
-    if len(real) == 2 and told[0][1:] == told[1][1:]:
+    numbers = [f"{value:+.4g}" if abs(value) > 1e-9 else "0" for value in real]
+    if len(real) == 2 and numbers[0][1:] == numbers[1][1:]:
         return f"eigenvalues ±{abs(real[0]):.4g} 1/s"
-    return f"eigenvalue{'s' if len(told) > 1 else ''} {' and '.join(told)} 1/s"
+    return f"eigenvalue{'s' if len(numbers) > 1 else ''} {' and '.join(numbers)} 1/s"
 
 
 # ---------------------------------------------------------------------- postures
@@ -147,20 +147,22 @@ class Motion:
 
 def moving(linear: LinearModel, shapes: Shapes) -> list[Motion]:
     """Return the modes that move something, those with the same shape once."""
-    found: list[Motion] = []
+    motions: list[Motion] = []
     for each in linear.modes():
         mode = replace(each, shape=_in_order(shapes, each, linear.full_states.names))
         a, eigenvalue = _real(mode.shape), mode.eigenvalue.real
         if not a.any():
             continue
         same = (
-            None if mode.is_oscillatory else next((m for m in found if m.real and _alike(a, _real(m.mode.shape))), None)
+            None
+            if mode.is_oscillatory
+            else next((m for m in motions if m.real and _alike(a, _real(m.mode.shape))), None)
         )
         if same is None:
-            found.append(Motion(mode, () if mode.is_oscillatory else (eigenvalue,)))
+            motions.append(Motion(mode, () if mode.is_oscillatory else (eigenvalue,)))
         else:
-            found[found.index(same)] = replace(same, real=(*same.real, eigenvalue))
-    return found
+            motions[motions.index(same)] = replace(same, real=(*same.real, eigenvalue))
+    return motions
 
 
 def _alike(a: Floats, b: Floats) -> bool:
@@ -200,10 +202,10 @@ def closed(shapes: Shapes, q: Floats) -> Posture:
             joints.append(replace(joint, position=tuple(rest[:count].tolist())))
         rest = rest[count:]
     try:
-        found = assemble(replace(shapes.description, joints=joints), held=())
+        assembled = assemble(replace(shapes.description, joints=joints), held=())
     except ConstraintError:
         return shapes.posture(q)
-    return shapes.posture(Shapes(found.description).start)
+    return shapes.posture(Shapes(assembled.description).start)
 
 
 FRAMES = 24

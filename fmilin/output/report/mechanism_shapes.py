@@ -131,23 +131,26 @@ class Shapes:
     def _attachments(self) -> dict[str, list[tuple[float, float, float]]]:
         """Return the points of each body at which something is attached, in its frame."""
         d = self.description
-        found: dict[str, list[tuple[float, float, float]]] = {body.name: [] for body in d.bodies}
-        places: list[tuple[str, tuple[float, float, float]]] = []
+        attached: dict[str, list[tuple[float, float, float]]] = {body.name: [] for body in d.bodies}
+        points_of_bodies: list[tuple[str, tuple[float, float, float]]] = []
         for j in d.joints:
-            places += [(j.parent, j.placement.position), (j.child, j.child_placement.position)]
+            points_of_bodies += [(j.parent, j.placement.position), (j.child, j.child_placement.position)]
         for loop in d.loops:
-            places += [(loop.first, loop.first_placement.position), (loop.second, loop.second_placement.position)]
+            points_of_bodies += [
+                (loop.first, loop.first_placement.position),
+                (loop.second, loop.second_placement.position),
+            ]
         for s in self._lines:
-            places += [(s.first, s.first_point), (s.second, s.second_point)]
-        places += [(sensor.of, sensor.point) for sensor in d.sensors if sensor.quantity in SEEN]
-        for body, point in places:
-            if body in found and not any(np.allclose(point, p, atol=1e-9) for p in found[body]):
-                found[body].append(point)
+            points_of_bodies += [(s.first, s.first_point), (s.second, s.second_point)]
+        points_of_bodies += [(sensor.of, sensor.point) for sensor in d.sensors if sensor.quantity in SEEN]
+        for body, point in points_of_bodies:
+            if body in attached and not any(np.allclose(point, p, atol=1e-9) for p in attached[body]):
+                attached[body].append(point)
         self.stems = {
-            j.child: j for j in d.joints if j.type in SLIDING and j.parent != d.ground and len(found[j.child]) == 1
+            j.child: j for j in d.joints if j.type in SLIDING and j.parent != d.ground and len(attached[j.child]) == 1
         }
         for part in d.bodies:  # a single point shows no body: its centre of mass does
-            points = found[part.name]
+            points = attached[part.name]
             if (
                 len(points) == 1
                 and part.name not in self.stems
@@ -155,7 +158,7 @@ class Shapes:
                 and not np.allclose(part.center, points[0])
             ):
                 points.append(part.center)
-        return found
+        return attached
 
     def _body(self, X: Floats, body: str) -> Floats:
         """Return the outline of a body; of one that slides in another and carries nothing else, its inner half."""

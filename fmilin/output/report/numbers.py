@@ -21,8 +21,8 @@ def rounded(value: complex, digits: int = SIGNIFICANT) -> complex:
     size = abs(value)
     if size == 0 or not math.isfinite(size):
         return value
-    places = digits - 1 - int(f"{size:e}".partition("e")[2])
-    return complex(round(value.real, places) + 0.0, round(value.imag, places) + 0.0)
+    decimals = digits - 1 - int(f"{size:e}".partition("e")[2])
+    return complex(round(value.real, decimals) + 0.0, round(value.imag, decimals) + 0.0)
 
 
 def eigenvalue_text(value: complex, *, pair: bool) -> str:

@@ -33,7 +33,7 @@ GENTLE = 0.1
 MOST_SAMPLES = 5000
 """Of a sampled model's step."""
 
-SILENT = 1e-12
+ZERO_RESPONSE = 1e-12
 """A transfer function smaller than this part of its terms is zero."""
 
 LONGEST, SHORTEST = 100.0, 4.0
@@ -58,12 +58,12 @@ def bode_figure(linear: LinearModel, inputs: Names = None, outputs: Names = None
     for row, i in enumerate(out):
         axes[2 * row, 0].set_ylabel(f"{labelled(linear.outputs[i])}\nmagnitude")
     _restyled(axes)
-    silent = np.array([[not _answers(linear, i, j) for j in u] for i in out])
-    for (row, column), is_silent in np.ndenumerate(silent):
-        if is_silent:
+    without_response = np.array([[not _answers(linear, i, j) for j in u] for i in out])
+    for (row, column), has_none in np.ndenumerate(without_response):
+        if has_none:
             for each in axes[2 * row : 2 * row + 2, column]:
-                _say_silent(each)
-            if silent[row].all():
+                _say_no_response(each)
+            if without_response[row].all():
                 axes[2 * row, column].set_yscale("linear")
     return figure
 
@@ -85,7 +85,7 @@ def nyquist_figure(linear: LinearModel, inputs: Names = None, outputs: Names = N
                 control.nyquist_plot(system[i, j], ax=axes, title="", color=COLORS[0])
             _zoomed(axes)
         else:
-            _say_silent(axes)
+            _say_no_response(axes)
         axes.set_title(f"{plain(linear.inputs[j].name)} to {plain(linear.outputs[i].name)}", fontsize=10, loc="left")
         ratio = _ratio(linear.outputs[i], linear.inputs[j])
         axes.set_xlabel(f"real part [{ratio}]")
@@ -251,12 +251,12 @@ def _answers(linear: LinearModel, i: int, j: int) -> bool:
         inverse = np.linalg.inv(point * np.eye(len(linear.A)) - linear.A)
         value = linear.C[i] @ inverse @ linear.B[:, j] + linear.D[i, j]
         terms = np.abs(linear.C[i]) @ np.abs(inverse) @ np.abs(linear.B[:, j]) + abs(linear.D[i, j])
-        if abs(value) > SILENT * terms:
+        if abs(value) > ZERO_RESPONSE * terms:
             return True
     return False
 
 
-def _say_silent(axes: Axes) -> None:
+def _say_no_response(axes: Axes) -> None:
     """Say that a channel has no response, in the place of its curve."""
     for line in list(axes.lines):
         line.remove()

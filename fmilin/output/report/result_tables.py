@@ -160,25 +160,25 @@ def _figure(value: float, size: float) -> str:
 MOST = 40
 
 
-def print_discovery(found: Discovery, stream: TextIO) -> None:
+def print_discovery(discovery: Discovery, stream: TextIO) -> None:
     """Print the constraints with their residuals, what was kept out, and the order with and without."""
     with console_on(stream) as console:
-        order = f"{found.order} independent states of {found.full_order}"
-        print_fact(console, "Model", [found.name, order])
-        effort = [f"{found.visits} visits", f"{found.seconds:.1f} s"]
+        order = f"{discovery.order} independent states of {discovery.full_order}"
+        print_fact(console, "Model", [discovery.name, order])
+        effort = [f"{discovery.visits} visits", f"{discovery.seconds:.1f} s"]
         print_fact(console, "Effort", effort)
-        if found.constant:
-            print_fact(console, "Constant", ["never change, so they are parameters:", *found.constant[:MOST]])
+        if discovery.constant:
+            print_fact(console, "Constant", ["never change, so they are parameters:", *discovery.constant[:MOST]])
         console.print()
-        if found.findings:
+        if discovery.findings:
             table = simple_table("constraint = 0", "level", "h", "H f", "H f_u")
-            for f in found.findings:
+            for f in discovery.findings:
                 residuals = (f"{v:.0e}" for v in (f.value, f.along_motion, f.along_inputs))
                 table.add_row(f.expression, f.level, *residuals)
             console.print(table)
         else:
             console.print("No constraint was found: nothing says that the states depend on each other.")
-        for k in found.kept_out[:MOST]:
+        for k in discovery.kept_out[:MOST]:
             print_fact(console, "Kept out", [f"{k.expression}: {k.reason}"])
 
 

@@ -101,7 +101,7 @@ def summary_of_fmu(
     fmu = FmuFile(path, options)
     description = fmu.description
     layout = ScalarLayout(description)
-    found, where = constraints_with(fmu)
+    declared, where = constraints_with(fmu)
     parameters = (v for v in description.with_causality("parameter") if v.is_float)
     return Summary(
         info=ModelInfo(description.model_name, description.token, description.tool, description.fmi_version),
@@ -112,9 +112,9 @@ def summary_of_fmu(
         parameters=layout.signals(islice((s for v in parameters for s in layout.scalars(v)), most_parameters)),
         number_of_parameters=description.number_with_causality("parameter"),
         directional_derivatives=description.directional_derivatives,
-        constraints=() if found is None else found.constraints,
+        constraints=() if declared is None else declared.constraints,
         constraints_from=where,
-        independent=() if found is None else found.independent,
+        independent=() if declared is None else declared.independent,
         platforms=fmu.platforms,
         capabilities=dict(description.capabilities),
         stepping=_stepping(description),
@@ -211,8 +211,10 @@ def _stepping(description: Description) -> tuple[str, ...]:
         return ()
     from fmilin.fmi.read.stepped_model import cadence_of
 
-    cadence, said = cadence_of(description), description.capabilities
-    saves = any((said.get(f"canGetAndSetFMU{word}") or "").strip() in ("true", "1") for word in ("state", "State"))
+    cadence, capabilities = cadence_of(description), description.capabilities
+    saves = any(
+        (capabilities.get(f"canGetAndSetFMU{word}") or "").strip() in ("true", "1") for word in ("state", "State")
+    )
     states = len(description.states)
     return (
         f"{states} declared states" if states else "no declared states: the linear model is measured from responses",
@@ -230,8 +232,8 @@ def _derivatives(summary: Summary) -> list[str]:
 
 
 def _words(interfaces: Sequence[str]) -> list[str]:
-    known = {"ModelExchange": "model exchange", "CoSimulation": "co-simulation"}
-    return [known.get(i, i) for i in interfaces if i != "native"]
+    words = {"ModelExchange": "model exchange", "CoSimulation": "co-simulation"}
+    return [words.get(i, i) for i in interfaces if i != "native"]
 
 
 def _signal_table(title: str, signals: Signals, number: int) -> Table:

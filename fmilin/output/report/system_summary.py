@@ -60,12 +60,12 @@ def summary_of_ssp(path: Path, options: FmuOptions | None = None) -> SystemSumma
     file = SspFile(path, options)
     try:
         flat = file.flat
-        found = {name: summary_of_fmu(file.file_of(p.component), 0, options) for name, p in flat.placed.items()}
+        components = {name: summary_of_fmu(file.file_of(p.component), 0, options) for name, p in flat.placed.items()}
     finally:
         file.close()
 
     def unit_of(node: tuple[str, str]) -> str:
-        summary = found[node[0]]
+        summary = components[node[0]]
         for signals in (summary.inputs, summary.outputs, summary.states):
             if signals.has(node[1]):
                 return signals[signals.positions[node[1]]].unit
@@ -74,11 +74,11 @@ def summary_of_ssp(path: Path, options: FmuOptions | None = None) -> SystemSumma
     return SystemSummary(
         name=flat.structure.name,
         version=flat.structure.version,
-        components=found,
+        components=components,
         sources={name: p.component.source for name, p in flat.placed.items()},
         connections=tuple(_connections(flat, unit_of)),
-        inputs=tuple(name for (place, name), c in flat.connectors.items() if not place and c.kind == "input"),
-        outputs=tuple(name for (place, name), c in flat.connectors.items() if not place and c.kind == "output"),
+        inputs=tuple(name for (member, name), c in flat.connectors.items() if not member and c.kind == "input"),
+        outputs=tuple(name for (member, name), c in flat.connectors.items() if not member and c.kind == "output"),
         parameters={_text(node): value for node, (value, _, _) in flat.values.items()},
         notes=tuple(flat.notes),
     )

@@ -69,15 +69,15 @@ def _panels(trajectory: Trajectory) -> dict[str, list[_Line]]:
     signals, values = trajectory.output_signals, trajectory.outputs
     if not len(signals):
         signals, values = trajectory.state_signals, trajectory.states
-    found: dict[str, list[_Line]] = {}
+    panels: dict[str, list[_Line]] = {}
     for signal, course in zip(signals, values.T, strict=True):
-        found.setdefault(signal.unit, []).append(_Line(signal.name, signal.unit, course))
+        panels.setdefault(signal.unit, []).append(_Line(signal.name, signal.unit, course))
     if trajectory.energy.size:
-        lines = found.setdefault("J", [])
+        lines = panels.setdefault("J", [])
         if all(line.name != "energy" for line in lines):
             lines.append(_Line("energy", "J", trajectory.energy))
-    order = sorted(found, key=lambda unit: -len(found[unit]))[:MOST_PANELS]
-    return {unit: lines for unit, lines in found.items() if unit in order}
+    order = sorted(panels, key=lambda unit: -len(panels[unit]))[:MOST_PANELS]
+    return {unit: lines for unit, lines in panels.items() if unit in order}
 
 
 def _draw(axes: Axes, times: FloatArray, lines: list[_Line], comparison: Comparison | None) -> None:

@@ -205,8 +205,8 @@ def _chosen(channels: Sequence[Channel]) -> list[Channel]:
     room = MOST_PANELS - len(failed)
     if len(others) > room:
         others = [others[i] for i in np.linspace(0, len(others) - 1, room).round().astype(int)] if room else []
-    kept = {id(c) for c in (*failed, *others)}
-    return [c for c in channels if id(c) in kept]
+    chosen = {id(c) for c in (*failed, *others)}
+    return [c for c in channels if id(c) in chosen]
 
 
 def _headline(figure: Figure, verification: Verification, height: float) -> None:

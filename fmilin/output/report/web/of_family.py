@@ -100,8 +100,8 @@ def _events(family: LinearFamily) -> list[Block]:
         ]
         for e in family.mode_events
     )
-    found = table("Where modes meet", ["What", "Mode", "and mode", "Between", "and"], rows, most=500)
-    return [found] if found.rows else []
+    meetings_table = table("Where modes meet", ["What", "Mode", "and mode", "Between", "and"], rows, most=500)
+    return [meetings_table] if meetings_table.rows else []
 
 
 def _follow(family: LinearFamily, values: np.ndarray) -> _Followed:
@@ -109,13 +109,15 @@ def _follow(family: LinearFamily, values: np.ndarray) -> _Followed:
     good = np.flatnonzero(family.ok)
     points = good[np.unique(np.linspace(0, len(good) - 1, min(len(good), MOST_POINTS)).round().astype(int))].tolist()
     every = [(modal_analysis(family.linear_model(k)), values[k]) for k in points]
-    places = [_groups_of(found, w) for found, w in every]
+    groups = [_groups_of(analysis, w) for analysis, w in every]
 
     def stacked(name: str) -> FloatArray:
-        return np.array([getattr(found, name)[p] for (found, _), p in zip(every, places, strict=True)], dtype=float)
+        return np.array(
+            [getattr(analysis, name)[p] for (analysis, _), p in zip(every, groups, strict=True)], dtype=float
+        )
 
     counts = np.array(
-        [[found.groups[g].count for g in p] for (found, _), p in zip(every, places, strict=True)], dtype=float
+        [[analysis.groups[g].count for g in p] for (analysis, _), p in zip(every, groups, strict=True)], dtype=float
     )
     return _Followed(
         points,
@@ -127,9 +129,9 @@ def _follow(family: LinearFamily, values: np.ndarray) -> _Followed:
     )
 
 
-def _groups_of(found: ModalAnalysis, values: np.ndarray) -> list[int]:
+def _groups_of(analysis: ModalAnalysis, values: np.ndarray) -> list[int]:
     """Return the group that each eigenvalue belongs to, with its conjugate."""
-    centres = np.array([g.eigenvalue for g in found.groups])
+    centres = np.array([g.eigenvalue for g in analysis.groups])
     upper = values.real + 1j * np.abs(values.imag)
     return [int(k) for k in np.argmin(np.abs(centres - upper[:, None]), axis=1)]
 
@@ -256,9 +258,9 @@ def _coordinates(family: LinearFamily) -> list[Block]:
         worst = float(np.nanmax(conditioning[here])) if here.any() else np.nan
         names = ", ".join(map(shortened, choice.states.names)) or "none"
         rows.append([Cell(names), Cell(choice.method[1]), number(int(here.sum()), digits=8), number(worst, digits=3)])
-    said = "The coordinates are not the same at all points." if family.switches else ""
+    sentence = "The coordinates are not the same at all points." if family.switches else ""
     heads = ["Independent coordinates", "Chosen by", "Points", "Largest condition number"]
-    return [*([text(said, alarm=True)] if said else []), table("Which coordinates, and how", heads, rows)]
+    return [*([text(sentence, alarm=True)] if sentence else []), table("Which coordinates, and how", heads, rows)]
 
 
 def _accuracy(family: LinearFamily) -> list[Block]:
@@ -313,9 +315,9 @@ def _remarks(family: LinearFamily) -> Iterator[Block]:
         yield text("No warnings.")
         return
     rows = (
-        [kind, "note" if found[0][2] else "warning", number(len({k for k, *_ in found}), digits=8),
-         _at(family, found[0][0]), found[0][1]]
-        for kind, found in sorted(by_kind.items())
+        [kind, "note" if occurrences[0][2] else "warning", number(len({k for k, *_ in occurrences}), digits=8),
+         _at(family, occurrences[0][0]), occurrences[0][1]]
+        for kind, occurrences in sorted(by_kind.items())
     )  # fmt: skip
     yield table("Remarks by kind", ["Kind", "", "Points", "First at", "As said there"], rows)
 

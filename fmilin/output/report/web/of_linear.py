@@ -103,8 +103,8 @@ def linear_report(linear: LinearModel, verification: Verification | None = None,
 
 
 def _overview(linear: LinearModel) -> Iterator[list[Cell | str]]:
-    for word, said in facts_of(linear):
-        yield [word, said]
+    for word, text_of_fact in facts_of(linear):
+        yield [word, text_of_fact]
     model = linear.model
     if model.guid:
         yield ["Identity", model.guid]
@@ -112,13 +112,13 @@ def _overview(linear: LinearModel) -> Iterator[list[Cell | str]]:
 
 
 def _point(linear: LinearModel) -> list[Block]:
-    point, kept = linear.point, set(linear.states.names)
+    point, independent = linear.point, set(linear.states.names)
     states = (
         [
             s.name,
             number(point.states.get(s.name, np.nan), digits=8),
             s.unit,
-            "independent" if s.name in kept else "dependent",
+            "independent" if s.name in independent else "dependent",
         ]
         for s in linear.full_states
     )
@@ -143,7 +143,7 @@ def _coordinates(linear: LinearModel, model: Model | None) -> list[Block]:
     P, N = len(linear.states), len(linear.full_states)
     accuracy = linear.accuracy
     relations = N - P
-    said = (
+    sentence = (
         f"{relations} independent relations hold between the {N} states, those between rates included: {P} of them "
         f"can be "
         f"chosen freely. Their largest residual at the point is {accuracy.constraint_residual:.1e} in sizes of the "
@@ -151,7 +151,7 @@ def _coordinates(linear: LinearModel, model: Model | None) -> list[Block]:
         if relations
         else f"No relation holds between the {N} states: all are independent."
     )
-    blocks: list[Block] = [text(said)]
+    blocks: list[Block] = [text(sentence)]
     if model is not None and len(model.constraints):
         rows = ([c.name, Cell(shortened(c.expression.text, 200) + " = 0"), c.level] for c in model.constraints.declared)
         blocks.append(table("Constraints of the model", ["Name", "Equation", "Level"], rows))

@@ -20,16 +20,16 @@ def mode_sections(linear: LinearModel) -> list[Section]:
     """Return the sections about modes, and about controllability and observability."""
     if not len(linear.states):
         return [Section("Modes", [text("The linear model has no states: nothing can move.")])]
-    found = modal_analysis(linear)
+    analysis = modal_analysis(linear)
     return [
-        Section("Modes", _modes(linear, found)),
-        Section("Controllability and observability", _channels(linear, found)),
+        Section("Modes", _modes(linear, analysis)),
+        Section("Controllability and observability", _channels(linear, analysis)),
     ]
 
 
-def _modes(linear: LinearModel, found: ModalAnalysis) -> list[Block]:
+def _modes(linear: LinearModel, analysis: ModalAnalysis) -> list[Block]:
     rows = []
-    for k, group in enumerate(found.groups):
+    for k, group in enumerate(analysis.groups):
         s = group.eigenvalue
         swings = group.is_pair
         rows.append(
@@ -42,14 +42,14 @@ def _modes(linear: LinearModel, found: ModalAnalysis) -> list[Block]:
                 number(-rounded(s).real / abs(s) if swings else np.nan),
                 number(1 / abs(s.real) if abs(rounded(s).real) > 0 else np.nan, digits=4),
                 _verdict(group),
-                Cell(_largest(linear, found.participation[k])),
+                Cell(_largest(linear, analysis.participation[k])),
             ]
         )
     heads = ["Mode", "Eigenvalue [1/s]", "Imaginary part [rad/s]", "Natural frequency [rad/s]", "[Hz]", "Damping ratio",
              "Time constant [s]", "Motion", "Coordinates that take part"]  # fmt: skip
     factors = [
         [number(k + 1, digits=4), *(number(100 * p, digits=3) for p in row)]
-        for k, row in enumerate(found.participation)
+        for k, row in enumerate(analysis.participation)
     ]
     return [
         table(f"Modes, slowest first; {ALIKE}", heads, rows),
@@ -86,7 +86,7 @@ def _largest(linear: LinearModel, factors: np.ndarray) -> str:
     )
 
 
-def _channels(linear: LinearModel, found: ModalAnalysis) -> list[Block]:
+def _channels(linear: LinearModel, analysis: ModalAnalysis) -> list[Block]:
     blocks: list[Block] = [
         text(
             "The share of a mode is the largest part that it has in the impulse response of any coordinate to the "
@@ -95,16 +95,16 @@ def _channels(linear: LinearModel, found: ModalAnalysis) -> list[Block]:
             "Popov, "
             "Belevitch and Hautus with this input or output alone, against the estimated errors of the entries.",
         ),
-        text(*ill_moved(linear, found), alarm=True),
+        text(*ill_moved(linear, analysis), alarm=True),
     ]
     if len(linear.inputs):
         rows = (
-            _channel_row(k, g, found.controllability[k], found.unmoved[k], found.uncontrollable[k])
-            for k, g in enumerate(found.groups)
+            _channel_row(k, g, analysis.controllability[k], analysis.unmoved[k], analysis.uncontrollable[k])
+            for k, g in enumerate(analysis.groups)
         )
         blocks.append(table("Which input moves which mode: share in percent", _heads(linear.inputs.names), rows))
         energies = [
-            [number(k + 1, digits=4), *(number(v, digits=3) for v in row)] for k, row in enumerate(found.reached)
+            [number(k + 1, digits=4), *(number(v, digits=3) for v in row)] for k, row in enumerate(analysis.reached)
         ]
         blocks.append(
             table(
@@ -116,11 +116,13 @@ def _channels(linear: LinearModel, found: ModalAnalysis) -> list[Block]:
         )
     if len(linear.outputs):
         rows = (
-            _channel_row(k, g, found.observability[k], found.unseen[k], found.unobservable[k])
-            for k, g in enumerate(found.groups)
+            _channel_row(k, g, analysis.observability[k], analysis.unseen[k], analysis.unobservable[k])
+            for k, g in enumerate(analysis.groups)
         )
         blocks.append(table("Which output shows which mode: share in percent", _heads(linear.outputs.names), rows))
-        energies = [[number(k + 1, digits=4), *(number(v, digits=3) for v in row)] for k, row in enumerate(found.shown)]
+        energies = [
+            [number(k + 1, digits=4), *(number(v, digits=3) for v in row)] for k, row in enumerate(analysis.shown)
+        ]
         blocks.append(
             table(
                 "Root of the energy of an output while the mode decays from amplitude 1 (from the observability "
@@ -129,8 +131,8 @@ def _channels(linear: LinearModel, found: ModalAnalysis) -> list[Block]:
                 energies,
             )
         )
-    if len(found.hankel):
-        rows = ([number(k + 1, digits=4), number(v, digits=4)] for k, v in enumerate(found.hankel.tolist()))
+    if len(analysis.hankel):
+        rows = ([number(k + 1, digits=4), number(v, digits=4)] for k, v in enumerate(analysis.hankel.tolist()))
         blocks.append(
             table("Hankel singular values of the part that decays, channels in their sizes", ["Number", "Value"], rows)
         )
@@ -156,13 +158,13 @@ def _channel_row(k: int, group: ModeGroup, shares: np.ndarray, missing: np.ndarr
     return cells
 
 
-def ill_moved(linear: LinearModel, found: ModalAnalysis) -> Iterator[str]:
+def ill_moved(linear: LinearModel, analysis: ModalAnalysis) -> Iterator[str]:
     """Yield a sentence for every mode that some input cannot move, or some output does not show."""
     for signals, alone, all_of, cannot, none in (
-        (linear.inputs, found.unmoved, found.uncontrollable, ("cannot be moved by",) * 2, "any input"),
-        (linear.outputs, found.unseen, found.unobservable, ("is not seen in", "are not seen in"), "any output"),
+        (linear.inputs, analysis.unmoved, analysis.uncontrollable, ("cannot be moved by",) * 2, "any input"),
+        (linear.outputs, analysis.unseen, analysis.unobservable, ("is not seen in", "are not seen in"), "any output"),
     ):
-        for k, group in enumerate(found.groups):
+        for k, group in enumerate(analysis.groups):
             what = f"Mode {k + 1} ({_value(group)} 1/s)"
             which = [shortened(s.name) for s, lack in zip(signals, alone[k], strict=True) if lack == group.count]
             if all_of[k] == group.count:
