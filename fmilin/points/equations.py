@@ -66,20 +66,20 @@ class Equations:
     move, so that d/dt f_Z is asked for. ``first_order`` (m,): all rows but those of d/dt f_Z.
     """
 
-    def __init__(self, unknowns: Unknowns, resting: Sequence[int], pairs: Mapping[int, int], *, moving: bool) -> None:
+    def __init__(self, unknowns: Unknowns, at_rest: Sequence[int], pairs: Mapping[int, int], *, moving: bool) -> None:
         self.unknowns = unknowns
         self.pairs = pairs
         self.moving = moving
-        self.resting = np.array(resting, dtype=np.intp)
+        self.at_rest = np.array(at_rest, dtype=np.intp)
         self._last: Invariants | None = None
         start = unknowns.start
         self.state_scales = start.model.states.scales(start.states)
         invariants = self._invariants(start)
         sizes = self._constraint_sizes(invariants, start)
-        names = [start.model.states.names[i] for i in resting]
+        names = [start.model.states.names[i] for i in at_rest]
         rows = [Row("constraint", name, float(size)) for name, size in zip(invariants.names, sizes, strict=True)]
         for kind in ("rate", "change of rate") if moving else ("rate",):
-            rows += [Row(kind, n, float(self.state_scales[i])) for n, i in zip(names, resting, strict=True)]
+            rows += [Row(kind, n, float(self.state_scales[i])) for n, i in zip(names, at_rest, strict=True)]
         self.rows = tuple(rows)
         self._sizes = np.array([row.size for row in rows])
         self.first_order = ~self.kinds("change of rate")
@@ -139,9 +139,9 @@ class Equations:
         try:
             f = self._rates(candidate, 0.0, candidate.states)
             h = self._invariants(candidate).values(candidate.time, candidate.states, candidate.inputs)
-            parts = [h, f[self.resting]]
+            parts = [h, f[self.at_rest]]
             if self.moving and not first_order:
-                parts.append(change_of_rates(candidate, f, self.state_scales)[self.resting])
+                parts.append(change_of_rates(candidate, f, self.state_scales)[self.at_rest])
         except ModelCrashError:
             raise
         except FmilinError:
@@ -189,7 +189,7 @@ class Equations:
             return f
         h, x = 1.0 / (size * FOLLOWING), candidate.states
         held = np.zeros(len(x), dtype=bool)
-        held[self.resting] = True
+        held[self.at_rest] = True
 
         def slope(t: float, x: FloatArray) -> FloatArray:
             return np.where(held, 0.0, self._rates(candidate, t, x))
@@ -210,7 +210,7 @@ class Equations:
         """Whether straight on, half the way and all of it, every rate is as it was: nothing need be followed then."""
         speed = float(np.max(np.abs(f) / self.state_scales, initial=0.0))
         rest = np.zeros(len(f), dtype=bool)
-        rest[self.resting] = True
+        rest[self.at_rest] = True
         w, limit = np.where(rest, 0.0, f), STEADY_RATE * speed * self.state_scales
         try:
             later = [self._rates(candidate, s, candidate.states + s * w) for s in (duration / 2, duration)]
@@ -254,11 +254,11 @@ class Equations:
             if first_order_slopes is None:
                 return None
             h, rates = first_order_slopes
-            parts = [h[:, unknown_columns], rates[np.ix_(self.resting, unknown_columns)]]
+            parts = [h[:, unknown_columns], rates[np.ix_(self.at_rest, unknown_columns)]]
             if self.moving and first_order:
-                parts.append(np.full((len(self.resting), len(unknown_columns)), np.nan))
+                parts.append(np.full((len(self.at_rest), len(unknown_columns)), np.nan))
             elif self.moving:
-                parts.append(self._change(candidate, rates, dx, du)[np.ix_(self.resting, unknown_columns)])
+                parts.append(self._change(candidate, rates, dx, du)[np.ix_(self.at_rest, unknown_columns)])
         except ModelCrashError:
             raise
         except FmilinError:

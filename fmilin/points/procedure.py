@@ -164,10 +164,10 @@ def search(model: Model, request: TrimRequest, guess: Mapping[str, float], *, an
     unknowns = Unknowns(start, request)
     pairs = kinematic_pairs(start.model, start.model.start)
     listed = [model.states.positions[name] for name in request.steady]
-    resting = list(range(len(model.states)))
+    at_rest = list(range(len(model.states)))
     if listed:
-        resting = [i for i in independent_states(start, pairs, listed) if i not in listed]
-    balance = Equations(unknowns, resting, pairs, moving=bool(listed))
+        at_rest = [i for i in independent_states(start, pairs, listed) if i not in listed]
+    balance = Equations(unknowns, at_rest, pairs, moving=bool(listed))
     solution = solve(balance, unknowns.z0)
     if not np.isfinite(solution.residual).all():
         _refuse_start(balance, unknowns)
@@ -281,7 +281,7 @@ def _point(
         remarks=(),
         regularity=regularity,
     )
-    resting = [names[i] for i in equations.resting if varies[i]]
+    restless = [names[i] for i in equations.at_rest if varies[i]]
     point = TrimmedPoint(
         time=candidate.time,
         states=candidate.states,
@@ -291,5 +291,5 @@ def _point(
     )
     own = candidate.model.remarks_at(point)
     return replace(
-        point, report=replace(report, remarks=(*remarks, *remarks_on(equations, candidate, report, resting), *own))
+        point, report=replace(report, remarks=(*remarks, *remarks_on(equations, candidate, report, restless), *own))
     )
