@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import ast
 import tomllib
+from functools import partial
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import grimp
+import numpy as np
 
 import fmilin
+import fmilin as fl
+from benchmarks.mechanism import quickest
+from benchmarks.robots import nearby, robots
 from benchmarks.tables import show
+from fmilin.native.mechanism import Mechanism, along
 
 PACKAGE = Path(fmilin.__file__).parent
 LINES, MODULES, FOLDERS, FILES = 72_000, 450, 17, 4
+ROAD, POINTS = 1.5, 512
 
 Graph = dict[str, set[str]]
 """For each file or folder those that it imports."""
@@ -37,6 +44,40 @@ def main() -> None:
         ["places that construct a numeric LinearModel", ", ".join(makers), _verdict(len(makers), 1)],
     ]
     show("The house", ["what", "now", "target"], rows, "Imports inside functions and for types count. Files apart.")
+    roads()
+
+
+def roads() -> None:
+    """How much longer checked linear models take than the bare kernel inside, at the same points, by the recursion."""
+    rows = []
+    for robot in robots():
+        model = robot.make()
+        rows.append([robot.name, *_ratios(model, nearby(model, POINTS), fl.linearize(model).states.names)])
+    show(
+        "The road beside its kernel",
+        ["robot", "kernel", "linearize_along", "sweep", "sweep, coordinates named", "target"],
+        [[*row, f"at most {ROAD:g}"] for row in rows],
+        f"{POINTS} points, processor time, in turns, the quickest of each; kernel: matrices_along. No compiled code.",
+    )
+
+
+def _ratios(model: Mechanism, points: list[fl.OperatingPoint], named: tuple[str, ...]) -> list[str]:
+    """Return the time of the kernel at a point, and of the roads in parts of it."""
+    name = named[1]
+    start = float(model.start.states[model.states.positions[name]])
+    vary = {name: np.linspace(start, start + 0.05, len(points))}
+    compiled_from, along.COMPILED_FROM = along.COMPILED_FROM, 10**9
+    try:
+        kernel, *others = quickest(
+            partial(model.matrices_along, points, compiled=False),
+            partial(fl.linearize_along, model, points),
+            partial(fl.sweep, model, vary),
+            partial(fl.sweep, model, vary, independent=named),
+            rounds=3,
+        )
+    finally:
+        along.COMPILED_FROM = compiled_from
+    return [f"{1e6 * kernel / len(points):.0f} us", *(f"{t / kernel:.2f}" for t in others)]
 
 
 def _imports() -> Graph:

@@ -11,7 +11,7 @@ from fmilin.families.gathering import Gathering, outcome_of
 from fmilin.families.grid import Grid
 from fmilin.families.outcome import Outcome
 from fmilin.families.rows import Layout, Template
-from fmilin.families.stacked import FIRST_BLOCK, LARGEST_BLOCK
+from fmilin.families.stacked import FIRST_BLOCK, GROWTH, LARGEST_BLOCK
 from fmilin.ground.errors import UsageError
 from fmilin.ground.signals import FloatArray
 from fmilin.linear_model.descriptor import Descriptor
@@ -117,7 +117,7 @@ class _Path:
     def _stacked(self, stacks: StackProcedure, left: int) -> Iterator[list[Outcome]]:
         """Yield what stacks say of the points that follow, as far as everything is as usual."""
         assert self._template is not None  # noqa: S101 - a point came before
-        layout, size = Layout(self._template), FIRST_BLOCK
+        layout, size = Layout(self._template), GROWTH * FIRST_BLOCK
         while len(self._points) - left >= WORTH_A_STACK:
             some = self._points[left : left + size]
             rows, given = self._gathering.rows(layout.width)[left : left + len(some)], self._given(some)
@@ -130,7 +130,7 @@ class _Path:
                 Outcome(left + k, "", rows[k], self._template, states, method, (*point.remarks, *own))
                 for k, (point, own) in enumerate(zip(some[:good], found.remarks, strict=False))
             ]
-            left, size = left + good, min(2 * size, LARGEST_BLOCK)
+            left, size = left + good, min(GROWTH * size, LARGEST_BLOCK)
             if good < len(some):
                 return
 

@@ -1,6 +1,6 @@
 """Runs of points of a sweep solved all at once, as far as the model answers for many points, and linearized as a stack.
 
-From the seed on, in blocks that double: each is guessed on the line through the last two points and corrected by
+From the seed on, in blocks that grow: each is guessed on the line through the last two points and corrected by
 Newton's iteration along the manifold. With coordinates y, x = Psi(y), and the free inputs the equations are
 
     x_held = given,    R f(x, u) = 0 where rates rest,
@@ -31,10 +31,12 @@ from fmilin.manifold.stack import PointStack
 from fmilin.model.interface import Model, OperatingPoint, TangentStack
 from fmilin.points.request import TrimRequest
 
-__all__ = ["FIRST_BLOCK", "LARGEST_BLOCK", "StackedRuns"]
+__all__ = ["FIRST_BLOCK", "GROWTH", "LARGEST_BLOCK", "StackedRuns"]
 
 FIRST_BLOCK = 4
 LARGEST_BLOCK = 256
+GROWTH = 4
+"""Of a block, as long as all its points are good."""
 
 ROUNDS = 10
 """Steps of Newton's iteration; one more is taken when it has arrived, which squares what is left."""
@@ -160,7 +162,7 @@ class StackedRuns:
             seed = self._seed(block[good - 1], solved.points, good - 1, seed, outcomes[-1])
             yield outcomes, seed
             numbers = numbers[good:]
-            size = min(2 * size, LARGEST_BLOCK) if good == size else max(1, good)
+            size = min(GROWTH * size, LARGEST_BLOCK) if good == size else max(1, good)
 
     def _given(self, numbers: list[int], seed: Seed) -> dict[str, FloatArray]:
         """Return what varies at these points, by name; at the seed where there are none."""

@@ -169,9 +169,11 @@ class Mechanism(NativeModel):
         solution, evaluator = self.solution(x, u), self._evaluator
         columns = self.system.columns(solution)
         models = LocalForm(self.equations, solution, choice, columns).matrices()
-        observed = evaluator.values(solution)[2]
-        residuals, g = self._residuals(0.0, x, u, observed), self.constraints.partials(0.0, x, u, observed)
-        H = g.states + g.observed @ evaluator.closure.gradient(solution, columns)
+        residuals, H = np.empty((len(x), 0)), np.empty((len(x), 0, x.shape[1]))
+        if len(self.constraints):
+            observed = evaluator.observing.values(solution)
+            residuals, g = self._residuals(0.0, x, u, observed), self.constraints.partials(0.0, x, u, observed)
+            H = g.states + g.observed @ evaluator.closure.gradient(solution, columns)
         slopes = models.T, models.derivatives, models.outputs
         return TangentStack(choice.states, models.rates, models.values, residuals, H, *slopes)
 
