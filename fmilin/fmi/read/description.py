@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, overload
 
 from fmilin.ground.errors import UsageError
 
-__all__ = ["Description", "Dimension", "LargeSequence", "Unknown", "Variable", "is_true"]
+__all__ = ["Description", "Dimension", "Unknown", "Variable", "Variables", "is_true"]
 
 
 def is_true(attributes: Mapping[str, str], name: str) -> bool:
@@ -94,34 +93,54 @@ class Unknown(NamedTuple):
     dependencies: tuple[Variable, ...] | None = None
 
 
-class LargeSequence(Sequence[Variable]):
-    """Variables that are too many to be read at once, and what can be found among them without doing so."""
+class Variables(Sequence[Variable]):
+    """The variables of a description in the order of the XML, aliases not repeated, and what is found among them."""
 
-    @abstractmethod
-    def at(self, index: int) -> Variable | None:
-        """Return element number ``index`` of FMI 2.0, counted from 0; None where it is too broken or there is none."""
+    is_large = False
+    """Whether each is read when it is asked for, since reading all would take long."""
 
-    @abstractmethod
+    def __init__(self, items: Iterable[Variable] = ()) -> None:
+        self._items = tuple(items)
+
+    @overload
+    def __getitem__(self, index: int) -> Variable: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Variable]: ...
+    def __getitem__(self, index: int | slice) -> Variable | Sequence[Variable]:
+        return self._items[index]
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __iter__(self) -> Iterator[Variable]:
+        return iter(self._items)
+
     def with_causality(self, *causalities: str) -> Iterator[Variable]:
-        """Yield the variables of these causalities, none of which is ``local``, in order."""
+        """Yield the variables of these causalities, in order; not meant for ``local``, which most of them are."""
+        return (v for v in self if v.causality in causalities)
 
-    @abstractmethod
     def number_with_causality(self, causality: str) -> int:
         """Return how many variables have this causality."""
+        return sum(v.causality == causality for v in self)
 
-    @abstractmethod
     def with_dimensions(self) -> Iterator[Variable]:
         """Yield the arrays."""
+        return (v for v in self if v.dimensions)
 
     @property
-    @abstractmethod
     def by_name(self) -> Mapping[str, Variable]:
         """Every variable by its name or by the name of an alias element."""
+        aliases = {alias: v for v in self for alias in v.aliases}
+        return aliases | {v.name: v for v in self}
 
     @property
-    @abstractmethod
     def float_names(self) -> Mapping[int, tuple[str, ...]]:
-        """All names of the floating-point quantity behind a value reference."""
+        """All names of the floating-point quantity behind a value reference, the first variable's own name first."""
+        names: dict[int, tuple[str, ...]] = {}
+        for v in self:
+            if v.is_float:
+                names[v.reference] = (*names.get(v.reference, ()), v.name, *v.aliases)
+        return names
 
 
 @dataclass(frozen=True)
@@ -140,8 +159,7 @@ class Description:
     capabilities: Mapping[str, str]  # attributes of the interface's element
     directional_derivatives: bool  # whether the FMU advertises them
     start_time: float  # of the default experiment, in seconds; 0 when there is none
-    # in the order of the XML, aliases not repeated; in a large description each is read when it is asked for
-    variables: Sequence[Variable]
+    variables: Variables
     derivatives: tuple[Unknown, ...]  # in the order of the states
     states: tuple[Variable, ...]  # the state of each derivative
     outputs: tuple[Unknown, ...]  # those of ``ModelStructure``
@@ -174,47 +192,22 @@ class Description:
         )
 
     def with_causality(self, *causalities: str) -> Iterator[Variable]:
-        """Yield the variables of these causalities, in order; not meant for ``local``, which most of them are."""
-        if isinstance(self.variables, LargeSequence):
-            return self.variables.with_causality(*causalities)
-        return (v for v in self.variables if v.causality in causalities)
-
-    def arrays(self) -> Iterator[Variable]:
-        """Yield the variables that have dimensions."""
-        if isinstance(self.variables, LargeSequence):
-            return self.variables.with_dimensions()
-        return (v for v in self.variables if v.dimensions)
+        """Yield the variables of these causalities, in order; not meant for ``local``."""
+        return self.variables.with_causality(*causalities)
 
     def looked_through(self) -> Iterator[Variable]:
         """Yield all variables; of a large description inputs and outputs only, since reading all would take long."""
-        if isinstance(self.variables, LargeSequence):
-            return self.variables.with_causality("input", "output")
-        return iter(self.variables)
-
-    def number_with_causality(self, causality: str) -> int:
-        """Return how many variables have this causality."""
-        if isinstance(self.variables, LargeSequence):
-            return self.variables.number_with_causality(causality)
-        return sum(v.causality == causality for v in self.variables)
+        return self.with_causality("input", "output") if self.variables.is_large else iter(self.variables)
 
     @cached_property
     def by_name(self) -> Mapping[str, Variable]:
         """Every variable by its name or by the name of an alias element."""
-        if isinstance(self.variables, LargeSequence):
-            return self.variables.by_name
-        aliases = {alias: v for v in self.variables for alias in v.aliases}
-        return aliases | {v.name: v for v in self.variables}
+        return self.variables.by_name
 
     @cached_property
     def float_names(self) -> Mapping[int, tuple[str, ...]]:
         """All names of the floating-point quantity behind a value reference, the first variable's own name first."""
-        if isinstance(self.variables, LargeSequence):
-            return self.variables.float_names
-        names: dict[int, tuple[str, ...]] = {}
-        for v in self.variables:
-            if v.is_float:
-                names[v.reference] = (*names.get(v.reference, ()), v.name, *v.aliases)
-        return names
+        return self.variables.float_names
 
     @cached_property
     def allowed_unknowns(self) -> frozenset[int]:

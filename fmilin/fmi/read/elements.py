@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, NoReturn
 
-from fmilin.fmi.read.description import FLOATS, Unknown, Variable
+from fmilin.fmi.read.description import FLOATS, Unknown, Variable, Variables
 from fmilin.ground.errors import ModelError
 
 __all__ = [
@@ -59,7 +59,7 @@ TypeDefaults = Mapping[str, Mapping[str, str]]
 class ModelStructure(NamedTuple):
     """The variables, and which of them are states, derivatives and outputs."""
 
-    variables: Sequence[Variable]
+    variables: Variables
     derivatives: tuple[Unknown, ...]
     states: tuple[Variable, ...]
     outputs: tuple[Unknown, ...]

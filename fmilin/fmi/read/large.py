@@ -18,7 +18,7 @@ from typing import Any, TypeVar, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.fmi.read.description import LargeSequence, Variable
+from fmilin.fmi.read.description import Variable, Variables
 from fmilin.ground.errors import ModelError
 
 __all__ = ["Scanned", "cut"]
@@ -59,11 +59,13 @@ def cut(xml: bytes) -> tuple[bytes, Scanned] | None:
     return xml[:begin] + xml[end:], Scanned(xml, begin, end, _OPENINGS[version[1].decode()])
 
 
-class Scanned(LargeSequence):
+class Scanned(Variables):
     """The variables of a large description; each is read when it is asked for.
 
     ``opening``: matches the beginning of each.
     """
+
+    is_large = True
 
     def __init__(self, xml: bytes, begin: int, end: int, opening: re.Pattern[bytes]) -> None:
         self._xml, self._begin, self._end, self._opening = xml, begin, end, opening

@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from fmilin.fmi.read.description import Description, LargeSequence, Variable
+from fmilin.fmi.read.description import Description, Variable
 from fmilin.fmi.read.elements import integer, shortened
 from fmilin.ground.errors import ModelError, UnknownNameError
 from fmilin.ground.signals import Signal, Signals, rate_unit
@@ -156,7 +156,7 @@ class ScalarLayout:
     def continuous_names(self) -> list[str]:
         """Return the names of everything that may be an output: for suggestions."""
         rates = [f"der({s.name})" for s in self.states]
-        if isinstance(self.description.variables, LargeSequence):
+        if self.description.variables.is_large:
             return [*self.description.by_name, *rates]
         plain = [s.name for v in self.description.variables if v.is_continuous for s in self.scalars(v)]
         return list(dict.fromkeys([*plain, *rates, *self.description.by_name]))
@@ -234,7 +234,8 @@ class ScalarLayout:
 
 def _declared_sizes(description: Description) -> dict[int, int]:
     """Return the structural parameters that hold dimensions, by value reference."""
-    held = {d.reference for v in description.arrays() for d in v.dimensions if d.reference is not None}
+    arrays = description.variables.with_dimensions()
+    held = {d.reference for v in arrays for d in v.dimensions if d.reference is not None}
     if not held:
         return {}
     sizes: dict[int, int] = {}

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from fmilin.fmi.read.description import FLOATS, INTEGERS, PARAMETERS, Dimension, Unknown, Variable
+from fmilin.fmi.read.description import FLOATS, INTEGERS, PARAMETERS, Dimension, Unknown, Variable, Variables
 from fmilin.fmi.read.elements import (
     SCALAR_TYPES,
     ModelStructure,
@@ -47,10 +47,10 @@ def read_structure2(root: Any, notes: Notes, scanned: Scanned | None = None) -> 
     ``scanned``: the variables, when they are not in the tree because there are too many.
     """
     types = declared_types(root, "SimpleType")
-    variables: Sequence[Variable]
+    variables: Variables
     if scanned is None:
         listed = [_variable2(element, types, notes) for element in root.findall("ModelVariables/ScalarVariable")]
-        variables = tuple(v for v in listed if v is not None)
+        variables = Variables(v for v in listed if v is not None)
     else:
         variables = scanned
         scanned.read_with(lambda element: _variable2(element, types, notes))
@@ -70,13 +70,13 @@ def read_structure2(root: Any, notes: Notes, scanned: Scanned | None = None) -> 
 def read_structure3(root: Any, notes: Notes, scanned: Scanned | None = None) -> ModelStructure:
     """Read variables, derivatives, states and outputs of FMI 3.0; ``scanned`` as in FMI 2.0."""
     types = {t.get("name") or "": dict(t.attrib) for t in root.findall("TypeDefinitions/*")}
-    variables: Sequence[Variable]
+    variables: Variables
     by_reference: Mapping[int, Variable]
     rates: Mapping[int, Variable]
     arrays: Iterable[Variable]
     if scanned is None:
         read = (_variable3(e, types, notes) for e in root.findall("ModelVariables/*") if e.tag in _TYPES)
-        variables = tuple(v for v in read if v is not None)
+        variables = Variables(v for v in read if v is not None)
         by_reference = {v.reference: v for v in reversed(variables)}
         rates = by_reference | {v.reference: v for v in variables if v.derivative_of is not None}
         arrays, clocks = (v for v in variables if v.dimensions), sum(v.type == "Clock" for v in variables)

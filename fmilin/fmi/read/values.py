@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.fmi.read.buffers import Buffers
-from fmilin.fmi.read.description import LargeSequence, Variable
+from fmilin.fmi.read.description import Variable
 from fmilin.fmi.read.layout import ScalarLayout
 from fmilin.fmi.read.session import Session
 from fmilin.ground.errors import FmilinError
@@ -34,7 +34,7 @@ class ParameterValues(Mapping[str, float]):
 
     def __iter__(self) -> Iterator[str]:
         layout = self._session.layout
-        if isinstance(layout.description.variables, LargeSequence):
+        if layout.description.variables.is_large:
             return iter(())  # reading all of them would take long, and every name is known from elsewhere
         return (s.name for v in layout.description.variables if v.is_parameter for s in layout.scalars(v))
 

@@ -10,7 +10,7 @@ from collections.abc import Container, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from fmilin.fmi.read.description import Description, Unknown, Variable
+from fmilin.fmi.read.description import Description, Unknown, Variable, Variables
 from fmilin.fmi.read.elements import (
     SCALAR_TYPES,
     ModelStructure,
@@ -52,7 +52,7 @@ def read_structure(root: Any, notes: Notes, scanned: Scanned | None = None) -> M
     del scanned
     types = declared_types(root, "Type")
     read = (_variable(element, types, notes) for element in root.findall("ModelVariables/ScalarVariable"))
-    variables = tuple(v for v in read if v is not None)
+    variables = Variables(v for v in read if v is not None)
     # Those of a co-simulation FMU stay hidden: no function leads to them.
     number = (integer(root.get("numberOfContinuousStates")) or 0) if "ModelExchange" in interfaces(root) else 0
     if not 0 <= number <= _MOST_STATES:
@@ -79,7 +79,7 @@ def with_states(description: Description, references: Sequence[int]) -> Descript
     states = tuple(by_reference.get(r) or _unnamed(i, description.by_name) for i, r in enumerate(references))
     rates = tuple(_declared_rate(description, s) or _rate(s, i) for i, s in enumerate(states))
     notes = tuple(note for note in description.notes if note != UNNAMED)
-    variables = (*description.variables, *(s for s in states if s.reference < 0))
+    variables = Variables((*description.variables, *(s for s in states if s.reference < 0)))
     derivatives = tuple(Unknown(r) for r in rates)
     return replace(description, variables=variables, states=states, derivatives=derivatives, notes=notes)
 

@@ -110,7 +110,7 @@ def summary_of_fmu(
         inputs=layout.signals(layout.inputs),
         outputs=layout.signals(layout.outputs),
         parameters=layout.signals(islice((s for v in parameters for s in layout.scalars(v)), most_parameters)),
-        number_of_parameters=description.number_with_causality("parameter"),
+        number_of_parameters=description.variables.number_with_causality("parameter"),
         directional_derivatives=description.directional_derivatives,
         constraints=() if declared is None else declared.constraints,
         constraints_from=where,

@@ -187,22 +187,22 @@ def test_encrypted_member(tmp_path: Path) -> None:
         read_description(path)
 
 
-def test_two_different_members_of_one_name(tmp_path: Path) -> None:
-    path = tmp_path / "m.fmu"
+def with_two_descriptions(path: Path, second_name: str, second: str) -> Path:
     with zipfile.ZipFile(path, "w") as archive, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         archive.writestr("modelDescription.xml", XML)
-        archive.writestr("./modelDescription.xml", XML.replace("no_states", "another"))
+        archive.writestr(second_name, second)
+    return path
+
+
+def test_two_different_members_of_one_name(tmp_path: Path) -> None:
+    other = XML.replace("no_states", "another")
     with pytest.raises(ModelError, match="it has two different members"):
-        read_description(path)
+        read_description(with_two_descriptions(tmp_path / "m.fmu", "./modelDescription.xml", other))
 
 
 def test_the_same_member_twice_is_tolerated(tmp_path: Path) -> None:
-    path = tmp_path / "m.fmu"
-    with zipfile.ZipFile(path, "w") as archive, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        archive.writestr("modelDescription.xml", XML)
-        archive.writestr("modelDescription.xml", XML)
+    path = with_two_descriptions(tmp_path / "m.fmu", "modelDescription.xml", XML)
     assert read_description(path).model_name == "no_states"
 
 

@@ -46,8 +46,8 @@ def test_scanned_descriptions_say_the_same(name: str, monkeypatch: pytest.Monkey
     for causality in ("input", "output", "parameter", "structuralParameter", "independent"):
         actual = [v.name for v in scanned.with_causality(causality)]
         assert actual == [v.name for v in whole.with_causality(causality)]
-        assert scanned.number_with_causality(causality) == len(actual)
-    assert [v.name for v in scanned.arrays()] == [v.name for v in whole.arrays()]
+        assert scanned.variables.number_with_causality(causality) == len(actual)
+    assert [v.name for v in scanned.variables.with_dimensions()] == [v.name for v in whole.variables.with_dimensions()]
     layouts = ScalarLayout(whole), ScalarLayout(scanned)
     for part in ("states", "derivatives", "inputs", "outputs", "notes"):
         names = [[getattr(s, "name", s) for s in getattr(layout, part)] for layout in layouts]

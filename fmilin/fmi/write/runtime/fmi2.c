@@ -1,6 +1,6 @@
 /* The functions of FMI 2.0. This is the one file to compile: it includes the others.
  *
- * For a static library, where several FMUs meet, compile with -DFMI2_FUNCTION_PREFIX=<modelIdentifier>_.
+ * The standard's header is the one that FMPy ships, which gives the functions no prefix.
  */
 #include "fmi2Functions.h"
 
