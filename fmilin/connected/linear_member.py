@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from fmilin.native.native_engine import Quantity
 if TYPE_CHECKING:
     from fmilin.numerics.codegen.implicit import ImplicitSystem
 
-__all__ = ["LinearEngine", "LinearMember", "from_linear", "linear_from_control"]
+__all__ = ["LinearEngine", "LinearMember", "from_linear", "linear_from_control", "with_outputs"]
 
 
 class LinearEngine(Engine):
@@ -157,20 +158,6 @@ def from_linear(linear: LinearModel) -> EngineModel:
 
 def linear_from_control(name: str, system: Any) -> LinearModel:
     """Return a linear system of python-control, continuous or sampled, as a linear model at rest at zero."""
-    info, (states, inputs, outputs), (A, B, C, D), step = control_parts(name, system)
-    n, k, p = len(states), len(inputs), len(outputs)
-    zeros = tuple(dict.fromkeys(s.names, 0.0) for s in (states, inputs, outputs))
-    own = Named(info, inputs, outputs)
-    coordinates = IndependentCoordinates(states, states, np.zeros(n), np.eye(n), np.zeros((n, n)), "named")
-    matrices = A, B.reshape(n, k), C.reshape(p, n), D.reshape(p, k)
-    exact = Slopes.known_to(0.0, matrices, np.zeros(n))
-    return built(own, coordinates, exact, Point(0.0, *zeros), ("exact", 0, 0), sample_time=step)
-
-
-def control_parts(
-    name: str, system: Any
-) -> tuple[ModelInfo, tuple[Signals, Signals, Signals], tuple[FloatArray, FloatArray, FloatArray, FloatArray], float]:
-    """Return identity, signals, matrices and sample time (0: continuous) of a linear system of python-control."""
     import control
 
     if isinstance(system, control.TransferFunction):
@@ -186,6 +173,16 @@ def control_parts(
         Signals(Signal(original_name(label)) for label in labels)
         for labels in (system.state_labels, system.input_labels, system.output_labels)
     )
-    matrices = tuple(np.asarray(m, dtype=np.float64) for m in (system.A, system.B, system.C, system.D))
-    A, B, C, D = matrices
-    return ModelInfo(name, tool="python-control"), (states, inputs, outputs), (A, B, C, D), float(system.dt or 0.0)
+    A, B, C, D = (np.asarray(m, dtype=np.float64) for m in (system.A, system.B, system.C, system.D))
+    n, k, p = len(states), len(inputs), len(outputs)
+    own = Named(ModelInfo(name, tool="python-control"), inputs, outputs)
+    coordinates = IndependentCoordinates(states, states, np.zeros(n), np.eye(n), np.zeros((n, n)), "named")
+    exact = Slopes.known_to(0.0, (A, B.reshape(n, k), C.reshape(p, n), D.reshape(p, k)), np.zeros(n))
+    rest = Point(0.0, *(dict.fromkeys(s.names, 0.0) for s in (states, inputs, outputs)))
+    return built(own, coordinates, exact, rest, ("exact", 0, 0), sample_time=float(system.dt or 0.0))
+
+
+def with_outputs(linear: LinearModel, rows: Sequence[int]) -> LinearModel:
+    """Return a linear model with some of its outputs."""
+    chosen = np.array(rows, dtype=np.intp)
+    return replace(linear, C=linear.C[chosen], D=linear.D[chosen], outputs=linear.outputs.select(rows))

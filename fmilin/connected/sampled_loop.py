@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from fmilin.connected.connect import system_of
 from fmilin.connected.cosimulation import Cosimulation, Master, Member
 from fmilin.connected.declaration import NO_CHANGE, Feed, Link, Wanted
-from fmilin.connected.linear_member import from_linear
+from fmilin.connected.linear_member import from_linear, with_outputs
 from fmilin.connected.names import qualified
 from fmilin.connected.sampled_member import SampledMember
 from fmilin.connected.system import ConnectedModel, Declaration
@@ -61,9 +61,12 @@ def sampled_loop(model: ConnectedModel, point: OperatingPoint | None = None) -> 
     continuous, declaration = _split(model, sampled)
     plant = linearize(continuous, _plant_point(continuous, model, point))
     whole = system_of(replace(declaration, members={_PLANT: from_linear(plant), **sampled}))
-    view = [(part.name, [s.name for s in part.model.outputs]) for part in whole.coupling.parts]
     parts = {_PLANT: plant, **{name: m.linear for name, m in sampled.items()}}
-    members = tuple(Member(name, _with_outputs(parts[name], outputs)) for name, outputs in view)
+    members = tuple(
+        Member(part.name, with_outputs(own, [own.outputs.index_of(name) for name in part.model.outputs.names]))
+        for part in whole.coupling.parts
+        for own in (parts[part.name],)
+    )
     master = Master("gauss-seidel", (*sampled, _PLANT))
     loop = Cosimulation(whole, operating_point(whole), master, times.pop(), plant, members)
     return _renamed(loop.linear, model)
@@ -111,11 +114,6 @@ def _plant_point(plant: ConnectedModel, model: ConnectedModel, point: OperatingP
         else:
             inputs.append(at.outputs[model._taps[sources[feed.targets[0][0]]]])
     return OperatingPoint(point.time, point.states, np.array(inputs, dtype=float), {})
-
-
-def _with_outputs(linear: LinearModel, names: Sequence[str]) -> LinearModel:
-    rows = [linear.outputs.index_of(name) for name in names]
-    return replace(linear, C=linear.C[rows], D=linear.D[rows], outputs=linear.outputs.select(rows))
 
 
 def _renamed(linear: LinearModel, model: ConnectedModel) -> LinearModel:

@@ -9,12 +9,13 @@ is discrete, :func:`fmilin.sampled_loop`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Protocol, Self
 
 import numpy as np
 
+from fmilin.connected.linear_member import with_outputs
 from fmilin.ground.errors import UsageError
 from fmilin.ground.signals import FloatArray, Signals
 from fmilin.linear_model.model import LinearModel
@@ -225,5 +226,4 @@ class SampledMember(HeldMember):
 
     def shown(self) -> LinearModel:
         """Return the linear model with the outputs of this view."""
-        rows, lin = np.array(self._shown, dtype=np.intp), self.linear
-        return replace(lin, C=lin.C[rows], D=lin.D[rows], outputs=lin.outputs.select(rows))
+        return with_outputs(self.linear, self._shown)
