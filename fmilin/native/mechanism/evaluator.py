@@ -54,38 +54,35 @@ class Closure:
 
     def values_and_gradient(self, q: Array, v: Array) -> tuple[Array, Array]:
         """Return the observed values (..., k) and their gradients for (q, v), shape (..., k, N), without dynamics."""
-        system, tree, m_q = self.system, self.system.tree, self.system.m_q
+        system, tree, rate_q = self.system, self.system.tree, None
         at = velocities(tree, q, v)
         now = system.markers.motion(at)
         wrenches = system.rows.motion(now)
         G = system.rows.jacobian(wrenches.W[..., system.positions, :], at.S, system.positions)
         G = G if system.bends is None else system.bends.jacobian(G, q)
         slips = (G @ v[..., None])[..., 0]
-        gradient = np.zeros((*q.shape[:-1], m_q + G.shape[-2], tree.n_q + tree.n))
-        gradient[..., :m_q, : tree.n_q] = _along_coordinates(tree, q, G[..., :m_q, :])
-        gradient[..., m_q:, tree.n_q :] = G
         if v.any():
             moving = motion(tree, at, accelerations(tree, at, v, system.gravity))
             slots = system.derivatives.slots(now)
             rate_q = system.derivatives.columns(moving, now, slots, wrenches).rate_q[..., system.positions, :]
             rate_q = rate_q if system.bends is None else system.bends.rate_columns(rate_q, q, v)
-            gradient[..., m_q:, : tree.n_q] = _along_coordinates(tree, q, rate_q)
         values = np.concatenate((system.gaps_at(now, q), slips), axis=-1)
-        return values[..., self._order], self._with_activations(gradient[..., self._order, :])
+        return values[..., self._order], self._gradient(q, G, rate_q)
 
     def gradient(self, solution: Solution, columns: Columns) -> Array:
         """Return the gradients of the observed values for (q, v) at a solution, shape (..., their number, N)."""
-        tree, state, m_q = self.system.tree, solution.state, self.system.m_q
-        to_displacement = displacement_of(tree, state.q, np.eye(tree.n_q))
-        gaps = state.G[..., :m_q, :] @ to_displacement
-        upper = np.concatenate((gaps, np.zeros((*gaps.shape[:-1], tree.n))), axis=-1)
-        slips = np.concatenate((columns.rate_q @ to_displacement, state.G), axis=-1)
-        return self._with_activations(np.concatenate((upper, slips), axis=-2)[..., self._order, :])
+        return self._gradient(solution.state.q, solution.state.G, columns.rate_q)
 
-    def _with_activations(self, gradient: Array) -> Array:
-        """Return gradients for (q, v, activations): these move nothing."""
-        count = len(self.system.activation_names)
-        return np.concatenate((gradient, np.zeros((*gradient.shape[:-1], count))), axis=-1) if count else gradient
+    def _gradient(self, q: Array, G: Array, rate_q: Array | None) -> Array:
+        """Return the gradients for (q, v, activations): these move nothing; ``rate_q`` is None at rest."""
+        tree, m_q = self.system.tree, self.system.m_q
+        states = tree.n_q + tree.n + len(self.system.activation_names)
+        gradient = np.zeros((*G.shape[:-2], m_q + G.shape[-2], states))
+        gradient[..., :m_q, : tree.n_q] = _along_coordinates(tree, q, G[..., :m_q, :])
+        gradient[..., m_q:, tree.n_q : tree.n_q + tree.n] = G
+        if rate_q is not None:
+            gradient[..., m_q:, : tree.n_q] = _along_coordinates(tree, q, rate_q)
+        return gradient[..., self._order, :]
 
 
 def _along_coordinates(tree: Tree, q: Array, columns: Array) -> Array:
