@@ -46,7 +46,8 @@ def mutants(path: str, source: bytes) -> Iterator[Mutant]:
             start = begins[place.lineno - 1] + place.col_offset
             end = begins[(place.end_lineno or place.lineno) - 1] + (place.end_col_offset or 0)
             before = source[start:end].decode()
-            if after not in (before, f"({before})"):
+            same = {"".join(text.split()) for text in (before, f"({before})")}
+            if "".join(after.split()) not in same:
                 yield Mutant(path, range(first, place.lineno + 1), start, end, before, after)
 
 

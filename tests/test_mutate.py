@@ -34,6 +34,7 @@ def changes(source: str) -> set[str]:
         ("1e-9", {"1.000000001", "0"}),
         ("True", {"False"}),
         ("a[i:j]", {"a[i:]", "a[:j]", "a[i + 1:j]"}),
+        ("a[f(i) :]", {"a[:]", "a[f(i) + 1:]"}),
         ("f(a, b)", {"f(b, a)"}),
         ("min(a, b)", {"max(a, b)"}),
         ("np.minimum(ä, b)", {"np.maximum(ä, b)"}),
