@@ -54,7 +54,8 @@ class Accuracy:
     constraint_residual: float
     """Largest residual of the invariants at the point, scaled by nominals."""
     conditioning: float
-    """Condition number of (R; H), scaled: large when the coordinates are nearly dependent."""
+    """Condition number of (R; H), scaled: large when the coordinates are nearly dependent. Of points computed together
+    a bound of it."""
 
 
 @dataclass(frozen=True, slots=True)
