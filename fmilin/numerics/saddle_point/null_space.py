@@ -105,9 +105,10 @@ class NullSpaceFactors:
         b1, b2 = (right[:n], right[n:]) if is_one else (right[..., :n, :], right[..., n:, :])
         a = self.N @ b2
         v_dot = self.accelerations(b1 - self._M @ a) + a
-        if is_one:  # once more with what is left: small inertias do not magnify the rounding of other forces
-            rest = b1 - self._M @ v_dot
-            v_dot = v_dot + self.accelerations(rest - self._G.T @ (self.N.T @ rest))
+        # once more with what is left: small inertias do not magnify the rounding of other forces
+        rest = b1 - self._M @ v_dot
+        held = np.swapaxes(self._G, -1, -2) @ (np.swapaxes(self.N, -1, -2) @ rest)
+        v_dot = v_dot + self.accelerations(rest - held)
         w = np.concatenate((v_dot, np.swapaxes(self.N, -1, -2) @ (b1 - self._M @ v_dot)), axis=0 if is_one else -2)
         if self._lost is None:
             return w
