@@ -172,8 +172,8 @@ class TangentStack:
     smooth: bool = True
 
     def __getitem__(self, some: slice) -> TangentStack:
-        parts = (self.rates, self.values, self.residuals, self.gradient, self.T, self.derivatives, self.outputs)
-        return TangentStack(self.kept, *(part[some] for part in parts), smooth=self.smooth)
+        names = ("rates", "values", "residuals", "gradient", "T", "derivatives", "outputs")
+        return replace(self, **{name: getattr(self, name)[some] for name in names})
 
     def with_columns(self, kept: Sequence[int]) -> TangentStack:
         """Return the same with the kept states in another order."""

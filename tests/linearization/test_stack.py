@@ -6,9 +6,13 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 import pytest
-from fmilin.errors import KinkError
-from fmilin.models import OdeModel
-from fmilin.systems import (
+
+import fmilin as fl
+from fmilin.families import along, solver
+from fmilin.ground.errors import KinkError
+from fmilin.native import OdeModel
+from fmilin.native.batch_graph import batch_graph
+from fmilin.native.systems import (
     bicycle,
     cartesian_pendulum,
     five_bar,
@@ -18,10 +22,6 @@ from fmilin.systems import (
     slider_crank,
     stewart_platform,
 )
-
-import fmilin as fl
-from fmilin.families import along, solver
-from fmilin.native.batch_graph import batch_graph
 
 PATHS: Mapping[str, tuple[Callable[[], fl.Model], str, np.ndarray]] = {
     "pendulum at rest": (cartesian_pendulum, "x", np.linspace(0.0, 0.6, 12)),

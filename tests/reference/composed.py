@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 import control
-from fmilin.systems import cartesian_pendulum, four_bar
 
 import fmilin as fl
+from fmilin.native.systems import cartesian_pendulum, four_bar
 from tests.connected.plants import coupling_spring, first_order, motor, oscillator
 
 __all__ = ["CASES"]

@@ -12,9 +12,12 @@ from math import cos, sin
 from typing import Any
 
 import numpy as np
-from fmilin.models import FunctionModel, OdeModel
-from fmilin.signals import FloatArray
-from fmilin.systems import (
+
+import fmilin as fl
+from fmilin.fmi.write import build_fmu
+from fmilin.ground.signals import FloatArray
+from fmilin.native import FunctionModel, OdeModel
+from fmilin.native.systems import (
     bicycle,
     cartesian_pendulum,
     five_bar,
@@ -25,9 +28,6 @@ from fmilin.systems import (
     rolling_disk,
     slider_crank,
 )
-
-import fmilin as fl
-from fmilin.fmi.write import build_fmu
 from tests.families.plants import buckling, oscillator
 from tests.shared import shared
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from fmilin.systems import four_bar, rolling_disk
-
 import fmilin as fl
 from fmilin.fmi.write import build_fmu
+from fmilin.native.systems import four_bar, rolling_disk
 from tests.fmus.make import build
 from tests.fmus.stepped.make import Kind
 from tests.fmus.stepped.make import build as build_stepped

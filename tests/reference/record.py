@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from fmilin.signals import FloatArray
 
 import fmilin as fl
+from fmilin.ground.signals import FloatArray
 
 __all__ = ["differences_between", "record_of"]
 
