@@ -13,7 +13,7 @@ from fmilin.families.folds import fold_between
 
 
 def parabola(fold: float) -> tuple[str | None, int]:
-    """Follow 0 = fold - p - z^2 from p = 0 to p = 2: its derivative 2 z goes as the root of the way to the fold."""
+    """Follow 0 = fold - p - z^2 from p = -1 to p = 2: its derivative 2 z goes as the root of the way to the fold."""
     asked = 0
 
     def at(values: Mapping[str, float]) -> Seed:
@@ -25,7 +25,7 @@ def parabola(fold: float) -> tuple[str | None, int]:
         asked += 1
         return at(values) if values["p"] <= fold else None
 
-    said = fold_between(at({"p": 0.0}), {"p": 2.0}, onward, lambda seed: 2 * np.sqrt(fold - seed.values["p"]))
+    said = fold_between(at({"p": -1.0}), {"p": 2.0}, onward, lambda seed: 2 * np.sqrt(fold - seed.values["p"]))
     return said, asked
 
 
