@@ -14,8 +14,6 @@ from fmilin.cli.model_options import DEBUG, FileOptions, file_options, is_fmu
 from fmilin.cli.options import MODEL, new_file_option
 from fmilin.ground.errors import UsageError
 
-__all__ = ["command"]
-
 
 @click.command(
     cls=Command,

@@ -11,11 +11,8 @@ from click.shell_completion import get_completion_class
 from fmilin.ground.errors import UsageError
 from fmilin.ground.files import write_atomically
 
-__all__ = ["SHELLS", "VARIABLE", "completion_option", "install"]
-
 SHELLS = ("bash", "zsh", "fish")
-VARIABLE = "_FMILIN_COMPLETE"
-"""The environment variable by which the shell's function asks."""
+VARIABLE = "_FMILIN_COMPLETE"  # the environment variable by which the shell's function asks
 
 _AUTOMATIC = "the shell in use"
 

@@ -14,8 +14,6 @@ from fmilin.cli.options import checked_outputs, names_option, outputs_of
 from fmilin.ground.errors import UsageError
 from fmilin.output.export.files import checked_families, dumps_each, dumps_family, is_family, load, load_family
 
-__all__ = ["command"]
-
 
 @click.command(
     cls=Command,

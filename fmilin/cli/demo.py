@@ -19,7 +19,6 @@ from fmilin.ground.files import check_writable
 if TYPE_CHECKING:
     from fmilin.linear_model.model import LinearModel
 
-__all__ = ["command"]
 
 FMU, MAT, PICTURE = "four_bar.fmu", "four_bar.mat", "eigenvalues.png"
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from fmilin.discovery.result import Discovery
     from fmilin.model.interface import Model, OperatingPoint
 
-__all__ = ["command"]
-
 
 class _Discover(Command):
     """It takes none of the states' constraints as declared, and so may write the file beside the model."""

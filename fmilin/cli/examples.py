@@ -13,8 +13,6 @@ from fmilin.cli.job_runner import JobRunner, work
 from fmilin.cli.model_options import DEBUG
 from fmilin.ground.errors import UnknownNameError, UsageError
 
-__all__ = ["command"]
-
 LEFT_OUT = shutil.ignore_patterns("__pycache__", "*.pyc")
 
 

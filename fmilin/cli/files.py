@@ -13,8 +13,6 @@ from click.shell_completion import CompletionItem
 from fmilin.ground.errors import UsageError
 from fmilin.output.formats import alternatives, listed
 
-__all__ = ["Command", "NewFile", "require_apart"]
-
 _INPUTS = "fmilin.cli.files.inputs"
 
 

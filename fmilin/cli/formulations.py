@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from fmilin.model.interface import Model, OperatingPoint
     from fmilin.native.formulations import Formulation, Spectrum
 
-__all__ = ["FORMS", "PENALTY", "Formulated", "compare", "document_of", "formulation_options", "one", "require_plain"]
 
 FORMS = ("mcs", "rcs", "ucs")
 

@@ -25,8 +25,6 @@ from fmilin.cli.options import MODEL, json_option
 from fmilin.ground.errors import UsageError
 from fmilin.ground.sandbox.isolation import Limits
 
-__all__ = ["command"]
-
 
 @click.command(
     cls=Command, examples=["fmilin info four_bar.fmu", "fmilin info loader.toml", "fmilin info four_bar.fmu --check"]

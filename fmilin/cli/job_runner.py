@@ -35,17 +35,11 @@ from fmilin.ground.errors import AnotherInstanceError, FmilinError, ModelCrashEr
 from fmilin.ground.files import remove_leftovers, temporary_file, temporary_place, write_all
 from fmilin.ground.sandbox.isolation import Limits, can_isolate, in_a_child
 
-__all__ = ["Job", "JobRunner", "failure", "work"]
-
-
 INSTANCES = ("shared", "reloaded", "copied")
 """Where an FMU's instances live: the next is tried when its code does not bear the one before."""
 
-ANOTHER_INSTANCE = -1
-"""The status of a child whose FMU refused another instance; never seen outside."""
-
-MOST_PRINTED = 20_000
-"""Bytes of what foreign code prints that are shown."""
+ANOTHER_INSTANCE = -1  # the status of a child whose FMU refused another instance; never seen outside
+MOST_PRINTED = 20_000  # bytes of what foreign code prints that are shown
 
 
 class Closable(Protocol):

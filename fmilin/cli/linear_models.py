@@ -26,11 +26,6 @@ if TYPE_CHECKING:
     from fmilin.model.interface import Model, OperatingPoint
     from fmilin.output.formats import Writing
 
-__all__ = [
-    "check_files", "deliver", "deliver_each", "draw", "file_at", "linear_model", "linear_models",
-    "linearize_cosimulation", "snapshot_times",
-]  # fmt: skip
-
 
 def linearize_cosimulation(
     request: Request, wanted: Wanted, files: Sequence[Path], runner: JobRunner, *, as_json: bool

@@ -18,21 +18,6 @@ if TYPE_CHECKING:
     from fmilin.linear_model.reduction.procedure import Conditioning
     from fmilin.model.stepping import Stepping
 
-__all__ = [
-    "FMI",
-    "PLATFORMS",
-    "Coupled",
-    "Stepped",
-    "Steps",
-    "Wanted",
-    "Written",
-    "composition_options",
-    "conditioned",
-    "stepping_options",
-    "steps_options",
-    "writing_options",
-]  # fmt: skip
-
 
 @dataclass(frozen=True)
 class Stepped:

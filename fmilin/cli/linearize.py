@@ -63,8 +63,6 @@ from fmilin.cli.request import Request, request_of
 from fmilin.ground.errors import UsageError
 from fmilin.output.formats import format_of, listed
 
-__all__ = ["command"]
-
 
 @click.command(
     cls=Command,

@@ -15,8 +15,6 @@ from fmilin.cli.job_runner import failure
 from fmilin.cli.streams import open_missing
 from fmilin.ground.version import __version__
 
-__all__ = ["COMMANDS", "main"]
-
 COMMANDS = {
     "linearize": "A linear model at an operating point.",
     "info": "What is in a model.",

@@ -31,30 +31,8 @@ if TYPE_CHECKING:
     from fmilin.model.interface import Model
     from fmilin.points.request import TrimRequest
 
-__all__ = [
-    "DEBUG",
-    "POINT",
-    "PROJECT",
-    "TIMEOUT",
-    "UNPACK_LIMIT",
-    "VERBOSE",
-    "Constraints",
-    "FileOptions",
-    "OfModel",
-    "Running",
-    "TrimOptions",
-    "constraints_options",
-    "file_options",
-    "fmu",
-    "is_fmu",
-    "is_system",
-    "of_model_options",
-    "running_options",
-    "trim_options",
-]  # fmt: skip
 
-TIMEOUT = 120.0
-"""Seconds for a single call of an FMU's function, unless others are given."""
+TIMEOUT = 120.0  # seconds for a single call of an FMU's function, unless others are given
 
 VERBOSE = click.option(
     "--verbose", is_flag=True, help="Say on standard error what is tried, and what an FMU's description departs in."

@@ -24,29 +24,6 @@ from fmilin.output.formats import Holds, listed, suffixes
 if TYPE_CHECKING:
     pass
 
-__all__ = [
-    "MODEL",
-    "Decorator",
-    "Renamed",
-    "assignments",
-    "checked_outputs",
-    "grouped",
-    "json_option",
-    "names",
-    "names_option",
-    "new_file_option",
-    "number",
-    "number_option",
-    "one_of",
-    "output_option",
-    "outputs_of",
-    "outputs_option",
-    "path_option",
-    "picture_option",
-    "read_by",
-    "settings_option",
-    "time_option",
-]  # fmt: skip
 
 Command = Callable[..., int]
 Decorator = Callable[[Command], Command]

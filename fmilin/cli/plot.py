@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from fmilin.linear_model.model import LinearModel
     from fmilin.model.interface import Model, OperatingPoint
 
-__all__ = ["command"]
 
 LINEAR = ("eigenvalues", "modes", "participation", "bode", "nyquist", "step", "errors", "sparsity")
 FAMILY = ("eigenvalues", "root-locus", "campbell", "surface")

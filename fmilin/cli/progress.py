@@ -8,13 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Event, Thread
 
-__all__ = ["elapsed_time", "progress_bar"]
-
-PATIENCE = 2.0
-"""Seconds after which it is said how long something has been running."""
-
-_interrupted = Event()
-"""Set while a bar is shown: the elapsed time stands in it."""
+PATIENCE = 2.0  # seconds after which it is said how long something has been running
+_interrupted = Event()  # set while a bar is shown: the elapsed time stands in it
 
 
 @contextmanager

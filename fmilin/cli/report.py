@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from fmilin.linear_model.verification import Verification
     from fmilin.model.interface import Model
 
-__all__ = ["command"]
-
 
 @click.command(
     cls=Command,

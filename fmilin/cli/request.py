@@ -25,11 +25,6 @@ if TYPE_CHECKING:
     from fmilin.model.point_files import SavedPoint
     from fmilin.model.stepping import Stepping
 
-__all__ = [
-    "Request", "at_point", "carried", "open_model", "refuse_points", "request_for", "request_of",
-    "with_saved_point",
-]  # fmt: skip
-
 
 @dataclass(frozen=True)
 class Request:

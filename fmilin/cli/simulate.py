@@ -45,8 +45,6 @@ if TYPE_CHECKING:
     from fmilin.motion.simulation.stabilization import Stabilization
     from fmilin.motion.simulation.trajectory import Trajectory
 
-__all__ = ["command"]
-
 
 @dataclass(frozen=True)
 class Run:

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from fmilin.model.interface import Model, OperatingPoint
     from fmilin.native.formulations import ConstrainedForm, Spectrum
 
-__all__ = ["command"]
-
 
 @click.command(cls=Command, examples=['fmilin spectrum "fmilin.systems:four_bar_form(loops=500)" --count 2'])
 @MODEL

@@ -16,11 +16,6 @@ from typing import TextIO
 
 from fmilin.ground.sandbox.channel import close_all_but, high
 
-__all__ = [
-    "Results", "Terminated", "columns", "flush_c_streams", "leave_parents_streams", "open_missing", "silence",
-    "stdout_for_results", "termination_raises",
-]  # fmt: skip
-
 
 class Results(io.StringIO):
     """Text for standard output, which is laid out for a terminal when it goes to one."""

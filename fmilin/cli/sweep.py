@@ -47,10 +47,8 @@ if TYPE_CHECKING:
     from fmilin.families.plan import Plan
     from fmilin.families.store import Store
 
-__all__ = ["axes_of", "command"]
 
-MOST = 10_000_000
-"""Points of one axis."""
+MOST = 10_000_000  # points of one axis
 
 REASONS_SHOWN = 3
 

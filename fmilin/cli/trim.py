@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from fmilin.model.interface import Model
     from fmilin.points.request import TrimmedPoint
 
-__all__ = ["command"]
-
 
 @click.command(
     cls=Command,

@@ -26,8 +26,6 @@ from fmilin.ground.errors import NumericalError
 if TYPE_CHECKING:
     from fmilin.linear_model.verification import Verification
 
-__all__ = ["command"]
-
 
 @click.command(cls=Command, examples=["fmilin verify four_bar.fmu plant.mat"])
 @MODEL

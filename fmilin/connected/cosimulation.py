@@ -39,10 +39,8 @@ from fmilin.model.interface import Model, OperatingPoint
 
 __all__ = ["MASTERS", "Cosimulation", "CoupledMode", "Master", "Member", "cosimulated"]
 
-STEPS_TRIED = 240
-"""Steps that are looked at for the first unstable one, in equal ratios."""
-SHORTEST, LONGEST = 1e-3, 1e3
-"""Of them, in parts of the fastest and of the slowest time of the plant."""
+STEPS_TRIED = 240  # steps that are looked at for the first unstable one, in equal ratios
+SHORTEST, LONGEST = 1e-3, 1e3  # of them, in parts of the fastest and of the slowest time of the plant
 BISECTIONS = 60
 
 Complex = NDArray[np.complex128]

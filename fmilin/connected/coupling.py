@@ -22,10 +22,7 @@ from fmilin.ground.errors import FmilinError, NumericalError
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import LOOP_CLOSED
 
-__all__ = ["CoupledMembers"]
-
-REMEMBERED = 256
-"""Points whose loops are known, so that the same point has the same last digit again."""
+REMEMBERED = 256  # points whose loops are known, so that the same point has the same last digit again
 
 
 class CoupledMembers(Members):

@@ -12,20 +12,6 @@ from fmilin.ground.errors import UnknownNameError, UsageError
 from fmilin.ground.signals import Signal
 from fmilin.model.interface import Model
 
-__all__ = [
-    "NO_CHANGE",
-    "AbsoluteUnit",
-    "Affine",
-    "Connection",
-    "Feed",
-    "Link",
-    "Wanted",
-    "conversion",
-    "inputs_of",
-    "links_of",
-    "outputs_of",
-]
-
 
 class Affine(NamedTuple):
     """``value = factor * other + offset``."""

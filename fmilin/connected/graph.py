@@ -18,8 +18,6 @@ from fmilin.ground.errors import UsageError
 from fmilin.ground.signals import FloatArray, Signals
 from fmilin.numerics.codegen.implicit import ImplicitSystem
 
-__all__ = ["Drawn", "in_graph"]
-
 SX = Any
 
 

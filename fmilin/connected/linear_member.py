@@ -21,8 +21,6 @@ from fmilin.native.native_engine import Quantity
 if TYPE_CHECKING:
     from fmilin.numerics.codegen.implicit import ImplicitSystem
 
-__all__ = ["LinearEngine", "LinearMember", "from_linear", "linear_from_control", "with_outputs"]
-
 
 class LinearEngine(Engine):
     """``x' = f0 + A (x - x0) + B (u - u0)``, quantities ``g0 + C (x - x0) + D (u - u0)``.

@@ -11,11 +11,8 @@ from fmilin.ground.errors import NumericalError
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import LOOP_CLOSED, LOOP_SINGULAR
 
-__all__ = ["LoopSolver", "listed", "require_solvable"]
-
 MOST_ITERATIONS = 60
-SLOW = 0.05
-"""A step that leaves more than this part of the gap asks for new slopes."""
+SLOW = 0.05  # A step that leaves more than this part of the gap asks for new slopes
 SHORTEST = 2.0**-12
 _EPS = float(np.finfo(float).eps)
 

@@ -16,8 +16,6 @@ from fmilin.ground.errors import UsageError
 from fmilin.ground.signals import FloatArray
 from fmilin.linear_model.model import LinearModel
 
-__all__ = ["MASTERS", "Master", "Member", "OneStep", "one_step", "output_name"]
-
 MASTERS = ("jacobi", "gauss-seidel")
 
 

@@ -18,8 +18,6 @@ from fmilin.connected.plan import Indices
 from fmilin.ground.signals import FloatArray
 from fmilin.model.interface import Evaluation, Model
 
-__all__ = ["Members", "Part", "Settled", "Visits", "Wires"]
-
 
 class Part(NamedTuple):
     """A member: its name, and a view of it whose outputs are those that anybody wants."""

@@ -12,8 +12,6 @@ from fmilin.ground.sandbox.watchdog import belong_to
 from fmilin.ground.signals import Signal
 from fmilin.model.interface import Model
 
-__all__ = ["Prefixed", "elements", "in_member", "of_member", "qualified", "split"]
-
 _RATE = re.compile(r"der\((.*)\)", re.DOTALL)
 
 

@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-__all__ = ["Loop", "VisitStep", "planned"]
-
 Indices = NDArray[np.intp]
 
 

@@ -21,8 +21,6 @@ from fmilin.linearization.procedure import linearize
 from fmilin.manifold.operating_points import model_at, operating_point
 from fmilin.model.interface import OperatingPoint
 
-__all__ = ["sampled_loop"]
-
 
 def sampled_loop(model: ConnectedModel, point: OperatingPoint | None = None) -> LinearModel:
     """Return the discrete linear model of a plant with sampled regulators, from sample to sample.

@@ -23,13 +23,9 @@ from fmilin.model.constraints.declared import Constraint, Constraints
 from fmilin.model.interface import Evaluation, Model, ModelInfo, OperatingPoint
 from fmilin.model.stepping import Hybrid, Passage
 
-__all__ = ["Actuator", "HeldMember", "Law", "LinearLaw", "SampledMember", "Schedule"]
-
-
 SOON = 1e-9
 """The first sample, in sample times after the start: what is due at the start itself is not passed as an event."""
-TOGETHER = 1e-6
-"""Times closer than this, in sample times, are the same."""
+TOGETHER = 1e-6  # times closer than this, in sample times, are the same
 
 
 class Law(Protocol):

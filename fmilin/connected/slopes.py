@@ -15,8 +15,6 @@ import numpy as np
 
 from fmilin.ground.signals import FloatArray
 
-__all__ = ["Jacobians", "MemberSlopes"]
-
 Solve = Callable[[FloatArray], FloatArray]
 
 

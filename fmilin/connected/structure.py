@@ -15,8 +15,6 @@ from fmilin.ground.errors import FmilinError
 from fmilin.ground.signals import FloatArray
 from fmilin.model.interface import Model
 
-__all__ = ["depends_at_once", "input_slopes", "structure_of"]
-
 
 def structure_of(
     members: Members, wires: Wires, depends: Sequence[NDArray[np.bool_]], count: int
@@ -58,10 +56,8 @@ def _pattern(matrix: Any) -> Any:
 
 
 POINTS = 3
-EXCURSION = 0.1
-"""How far from the start the second and third look are, in sizes of states and inputs."""
-STEP = 2.0**-20
-"""Of differences along inputs, in their sizes: they steer Newton's method and nothing else."""
+EXCURSION = 0.1  # how far from the start the second and third look are, in sizes of states and inputs
+STEP = 2.0**-20  # of differences along inputs, in their sizes: they steer Newton's method and nothing else
 
 
 def depends_at_once(name: str, model: Model) -> NDArray[np.bool_]:

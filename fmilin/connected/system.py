@@ -25,8 +25,6 @@ from fmilin.model.stepping import Hybrid
 if TYPE_CHECKING:
     from fmilin.numerics.codegen.implicit import ImplicitSystem
 
-__all__ = ["ConnectedModel", "Declaration"]
-
 
 @dataclass(frozen=True)
 class Declaration:

@@ -19,8 +19,6 @@ from fmilin.model.interface import Model, ModelInfo, OperatingPoint
 from fmilin.motion.simulation.run import simulate
 from fmilin.motion.simulation.trajectory import Trajectory
 
-__all__ = ["closed_loop"]
-
 _PLANT, _REGULATOR = "plant", "regulator"
 
 

@@ -27,8 +27,6 @@ from fmilin.ground.signals import FloatArray
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.reduction.sampling import discretize
 
-__all__ = ["KalmanFilter", "kalman_filter", "noise_through", "sampled_noise"]
-
 
 def noise_through(linear: LinearModel, intensities: Mapping[str, float]) -> tuple[FloatArray, FloatArray]:
     """Return how noise enters that comes in through inputs.

@@ -21,8 +21,6 @@ from fmilin.ground.tolerances import EQUILIBRIUM
 from fmilin.linear_model.model import LinearModel
 from fmilin.model.constraints.expressions import Expression, parse
 
-__all__ = ["measurement"]
-
 
 def measurement(linear: LinearModel, sensors: Sequence[str] | Mapping[str, str]) -> LinearModel:
     """Return the linear model with sensors as its outputs.

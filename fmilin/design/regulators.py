@@ -15,8 +15,6 @@ from fmilin.ground.errors import UsageError
 from fmilin.ground.signals import FloatArray, Signal, Signals
 from fmilin.linear_model.model import LinearModel, Point
 
-__all__ = ["FunctionRegulator", "KalmanRegulator", "Regulator", "state_feedback"]
-
 
 class Regulator(Protocol):
     """What :func:`fmilin.closed_loop` runs."""

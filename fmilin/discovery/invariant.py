@@ -19,17 +19,9 @@ from fmilin.discovery.library import Library
 from fmilin.ground.signals import FloatArray
 from fmilin.model.constraints.expressions import name_in_expression
 
-__all__ = ["Invariant", "Numbers", "independent_ones", "is_independent", "projected"]
-
-
-AGREES = 1e-9
-"""Relative difference at which a number is the simple one."""
-
-MOST_DIGITS = 7
-"""Of a decimal that somebody chose; what has more is written with all its digits."""
-
-MOST_PARAMETERS = 60
-"""Of more than these, products are not looked for: one of them fits by chance."""
+AGREES = 1e-9  # relative difference at which a number is the simple one
+MOST_DIGITS = 7  # of a decimal that somebody chose; what has more is written with all its digits
+MOST_PARAMETERS = 60  # of more than these, products are not looked for: one of them fits by chance
 
 
 class Numbers:
@@ -126,8 +118,7 @@ class Numbers:
 
 TINY = 1e-300
 
-LEVEL = 0.3
-"""How much the level's number counts beside those of the terms when the simplest ones are chosen."""
+LEVEL = 0.3  # how much the level's number counts beside those of the terms when the simplest ones are chosen
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,12 +195,10 @@ class Invariant:
 STEPS = 40
 ARRIVED = 1e-13
 
-FURTHEST = 10.0
-"""How far a projection may go, in sizes of the states."""
+FURTHEST = 10.0  # how far a projection may go, in sizes of the states
 
 
-INDEPENDENT = 1e-6
-"""What a gradient adds to the span of others, relative to itself, that makes it one of its own."""
+INDEPENDENT = 1e-6  # what a gradient adds to the span of others, relative to itself, that makes it one of its own
 
 
 def projected(x: FloatArray, invariants: Sequence[Invariant], sizes: FloatArray) -> FloatArray:

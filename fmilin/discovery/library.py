@@ -13,13 +13,8 @@ from fmilin.discovery.states import StateKinds
 from fmilin.ground.signals import FloatArray
 from fmilin.model.constraints.expressions import name_in_expression
 
-__all__ = ["Library", "Term", "first_library", "further_libraries"]
-
-MOST_TERMS = 2_200
-"""A library with more of them is not tried: its singular values would take minutes."""
-
-MOST_ANGLES = 5
-"""Of sums of more angles than these there are too many."""
+MOST_TERMS = 2_200  # A library with more of them is not tried: its singular values would take minutes
+MOST_ANGLES = 5  # of sums of more angles than these there are too many
 
 Harmonic = tuple[Literal["", "cos", "sin"], tuple[tuple[int, int], ...]]
 """The function, and (state, +1 or -1) of each angle in its argument."""

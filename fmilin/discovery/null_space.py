@@ -11,15 +11,10 @@ from scipy import linalg
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import DISCOVERED, DISCOVERED_GAP
 
-__all__ = ["NullSpace", "null_space", "null_vector", "sparse_basis", "svd"]
-
 TINY = 1e-300
 
-MOST_SHORTENED = 60
-"""Rows among which sums with fewer terms are looked for."""
-
-LARGEST_SUPPORT = 40
-"""Terms of an expression that somebody may want to read."""
+MOST_SHORTENED = 60  # rows among which sums with fewer terms are looked for
+LARGEST_SUPPORT = 40  # terms of an expression that somebody may want to read
 
 
 @dataclass(frozen=True)

@@ -20,10 +20,7 @@ from fmilin.ground.remarks import Remark
 from fmilin.ground.tolerances import EQUILIBRIUM, INVARIANT, INVARIANT_MEASURED
 from fmilin.model.interface import Model, OperatingPoint
 
-__all__ = ["discover"]
-
-ACCURACY_OF_NOISE = 50
-"""How much less accurate than the rates numbers in an expression may be."""
+ACCURACY_OF_NOISE = 50  # how much less accurate than the rates numbers in an expression may be
 
 
 def discover(

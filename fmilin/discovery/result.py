@@ -8,8 +8,6 @@ from typing import Any
 from fmilin.ground.remarks import Remark
 from fmilin.model.constraints.declared import Constraint, Level
 
-__all__ = ["Discovery", "Finding", "KeptOut"]
-
 
 @dataclass(frozen=True)
 class Finding:

@@ -18,14 +18,8 @@ from fmilin.discovery.states import Sampler, StateKinds
 from fmilin.discovery.verification import judged
 from fmilin.ground.signals import FloatArray
 
-__all__ = ["ExcitedRates", "Rejected", "Samples", "Search"]
-
-
-MORE_THAN_TERMS = 1.2
-"""Samples per term, and some more."""
-
-EXCITED = 16
-"""Points at which the inputs are moved, besides as many as there are candidates."""
+MORE_THAN_TERMS = 1.2  # samples per term, and some more
+EXCITED = 16  # points at which the inputs are moved, besides as many as there are candidates
 
 
 @dataclass(frozen=True)
@@ -84,8 +78,7 @@ class Samples:
         return ExcitedRates(x[fine], f[fine])
 
 
-MOST_TERMS_DECAYING = 700
-"""A library with more of them is not searched for what decays."""
+MOST_TERMS_DECAYING = 700  # A library with more of them is not searched for what decays
 
 
 @dataclass(frozen=True)

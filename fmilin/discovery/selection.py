@@ -12,15 +12,10 @@ from fmilin.discovery.search import Rejected, Search
 from fmilin.ground.signals import FloatArray
 from fmilin.model.constraints.declared import Level
 
-__all__ = ["Selected", "chosen"]
-
 POINTS = 2
 
-STEP = 1e-3
-"""Of differences, in sizes of the states."""
-
-ROUNDING_OF_RATES = 1e-12
-"""Of a rate, in the sum of its terms."""
+STEP = 1e-3  # of differences, in sizes of the states
+ROUNDING_OF_RATES = 1e-12  # of a rate, in the sum of its terms
 
 APART = 1e-2
 """What a gradient adds to the span of others at the point, to be preferred: parallel ones are nearly singular."""

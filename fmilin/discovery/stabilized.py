@@ -18,10 +18,7 @@ from fmilin.discovery.library import Library
 from fmilin.discovery.null_space import LARGEST_SUPPORT, NullSpace, sparse_basis, svd
 from fmilin.ground.signals import FloatArray
 
-__all__ = ["Decaying", "decaying"]
-
-DECAYS = 1e-6
-"""Real part of an eigenvalue, of the largest, that is a decay."""
+DECAYS = 1e-6  # real part of an eigenvalue, of the largest, that is a decay
 
 TINY = 1e-300
 

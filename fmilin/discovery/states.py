@@ -19,16 +19,11 @@ from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Stepped
 from fmilin.numerics.differences.noise import noise_level
 
-__all__ = ["Sampler", "StateKinds", "state_kinds"]
-
-
-REACH = 0.5
-"""How far around the point samples are taken at first, in sizes of the states."""
+REACH = 0.5  # how far around the point samples are taken at first, in sizes of the states
 
 SMALLEST_REACH = 1e-3
 
-FROM_NOISE = 20
-"""Difference of rates, in sizes of the model's noise, that is more than noise."""
+FROM_NOISE = 20  # difference of rates, in sizes of the model's noise, that is more than noise
 
 TURNED = 2.0
 """How far around the point angles are sampled, in rad: sums of several sines are nearly dependent on a short way."""
@@ -139,14 +134,9 @@ class Sampler:
 
 Mask: TypeAlias = NDArray[np.bool_]
 
-POINTS = 3
-"""Points at which every state is moved alone: equality by chance does not survive."""
-
-LEAST = 1e-11
-"""Difference of rates, relative to the largest, that is more than rounding."""
-
-SAME_AGAIN = 1e-7
-"""Change of the rates, relative, that a whole turn of an angle may make: sin(x + 2 pi) is rounded."""
+POINTS = 3  # points at which every state is moved alone: equality by chance does not survive
+LEAST = 1e-11  # difference of rates, relative to the largest, that is more than rounding
+SAME_AGAIN = 1e-7  # change of the rates, relative, that a whole turn of an angle may make: sin(x + 2 pi) is rounded
 
 
 @dataclass(frozen=True)

@@ -21,13 +21,8 @@ from fmilin.linearization.dependence import dependent_combinations
 from fmilin.linearization.procedure import linearize
 from fmilin.model.interface import Model, OperatingPoint
 
-__all__ = ["linearize_on_tangent"]
-
-NULL = 1e-7
-"""Singular values, of the largest, that are zero; more where A has larger errors."""
-
-WIDEST = 1e-2
-"""The same at most: beyond that nothing can be said."""
+NULL = 1e-7  # singular values, of the largest, that are zero; more where A has larger errors
+WIDEST = 1e-2  # the same at most: beyond that nothing can be said
 
 
 def linearize_on_tangent(

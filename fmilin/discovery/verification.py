@@ -19,14 +19,10 @@ from fmilin.ground.signals import FloatArray
 from fmilin.model.stepping import Stepped
 from fmilin.motion.simulation.method import runge_kutta_step
 
-__all__ = ["Residuals", "Verdict", "Verification", "judged"]
-
-
 POINTS = 10
 STEPS = 20
 
-FURTHEST = 0.02
-"""How far the fastest state moves in one step, in its size."""
+FURTHEST = 0.02  # how far the fastest state moves in one step, in its size
 
 LATER = 0.7
 """Seconds after the point, where the other inputs are looked at: what depends on time is kept at one time only."""
@@ -94,8 +90,7 @@ class Verification:
 
 Kind = Literal["constraint", "open", "conserved"]
 
-UNIT = 1e-9
-"""Distance from 1 of the norm of a unit vector."""
+UNIT = 1e-9  # distance from 1 of the norm of a unit vector
 
 HELD_AT_START = 1e-6
 """Value at the point, relative to the size of the terms, that is zero: start values are consistent to this."""

@@ -13,19 +13,6 @@ from typing import Any
 
 from fmilin.ground.errors import UnknownNameError
 
-__all__ = [
-    "Machine",
-    "c_library",
-    "fmi2_folders",
-    "fmi3_folders",
-    "fmpy_folder",
-    "host",
-    "library_in",
-    "library_suffix",
-    "logger_library",
-    "machines",
-]
-
 _SYSTEMS = {"linux": ("linux", ".so"), "windows": ("win", ".dll"), "darwin": ("darwin", ".dylib")}
 _BITS = {"x86_64": "64", "aarch64": "64", "x86": "32"}
 

@@ -11,20 +11,6 @@ from collections.abc import Iterable, Mapping
 from pathlib import PurePath
 from typing import ClassVar
 
-__all__ = [
-    "ConstraintError",
-    "FmilinError",
-    "KinkError",
-    "ModelCrashError",
-    "ModelError",
-    "NumericalError",
-    "UnknownNameError",
-    "UsageError",
-    "missing_file",
-    "nearest_names",
-]
-
-
 _MANY = 20_000  # names among which the nearest are looked for
 
 

@@ -19,20 +19,6 @@ from typing import IO
 
 from fmilin.ground.errors import UsageError
 
-__all__ = [
-    "check_writable",
-    "new_folder",
-    "owned_name",
-    "remove_leftovers",
-    "replaced_when_complete",
-    "temporary_file",
-    "temporary_folder",
-    "temporary_place",
-    "write_all",
-    "write_atomically",
-]
-
-
 _NAME = re.compile(r"\.?fmilin-([0-9a-f]{8})-([0-9a-f]{8})-(\d+)-(\d+)-[0-9a-f]{16}(\.tmp)?")
 
 

@@ -9,8 +9,6 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
-__all__ = ["DOCUMENTED", "resolve", "stay_valid"]
-
 DOCUMENTED: Mapping[str, str] = {
     "fmilin.adapters": "fmilin.loading.adapters",
     "fmilin.constraints": "fmilin.model.constraints",

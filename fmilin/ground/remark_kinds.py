@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["KINDS", "OF_ANOTHER_VERSION", "Kind"]
-
 
 @dataclass(frozen=True, slots=True)
 class Kind:

@@ -7,19 +7,7 @@ from dataclasses import InitVar, dataclass
 
 from fmilin.ground.remark_kinds import KINDS, OF_ANOTHER_VERSION, Kind
 
-__all__ = [
-    "Remark",
-    "discrete_states_remarks",
-    "inaccurate_entry",
-    "model_remarks",
-    "no_linear_model",
-    "off_equilibrium",
-    "rate_of_change",
-    "swamping_penalty",
-]
-
-MOST_HELD = 12
-"""Discrete variables that are listed."""
+MOST_HELD = 12  # discrete variables that are listed
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from fmilin.ground.errors import UnknownNameError, UsageError
 
-__all__ = ["FloatArray", "Signal", "Signals", "rate_unit"]
-
 FloatArray = NDArray[np.float64]
 
 LARGEST = float(np.finfo(np.float64).max)

@@ -11,9 +11,6 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any, TypeVar
 
-__all__ = ["done_by", "hand_in", "html_of", "perform", "text_of"]
-
-
 Result = TypeVar("Result")
 
 _performers: dict[str, str] = {}

@@ -18,19 +18,6 @@ from fmilin.ground.signals import FloatArray, Signals
 from fmilin.linear_model.model import Accuracy, EntryErrors, LinearModel, Method, Point, relative_error
 from fmilin.model.interface import Model, ModelInfo, OperatingPoint
 
-__all__ = [
-    "IndependentCoordinates",
-    "Named",
-    "Slopes",
-    "built",
-    "chosen_inputs",
-    "point_of",
-    "with_errors",
-    "with_inputs",
-    "with_parameters_as_inputs",
-]
-
-
 EPS = float(np.finfo(np.float64).eps)
 
 

@@ -16,8 +16,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["legal_name", "original_name"]
-
 # '/' and '%' are escaped because they are the marks of the code itself; what is below ' ' would break a printout.
 _UNSAFE = re.compile(r"^-|[./%:\x00-\x1f]")
 _MARKED = re.compile(r"/|%([0-9A-F]{2})")

@@ -23,8 +23,6 @@ from fmilin.ground.verbs import perform
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["Descriptor"]
-
 
 @dataclass(frozen=True, eq=False)
 class Descriptor:

@@ -24,17 +24,13 @@ from fmilin.linear_model.modes import rate_of, shape_of
 if TYPE_CHECKING:
     from fmilin.linear_model.model import LinearModel
 
-__all__ = ["ModalAnalysis", "ModeGroup", "lyapunov", "modal_analysis"]
 
 Complex = NDArray[np.complex128]
 
 EPS = float(np.finfo(np.float64).eps)
 
-SLACK = 10.0
-"""By how much more than its estimated uncertainty an eigenvalue may be off."""
-
-UNANSWERED = 1e-9
-"""A sum that is smaller than this part of its terms is zero: that coordinate does not answer."""
+SLACK = 10.0  # by how much more than its estimated uncertainty an eigenvalue may be off
+UNANSWERED = 1e-9  # A sum that is smaller than this part of its terms is zero: that coordinate does not answer
 
 
 def energies(linear: LinearModel, single: Sequence[tuple[complex, bool]]) -> tuple[FloatArray, FloatArray]:

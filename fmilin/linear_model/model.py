@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from fmilin.linear_model.verification import Verification
     from fmilin.model.interface import Model
 
-__all__ = ["Accuracy", "EntryErrors", "LinearModel", "Method", "Point", "relative_error"]
-
 
 @dataclass(frozen=True, slots=True)
 class Point:

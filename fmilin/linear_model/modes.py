@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from fmilin.ground.signals import FloatArray
 
-__all__ = ["Mode", "modes_of", "rate_of", "shape_of"]
-
 
 @dataclass(frozen=True, eq=False)
 class Mode:

@@ -12,10 +12,7 @@ from fmilin.ground.errors import NumericalError
 from fmilin.ground.remarks import Remark
 from fmilin.linear_model.model import LinearModel
 
-__all__ = ["PUSHES", "dead_zone_error", "dead_zone_text", "has_no_response", "is_connected", "with_remark_on_response"]
-
-PUSHES = (1.0, 30.0)
-"""Pushes, in sizes of an input, that tell what is stuck from what is not connected."""
+PUSHES = (1.0, 30.0)  # pushes, in sizes of an input, that tell what is stuck from what is not connected
 
 
 Pattern = NDArray[np.bool_]

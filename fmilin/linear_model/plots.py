@@ -12,10 +12,8 @@ if TYPE_CHECKING:
 
     from fmilin.model.interface import Model
 
-__all__ = ["Pictures", "Plots"]
 
-Linear = TypeVar("Linear")
-"""A linear model, whose module imports this one."""
+Linear = TypeVar("Linear")  # A linear model, whose module imports this one
 
 
 class Pictures:

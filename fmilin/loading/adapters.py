@@ -19,12 +19,10 @@ from fmilin.model.interface import Model
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-__all__ = ["GROUP", "PUBLISHED", "Adapter", "Installed", "installed_adapters"]
 
 GROUP = "fmilin.adapters"
 
-_LOOKED_INTO = 4096
-"""Bytes of a file that are read to tell what it is."""
+_LOOKED_INTO = 4096  # bytes of a file that are read to tell what it is
 
 
 class Adapter(ABC):

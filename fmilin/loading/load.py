@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from fmilin.model.constraints.file import ConstraintsFile
     from fmilin.model.point_files import SavedPoint
 
-__all__ = ["LoadRequest", "constraints_with", "load", "load_as"]
 
 Value = float | int | bool | str | Sequence[float]
 logger = logging.getLogger("fmilin.loading")
@@ -49,10 +48,8 @@ class LoadRequest:
     saved: SavedPoint | None = None  # where feet are held, unless the settings have states
 
 
-_OPTIONS = ("floating_base", "hold", "keyframe")
-"""What files may be asked for."""
-INTERFACES = {"me": "ModelExchange", "cs": "CoSimulation"}
-"""What a user calls the interfaces of an FMU."""
+_OPTIONS = ("floating_base", "hold", "keyframe")  # what files may be asked for
+INTERFACES = {"me": "ModelExchange", "cs": "CoSimulation"}  # what a user calls the interfaces of an FMU
 
 
 def load(

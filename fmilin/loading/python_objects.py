@@ -18,8 +18,6 @@ from fmilin.fmi.read.process import absolute
 from fmilin.ground.errors import FmilinError, ModelError, UnknownNameError, UsageError, missing_file
 from fmilin.model.interface import Model
 
-__all__ = ["model_in_python", "names_python", "python_object"]
-
 _PYTHON = re.compile(
     r"(?P<where>.+?\.py|[A-Za-z_]\w*(?:\.\w+)*):(?P<name>[A-Za-z_]\w*)\s*(?P<arguments>\(.*\))?", re.DOTALL
 )

@@ -9,12 +9,9 @@ from fmilin.ground.signals import FloatArray
 from fmilin.model.constraints.declared import Constraint
 from fmilin.model.interface import Evaluation, ExactSlopes, Model
 
-__all__ = ["CountedModel", "RememberingModel"]
-
 _Key = tuple[float, bytes, bytes]
 
-REMEMBERED = 2_000_000
-"""Numbers that are remembered at most."""
+REMEMBERED = 2_000_000  # numbers that are remembered at most
 
 
 def _passed_on(name: str) -> Any:

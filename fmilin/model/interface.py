@@ -27,11 +27,6 @@ if TYPE_CHECKING:
     from fmilin.model.sparse import SparseEquations, SparseForm
     from fmilin.numerics.codegen.implicit import ImplicitSystem
 
-__all__ = [
-    "Copy", "Evaluation", "ExactSlopes", "Model", "ModelInfo", "OperatingPoint", "SecondOrderForm", "Tangent",
-    "TangentStack",
-]  # fmt: skip
-
 
 @dataclass(slots=True, eq=False)  # not frozen: one is made at every visit, and that takes three times as long
 class Evaluation:

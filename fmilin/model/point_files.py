@@ -14,8 +14,6 @@ import numpy as np
 from fmilin.ground.errors import ModelError, UsageError
 from fmilin.model.interface import Model, ModelInfo, OperatingPoint
 
-__all__ = ["FORMAT", "SavedPoint", "check_point_file", "dump_point", "load_point"]
-
 FORMAT = "fmilin-point/1"
 _SUFFIXES = (".toml", ".json")
 _GROUPS = ("states", "inputs", "parameters", "rates")

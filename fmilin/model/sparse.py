@@ -8,9 +8,6 @@ from typing import Any, Protocol
 
 from fmilin.ground.signals import FloatArray
 
-__all__ = ["SparseEquations", "SparseForm"]
-
-
 Sparse = Any  # a scipy.sparse array: imported only where it is used
 
 

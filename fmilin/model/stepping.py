@@ -17,8 +17,6 @@ from fmilin.ground.errors import UsageError
 from fmilin.ground.signals import FloatArray
 from fmilin.model.interface import OperatingPoint
 
-__all__ = ["METHODS", "Cadence", "Hybrid", "Passage", "Response", "Stepped", "Stepping"]
-
 METHODS = ("auto", "direct", "step", "response", "multisine")
 """How a linear model of a stepped model is made; ``auto`` takes the first that works."""
 

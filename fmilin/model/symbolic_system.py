@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from fmilin.numerics.codegen.graph import Graph
     from fmilin.numerics.codegen.implicit import ImplicitSystem
 
-__all__ = ["Laws", "SymbolicSystem"]
 
 Symbol = Any  # sympy.Symbol: sympy ships no types, and is imported only where it is used
 Expr = Any  # sympy.Expr

@@ -25,8 +25,6 @@ from fmilin.manifold.projection import project, require_on_manifold
 from fmilin.manifold.selection import select_partition
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 
-__all__ = ["Benettin", "LocalModel", "LyapunovExponents", "TangentFlow", "exact_products", "lyapunov_exponents"]
-
 
 @dataclass(frozen=True, slots=True)
 class LocalModel:
@@ -93,8 +91,7 @@ def _inverse(G: FloatArray) -> FloatArray:
         ) from None
 
 
-SWITCH = 10.0
-"""Condition number of the independent states beyond which better ones are taken."""
+SWITCH = 10.0  # condition number of the independent states beyond which better ones are taken
 
 
 @dataclass(frozen=True, slots=True)

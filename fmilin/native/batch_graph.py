@@ -25,18 +25,6 @@ from fmilin.model.interface import Model, OperatingPoint, TangentStack
 from fmilin.numerics.codegen.functions import StackFunctions
 from fmilin.numerics.codegen.implicit import ImplicitSystem
 
-__all__ = [
-    "PartitionedSlopes",
-    "StatePartition",
-    "arrays_of",
-    "batch_graph",
-    "checked_threads",
-    "solved",
-    "states_to_keep",
-    "tangents_of_graph",
-]
-
-
 _graphs: WeakKeyDictionary[Model, BatchGraph] = WeakKeyDictionary()  # a second sweep finds the functions compiled
 
 

@@ -16,16 +16,12 @@ from fmilin.ground.errors import UnknownNameError, UsageError
 from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray, Signal
 
-__all__ = ["Contact", "Foot", "contact_remarks", "contact_signals", "feet_from", "inside", "unknown_foot"]
-
 FORCES = ("fx", "fy", "fz")
 TORQUES = ("tx", "ty", "tz")
 HIGHEST_FRICTION = 1.0
 """More than this is remarked on where the friction of a contact is unknown: dry rubber on concrete has about it."""
-NOTHING = 1e-9
-"""Of the largest contact force: rounding."""
-ALONG = 1e-6
-"""Of the largest contact force: too little to be mentioned."""
+NOTHING = 1e-9  # of the largest contact force: rounding
+ALONG = 1e-6  # of the largest contact force: too little to be mentioned
 
 
 @dataclass(frozen=True)

@@ -15,31 +15,12 @@ from fmilin.model.constraints.declared import Constraint, Level
 from fmilin.model.constraints.expressions import Expression, ExpressionError, parse
 from fmilin.model.symbolic_system import Laws, SymbolicSystem
 
-__all__ = [
-    "TIME",
-    "Declaration",
-    "Equations",
-    "Given",
-    "Labels",
-    "SymbolicConstraint",
-    "assembled",
-    "der",
-    "named_constraint",
-    "rate_along",
-    "vanishes",
-]
-
-
 Symbol = Any  # sympy.Symbol: sympy ships no types
 Expr = Any  # sympy.Expr, a number, or text in the grammar of fmilin.constraints.expressions
 Name = Any  # sympy.Symbol or str
 Entries = dict[tuple[int, int], Any]  # of a matrix, by row and column; those that are left out are zero
-
-TIME = "time"
-"""The name of time in every native model, as it is in constraints."""
-
-LONGEST_TO_EXPAND = 500
-"""Operations."""
+TIME = "time"  # the name of time in every native model, as it is in constraints
+LONGEST_TO_EXPAND = 500  # operations
 
 _NOT_REAL = tuple(type(part) for part in (sympy.nan, sympy.zoo, sympy.oo, -sympy.oo, sympy.I))
 _UNSOLVED = (sympy.core.function.AppliedUndef, sympy.Derivative, sympy.Integral)

@@ -25,22 +25,11 @@ from fmilin.ground.signals import FloatArray
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.native.batch_graph import StatePartition, arrays_of, batch_graph, checked_threads, solved, states_to_keep
 
-__all__ = ["DiscreteModels", "discrete_along"]
-
-BLOCK = 64
-"""Points that are computed together."""
-
-SINGULAR_SLOPES = 1e9
-"""Slopes of dependent states beyond this are none."""
-
-ITERATIONS = 25
-"""Newton's steps for an implicit stage."""
-
-COARSE = 1e-2
-"""Of the largest entry of A: what halving the steps may change before it is said."""
-
-SETTLED = 1e-13
-"""Of a step of Newton's iteration, in sizes of the states: then the stage is solved."""
+BLOCK = 64  # points that are computed together
+SINGULAR_SLOPES = 1e9  # slopes of dependent states beyond this are none
+ITERATIONS = 25  # Newton's steps for an implicit stage
+COARSE = 1e-2  # of the largest entry of A: what halving the steps may change before it is said
+SETTLED = 1e-13  # of a step of Newton's iteration, in sizes of the states: then the stage is solved
 
 
 @dataclass(frozen=True)

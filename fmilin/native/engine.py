@@ -20,8 +20,6 @@ from fmilin.model.interface import Evaluation, ExactSlopes, Tangent
 from fmilin.native.native_engine import NativeEngine, Quantity, QuantityEvaluator, offered
 from fmilin.native.native_model import NativeModel
 
-__all__ = ["Engine", "EngineModel"]
-
 
 class Engine(NativeEngine):
     """Foreign code that computes x' = f(t, x, u) and quantities z = c(t, x, u) in one visit.

@@ -24,8 +24,6 @@ from fmilin.model.interface import ModelInfo
 from fmilin.native.native_engine import NativeEngine, Quantity, QuantityEvaluator, offered
 from fmilin.native.native_model import NativeModel
 
-__all__ = ["FunctionModel"]
-
 Array = NDArray[Any]
 Function = Callable[[float, Array, Array], Any]
 """(t, x, u) -> values; x (N,) and u (nu,) are real, or complex for a complex step."""

@@ -45,8 +45,6 @@ if TYPE_CHECKING:
     from fmilin.model.sparse import SparseEquations
     from fmilin.native.large import LargeEquations
 
-__all__ = ["LagrangeModel"]
-
 
 class LagrangeModel(SymbolicModel):
     """M(q) v' = F(t, q, v, u) - G' lambda with q' = v and constraints g(t, q) = 0, or a(t, q, v) = 0 linear in v.

@@ -17,8 +17,6 @@ from fmilin.native.contacts import Contact, Foot
 if TYPE_CHECKING:
     from fmilin.numerics.codegen.implicit import ImplicitSystem
 
-__all__ = ["AdjustableEngine", "NativeEngine", "Quantity", "QuantityEvaluator", "limit_remarks", "offered", "side_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
@@ -145,8 +143,7 @@ def offered(
 
 Side = Literal["inside", "lower", "upper", "beyond"]
 
-AT = 1e-12
-"""How near a limit counts as there, relative to the range."""
+AT = 1e-12  # how near a limit counts as there, relative to the range
 
 
 def side_of(value: float, low: float, high: float) -> Side:

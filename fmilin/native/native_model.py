@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from fmilin.native.discrete import DiscreteModels
     from fmilin.numerics.codegen.implicit import ImplicitSystem
 
-__all__ = ["InterfaceChoice", "NativeModel"]
-
 
 @dataclass(frozen=True, slots=True)
 class InterfaceChoice:

@@ -31,8 +31,6 @@ from fmilin.numerics.codegen.functions import SystemFunctions
 from fmilin.numerics.saddle_point.factors import Factors
 from fmilin.numerics.saddle_point.null_space import MultiplierFactors, NullSpaceFactors
 
-__all__ = ["ConstraintRank", "MultiplierModel", "NullSpaceModel"]
-
 
 @dataclass(frozen=True, slots=True)
 class ConstraintRank:

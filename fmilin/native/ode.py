@@ -30,8 +30,6 @@ from fmilin.native.declaration import (
 )
 from fmilin.native.symbolic import SymbolicModel
 
-__all__ = ["OdeModel"]
-
 
 class OdeModel(SymbolicModel):
     """x' = f(t, x, u, p), or E(t, x, u, p) x' = F(t, x, u, p), with constraints g(t, x, p) = 0.

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from fmilin.numerics.codegen.functions import SystemFunctions
     from fmilin.numerics.codegen.implicit import ImplicitSystem
 
-__all__ = ["SymbolicEngine", "SymbolicModel", "second_order_form"]
-
 
 def is_lagrange(system: ImplicitSystem) -> bool:
     """Whether the unknowns are the accelerations of half the states, followed by multipliers."""

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from fmilin.manifold.frame import Frame
     from fmilin.numerics.codegen.implicit import ImplicitSystem
 
-__all__ = ["CasadiModel", "IndependentForm", "to_casadi"]
 
 Function = Any  # casadi.Function: casadi ships no types
 SX = Any  # casadi.SX
@@ -37,11 +36,8 @@ MX = Any  # casadi.MX
 ACCURACY = 1e-13
 """Residual at which Newton's iteration for Psi ends, in sizes of the terms: a step before it is quadratically worse."""
 
-LARGEST_ELIMINATED = 40
-"""Unknowns up to which W = L D L' is written out: the graph grows with their third power."""
-
-ASYMMETRIC = 1e-14
-"""Difference of W and its transpose that is rounding, relative to the largest entry."""
+LARGEST_ELIMINATED = 40  # unknowns up to which W = L D L' is written out: the graph grows with their third power
+ASYMMETRIC = 1e-14  # difference of W and its transpose that is rounding, relative to the largest entry
 
 
 @dataclass(frozen=True)

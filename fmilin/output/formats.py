@@ -15,21 +15,6 @@ from typing import Any, Literal
 
 from fmilin.ground.errors import UsageError
 
-__all__ = [
-    "FORMATS",
-    "Format",
-    "Holds",
-    "Writing",
-    "alternatives",
-    "format_of",
-    "formats",
-    "function_of",
-    "is_named_as",
-    "listed",
-    "refuse_written_only",
-    "suffixes",
-]
-
 Holds = Literal["linear model", "family", "descriptor system", "system", "picture", "motion picture", "page", "motion"]
 Action = Literal["write", "read"]
 

@@ -21,8 +21,6 @@ from fmilin.points.request import FreeDirection, TrimReport, TrimRequest, quanti
 from fmilin.points.solver import Solution
 from fmilin.points.unknowns import Candidate
 
-__all__ = ["TrimError", "free_directions", "no_solution", "remarks_on"]
-
 
 def remarks_on(
     equations: Equations, candidate: Candidate, report: TrimReport, restless: Sequence[str]
@@ -73,8 +71,7 @@ def _later(equations: Equations, candidate: Candidate) -> float | None:
 
 SHOWN = 4
 
-VANISHES = 1e-4
-"""Part of what is left that a quantity leaves over, to first order, when freeing it helps."""
+VANISHES = 1e-4  # part of what is left that a quantity leaves over, to first order, when freeing it helps
 
 
 class TrimError(NumericalError):
@@ -190,11 +187,8 @@ def _left(best: Solution, column: FloatArray) -> float:
     return float(np.linalg.norm(balanced(np.column_stack((best.J, column))).left(best.residual, RANK_MEASURED)))
 
 
-NEARBY = 1e-2
-"""How far beside a solution slopes are looked at for their usual size, in sizes of the unknowns."""
-
-STEP = 1e-4
-"""How far along a free direction the residual is looked at, in sizes of the unknowns."""
+NEARBY = 1e-2  # how far beside a solution slopes are looked at for their usual size, in sizes of the unknowns
+STEP = 1e-4  # how far along a free direction the residual is looked at, in sizes of the unknowns
 
 
 def free_directions(

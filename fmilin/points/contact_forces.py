@@ -21,10 +21,7 @@ from fmilin.points.equations import Equations
 from fmilin.points.solver import Solution
 from fmilin.points.unknowns import Candidate
 
-__all__ = ["least_contact_forces"]
-
-STEP = 1e-3
-"""Of the inputs: rates are affine in them up to limits, which are further away."""
+STEP = 1e-3  # of the inputs: rates are affine in them up to limits, which are further away
 
 
 @dataclass(frozen=True)

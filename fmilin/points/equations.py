@@ -25,28 +25,13 @@ from fmilin.motion.simulation.method import runge_kutta_step
 from fmilin.numerics.differences.differences import slopes
 from fmilin.points.unknowns import Candidate, Unknowns, change_of_rates
 
-__all__ = ["Equations", "Row"]
-
-FOLLOWING = 32
-"""Steps in which a steady motion is followed."""
-
-STEADY_RATE = 1e-9
-"""Change of a rate along a motion, beside the fastest, that is rounding."""
-
-QUICK_STEP = 2.0**-14
-"""For Jacobians that only show the way, in sizes of the unknowns."""
-
-SEEN = 1e-3
-"""Change of a rate, beside the largest one that there is, at which the size of an input can be told."""
-
-LARGER_STEPS = 6
-"""How often the step of an input is made a thousand times larger until it is seen."""
-
-ALONG = 1e-5
-"""How far along a motion exact slopes are compared, in sizes of the fastest state."""
-
-NEGLIGIBLE = 1e-7
-"""Entries of such a Jacobian below this fraction of their row are noise."""
+FOLLOWING = 32  # steps in which a steady motion is followed
+STEADY_RATE = 1e-9  # change of a rate along a motion, beside the fastest, that is rounding
+QUICK_STEP = 2.0**-14  # for Jacobians that only show the way, in sizes of the unknowns
+SEEN = 1e-3  # change of a rate, beside the largest one that there is, at which the size of an input can be told
+LARGER_STEPS = 6  # how often the step of an input is made a thousand times larger until it is seen
+ALONG = 1e-5  # how far along a motion exact slopes are compared, in sizes of the fastest state
+NEGLIGIBLE = 1e-7  # entries of such a Jacobian below this fraction of their row are noise
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,17 +20,11 @@ from fmilin.manifold.rank import pivoted_qr
 from fmilin.points.equations import Equations
 from fmilin.points.newton import Balanced, balanced
 
-__all__ = ["released"]
-
-FIRST, LONGEST, SHORTEST = 0.1, 0.5, 1e-4
-"""Lengths of a step, in sizes of the unknowns and of lambda."""
-JACOBIANS = 200
-"""At most, in each direction: then the search is given up."""
+FIRST, LONGEST, SHORTEST = 0.1, 0.5, 1e-4  # lengths of a step, in sizes of the unknowns and of lambda
+JACOBIANS = 200  # at most, in each direction: then the search is given up
 CORRECTIONS = 5
-NEAR = 1e-6
-"""How well the path is kept to, beside its start: the end is corrected anyhow."""
-FAR = 10.0
-"""Multiples of what held the guess beyond which the path leads away."""
+NEAR = 1e-6  # how well the path is kept to, beside its start: the end is corrected anyhow
+FAR = 10.0  # multiples of what held the guess beyond which the path leads away
 
 
 @dataclass(frozen=True, eq=False)

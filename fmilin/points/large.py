@@ -17,12 +17,9 @@ from fmilin.model.interface import Model
 from fmilin.model.sparse import SparseEquations
 from fmilin.points.request import TrimmedPoint, TrimReport, TrimRequest
 
-__all__ = ["answers", "search_sparse"]
-
 ITERATIONS = 60
 
-LONGEST = 0.2
-"""Of a step, in sizes of the coordinates: what lies farther away is another equilibrium."""
+LONGEST = 0.2  # of a step, in sizes of the coordinates: what lies farther away is another equilibrium
 
 
 def answers(model: Model, request: TrimRequest) -> bool:

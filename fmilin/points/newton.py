@@ -14,11 +14,7 @@ from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import BALANCED_EXACTLY, CLEAR_GAP, ROUNDING
 from fmilin.points.equations import Equations
 
-__all__ = ["Balanced", "Corrected", "affine", "balanced", "corrected", "rounding_of"]
-
-
-ROUNDS = 4
-"""How often rows and columns are divided by their lengths in turn (Ruiz)."""
+ROUNDS = 4  # how often rows and columns are divided by their lengths in turn (Ruiz)
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,8 +105,7 @@ DROP = 1e-9
 """Singular values of the balanced Jacobian below this fraction of the largest: nothing is known of their directions."""
 DAMPINGS = (0.0, 1e-6, 1e-4, 1e-2, 1.0, 1e2)
 """Tried in turn until the residual falls, in squares of the largest singular value, which is near one."""
-LAST = 2
-"""Steps after the residual has vanished, as long as each makes it smaller yet; the last slopes are good enough."""
+LAST = 2  # steps after the residual has vanished, as long as each makes it smaller yet; the last slopes are good enough
 TERMS_ROUNDED = 64 * float(np.finfo(np.float64).eps)
 
 

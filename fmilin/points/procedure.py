@@ -24,8 +24,6 @@ from fmilin.points.request import TrimmedPoint, TrimReport, TrimRequest, quantit
 from fmilin.points.solver import Solution, compromise, solve
 from fmilin.points.unknowns import Candidate, Unknowns, independent_states, invariants_at, recommended
 
-__all__ = ["guess_from", "search", "search_each", "trim", "trim_each"]
-
 FOLLOWED = 1e-6
 """A rate is constant when it changes by less than this, relative to the fastest, while the motion is followed."""
 

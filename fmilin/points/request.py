@@ -17,9 +17,6 @@ from fmilin.ground.signals import FloatArray, Signals
 from fmilin.ground.verbs import html_of, text_of
 from fmilin.model.interface import Model, OperatingPoint
 
-__all__ = ["FreeDirection", "Kind", "TrimReport", "TrimRequest", "TrimmedPoint", "quantity"]
-
-
 Kind = Literal["state", "input", "parameter"]
 
 

@@ -16,34 +16,21 @@ from fmilin.points.equations import Equations
 from fmilin.points.homotopy import released
 from fmilin.points.newton import Corrected, affine, balanced, corrected, rounding_of
 
-__all__ = ["Solution", "compromise", "solve"]
-
-NOISIEST = 1e-6
-"""No noise of a model excuses a larger residual."""
+NOISIEST = 1e-6  # no noise of a model excuses a larger residual
 
 SPREADS = (0.03, 0.1, 0.3, 1.0, 2.0)
 """How far from the guess, in sizes of the unknowns, the search starts again when the guess leads nowhere."""
 
-FAR = 0.3
-"""A spread that leaves the neighbourhood of the guess."""
-
-ROUNDS = 12
-"""How often least squares starts again where it stopped, as long as that helps."""
-
-ITERATIONS = 40
-"""Of least squares in one round."""
+FAR = 0.3  # A spread that leaves the neighbourhood of the guess
+ROUNDS = 12  # how often least squares starts again where it stopped, as long as that helps
+ITERATIONS = 40  # of least squares in one round
 
 TOWARDS_GUESS = 1e-4
 """Weight of the distance from the start of a round among residuals of weight one; the last steps do without."""
 
-LOOKED_AROUND = 1e-3
-"""A way, in sizes of the unknowns, on which the Jacobian was seen at more than one place."""
-
-AT_REST = 1e-3
-"""Rates of positions, in their sizes per second, that count as none where nothing balances."""
-
-TINY = 1e-15
-"""Of the size of an unknown: rounding."""
+LOOKED_AROUND = 1e-3  # A way, in sizes of the unknowns, on which the Jacobian was seen at more than one place
+AT_REST = 1e-3  # rates of positions, in their sizes per second, that count as none where nothing balances
+TINY = 1e-15  # of the size of an unknown: rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,13 +102,13 @@ def solve(equations: Equations, z0: FloatArray) -> Solution:
     return _tidied(equations, best) if best.is_zero else replace(best, tried=tuple(tried))
 
 
-class Attempt(Protocol):
+class _Attempt(Protocol):
     """A way from the guess, with the model's own products or without."""
 
     def __call__(self, *, exact: bool) -> Corrected | None: ...
 
 
-def _attempts(equations: Equations, z0: FloatArray) -> Iterator[tuple[str, Attempt]]:
+def _attempts(equations: Equations, z0: FloatArray) -> Iterator[tuple[str, _Attempt]]:
     """Return the ways from the guess, with their names."""
 
     def balanced_first(*, exact: bool) -> Corrected | None:

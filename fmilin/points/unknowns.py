@@ -19,8 +19,6 @@ from fmilin.manifold.rank import decide_rank, scaled
 from fmilin.model.interface import Model
 from fmilin.points.request import TrimRequest, quantity
 
-__all__ = ["Candidate", "Unknowns", "change_of_rates", "independent_states", "invariants_at", "recommended"]
-
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
@@ -102,8 +100,7 @@ class Unknowns:
         return self._models[key]
 
 
-STEP = 2e-3
-"""How far along the motion its change is measured, in sizes of the fastest state."""
+STEP = 2e-3  # how far along the motion its change is measured, in sizes of the fastest state
 
 
 def change_of_rates(candidate: Candidate, f: FloatArray, scales: FloatArray) -> FloatArray:

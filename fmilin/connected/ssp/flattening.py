@@ -10,10 +10,7 @@ from fmilin.connected.ssp.reading import Binding, Component, Connector, System, 
 from fmilin.connected.ssp.xml import INTEGERS
 from fmilin.ground.errors import ModelError
 
-__all__ = ["Flat", "Node", "Placed", "flattened", "named"]
-
-Node = tuple[str, str]
-"""A connector: the path of its element ("" for the whole system), and its name."""
+Node = tuple[str, str]  # A connector: the path of its element ("" for the whole system), and its name
 
 _GIVES = {"output", "calculatedParameter", "constant", "local"}
 _TAKES = {"input", "parameter", "structuralParameter"}

@@ -25,14 +25,11 @@ from fmilin.model.interface import Model
 if TYPE_CHECKING:
     from fmilin.fmi.read.archive import FmuOptions
 
-__all__ = ["DEFAULT", "SspFile", "open_ssp"]
 
 DEFAULT = "SystemStructure.ssd"
 _FMU = "application/x-fmu-sharedlibrary"
-_INSIDE = ".ssp!/"
-"""Between the path of an archive inside the archive and a path in it."""
-_DEEPEST = 16
-"""Files that lead to a component: a system needs few, and an archive can contain itself."""
+_INSIDE = ".ssp!/"  # between the path of an archive inside the archive and a path in it
+_DEEPEST = 16  # files that lead to a component: a system needs few, and an archive can contain itself
 _DEFINITION, _PACKAGE = "application/x-ssp-definition", "application/x-ssp-package"
 
 _MEND = "Put it there, or export the system again"

@@ -11,21 +11,6 @@ from fmilin.connected.declaration import AbsoluteUnit, Affine
 from fmilin.connected.ssp.xml import SSB, SSC, SSD, SSM, SSV, Reader, local_name
 from fmilin.ground.errors import ModelError
 
-__all__ = [
-    "Binding",
-    "Component",
-    "Connector",
-    "Mapped",
-    "Parameter",
-    "Read",
-    "System",
-    "SystemStructure",
-    "Wire",
-    "read_structure",
-    "resolved",
-]
-
-
 Value = float | int | bool | str
 
 
@@ -130,8 +115,7 @@ class SystemStructure:
     folder: str = ""  # of the SSD file inside the archive: sources are resolved against it
 
 
-Read = Callable[[str], bytes | None]
-"""From a path inside the archive to the content; None where there is no such file."""
+Read = Callable[[str], bytes | None]  # from a path inside the archive to the content; None where there is no such file
 
 _KINDS = {
     *("input", "output", "inout", "parameter", "calculatedParameter"),

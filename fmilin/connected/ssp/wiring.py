@@ -19,8 +19,6 @@ from fmilin.ground.errors import FmilinError, ModelError, UsageError
 from fmilin.ground.signals import Signal
 from fmilin.model.interface import Model
 
-__all__ = ["declaration_of", "held_values", "in_order"]
-
 
 def declaration_of(flat: Flat, members: Mapping[str, Model]) -> Declaration:
     """Return the members and all that joins them."""

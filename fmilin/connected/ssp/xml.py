@@ -17,8 +17,6 @@ from fmilin.fmi.read.xml import safe_root
 from fmilin.fmi.write.units import BASE_UNITS
 from fmilin.ground.errors import ModelError
 
-__all__ = ["INTEGERS", "SSB", "SSC", "SSD", "SSM", "SSV", "Reader", "local_name"]
-
 _BASE = "{http://ssp-standard.org/SSP1/"
 SSC = f"{_BASE}SystemStructureCommon}}"
 SSD = f"{_BASE}SystemStructureDescription}}"

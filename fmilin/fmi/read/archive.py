@@ -21,9 +21,6 @@ from fmilin.ground.errors import ModelError, missing_file
 from fmilin.ground.files import new_folder
 from fmilin.ground.tolerances import SOLVER_TOLERANCE
 
-__all__ = ["FmuFile", "FmuOptions", "read_description"]
-
-
 GIB = 2**30
 
 
@@ -47,8 +44,7 @@ class FmuOptions:
 
 CONSTRAINTS = "extra/org.fmilin/constraints.toml"
 MOST_MEMBERS = 50_000
-LARGEST_DIRECTORY = 8 << 20
-"""Bytes of the list of members, which is read as a whole before anything else."""
+LARGEST_DIRECTORY = 8 << 20  # bytes of the list of members, which is read as a whole before anything else
 _LIBRARY_SUFFIXES = (".so", ".dll", ".dylib")
 _LONGEST_END = 22 + 65535 + 20
 """Bytes of the record at the end, its comment, and the record before it in large archives."""

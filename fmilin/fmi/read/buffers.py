@@ -18,8 +18,6 @@ from fmilin.fmi.read.layout import Scalar, ScalarLayout
 from fmilin.fmi.read.settings import Assignment
 from fmilin.ground.signals import FloatArray
 
-__all__ = ["Buffers", "Group", "VariableAccess", "Visit", "groups_of"]
-
 
 class Group:
     """Variables of one type that are read or written in one call.

@@ -20,8 +20,6 @@ from fmilin.fmi.read.log import LogSink
 from fmilin.ground.errors import ModelError, NumericalError
 from fmilin.ground.sandbox import watchdog
 
-__all__ = ["Call", "LoadedCode"]
-
 Call = tuple[Callable[[], int | None], str]
 """A C function bound to all its arguments, and its name; or what prepares its buffers, which returns None."""
 

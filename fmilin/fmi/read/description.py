@@ -9,8 +9,6 @@ from typing import NamedTuple, overload
 
 from fmilin.ground.errors import UsageError
 
-__all__ = ["Description", "Dimension", "Unknown", "Variable", "Variables", "is_true"]
-
 
 def is_true(attributes: Mapping[str, str], name: str) -> bool:
     """Return whether an attribute of the XML says yes."""
@@ -21,8 +19,7 @@ FLOATS = frozenset({"Real", "Float64", "Float32"})
 INTEGERS = frozenset(
     {"Integer", "Enumeration", "Int8", "UInt8", "Int16", "UInt16", "Int32", "UInt32", "Int64", "UInt64"}
 )
-_DIRECTIONAL_FLAGS = ("providesDirectionalDerivative", "providesDirectionalDerivatives")
-"""Of FMI 2.0 and of FMI 3.0."""
+_DIRECTIONAL_FLAGS = ("providesDirectionalDerivative", "providesDirectionalDerivatives")  # of FMI 2.0 and of FMI 3.0
 PARAMETERS = frozenset({"parameter", "calculatedParameter", "structuralParameter"})
 
 

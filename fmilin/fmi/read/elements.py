@@ -9,28 +9,11 @@ from typing import Any, NamedTuple, NoReturn
 from fmilin.fmi.read.description import FLOATS, Unknown, Variable, Variables
 from fmilin.ground.errors import ModelError
 
-__all__ = [
-    "SCALAR_TYPES",
-    "ModelStructure",
-    "Notes",
-    "TypeDefaults",
-    "declared_types",
-    "default_initial",
-    "integer",
-    "number_of_event_indicators",
-    "read_variable",
-    "references",
-    "shortened",
-]
-
 SCALAR_TYPES = ("Real", "Integer", "Boolean", "String", "Enumeration")
 """Elements in a ``ScalarVariable`` of FMI 1.0 and 2.0."""
 
-LARGEST_REFERENCE = 2**32 - 1
-"""Value references are unsigned numbers of 32 bits in all versions."""
-
-MOST_EVENT_INDICATORS = 1_000_000
-"""No model has as many; each takes room at every call."""
+LARGEST_REFERENCE = 2**32 - 1  # value references are unsigned numbers of 32 bits in all versions
+MOST_EVENT_INDICATORS = 1_000_000  # no model has as many; each takes room at every call
 
 _INITIAL = {
     # FMI 2.0.4 section 2.2.7, FMI 3.0.1 section 2.4.7.5: the default of `initial`.
@@ -52,8 +35,7 @@ _INITIAL = {
     ("continuous", "local"): "calculated",
 }
 
-TypeDefaults = Mapping[str, Mapping[str, str]]
-"""Attributes of the declared types, by type name."""
+TypeDefaults = Mapping[str, Mapping[str, str]]  # attributes of the declared types, by type name
 
 
 class ModelStructure(NamedTuple):

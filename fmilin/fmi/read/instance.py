@@ -21,8 +21,6 @@ from fmilin.ground.errors import AnotherInstanceError, ModelError
 from fmilin.ground.sandbox import watchdog
 from fmilin.ground.signals import FloatArray
 
-__all__ = ["Event", "Instance"]
-
 _MOST_ITERATIONS = 100
 _GUARD = 1024  # numbers kept free behind a buffer whose size the FMU might not respect
 _STATUS_CATEGORIES = ("logStatusWarning", "logStatusDiscard", "logStatusError", "logStatusFatal")

@@ -23,9 +23,6 @@ from fmilin.fmi.read.settings import Assignment
 from fmilin.fmi.read.stepped_instance import SteppedInstance
 from fmilin.fmi.read.xml1 import with_states
 
-__all__ = ["Instance1", "SteppedInstance1", "Version1"]
-
-
 _UNDEFINED = 2**32 - 1  # fmiUndefinedValueReference: a state that is no variable
 
 

@@ -16,8 +16,6 @@ from fmilin.fmi.read.log import Callbacks, callbacks
 from fmilin.fmi.read.settings import Assignment
 from fmilin.fmi.read.stepped_instance import SteppedInstance
 
-__all__ = ["Instance2", "SteppedInstance2"]
-
 
 class _EventInfo(ctypes.Structure):
     """The struct fmi2EventInfo."""

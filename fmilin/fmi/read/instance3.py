@@ -19,9 +19,6 @@ from fmilin.fmi.read.settings import Assignment
 from fmilin.fmi.read.stepped_instance import SteppedInstance
 from fmilin.ground.errors import NumericalError
 
-__all__ = ["Instance3", "SteppedInstance3"]
-
-
 _log_type = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p)
 _INTEGERS = ("Int8", "UInt8", "Int16", "UInt16", "Int32", "UInt32", "Int64", "UInt64")
 
@@ -133,8 +130,7 @@ class Instance3(Instance):
         return number.value
 
 
-_SIMULTANEOUS = 1e-9
-"""Times closer than this, in parts of a clock's interval, are the same."""
+_SIMULTANEOUS = 1e-9  # times closer than this, in parts of a clock's interval, are the same
 
 
 class SteppedInstance3(SteppedInstance, Instance3):

@@ -21,8 +21,6 @@ from numpy.typing import NDArray
 from fmilin.fmi.read.description import Variable, Variables
 from fmilin.ground.errors import ModelError
 
-__all__ = ["Scanned", "cut"]
-
 K = TypeVar("K")
 V = TypeVar("V")
 

@@ -16,8 +16,6 @@ from fmilin.fmi.read.elements import integer, shortened
 from fmilin.ground.errors import ModelError, UnknownNameError
 from fmilin.ground.signals import Signal, Signals, rate_unit
 
-__all__ = ["Role", "Scalar", "ScalarLayout"]
-
 _ELEMENT = re.compile(r"(?P<array>.+)\[\s*(?P<indices>\d+(?:\s*,\s*\d+)*)\s*\]")
 _LARGEST_ARRAY = 100_000
 _MOST_SCALARS = 200_000

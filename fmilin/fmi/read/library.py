@@ -22,8 +22,6 @@ from fmilin.ground.sandbox.programs import run_program
 from fmilin.ground.sandbox.watchdog import calling
 from fmilin.numerics.codegen.compiler import find_compiler
 
-__all__ = ["class_of_instances", "compile_sources", "must_be_compiled", "unexpected_library"]
-
 
 def class_of_instances(description: Description) -> type[Instance]:
     """Return the class for model exchange in the description's version of the standard; no other is imported."""
@@ -78,8 +76,7 @@ def must_be_compiled(fmu: FmuFile, description: Description, kind: type[Instance
     raise ModelError(f"'{fmu.name}' has no library for this platform ({here}); inside are: {inside}. {advice}")
 
 
-PATIENCE = 600.0
-"""Seconds that the compiler may take."""
+PATIENCE = 600.0  # seconds that the compiler may take
 _SUFFIXES = (".c", ".cc", ".cpp", ".cxx")
 _NAME = re.compile(r"[A-Za-z_]\w*(\([\w, ]*\))?")
 _LIBRARY = re.compile(r"[\w.+-]+")

@@ -15,8 +15,6 @@ from typing import Any, TypeVar
 from fmilin.fmi.platforms import c_library, fmpy_folder, logger_library
 from fmilin.ground.sandbox.watchdog import say
 
-__all__ = ["Callbacks", "LogSink", "callbacks", "deliver", "logger"]
-
 logger = logging.getLogger("fmilin.fmu")
 logger.addHandler(logging.NullHandler())  # as a library should: nothing is printed unless the application asks for it
 

@@ -25,8 +25,6 @@ from fmilin.model.constraints.declared import Constraint, Constraints
 from fmilin.model.interface import Copy, Evaluation, Model, ModelInfo, OperatingPoint
 from fmilin.model.stepping import Hybrid, Passage
 
-__all__ = ["FmuModel", "open_fmu"]
-
 
 def _constrained(constraints: Sequence[Constraint]) -> set[str]:
     """Return variables that must be zero: they are no outputs unless somebody asks for them."""

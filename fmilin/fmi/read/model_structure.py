@@ -23,7 +23,6 @@ from fmilin.fmi.read.elements import (
 if TYPE_CHECKING:
     from fmilin.fmi.read.large import Scanned
 
-__all__ = ["read_structure2", "read_structure3"]
 
 _TYPES = FLOATS | INTEGERS | {"Boolean", "String", "Binary", "Clock"}
 

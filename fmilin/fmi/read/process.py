@@ -16,8 +16,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["absolute", "process_state", "standard_output_diverted", "undisturbed_process"]
-
 
 class _Held:
     lock = threading.RLock()

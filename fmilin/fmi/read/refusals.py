@@ -5,10 +5,7 @@ from __future__ import annotations
 from fmilin.fmi.read.buffers import Buffers
 from fmilin.ground.errors import ModelError
 
-__all__ = ["Refusals"]
-
-REMEMBERED = 1000
-"""Points at most; the oldest are forgotten."""
+REMEMBERED = 1000  # points at most; the oldest are forgotten
 
 _Key = tuple[str, tuple[int, ...], bytes]
 

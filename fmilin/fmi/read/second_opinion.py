@@ -15,7 +15,6 @@ from fmilin.ground.files import temporary_folder
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["problems", "read_otherwise"]
 
 READ_BY_FMPY = ("modelDescription.xml", "sources/buildDescription.xml")
 MOST_NAMES = 3

@@ -21,8 +21,6 @@ from fmilin.fmi.read.structure import FEWEST, Together, declared_structure
 from fmilin.ground.errors import FmilinError
 from fmilin.ground.signals import FloatArray
 
-__all__ = ["Sensitivities"]
-
 
 class Sensitivities:
     """Derivatives J of the rates x' and further variables z of a view with respect to all states and inputs.

@@ -25,8 +25,6 @@ from fmilin.fmi.read.settings import Assignment, Tuning, Value, settings_of, str
 from fmilin.ground.errors import ModelError, UsageError
 from fmilin.ground.signals import FloatArray, Signals
 
-__all__ = ["Session"]
-
 _BEARS_ONE = "The model's code does not bear a second instance after the first."
 
 

@@ -11,9 +11,6 @@ from fmilin.fmi.read.layout import Scalar, ScalarLayout
 from fmilin.ground.errors import UnknownNameError, UsageError
 from fmilin.ground.signals import FloatArray
 
-__all__ = ["Assignment", "Tuning", "Value", "is_parameter", "require_tunable", "settings_of", "structural_sizes"]
-
-
 Value = float | int | bool | str | Sequence[float]
 _TRUE, _FALSE = ("true", "1"), ("false", "0")
 

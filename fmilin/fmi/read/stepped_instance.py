@@ -18,8 +18,6 @@ from fmilin.fmi.read.instance import Instance
 from fmilin.ground.errors import ModelError, NumericalError
 from fmilin.ground.signals import FloatArray
 
-__all__ = ["SavedState", "SteppedInstance"]
-
 
 class SavedState:
     """The whole state of an instance, as the FMU keeps it.

@@ -18,11 +18,7 @@ from fmilin.ground.signals import FloatArray
 from fmilin.model.interface import Evaluation, OperatingPoint
 from fmilin.model.stepping import Cadence, Response, Stepped
 
-__all__ = ["SteppedFmu", "cadence_of"]
-
-
-_PARTS = 500
-"""Steps per default experiment, where the FMU suggests no step."""
+_PARTS = 500  # steps per default experiment, where the FMU suggests no step
 
 
 def cadence_of(description: Description) -> Cadence:
@@ -77,8 +73,7 @@ def _part(experiment: Mapping[str, str]) -> float | None:
     return (stop - start) / _PARTS if stop is not None and stop > start else None
 
 
-_EXCURSION = 1e-4
-"""How far states are moved to see whether they can be, in their sizes."""
+_EXCURSION = 1e-4  # how far states are moved to see whether they can be, in their sizes
 
 
 class SteppedFmu(FmuModel, Stepped):

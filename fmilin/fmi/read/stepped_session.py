@@ -27,8 +27,6 @@ from fmilin.fmi.read.stepped_instance import SavedState, SteppedInstance
 from fmilin.ground.errors import ModelError
 from fmilin.ground.signals import FloatArray
 
-__all__ = ["StatesRefusedError", "SteppedSession"]
-
 T = TypeVar("T")
 
 

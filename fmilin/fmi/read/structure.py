@@ -22,11 +22,7 @@ from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import COLUMNS_AGREE
 from fmilin.numerics.differences.coloring import column_groups
 
-__all__ = ["FEWEST", "Together", "declared_structure"]
-
-
-_LARGEST = 50_000_000
-"""Entries of a structure; above it would take more memory than it saves time."""
+_LARGEST = 50_000_000  # entries of a structure; above it would take more memory than it saves time
 
 
 def declared_structure(
@@ -74,11 +70,8 @@ def _row(
     return row
 
 
-FEWEST = 16
-"""Knowns from which it is worth while."""
-
-FULL = 10
-"""A row that depends on more knowns than this and twice the median is one that adjoint derivatives are for."""
+FEWEST = 16  # knowns from which it is worth while
+FULL = 10  # A row that depends on more knowns than this and twice the median is one that adjoint derivatives are for
 
 Product = Callable[[Group, Group, ctypes.c_void_p], Call]
 

@@ -17,8 +17,6 @@ from fmilin.ground.errors import FmilinError
 from fmilin.ground.signals import FloatArray
 from fmilin.model.constraints.declared import Constraints
 
-__all__ = ["ParameterValues", "Residuals", "changed_parameters", "discrete_values"]
-
 
 class ParameterValues(Mapping[str, float]):
     """Values of parameters and constants, read from the instance when asked for."""
@@ -58,8 +56,7 @@ def changed_parameters(session: Session) -> dict[str, float]:
     }
 
 
-MOST = 50
-"""Variables that are read: a big model has thousands."""
+MOST = 50  # variables that are read: a big model has thousands
 
 _discrete_ones: WeakKeyDictionary[ScalarLayout, list[Variable]] = WeakKeyDictionary()
 

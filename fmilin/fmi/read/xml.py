@@ -24,8 +24,6 @@ from fmilin.ground.errors import ModelError
 if TYPE_CHECKING:
     from fmilin.fmi.read.large import Scanned
 
-__all__ = ["departures", "parse_description", "safe_root"]
-
 
 class _Version(NamedTuple):
     """How a version is read."""
@@ -53,8 +51,7 @@ _VERSIONS = {
 }  # fmt: skip
 
 
-LARGE = 4_000_000
-"""Bytes from which a description is scanned."""
+LARGE = 4_000_000  # bytes from which a description is scanned
 _ENCODING = re.compile(rb"""\s*<\?xml[^>]*encoding\s*=\s*["']([^"']+)["']""")
 _INTERFACES = ("ModelExchange", "CoSimulation", "ScheduledExecution")
 

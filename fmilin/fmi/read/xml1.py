@@ -25,7 +25,6 @@ from fmilin.fmi.read.elements import (
 if TYPE_CHECKING:
     from fmilin.fmi.read.large import Scanned
 
-__all__ = ["interfaces", "read_structure", "with_states"]
 
 _CO_SIMULATION = ("CoSimulation_StandAlone", "CoSimulation_Tool")
 _MOST_STATES = 10_000_000

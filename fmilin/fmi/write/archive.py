@@ -16,14 +16,10 @@ from fmilin.ground.files import check_writable
 from fmilin.ground.version import __version__
 from fmilin.model.constraints.expressions import name_in_expression
 
-__all__ = ["CONSTRAINTS_PATH", "archive_bytes", "check_destination", "constraints_toml", "identifier_like", "token_of"]
-
-
 FIRST_DAY = (1980, 1, 1, 0, 0, 0)
 """The earliest time that a zip archive can hold: builds of the same model are the same bytes."""
 
-SMALL = 1 << 20
-"""Larger content is compressed in a hurry."""
+SMALL = 1 << 20  # larger content is compressed in a hurry
 
 
 def check_destination(path: Path) -> None:

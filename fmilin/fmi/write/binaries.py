@@ -26,9 +26,6 @@ from fmilin.numerics.codegen.compiler import (
     zig_command,
 )
 
-__all__ = ["compiled", "compiled_for", "linear_library", "runtime_sources", "universal"]
-
-
 _MAGIC = 0xCAFEBABE
 _ALIGNMENT = 14  # 2^14: the pages of Apple's own processors
 

@@ -15,17 +15,12 @@ from fmilin.fmi.write.units import BASE_UNITS, base_unit
 from fmilin.fmi.write.variables import ILLEGAL, FmuVariable
 from fmilin.ground.version import __version__
 
-__all__ = ["FmuDescription", "Standard", "to_bytes"]
-
 _BNAME = r"[A-Za-z_][A-Za-z0-9_]*(?:\[[0-9]+(?:,[0-9]+)*\])?"
 _STRUCTURED = re.compile(rf"(?:{_BNAME}(?:\.{_BNAME})*|der\({_BNAME}(?:\.{_BNAME})*\))")
 
-DURATION, STEPS = 10.0, 1000
-"""Of the default experiment: seconds, and steps of a sampled model."""
-TOLERANCE = 1e-8
-"""The same as the integrator's in the C code."""
-LONG_LIST = 256
-"""Where a list of dependencies that names everything is left out."""
+DURATION, STEPS = 10.0, 1000  # of the default experiment: seconds, and steps of a sampled model
+TOLERANCE = 1e-8  # the same as the integrator's in the C code
+LONG_LIST = 256  # where a list of dependencies that names everything is left out
 
 LOG_CATEGORIES = {
     "logStatusError": "A function was called at the wrong time or with wrong arguments",

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from fmilin.numerics.codegen.c99 import GeneratedModel
     from fmilin.numerics.codegen.implicit import ImplicitSystem
 
-__all__ = ["build_fmu", "can_be_compiled"]
-
 
 @dataclass(frozen=True)
 class _Native:

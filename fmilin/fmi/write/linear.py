@@ -17,8 +17,6 @@ from fmilin.fmi.write.linear_layout import LinearLayout, lay_out_linear
 from fmilin.fmi.write.standards import standard_of
 from fmilin.linear_model.model import LinearModel
 
-__all__ = ["LinearFmu", "linear_fmu"]
-
 MATRICES_PATH = "resources/linear.bin"
 
 MOST_EIGENVALUES = 200

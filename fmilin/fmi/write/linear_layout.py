@@ -13,8 +13,6 @@ from fmilin.ground.errors import UsageError
 from fmilin.ground.signals import FloatArray, Signal, Signals, rate_unit
 from fmilin.linear_model.model import LinearModel
 
-__all__ = ["AffineEquations", "LinearLayout", "lay_out_linear"]
-
 
 @dataclass(frozen=True)
 class AffineEquations:

@@ -18,8 +18,6 @@ from fmilin.fmi.write.description import (
 from fmilin.fmi.write.variables import FmuVariable
 from fmilin.ground.errors import UsageError
 
-__all__ = ["Fmi2", "Fmi3", "standard_of"]
-
 
 class Fmi2(Standard):
     """FMI 2.0.4, https://fmi-standard.org. Variables are referred to by their position, counted from 1."""

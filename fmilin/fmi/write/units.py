@@ -7,10 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["BASE_UNITS", "BaseUnit", "base_unit"]
-
-BASE_UNITS = ("kg", "m", "s", "A", "K", "mol", "cd", "rad")
-"""In the order of the standard's schema."""
+BASE_UNITS = ("kg", "m", "s", "A", "K", "mol", "cd", "rad")  # in the order of the standard's schema
 
 
 @dataclass(frozen=True, slots=True)

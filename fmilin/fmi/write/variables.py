@@ -17,23 +17,9 @@ from fmilin.model.constraints.expressions import Expression
 if TYPE_CHECKING:
     from fmilin.numerics.codegen.implicit import ImplicitSystem
 
-__all__ = [
-    "ILLEGAL",
-    "DeclaredConstraint",
-    "FmuInterface",
-    "FmuVariable",
-    "check",
-    "free_name",
-    "lay_out",
-    "legal_name",
-    "usable_nominal",
-    "variable_of",
-]
 
 SX = Any  # casadi.SX: casadi ships no types
-
-ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""What no XML document can contain."""
+ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # what no XML document can contain
 
 Causality = Literal["independent", "parameter", "input", "output", "local"]
 

@@ -14,9 +14,6 @@ from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["Channel", "ChannelError", "close_all_but", "high", "read_nothing"]
-
-
 _WORD = 32
 _HEADER = struct.Struct(f"<{_WORD}sQI")  # the word, the length, the checksum
 _HIGH = 200  # descriptors below are reused by what opens and closes them carelessly

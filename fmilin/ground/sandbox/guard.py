@@ -19,8 +19,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NoReturn
 
-__all__ = ["Ending", "Guard", "fork"]
-
 _ENDING = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36  # linux/prctl.h
 _REPORT = struct.Struct("<iiq")  # whether the worker ended by itself, its wait status, processes stopped after it

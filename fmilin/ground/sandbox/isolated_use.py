@@ -23,9 +23,6 @@ from fmilin.ground.sandbox.channel import Channel, ChannelError
 from fmilin.ground.sandbox.guard import Ending, fork
 from fmilin.ground.sandbox.isolation import Limits, can_isolate, how_it_ended, in_a_child
 
-__all__ = ["in_a_copy", "isolated"]
-
-
 Result = TypeVar("Result")
 
 

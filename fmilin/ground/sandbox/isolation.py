@@ -28,22 +28,8 @@ from fmilin.ground.sandbox.guard import Ending, Guard
 if TYPE_CHECKING:
     import psutil
 
-__all__ = [
-    "Answer",
-    "Limits",
-    "Work",
-    "can_isolate",
-    "descendants",
-    "flush",
-    "free_memory",
-    "how_it_ended",
-    "in_a_child",
-    "leave_no_core",
-    "memory_of",
-]
 
-UNLOADING_TIME = 10.0
-"""Seconds that a model may take to be unloaded after the answer is out."""
+UNLOADING_TIME = 10.0  # seconds that a model may take to be unloaded after the answer is out
 _ROUND = 0.05  # seconds between two looks at the child
 _FIRST_CHECK = 0.3  # seconds after the start: before that Python itself is loaded
 _SHARE = 20  # a look at all descendants may take one part in so many of the time

@@ -16,8 +16,6 @@ from typing import IO, NoReturn
 from fmilin.ground.sandbox.guard import Guard
 from fmilin.ground.sandbox.isolation import can_isolate
 
-__all__ = ["run_program"]
-
 _NOT_STARTED = 127
 
 

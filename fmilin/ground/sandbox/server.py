@@ -38,11 +38,8 @@ from fmilin.ground.sandbox.isolation import (
     memory_of,
 )
 
-__all__ = ["Pipe", "Serve", "Server", "serve_standard_streams"]
-
 _HEADER = 8
-_END = None
-"""The message after which there is nothing more: an end of the pipe may live on in another process."""
+_END = None  # the message after which there is nothing more: an end of the pipe may live on in another process
 
 
 class Pipe:
@@ -132,8 +129,7 @@ def _named_pipe(path: Path) -> tuple[int, int]:
     return read_end, write_end
 
 
-Serve = Callable[[Pipe], None]
-"""What the child does: it returns when the pipe says that there is nothing more."""
+Serve = Callable[[Pipe], None]  # what the child does: it returns when the pipe says that there is nothing more
 
 
 class Server:

@@ -15,8 +15,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from time import monotonic
 
-__all__ = ["Note", "another_instance", "calling", "listener", "note", "only_here", "say", "write_to"]
-
 _SLOT = 700  # bytes of a line
 _SLOTS = 4
 _NAMES = 64  # different functions, which stand once in a table: each call writes a number instead of a text

@@ -32,11 +32,7 @@ from fmilin.linear_model.modal import lyapunov
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.reduction.transformation import is_at_rest, new_states, sizes, transformed
 
-__all__ = ["StateSpace", "balanced_truncation", "hankel_singular_values", "peak_gain"]
-
-
-_WIDTH = 1e-3
-"""Relative distance between what was seen and what is certain."""
+_WIDTH = 1e-3  # relative distance between what was seen and what is certain
 
 _NEAR_AXIS = 1e-6
 """Relative real part of what rounding made of an imaginary eigenvalue: too many crossings cost a look, no result."""
@@ -111,8 +107,7 @@ _NOT_DECAYING = tuple(10.0**-k for k in range(8, 3, -1))
 """Decays, relative to the largest eigenvalue, below which a motion may count as undamped: the first that has no
 eigenvalue near it, because rounding spreads multiple ones."""
 
-_MEASURED_UP_TO = 300
-"""States up to which the true error is measured, too: the effort grows with the cube."""
+_MEASURED_UP_TO = 300  # states up to which the true error is measured, too: the effort grows with the cube
 
 
 @dataclass(frozen=True)

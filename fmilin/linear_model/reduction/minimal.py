@@ -19,8 +19,6 @@ from fmilin.ground.tolerances import CANCELLED, GROWS, INSEPARABLE, UNREACHED, U
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.reduction.transformation import is_at_rest, new_states, sizes, transformed
 
-__all__ = ["minimal_realization"]
-
 
 @dataclass(frozen=True)
 class _Pair:

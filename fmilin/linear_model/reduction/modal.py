@@ -25,8 +25,6 @@ from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.reduction.gramians import StateSpace, peak_gain
 from fmilin.linear_model.reduction.transformation import is_at_rest, new_states, sizes, transformed
 
-__all__ = ["Block", "blocks_of", "keep_frequencies", "modal_form"]
-
 
 @dataclass(frozen=True)
 class Block:

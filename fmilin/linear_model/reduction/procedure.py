@@ -13,8 +13,6 @@ from fmilin.linear_model.reduction.modal import keep_frequencies, modal_form
 from fmilin.linear_model.reduction.sampling import Hold, discretize
 from fmilin.linear_model.reduction.transformation import balance
 
-__all__ = ["Conditioning"]
-
 
 @dataclass(frozen=True, slots=True)
 class Conditioning:

@@ -22,8 +22,6 @@ from fmilin.ground.signals import FloatArray, Signals
 from fmilin.linear_model.builder import with_errors
 from fmilin.linear_model.model import EntryErrors, LinearModel
 
-__all__ = ["Hold", "discretize"]
-
 Hold = Literal["zoh", "foh", "tustin"]
 _SCIPY: dict[str, Literal["zoh", "foh", "bilinear"]] = {"zoh": "zoh", "foh": "foh", "tustin": "bilinear"}
 _Matrices = dict[str, Any]

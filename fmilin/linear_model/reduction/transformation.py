@@ -23,9 +23,6 @@ from fmilin.ground.tolerances import EQUILIBRIUM
 from fmilin.linear_model.builder import with_errors
 from fmilin.linear_model.model import EntryErrors, LinearModel
 
-__all__ = ["balance", "is_at_rest", "new_states", "sizes", "transformed"]
-
-
 _EPS = float(np.finfo(float).eps)
 
 

@@ -119,8 +119,7 @@ def batches(s: Subject) -> bool | None:
     return None
 
 
-NEGLIGIBLE = 1e-12
-"""Deviations of numbers that agree, in units of the model."""
+NEGLIGIBLE = 1e-12  # deviations of numbers that agree, in units of the model
 
 
 def products(s: Subject) -> bool | None:
@@ -220,11 +219,8 @@ def derivatives(s: Subject) -> bool | None:
     return None
 
 
-Check = Callable[[Subject], bool | None]
-"""Returns False when it does not concern the model."""
-
-_ANYWHERE: Sequence[Check] = (shapes, arguments, memory)
-"""What must hold before a consistent point can be looked for."""
+Check = Callable[[Subject], bool | None]  # returns False when it does not concern the model
+_ANYWHERE: Sequence[Check] = (shapes, arguments, memory)  # what must hold before a consistent point can be looked for
 
 _AT_POINT: Sequence[Check] = (copies, interface, constraints, products, structure, derivatives, batches)
 

@@ -12,8 +12,6 @@ from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.procedure import linearize
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 
-__all__ = ["PARTS", "ModelCheckError", "Subject", "close", "linear", "nearby", "tangent"]
-
 PARTS = ("derivatives", "outputs", "residuals")
 
 

@@ -26,10 +26,7 @@ from fmilin.manifold.operating_points import operating_point
 from fmilin.manifold.projection import project
 from fmilin.model.interface import Evaluation, Model
 
-__all__ = ["WrappedModel"]
-
-RELATIVE = 1e-9
-"""Tolerance of the integration within a step."""
+RELATIVE = 1e-9  # tolerance of the integration within a step
 
 
 class WrappedModel(Fmi2Slave):  # type: ignore[misc]  # pythonfmu has no types

@@ -19,11 +19,7 @@ from fmilin.loading.adapters import adapter_for
 from fmilin.loading.load import load
 from fmilin.model.interface import Model
 
-__all__ = ["WRAPPED", "residual_name", "wrap_as_fmu"]
-
-
-WRAPPED = "fmilin_wrapped.json"
-"""What is wrapped: the source, relative to the resources of the FMU."""
+WRAPPED = "fmilin_wrapped.json"  # what is wrapped: the source, relative to the resources of the FMU
 
 
 def residual_name(i: int) -> str:

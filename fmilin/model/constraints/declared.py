@@ -15,10 +15,7 @@ from fmilin.ground.signals import FloatArray, Signals
 from fmilin.model.constraints.expressions import Expression, ExpressionError, parse
 from fmilin.model.constraints.functions import ExpressionFunctions
 
-__all__ = ["Constraint", "Constraints", "Level", "Partials", "Row"]
-
-LONGEST_LABEL = 200
-"""Characters of an expression that stands for a name in a message."""
+LONGEST_LABEL = 200  # characters of an expression that stands for a name in a message
 
 Level = Literal["position", "velocity"]
 

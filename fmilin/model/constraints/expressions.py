@@ -22,8 +22,6 @@ from typing import Any, NamedTuple, Protocol
 
 from fmilin.ground.errors import UsageError
 
-__all__ = ["CONSTANTS", "FUNCTIONS", "Arithmetic", "Expression", "ExpressionError", "name_in_expression", "parse"]
-
 FUNCTIONS: Mapping[str, int] = {
     "sin": 1, "cos": 1, "tan": 1, "asin": 1, "acos": 1, "atan": 1, "atan2": 2, "sinh": 1, "cosh": 1, "tanh": 1,
     "exp": 1, "log": 1, "sqrt": 1, "abs": 1, "min": 2, "max": 2,
@@ -44,8 +42,7 @@ _FOLDED: Mapping[str, Callable[..., float]] = {
 LONGEST_TEXT = 20_000
 DEEPEST_NESTING = 200
 DEEPEST_TREE = 500
-MOST_STEPS = 5000
-"""Of a computation: about three seconds until it and its two derivatives can be evaluated."""
+MOST_STEPS = 5000  # of a computation: about three seconds until it and its two derivatives can be evaluated
 
 LARGEST_POWER = 1000
 """Factors that a power may have: in exact arithmetic ``(3*x)^999999999`` is a number of 477 million digits."""

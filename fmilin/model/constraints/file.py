@@ -12,8 +12,6 @@ from fmilin.ground.errors import ConstraintError
 from fmilin.model.constraints.declared import Constraint, Level
 from fmilin.model.constraints.expressions import Expression, ExpressionError, parse
 
-__all__ = ["ConstraintsFile", "read_constraints"]
-
 
 @dataclass(frozen=True, slots=True)
 class ConstraintsFile:

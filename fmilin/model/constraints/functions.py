@@ -15,13 +15,10 @@ from fmilin.model.constraints.expressions import Expression
 if TYPE_CHECKING:
     from fmilin.numerics.codegen.evaluator import Buffered
 
-__all__ = ["ExpressionFunctions"]
 
 SX = Any  # casadi.SX: casadi ships no types
 Node = Any  # casadi.SX or casadi.MX
-
-LARGEST_DENSE = 100_000
-"""Entries of dg/ds up to which a product with the whole matrix is the quicker one."""
+LARGEST_DENSE = 100_000  # entries of dg/ds up to which a product with the whole matrix is the quicker one
 
 
 class ExpressionFunctions:

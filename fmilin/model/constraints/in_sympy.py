@@ -10,8 +10,6 @@ from typing import Any
 
 import sympy
 
-__all__ = ["InSympy"]
-
 
 class InSympy:
     """Exact arithmetic; what has two numbers as operands and no real result is NaN."""

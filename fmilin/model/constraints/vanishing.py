@@ -14,8 +14,6 @@ from typing import Any, NamedTuple
 from fmilin.ground.tolerances import CANCELLED
 from fmilin.model.constraints.expressions import Expression
 
-__all__ = ["vanishes"]
-
 
 class _Sized(NamedTuple):
     """A number and the size of the terms that it was summed from."""

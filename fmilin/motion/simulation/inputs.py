@@ -11,10 +11,7 @@ import numpy as np
 from fmilin.ground.errors import UsageError
 from fmilin.ground.signals import FloatArray, Signals
 
-__all__ = ["InputCourse", "InputTable", "Inputs", "input_course"]
-
-Course = Callable[[float], FloatArray]
-"""Time in seconds to inputs, shape (nu,)."""
+Course = Callable[[float], FloatArray]  # time in seconds to inputs, shape (nu,)
 
 
 @dataclass(frozen=True, eq=False)

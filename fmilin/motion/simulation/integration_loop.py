@@ -21,11 +21,7 @@ from fmilin.motion.simulation.plant import Plant
 from fmilin.motion.simulation.stabilization import IntegratedCoordinates, Moved
 from fmilin.motion.simulation.trajectory import EventRecord
 
-__all__ = ["ChatteringError", "Crossing", "Domains", "Integration", "Plan", "Sample", "domains", "first_crossing"]
-
-
-Indicators = Callable[[float], FloatArray]
-"""Time in seconds to event indicators, shape (ne,)."""
+Indicators = Callable[[float], FloatArray]  # time in seconds to event indicators, shape (ne,)
 
 Domains = NDArray[np.bool_]
 
@@ -80,8 +76,7 @@ def _bisected(indicators: Indicators, before: Domains, a: float, b: float) -> Cr
     return Crossing(b, tuple(int(i) for i in changed))
 
 
-CROWD = 100
-"""So many events in a row without progress in time, and the integration gives up."""
+CROWD = 100  # so many events in a row without progress in time, and the integration gives up
 
 
 class ChatteringError(NumericalError):

@@ -18,8 +18,6 @@ from fmilin.motion.simulation.method import Method
 from fmilin.motion.simulation.run import simulate_at
 from fmilin.motion.simulation.trajectory import Trajectory
 
-__all__ = ["Comparison", "LinearSystem", "compare"]
-
 
 class LinearSystem(Model):
     """y' = f0 + A (y - y0) + B (u - u0) as a Model; behind its outputs all N states x0 + T (y - y0) + T_u (u - u0)."""

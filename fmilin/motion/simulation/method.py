@@ -12,8 +12,6 @@ from scipy import integrate
 from fmilin.ground.errors import UsageError
 from fmilin.ground.signals import FloatArray
 
-__all__ = ["METHODS", "FixedRungeKutta4", "Method", "moved", "next_step", "runge_kutta_step"]
-
 Rates = Callable[[float, FloatArray], FloatArray]
 
 METHODS = ("DOP853", "RK45", "RK23", "Radau", "BDF", "RK4")

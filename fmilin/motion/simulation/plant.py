@@ -19,8 +19,6 @@ from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.model.stepping import Hybrid
 from fmilin.motion.simulation.inputs import InputCourse
 
-__all__ = ["Energy", "Plant"]
-
 
 class Energy:
     """An expression over the variables of a model, and how far it is from its first value.

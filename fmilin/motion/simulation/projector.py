@@ -27,9 +27,6 @@ from fmilin.ground.tolerances import INVARIANT, INVARIANT_MEASURED, ON_MANIFOLD,
 from fmilin.manifold.verification import require_kept
 from fmilin.motion.simulation.plant import Plant
 
-__all__ = ["Projector", "require_invariance"]
-
-
 ITERATIONS = 30
 ROUNDS = 4
 _EPS = float(np.finfo(np.float64).eps)
@@ -193,8 +190,7 @@ class Projector:
         return along
 
 
-NEARBY = 1e-3
-"""How far beside the start the motion is checked, too, in sizes of the states."""
+NEARBY = 1e-3  # how far beside the start the motion is checked, too, in sizes of the states
 
 SAMPLES = 3
 

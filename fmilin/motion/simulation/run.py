@@ -25,10 +25,7 @@ from fmilin.motion.simulation.stabilization import Clocked, IntegratedCoordinate
 from fmilin.motion.simulation.stabilizations import Underlying, stabilization_named
 from fmilin.motion.simulation.trajectory import Statistics, Trajectory
 
-__all__ = ["simulate", "simulate_at", "snapshots"]
-
-INTERVALS = 500
-"""Samples of a run that asks for no step, less one."""
+INTERVALS = 500  # samples of a run that asks for no step, less one
 
 
 def simulate(

@@ -10,8 +10,6 @@ import numpy as np
 from fmilin.ground.signals import FloatArray
 from fmilin.motion.simulation.plant import Plant
 
-__all__ = ["Clocked", "IntegratedCoordinates", "Moved", "Stabilization", "Switch"]
-
 
 @dataclass(frozen=True, slots=True)
 class Switch:

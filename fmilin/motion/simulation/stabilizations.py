@@ -39,8 +39,6 @@ from fmilin.motion.simulation.plant import Plant
 from fmilin.motion.simulation.projector import Projector
 from fmilin.motion.simulation.stabilization import IntegratedCoordinates, Moved, Stabilization, Switch
 
-__all__ = ["STABILIZATIONS", "Baumgarte", "LocalForm", "Projection", "Underlying", "stabilization_named"]
-
 
 @dataclass(frozen=True, slots=True)
 class Underlying(Stabilization):
@@ -161,8 +159,7 @@ def _least(G: FloatArray, D: FloatArray, c: FloatArray) -> FloatArray:
     return result
 
 
-WORTH_IT = 0.5
-"""Other coordinates are taken when their condition number is this much smaller."""
+WORTH_IT = 0.5  # other coordinates are taken when their condition number is this much smaller
 
 
 @dataclass(frozen=True, slots=True)

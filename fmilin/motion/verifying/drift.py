@@ -22,14 +22,8 @@ from fmilin.motion.verifying.relaxation import ResponseError
 from fmilin.motion.verifying.validity import ACCEPTED
 from fmilin.numerics.differences.noise import POINTS, noise_from_table
 
-__all__ = ["Integrator", "at_rest", "drift_channel"]
-
-
-MOST_EVALUATIONS = 30_000
-"""For one response: a model that needs more is too stiff or too noisy for what is asked."""
-
-STIFF = 300.0
-"""Fastest decay times the horizon above which an implicit method takes over."""
+MOST_EVALUATIONS = 30_000  # for one response: a model that needs more is too stiff or too noisy for what is asked
+STIFF = 300.0  # fastest decay times the horizon above which an implicit method takes over
 
 
 class Integrator:
@@ -117,8 +111,7 @@ def _noise(reduced: Reduced) -> tuple[FloatArray, FloatArray]:
     return noise[:p] / reduced.y_sizes, noise[p:]
 
 
-SHORT = 2e-4
-"""Of the horizon: where the slopes of the motion are compared."""
+SHORT = 2e-4  # of the horizon: where the slopes of the motion are compared
 
 SHORTER = 4.0
 """How much shorter it is made, as long as that brings the slopes together: where A changes fast along the motion."""

@@ -12,30 +12,18 @@ from scipy import linalg
 from fmilin.ground.signals import FloatArray
 from fmilin.linear_model.model import LinearModel
 
-__all__ = ["Excitation", "excitations", "fastest_period", "horizon_of", "linear_response", "slowest_period"]
-
 MOST_FREQUENCIES = 5
 
-PERIODS = 2.0
-"""Of the slowest mode that counts; one that merely decays is followed for 2 pi time constants."""
-
-MOST_PERIODS = 40.0
-"""Of the fastest mode that swings."""
+PERIODS = 2.0  # of the slowest mode that counts; one that merely decays is followed for 2 pi time constants
+MOST_PERIODS = 40.0  # of the fastest mode that swings
 
 ALL_PERIODS, LEAST_PERIODS = 300.0, 4.0
 """Of that mode in all responses together, and at least in each: many coordinates are followed for a shorter time."""
 
-SLOW = 5e-3
-"""Modes slower than this fraction of the fastest that swings do not count."""
-
-ZERO = 1e-6
-"""Eigenvalues below this fraction of the largest are zero."""
-
-SWINGS = 0.1
-"""Imaginary part over modulus above which a mode swings; one that merely decays limits nothing."""
-
-GROWTH = 20.0
-"""By which an unstable mode may grow."""
+SLOW = 5e-3  # modes slower than this fraction of the fastest that swings do not count
+ZERO = 1e-6  # eigenvalues below this fraction of the largest are zero
+SWINGS = 0.1  # imaginary part over modulus above which a mode swings; one that merely decays limits nothing
+GROWTH = 20.0  # by which an unstable mode may grow
 
 
 @dataclass(frozen=True, slots=True)

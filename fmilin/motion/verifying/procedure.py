@@ -24,8 +24,6 @@ from fmilin.motion.verifying.relaxation import Relaxation, ResponseError
 from fmilin.motion.verifying.slopes import Comparison, Sizes, compare_slopes
 from fmilin.motion.verifying.validity import trace_at, validity_of
 
-__all__ = ["verify"]
-
 EVALUATIONS, FOR_EACH = 5000, 200
 """Evaluations of the nonlinear model: in all, and beside them for each state and input. What has to be known for the
 verdict is asked for in any case; limits of validity are looked for with what is left."""
@@ -36,20 +34,14 @@ IN_CHANNELS, DRIFTING = 0.9, 0.7
 NODES, FEWEST, MOST_NODES = 24, 12, 400
 """Intervals between visits on the way of a response: wanted at least, put up with, and at most."""
 
-PER_PERIOD = 8.0
-"""Of them in a period of the fastest mode that swings."""
-
-SWEEPS = 11
-"""Along each response, for the verdict and the limit."""
+PER_PERIOD = 8.0  # of them in a period of the fastest mode that swings
+SWEEPS = 11  # along each response, for the verdict and the limit
 
 MOST_EVALUATIONS = 1_000_000
 """For all responses together: about a quarter of an hour of a model that takes a millisecond."""
 
-PROPAGATED = 8
-"""Times at which it is asked by how much the linear model amplifies."""
-
-EARLY = 1
-"""Channels after which the number of evaluations for all of them is estimated."""
+PROPAGATED = 8  # times at which it is asked by how much the linear model amplifies
+EARLY = 1  # channels after which the number of evaluations for all of them is estimated
 
 
 def verify(

@@ -25,8 +25,6 @@ from fmilin.manifold.parametrization import LocalParametrization
 from fmilin.model.counting import CountedModel, RememberingModel
 from fmilin.model.interface import Model, OperatingPoint
 
-__all__ = ["Reduced", "reduced_model"]
-
 
 class Reduced:
     """The reduced nonlinear model.

@@ -26,16 +26,9 @@ from fmilin.motion.simulation.method import runge_kutta_step
 from fmilin.motion.verifying.excitation import Excitation, linear_response
 from fmilin.motion.verifying.reduced import Reduced
 
-__all__ = ["Deviation", "Relaxation", "ResponseError"]
-
-FINER = 4
-"""Points between two nodes at which responses are compared."""
-
-STABLE = 2.5
-"""Step times the fastest rate up to which Runge and Kutta's formula is stable."""
-
-LOST = 3.0
-"""Deviation, relative to the response, beyond which further sweeps lead nowhere."""
+FINER = 4  # points between two nodes at which responses are compared
+STABLE = 2.5  # step times the fastest rate up to which Runge and Kutta's formula is stable
+LOST = 3.0  # deviation, relative to the response, beyond which further sweeps lead nowhere
 
 
 class ResponseError(NumericalError):

@@ -19,21 +19,13 @@ from fmilin.ground.tolerances import SLOPES_AT_WORST
 from fmilin.motion.verifying.excitation import Excitation
 from fmilin.motion.verifying.relaxation import Relaxation
 
-__all__ = ["Comparison", "Sizes", "SlopeCheck", "compare_slopes"]
-
-FIRST = 1e-2
-"""Size of the deviations at the first amplitude tried, in sizes of the states."""
-
-BENT = 3e-3
-"""Relative deviation at the largest amplitude above which a smaller one is tried."""
+FIRST = 1e-2  # size of the deviations at the first amplitude tried, in sizes of the states
+BENT = 3e-3  # relative deviation at the largest amplitude above which a smaller one is tried
 
 TRIES = 8
 
-ROUNDED = 60.0
-"""Times the noise of a signal over the amplitude, that c1 may hold: some four times, taken fifteenfold."""
-
-MAY_BE_ROUNDING = 5e-8
-"""A deviation below this part of the response may be rounding: nothing is said of its order."""
+ROUNDED = 60.0  # times the noise of a signal over the amplitude, that c1 may hold: some four times, taken fifteenfold
+MAY_BE_ROUNDING = 5e-8  # A deviation below this part of the response may be rounding: nothing is said of its order
 
 
 @dataclass(frozen=True, eq=False)

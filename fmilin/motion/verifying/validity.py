@@ -11,25 +11,12 @@ from fmilin.linear_model.verification import Trace, Validity
 from fmilin.motion.verifying.relaxation import ResponseError
 from fmilin.motion.verifying.slopes import Comparison, SlopeCheck
 
-__all__ = ["ACCEPTED", "trace_at", "validity_of"]
-
-ACCEPTED = 0.05
-"""Deviation over the largest linear response."""
-
-FARTHEST = 100.0
-"""Deviations of the states, in their sizes, at which the search ends."""
-
-SWEEPS = 6
-"""At most, for one amplitude."""
-
-MARCHED = 4
-"""Sweeps that cost as much as following the motion step by step."""
-
-SETTLED = 0.01
-"""Change of the deviation, relative to itself, at which it is known well enough."""
-
-CLOSE = 0.9
-"""The limit is found when the deviation lies between this fraction of what is accepted and all of it."""
+ACCEPTED = 0.05  # deviation over the largest linear response
+FARTHEST = 100.0  # deviations of the states, in their sizes, at which the search ends
+SWEEPS = 6  # at most, for one amplitude
+MARCHED = 4  # sweeps that cost as much as following the motion step by step
+SETTLED = 0.01  # change of the deviation, relative to itself, at which it is known well enough
+CLOSE = 0.9  # the limit is found when the deviation lies between this fraction of what is accepted and all of it
 
 STEPS = 24
 

@@ -23,8 +23,6 @@ from fmilin.ground.errors import NumericalError, UnknownNameError, UsageError
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import RANK, REFUSED
 
-__all__ = ["METHODS", "Basis", "basis_of", "combinations_of_rows", "independent_rows", "rank_of", "require_method"]
-
 
 @dataclass(frozen=True, eq=False)
 class Basis:

@@ -18,8 +18,6 @@ from fmilin.native.formulations.form import ConstrainedForm, MotionTerms, motion
 from fmilin.native.formulations.of_model import form_of, second_order
 from fmilin.native.formulations.redundant import descriptor_pencil
 
-__all__ = ["descriptor", "descriptor_of", "with_descriptor"]
-
 ROWS_AGREE = 1e-9
 """Rows of R on positions and on their velocities that differ by less, relative to each entry, belong together."""
 

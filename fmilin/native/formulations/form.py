@@ -41,11 +41,7 @@ from numpy.typing import NDArray
 from fmilin.ground.signals import FloatArray
 from fmilin.native.formulations.bases import Basis
 
-__all__ = ["ConstrainedForm", "Matrix", "Motion", "MotionTerms", "is_sparse", "motion_terms"]
-
-
-Matrix = Any
-"""A dense array of float, or a scipy.sparse array of the same shape."""
+Matrix = Any  # A dense array of float, or a scipy.sparse array of the same shape
 
 
 def is_sparse(matrix: Matrix) -> bool:

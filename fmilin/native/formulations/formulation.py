@@ -21,21 +21,6 @@ from fmilin.linear_model.model import LinearModel
 from fmilin.native.formulations.bases import Basis, require_method
 from fmilin.native.formulations.form import ConstrainedForm, MotionTerms
 
-__all__ = [
-    "MCS",
-    "RCS",
-    "UCS",
-    "ComplexArray",
-    "Formulation",
-    "ReducedSystem",
-    "Spectrum",
-    "formulation_named",
-    "seen_vectors",
-    "tangent_mass",
-    "violations",
-    "without_inertia",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class MCS:

@@ -20,8 +20,6 @@ from fmilin.native.formulations.form import ConstrainedForm, MotionTerms, motion
 from fmilin.native.formulations.formulation import ReducedSystem, Spectrum, seen_vectors, tangent_mass
 from fmilin.native.formulations.pencil import EPS, Pencil, eigenpairs, labelled
 
-__all__ = ["projected", "solve_minimal"]
-
 
 def solve_minimal(form: ConstrainedForm, basis: Basis) -> tuple[Spectrum, ReducedSystem]:
     """Return the 2(n - m) eigenvalues of the constrained system; none of them is spurious."""

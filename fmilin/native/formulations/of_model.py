@@ -22,20 +22,6 @@ from fmilin.native.formulations.bases import Basis, independent_rows
 from fmilin.native.formulations.form import ConstrainedForm, Motion
 from fmilin.native.formulations.formulation import ReducedSystem
 
-__all__ = [
-    "ModelAtPoint",
-    "constraint_values",
-    "form_of",
-    "is_at_rest",
-    "linear_model",
-    "numeric_form",
-    "require_consistent",
-    "residuals_at",
-    "second_order",
-    "sparse_form_of",
-]
-
-
 TAKE = "Take one from fmilin.operating_point or fmilin.trim."
 
 

@@ -24,12 +24,9 @@ from fmilin.native.formulations.bases import Basis
 from fmilin.native.formulations.form import ConstrainedForm, MotionTerms
 from fmilin.native.formulations.formulation import ComplexArray, ReducedSystem, Spectrum, seen_vectors, violations
 
-__all__ = ["Eigenpairs", "Pencil", "eigenpairs", "labelled", "solution", "state_space"]
-
 EPS = float(np.finfo(np.float64).eps)
 
-PARALLEL = 1e8
-"""Condition number of eigenvectors above which deflating subspaces are taken from a reordered QZ instead."""
+PARALLEL = 1e8  # condition number of eigenvectors above which deflating subspaces are taken from a reordered QZ instead
 
 
 @dataclass(frozen=True, eq=False)

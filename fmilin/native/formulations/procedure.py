@@ -31,12 +31,9 @@ from fmilin.native.formulations.redundant import solve_redundant
 from fmilin.native.formulations.statics import penalized_equilibrium
 from fmilin.native.formulations.unconstrained import solve_unconstrained
 
-__all__ = ["ALL", "linearized", "spectra", "spectrum", "spectrum_of_form"]
-
 ALL = ("mcs", "rcs", "ucs")
 
-LARGEST = 2500
-"""Coordinates up to which all eigenvalues are computed, from dense matrices."""
+LARGEST = 2500  # coordinates up to which all eigenvalues are computed, from dense matrices
 
 Interface = tuple[Sequence[str] | None, Sequence[str] | None]
 

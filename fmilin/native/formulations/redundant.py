@@ -31,10 +31,7 @@ from fmilin.native.formulations.form import ConstrainedForm, MotionTerms, motion
 from fmilin.native.formulations.formulation import RCS, ReducedSystem, Spectrum, tangent_mass
 from fmilin.native.formulations.pencil import Eigenpairs, Pencil, eigenpairs, solution
 
-__all__ = ["descriptor_pencil", "solve_redundant"]
-
-APART = 10.0
-"""True and spurious eigenvalues nearer to each other than this ratio are remarked on."""
+APART = 10.0  # true and spurious eigenvalues nearer to each other than this ratio are remarked on
 
 
 def solve_redundant(form: ConstrainedForm, basis: Basis, options: RCS) -> tuple[Spectrum, ReducedSystem | None]:

@@ -31,13 +31,8 @@ from fmilin.native.formulations.bases import rank_of
 from fmilin.native.formulations.formulation import UCS
 from fmilin.native.formulations.of_model import constraint_values, second_order
 
-__all__ = ["Equilibrium", "equilibrium", "penalized_equilibrium"]
-
-TOLERANCE = 1e-12
-"""Steps below this, in sizes of the coordinates, end the search."""
-
-FARTHEST = 0.1
-"""A penalized system that rests farther away than this, in sizes of the coordinates, is another system."""
+TOLERANCE = 1e-12  # steps below this, in sizes of the coordinates, end the search
+FARTHEST = 0.1  # A penalized system that rests farther away than this, in sizes of the coordinates, is another system
 
 MOST_STEPS = 100
 

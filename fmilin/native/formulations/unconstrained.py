@@ -36,11 +36,8 @@ from fmilin.native.formulations.formulation import (
 )
 from fmilin.native.formulations.pencil import Eigenpairs, Pencil, eigenpairs, solution
 
-__all__ = ["penalized", "solve_unconstrained"]
-
 APART = 10.0
-SWAMPED = 1e-7
-"""Relative errors from rounding below this are never remarked on."""
+SWAMPED = 1e-7  # relative errors from rounding below this are never remarked on
 
 
 def solve_unconstrained(

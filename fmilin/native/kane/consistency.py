@@ -20,12 +20,8 @@ from fmilin.native.declaration import der
 from fmilin.native.kane.form import KaneForm
 from fmilin.native.kane.functions import KaneFunctions
 
-__all__ = ["check_constraints", "require_consistent_point", "residuals_at"]
-
-
 SAMPLES = 4
-RADIUS = 0.1
-"""How far from the start, in sizes of the states."""
+RADIUS = 0.1  # how far from the start, in sizes of the states
 
 ITERATIONS = 30
 

@@ -20,8 +20,6 @@ from fmilin.ground.errors import UsageError
 from fmilin.native.declaration import TIME, Expr, Symbol, der
 from fmilin.native.kane.form import LinearRow, SymbolsIn, linear_row
 
-__all__ = ["SympyEquations", "Translation", "equations_in"]
-
 
 class Translation:
     """Rewrites expressions; shared subexpressions stay shared, so that large equations take a moment only.

@@ -26,9 +26,6 @@ from fmilin.native.kane.procedure import Partition, constraint_gradients, depend
 from fmilin.native.kane.solved import constraints_of, solved_form
 from fmilin.native.symbolic import SymbolicEngine
 
-__all__ = ["KaneEngine", "KaneNumeric", "KaneSlopes", "are_smooth", "engine_of"]
-
-
 Point = tuple[float, FloatArray, FloatArray, FloatArray]
 
 

@@ -11,8 +11,6 @@ import sympy
 from fmilin.native.declaration import Declaration, Expr, Name, Symbol, der
 from fmilin.native.kane.form import KaneForm, LinearRow, in_order_of, linear_row
 
-__all__ = ["KaneEquations", "form_of"]
-
 
 @dataclass(frozen=True)
 class KaneEquations:

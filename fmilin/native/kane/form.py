@@ -22,8 +22,6 @@ import sympy
 
 from fmilin.native.declaration import Expr, Symbol
 
-__all__ = ["KaneForm", "LinearRow", "SymbolsIn", "in_order_of", "linear_row"]
-
 
 @dataclass(frozen=True)
 class LinearRow:

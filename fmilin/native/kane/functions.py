@@ -28,9 +28,6 @@ from fmilin.numerics.codegen.evaluator import Backend, Evaluator
 from fmilin.numerics.codegen.graph import Graph
 from fmilin.numerics.saddle_point.factors import DenseFactors, require_regular
 
-__all__ = ["Expansion", "KaneFunctions", "Numerics", "OutputFunctions"]
-
-
 SX = Any  # casadi.SX: casadi ships no types
 
 

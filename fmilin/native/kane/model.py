@@ -37,10 +37,8 @@ from fmilin.native.symbolic import SymbolicModel
 if TYPE_CHECKING:
     from fmilin.native.kane.symbolic import SymbolicLinearization
 
-__all__ = ["KaneModel"]
 
-AT_ONCE = 256
-"""Points of a path that are computed together."""
+AT_ONCE = 256  # points of a path that are computed together
 
 
 class KaneModel(SymbolicModel):

@@ -28,17 +28,6 @@ from fmilin.native.kane.form import KaneForm
 from fmilin.native.kane.functions import Expansion
 from fmilin.numerics.saddle_point.factors import inverses, norms
 
-__all__ = [
-    "Blocks",
-    "Dependence",
-    "Matrices",
-    "Partition",
-    "blocks_of",
-    "constraint_gradients",
-    "dependence",
-    "eliminate",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Partition:

@@ -23,8 +23,6 @@ from fmilin.native.declaration import (
 )
 from fmilin.native.kane.form import KaneForm, LinearRow, SymbolsIn, linear_row
 
-__all__ = ["constraints_of", "solved_form"]
-
 
 @dataclass(frozen=True)
 class _Kinematics:

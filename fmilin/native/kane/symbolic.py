@@ -13,12 +13,8 @@ from fmilin.native.declaration import Expr, Name
 from fmilin.native.kane.form import KaneForm
 from fmilin.native.kane.procedure import Partition
 
-__all__ = ["SymbolicLinearization", "linearize_symbolic"]
-
 Matrix = Any  # sympy.Matrix
-
-LARGEST = 10_000
-"""Operations in all equations beyond which symbols are no help any more."""
+LARGEST = 10_000  # operations in all equations beyond which symbols are no help any more
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,6 @@ from fmilin.native.kane.form import KaneForm, LinearRow, in_order_of
 if TYPE_CHECKING:
     from fmilin.native.kane.conversion import SympyEquations
 
-__all__ = ["kane_form"]
-
 
 def kane_form(declaration: Declaration, equations: SympyEquations, given: Given) -> tuple[KaneForm, Given]:
     """Return the form, and what was given with plain names and symbols; problems are noted in ``declaration``."""

@@ -19,16 +19,9 @@ from fmilin.native.batch_graph import PartitionedSlopes, StatePartition, batch_g
 from fmilin.native.mechanism.linear import Choice, LocalForm, Matrices, MechanismEquations, matrices_of
 from fmilin.native.mechanism.system import Solution
 
-__all__ = ["ManyPoints"]
-
-COMPILED_FROM = 500
-"""Points, of all calls together, from which on compiled code is made: that takes seconds once."""
-
-BLOCK = 32
-"""Points whose slopes on all states are held at a time: what fits into the processor's cache."""
-
-FAR = 1e6
-"""Slopes of dependent states beyond this are looked at by the recursion."""
+COMPILED_FROM = 500  # points, of all calls together, from which on compiled code is made: that takes seconds once
+BLOCK = 32  # points whose slopes on all states are held at a time: what fits into the processor's cache
+FAR = 1e6  # slopes of dependent states beyond this are looked at by the recursion
 
 
 class ManyPoints:

@@ -24,9 +24,6 @@ from fmilin.native.mechanism.placement import Placement
 from fmilin.native.mechanism.recursions import coordinate_columns, positions
 from fmilin.native.mechanism.system import System
 
-__all__ = ["Assembly", "Closing", "Gap", "assemble", "closed"]
-
-
 Floats = NDArray[np.float64]
 
 ITERATIONS = 60
@@ -220,10 +217,8 @@ def _size(description: MechanismDescription) -> float:
     return max(lengths, default=0.0) or 1.0
 
 
-STARTS = 24
-"""Further starts around the guess, where the first one leads nowhere."""
-REACHES = (0.05, 0.3, 1.0, 3.0)
-"""How far around it, in rad or sizes of the mechanism."""
+STARTS = 24  # further starts around the guess, where the first one leads nowhere
+REACHES = (0.05, 0.3, 1.0, 3.0)  # how far around it, in rad or sizes of the mechanism
 
 
 @dataclass(frozen=True)

@@ -27,8 +27,6 @@ from fmilin.native.mechanism.elements import (
 from fmilin.native.mechanism.parts import SPEEDS, Body, Joint, Loop
 from fmilin.native.mechanism.placement import Vector, vector
 
-__all__ = ["Input", "MechanismDescription"]
-
 Input = JointForce | Force | Torque | LineForce | Actuator
 
 

@@ -12,25 +12,6 @@ from fmilin.ground.errors import ModelError
 from fmilin.native.mechanism.parts import QUANTITIES, Quantity, check_finite, check_name, check_type, check_vectors
 from fmilin.native.mechanism.placement import ORIGIN, Placement, Vector, vector
 
-__all__ = [
-    "ACTUATOR_DYNAMICS",
-    "VECTORS",
-    "Actuator",
-    "ActuatorDynamics",
-    "Coupling",
-    "Force",
-    "JointForce",
-    "LineForce",
-    "Marker",
-    "PointSpring",
-    "Sensor",
-    "Skate",
-    "Tendon",
-    "Torque",
-    "Wheel",
-]
-
-
 ZERO = (0.0, 0.0, 0.0)
 VECTORS = {
     "position": ("p", "m"),

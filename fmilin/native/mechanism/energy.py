@@ -14,8 +14,6 @@ from fmilin.native.mechanism.screws import Array, ad, along, cross, root
 from fmilin.native.mechanism.system import State, System
 from fmilin.native.mechanism.tree import Tree
 
-__all__ = ["energy", "energy_columns", "quaternion_of", "turned_columns"]
-
 
 def energy(system: System, state: State, what: str) -> Array:
     """Return ``kinetic_energy``, ``potential_energy`` (of weight and springs) or their sum, shape (...)."""

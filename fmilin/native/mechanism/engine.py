@@ -30,8 +30,6 @@ from fmilin.native.native_engine import AdjustableEngine, Quantity
 if TYPE_CHECKING:
     from fmilin.numerics.codegen.implicit import ImplicitSystem
 
-__all__ = ["MechanismEngine"]
-
 
 class MechanismEngine(AdjustableEngine):
     """A described mechanism.

@@ -21,8 +21,6 @@ from fmilin.native.mechanism.system import Columns, Solution, State, System, rat
 from fmilin.native.mechanism.tree import Tree
 from fmilin.native.native_engine import Quantity, QuantityEvaluator
 
-__all__ = ["Closure", "MechanismEvaluator", "accelerations_along", "separated"]
-
 
 class Closure:
     """What the constraints of a mechanism observe, without its dynamics.

@@ -12,8 +12,6 @@ from fmilin.native.mechanism.source_lines import SourceLines
 from fmilin.native.mechanism.toml_file import description_of, read_parts
 from fmilin.native.mechanism.urdf_file import additions_of, read_urdf_description, robot_in
 
-__all__ = ["mechanism_from", "read_mechanism_file"]
-
 Kind = TypeVar("Kind")
 
 

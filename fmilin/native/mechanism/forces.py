@@ -12,8 +12,6 @@ from fmilin.native.mechanism.rows import FixedRows, Key, Rows
 from fmilin.native.mechanism.screws import Array, Partials, root
 from fmilin.native.mechanism.tree import Tree
 
-__all__ = ["FixedForces", "Forces", "JointForces"]
-
 Floats = NDArray[np.float64]
 
 

@@ -19,12 +19,9 @@ from fmilin.native.mechanism.placement import Placement, vector
 from fmilin.native.mechanism.recursions import velocities
 from fmilin.native.mechanism.system import System
 
-__all__ = ["Stance", "Standing", "held", "loop_of", "without_undetermined"]
-
 Floats = NDArray[np.float64]
 
-AT_REST = 1e-6
-"""Speed of a foot at the point, in m/s or rad/s, beside that of the fastest joint (or 1)."""
+AT_REST = 1e-6  # speed of a foot at the point, in m/s or rad/s, beside that of the fastest joint (or 1)
 
 
 @dataclass(frozen=True)

@@ -18,16 +18,11 @@ from fmilin.ground.tolerances import CLOSED, RANK
 from fmilin.native.mechanism.recursions import coordinate_columns
 from fmilin.native.mechanism.system import System
 
-__all__ = ["Independence", "close_loops", "independence_of", "remarks_of", "require_mass"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 
-VANISHING = 1e-11
-"""Rows of G smaller than this at every configuration tried are zero by construction."""
-
-NEARBY = 0.05
-"""How far the freedoms are moved, in rad or m, to look at configurations near the given one."""
+VANISHING = 1e-11  # rows of G smaller than this at every configuration tried are zero by construction
+NEARBY = 0.05  # how far the freedoms are moved, in rad or m, to look at configurations near the given one
 
 
 @dataclass(frozen=True)

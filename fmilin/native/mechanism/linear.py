@@ -32,10 +32,7 @@ from fmilin.native.mechanism.recursions import coordinate_columns, displacement_
 from fmilin.native.mechanism.screws import Array
 from fmilin.native.mechanism.system import Columns, Solution, System, rates_of
 
-__all__ = ["Choice", "LocalForm", "Matrices", "MechanismEquations", "MechanismSlopes", "matrices_of"]
-
-AT_ONCE = 256
-"""Points that are computed together."""
+AT_ONCE = 256  # points that are computed together
 
 
 @dataclass(frozen=True)

@@ -32,9 +32,6 @@ from fmilin.native.mechanism.rows import FixedRows, Rows
 from fmilin.native.mechanism.screws import Array
 from fmilin.native.mechanism.tree import Tree
 
-__all__ = ["Bends", "LoopConstraint", "PositionValues", "collect_loop_constraints", "with_virtual_links"]
-
-
 AXES: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
     "revolute": ("bca", (("a", "b"), ("a", "c"))),
     "prismatic": ("bc", (("a", "b"), ("a", "c"), ("b", "c"))),

@@ -20,12 +20,8 @@ from fmilin.native.mechanism.recursions import LinkColumns, Motion, Velocities, 
 from fmilin.native.mechanism.screws import Array, along, cross, root
 from fmilin.native.mechanism.tree import Tree
 
-__all__ = ["FixedMarkers", "MarkerColumns", "MarkerMotion", "Markers", "Rims"]
-
-
 Floats = NDArray[np.float64]
-FLAT = 1e-7
-"""Sine of the angle between axle and normal below which a wheel lies flat."""
+FLAT = 1e-7  # sine of the angle between axle and normal below which a wheel lies flat
 
 
 @dataclass(frozen=True)
@@ -154,8 +150,7 @@ class MarkerColumns:
     links: LinkColumns  # of ``FixedMarkers.links``
 
 
-Fixed = Sequence[tuple[int, Sequence[float]]]
-"""Points or directions: the link of each, and its components there."""
+Fixed = Sequence[tuple[int, Sequence[float]]]  # points or directions: the link of each, and its components there
 
 
 class FixedMarkers:

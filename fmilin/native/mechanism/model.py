@@ -25,8 +25,6 @@ from fmilin.native.mechanism.screws import Array
 from fmilin.native.mechanism.system import Columns, Solution, State, System
 from fmilin.native.native_model import NativeModel
 
-__all__ = ["Mechanism"]
-
 
 class Mechanism(NativeModel):
     """Bodies, joints and loops with the dynamics and the exact linearization of Spencer (thesis), chapter 4.

@@ -20,8 +20,6 @@ from fmilin.native.mechanism.screws import Array, Partials
 from fmilin.native.mechanism.system import Columns, Solution, State, System
 from fmilin.native.native_engine import Quantity
 
-__all__ = ["CONTACT", "OutputColumns", "Outputs", "constraint_of"]
-
 ORIENTATION = "orientation of "
 IN_BODY = ("accelerometer", "gyroscope", "velocimeter")
 CONTACT = ((1, -1), (2, -1), (3, -1), (5, 1), (4, -1), (6, -1))

@@ -12,9 +12,6 @@ from fmilin.native.mechanism.parts import Joint
 from fmilin.native.mechanism.system import State, System
 from fmilin.native.native_engine import limit_remarks, side_of
 
-__all__ = ["at_limits", "changed", "geometric", "opened", "parameters_of"]
-
-
 FIELDS = {
     "bodies": ("mass",),
     "springs": ("stiffness", "length", "damping"),
@@ -76,8 +73,7 @@ def _numbered(name: str, index: int, count: int) -> str:
     return name if count == 1 else f"{name}[{index + 1}]"
 
 
-At = tuple[tuple[str, str], ...]
-"""Actuators whose control stands at a limit, and which."""
+At = tuple[tuple[str, str], ...]  # actuators whose control stands at a limit, and which
 
 
 def at_limits(system: System, state: State) -> tuple[At, tuple[str, ...]]:

@@ -14,22 +14,6 @@ from numpy.typing import NDArray
 from fmilin.ground.errors import ModelError
 from fmilin.native.mechanism.placement import ORIGIN, Placement, Vector, perpendicular, unit, vector
 
-__all__ = [
-    "COORDINATES",
-    "JOINT_TYPES",
-    "LOOP_TYPES",
-    "QUANTITIES",
-    "SPEEDS",
-    "TRIANGLE",
-    "Body",
-    "Joint",
-    "JointType",
-    "Loop",
-    "LoopType",
-    "Quantity",
-    "beyond_triangle",
-]
-
 _Common = Literal["revolute", "prismatic", "helical", "cylindrical", "universal", "spherical", "planar", "fixed"]
 JointType = Literal[_Common, "free"]
 LoopType = Literal[_Common, "rod", "point_on_line", "point_on_plane"]
@@ -89,8 +73,7 @@ SPEEDS: dict[str, tuple[str, ...]] = {
 JOINT_TYPES = tuple(COORDINATES)
 LOOP_TYPES = LoopType.__args__  # type: ignore[attr-defined]
 QUANTITIES = Quantity.__args__  # type: ignore[attr-defined]
-TRIANGLE = 1e-9
-"""Rounding allowed in the triangle inequality, relative to the largest moment of inertia."""
+TRIANGLE = 1e-9  # rounding allowed in the triangle inequality, relative to the largest moment of inertia
 
 
 @dataclass(frozen=True)

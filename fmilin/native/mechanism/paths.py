@@ -23,8 +23,6 @@ from fmilin.native.mechanism.rows import FixedRows, Key, RowMotion, Rows
 from fmilin.native.mechanism.screws import Array, Partials, limited, root
 from fmilin.native.mechanism.tree import Tree
 
-__all__ = ["FixedPaths", "PathColumns", "PathMotion", "Paths"]
-
 LAW = ("gain", "bias")
 
 Floats = NDArray[np.float64]

@@ -11,13 +11,10 @@ from numpy.typing import NDArray
 
 from fmilin.ground.errors import ModelError
 
-__all__ = ["ORIGIN", "Numbers", "Placement", "Vector", "perpendicular", "skew", "turned_about", "unit", "vector"]
-
 Vector = tuple[float, float, float]
 Numbers = Sequence[float] | NDArray[Any]
 
-ORTHONORMAL = 1e-9
-"""A matrix that misses R' R = 1 by more is no rotation."""
+ORTHONORMAL = 1e-9  # A matrix that misses R' R = 1 by more is no rotation
 
 
 @dataclass(frozen=True)
@@ -130,5 +127,4 @@ def _rows(R: NDArray[np.float64]) -> tuple[Vector, Vector, Vector]:
     return a, b, c
 
 
-ORIGIN = Placement()
-"""The frame itself."""
+ORIGIN = Placement()  # the frame itself

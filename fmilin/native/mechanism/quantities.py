@@ -9,8 +9,6 @@ from fmilin.native.mechanism.system import System
 from fmilin.native.mechanism.tree import Tree
 from fmilin.native.native_engine import Quantity, offered
 
-__all__ = ["available", "input_signals", "state_or_rate", "state_signals"]
-
 ENERGIES = ("kinetic_energy", "potential_energy", "energy")
 AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
 UNITS = {quantity: unit for quantity, (_, unit) in VECTORS.items()} | {"orientation": "1"}

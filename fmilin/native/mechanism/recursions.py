@@ -44,23 +44,6 @@ import numpy as np
 from fmilin.native.mechanism.screws import Array, ad, along, cross, inertia_tensor, moment_of
 from fmilin.native.mechanism.tree import Tree
 
-__all__ = [
-    "Inertia",
-    "Motion",
-    "TorqueColumns",
-    "Velocities",
-    "accelerations",
-    "coordinate_rates",
-    "displacement_of",
-    "generalized",
-    "inertia_of",
-    "local_transformations",
-    "mass_matrix",
-    "positions",
-    "torque_columns",
-    "velocities",
-]
-
 
 @dataclass(frozen=True)
 class Velocities:

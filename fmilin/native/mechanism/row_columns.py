@@ -22,8 +22,6 @@ from fmilin.native.mechanism.rows import FixedRows, RowMotion
 from fmilin.native.mechanism.screws import Array, ad, along, cross
 from fmilin.native.mechanism.tree import Tree
 
-__all__ = ["RowColumns", "RowDerivatives", "Slots"]
-
 
 @dataclass(frozen=True)
 class RowColumns:

@@ -26,15 +26,12 @@ from fmilin.native.mechanism.markers import FixedMarkers, MarkerMotion
 from fmilin.native.mechanism.screws import Array, cross
 from fmilin.native.mechanism.tree import Tree
 
-__all__ = ["FixedRows", "Key", "RowMotion", "Rows"]
-
 Ints = NDArray[np.intp]
 Terms = tuple[tuple[int, float], ...]
 
 
 KINDS = ("lines", "rods", "couples", "hinges")
-Key = tuple[str, int]
-"""A row before all are known: its kind, and which of them."""
+Key = tuple[str, int]  # A row before all are known: its kind, and which of them
 
 
 class Rows:

@@ -13,8 +13,6 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 from fmilin.native.mechanism.elements import ActuatorDynamics
 from fmilin.native.mechanism.parts import JointType, LoopType, Quantity
 
-__all__ = ["MechanismFile"]
-
 Number = Annotated[float, Field(allow_inf_nan=False)]
 Triple = Annotated[list[Number], Field(min_length=3, max_length=3)]
 Limits = Annotated[list[float], Field(max_length=2)]

@@ -11,21 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = [
-    "Array",
-    "Partials",
-    "ad",
-    "along",
-    "cross",
-    "inertia_tensor",
-    "limited",
-    "moment_of",
-    "pseudo_inertia",
-    "root",
-]
-
-Array = Any
-"""An array of the array API standard, real or complex."""
+Array = Any  # an array of the array API standard, real or complex
 
 
 class Partials(NamedTuple):

@@ -12,11 +12,7 @@ from pathlib import Path
 
 from fmilin.ground.errors import ConstraintError, FmilinError, ModelError, NumericalError
 
-__all__ = ["LARGEST_NUMBER", "KeyPath", "Lines", "SourceLines", "lines_of"]
-
-
-LARGEST_NUMBER = 1e100
-"""In any unit of a mechanism; products of a few larger ones are no numbers any more."""
+LARGEST_NUMBER = 1e100  # in any unit of a mechanism; products of a few larger ones are no numbers any more
 
 _QUOTED = re.compile(r"'([^']+)'")
 
@@ -66,8 +62,7 @@ class SourceLines:
             raise ModelError(text) from None
 
 
-KeyPath = tuple[str | int, ...]
-"""The path to a value: keys of tables, and positions in arrays (of tables, too), from 0."""
+KeyPath = tuple[str | int, ...]  # the path to a value: keys of tables, and positions in arrays (of tables, too), from 0
 
 _TOKEN = re.compile(
     r"""(?P<gap>[ \t\r]+|\#[^\n]*)

@@ -41,8 +41,6 @@ from fmilin.native.mechanism.tree import Tree
 from fmilin.numerics.saddle_point.factors import require_regular
 from fmilin.numerics.saddle_point.null_space import NullSpaceFactors
 
-__all__ = ["Columns", "Solution", "State", "System", "rates_of"]
-
 
 @dataclass(frozen=True)
 class State:

@@ -33,19 +33,8 @@ from fmilin.native.mechanism.source_lines import LARGEST_NUMBER, KeyPath, Lines,
 if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError
 
-__all__ = [
-    "Parts",
-    "description_of",
-    "in_radians",
-    "offset_in_radians",
-    "read_parts",
-    "setting_in_radians",
-    "with_settings",
-]
 
-
-LENGTHS = {"x", "y", "z", "stroke"}
-"""Coordinates that are no angles, but in prismatic joints."""
+LENGTHS = {"x", "y", "z", "stroke"}  # coordinates that are no angles, but in prismatic joints
 PLACEMENTS = ("placement", "child_placement", "first_placement", "second_placement")
 DEGREE = pi / 180
 
@@ -100,8 +89,7 @@ def _scaled(value: Any, is_angle: list[bool]) -> Any:
     return [v * DEGREE if turns else v for v, turns in zip(value, is_angle, strict=True)]
 
 
-SHOWN = 5
-"""Problems that are listed at once."""
+SHOWN = 5  # problems that are listed at once
 
 PARTS: dict[str, tuple[str, type[Any] | None]] = {
     "body": ("bodies", Body),

@@ -29,8 +29,6 @@ from fmilin.native.native_engine import Quantity
 from fmilin.numerics.codegen.implicit import ImplicitSystem
 from fmilin.numerics.codegen.scalars import column_of, matrix_of, scalars
 
-__all__ = ["in_graph"]
-
 
 def in_graph(
     evaluator: MechanismEvaluator, independence: Independence, outputs: Sequence[Quantity], observed: Sequence[Quantity]

@@ -21,8 +21,6 @@ from fmilin.native.mechanism.parts import Joint
 from fmilin.native.mechanism.placement import skew
 from fmilin.native.mechanism.screws import pseudo_inertia
 
-__all__ = ["Ball", "Screw", "Tree", "steps_of"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 

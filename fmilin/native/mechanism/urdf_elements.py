@@ -12,8 +12,6 @@ from fmilin.ground.errors import ModelError, nearest_names
 from fmilin.native.mechanism.placement import ORIGIN, Placement, Vector
 from fmilin.native.mechanism.source_lines import LARGEST_NUMBER
 
-__all__ = ["Inertial", "UrdfJoint", "UrdfLink", "UrdfTree", "read_urdf"]
-
 JOINT_TYPES = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
 
 # Everything that the format knows. What has no part in the dynamics is skipped; what is not listed is ignored aloud.

@@ -19,11 +19,7 @@ from fmilin.native.mechanism.source_lines import Lines, SourceLines
 from fmilin.native.mechanism.toml_file import Parts, offset_in_radians, with_settings
 from fmilin.native.mechanism.urdf_elements import Inertial, UrdfJoint, UrdfLink, UrdfTree, read_urdf
 
-__all__ = ["UrdfRemarks", "additions_of", "read_urdf_description", "robot_in"]
-
-
-SHOWN = 8
-"""So many names are listed in a remark."""
+SHOWN = 8  # so many names are listed in a remark
 
 
 @dataclass
@@ -69,8 +65,7 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
 
 
-GROUND, FLOATING = "ground", "floating_base"
-"""Names of the ground and of the joint of a base that floats."""
+GROUND, FLOATING = "ground", "floating_base"  # names of the ground and of the joint of a base that floats
 TYPES: dict[str, JointType] = {
     "revolute": "revolute",
     "continuous": "revolute",

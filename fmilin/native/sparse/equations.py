@@ -18,9 +18,6 @@ from numpy.typing import NDArray
 from fmilin.ground.signals import FloatArray, Signal
 from fmilin.model.constraints.declared import Constraint
 
-__all__ = ["NumericEquations", "Output", "Pattern", "Slopes"]
-
-
 IntArray = NDArray[np.intp]
 
 

@@ -20,8 +20,6 @@ from fmilin.native.sparse.equations import NumericEquations, Pattern
 from fmilin.numerics.saddle_point.factors import Factors
 from fmilin.numerics.saddle_point.sparse import LARGEST_DENSE, regular_factors
 
-__all__ = ["NumericModel"]
-
 
 class SaddlePoint:
     """[[M, G'], [G, 0]] (v'; lambda) = (b1; b2), for one pattern and any number of points.
@@ -68,8 +66,7 @@ class SaddleFactors:
         return w
 
 
-LARGEST_FORM = 2000
-"""Coordinates up to which matrices of all states are made dense."""
+LARGEST_FORM = 2000  # coordinates up to which matrices of all states are made dense
 
 
 @dataclass(frozen=True)

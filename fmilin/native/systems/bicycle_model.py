@@ -16,8 +16,6 @@ from fmilin.ground.errors import UnknownNameError
 from fmilin.native.declaration import Labels
 from fmilin.native.kane import KaneModel
 
-__all__ = ["BENCHMARK", "bicycle", "whipple_equations"]
-
 BENCHMARK: Mapping[str, float] = MappingProxyType(
     {
         "w": 1.02, "c": 0.08, "tilt": pi / 10, "g": 9.81,
@@ -114,6 +112,7 @@ def whipple_equations() -> KanesMethod:
 
 
 def described() -> Described:
+    """Return frames, coordinates, speeds, parameters and points of the bicycle."""
     names = ("yaw", "lean", "pitch", "steer", "rear_wheel", "front_wheel")
     q = {s: dynamicsymbols(s) for s in ("x", "y", *names)}
     u = {s: dynamicsymbols(f"{s.removesuffix('_wheel')}_rate") for s in names}

@@ -11,8 +11,6 @@ from fmilin.ground.errors import UsageError
 from fmilin.native.declaration import Labels, der
 from fmilin.native.kane import KaneEquations, KaneModel
 
-__all__ = ["rolling_disk", "steady_yaw_rates"]
-
 
 def rolling_disk(
     speed: float = 1.0,

@@ -11,9 +11,6 @@ import numpy as np
 from fmilin.model.interface import Model
 from fmilin.native.mechanism import Body, Joint, Loop, Placement
 
-__all__ = ["GROUND", "Pin", "PlaneFrame", "holding_forces", "pinned", "pinned_loop", "rod"]
-
-
 Pin = tuple[float, float]
 Vector = tuple[float, float, float]
 

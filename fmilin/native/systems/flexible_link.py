@@ -36,9 +36,6 @@ from numpy.typing import NDArray
 from fmilin.ground.signals import FloatArray
 from fmilin.native.sparse.equations import Pattern
 
-__all__ = ["FlexibleLink", "LinkMotion", "Rod", "rotation"]
-
-
 J = np.array([[0.0, -1.0], [1.0, 0.0]])
 
 

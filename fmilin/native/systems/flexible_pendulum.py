@@ -13,8 +13,6 @@ from fmilin.native.sparse.equations import NumericEquations, Output, Pattern, Sl
 from fmilin.native.sparse.model import NumericModel
 from fmilin.native.systems.flexible_link import FlexibleLink, J, LinkMotion, Rod, rotation
 
-__all__ = ["FlexibleDoublePendulum", "flexible_double_pendulum"]
-
 GRAVITY = 9.81
 
 

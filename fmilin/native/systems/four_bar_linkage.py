@@ -23,9 +23,6 @@ from fmilin.native.formulations.form import ConstrainedForm, Matrix, Motion
 from fmilin.native.lagrange import LagrangeModel
 from fmilin.numerics.saddle_point.sparse import SparseFactors
 
-__all__ = ["equilibrium_angle", "four_bar", "four_bar_form"]
-
-
 GRAVITY = 9.81
 STIFFNESS = 25.0
 NATURAL_LENGTH = sqrt(2.0)

@@ -10,8 +10,6 @@ import sympy
 from fmilin.native.declaration import Labels, SymbolicConstraint, der
 from fmilin.native.lagrange import LagrangeModel
 
-__all__ = ["cartesian_pendulum", "five_bar"]
-
 
 def cartesian_pendulum(
     length: float = 1.0, mass: float = 1.0, gravity: float = 9.81, *, angle: float = 0.0, rate: float = 0.0

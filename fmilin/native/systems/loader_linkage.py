@@ -5,8 +5,6 @@ from __future__ import annotations
 from fmilin.native.mechanism import Body, Joint, JointForce, Mechanism, MechanismDescription, Placement, Sensor
 from fmilin.native.systems.drawing import GROUND, Pin, PlaneFrame, distance, holding_forces, pinned, pinned_loop
 
-__all__ = ["loader"]
-
 PINS: dict[str, Pin] = {
     "A": (0.0, 2.05),  # boom on the frame
     "B": (2.75, 1.05),  # bucket on the boom

@@ -19,8 +19,6 @@ from fmilin.native.mechanism import (
 )
 from fmilin.native.systems.drawing import GROUND, PlaneFrame, pinned, pinned_loop, rod
 
-__all__ = ["five_bar_mechanism", "four_bar_mechanism", "parallel_robot", "slider_crank"]
-
 
 def slider_crank(*, angle: float = -pi / 2) -> Mechanism:
     """Return a slider-crank mechanism: 6 states, of which 2 are independent.

@@ -22,8 +22,6 @@ from fmilin.native.mechanism import (
 )
 from fmilin.native.systems.drawing import holding_forces
 
-__all__ = ["double_wishbone", "furuta_pendulum", "stewart_platform"]
-
 
 def furuta_pendulum(*, hanging: bool = False) -> Mechanism:
     """Return a Furuta pendulum: an arm that a motor turns about the vertical, and a pendulum at its end; 4 states.

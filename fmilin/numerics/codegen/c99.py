@@ -26,8 +26,6 @@ from fmilin.numerics.codegen.elimination import Order, band_order
 from fmilin.numerics.codegen.implicit import ImplicitSystem, jacobian
 from fmilin.numerics.codegen.statements import Statements, c_string, wrapped
 
-__all__ = ["GeneratedModel", "generate"]
-
 SX = Any  # casadi.SX: casadi ships no types
 Sparsity = Any  # casadi.Sparsity
 Flags = NDArray[np.bool_]

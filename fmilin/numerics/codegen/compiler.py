@@ -25,18 +25,6 @@ from fmilin.ground.errors import ModelError, UsageError
 from fmilin.ground.files import temporary_folder, write_atomically
 from fmilin.ground.sandbox.programs import run_program
 
-__all__ = [
-    "Compiler",
-    "cache_folder",
-    "cache_library",
-    "cached_library",
-    "compiled_library",
-    "find_compiler",
-    "library_suffix",
-    "loaded_library",
-    "zig_command",
-]
-
 CANDIDATES = ("cc", "gcc", "clang")
 
 FLAGS = (

@@ -9,8 +9,6 @@ import numpy as np
 from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching, reverse_cuthill_mckee
 
-__all__ = ["Elimination", "Order", "band_order", "elimination_of"]
-
 Entry = tuple[int, int]  # row, column
 Pattern = Collection[Entry]
 

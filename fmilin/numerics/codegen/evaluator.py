@@ -20,24 +20,15 @@ from fmilin.numerics.codegen.compiler import Compiler, loaded_library
 from fmilin.numerics.codegen.implicit import cse_option
 from fmilin.numerics.codegen.statements import Statements
 
-__all__ = ["Backend", "Buffered", "CompilationBudget", "Evaluator", "Native"]
-
 SX = Any  # casadi.SX: casadi ships no types
 Function = Any  # casadi.Function
 
 _KINDS = ("auto", "c", "casadi")
 
-SECONDS_PER_INSTRUCTION = 3e-9
-"""What the virtual machine takes; compiled code takes about a fifth."""
-
-COMPILING = 1.3e-4
-"""Seconds of a compiler for each instruction."""
-
-STARTING = 0.1
-"""Seconds that a compiler takes for nothing."""
-
-SMALL = 400
-"""Entries of a matrix up to which its zeros are computed, too: that is quicker than scattering the others."""
+SECONDS_PER_INSTRUCTION = 3e-9  # what the virtual machine takes; compiled code takes about a fifth
+COMPILING = 1.3e-4  # seconds of a compiler for each instruction
+STARTING = 0.1  # seconds that a compiler takes for nothing
+SMALL = 400  # entries of a matrix up to which its zeros are computed, too: that is quicker than scattering the others
 
 
 @dataclass(frozen=True, slots=True)

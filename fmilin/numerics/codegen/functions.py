@@ -26,8 +26,6 @@ from fmilin.numerics.codegen.implicit import ImplicitSystem, jacobian
 from fmilin.numerics.codegen.vectorized import VectorizedCode
 from fmilin.numerics.saddle_point.factors import DenseFactors, Factors, require_regular
 
-__all__ = ["StackFunctions", "SystemFunctions"]
-
 SX = Any  # casadi.SX: casadi ships no types
 
 _NOTHING = DenseFactors(np.empty((0, 0))), np.empty(0)

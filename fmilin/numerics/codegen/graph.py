@@ -20,8 +20,6 @@ from sympy.logic.boolalg import And, BooleanAtom, Not, Or, Xor
 from fmilin.ground.errors import ModelError
 from fmilin.numerics.codegen.implicit import over, plus, sparse, times
 
-__all__ = ["Graph"]
-
 Symbol = Any  # sympy.Symbol: sympy ships no types
 Expr = Any  # sympy.Expr
 SX = Any  # casadi.SX: neither does casadi
@@ -54,8 +52,7 @@ _CONDITIONS: Mapping[Any, Callable[..., SX]] = {
     Not: ca.logic_not, Xor: lambda *parts: reduce(lambda a, b: ca.if_else(a, ca.logic_not(b), b), parts),
 }  # fmt: skip
 
-HIGHEST_PRODUCT = 16
-"""Whole powers up to this one are products: quicker than pow(), and exact for the small ones."""
+HIGHEST_PRODUCT = 16  # whole powers up to this one are products: quicker than pow(), and exact for the small ones
 
 
 class Graph:

@@ -23,8 +23,6 @@ import numpy as np
 
 from fmilin.ground.signals import FloatArray, Signals
 
-__all__ = ["ImplicitSystem", "cse_option", "jacobian", "minus", "over", "plus", "sparse", "times"]
-
 SX = Any  # casadi.SX: casadi ships no types
 
 LARGEST_SHARED = 5_000

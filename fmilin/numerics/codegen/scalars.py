@@ -13,8 +13,6 @@ import numpy as np
 
 from fmilin.numerics.codegen.implicit import minus, over, plus, sparse, times
 
-__all__ = ["Scalar", "column_of", "matrix_of", "scalars"]
-
 SX = Any  # casadi.SX: casadi ships no types
 
 

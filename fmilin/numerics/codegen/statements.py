@@ -20,9 +20,6 @@ import casadi as ca
 
 from fmilin.ground.errors import ModelError
 
-__all__ = ["Statements", "c_string", "indented", "wrapped"]
-
-
 WIDTH = 116
 
 
@@ -46,12 +43,8 @@ def indented(line: str, first: str, others: str) -> str:
 
 
 Function = Any  # casadi.Function: casadi ships no types
-
-STATEMENTS_PER_FUNCTION = 200
-"""Compilers take more than proportional time for long functions."""
-
-LONGEST_IN_PLACE = 60
-"""Characters of an operand that is written where it is used instead of a statement of its own."""
+STATEMENTS_PER_FUNCTION = 200  # compilers take more than proportional time for long functions
+LONGEST_IN_PLACE = 60  # characters of an operand that is written where it is used instead of a statement of its own
 
 _OPERATIONS: Mapping[int, str] = {
     ca.OP_ASSIGN: "{0}", ca.OP_LIFT: "{0}",

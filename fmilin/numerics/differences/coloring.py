@@ -7,8 +7,6 @@ from numpy.typing import NDArray
 
 from fmilin.ground.signals import FloatArray
 
-__all__ = ["column_groups", "tangent_pattern"]
-
 Pattern = NDArray[np.bool_]
 
 

@@ -21,43 +21,17 @@ from fmilin.numerics.differences.plateau import LITTLE, plateau_slope
 from fmilin.numerics.differences.richardson import Column, Line, Setting, Slopes, Terms, is_rough
 from fmilin.numerics.differences.sweep import power_of_two, step_sweep
 
-__all__ = [
-    "SPACING", "Contradiction", "Surroundings", "contradicting_columns", "corrected_by_sweeps", "direction_of",
-    "directional_check", "with_rounding",
-]  # fmt: skip
-
-FINE = 2.0**-13
-"""A step, in sizes of the variables, at which the truncation error follows from two wide ones."""
-
-STEPS = (FINE, 2.0**-20, 2.0**-33, 2.0**-40, 2.0**-46)
-"""All; the noise was measured between the second and the third."""
-
-WIDE = 2.0**-3
-"""Ratio of the two wide steps."""
-
-BEND = 2.0**-20
-"""The step at which a kink would show."""
-
-SPACING = 1e-8
-"""Of the line on which the noise is measured, in sizes of the variables."""
-
-SMOOTH = 10.0
-"""Times what a smooth function adds beyond h^4."""
-
-VISIBLE = 12.0
-"""Gaps up to this many times the noise over the step are noise."""
-
-ONE_SIDED = 5.0
-"""Times the noise, that a difference on one side may have: it holds that of the point itself."""
-
-ABSENT = 0.02
-"""Differences below this part of the noise show that there is none so near to the point."""
-
-STRAIGHT = 0.2
-"""Part of its slope by which a row may change its slope far away."""
-
-NARROW = 1e-3
-"""A slope that holds over less than this part of the variable's size is reported."""
+FINE = 2.0**-13  # A step, in sizes of the variables, at which the truncation error follows from two wide ones
+STEPS = (FINE, 2.0**-20, 2.0**-33, 2.0**-40, 2.0**-46)  # all; the noise was measured between the second and the third
+WIDE = 2.0**-3  # ratio of the two wide steps
+BEND = 2.0**-20  # the step at which a kink would show
+SPACING = 1e-8  # of the line on which the noise is measured, in sizes of the variables
+SMOOTH = 10.0  # times what a smooth function adds beyond h^4
+VISIBLE = 12.0  # gaps up to this many times the noise over the step are noise
+ONE_SIDED = 5.0  # times the noise, that a difference on one side may have: it holds that of the point itself
+ABSENT = 0.02  # differences below this part of the noise show that there is none so near to the point
+STRAIGHT = 0.2  # part of its slope by which a row may change its slope far away
+NARROW = 1e-3  # A slope that holds over less than this part of the variable's size is reported
 
 UNCLEAR = 1e-6
 """Error of an entry, relative to its row, for which other steps are tried where one column was not what it seemed."""

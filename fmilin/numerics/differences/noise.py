@@ -14,15 +14,10 @@ import numpy as np
 from fmilin.ground.errors import ModelError, NumericalError
 from fmilin.ground.signals import FloatArray
 
-__all__ = ["POINTS", "finite_values", "noise_from_table", "noise_level"]
-
 S = TypeVar("S")
 
-POINTS = 8
-"""Values along the line, equally spaced and very close together."""
-
-_WITHIN = 4.0
-"""Three orders whose estimates lie within this factor of each other show the noise."""
+POINTS = 8  # values along the line, equally spaced and very close together
+_WITHIN = 4.0  # three orders whose estimates lie within this factor of each other show the noise
 
 
 def noise_from_table(values: FloatArray) -> FloatArray:

@@ -29,34 +29,21 @@ from fmilin.numerics.differences.sweep import (
     stairs_beyond,
 )  # fmt: skip
 
-__all__ = ["CONTRADICTS", "LITTLE", "PlateauSlope", "plateau_slope"]
-
-CONTRADICTS = 10.0
-"""A slope nearer to the point is another one when they differ by this many of their errors."""
-
-LEFT = 0.1
-"""Of what the slope makes: where F is farther away from it than that, the plateau has ended."""
+CONTRADICTS = 10.0  # A slope nearer to the point is another one when they differ by this many of their errors
+LEFT = 0.1  # of what the slope makes: where F is farther away from it than that, the plateau has ended
 
 RIPPLE = 1e-9
 """Of what the slope makes over the variable's size: a smaller wave is noise, if it changes the slope by little."""
 
-WAVE = 0.2
-"""Of the largest slope of the row, that a ripple may change the slope by."""
+WAVE = 0.2  # of the largest slope of the row, that a ripple may change the slope by
 
 COUNTED = 0.9 * TOO_INACCURATE
 """The same that counts as error: more would be refused, though what a ripple lies on is determined well."""
 
-LITTLE = 0.05
-"""The same up to which one jump near the point counts as error."""
-
-DRIFTS = 10.0
-"""Units of rounding by which E must change from step to step, to be seen to drift."""
-
-SLOWEST = 1 / RATIO
-"""Ratio of one change to the one before it, from which on it is a drift and no truncation."""
-
-FASTEST = 1.1 * RATIO
-"""The same up to which it is one: near a jump it is the ratio of the steps."""
+LITTLE = 0.05  # the same up to which one jump near the point counts as error
+DRIFTS = 10.0  # units of rounding by which E must change from step to step, to be seen to drift
+SLOWEST = 1 / RATIO  # ratio of one change to the one before it, from which on it is a drift and no truncation
+FASTEST = 1.1 * RATIO  # the same up to which it is one: near a jump it is the ratio of the steps
 
 
 @dataclass(frozen=True, slots=True)

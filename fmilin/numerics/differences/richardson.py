@@ -19,14 +19,7 @@ from fmilin.ground.tolerances import ROUNDING
 from fmilin.numerics.differences.plateau import CONTRADICTS
 from fmilin.numerics.differences.sweep import power_of_two
 
-__all__ = [
-    "Column", "Differences", "EventCrossingError", "Line", "Setting", "Slopes", "Terms", "central_difference",
-    "first_difference", "is_rough", "one_sided_difference", "truncation_error", "with_best_step", "with_weights",
-]  # fmt: skip
-
-
-Line = Callable[[int, float], FloatArray]
-"""(column j, displacement s along it) -> value, shape (r,)."""
+Line = Callable[[int, float], FloatArray]  # (column j, displacement s along it) -> value, shape (r,)
 
 Terms = Callable[[FloatArray], FloatArray]
 """The largest scaled slope of each row (r,) -> the size of the terms that each row sums, shape (r,)."""
@@ -71,17 +64,10 @@ class Slopes:
     narrow: dict[tuple[int, int], tuple[float, float]] = field(default_factory=dict)
 
 
-SMALLEST_AT_EVENT = 1e-7
-"""Steps, in sizes of the variable, below which an event counts as being at the point itself."""
-
-WEAK = 1e-3
-"""A column that moves no row by more than this fraction of the row's largest slope is measured as if it did."""
-
-ROUGH = 50.0
-"""S(2h) - 4 S(h) beyond this many times what a smooth function leaves asks for a step-size sweep."""
-
-FLAT = 1e-4
-"""A row that changes by less than this fraction of itself over the size of a variable counts as flat there."""
+SMALLEST_AT_EVENT = 1e-7  # steps, in sizes of the variable, below which an event counts as being at the point itself
+WEAK = 1e-3  # A column that moves no row by more than this fraction of the row's largest slope is measured as if it did
+ROUGH = 50.0  # s(2h) - 4 S(h) beyond this many times what a smooth function leaves asks for a step-size sweep
+FLAT = 1e-4  # A row that changes by less than this fraction of itself over the size of a variable counts as flat there
 
 
 @dataclass(slots=True)

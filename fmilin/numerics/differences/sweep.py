@@ -12,36 +12,19 @@ from fmilin.ground.errors import ModelError, NumericalError
 from fmilin.ground.signals import FloatArray
 from fmilin.numerics.differences.noise import finite_values
 
-__all__ = [
-    "RATIO", "StepSweep", "jumps_at_point", "kink_at_point", "odd_remainder", "power_of_two", "stairs_beyond",
-    "step_sweep",
-]  # fmt: skip
-
-RATIO = 4.0
-"""Of a step to the next smaller one."""
+RATIO = 4.0  # of a step to the next smaller one
 
 SMALLEST = 2.0**-54
 """Step, in sizes of the variable; where the variable is not zero, none is smaller than :data:`LOST` of it."""
 
 LOST = 2.0**-50
 
-EVEN = 0.1
-"""Second differences over h that stay the same to this part, from step to step, are a kink's."""
-
-STILL = 1e-3
-"""Changes of F that stay the same to this part are a jump's: noise does so less often."""
-
-RUN = 4
-"""Steps over which they must."""
-
-AT_POINT = 2.0**-49
-"""In sizes of the variable: a jump as close as that counts as being at the point."""
-
-STAIRS = 4.0
-"""Jumps of one height that are no accident."""
-
-SUDDEN = 0.02
-"""Of what F changes by from one step to the next, that it changes by within 2^-14 of it: a jump."""
+EVEN = 0.1  # second differences over h that stay the same to this part, from step to step, are a kink's
+STILL = 1e-3  # changes of F that stay the same to this part are a jump's: noise does so less often
+RUN = 4  # steps over which they must
+AT_POINT = 2.0**-49  # in sizes of the variable: a jump as close as that counts as being at the point
+STAIRS = 4.0  # jumps of one height that are no accident
+SUDDEN = 0.02  # of what F changes by from one step to the next, that it changes by within 2^-14 of it: a jump
 
 HALVINGS = 14
 

@@ -24,10 +24,7 @@ from fmilin.ground.errors import NumericalError
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import SINGULAR
 
-__all__ = ["DenseFactors", "Factors", "inverses", "is_singular", "lu_solved", "norms", "require_regular", "singular"]
-
-SHOWN = 6
-"""Names of undetermined unknowns in a message."""
+SHOWN = 6  # names of undetermined unknowns in a message
 
 SMALL = 40_000
 """Entries of a right-hand side below which its columns are solved one by one: given several at once OpenBLAS starts

@@ -16,8 +16,6 @@ from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import RANK
 from fmilin.numerics.saddle_point.factors import DenseFactors
 
-__all__ = ["MultiplierFactors", "NullSpaceFactors"]
-
 
 class NullSpaceFactors:
     """The singularity robust null space formulation of chapter 3 of the thesis, at one point or at many.

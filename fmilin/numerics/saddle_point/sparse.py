@@ -12,13 +12,8 @@ from fmilin.ground.errors import NumericalError
 from fmilin.ground.signals import FloatArray
 from fmilin.numerics.saddle_point.factors import DenseFactors, is_singular, require_regular, singular
 
-__all__ = ["LARGEST_DENSE", "SparseFactors", "regular_factors"]
-
-LARGEST_DENSE = 250
-"""Rows up to which a dense factorization is the quicker one."""
-
-PIVOT = 0.1
-"""A pivot on the diagonal is kept when it is at least this fraction of the largest of its column."""
+LARGEST_DENSE = 250  # rows up to which a dense factorization is the quicker one
+PIVOT = 0.1  # A pivot on the diagonal is kept when it is at least this fraction of the largest of its column
 
 
 def regular_factors(W: Any, subject: str, *, estimate: bool = True) -> DenseFactors | SparseFactors:

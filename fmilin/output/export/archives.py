@@ -15,11 +15,7 @@ import numpy as np
 
 from fmilin.ground.signals import FloatArray
 
-__all__ = ["DAMAGED", "arrays_of", "finite_array", "member_of", "real_array"]
-
-
-LARGEST = 1 << 31
-"""Bytes that an archive may take when it is unpacked."""
+LARGEST = 1 << 31  # bytes that an archive may take when it is unpacked
 
 DAMAGED = (
     zipfile.BadZipFile,

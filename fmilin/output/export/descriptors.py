@@ -20,21 +20,6 @@ from fmilin.linear_model.descriptor import Descriptor
 from fmilin.output.export.archives import DAMAGED, arrays_of, finite_array
 from fmilin.output.export.mat5 import read, write
 
-__all__ = [
-    "ARRAYS",
-    "NAMES",
-    "dumps_mat",
-    "dumps_npz",
-    "from_part",
-    "loads_mat",
-    "loads_npz",
-    "of_mat",
-    "require_text",
-    "to_mat",
-    "to_part",
-]
-
-
 ARRAYS = ("E", "A", "B", "C", "D", "f0")
 NAMES = ("states", "inputs", "outputs")
 

@@ -25,18 +25,6 @@ from fmilin.model.interface import ModelInfo
 from fmilin.output.export.archives import finite_array, real_array
 from fmilin.output.export.descriptors import from_part, require_text, to_part
 
-__all__ = [
-    "ERRORS",
-    "FORMAT",
-    "GROUPS",
-    "MATRICES",
-    "POINT_PARTS",
-    "details_of",
-    "from_document",
-    "signals_of",
-    "to_document",
-]
-
 FORMAT = "fmilin-linear/1"
 MATRICES = {
     "A": ("states", "states"),
@@ -48,14 +36,9 @@ MATRICES = {
 }
 """Which signals the rows and the columns of each matrix belong to."""
 
-ERRORS = ("A", "B", "C", "D", "T")
-"""Matrices that have an error estimate for every entry."""
-
-GROUPS = ("states", "full_states", "inputs", "outputs")
-"""The four lists of names."""
-
-POINT_PARTS = ("states", "inputs", "outputs", "parameters")
-"""What a point has values of, by name."""
+ERRORS = ("A", "B", "C", "D", "T")  # matrices that have an error estimate for every entry
+GROUPS = ("states", "full_states", "inputs", "outputs")  # the four lists of names
+POINT_PARTS = ("states", "inputs", "outputs", "parameters")  # what a point has values of, by name
 
 
 def to_document(linear: LinearModel) -> dict[str, Any]:

@@ -23,10 +23,7 @@ from fmilin.model.interface import ModelInfo
 from fmilin.output.export.archives import finite_array
 from fmilin.output.export.document import to_document
 
-__all__ = ["dumps", "is_dslin", "loads"]
-
-_DOUBLES, _TEXT = 0, 51
-"""Types of MAT-file 4: little-endian, full matrix of doubles; text of one byte per character."""
+_DOUBLES, _TEXT = 0, 51  # types of MAT-file 4: little-endian, full matrix of doubles; text of one byte per character
 
 
 def dumps(linear: LinearModel) -> bytes:

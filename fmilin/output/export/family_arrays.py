@@ -36,8 +36,6 @@ from fmilin.output.export.family_json import from_texts, require_format, texts_o
 if TYPE_CHECKING:
     import xarray
 
-__all__ = ["dumps_nc", "dumps_npz", "loads_npz", "read_nc", "require_installed", "rows_of", "to_xarray", "write_nc"]
-
 
 def dumps_npz(family: LinearFamily) -> bytes:
     """Return the file's content."""

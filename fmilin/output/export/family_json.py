@@ -27,9 +27,6 @@ from fmilin.model.interface import ModelInfo
 from fmilin.output.export.document import details_of, signals_of
 from fmilin.output.export.json_file import plain
 
-__all__ = ["FORMAT", "GROUPS", "dumps", "from_texts", "loads", "pieces", "texts_of"]
-
-
 FORMAT = "fmilin-family/1"
 GROUPS = ("full_states", "inputs", "outputs")
 

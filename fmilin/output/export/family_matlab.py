@@ -24,9 +24,6 @@ from fmilin.output.export.mat5 import read, write
 from fmilin.output.export.model_array import gathered
 from fmilin.output.formats import Writing
 
-__all__ = ["dumps_m", "dumps_mat", "loads_mat"]
-
-
 _MATRICES = ("A", "B", "C", "D", "T", "T_u")
 
 

@@ -26,25 +26,8 @@ if TYPE_CHECKING:
     from fmilin.linear_model.descriptor import Descriptor
     from fmilin.linear_model.model import LinearModel
 
-__all__ = [
-    "check_output",
-    "checked_families",
-    "dumps",
-    "dumps_each",
-    "dumps_family",
-    "is_family",
-    "load",
-    "load_descriptor",
-    "load_family",
-    "load_result",
-    "save",
-    "save_all",
-    "save_descriptor",
-    "save_family",
-]
 
-MARK = "fmilin-family/"
-"""Stands in every file of a family, before the number of its version."""
+MARK = "fmilin-family/"  # stands in every file of a family, before the number of its version
 
 
 def save(linear: LinearModel, path: str | Path, writing: Writing | None = None) -> None:

@@ -17,12 +17,9 @@ from fmilin.output.export import npz
 from fmilin.output.export.archives import DAMAGED, member_of
 from fmilin.output.formats import Writing
 
-__all__ = ["dumps", "holds_linear_model", "loads"]
-
 INSIDE = "extra/org.fmilin/linear.npz"
 
-MOST_INSIDE = 1 << 24
-"""Bytes of matrices up to which the model itself lies in the FMU, too: about 700 states."""
+MOST_INSIDE = 1 << 24  # bytes of matrices up to which the model itself lies in the FMU, too: about 700 states
 
 
 def dumps(linear: LinearModel, writing: Writing) -> bytes:

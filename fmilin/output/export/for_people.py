@@ -22,9 +22,6 @@ from fmilin.output.export.document import to_document
 from fmilin.output.report.numbers import rounded, shortened
 from fmilin.output.report.table import print_table
 
-__all__ = ["NamedMatrix", "by_name", "dumps_tex", "dumps_txt", "named_matrices", "short"]
-
-
 _DIGITS = 6
 
 
@@ -120,8 +117,7 @@ _SPECIAL = {
     "[": "{[}", "]": "{]}", "°": r"\textdegree{}", "·": r"\textperiodcentered{}",
 }  # fmt: skip
 _MARKED = re.compile("|".join(map(re.escape, _SPECIAL)))
-_MOST_COLUMNS = 10
-"""What a bmatrix takes, unless the counter MaxMatrixCols is raised."""
+_MOST_COLUMNS = 10  # what a bmatrix takes, unless the counter MaxMatrixCols is raised
 
 
 def dumps_tex(linear: LinearModel) -> bytes:

@@ -18,8 +18,6 @@ from fmilin.ground.errors import ModelError
 from fmilin.linear_model.model import LinearModel
 from fmilin.output.export.document import from_document, to_document
 
-__all__ = ["dumps", "loads", "plain", "text_of"]
-
 
 def dumps(linear: LinearModel) -> bytes:
     """Return the file's content: one line per field."""

@@ -25,8 +25,6 @@ from fmilin.output.export.for_people import by_name
 from fmilin.output.export.model_array import ModelArray, gathered
 from fmilin.output.formats import Writing
 
-__all__ = ["dumps", "dumps_array"]
-
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,62}")
 _KEYWORDS = re.compile(
     "break|case|catch|classdef|continue|do|else|elseif|end|for|function|global|if|otherwise|parfor|persistent|return|"

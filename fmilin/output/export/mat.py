@@ -26,8 +26,6 @@ from fmilin.output.export.descriptors import of_mat, to_mat, to_part
 from fmilin.output.export.document import GROUPS, MATRICES, POINT_PARTS, from_document, to_document
 from fmilin.output.export.mat5 import read, write
 
-__all__ = ["dumps", "loads"]
-
 
 def dumps(linear: LinearModel) -> bytes:
     """Return the file's content."""

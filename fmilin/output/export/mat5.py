@@ -22,10 +22,7 @@ import numpy as np
 
 from fmilin.ground.version import __version__
 
-__all__ = ["Value", "read", "write"]
-
-Value = Any
-"""A str, float, list, dict, or array of doubles or complex numbers with two dimensions."""
+Value = Any  # A str, float, list, dict, or array of doubles or complex numbers with two dimensions
 
 _INT8, _INT32, _UINT32, _DOUBLE, _MATRIX, _COMPRESSED, _UTF8, _UTF16, _UTF32 = 1, 5, 6, 9, 14, 15, 16, 17, 18
 _NUMBERS = {
@@ -33,11 +30,8 @@ _NUMBERS = {
 }  # fmt: skip
 _CELL, _STRUCT, _CHAR, _SPARSE, _DOUBLES, _LAST = 1, 2, 4, 5, 6, 15
 _COMPLEX = 0x0800
-_FIELD = 32
-"""Bytes of a field's name, the closing zero included."""
-
-_LARGEST = 1 << 31
-"""Bytes that a compressed variable may have."""
+_FIELD = 32  # bytes of a field's name, the closing zero included
+_LARGEST = 1 << 31  # bytes that a compressed variable may have
 
 
 def write(variables: Mapping[str, Value]) -> bytes:

@@ -11,8 +11,6 @@ from fmilin.ground.errors import UnknownNameError, UsageError
 from fmilin.ground.signals import FloatArray
 from fmilin.linear_model.model import LinearModel
 
-__all__ = ["ModelArray", "gathered", "grid_of", "what_varies"]
-
 _SIGNALS = ("states", "inputs", "outputs")
 _VARIES = 1e-9
 """Inputs and states that differ by more, relative to 1 or their size, vary; less is the same, found in other ways."""

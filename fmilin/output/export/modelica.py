@@ -23,8 +23,6 @@ from fmilin.output.export.for_people import by_name
 from fmilin.output.export.modelica_names import identifier, identifiers
 from fmilin.output.formats import Writing
 
-__all__ = ["dumps"]
-
 _OWN = ("A", "B", "C", "D", "f0", "x0", "u0", "g0", "x", "u", "g", "y")
 _FACTOR = r"[A-Za-z]+(?:[+-]?[0-9]+)?"
 _PRODUCT = rf"{_FACTOR}(?:\.{_FACTOR})*"

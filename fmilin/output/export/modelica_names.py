@@ -10,8 +10,6 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 
-__all__ = ["RESERVED", "identifier", "identifiers"]
-
 RESERVED = frozenset(
     re.findall(
         r"\w+",

@@ -26,8 +26,6 @@ from fmilin.output.report.table import cut_list, print_fact
 if TYPE_CHECKING:
     import control
 
-__all__ = ["NonlinearView", "nonlinear_view"]
-
 
 @dataclass(frozen=True)
 class NonlinearView:

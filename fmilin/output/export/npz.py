@@ -22,8 +22,6 @@ from fmilin.output.export.archives import DAMAGED, arrays_of
 from fmilin.output.export.descriptors import ARRAYS as DESCRIPTOR_ARRAYS
 from fmilin.output.export.document import ERRORS, GROUPS, MATRICES, from_document, to_document
 
-__all__ = ["dumps", "loads"]
-
 _ARRAYS = (*MATRICES, "f0", "y0", "eigenvalues")
 
 

@@ -23,8 +23,6 @@ from fmilin.ground.files import write_atomically
 from fmilin.linear_model.model import LinearModel
 from fmilin.model.interface import Model
 
-__all__ = ["ssp"]
-
 _BASE = "http://ssp-standard.org/SSP1/SystemStructure"
 _SSD, _SSC = f"{{{_BASE}Description}}", f"{{{_BASE}Common}}"
 ET.register_namespace("ssd", f"{_BASE}Description")

@@ -17,8 +17,6 @@ from fmilin.output.report.table import console_on, print_fact, simple_table
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["cosimulation_picture", "limit_in_words", "print_cosimulation"]
-
 
 def print_cosimulation(cosimulation: Cosimulation, stream: TextIO) -> None:
     """Print one row for each mode of the coupled plant, then what is stable."""
@@ -75,8 +73,7 @@ def _row(mode: CoupledMode) -> tuple[str, ...]:
 
 
 STEPS = 60
-MOST_MODES = 6
-"""That are drawn: those with the least damping."""
+MOST_MODES = 6  # that are drawn: those with the least damping
 
 
 def cosimulation_picture(cosimulation: Cosimulation, suffix: str = ".png") -> bytes:

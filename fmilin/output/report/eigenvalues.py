@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["eigenvalue_figure", "eigenvalue_picture", "modes_of", "rays", "without"]
-
 
 Complex = NDArray[np.complex128]
 
@@ -99,11 +97,8 @@ def _say_where_the_close_up_is(axes: Axes, false: Complex) -> None:
     )
 
 
-RATIOS = (0.1, 0.3, 0.5, 0.7, 0.9)
-"""Damping ratios with a ray."""
-
-CLOSE = 0.08
-"""Eigenvalues within this part of the largest one are crowded: there is a second panel for them."""
+RATIOS = (0.1, 0.3, 0.5, 0.7, 0.9)  # damping ratios with a ray
+CLOSE = 0.08  # eigenvalues within this part of the largest one are crowded: there is a second panel for them
 
 
 def eigenvalue_figure(linear: LinearModel, naive: LinearModel | None = None) -> Figure:

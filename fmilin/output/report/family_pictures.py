@@ -22,16 +22,6 @@ if TYPE_CHECKING:
 
     from fmilin.families.family import LinearFamily
 
-__all__ = [
-    "QUANTITIES",
-    "axis_label",
-    "campbell_figure",
-    "family_eigenvalue_figure",
-    "quantity_of",
-    "root_locus_figure",
-    "surface_figure",
-]
-
 
 QUANTITIES = {
     "growth": "largest real part [1/s]",
@@ -147,11 +137,8 @@ def axis_label(family: LinearFamily, name: str) -> str:
 
 Complex = NDArray[np.complex128]
 
-MOST_LINES = 6
-"""Lines of a grid of several axes in one figure; each runs along the last axis."""
-
-MOST_MARKS = 25
-"""On a line."""
+MOST_LINES = 6  # lines of a grid of several axes in one figure; each runs along the last axis
+MOST_MARKS = 25  # on a line
 
 MARKERS = "osD^vP"
 

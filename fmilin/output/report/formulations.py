@@ -26,18 +26,8 @@ if TYPE_CHECKING:
 
     from fmilin.native.formulations.form import ConstrainedForm
 
-__all__ = [
-    "factor_structure",
-    "mass_matrices",
-    "print_comparison",
-    "print_nearest",
-    "print_spectrum",
-    "sparsity_picture",
-]
 
-
-MOST = 40
-"""Rows shown of a table; the rest is counted."""
+MOST = 40  # rows shown of a table; the rest is counted
 
 MOST_NAMES = 8
 
@@ -210,8 +200,7 @@ def print_nearest(name: str, spectrum: Spectrum, stream: TextIO) -> None:
             console.print("No warnings.")
 
 
-LARGEST = 3000
-"""Coordinates beyond which a picture of single entries shows nothing."""
+LARGEST = 3000  # coordinates beyond which a picture of single entries shows nothing
 
 
 def mass_matrices(form: ConstrainedForm, alpha: float = 1e6) -> dict[str, Any]:

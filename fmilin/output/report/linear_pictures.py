@@ -21,13 +21,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.image import AxesImage
 
-__all__ = ["error_figure", "mode_figure", "participation_figure", "sparsity_figure"]
-
 
 MOST_MODES, MOST_STATES = 6, 12
 
-MOST_ROWS = 40
-"""Modes of which participation is drawn."""
+MOST_ROWS = 40  # modes of which participation is drawn
 
 
 def mode_figure(linear: LinearModel, numbers: Sequence[int] | None = None) -> Figure:

@@ -14,12 +14,10 @@ from fmilin.output.report.mechanism_shapes import Posture, Shapes
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["MechanismAxes", "View", "tallness", "view_of"]
 
 Floats = NDArray[np.float64]
 
-ZOOM = 1.45
-"""Of mechanisms in space, on paper that is not narrow."""
+ZOOM = 1.45  # of mechanisms in space, on paper that is not narrow
 
 
 @dataclass(frozen=True)

@@ -23,25 +23,11 @@ if TYPE_CHECKING:
     from fmilin.linear_model.model import LinearModel
     from fmilin.linear_model.modes import Mode
 
-__all__ = [
-    "Motion",
-    "closed",
-    "mechanism_figure",
-    "mechanism_motion",
-    "mechanism_picture",
-    "moving",
-    "named",
-    "positions_at",
-    "swing_step",
-]
-
 
 Floats = NDArray[np.float64]
 
-REACH = 0.12
-"""How far a mode shape moves the point that moves most, in sizes of the mechanism."""
-SMALL = 1e-4
-"""A first step along a mode, to learn how far it goes."""
+REACH = 0.12  # how far a mode shape moves the point that moves most, in sizes of the mechanism
+SMALL = 1e-4  # A first step along a mode, to learn how far it goes
 
 
 def mechanism_picture(
@@ -209,8 +195,7 @@ def closed(shapes: Shapes, q: Floats) -> Posture:
 
 
 FRAMES = 24
-MILLISECONDS = 60
-"""Each frame is seen."""
+MILLISECONDS = 60  # each frame is seen
 MOST_MODES = 3
 DPI = 80
 

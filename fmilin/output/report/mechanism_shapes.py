@@ -16,8 +16,6 @@ from fmilin.native.mechanism.parts import Joint
 from fmilin.native.mechanism.recursions import positions
 from fmilin.native.mechanism.system import System
 
-__all__ = ["Posture", "Shape", "Shapes"]
-
 Floats = NDArray[np.float64]
 
 SLIDING = ("prismatic", "cylindrical")

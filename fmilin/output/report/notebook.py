@@ -16,10 +16,7 @@ from fmilin.output.report.table import show_linear
 from fmilin.output.report.verification import show_verification
 from fmilin.points.request import TrimmedPoint, TrimReport
 
-__all__ = ["html_of", "text_of"]
-
-MOST_COORDINATES = 100
-"""Of larger linear models no eigenvalues are calculated only to be looked at."""
+MOST_COORDINATES = 100  # of larger linear models no eigenvalues are calculated only to be looked at
 
 _MORE: dict[type, str] = {
     LinearFamily: ".ok, .eigenvalues, .mode_events, .array(name); family[k] is a model",

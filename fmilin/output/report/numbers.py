@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["eigenvalue_text", "rough", "rounded", "shortened", "value_with_unit"]
-
-SIGNIFICANT = 8
-"""Digits shown of an eigenvalue."""
+SIGNIFICANT = 8  # digits shown of an eigenvalue
 
 LONGEST_NAME = 60
 

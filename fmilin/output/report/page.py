@@ -14,18 +14,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-__all__ = ["MOST_LINES", "Page", "Show", "as_html", "as_text"]
-
-MOST_LINES = 40
-"""Of a representation, its hint included."""
+MOST_LINES = 40  # of a representation, its hint included
 
 WIDTH = 80
 
-UNBROKEN = 1_000_000
-"""Columns of a page of HTML: there the browser breaks lines."""
-
-LEAST_ROWS = 2
-"""Of a table that is cut."""
+UNBROKEN = 1_000_000  # columns of a page of HTML: there the browser breaks lines
+LEAST_ROWS = 2  # of a table that is cut
 
 Item = Text | Table | str
 
@@ -47,8 +41,7 @@ class Page:
         self.items.append(item)
 
 
-Show = Callable[[Page], None]
-"""Prints something on a page, the same items whatever its width."""
+Show = Callable[[Page], None]  # prints something on a page, the same items whatever its width
 
 
 @dataclass(frozen=True)

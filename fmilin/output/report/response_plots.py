@@ -20,24 +20,14 @@ if TYPE_CHECKING:
 
     from fmilin.motion.simulation.linear_response import Comparison
 
-__all__ = ["bode_figure", "nyquist_figure", "step_against_figure", "step_figure"]
 
 Names = Sequence[str] | None
 
-MOST_CHANNELS = 4
-"""Inputs, and outputs, in one figure where none are named."""
-
-GENTLE = 0.1
-"""How far a step moves the state that moves most, in its size, where no amplitude is given."""
-
-MOST_SAMPLES = 5000
-"""Of a sampled model's step."""
-
-ZERO_RESPONSE = 1e-12
-"""A transfer function smaller than this part of its terms is zero."""
-
-LONGEST, SHORTEST = 100.0, 4.0
-"""Of a step's horizon, in fastest and in slowest time constants."""
+MOST_CHANNELS = 4  # inputs, and outputs, in one figure where none are named
+GENTLE = 0.1  # how far a step moves the state that moves most, in its size, where no amplitude is given
+MOST_SAMPLES = 5000  # of a sampled model's step
+ZERO_RESPONSE = 1e-12  # A transfer function smaller than this part of its terms is zero
+LONGEST, SHORTEST = 100.0, 4.0  # of a step's horizon, in fastest and in slowest time constants
 
 
 def bode_figure(linear: LinearModel, inputs: Names = None, outputs: Names = None) -> Figure:

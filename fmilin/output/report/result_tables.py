@@ -23,23 +23,9 @@ if TYPE_CHECKING:
 
     from fmilin.families.family import LinearFamily
 
-__all__ = [
-    "print_discovery",
-    "print_family",
-    "print_points",
-    "show_family",
-    "show_mechanism",
-    "show_plain_point",
-    "show_point",
-    "show_report",
-]
 
-
-MOST_STATES = 60
-"""Longer tables are cut, and say how much was left out."""
-
-SHOWN_AS_ZERO = 1e-12
-"""Of a state's size: shown as zero."""
+MOST_STATES = 60  # longer tables are cut, and say how much was left out
+SHOWN_AS_ZERO = 1e-12  # of a state's size: shown as zero
 
 
 def print_points(model: Model, points: Sequence[TrimmedPoint], stream: TextIO) -> None:
@@ -182,13 +168,11 @@ def print_discovery(discovery: Discovery, stream: TextIO) -> None:
             print_fact(console, "Kept out", [f"{k.expression}: {k.reason}"])
 
 
-LINES = 40
-"""Points shown; what lies between is left out."""
+LINES = 40  # points shown; what lies between is left out
 
 EVENTS = 8
 
-ROWS, NAMES = 24, 8
-"""Points and names shown by :func:`show_family`."""
+ROWS, NAMES = 24, 8  # points and names shown by :func:`show_family`
 
 
 def print_family(family: LinearFamily, stream: TextIO) -> None:

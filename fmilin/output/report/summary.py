@@ -22,15 +22,6 @@ if TYPE_CHECKING:
     from fmilin.fmi.read.description import Description
     from fmilin.output.report.page import Page
 
-__all__ = [
-    "MOST_ROWS",
-    "Summary",
-    "print_summary",
-    "show_summary",
-    "summary_at_rest",
-    "summary_of_fmu",
-    "summary_of_model",
-]
 
 MOST_ROWS = 40
 

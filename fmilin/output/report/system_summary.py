@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from fmilin.fmi.read.archive import FmuOptions
     from fmilin.output.report.summary import Summary
 
-__all__ = ["SystemSummary", "print_system_summary", "summary_of_ssp"]
-
 
 @dataclass(frozen=True)
 class SystemSummary:

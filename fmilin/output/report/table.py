@@ -21,33 +21,11 @@ if TYPE_CHECKING:
     from fmilin.linear_model.modes import Mode
     from fmilin.output.report.page import Page
 
-__all__ = [
-    "Fact",
-    "console_on",
-    "cut_list",
-    "eigenvalue_table",
-    "fact",
-    "facts_of",
-    "order_text",
-    "print_fact",
-    "print_facts",
-    "print_remarks",
-    "print_table",
-    "show_linear",
-    "simple_table",
-]
 
-MOST_SIGNALS = 24
-"""Longer lists are cut, and say how much was left out."""
-
-MOST_ZEROS = 2
-"""Eigenvalues of zero with a line each: positions that nothing depends on come by the half dozen."""
-
-_WORDS = 13
-"""Columns of the words on the left."""
-
-Fact = tuple[str, Sequence[str]]
-"""A word, and the pieces of what is said about it; a line breaks only between pieces."""
+MOST_SIGNALS = 24  # longer lists are cut, and say how much was left out
+MOST_ZEROS = 2  # eigenvalues of zero with a line each: positions that nothing depends on come by the half dozen
+_WORDS = 13  # columns of the words on the left
+Fact = tuple[str, Sequence[str]]  # A word, and the pieces of what is said about it; a line breaks only between pieces
 
 
 def print_table(linear: LinearModel, stream: TextIO, *, adjusted: float = 0.0) -> None:

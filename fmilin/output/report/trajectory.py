@@ -20,13 +20,10 @@ if TYPE_CHECKING:
     from fmilin.motion.simulation.linear_response import Comparison
     from fmilin.motion.simulation.trajectory import Trajectory
 
-__all__ = ["print_comparison", "print_trajectory", "trajectory_picture"]
-
 
 MOST_LINES = 8
 MOST_PANELS = 6
-FLOOR = 1e-18
-"""Drift below this is drawn here: the axis is logarithmic."""
+FLOOR = 1e-18  # drift below this is drawn here: the axis is logarithmic
 
 
 @dataclass(frozen=True, eq=False)

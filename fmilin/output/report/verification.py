@@ -26,20 +26,8 @@ if TYPE_CHECKING:
 
     from fmilin.output.report.page import Page
 
-__all__ = [
-    "limit_text",
-    "print_verification",
-    "save_verification",
-    "show_verification",
-    "validity_figure",
-    "verification_figure",
-    "verification_picture",
-    "verification_text",
-]
 
-
-MOST_REASONS = 6
-"""More failed channels are counted, not explained."""
+MOST_REASONS = 6  # more failed channels are counted, not explained
 
 
 def verification_text(verification: Verification) -> str:

@@ -26,10 +26,7 @@ from scipy.sparse import linalg
 from fmilin.ground.errors import NumericalError
 from fmilin.ground.tolerances import CANCELLED, PSEUDO_INVERSE, REFUSED
 
-__all__ = ["SparseNullSpace", "sparse_null_space"]
-
-PIVOT = 0.1
-"""A pivot is at least this fraction of the largest entry of its row."""
+PIVOT = 0.1  # A pivot is at least this fraction of the largest entry of its row
 
 SparseRow = dict[int, float]
 

@@ -18,10 +18,7 @@ from fmilin.native.formulations.formulation import ComplexArray, without_inertia
 from fmilin.native.formulations.sparse.problem import EXTENDED, LinearPencil, QuadraticProblem, RefinedFactors, extended
 from fmilin.numerics.saddle_point.sparse import SparseFactors
 
-__all__ = ["Around", "Solutions", "linear", "quadratic"]
-
-SMALL = 60
-"""Problems of fewer coordinates are solved whole."""
+SMALL = 60  # problems of fewer coordinates are solved whole
 
 DISTANCE = 0.013
 """The shift lies this fraction beside the frequency: exactly on an eigenvalue nothing could be factorized."""

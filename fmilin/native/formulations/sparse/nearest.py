@@ -36,11 +36,8 @@ from fmilin.native.formulations.sparse.problem import minimal, motion_pencil, re
 
 __all__ = ["Around", "eigenvalues_near"]
 
-SWAMPED = 1e-4
-"""A relative loss by rounding that is remarked on."""
-
-BREAKS = 0.1
-"""A motion with more than this fraction of its penalized inertia in violated constraints is a spurious one."""
+SWAMPED = 1e-4  # A relative loss by rounding that is remarked on
+BREAKS = 0.1  # A motion with more than this fraction of its penalized inertia in violated constraints is a spurious one
 
 
 def eigenvalues_near(

@@ -33,27 +33,9 @@ from fmilin.native.formulations.formulation import UCS, ComplexArray
 from fmilin.native.formulations.sparse.elimination import SparseNullSpace, sparse_null_space
 from fmilin.numerics.saddle_point.sparse import SparseFactors
 
-__all__ = [
-    "EXTENDED",
-    "LinearPencil",
-    "QuadraticProblem",
-    "RefinedFactors",
-    "extended",
-    "minimal",
-    "motion_pencil",
-    "redundant",
-    "unconstrained",
-]
-
-
-EXTENDED = float(np.finfo(np.longdouble).eps)
-"""What the residuals are rounded to."""
-
-MOST = 4
-"""Corrections; one is enough unless the matrix is very stiff."""
-
-GAIN = 0.1
-"""A correction that is not smaller than this part of the one before gains nothing."""
+EXTENDED = float(np.finfo(np.longdouble).eps)  # what the residuals are rounded to
+MOST = 4  # corrections; one is enough unless the matrix is very stiff
+GAIN = 0.1  # A correction that is not smaller than this part of the one before gains nothing
 
 
 def extended(matrix: Any) -> Any:
@@ -88,8 +70,7 @@ class RefinedFactors:
         return x.astype(self._kind)
 
 
-LARGEST_FILL = 20_000_000
-"""Entries that the terms of a moving point may have."""
+LARGEST_FILL = 20_000_000  # entries that the terms of a moving point may have
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,10 +18,8 @@ from fmilin.output.report.figures import rendered
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Cell", "Picture", "Section", "Table", "Text", "html_of", "number", "picture", "table", "text"]
 
-MOST_VECTORS = 250_000
-"""Bytes of an SVG picture; one with more goes in as PNG."""
+MOST_VECTORS = 250_000  # bytes of an SVG picture; one with more goes in as PNG
 
 DPI = 110
 

@@ -18,11 +18,7 @@ from fmilin.linear_model.modal import ModalAnalysis, modal_analysis
 from fmilin.output.report.numbers import eigenvalue_text, rough, rounded, shortened
 from fmilin.output.report.web.blocks import Block, Cell, Section, html_of, number, picture, table, text
 
-__all__ = ["family_mode_sections", "family_report"]
-
-
-MOST_POINTS = 2000
-"""That are looked at for participation and channels, evenly chosen; those of the eigenvalues are all."""
+MOST_POINTS = 2000  # that are looked at for participation and channels, evenly chosen; those of the eigenvalues are all
 
 MOST_MODES = 200
 

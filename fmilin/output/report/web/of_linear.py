@@ -24,8 +24,6 @@ from fmilin.output.report.web.of_modes import mode_sections
 if TYPE_CHECKING:
     from fmilin.model.interface import Model
 
-__all__ = ["linear_report", "remark_blocks", "verification_section"]
-
 
 def verification_section(verification: Verification) -> Section:
     """Return what the comparison with the nonlinear model found, channel by channel."""
@@ -63,8 +61,7 @@ def verification_section(verification: Verification) -> Section:
     )
 
 
-MOST_CELLS = 30
-"""Columns of a matrix that is printed."""
+MOST_CELLS = 30  # columns of a matrix that is printed
 
 CHOICES = {
     "named": "They were named: by the user, or as the coordinates that the model recommends.",

@@ -11,8 +11,6 @@ from fmilin.linear_model.model import LinearModel
 from fmilin.output.report.numbers import eigenvalue_text, rounded, shortened
 from fmilin.output.report.web.blocks import Block, Cell, Section, number, picture, table, text
 
-__all__ = ["ill_moved", "mode_sections"]
-
 ALIKE = "eigenvalues that are equal as far as they are known count together"
 
 

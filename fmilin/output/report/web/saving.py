@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from fmilin.linear_model.verification import Verification
     from fmilin.model.interface import Model
 
-__all__ = ["report_html", "save_report"]
-
 
 def report_html(
     result: LinearModel | LinearFamily, verification: Verification | None = None, model: Model | None = None
