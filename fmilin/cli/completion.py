@@ -39,10 +39,7 @@ def completion_option() -> click.Option:
 
 
 def install(program: click.Command, shell: str = "") -> str:
-    """Write the completion script of a shell, have the shell read it, and return what was done.
-
-    ``shell``: ``"bash"``, ``"zsh"`` or ``"fish"``; that of the environment variable SHELL when empty.
-    """
+    """Write the completion script of a shell, SHELL's by default, have the shell read it, and return what was done."""
     shell = shell or Path(os.environ.get("SHELL", "")).name
     kind = get_completion_class(shell)
     if shell not in SHELLS or kind is None:

@@ -17,10 +17,7 @@ _INPUTS = "fmilin.cli.files.inputs"
 
 
 class NewFile(click.Path):
-    """The type of an option that names a file to write; every other path, and MODEL, is one to read.
-
-    ``suffixes``: what may stand at the end of its name; the shell completes them.
-    """
+    """The type of an option that names a file to write, not one to read; the shell completes its ``suffixes``."""
 
     def __init__(self, suffixes: Sequence[str] = ()) -> None:
         super().__init__(path_type=Path)
@@ -53,10 +50,7 @@ KINDS = (
 
 
 class Command(click.Command):
-    """A command that refuses, before anything else, to write to a file that it reads.
-
-    Its help says what MODEL may be, where it takes one, and ends with examples.
-    """
+    """A command that first of all refuses to write to a file that it reads; its help says what MODEL may be."""
 
     reads_constraints = True
     """Whether it takes the constraints file beside a model as declared."""

@@ -114,10 +114,7 @@ class _Outcome:
 
 
 def work(job: Job, *, isolate: bool, debug: bool, limits: Limits | None = None) -> int:
-    """Do ``job`` and return the exit status; in a child process when ``isolate`` and where there is fork().
-
-    What foreign code prints meanwhile follows on standard error, behind our own words.
-    """
+    """Do ``job``, in a child process if ``isolate``, and return the exit status; foreign prints go to stderr, last."""
     width = columns()
     with termination_raises():
         with suppress(OSError):
@@ -146,10 +143,7 @@ def _append(printed: IO[bytes]) -> None:
 
 
 def _work_in_a_child(job: Job, width: int, printed: IO[bytes], *, debug: bool, limits: Limits | None) -> int:
-    """Do ``job`` in a forked child and return its exit status, 6 when the child ended without saying one.
-
-    The parent forks before anything heavy or foreign is loaded, so that this costs a millisecond.
-    """
+    """Do ``job`` in a child, forked before anything heavy is loaded; return its status, 6 when it ended without one."""
 
     def in_the_child(deliver: Callable[[bytes], None], instances: str) -> int:
         stderr = leave_parents_streams(printed.fileno())
@@ -188,10 +182,7 @@ def _work_in_a_child(job: Job, width: int, printed: IO[bytes], *, debug: bool, l
 def _worked(
     job: Job, width: int, deliver: Callable[[_Outcome], int], *, debug: bool, instances: str | None = None
 ) -> int:
-    """Do ``job`` here, have its outcome delivered, give back what was borrowed, and return the exit status.
-
-    The results are laid out for a terminal of so many columns; 0: for a file or a pipe.
-    """
+    """Do ``job`` here, have its outcome delivered, give back what was borrowed; ``width`` is 0 for a file or a pipe."""
     results = Results(to_terminal=width > 0)
     runner = JobRunner(results, home=_working_directory(), instances=instances or INSTANCES[0])
     status, failed = 0, ""

@@ -89,10 +89,7 @@ def snapshot_times(text: str | None, option: str = "--snapshots") -> tuple[float
 def linear_models(
     request: Request, times: Sequence[float], runner: JobRunner, table: Path | None = None
 ) -> Sequence[LinearModel]:
-    """Load, assemble the start, and linearize at every time of one motion, in coordinates that do not jump.
-
-    ``table`` is a file of inputs over time.
-    """
+    """Load, assemble, and linearize at every time of one motion, in coordinates that do not jump."""
     import fmilin as fl
     from fmilin.cli.request import at_point
     from fmilin.model.stepping import Stepped

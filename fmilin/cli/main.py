@@ -36,10 +36,7 @@ COMMANDS = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the program and return its exit status.
-
-    ``arguments``: what follows the program's name; from the shell by default.
-    """
+    """Run the program, with the shell's arguments by default, and return its exit status."""
     open_missing()
     given = list(sys.argv[1:] if arguments is None else arguments)
     if not given and VARIABLE not in os.environ:

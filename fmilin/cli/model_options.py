@@ -130,10 +130,7 @@ class TrimOptions:
         return dict(settings) | dict(self.fix)
 
     def of(self, model: Model, values: Mapping[str, float], time: float | None) -> tuple[TrimRequest, dict[str, float]]:
-        """Return what is asked of the model, and the part of every guess that stands in ``--set``.
-
-        Inputs of ``--set`` are held unless free. Parameters have been taken care of when the model was loaded.
-        """
+        """Return the request, inputs of ``--set`` held unless free, and the part of each guess that ``--set`` names."""
         from fmilin.points.request import TrimRequest
 
         given = {name: value for name, value in values.items() if name not in self.fix}

@@ -139,10 +139,7 @@ class Renamed(click.Option):
 
 
 def grouped(parameter: str, kind: Callable[..., object], *decorators: Decorator) -> Decorator:
-    """Return a decorator for all of ``decorators``; the command gets what they say as one ``kind`` in ``parameter``.
-
-    ``kind``: its fields are named like the options. ``decorators``: in the order in which the help shows them.
-    """
+    """Return a decorator for all of ``decorators``, in the order of the help; their values come as one ``kind``."""
     own = [f.name for f in fields(kind)]  # type: ignore[arg-type]
 
     def decorate(command: Command) -> Command:

@@ -84,11 +84,7 @@ def request_for(source: str, of_model: OfModel, **channels: Any) -> Request:
 
 
 def refuse_points(source: str, request: Request, against: str | None, *, channels: bool = False) -> None:
-    """Refuse what says where to linearize a model: a linear model stands where it was made.
-
-    ``against``: the nonlinear model beside the file: parameters and constraints are for it. ``channels``: whether
-    inputs and outputs may be chosen all the same.
-    """
+    """Refuse what says where to linearize: a linear model stands where it was made (``channels`` may pass)."""
     given = {
         "--set": request.settings and against is None,
         "--point": request.point,
@@ -107,11 +103,7 @@ def refuse_points(source: str, request: Request, against: str | None, *, channel
 
 
 def open_model(request: Request, runner: JobRunner) -> tuple[Model, dict[str, float]]:
-    """Return the model, which ``runner`` will close, and the states and inputs among the settings.
-
-    States and inputs belong to the operating point. Everything else is a parameter or start value, which
-    an FMU takes before it is initialized.
-    """
+    """Return the model, closed by ``runner``, and settings of its point; an FMU takes the others before it begins."""
     from fmilin.loading.load import LoadRequest, load_as
     from fmilin.model.point_files import load_point
 
@@ -159,10 +151,7 @@ def _fmu_options(request: Request, runner: JobRunner) -> FmuOptions | None:
 
 
 def with_saved_point(request: Request) -> tuple[Request, SavedPoint | None]:
-    """Return the request with the parameters and the time of its ``--point``, and that point.
-
-    What stands on the command line goes before what stands in the file.
-    """
+    """Return the request with parameters and time of its ``--point``, the command line's first, and that point."""
     if request.point is None:
         return request, None
     from fmilin.model.point_files import load_point
@@ -199,11 +188,7 @@ def carried(model: Model, point: OperatingPoint, to: float, stepping: Stepping |
 def assembled(
     model: Model, values: Mapping[str, float], request: Request, saved: SavedPoint | None = None
 ) -> OperatingPoint:
-    """Return the point of ``model``.
-
-    ``values``: states and inputs of ``--set``. ``saved``: of ``--point``: where the point is, or where ``--trim``
-    starts.
-    """
+    """Return the point: by ``values`` of ``--set``, or ``saved`` of ``--point``, from which ``--trim`` starts."""
     if request.trim:
         return _nearest(model, values, request, saved)
     if saved is None:

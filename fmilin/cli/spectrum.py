@@ -97,10 +97,7 @@ class Equations:
 
 
 def _require_regular(equations: Equations, spectrum: Spectrum) -> None:
-    """Refuse minimal coordinates where constraints depend on each other at the point, but not beside it.
-
-    Equations without a model know nothing beside their point: there a remark has to do.
-    """
+    """Refuse minimal coordinates where constraints depend on each other only at the point, if a model can tell that."""
     if spectrum.sizes["rank"] == spectrum.sizes["m"] or equations.model is None or equations.point is None:
         return
     from fmilin.manifold.singular import singularity_of

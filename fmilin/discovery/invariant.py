@@ -25,10 +25,7 @@ MOST_PARAMETERS = 60  # of more than these, products are not looked for: one of 
 
 
 class Numbers:
-    """Writes numbers; a parameter whose value another parameter, an integer or a half has, too, is not guessed at.
-
-    ``accuracy``: of the numbers, relative.
-    """
+    """Writes numbers; no parameter is guessed whose value another parameter, an integer or a half has, too."""
 
     def __init__(self, parameters: Mapping[str, float], accuracy: float = AGREES) -> None:
         self._accuracy = max(accuracy, AGREES)
@@ -202,10 +199,7 @@ INDEPENDENT = 1e-6  # what a gradient adds to the span of others, relative to it
 
 
 def projected(x: FloatArray, invariants: Sequence[Invariant], sizes: FloatArray) -> FloatArray:
-    """Return points near x (m, N) where all invariants are zero; those that get there, shape (<= m, N).
-
-    Shapes: sizes (N,), of the states.
-    """
+    """Return points near x (m, N) where all invariants are zero, of those that get there, shape (<= m, N)."""
     if not invariants or not len(x):
         return x
     s, x0 = x.copy(), x

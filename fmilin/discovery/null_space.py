@@ -27,10 +27,7 @@ class NullSpace:
 
 
 def null_space(rows: FloatArray, noise: float = 0.0) -> NullSpace:
-    """Return the null space where there is a gap behind it, and none where singular values just fade away.
-
-    ``rows`` (m, K): m > K; of comparable sizes. ``noise``: of the entries, relative to the largest of their row.
-    """
+    """Return the null space of rows (m, K), m > K, if there is a gap behind it; ``noise`` is relative, by row."""
     k = rows.shape[1]
     nothing = NullSpace(np.empty((k, 0)), np.ones(k), 0.0)
     if not rows.size:
@@ -73,11 +70,9 @@ def null_vector(rows: FloatArray, nearest_to: FloatArray, noise: float = 0.0) ->
 
 
 def sparse_basis(space: NullSpace, order: Sequence[int]) -> Iterator[FloatArray]:
-    """Yield combinations with many zeros, shape (K,), those without the last terms of ``order`` first.
+    """Yield combinations with many zeros, shape (K,), those without the last, unwelcome terms of ``order`` first.
 
     Row reduction: every vector has a leading term, as far back in the order as its kind allows, that no other has.
-
-    ``order``: the K rows, from terms that are welcome to those that are not.
     """
     work = space.basis.T.copy()
     tolerance = max(1e-9, 100 * space.error)

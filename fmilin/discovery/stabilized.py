@@ -38,11 +38,7 @@ class Decaying:
 def decaying(
     library: Library, x: FloatArray, f: FloatArray, speeds: frozenset[int], order: Sequence[int], noise: float
 ) -> Iterator[Decaying]:
-    """Yield functions without speeds that decay, the simplest first.
-
-    ``library``: K terms, no constant among them. ``x``, ``f`` (m, N): states, and rates there; m > K + 1. ``order``:
-    the terms, from welcome to unwelcome ones. ``noise``: of the rates, relative.
-    """
+    """Yield functions without speeds that decay, the simplest first; rates f at x (m, N) with relative ``noise``."""
     values, rates = library.values(x), library.rates(x, f)
     sizes = np.maximum(np.linalg.norm(values, axis=0), TINY)
     B = np.column_stack((values / sizes, np.full(len(x), 1 / np.sqrt(len(x)))))

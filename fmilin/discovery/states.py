@@ -92,10 +92,7 @@ class Sampler:
         return self.rates(x, np.tile(self.point.inputs, (len(x), 1)))
 
     def rates(self, x: FloatArray, u: FloatArray, *, later: float = 0.0) -> FloatArray:
-        """Return the rates at x (m, N) and u (m, nu), shape (m, N); NaN where the model has no answer.
-
-        ``later``, in seconds, than the point.
-        """
+        """Return the rates (m, N) at x (m, N), u (m, nu), ``later`` s after the point; NaN where there is no answer."""
         self.visits += len(x)
         rates = np.array([self._rates(s, v, later) for s, v in zip(x, u, strict=True)]).reshape(x.shape)
         self.refused += int((~np.isfinite(rates).all(axis=1)).sum())
@@ -230,10 +227,7 @@ def _reached(depends: Mask, driven: Mask) -> Mask:
 def _turning(
     sampler: Sampler, x: FloatArray, held: FloatArray, depends: Mask, constant: Mask, speeds: set[int]
 ) -> set[int]:
-    """Return states that turn others, as angular speeds do, and hang on each other and on speeds alone.
-
-    Twice of all speeds is twice the rates of what they turn.
-    """
+    """Return states that turn others, as angular speeds do, and hang on each other and on speeds alone."""
     labels = _components(depends, "strong")
     turning: set[int] = set()
     for label in np.unique(labels[~constant]):
@@ -245,7 +239,7 @@ def _turning(
         if not own or not len(turned) or depends[np.ix_(members, still)].any():
             continue
         twice = x.copy()
-        twice[:, moving] *= 2
+        twice[:, moving] *= 2  # which is twice the rates of what they turn
         if not _differ(
             2 * held[:, turned], sampler.held_rates(twice)[:, turned], max(SAME_AGAIN, FROM_NOISE * sampler.noise)
         ).any():

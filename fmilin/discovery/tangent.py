@@ -34,12 +34,7 @@ def linearize_on_tangent(
     outputs: Sequence[str] | None = None,
     derivatives: str = "auto",
 ) -> LinearModel:
-    """Return a linear model in as many states as can move independently, found from numbers at the point alone.
-
-    ``model``: its constraints are left out. ``point``: an equilibrium; where the model starts by default.
-    ``independent``, ``inputs``, ``outputs``, ``derivatives``: as for :func:`fmilin.linearize`; ``independent`` names
-    states.
-    """
+    """Return a linear model in states that move independently, by numbers at the point alone, constraints left out."""
     free = model.with_constraints([])
     point = free.start if point is None else point
     full = linearize(free, point, inputs=inputs, outputs=outputs, derivatives=derivatives)

@@ -31,10 +31,7 @@ TINY = 1e-300
 
 
 class Residuals(NamedTuple):
-    """The largest h along a motion, H f and H f_u, relative to the sizes of their terms.
-
-    NaN where there is nothing that they could be seen at.
-    """
+    """The largest h along a motion, H f and H f_u, relative to their terms; NaN where nothing could show them."""
 
     value: float
     along_motion: float
@@ -163,7 +160,7 @@ def _of_speeds(h: Invariant, kinds: StateKinds, sampler: Sampler) -> Verdict:
 def _is_momentum_of_cyclic(h: Invariant, kinds: StateKinds, sampler: Sampler) -> bool:
     """Whether the speed of a cyclic coordinate has a factor that keeps its sign, as a mass does.
 
-    A joint fixed to the ground looks like that, too, but there its factor is the same everywhere and bodies fall or are
+    A joint fixed to the ground looks like that, too, but its factor is the same everywhere, and bodies fall or are
     pulled from rest, which a momentum would not survive.
     """
     x = sampler.states(20)

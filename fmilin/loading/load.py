@@ -224,10 +224,7 @@ def _left_out(fmu: FmuFile) -> list[str]:
 
 
 def constraints_with(fmu: FmuFile) -> tuple[ConstraintsFile | None, str]:
-    """Return the constraints that come with an FMU, and where they were found.
-
-    Beside it, as ``MODEL_STEM.fmilin.toml``; else inside, as ``extra/org.fmilin/constraints.toml``; else None.
-    """
+    """Return the constraints beside an FMU (STEM.fmilin.toml), else inside (extra/org.fmilin), and where they were."""
     from fmilin.model.constraints.file import read_constraints
 
     neighbour = fmu.path.with_name(f"{fmu.path.stem}.fmilin.toml")

@@ -37,10 +37,7 @@ def model_in_python(source: str) -> Model:
 
 
 def python_object(source: str) -> Any:
-    """Return what ``path/to/file.py:name`` or ``package.module:name`` names, called if it is a function.
-
-    None when ``source`` is no such text.
-    """
+    """Return what ``path/to/file.py:name`` or ``package.module:name`` names, functions called; None for other texts."""
     match = _PYTHON.fullmatch(source)
     return None if match is None else _named_in_python(match)
 

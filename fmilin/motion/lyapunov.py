@@ -48,10 +48,7 @@ def exact_products(model: Model, point: OperatingPoint, T: FloatArray) -> Evalua
 
 
 class TangentFlow:
-    """The linear models along a trajectory, inputs held: by the model's procedure, else A = R f_x T by exact products.
-
-    ``invariants``: of the model, with the inputs that are held.
-    """
+    """Linear models along a trajectory, inputs held: by the model's procedure, else A = R f_x T by exact products."""
 
     def __init__(self, model: Model, invariants: Invariants) -> None:
         self._model, self._invariants = model, invariants
@@ -142,13 +139,10 @@ def lyapunov_exponents(
     count: int | None = None,
     method: Benettin | None = None,
 ) -> LyapunovExponents:
-    """Return the largest Lyapunov characteristic exponents along the trajectory from a point.
+    """Return the largest (by default all) Lyapunov exponents along the trajectory from a point, inputs held.
 
-    ``model``: with exact directional derivatives. Inputs are held. ``duration``: in seconds, without the transient.
-    ``point``: on the manifold; where the model starts by default. ``count``: how many exponents, at most the number of
-    independent states: all of them by default.
-
-    A pendulum beside its upper rest goes away at sqrt(g/L) = 3/s:
+    The model needs exact directional derivatives; ``duration`` is in seconds, without the transient. A pendulum beside
+    its upper rest goes away at sqrt(g/L) = 3/s:
 
     >>> from fmilin.systems import cartesian_pendulum
     >>> pendulum = cartesian_pendulum(length=1.0, gravity=9.0)

@@ -25,10 +25,7 @@ from fmilin.points.unknowns import Candidate
 def remarks_on(
     equations: Equations, candidate: Candidate, report: TrimReport, restless: Sequence[str]
 ) -> Iterator[Remark]:
-    """Yield what the user should know.
-
-    ``restless``: states that should rest and were seen to move when the motion was followed.
-    """
+    """Yield what the user should know; ``restless`` states should rest, and moved when the motion was followed."""
     if restless:
         yield Remark(
             "unsteady",
@@ -77,8 +74,8 @@ VANISHES = 1e-4  # part of what is left that a quantity leaves over, to first or
 class TrimError(NumericalError):
     """No equilibrium or steady motion was found near the guess.
 
-    ``residuals``: what remains of each equation at the best compromise, in the unit of the constraint or of the rate.
-    ``point``: the states, inputs and parameters of that compromise.
+    ``residuals``, in the unit of the constraint or rate, remain at the best compromise; ``point`` has its states,
+    inputs and parameters.
     """
 
     def __init__(self, message: str, *, residuals: Mapping[str, float], point: Mapping[str, float]) -> None:
@@ -194,10 +191,7 @@ STEP = 1e-4  # how far along a free direction the residual is looked at, in size
 def free_directions(
     equations: Equations, solution: Solution, preferred: Sequence[str]
 ) -> tuple[tuple[FreeDirection, ...], float]:
-    """Return the null space of the Jacobian at a solution, each direction led by one unknown, and how regular it is.
-
-    ``preferred``: unknowns that should lead if they can.
-    """
+    """Return the Jacobian's null space, a leading unknown (if it can, ``preferred``) in each, and how regular it is."""
     unknowns = equations.unknowns
     inside = np.flatnonzero((solution.z > unknowns.low) & (solution.z < unknowns.high))
     if not len(inside):

@@ -45,11 +45,7 @@ class Row:
 
 
 class Equations:
-    """The scaled residuals r(z) and their Jacobian.
-
-    Shapes: state_scales (N,). ``pairs``: states whose derivative is another state. ``moving``: whether any state may
-    move, so that d/dt f_Z is asked for. ``first_order`` (m,): all rows but those of d/dt f_Z.
-    """
+    """The scaled residuals r(z) and their Jacobian; where any state may be ``moving``, d/dt f_Z is among them."""
 
     def __init__(self, unknowns: Unknowns, at_rest: Sequence[int], pairs: Mapping[int, int], *, moving: bool) -> None:
         self.unknowns = unknowns
@@ -73,8 +69,7 @@ class Equations:
     def _size_inputs(self) -> None:
         """Measure free inputs by what they do: one unit of z is then a force that the residual would show.
 
-        Newtons beside a mass of tons are too small, and an input starts at 0: neither its value nor its unit says
-        how large it is.
+        Newtons beside a mass of tons are too small; an input's start (0) and its unit do not say how large it is.
         """
         unknowns = self.unknowns
         if not len(unknowns.inputs):
@@ -135,11 +130,7 @@ class Equations:
         return r
 
     def jacobian(self, z: FloatArray, *, exact: bool = True, quick: bool = False) -> tuple[FloatArray, bool]:
-        """Return dr/dz, shape (m, n), and whether all of its first-order rows are exact.
-
-        Shapes: z (n,). ``exact``: whether to take the model's own directional derivatives where it has them. ``quick``:
-        whether differences may be plain central ones: good enough to find the way.
-        """
+        """Return dr/dz (m, n), and whether all first-order rows are exact; plain central differences if ``quick``."""
         n = len(self.unknowns)
         J = self._exact(z) if exact else None
         if J is None:
@@ -163,10 +154,10 @@ class Equations:
         return f, change_of_rates(candidate, f, self.state_scales) if self.moving else None
 
     def followed(self, candidate: Candidate) -> FloatArray | None:
-        """Return the rates after a while, when the fastest state has moved by its size; None where that fails.
+        """Return the rates when the fastest state has moved by its size, by Runge and Kutta; None where that fails.
 
-        The states that rest are held, so that an unstable motion is followed as well as a stable one: what
-        their rates have become is the answer. Runge and Kutta's formula for the others.
+        States that rest are held, so that unstable motions are followed like stable ones: what their rates become is
+        the answer.
         """
         f = self._rates(candidate, 0.0, candidate.states)
         size = float(np.max(np.abs(f) / self.state_scales, initial=0.0))
@@ -224,10 +215,7 @@ class Equations:
         return np.where(size > 1e-9 * max(float(size.max()), 1e-300), size, 1.0)
 
     def _exact(self, z: FloatArray, *, first_order: bool = False) -> FloatArray | None:
-        """Return the Jacobian from the model's own products, NaN where they say nothing; None when there are none.
-
-        ``first_order``: no more than the rows of first order.
-        """
+        """Return the Jacobian from the model's own products (NaN where they are silent); None when there are none."""
         unknowns, candidate = self.unknowns, self.unknowns.at(z)
         n, nu, k = len(candidate.states), len(candidate.inputs), len(unknowns.inputs)
         dx, du = np.hstack((np.eye(n), np.zeros((n, k)))), np.zeros((nu, n + k))
@@ -271,10 +259,7 @@ class Equations:
         return h, answer.derivatives
 
     def _change(self, candidate: Candidate, rates: FloatArray, dx: FloatArray, du: FloatArray) -> FloatArray:
-        """Return the slopes of d/dt f = f_t + f_x f along columns: f_x times theirs, and f_x as it changes on the way.
-
-        The second part is a difference of exact slopes: good to ten digits.
-        """
+        """Return slopes of d/dt f = f_t + f_x f along columns; how f_x changes is a difference of exact slopes."""
         t, x, u, n = candidate.time, candidate.states, candidate.inputs, len(candidate.states)
         f = self._rates(candidate, 0.0, x)
         s = ALONG / max(float(np.max(np.abs(f) / self.state_scales, initial=0.0)), 1e-3)
@@ -286,10 +271,7 @@ class Equations:
         return change
 
     def _measured(self, z: FloatArray, columns: NDArray[np.intp], *, quick: bool) -> FloatArray:
-        """Return some columns of the Jacobian by differences, NaN where that fails.
-
-        Entries that are no larger than their error are zero: noise must not look like a way out.
-        """
+        """Return columns of the Jacobian by differences, NaN where that fails; what is within its error is zero."""
         base = self.values(z)
         if not np.isfinite(base).all():
             return np.full((len(base), len(columns)), np.nan)

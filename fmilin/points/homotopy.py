@@ -49,11 +49,7 @@ class _Path:
 
 
 def released(equations: Equations, z0: FloatArray, *, exact: bool) -> FloatArray | None:
-    """Return z where the path from the guess ends, still to be corrected; None when it does not end.
-
-    Shapes: z0 (n,), near the manifold. ``exact``: whether to take the model's own directional derivatives where it has
-    them.
-    """
+    """Return z where the path from z0 (n,), near the manifold, ends, to be corrected; None when it does not end."""
     r = equations.values(z0)
     J = equations.jacobian(z0, exact=exact, quick=True)[0]
     if not J.size or not (np.isfinite(J).all() and np.isfinite(r).all()):

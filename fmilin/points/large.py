@@ -81,10 +81,7 @@ def _accelerations(equations: SparseEquations, t: float, x: FloatArray, u: Float
 
 
 def _balanced(equations: SparseEquations, t: float, x: FloatArray, u: FloatArray, sizes: FloatArray) -> FloatArray:
-    """Return the states at rest where Newton's method ends.
-
-    The multipliers start as those of the motion from rest: W w = r says which forces the constraints carry.
-    """
+    """Return the states at rest by Newton's method; multipliers start as those of the motion from rest, W w = r."""
     from scipy import sparse
 
     n = equations.n

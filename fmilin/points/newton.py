@@ -39,10 +39,7 @@ class Balanced:
         return float(self.sigma[-1] / self.sigma[0])
 
     def rank(self, limit: float) -> int:
-        """Return how many singular values count, if there is a gap below them; else all that are not rounding.
-
-        ``limit``: the fraction of the largest below which one is zero, when the others stand clear of it.
-        """
+        """Return how many singular values exceed ``limit`` of the largest if a gap follows, else all but rounding."""
         sigma = self.sigma
         if not len(sigma) or sigma[0] == 0.0:
             return 0
@@ -78,10 +75,9 @@ class Balanced:
 
 
 def balanced(J: FloatArray, seen: FloatArray | None = None) -> Balanced:
-    """Return the balanced form of a finite matrix.
+    """Return the balanced form of J (m, n), finite; ``seen`` (m, n) has the largest entries at several points.
 
-    Shapes: J (m, n). ``seen`` (m, n): the largest absolute values of each entry at several points, this one among them:
-    where a force is largest its slope vanishes, and a row that is short at one point by chance must not be magnified.
+    Where a force is largest its slope vanishes, and a row that is short at one point by chance must not be magnified.
     """
     m, n = J.shape
     rows, columns = np.ones(m), np.ones(n)
@@ -116,10 +112,7 @@ def rounding_of(J: FloatArray, z: FloatArray) -> FloatArray:
 
 
 def affine(equations: Equations, z0: FloatArray, *, exact: bool) -> FloatArray | None:
-    """Return the guess with the free inputs that balance it best, by one linear solve; None when no input is free.
-
-    Inputs mostly enter affinely: where the posture is fixed this is the answer.
-    """
+    """Return the guess with the free inputs that balance it best (most enter affinely); None where no input is free."""
     columns = equations.unknowns.input_columns
     if not len(columns):
         return None
@@ -143,10 +136,7 @@ class Corrected:
 
 
 def corrected(equations: Equations, z0: FloatArray, *, exact: bool = True, iterations: int = ITERATIONS) -> Corrected:
-    """Return where Newton's method ends; the corrector of a continuation, too.
-
-    Shapes: z0 (n,). ``exact``: whether to take the model's own directional derivatives where it has them.
-    """
+    """Return where Newton's method from z0 (n,) ends; the corrector of a continuation, too."""
     unknowns, z, radius, last = equations.unknowns, z0, LONGEST, LAST
     r, J = equations.values(z), equations.jacobian(z, exact=exact, quick=True)[0]
     seen = np.abs(J)

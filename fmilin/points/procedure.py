@@ -145,10 +145,7 @@ def search_each(
 
 
 def search(model: Model, request: TrimRequest, guess: Mapping[str, float], *, anywhere: bool = False) -> TrimmedPoint:
-    """Return the solution of ``request`` nearest to ``guess``.
-
-    ``anywhere``: accept start values that are off the manifold although no state is named.
-    """
+    """Return the solution nearest to ``guess``; ``anywhere``: start values off the manifold will do in any case."""
     request = request.checked(model)
     guess = request.checked_guess(model, guess)
     equations = model.sparse_equations()
@@ -183,8 +180,8 @@ def search(model: Model, request: TrimRequest, guess: Mapping[str, float], *, an
 def guess_from(point: OperatingPoint, model: Model, request: TrimRequest) -> dict[str, float]:
     """Return a solution as the guess for one beside it: what is free in a checked request, at the point's values.
 
-    :func:`search` from there is a predictor and a corrector at once: its first step is along the tangent, T and B, and
-    the last ones are Newton's. ``report.regularity`` falls to zero where a fold is met.
+    :func:`search` from there is predictor and corrector at once: first along the tangent, T and B, at last by Newton.
+    ``report.regularity`` falls to zero at a fold.
     """
     values = {
         **dict(zip(model.states.names, point.states.tolist(), strict=True)),

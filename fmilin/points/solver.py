@@ -67,9 +67,8 @@ class Solution:
 def solve(equations: Equations, z0: FloatArray) -> Solution:
     """Return the zero of r nearest to the guess, or the best point of several attempts.
 
-    The model's own directional derivatives are used first; since they may be wrong, a failure is repeated with
-    differences. Then come other starts: the guess held by forces that are taken away (a homotopy), and points beside
-    the guess, which may itself lie on a ridge (a pendulum held out horizontally).
+    The model's own derivatives may be wrong: a failure is repeated with differences. Then come other starts: the guess
+    held by forces that are taken away (a homotopy), and points beside it, as it may lie on a ridge.
     """
     best = Solution.nowhere(equations, z0)
     if (np.abs(best.residual) <= NOISIEST).all():
@@ -176,14 +175,12 @@ def _products_agree(equations: Equations, z: FloatArray) -> bool:
 
 
 def compromise(equations: Equations, starts: Sequence[FloatArray]) -> Solution:
-    """Return the point of the manifold with the smallest rates, for a problem without solution.
-
-    Positions rest there if they can: what remains are accelerations, which no damping of a motion hides.
-    """
+    """Return the point of the manifold with the smallest rates, positions at rest if they can be."""
     names = equations.unknowns.start.model.states.names
     positions = {names[i] for i in equations.pairs}
     paired = np.array([row.kind == "rate" and row.name in positions for row in equations.rows], dtype=bool)
     smallest = _smallest(equations, starts, np.ones(len(paired)))
+    # Positions rest if they can: what remains are accelerations, which no damping of a motion hides.
     at_rest = _smallest(equations, starts, np.where(paired, 1e3, 1.0))
     rests = (np.abs(at_rest.residual[paired]) <= AT_REST).all() and at_rest.cost <= 10 * smallest.cost
     return at_rest if rests else smallest
@@ -235,11 +232,7 @@ def _tidied(equations: Equations, solution: Solution) -> Solution:
 
 
 def _row_weights(equations: Equations, z0: FloatArray) -> FloatArray:
-    """Return weights that make the rows of the Jacobian about equally long, shape (m,).
-
-    Seen from several points: where a force is largest its slope vanishes, and a row that is short by chance must
-    not be magnified.
-    """
+    """Return weights (m,) that make the Jacobian's rows about equally long, as seen from several points."""
     size = np.zeros(len(equations.rows))
     wave = np.cos(np.arange(len(z0)) + 1.0)
     for amount in (0.0, 0.1, -0.2):

@@ -33,11 +33,7 @@ class Candidate:
 
 
 class Unknowns:
-    """z: the free states, inputs and parameters, each divided by its size.
-
-    Shapes: scales (n,), low, high (n,). ``start``: values of everything; those of the unknowns are the guess. ``z0``
-    (n,): the guess, inside the bounds. ``states``, ``state_columns``: which states are free, and their columns in z.
-    """
+    """z: the free states, inputs and parameters, each divided by its size; ``z0`` (n,) is the guess, within bounds."""
 
     def __init__(self, start: Candidate, request: TrimRequest) -> None:
         self.start = start
@@ -127,10 +123,9 @@ def invariants_at(candidate: Candidate, pairs: Mapping[int, int]) -> Invariants:
 def independent_states(candidate: Candidate, pairs: Mapping[int, int], listed: Sequence[int]) -> list[int]:
     """Return states that determine the others near a point of the manifold, chosen for a steady motion.
 
-    An independent state that is not listed will have to rest; a dependent one goes where the constraints take it.
-    So what moves at the guess without being listed is dependent if it can be (the rolling disk's u4 and u6, which turn
-    with its spin), then what is listed, and the rest as conditioning wants it; what the model's author recommends is
-    dependent last. QR with column pivoting on H, scaled: pivots are the dependent states.
+    An independent state that is not listed must rest. So what moves at the guess unlisted is dependent if it can be
+    (the rolling disk's u4 and u6, which turn with its spin), then what is listed, then the rest as conditioning wants
+    it; the author's choice last. QR with column pivoting on H, scaled: pivots are the dependent states.
     """
     model, x = candidate.model, candidate.states
     n = len(x)

@@ -228,16 +228,10 @@ _AT_POINT: Sequence[Check] = (copies, interface, constraints, products, structur
 def check_model(
     model: Model, point: OperatingPoint | None = None, *, tolerance: float = 1e-6, seed: int = 0
 ) -> list[str]:
-    """Check everything that fmilin relies on, at one point and beside it.
+    """Check everything that fmilin relies on, at one point and beside it; return the names of the promises checked.
 
-    Shapes; arguments left as they are; no memory from call to call; copies of states and inputs; chosen interfaces;
-    the constraints hold at the point, the motion keeps them, and inputs do not break them; exact products are linear,
-    and equal differences of the values; the declared structure; many points at once equal one after the other; the
-    linear model from exact products equals that from differences.
-
-    ``point``: consistent; where the model starts by default, projected. ``tolerance``: what differences may differ by
-    from exact derivatives, relative to the largest entry of the same row. Returns names of the promises that were
-    checked; those that do not concern this model are left out.
+    ``point`` is consistent, by default the projected start; ``tolerance`` is how far differences may be from exact
+    derivatives, relative to the largest entry of a row.
     """
     random = np.random.default_rng(seed)
     done = _checked(_ANYWHERE, Subject(model, model.start if point is None else point, random, tolerance))

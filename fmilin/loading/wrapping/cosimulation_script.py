@@ -30,10 +30,9 @@ RELATIVE = 1e-9  # tolerance of the integration within a step
 
 
 class WrappedModel(Fmi2Slave):  # type: ignore[misc]  # pythonfmu has no types
-    """A model of fmilin as a co-simulation FMU: integrated on the manifold of its constraints.
+    """A model of fmilin as a co-simulation FMU, integrated on the manifold of its constraints.
 
-    Inputs and outputs are the model's; its states can be set before the first step, and are projected onto the
-    manifold when initialization ends. Inputs are held during a step.
+    Its states can be set before the first step, and are projected when initialization ends. Inputs are held in a step.
     """
 
     def __init__(self, **arguments: Any) -> None:

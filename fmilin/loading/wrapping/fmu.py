@@ -42,15 +42,9 @@ class {identifier}(WrappedModel):
 def wrap_as_fmu(source: str | Path, path: str | Path, *, name: str = "", files: Sequence[str | Path] = ()) -> Path:
     """Write an FMU 2.0 for co-simulation that runs a model of fmilin, constraints included, in Python.
 
-    The importer must be a Python process with fmilin (FMPy, fmilin itself), and with the adapter, if the model is an
-    engine's; PyFMI refuses such FMUs. Where a model has its equations in symbols, :func:`fmilin.fmi.write.build_fmu`
-    writes a faster FMU that needs no Python.
-
-    source: as :func:`fmilin.load` takes it: ``file.py:name``, ``package.module:name`` or an engine's file. The file
-        goes into the FMU, with ``STEM.fmilin.toml`` beside it.
-    path: where to write; the name ends in ``.fmu``.
-    name: of the model; that of the file or object by default.
-    files: further files that the model reads from its own folder.
+    The importer must be a Python process with fmilin and the model's adapter (PyFMI refuses such FMUs);
+    :func:`fmilin.fmi.write.build_fmu` writes a faster FMU without Python of equations in symbols. The file of
+    ``source`` and ``STEM.fmilin.toml`` beside it go in; ``files`` are others that the model reads from its folder.
     """
     path = Path(path)
     check_destination(path)

@@ -121,10 +121,7 @@ class _Tabulated(InputCourse):
 
 
 def input_course(signals: Signals, held: FloatArray, given: Inputs | None) -> InputCourse:
-    """Return the course of all inputs of a model.
-
-    ``held`` (nu,): values of those about which ``given`` says nothing.
-    """
+    """Return the course of all inputs; those that ``given`` does not mention stay at ``held`` (nu,)."""
     if given is None:
         return _Constant(held)
     if isinstance(given, InputTable):

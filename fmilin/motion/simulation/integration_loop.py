@@ -46,11 +46,7 @@ def domains(values: FloatArray) -> Domains:
 
 
 def first_crossing(indicators: Indicators, before: Domains, start: float, end: float) -> Crossing | None:
-    """Find where the indicators first leave ``before``, between two times of one step; None when they do not.
-
-    ``indicators``: of time, along the dense output of the step. ``before`` (ne,): the sides on which they are at
-    ``start``.
-    """
+    """Return where the indicators first leave ``before`` (ne,), their sides at ``start``; None when they do not."""
     if not before.size:
         return None
     a = start
@@ -112,10 +108,7 @@ class _Arrival:
 
 
 class Integration:
-    """One run. While a sample is being looked at, the plant is in the mode and has the inputs of that time.
-
-    ``ended``: why the integration ended early, as a sentence; empty when it did not.
-    """
+    """One run. While a sample is being looked at, the plant is in the mode and has the inputs of that time."""
 
     def __init__(self, plant: Plant, integrated: IntegratedCoordinates, plan: Plan) -> None:
         self._plant, self._integrated, self._plan = plant, integrated, plan
@@ -125,7 +118,7 @@ class Integration:
         self._has_indicators = False
         self.steps = 0
         self.events: list[EventRecord] = []
-        self.ended = ""
+        self.ended = ""  # why it ended early, as a sentence
 
     def samples(self, start: float, x: FloatArray) -> Iterator[Sample]:
         """Yield the samples, those of the grid and two for each event, from the states x (N,) at ``start``."""

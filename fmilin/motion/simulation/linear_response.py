@@ -48,10 +48,7 @@ class LinearSystem(Model):
         return Evaluation(rates, outputs, np.empty(0))
 
     def coordinates_of(self, values: Mapping[str, float]) -> FloatArray:
-        """Return y near the point: read off where coordinates are states or inputs, else by least squares.
-
-        ``values``: all N states, and the inputs.
-        """
+        """Return y from all states and inputs: read off where coordinates are among them, else by least squares."""
         linear, full = self.linear, self.linear.full_states
         if all(name in values for name in linear.states.names):
             return np.array([values[name] for name in linear.states.names])
@@ -98,10 +95,7 @@ class Comparison:
 def compare(
     trajectory: Trajectory, linear: LinearModel, *, inputs: Inputs | None = None, method: Method | str = "DOP853"
 ) -> Comparison:
-    """Let a linear model run from the same start, with the same inputs, and put both side by side.
-
-    ``inputs``, ``method``: as the trajectory was made with.
-    """
+    """Let a linear model run from the same start, with the same inputs and method, and put both side by side."""
     system = LinearSystem(linear)
     _require_same_model(trajectory, linear)
     names = (*linear.full_states.names, *trajectory.input_signals.names)

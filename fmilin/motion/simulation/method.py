@@ -52,10 +52,7 @@ class Method:
     def solver(
         self, f: Rates, t: float, z: FloatArray, end: float, *, sizes: FloatArray, first_step: float | None = None
     ) -> Any:
-        """Return scipy's ``OdeSolver`` for z' = f(t, z) from (t, z) to ``end``.
-
-        ``first_step``: in seconds; chosen from f where it is not given.
-        """
+        """Return scipy's ``OdeSolver`` for z' = f(t, z) from (t, z) to ``end``; by default f sets the first step."""
         if self.name == "RK4":
             return FixedRungeKutta4(f, t, z, end, step=self.longest_step)
         first = None if first_step is None else min(first_step, end - t)
@@ -81,8 +78,8 @@ def next_step(solver: Any) -> float | None:
 def moved(solver: Any, method: Method, f: Rates, z: FloatArray, sizes: FloatArray) -> Any:
     """Return a solver of z' = f(t, z) that goes on from z where ``solver`` goes on from its own, nearby state.
 
-    BDF keeps what it knows of earlier steps: its backward differences D[1:] stay as they are when a
-    constant is added to the solution. One-step methods start again with the step that they had in mind.
+    BDF keeps its backward differences D[1:], which stay as they are when a constant is added to the solution; one-step
+    methods keep their step.
     """
     if method.is_multistep:
         solver.D[0] += z - solver.y
@@ -101,10 +98,7 @@ def runge_kutta_step(f: Rates, t: float, y: FloatArray, h: float, k1: FloatArray
 
 
 class FixedRungeKutta4(integrate.OdeSolver):
-    """The classical Runge-Kutta method of order 4; the last step is shorter where the end demands it.
-
-    ``f``, ``t0``, ``y0``, ``t_bound``: as for every ``OdeSolver`` of scipy. ``step``: in seconds.
-    """
+    """The classical Runge-Kutta method of order 4; the last step is shorter where the end demands it."""
 
     def __init__(self, f: Rates, t0: float, y0: FloatArray, t_bound: float, *, step: float) -> None:
         super().__init__(f, t0, y0, t_bound, vectorized=False)

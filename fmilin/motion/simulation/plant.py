@@ -21,11 +21,7 @@ from fmilin.motion.simulation.inputs import InputCourse
 
 
 class Energy:
-    """An expression over the variables of a model, and how far it is from its first value.
-
-    Shapes: scales (N,). ``text``: an expression, or the name of a variable. ``pairs``: states whose derivative is
-    another state. ``size``: the largest slope met so far: what a difference is compared with.
-    """
+    """An expression over the variables of a model, and how far it is from its first value."""
 
     def __init__(
         self, model: Model, text: str, start: OperatingPoint, *, pairs: Mapping[int, int], scales: FloatArray
@@ -46,7 +42,7 @@ class Energy:
         self.model = view(self._first)
         self._invariants = Invariants(self.model, start.inputs, pairs, scales)
         self._scales = scales
-        self.size = abs(self._first)
+        self.size = abs(self._first)  # the largest slope met so far: what a difference is compared with
 
     def value(self, t: float, x: FloatArray, u: FloatArray) -> float:
         """Return the energy at a point, in the units of the expression."""
@@ -71,12 +67,7 @@ def _formula(model: Model, text: str) -> Expression:
 
 
 class Plant:
-    """What the stabilizations integrate.
-
-    Shapes: scales (N,), sizes of the states. ``pairs``: states whose derivative is another state. ``energy``: an
-    expression or the name of a variable. ``trouble``: why the model could not be evaluated last time: a step that ends
-    there is tried again, shorter.
-    """
+    """What the stabilizations integrate; ``pairs`` are states whose derivative is another state, ``scales`` (N,)."""
 
     def __init__(
         self, model: Model, start: OperatingPoint, course: InputCourse, pairs: Mapping[int, int], energy: str | None
@@ -86,7 +77,7 @@ class Plant:
         self.invariants = Invariants(self.model, start.inputs, pairs, self.scales)
         self.energy = None if energy is None else Energy(model, energy, start, pairs=pairs, scales=self.scales)
         self.course = course
-        self.trouble: FmilinError | None = None
+        self.trouble: FmilinError | None = None  # of the last visit: a step that ends there is tried again, shorter
         self._dynamics = self.model
         self._visited = [self.model, *([self.energy.model] if self.energy else [])]
         self._inputs: Callable[[float], FloatArray] = course.piece(start.time, start.time)

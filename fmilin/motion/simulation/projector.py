@@ -41,14 +41,11 @@ class _Stage:
 
 
 class Projector:
-    """(t, x) -> the nearest point of the manifold; x itself, the same object, where it is near enough.
-
-    ``tolerance``: in sizes of the states. ``keeps_energy``: whether to keep ``plant.energy`` as well.
-    """
+    """(t, x) -> the nearest point of the manifold; x itself, the same object, where it is near enough."""
 
     def __init__(self, plant: Plant, tolerance: float = 0.0, *, keeps_energy: bool = False) -> None:
         self._plant = plant
-        self._tolerance = max(tolerance, 4 * _EPS)
+        self._tolerance = max(tolerance, 4 * _EPS)  # in sizes of the states
         self._energy = plant.energy if keeps_energy else None
         self._stages: list[_Stage] = []
         m = len(plant.invariants)
@@ -111,8 +108,8 @@ class Projector:
     def _row_sizes(self, rows: list[int], slopes: FloatArray) -> FloatArray:
         """Return the slope of each row; of one that has all but vanished what it is elsewhere.
 
-        A slope of 1e-8 of its usual size turns the rounding of h into a distance of 1e-8. Below that a
-        row says nothing any more, and the pseudo-inverse leaves it out.
+        A slope of 1e-8 of its usual size turns the rounding of h into a distance of 1e-8. Below that a row says nothing
+        any more, and the pseudo-inverse leaves it out.
         """
         size = np.linalg.norm(slopes, axis=1)
         self._typical[rows] = np.maximum(self._typical[rows], size)
@@ -198,8 +195,8 @@ SAMPLES = 3
 def require_invariance(plant: Plant, t: float, x: FloatArray) -> None:
     """Check that h stays zero along f at the start and beside it, relative to the size of its terms.
 
-    Unlike the check of :func:`fmilin.linearize` this one needs no regular point: the largest change of a row
-    over all points is compared with the largest size of its terms.
+    No regular point is needed, unlike for :func:`fmilin.linearize`: over all points, a row's largest change is compared
+    with the largest size of its terms.
     """
     if not len(plant.invariants):
         return

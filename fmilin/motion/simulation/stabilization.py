@@ -40,11 +40,7 @@ class Stabilization(ABC):
 
 
 class IntegratedCoordinates:
-    """What is integrated during one run: coordinates z with z' = rates(t, z), and the states that belong to them.
-
-    All states, as they are, unless a stabilization says otherwise. ``projections``: how often the integrated state was
-    moved back onto the manifold.
-    """
+    """What is integrated in a run: z with z' = rates(t, z), here all states as they are, and the states of z."""
 
     def __init__(self, plant: Plant) -> None:
         self.plant = plant
@@ -82,10 +78,7 @@ class IntegratedCoordinates:
 
 
 class Clocked(IntegratedCoordinates):
-    """Another stabilization that has no coordinates left, with one that never changes.
-
-    ``inner``: of a model without states, or of a mechanism whose motion is prescribed completely.
-    """
+    """Another stabilization without coordinates (no states, or all motion prescribed), with one that never changes."""
 
     def __init__(self, inner: IntegratedCoordinates) -> None:
         super().__init__(inner.plant)

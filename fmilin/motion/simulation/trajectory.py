@@ -128,11 +128,7 @@ TIME = "time"
 
 
 def trajectory_as_csv(trajectory: Trajectory) -> bytes:
-    """Return the samples as CSV with a head line: time, states, outputs, inputs, and the energy if there is one.
-
-    A quantity that has the same name in two of these groups stands there once. Every number can be read back
-    to the last bit.
-    """
+    """Return time, states, outputs, inputs and energy as CSV, each name once; numbers read back to the last bit."""
     columns: dict[str, FloatArray] = {TIME: trajectory.times}
     for signals, values in (
         (trajectory.state_signals, trajectory.states),

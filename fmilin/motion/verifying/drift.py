@@ -27,10 +27,7 @@ STIFF = 300.0  # fastest decay times the horizon above which an implicit method 
 
 
 class Integrator:
-    """Integrates the reduced model in deviations.
-
-    ``fastest``: the fastest decay of the linear model in 1/s.
-    """
+    """Integrates the reduced model in deviations; ``fastest`` is the fastest decay of the linear model in 1/s."""
 
     def __init__(self, reduced: Reduced, fastest: float) -> None:
         self.reduced = reduced
@@ -47,11 +44,7 @@ class Integrator:
         unit: float,
         tolerance: float,
     ) -> FloatArray:
-        """Return y at ``times``, shape (nt, P).
-
-        Shapes: start (P,), times (nt,). ``unit``: the size of the deviations to be expected, in sizes of the
-        coordinates. ``tolerance``: of the integration, relative to ``unit``.
-        """
+        """Return y (nt, P) from ``start`` (P,); ``unit`` is the expected deviation in sizes of the coordinates."""
         if not len(start):
             return np.zeros((len(times), 0))
         sizes, y0 = self.reduced.y_sizes * unit, self.reduced.y0
@@ -129,8 +122,8 @@ def at_rest(linear: LinearModel, y_sizes: FloatArray) -> bool:
 def drift_channel(linear: LinearModel, integrator: Integrator, horizon: float) -> Channel:
     """Follow the undisturbed motion and compare it with what the linear model predicts.
 
-    The first two coefficients of the deviation in t must vanish: f0 and A f0. Where the model depends on
-    time itself the second need not, as no linear model of constant coefficients knows about that.
+    The first two coefficients of the deviation in t must vanish, f0 and A f0; where the model depends on time itself
+    the second need not: no linear model of constant coefficients knows about that.
     """
     try:
         error, worst = _slope_error(linear, integrator, horizon)

@@ -54,8 +54,7 @@ class Excitation:
 def horizon_of(linear: LinearModel, y_sizes: FloatArray) -> float:
     """Return how long to look, in seconds: two periods of the slowest mode that counts.
 
-    Fast modes limit it (40 periods, fewer where there are many coordinates and inputs), and so do unstable ones
-    (growth by 20).
+    Fast modes (40 periods, fewer where coordinates and inputs are many) and unstable ones (growth by 20) end it.
     """
     A = linear.A * y_sizes / y_sizes[:, None]
     norm = float(np.linalg.norm(A, 2)) if A.size else 0.0
@@ -129,10 +128,7 @@ def _frequencies(eigenvalues: NDArray[np.complex128], horizon: float) -> list[fl
 
 
 def linear_response(linear: LinearModel, excitation: Excitation, times: FloatArray) -> FloatArray:
-    """Return what the linear model answers to amplitude one, shape (nt, P + N + ny): deviations of y, x, out.
-
-    Exact, by the matrix exponential of the model and its excitation together, on an equally spaced grid from 0.
-    """
+    """Return y, x, out (nt, P + N + ny) for amplitude one on an even grid from 0, exact by a matrix exponential."""
     P, nu = len(linear.states), len(linear.inputs)
     M = np.zeros((P + 2, P + 2))
     M[:P, :P] = linear.A

@@ -248,8 +248,8 @@ def _tolerance(linear: LinearModel, comparison: Comparison, noise: FloatArray) -
 def _rounding(linear: LinearModel, comparison: Comparison, noise: FloatArray) -> float:
     """Return what rounding of the rates makes of a slope error at amplitude one, at most.
 
-    It is followed by the linear model; the extrapolation from three amplitudes, a quarter of the first the smallest,
-    takes it some ten times, and three are for what the sizes of rows hide.
+    The linear model follows it; the extrapolation from three amplitudes, the smallest a quarter of the first, takes it
+    some ten times, and three are for what the sizes of rows hide.
     """
     sizes, effect = comparison.relaxation.reduced.y_sizes, comparison.effect
     if not effect or not len(sizes):

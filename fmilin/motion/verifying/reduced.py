@@ -27,12 +27,7 @@ from fmilin.model.interface import Model, OperatingPoint
 
 
 class Reduced:
-    """The reduced nonlinear model.
-
-    Shapes: f0 (P,). ``model``: with the inputs and outputs of the linear model, in its order. ``psi``: in the
-    coordinates of the linear model. ``y_sizes``, ``x_sizes``, ``u_sizes``, ``out_sizes``: positive sizes of the
-    coordinates, states, inputs and outputs.
-    """
+    """The reduced nonlinear model, with the inputs, outputs and coordinates of the linear one."""
 
     def __init__(
         self, model: CountedModel, psi: LocalParametrization, point: OperatingPoint, remarks: tuple[Remark, ...]

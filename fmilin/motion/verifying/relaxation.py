@@ -44,11 +44,7 @@ class Deviation:
 
 
 class Relaxation:
-    """Responses of the reduced model around those of the linear one.
-
-    Shapes: times (nt,), ``FINER`` in each interval. ``duration``: in seconds. ``cost``: evaluations of the model for a
-    visit.
-    """
+    """Responses of the reduced model around those of the linear one; a visit is ``cost`` evaluations of the model."""
 
     def __init__(self, reduced: Reduced, linear: LinearModel, duration: float, nodes: int, cost: float) -> None:
         self.reduced, self.linear, self.cost = reduced, linear, cost
@@ -84,10 +80,9 @@ class Relaxation:
         close: float,
         first: FloatArray | None = None,
     ) -> Deviation:
-        """Return the deviation at an amplitude.
+        """Return the deviation at an amplitude, from the linear response ``unit`` (nt, P + N + ny) to amplitude one.
 
-        ``unit`` (nt, P + N + ny): the linear response to amplitude one. ``close``: change of the deviation, relative to
-        itself, after which no further sweep is made. ``first`` (nt, P + N + ny): a guess of the deviation.
+        Sweeps end when one changes the deviation by less than ``close``, relatively; ``first`` is a guess of it.
         """
         r, linear = self.reduced, self.linear
         p = len(r.y0)
@@ -119,10 +114,7 @@ class Relaxation:
         return Deviation(seen, settled)
 
     def marched(self, excitation: Excitation, amplitude: float) -> FloatArray:
-        """Return the response itself where sweeps would not settle, shape (nt, P + N + ny): Runge and Kutta's formula.
-
-        From node to node, good enough for a picture.
-        """
+        """Return the response (nt, P + N + ny) where sweeps would not settle, by Runge and Kutta: fit for a picture."""
         r, nodes = self.reduced, self.times[self._some]
         h, nu = float(nodes[1]), len(r.u0)
         if h * float(np.max(np.abs(self.linear.eigenvalues()), initial=0.0)) > STABLE:

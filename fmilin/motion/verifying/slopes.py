@@ -72,10 +72,9 @@ class Comparison:
     def deviation(
         self, amplitude: float, *, sweeps: int = 1, close: float = 0.0, first: FloatArray | None = None
     ) -> FloatArray:
-        """Return D(a), in sizes of the signals, shape (nt, ns).
+        """Return D(a), in sizes of the signals, shape (nt, ns); ``first`` is a guess of it.
 
-        One sweep is enough for small amplitudes: what it leaves out is the deviation of the deviation. ``first`` is a
-        guess of D.
+        One sweep is enough for small amplitudes: what it leaves out is the deviation of the deviation.
         """
         guess = None if first is None else amplitude * first * self.sizes.signals
         response = self.relaxation.deviation(
@@ -98,10 +97,7 @@ class SlopeCheck:
 
 
 def compare_slopes(comparison: Comparison, natural: float) -> SlopeCheck:
-    """Compare both responses at small amplitudes.
-
-    ``natural``: a size of the excited coordinate or input, in its unit.
-    """
+    """Compare both responses at amplitudes small beside ``natural``, a size of the excited coordinate or input."""
     effect = comparison.effect
     a = FIRST / effect if effect > 0 else FIRST * natural
     a = float(2.0 ** np.round(np.log2(a)))

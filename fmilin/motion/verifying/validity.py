@@ -22,10 +22,7 @@ STEPS = 24
 
 
 class _Search:
-    """The relative deviation as a function of the amplitude, and what was found on the way.
-
-    Both signs are tried at first, then the worse one alone.
-    """
+    """The relative deviation by amplitude, both signs first, then the worse one, and what was found on the way."""
 
     def __init__(self, comparison: Comparison, check: SlopeCheck, end: float) -> None:
         self._comparison = comparison
@@ -82,10 +79,10 @@ class _Search:
 
 
 def validity_of(comparison: Comparison, check: SlopeCheck, end: float) -> tuple[Validity, Mapping[float, FloatArray]]:
-    """Return the largest amplitude with a deviation of 5 % or less, by secants in the logarithms and bisection.
+    """Return the largest amplitude with a deviation of 5 % or less, and the deviations looked at, by amplitude.
 
-    And the deviations that were looked at, by amplitude. After ``end`` evaluations of the model, all in all, the
-    largest amplitude that was found to be right is returned as a lower bound.
+    Secants in the logarithms and bisection; after ``end`` evaluations of the model in all, the largest amplitude found
+    to be right is a lower bound.
     """
     search = _Search(comparison, check, end)
     return _limit(comparison, check, search), search.deviations
@@ -127,11 +124,7 @@ def _guess(low: float, low_value: float, high: float, power: float) -> float:
 def trace_at(
     comparison: Comparison, amplitude: float, deviations: Mapping[float, FloatArray], *, sweeps: int
 ) -> Trace | None:
-    """Return the coordinate or output that responds most, at an amplitude; None where there is no response.
-
-    ``deviations``: those computed already, by amplitude. ``sweeps``: how many are left to look at four times the
-    amplitude, too.
-    """
+    """Return the strongest response at an amplitude, if any; ``sweeps`` left over look at four times the amplitude."""
     sizes = comparison.sizes
     shown = np.where(sizes.counts, np.max(np.abs(comparison.linear), axis=0, initial=0.0) / sizes.signals, -1.0)
     if not shown.size or shown.max() < 0:

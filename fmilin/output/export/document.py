@@ -42,10 +42,7 @@ POINT_PARTS = ("states", "inputs", "outputs", "parameters")  # what a point has 
 
 
 def to_document(linear: LinearModel) -> dict[str, Any]:
-    """Return everything in ``linear`` under the names of the format.
-
-    Matrices are arrays of doubles, ``f0`` and ``y0`` have shape (P,), ``eigenvalues`` is complex (P,).
-    """
+    """Return everything in ``linear`` under the format's names: matrices of doubles, f0, y0 and eigenvalues (P,)."""
     document: dict[str, Any] = {name: getattr(linear, name) for name in (*MATRICES, "f0", "y0")}
     for name, array in document.items():
         if not np.isfinite(array).all():
@@ -91,11 +88,7 @@ def _require_texts(linear: LinearModel) -> None:
 
 
 def from_document(document: Mapping[str, Any], origin: str) -> LinearModel:
-    """Return the LinearModel that :func:`to_document` described.
-
-    ``document``: matrices may be arrays or nested lists; a number may be None where it was NaN. ``origin``: the file's
-    name, for messages.
-    """
+    """Return the LinearModel of :func:`to_document`; matrices may be nested lists, a NaN may be None."""
     if (stated := document.get("format")) != FORMAT:
         raise ModelError(
             f"'{origin}' is no linear model that this fmilin reads: its field 'format' is {stated!r} instead of "

@@ -64,11 +64,7 @@ def texts_of(family: LinearFamily) -> dict[str, Any]:
 
 
 def from_texts(texts: Mapping[str, Any], rows: Any, ok: Any, chosen: Any, origin: str) -> LinearFamily:
-    """Return the family that :func:`texts_of` described.
-
-    Shapes: ok, chosen (n,). ``rows`` (n, width), or callable: a callable is given the layout and returns the rows.
-    ``origin``: the file's name, for messages.
-    """
+    """Return the family of :func:`texts_of`: ok, chosen (n,), ``rows`` (n, width) or what makes them from a layout."""
     require_format(texts, origin)
     try:
         template = Template(

@@ -31,10 +31,7 @@ MARK = "fmilin-family/"  # stands in every file of a family, before the number o
 
 
 def save(linear: LinearModel, path: str | Path, writing: Writing | None = None) -> None:
-    """Write ``linear`` to ``path``, completely or not at all; the suffix picks the format.
-
-    ``writing``: what a person chose; the name in it is replaced by the stem of ``path``.
-    """
+    """Write ``linear``, completely or not at all, in the format of the suffix and under the name of the stem."""
     write_atomically(path, dumps(linear, path, writing))
 
 
@@ -76,10 +73,7 @@ def dumps_family(family: LinearFamily, path: str | Path) -> bytes:
 def dumps_each(
     models: Sequence[LinearModel], paths: Sequence[Path], axes: Sequence[str] | None, writing: Writing
 ) -> dict[Path, bytes]:
-    """Return the content of every file: of one linear model, or of the family that several are.
-
-    ``axes``: names of what varies between them; found in their points by default.
-    """
+    """Return each file's content: one linear model, or the family over ``axes`` (what varies by default) of several."""
     if len(models) == 1:
         return {path: dumps(models[0], path, writing) for path in paths}
     from fmilin.families.gathering import family_of

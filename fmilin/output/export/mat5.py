@@ -35,10 +35,7 @@ _LARGEST = 1 << 31  # bytes that a compressed variable may have
 
 
 def write(variables: Mapping[str, Value]) -> bytes:
-    """Return the content of a MAT-file.
-
-    ``variables``: names of variables and fields are at most 31 ASCII characters.
-    """
+    """Return the content of a MAT-file; names of variables and fields have at most 31 ASCII characters."""
     text = f"MATLAB 5.0 MAT-file, written by fmilin {__version__}".encode("ascii").ljust(124)
     return b"".join([text, struct.pack("<H2s", 0x0100, b"IM"), *(_matrix(v, name) for name, v in variables.items())])
 

@@ -28,10 +28,9 @@ class ModelArray:
 
 
 def gathered(models: Sequence[LinearModel], grid: Mapping[str, Sequence[float]] | None = None) -> ModelArray:
-    """Return the models as one array, sorted along their grid.
+    """Return the models as one array, sorted along ``grid``: what varies, with its value at every model.
 
-    ``grid``: what varies, and its value at every model. By default the time when it differs; else the inputs and
-    parameters of the point that differ; else the independent states that differ; rounding does not count.
+    By default the time if it differs (by more than rounding), else inputs and parameters, else independent states.
     """
     if not models:
         raise UsageError("An array of linear models needs at least one of them.")
@@ -57,10 +56,7 @@ def gathered(models: Sequence[LinearModel], grid: Mapping[str, Sequence[float]] 
 
 
 def grid_of(models: Sequence[LinearModel], names: Sequence[str]) -> dict[str, list[float]]:
-    """Return the values that these variables have at the points of the models.
-
-    ``names``: ``time``, inputs, parameters that were changed, states or outputs.
-    """
+    """Return the values that time, inputs, changed parameters, states or outputs have at the points of the models."""
     tables = []
     for model in models:
         point = model.point

@@ -33,10 +33,7 @@ _LONGEST = 200
 
 
 def identifiers(names: Sequence[str], taken: Iterable[str] = ()) -> list[str]:
-    """Return one identifier per name: itself where it is legal, else a similar one, with a number if that is taken.
-
-    ``taken``: identifiers that others have already.
-    """
+    """Return an identifier per name: itself where legal, else a similar one, with a number where that is taken."""
     used = set(taken)
     legal = {name for name in names if name not in used and _is_legal(name)}
     used |= legal

@@ -55,10 +55,7 @@ class NonlinearView:
             print_fact(page, word, cut_list(pieces) or ["none"])
 
     def states(self, t: float, y: FloatArray, u: FloatArray | None = None) -> FloatArray:
-        """Return all N states of the model for coordinates y, shape (N,).
-
-        Shapes: y (P,). ``u`` (nu,): where inputs prescribe a motion; those of the point by default.
-        """
+        """Return all states (N,) for coordinates y (P,); ``u`` matters where inputs prescribe a motion."""
         return _states(self._frame, t, np.asarray(y, dtype=np.float64), self.inputs if u is None else u)
 
 

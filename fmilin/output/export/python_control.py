@@ -18,11 +18,7 @@ __all__ = ["family_to_control", "legal_name", "original_name", "to_control"]
 
 
 def to_control(linear: LinearModel) -> control.StateSpace:
-    """Return a ``control.StateSpace`` with named states, inputs, outputs and system.
-
-    Its signals are deviations: y - y0, u - u0, out - g0. The constant rate ``f0`` has no place in a state
-    space system; at an equilibrium it is zero.
-    """
+    """Return a ``control.StateSpace`` of the deviations y - y0, u - u0, out - g0; it has no place for the rate f0."""
     import control
 
     # python-control (0.10.2) takes every (1, 0) matrix for (0, 0): a system without inputs gets one, which goes again.

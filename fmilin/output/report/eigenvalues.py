@@ -22,11 +22,7 @@ Complex = NDArray[np.complex128]
 
 
 def eigenvalue_picture(true: Complex, naive: Complex, *, title: str, subtitle: str = "") -> bytes:
-    """Return a PNG picture of two panels: all eigenvalues, and close up those that belong to no motion.
-
-    ``true`` (P,): in 1/s, of the model in independent coordinates: open circles. ``naive`` (N,): in 1/s, of the
-    Jacobian of all states: crosses.
-    """
+    """Return a PNG of all eigenvalues in 1/s, true (P,) and naive (N,), and close up of those of no motion."""
     figure = new_figure(10.0, 5.6)
     figure.subplots_adjust(left=0.085, right=0.975, bottom=0.205, top=0.765, wspace=0.28)
     figure.text(0.02, 0.945, title, fontsize=15, fontweight="bold", va="center")
@@ -102,10 +98,7 @@ CLOSE = 0.08  # eigenvalues within this part of the largest one are crowded: the
 
 
 def eigenvalue_figure(linear: LinearModel, naive: LinearModel | None = None) -> Figure:
-    """Return the eigenvalues in the complex plane; of a sampled model log(z) / T.
-
-    ``naive``: all states as if they were independent: what its Jacobian adds belongs to no motion, and is grey.
-    """
+    """Return the eigenvalues, of a sampled model log(z) / T; what only the naive Jacobian has, no motion, is grey."""
     true = _both(modes_of(linear))
     false = np.empty(0, np.complex128)
     if naive is not None:

@@ -204,11 +204,7 @@ LARGEST = 3000  # coordinates beyond which a picture of single entries shows not
 
 
 def mass_matrices(form: ConstrainedForm, alpha: float = 1e6) -> dict[str, Any]:
-    """Return M_r = R' M R, M_q = M and M_p = M + alpha Phi_q' Phi_q as sparse arrays, by their names.
-
-    ``form``: R comes from elimination: columns for independent coordinates. ``alpha``: the penalty, positive; its size
-    does not matter for what is zero.
-    """
+    """Return M_r = R' M R (R by elimination), M_q = M and M_p = M + alpha Phi_q' Phi_q as sparse arrays, by name."""
     M, Phi_q = sparse.csc_array(form.M), sparse.csr_array(form.Phi_q)
     R = sparse_null_space(Phi_q).R
     return {
@@ -221,8 +217,8 @@ def mass_matrices(form: ConstrainedForm, alpha: float = 1e6) -> dict[str, Any]:
 def factor_structure(M: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return rows and columns of the entries of a Cholesky factor of ``M`` in its given order, diagonal included.
 
-    From the structure alone: column j fills in below the diagonal what M has there, and what the columns have whose
-    first entry below their own diagonal is in row j (the elimination tree).
+    The elimination tree: column j fills in what M has there, and what the columns have whose first entry below their
+    own diagonal is in row j.
 
     >>> arrow = sparse.csc_array([[4.0, 1, 1], [1, 4, 0], [1, 0, 4]])
     >>> len(factor_structure(arrow)[0])

@@ -28,10 +28,7 @@ MOST_ROWS = 40  # modes of which participation is drawn
 
 
 def mode_figure(linear: LinearModel, numbers: Sequence[int] | None = None) -> Figure:
-    """Return the shapes of modes as bars with their phase, the states that move most.
-
-    ``numbers``: which ones, counted from 1 in the order of ``linear.modes()``; the six slowest by default.
-    """
+    """Return mode shapes, by default of the six slowest, as bars with their phase, of the states that move most."""
     modes = modes_of(linear)
     chosen = list(range(1, min(len(modes), MOST_MODES) + 1)) if numbers is None else list(numbers)
     if wrong := [n for n in chosen if not 1 <= n <= len(modes)]:
@@ -121,10 +118,7 @@ def error_figure(linear: LinearModel) -> Figure:
 
 
 def sparsity_figure(linear: LinearModel) -> Figure:
-    """Return the sizes of the entries of A, B, C and D over the largest of each; zeros are blank.
-
-    What is not larger than its own estimated error counts as zero.
-    """
+    """Return the entries of A, B, C, D over the largest of each; what is within its own error is blank, as zero is."""
     from matplotlib.colors import LogNorm
 
     def draw(axes: Axes, name: str, matrix: FloatArray) -> AxesImage:

@@ -50,14 +50,7 @@ def mechanism_figure(
     title: str = "",
     modes: int = 3,
 ) -> Figure:
-    """Return a mechanism in its posture, and its mode shapes beside it.
-
-    A plane mechanism is drawn in its plane, any other in perspective.
-
-    ``linear``: its point and its modes are drawn; a pair of complex eigenvalues is one mode. ``states``: the posture,
-    without ``linear``; the start by default. ``title``: the name of the mechanism when empty. ``modes``: how many mode
-    shapes, the slowest first.
-    """
+    """Return a mechanism at the point of ``linear``, else in the posture ``states``, with its slowest mode shapes."""
     shapes = Shapes(description)
     values = linear.point.states if linear is not None else states or {}
     q = positions_at(shapes, values, strict=linear is not None)
@@ -203,13 +196,7 @@ DPI = 80
 def mechanism_motion(
     description: MechanismDescription, linear: LinearModel, *, numbers: Sequence[int] | None = None
 ) -> bytes:
-    """Return a GIF in which a mechanism swings in its modes, each at the same pace and without its damping.
-
-    Every frame lies on the closed loops.
-
-    ``linear``: its point and its modes. ``numbers``: which modes, counted from 1 among those that move a joint, slowest
-    first; the three slowest by default.
-    """
+    """Return a GIF that swings in modes of joints, the three slowest by default, undamped, every frame on the loops."""
     shapes = Shapes(description)
     q = positions_at(shapes, linear.point.states, strict=True)
     motions = moving(linear, shapes)

@@ -53,10 +53,7 @@ class Posture:
 
 
 class Shapes:
-    """Draws a mechanism in any posture.
-
-    ``size``: its greatest extent at the start, in m.
-    """
+    """Draws a mechanism in any posture; ``size`` is its greatest extent at the start, in m."""
 
     def __init__(self, description: MechanismDescription) -> None:
         self.description = description

@@ -27,10 +27,7 @@ _MORE = re.compile(r"and (\d+) more")
 
 
 class Page:
-    """Takes what functions of this room print on a console, and keeps it.
-
-    ``width``: columns, for what is broken into lines before it is printed.
-    """
+    """Takes what functions of this room print on a console, and keeps it; ``width`` in columns."""
 
     def __init__(self, width: int = WIDTH) -> None:
         self.width = width
@@ -54,10 +51,7 @@ class _Cut:
 
 
 def as_text(show: Show, more: str = "") -> str:
-    """Return what ``show`` prints as text, 80 columns wide and of at most 40 lines.
-
-    ``more``: where all of it is; said when something is left out.
-    """
+    """Return what ``show`` prints on 80 columns, at most 40 lines; ``more`` says where all of it is, if it is cut."""
     page = _page(show, WIDTH)
     cut = _fitting(page)
     hint = [f"More: {more}"] if more and _is_shortened(cut, page) else []

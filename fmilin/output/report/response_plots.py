@@ -122,12 +122,7 @@ def step_against_figure(
     amplitude: float | None = None,
     stop_time: float | None = None,
 ) -> Figure:
-    """Return steps of the linear model beside those of the nonlinear one on its manifold.
-
-    ``model``: the one that it was made from. ``inputs``, ``outputs``: channels by name; the first four of each by
-    default. ``amplitude``: of the steps, in the unit of each input; by default what moves a state by a tenth of its
-    size. ``stop_time``: how long, in seconds; by default as python-control finds it best.
-    """
+    """Return steps of the linear model beside those of ``model``, from which it was made, on its manifold."""
     u, out = _channels(linear, inputs, outputs)
     _checked(amplitude, stop_time)
     horizon = _horizon(linear) if stop_time is None else stop_time

@@ -79,11 +79,7 @@ class Summary:
 def summary_of_fmu(
     path: Path, most_parameters: int | None = None, options: FmuOptions | None = None, *, check: bool = False
 ) -> Summary:
-    """Return the summary of an FMU; its code is not loaded.
-
-    ``most_parameters``: how many parameters are read; there may be a million. ``check``: whether FMPy is asked what is
-    wrong with the description.
-    """
+    """Return the summary of an FMU without loading its code; ``check`` asks FMPy what is wrong with its description."""
     from fmilin.fmi.read.archive import FmuFile
     from fmilin.fmi.read.layout import ScalarLayout
     from fmilin.fmi.read.second_opinion import problems

@@ -29,19 +29,13 @@ Fact = tuple[str, Sequence[str]]  # A word, and the pieces of what is said about
 
 
 def print_table(linear: LinearModel, stream: TextIO, *, adjusted: float = 0.0) -> None:
-    """Print what a person wants to know about ``linear``.
-
-    ``adjusted``: how far projection moved the states that were asked for, scaled by nominals.
-    """
+    """Print what a person wants to know; ``adjusted`` is how far projection moved the states, scaled by nominals."""
     with console_on(stream) as console:
         show_linear(linear, console, adjusted=adjusted)
 
 
 def show_linear(linear: LinearModel, page: Console | Page, *, adjusted: float | None, modes: bool = True) -> None:
-    """Print the same on a console or a page; without ``modes`` no eigenvalues are calculated.
-
-    ``adjusted`` is None where nobody knows any more whether the point was moved.
-    """
+    """Print the same on a console or page, ``adjusted`` None if nobody knows; without ``modes`` none are computed."""
     print_facts(page, _facts(linear, adjusted))
     if len(linear.states):
         page.print()
@@ -110,11 +104,7 @@ def fact(word: str, pieces: Sequence[str], width: int, separator: str = ", ") ->
 
 
 def simple_table(*heads: str, columns: str = "") -> Table:
-    """Return a table with a line below its head.
-
-    ``columns``: a letter for each: at the left or right, ``L`` and ``R`` where cells are never broken, ``f`` where
-    they are folded; without any, columns with a name stand at the right, others at the left.
-    """
+    """Return a table; a column's letter puts it left or right, a capital is never broken, ``f`` is folded."""
     from rich import box
     from rich.table import Table
 

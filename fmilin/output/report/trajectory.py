@@ -36,11 +36,7 @@ class _Line:
 def trajectory_picture(
     trajectory: Trajectory, comparison: Comparison | None = None, *, title: str, suffix: str = ".png"
 ) -> bytes:
-    """Return a picture: a panel for each unit, and the drift of the invariants where there are any.
-
-    Outputs are drawn, and states where there are none. Events are grey lines; of a comparison the linear model
-    is dashed.
-    """
+    """Return a panel for each unit of the outputs, else of the states, and the drift; the linear model is dashed."""
     panels = _panels(trajectory)
     with_drift = trajectory.drift.shape[1] > 0
     rows = len(panels) + with_drift

@@ -75,10 +75,7 @@ CHOICES = {
 
 
 def linear_report(linear: LinearModel, verification: Verification | None = None, model: Model | None = None) -> str:
-    """Return the report of a linear model as one HTML file.
-
-    ``model``: the nonlinear model: its constraints are listed, a mechanism is drawn.
-    """
+    """Return the report as one HTML file, with the constraints or the mechanism of ``model``, the nonlinear one."""
     name = linear.model.name
     sections = [
         Section("Overview", [table("", [], _overview(linear))]),
