@@ -41,10 +41,7 @@ class Stack:
 
 
 def batch_graph(model: Model, varied: Sequence[str]) -> BatchGraph | None:
-    """Return the functions of a model; None where it has no graph, or its constraints are not in it.
-
-    ``varied``: parameters that differ from point to point.
-    """
+    """Return the functions of a model; None where it has no graph, or its constraints are not in it."""
     if not model.compilable or model.sparse or model.sparse_equations() is not None:
         return None
     graph = _graphs.get(model) or _made(model)
@@ -151,10 +148,7 @@ class PartitionedSlopes:
 
 
 class StatePartition:
-    """Which states are kept, and which invariants give the others.
-
-    ``point``: where independent invariants are chosen.
-    """
+    """Which states are kept, and which invariants, independent at ``point``, give the others."""
 
     def __init__(self, graph: BatchGraph, model: Model, kept: Sequence[int], point: OperatingPoint) -> None:
         n = len(model.states)

@@ -88,10 +88,7 @@ def contact_signals(foot: Foot) -> list[Signal]:
 
 
 def contact_remarks(contacts: Sequence[Contact], forces: Mapping[str, FloatArray]) -> tuple[Remark, ...]:
-    """Return how the feet stand, and what they could not do if they only stood.
-
-    ``forces``, each (3,) or (6,): force and torque on each foot by its name; NaN where rigid bodies do not say.
-    """
+    """Return how feet stand, with forces (3,) or (6,) by name, and what they could not do if they only stood."""
     determined = [contact for contact in contacts if np.isfinite(forces[contact.foot.name]).all()]
     largest = max((float(np.abs(forces[c.foot.name][:3]).max()) for c in determined), default=0.0)
     problems: list[str] = []

@@ -81,11 +81,7 @@ class SymbolicConstraint:
 
 
 class Declaration:
-    """The names of a model under construction, and what is wrong with it so far.
-
-    Every name becomes one symbol with ``real=True``, whatever the assumptions of the author's symbol, so that
-    derivatives of abs, min and max are the real ones; numbers keep all digits of a double.
-    """
+    """The names of a model under construction as real symbols, one each, and what is wrong with it so far."""
 
     def __init__(self, model: str) -> None:
         self.model = model
@@ -134,11 +130,7 @@ class Declaration:
         return result
 
     def expression(self, source: Expr, where: str, *, derived: bool = False) -> Any:
-        """Return ``source`` in the model's own symbols; zero, and a problem noted, when that cannot be.
-
-        ``where``: for messages: ``"the output 'angle'"``. ``derived``: whether names in :attr:`derived` (``der(v)``,
-        ``lambda[1]``) may be used.
-        """
+        """Return ``source`` in the model's own symbols; zero, and a problem noted, when that cannot be."""
         try:
             expression = self._from_text(source) if isinstance(source, str) else sympy.sympify(source, strict=True)
         except (ExpressionError, sympy.SympifyError) as error:

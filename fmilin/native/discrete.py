@@ -61,15 +61,10 @@ def discrete_along(
     steps: int = 1,
     threads: int = 1,
 ) -> DiscreteModels:
-    """Return A_k, B_k, c_k at a sample time, with the exact sensitivity of the integrator.
+    """Return A_k, B_k, c_k at a sample time (points not verified), with the exact sensitivity of the integrator.
 
-    The points are not verified. Between the samples the inputs stay what they are.
-
-    dt: in s.
-    independent: states to keep, as for :func:`fmilin.linearize`; chosen at the first point.
-    integrator: ``"rk4"``: the classical method of Runge and Kutta, of order 4. ``"midpoint"``: the implicit midpoint
-        rule, of order 2, for stiff models: it damps nothing and never blows up.
-    steps: of the integrator within dt.
+    ``"rk4"`` is the classical method of Runge and Kutta; ``"midpoint"`` the implicit rule of order 2, for stiff
+    models: it damps nothing and never blows up. ``steps`` are those within dt.
     """
     advance = _INTEGRATORS.get(integrator)
     if advance is None:

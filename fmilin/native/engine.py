@@ -24,13 +24,9 @@ from fmilin.native.native_model import NativeModel
 class Engine(NativeEngine):
     """Foreign code that computes x' = f(t, x, u) and quantities z = c(t, x, u) in one visit.
 
-    states, inputs: N and nu of them, with start values.
-    outputs: which quantities or states are the outputs when nobody chooses.
-    constraints: expressions over states, inputs, ``parameters`` and quantities that must be zero. The name of a
-        quantity is one; give it a ``rate`` where its time derivative is a quantity too.
-    independent: states that the author recommends to keep; may be empty.
-    parameters: what constraints may use beside; fixed.
-    notes: what a user should know about this model (what was left out): warnings of every linear model.
+    ``constraints`` are expressions over states, inputs, fixed ``parameters`` and quantities that must be zero; the
+    name of a quantity is one, with a ``rate`` where its time derivative is a quantity too. ``notes`` become
+    warnings of every linear model.
     """
 
     # what else it computes, nz of them: sensors, positions of points, gaps of loops. May be empty
@@ -44,18 +40,12 @@ class Engine(NativeEngine):
     def slopes(
         self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray
     ) -> tuple[FloatArray, FloatArray] | None:
-        """Return exact directional derivatives of rates (N, k) and quantities (nz, k), or None when there are none.
-
-        Shapes: dx (N, k), du (nu, k).
-        """
+        """Return exact derivatives of rates (N, k) and quantities (nz, k) along dx (N, k), du (nu, k); None without."""
         del t, x, u, dx, du
         return None
 
     def kinematics(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray] | None:
-        """Return quantities (nz,) that need no dynamics and their slopes by all states (nz, N), NaN for others.
-
-        None where they cost as much as a visit.
-        """
+        """Return quantities (nz,) and slopes (nz, N), NaN where dynamics are needed; None if no less than a visit."""
         del t, x, u
         return None
 
@@ -105,10 +95,7 @@ class _Picked(QuantityEvaluator):
 
 
 class _EngineSlopes(ExactSlopes):
-    """Slopes along all states and inputs at one point, ready for a choice of states.
-
-    ``slopes``: with a column for each state, then for each input.
-    """
+    """Slopes at one point, with a column for each state, then for each input, ready for a choice of states."""
 
     smooth = False
 

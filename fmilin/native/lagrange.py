@@ -121,10 +121,7 @@ class LagrangeModel(SymbolicModel):
         super().__init__(assembled(declaration, equations, [c for c, _ in checked], given))
 
     def sparse_equations(self) -> SparseEquations | None:
-        """Return the equations in sparse matrices where they are large; None when small.
-
-        Only with the model's own constraints, all on positions, that neither time nor inputs enter.
-        """
+        """Return sparse equations of a large model with constraints on positions alone, without time; else None."""
         from fmilin.native import large
 
         system = self.engine.system

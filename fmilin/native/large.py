@@ -70,11 +70,10 @@ class SparseFunctions(SystemFunctions):
 
 
 class LargeEquations:
-    """A :class:`~fmilin.model.sparse.SparseEquations` made of the functions of a model.
+    """:class:`~fmilin.model.sparse.SparseEquations` made of the functions of a model.
 
-    Shapes: p (np,). ``functions``: of Lagrange's equations, their constraints free of time and inputs. ``constraints``:
-    the m constraints on positions, then their rates. ``inputs``: from the inputs of the model to those of its
-    equations. ``kept``: which of them are the model's.
+    The constraints, m on positions, then their rates, are free of time and inputs. ``inputs`` leads from the model's to
+    those of the equations, ``kept`` says which of these are the model's.
     """
 
     def __init__(

@@ -33,10 +33,7 @@ class QuantityEvaluator(ABC):
 
     @abstractmethod
     def visit(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the rates of all states (N,), the outputs (ny,) and what constraints observe (nz,).
-
-        Shapes: x (N,); (..., N) where the engine takes batches, u (nu,) or (..., nu).
-        """
+        """Return rates (N,), outputs (ny,) and what constraints observe (nz,); an engine may take batches (..., N)."""
 
     def slopes(
         self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray
@@ -89,10 +86,7 @@ class NativeEngine(ABC):
         """Return what computes these quantities."""
 
     def in_graph(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> ImplicitSystem | None:
-        """Return the equations as a graph with all inputs, ``observed`` among its further quantities; None without one.
-
-        Where there is one, ``compilable`` is true.
-        """
+        """Return the equations, with all inputs, as a graph; None if there is none: if not ``compilable``."""
         del outputs, observed
         return None
 
@@ -107,10 +101,7 @@ class NativeEngine(ABC):
         return {}
 
     def seen_at(self, t: float, x: FloatArray, u: FloatArray) -> Self:
-        """Return the engine as it is to be linearized at a point, always the same for what is special about it.
-
-        As :meth:`fmilin.Model.seen_at`, with all inputs.
-        """
+        """Return the engine to linearize at a point: as :meth:`fmilin.Model.seen_at`, with all inputs."""
         del t, x, u
         return self
 
@@ -129,12 +120,7 @@ class AdjustableEngine(NativeEngine):
 def offered(
     states: Signals, inputs: Signals, declared: Iterable[Quantity] = (), further: Iterable[Quantity] = ()
 ) -> dict[str, Quantity]:
-    """Return everything that may be an output, by name: what is declared goes before states, these before the rest.
-
-    ``states``, ``inputs``: their sources are ``("state", i)``, ``("rate", i)`` and ``("input", i)``. ``declared``,
-    ``further``: outputs, and quantities that nobody declared. Order: ``further``, ``der(state)``, inputs, states,
-    ``declared``: later ones replace earlier ones of the same name.
-    """
+    """Return all that may be an output: ``further``, ``der(state)``, inputs, states, ``declared``; later names win."""
     own = [Quantity(Signal(f"der({s.name})", rate_unit(s.unit)), ("rate", i)) for i, s in enumerate(states)]
     own += [Quantity(s, ("input", i)) for i, s in enumerate(inputs)]
     own += [Quantity(s, ("state", i)) for i, s in enumerate(states)]

@@ -220,10 +220,7 @@ class NativeModel(Model):
         steps: int = 1,
         threads: int = 1,
     ) -> DiscreteModels:
-        """Return y_(k+1) = A_k y_k + B_k u_k + c_k at many points, as trajectory optimization takes them.
-
-        A_k and B_k are the exact derivatives of what the integrator does within dt, inputs held. Arguments and errors
-        are those of :func:`fmilin.models.discrete.discrete_along`.
+        """Return A_k, B_k, c_k of y_(k+1) = A_k y_k + B_k u_k + c_k: see :func:`fmilin.models.discrete.discrete_along`.
 
         >>> from fmilin.systems import cartesian_pendulum
         >>> pendulum = cartesian_pendulum(length=1.0, gravity=4.0)
@@ -238,11 +235,7 @@ class NativeModel(Model):
         )
 
     def with_interface(self, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Self:
-        """Return the same model with chosen inputs and outputs, in the given order; None keeps what there is.
-
-        Inputs that are left out stay at their start values, and may be chosen again later. An output may be a
-        declared output, a state, ``der(state)``, an input or another quantity that the form offers.
-        """
+        """Return the model with chosen inputs and outputs; inputs left out stay at their start values."""
         chosen: dict[str, Any] = {}
         if inputs is not None:
             every = self.engine.inputs

@@ -73,10 +73,7 @@ class Singularity:
 
 
 class _SaddlePointEngine(SymbolicEngine):
-    """W = [[M, G'], [G, 0]] solved in a particular way, with Baumgarte's attraction where that is asked for.
-
-    ``laws``: those that its multipliers belong to.
-    """
+    """W = [[M, G'], [G, 0]] solved in a particular way, with Baumgarte's attraction where that is asked for."""
 
     def __init__(self, system: SymbolicSystem, laws: Sequence[Constraint], factors: Any) -> None:
         super().__init__(system)
@@ -115,12 +112,10 @@ class _SaddlePointModel(SymbolicModel):
         return self._changed(self.engine.unstabilized())
 
     def stabilized(self, alpha: float, beta: float) -> Self:
-        """Return the same model with Baumgarte's stabilization, eqs. (3.8) and (3.9).
+        """Return the model with Baumgarte's stabilization, alpha and beta >= 0 in 1/s, eqs. (3.8) and (3.9).
 
-        The constraints on the accelerations become 0 = g'' + 2 alpha g' + beta^2 g. A constraint of level
-        ``"velocity"``, a = 0, becomes 0 = a' + 2 alpha a.
-
-        ``alpha``, ``beta``: in 1/s; not negative.
+        The constraints on the accelerations become 0 = g'' + 2 alpha g' + beta^2 g, those on velocities 0 = a'
+        + 2 alpha a.
         """
         from fmilin.motion.simulation.stabilizations import Baumgarte
 

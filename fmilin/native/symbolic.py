@@ -70,11 +70,7 @@ def second_order_form(
 
 
 class SymbolicEngine(AdjustableEngine):
-    """A :class:`~fmilin.model.symbolic_system.SymbolicSystem` as an engine.
-
-    ``system``: as it was declared, with the parameter values in use. ``p``: values of the parameters, in the order of
-    ``system.parameters``.
-    """
+    """A :class:`SymbolicSystem` as it was declared, with the values ``p`` of its parameters, as an engine."""
 
     compilable = True
 
@@ -161,12 +157,7 @@ class SymbolicEngine(AdjustableEngine):
 
 
 class SymbolicEvaluator(QuantityEvaluator):
-    """Outputs, then what constraints observe, of one numeric system with given parameters.
-
-    Its functions raise NumericalError where the accelerations cannot be solved for: at a singular configuration.
-
-    ``make``: returns the numeric system; called when a number is first asked for.
-    """
+    """Outputs, then what constraints observe, of a system made when needed; NumericalError where it is singular."""
 
     def __init__(self, make: Callable[[], Any], outputs: int, p: FloatArray) -> None:
         self._make, self._outputs, self._p = make, outputs, p

@@ -42,10 +42,7 @@ ASYMMETRIC = 1e-14  # difference of W and its transpose that is rounding, relati
 
 @dataclass(frozen=True)
 class CasadiModel:
-    """A model x' = f(t, x, u), out = c(t, x, u), 0 = g(t, x, u) as functions of CasADi.
-
-    Every function takes ``x`` (N,), ``u`` (nu,) and ``t``, by position or by these names, numbers or symbols.
-    """
+    """x' = f(t, x, u), out = c(t, x, u), 0 = g(t, x, u): functions of x (N,), u (nu,) and t, by position or name."""
 
     # states, inputs, outputs: names, units and start values of the entries of x, u and the outputs
     states: Signals
@@ -62,12 +59,9 @@ class CasadiModel:
     ) -> IndependentForm:
         """Return y' = F(y, u), out = C(y, u): the model on its manifold, as :func:`fmilin.linearize` sees it.
 
-        The dependent states are those with h(t, x) = 0, constraints and their rates, solved for by Newton's iteration
-        (``casadi.rootfinder``) that starts on the tangent at the point; its derivatives are exact. The functions are
-        good where linearizations with the same coordinates are: beside the point, as far as y determines x.
-
-        ``point``: on the manifold; where the model starts by default. ``independent``: as for :func:`fmilin.linearize`;
-        by default the recommended coordinates, else those that pivoting finds.
+        The dependent states solve h(t, x) = 0, constraints and their rates, by Newton's iteration
+        (``casadi.rootfinder``) from the tangent at the point, with exact derivatives: good beside the point, as
+        far as y determines x.
         """
         from fmilin.manifold.frame import frame_at
 
@@ -79,10 +73,7 @@ class CasadiModel:
 
 @dataclass(frozen=True)
 class IndependentForm:
-    """A model y' = F(t, y, u), out = C(t, y, u) in P independent coordinates, as functions of CasADi.
-
-    Every function takes ``y`` (P,), ``u`` (nu,) and ``t``, by position or by these names.
-    """
+    """y' = F(t, y, u), out = C(t, y, u) in P independent coordinates: functions of y (P,), u (nu,) and t."""
 
     # coordinates, inputs, outputs: names and units of the entries of y, u and the outputs; y starts at the point
     coordinates: Signals
@@ -141,10 +132,7 @@ def to_casadi(model: Model) -> CasadiModel:
 
 
 class _ModelGraph:
-    """An implicit system with numbers for its parameters, and functions made of it.
-
-    ``rates``, ``outputs``, ``residuals``: over (t, x, u, w); over (t, x, u) alone where w is eliminated.
-    """
+    """An implicit system with numbers for its parameters; functions over (t, x, u, w), without w where eliminated."""
 
     def __init__(self, system: ImplicitSystem, model: Model) -> None:
         self.t, self.x, self.u, self.w = system.time, system.states, system.inputs, system.unknowns
@@ -192,10 +180,7 @@ class _ModelGraph:
         return ca.Function(name, [x, u, t], [self.evaluated(expression)(x, u, t)], *labels)
 
     def invariants(self, needs_rate: Sequence[int], input_rates: Mapping[int, int]) -> SX:
-        """Return h: the residuals, then the time derivatives of those that need it.
-
-        ``input_rates``: inputs to the inputs that are their time derivatives.
-        """
+        """Return h: the residuals, then the rates of those that need it, over inputs that are rates of other inputs."""
         hidden = self.residuals[list(needs_rate)]
         u_dot = ca.SX(self.u.shape[0], 1)
         for i, derivative in input_rates.items():

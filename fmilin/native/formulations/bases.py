@@ -43,11 +43,7 @@ def basis_of(
     names: Sequence[str] = (),
     independent: Sequence[str] = (),
 ) -> Basis:
-    """Return R, S and N at one configuration.
-
-    ``Phi_q`` (m, n): of any rank: constraints that depend on others count once. ``sizes`` (n,): of the coordinates; 1
-    by default. ``independent``: for the method ``"coordinates"``: which to keep.
-    """
+    """Return R, S and N of Phi_q (m, n), of any rank; the method ``"coordinates"`` keeps ``independent`` ones."""
     require_method(method)
     D = np.ones(Phi_q.shape[1]) if sizes is None else sizes
     scaled = Phi_q * D

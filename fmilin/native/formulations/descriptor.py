@@ -72,11 +72,7 @@ def descriptor(model: Model, at: OperatingPoint | LinearModel | None = None) -> 
 
 
 def with_descriptor(linear: LinearModel, model: Model, point: OperatingPoint, R: FloatArray) -> LinearModel:
-    """Return ``linear`` with its descriptor system, where it has one: as it is for models of another form.
-
-    ``linear``: of ``model``, with some or all of its inputs, and its outputs. ``R`` (P, N): its independent
-    coordinates, y = R x.
-    """
+    """Return ``linear`` with its descriptor system for y = R x, R (P, N); models of another form have none."""
     try:
         return replace(linear, descriptor=_compared(linear, descriptor_of(model, point, coordinates=R)))
     except FmilinError:
@@ -92,8 +88,8 @@ def _compared(linear: LinearModel, system: Descriptor) -> Descriptor:
 def descriptor_of(model: Model, point: OperatingPoint, *, coordinates: FloatArray | None = None) -> Descriptor:
     """Return the descriptor system of a model of Lagrange's equations at a consistent point.
 
-    ``coordinates`` (P, N): R of the independent coordinates y = R x. They matter in motion only, where the eigenvalues
-    depend on them; chosen by pivoting when not given.
+    In motion its eigenvalues depend on the independent coordinates y = R x; R (P, N) is chosen by pivoting when not
+    given.
     """
     form, taken = form_of(model, point), second_order(model, point)
     sizes = model.states.scales(point.states)[taken.positions]
@@ -130,10 +126,7 @@ def descriptor_of(model: Model, point: OperatingPoint, *, coordinates: FloatArra
 
 
 def difference_to(linear: LinearModel, system: Descriptor) -> float:
-    """Return how well the eigenvalues and modes of ``linear`` solve ``s E z = A z``.
-
-    A mode moves the states by T y; what it does to algebraic states follows from the rows by least squares.
-    """
+    """Return how well ``linear`` solves ``s E z = A z``: modes move states by T y, algebraic ones by least squares."""
     if not len(linear.A) or not len(system.A):
         return 0.0
     s, Y = np.linalg.eig(linear.A)

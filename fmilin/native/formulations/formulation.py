@@ -189,10 +189,7 @@ def seen_vectors(vectors: ComplexArray, n: int) -> ComplexArray:
 
 
 def violations(form: ConstrainedForm, seen: ComplexArray) -> FloatArray:
-    """Return how far each column (dq, dv) is from the constraints of position and velocity; NaN for zero columns.
-
-    Relative to the norm of Phi_q, of a sparse one from above.
-    """
+    """Return how far each column (dq, dv) violates the constraints, relative to |Phi_q|; NaN for zero columns."""
     size, reach = np.linalg.norm(seen, axis=0), 1.0
     if form.is_sparse and form.m:
         entries = abs(form.Phi_q)

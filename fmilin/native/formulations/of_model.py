@@ -37,10 +37,7 @@ class RestAt:
 
 
 def form_of(model: Model, point: OperatingPoint) -> ConstrainedForm:
-    """Return M, C, K, Phi_q, B and lambda of ``model`` at ``point``, an equilibrium or any consistent point.
-
-    ``model``: made of Lagrange's equations with constraints on its positions.
-    """
+    """Return M, C, K, Phi_q, B and lambda of a model of Lagrange's equations at any consistent point."""
     form = second_order(model, point)
     require_consistent(model, point, form)
     return numeric_form(model, point, form)
@@ -84,11 +81,7 @@ def constraint_values(model: Model, point: OperatingPoint) -> FloatArray:
 
 
 def residuals_at(model: Model, point: OperatingPoint) -> FloatArray:
-    """Return the residuals of all declared constraints.
-
-    Most are functions of the states alone, and known where the model cannot be evaluated: at singular configurations.
-    Those of a mechanism are seen by the model only.
-    """
+    """Return the residuals of all constraints, from the states alone where possible: for singular configurations."""
     if model.constraints.observed:
         return model.evaluate(point.time, point.states, point.inputs).residuals
     return model.constraints.residuals(point.time, point.states, point.inputs, np.empty(0))
@@ -164,10 +157,7 @@ class ModelAtPoint:
 def linear_model(
     source: ModelAtPoint, reduced: ReducedSystem, formulation: str, warnings: tuple[Remark, ...]
 ) -> LinearModel:
-    """Return the linear model of a formulation.
-
-    ``formulation``: for the record: ``"rcs, QZ"``.
-    """
+    """Return the linear model of a formulation, whose name, such as ``"rcs, QZ"``, is for the record."""
     model, point = source.model, source.point
     A, B, T = reduced.A, reduced.B, np.zeros((len(model.states), len(reduced.A)))
     T[source.order] = reduced.T
@@ -202,7 +192,7 @@ def linear_model(
 def _outputs(source: ModelAtPoint, reduced: ReducedSystem, T: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return C and D: outputs see (dq, dv), and the accelerations and multipliers that follow from them.
 
-    a = R z'' - G (gamma_q dq + gamma_v dv), and M a + C dv + K dq + Phi_q' dlambda = B du.
+    They are a = R z'' - G (gamma_q dq + gamma_v dv), and M a + C dv + K dq + Phi_q' dlambda = B du.
     """
     form, taken, basis = source.form, source.second_order, reduced.basis
     p, n = basis.R.shape[1], form.n
@@ -242,11 +232,7 @@ def _outputs_at(model: Model, point: OperatingPoint) -> FloatArray | None:
 
 
 def sparse_form_of(model: Model, point: OperatingPoint | None = None) -> ConstrainedForm:
-    """Return M, C, K, Phi_q, B and lambda of a numeric model as scipy.sparse arrays.
-
-    ``model``: one that is ``sparse``, such as :func:`fmilin.systems.flexible_double_pendulum`. ``point``: on the
-    constraints, in motion or not; where the model starts by default.
-    """
+    """Return M, C, K, Phi_q, B and lambda of a ``sparse`` model as scipy.sparse arrays at any consistent point."""
     point = point or model.start
     x = point.states
     form = model.sparse_form(point.time, x, point.inputs)

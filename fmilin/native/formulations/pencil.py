@@ -90,14 +90,10 @@ def eigenpairs(pencil: Pencil) -> Eigenpairs:
 def state_space(
     pencil: Pencil, pairs: Eigenpairs, chosen: NDArray[np.bool_], S: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return A, B and T of the motion that belongs to some eigenvalues, in the coordinates y = S (dq, dv).
+    """Return A (p, p), B (p, nu), T (2n, p) of the motion of ``chosen`` eigenvalues, y = S (dq, dv), (dq, dv) = T y.
 
     With bases V and W of the right and left deflating subspaces, z = V zeta + (what W* E and W* A do not see), so
-
-        (W* E V) zeta' = (W* A V) zeta + W* B u.
-
-    Shapes: S (p, 2n). ``chosen`` (k,): which eigenvalues, complex ones with their conjugates: p of them. Returns A (p,
-    p), B (p, nu), and T (2n, p) with (dq, dv) = T y.
+    that (W* E V) zeta' = (W* A V) zeta + W* B u. Complex eigenvalues are chosen with their conjugates.
     """
     p = int(np.count_nonzero(chosen))
     if p == 0:
@@ -155,10 +151,7 @@ def solution(
     *,
     advice: str = "",
 ) -> tuple[Spectrum, ReducedSystem | None]:
-    """Return the spectrum, and the state-space of the true eigenvalues where one can be made; else a remark.
-
-    ``words``: the formulation, and its method in words. ``error``: of A, relative. ``advice``: what to do without one.
-    """
+    """Return the spectrum, and the state-space of the true eigenvalues where one can be made; else a remark."""
     form, basis, terms, pencil = problem
     reduced = None
     try:

@@ -50,18 +50,10 @@ def spectrum(
 ) -> Spectrum:
     """Return the eigenvalues of a model by one formulation, labelled true or spurious, and the linear model.
 
-    At an equilibrium the equations are those of González et al.; elsewhere (a steady motion, any consistent point)
-    with the terms of the motion, so that all three formulations agree with :func:`fmilin.linearize`.
-
-    model: made of Lagrange's equations with constraints on its positions: M(q) q'' + Phi_q' lambda = f, Phi(q, t) = 0.
-    point: on the constraints; where the model starts by default.
-    formulation: the objects have options: ``MCS(basis="svd")``, ``RCS(spurious="zero")``, ``UCS(alpha=1e7, xi=1,
-        omega=10)``.
-    independent: positions to keep as coordinates (their velocities may be named, too); the author's by default, else
-        chosen.
-    interface: of the linear model, each a sequence of names as in :func:`fmilin.linearize`, or None for all.
-    at_singularity: MCS at a singular configuration: over the enlarged set of velocities. RCS and UCS need no such word.
-    descriptor: whether the linear model is to carry its descriptor system; with UCS there is none.
+    The equations are M(q) q'' + Phi_q' lambda = f, Phi(q, t) = 0. At an equilibrium they are those of González et
+    al.; elsewhere with the terms of the motion, so that all formulations agree with :func:`fmilin.linearize`. The
+    objects have options: ``MCS(basis="svd")``, ``RCS(spurious="zero")``, ``UCS(alpha=1e7, xi=1, omega=10)``.
+    ``at_singularity`` is for MCS alone: over the enlarged set of velocities. UCS has no descriptor system.
 
     >>> from fmilin.systems import four_bar
     >>> found = spectrum(four_bar(), formulation="rcs")
@@ -132,10 +124,7 @@ def spectra(
 def spectrum_of_form(
     form: ConstrainedForm, formulation: str | Formulation = "mcs", *, independent: Sequence[str] = ()
 ) -> Spectrum:
-    """Return the spectrum of numeric equations, without a linear model; sparse matrices are made dense.
-
-    ``formulation``: as in :func:`spectrum`; without a model a penalized system cannot be displaced.
-    """
+    """Return the spectrum of numeric equations, made dense; no linear model, and no displacement by a penalty."""
     options = formulation_named(formulation)
     if form.n > LARGEST:
         raise UsageError(

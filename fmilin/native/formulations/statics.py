@@ -56,10 +56,7 @@ class Equilibrium:
 def equilibrium(
     model: Model, guess: Mapping[str, float] | OperatingPoint | None = None, *, time: float | None = None
 ) -> Equilibrium:
-    """Return the static equilibrium near a guess, with its multipliers: also where constraints are redundant.
-
-    ``model``: made of Lagrange's equations with constraints on its positions. ``guess``: positions and inputs by name;
-    where the model starts by default. Inputs are held. ``time``: in seconds.
+    """Return the static equilibrium, inputs held, near a guess, with multipliers, also of redundant constraints.
 
     >>> from fmilin.systems import four_bar
     >>> found = equilibrium(four_bar(), {"phi": 2.0})

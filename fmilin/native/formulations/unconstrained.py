@@ -43,10 +43,10 @@ SWAMPED = 1e-7  # relative errors from rounding below this are never remarked on
 def solve_unconstrained(
     form: ConstrainedForm, basis: Basis, options: UCS, *, origin: ConstrainedForm | None = None
 ) -> tuple[Spectrum, ReducedSystem | None]:
-    """Return the 2n eigenvalues of the penalized system, labelled, and the state-space of the true ones.
+    """Return the 2n labelled eigenvalues of the penalized system, and the state-space of the true ones.
 
-    ``form``: dense; at the equilibrium of the penalized system or at any consistent point. ``origin``: at the
-    equilibrium of the constrained system, for the estimate of what the displacement does.
+    ``form`` is at the equilibrium of the penalized system or at any consistent point, ``origin`` at that of the
+    constrained one, for the estimate of what the displacement does.
     """
     tangent_mass(form, basis)
     terms = motion_terms(form, basis)
@@ -111,10 +111,9 @@ def _labels(broken: FloatArray, is_true: NDArray[np.bool_]) -> list[Remark]:
 
 
 def _moved(pencil: Pencil, other: Pencil, pairs: Eigenpairs) -> ComplexArray:
-    """Return, to first order, how far each eigenvalue is in another pencil.
+    """Return, to first order, how far each eigenvalue is in another pencil, such as one of twice the penalty.
 
-    With twice the penalty that estimates what the penalty does: the error of an eigenvalue is c/alpha, and the pencil
-    is linear in alpha, so that the slope times alpha is that difference.
+    An eigenvalue's error is c/alpha, and the pencil is linear in alpha: the slope times alpha estimates it.
     """
     y, x, finite = pairs.left.conj(), pairs.right, np.isfinite(pairs.values)
     s = np.where(finite, pairs.values, 0.0)

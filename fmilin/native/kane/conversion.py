@@ -24,15 +24,9 @@ from fmilin.native.kane.form import LinearRow, SymbolsIn, linear_row
 class Translation:
     """Rewrites expressions; shared subexpressions stay shared, so that large equations take a moment only.
 
-    ``f(t)`` becomes the symbol ``f``, its derivatives ``der(f)`` and ``der(der(f))``, other symbols their real
-    twins of the same name, time the symbol ``time``; floats keep all digits of a double.
-
-    time: as it is called in the expressions.
-    meanings: what certain functions, symbols or derivatives become instead; a callable is asked when it is needed and
-        returns an expression that is translated in turn.
-    dynamic: functions of time and their derivatives that were met and had no meaning, in the order of meeting.
-    constants: other symbols that were met and had no meaning.
-    symbols_in: the symbols in translated expressions.
+    ``f(t)`` becomes the symbol ``f``, its derivatives ``der(f)`` and ``der(der(f))``, time the symbol ``time``; or
+    what ``meanings`` says: a callable is asked when it is needed, and its expression translated in turn.
+    ``dynamic`` and ``constants`` collect what had no meaning, in the order of meeting.
     """
 
     def __init__(self, time: Symbol, meanings: Mapping[Expr, Expr | Callable[[], Expr]]) -> None:
@@ -134,11 +128,7 @@ class SympyEquations:
 
 
 def equations_in(method: Any, reactions: Sequence[Any] = ()) -> SympyEquations:
-    """Return the equations of a ``KanesMethod`` or ``LagrangesMethod``.
-
-    ``method``: its equations are formed if that has not happened yet. ``reactions``: the unknown forces of the
-    auxiliary equations, where they cannot be told from inputs.
-    """
+    """Return the equations of a ``KanesMethod`` or ``LagrangesMethod``; ``reactions`` name its unknown forces."""
     if isinstance(method, KanesMethod):
         return _kane(method, reactions)
     if isinstance(method, LagrangesMethod):

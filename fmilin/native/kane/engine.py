@@ -44,11 +44,7 @@ class OutputSlopes:
 
 
 class KaneNumeric:
-    """What the models made of a symbolic system ask of their functions, from Kane's equations.
-
-    ``functions``: shared by all choices of inputs and outputs. ``system``: with chosen inputs and outputs, inputs left
-    out among its parameters.
-    """
+    """What models made of a symbolic system ask of its functions, which all choices of inputs and outputs share."""
 
     def __init__(self, functions: KaneFunctions, system: SymbolicSystem) -> None:
         self.functions = functions
@@ -154,12 +150,7 @@ def are_smooth(expressions: tuple[Any, ...]) -> bool:
 
 
 class KaneSlopes(ExactSlopes):
-    """The equations and their gradients at a point, ready for a choice of states.
-
-    Shapes: scales (N,), sizes of the states. ``input_columns``: where the inputs stand among the columns of J.
-    ``outputs``: what the constraints observe may follow the outputs. ``smooth``: whether all functions in the equations
-    and outputs are.
-    """
+    """The equations and their gradients at a point, ready for a choice of states of sizes ``scales`` (N,)."""
 
     def __init__(
         self,

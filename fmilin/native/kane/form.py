@@ -120,11 +120,7 @@ class SymbolsIn:
 def linear_row(
     name: str, expression: Expr, symbols: Sequence[Symbol], inside: SymbolsIn | None = None
 ) -> tuple[LinearRow, tuple[Symbol, ...]]:
-    """Take an expression apart into coefficients of ``symbols`` and the rest.
-
-    ``inside``: what is known from other expressions. Returns also those of ``symbols`` in which the expression is not
-    linear; the row means nothing if there are any.
-    """
+    """Return an expression as coefficients of ``symbols`` and the rest, and the symbols in which it is not linear."""
     inside = inside or SymbolsIn()
     if not inside(expression).intersection(symbols):
         return LinearRow(name, {}, expression), ()

@@ -32,11 +32,7 @@ SX = Any  # casadi.SX: casadi ships no types
 
 
 class KaneGraph:
-    """The nodes of a form; every subexpression that equations share stands once.
-
-    ``arguments``: (t, q, u, r, p): what a point consists of. ``symbols``: the same in the form's symbols.
-    ``kinematics_are_explicit``: whether K is the identity everywhere: q' = -k.
-    """
+    """The nodes of a form, shared subexpressions once; a point consists of ``arguments`` (t, q, u, r, p)."""
 
     def __init__(self, form: KaneForm) -> None:
         self.form = form
@@ -135,10 +131,7 @@ class Expansion:
 
 
 class KaneFunctions:
-    """Made once for a form; values of inputs and parameters are arguments.
-
-    Points are arrays (t, q, u, r, p), called ``arguments``, or stacks of them.
-    """
+    """The functions of a form, made once; their ``arguments`` are points (t, q, u, r, p) or stacks of them."""
 
     def __init__(self, form: KaneForm, numerics: Numerics) -> None:
         self.form = form
@@ -193,12 +186,7 @@ class KaneFunctions:
         return W[:m, :o], b[:m, 0]
 
     def left_hand_sides(self, arguments: FloatArray, given: Mapping[int, float]) -> tuple[FloatArray, FloatArray]:
-        """Return (f_0 + f_1, f_a, f_2 + f_3 + f_4) and the sizes of their terms, each shape (n + o + k,).
-
-        Sizes are NaN in the rows that are not defined at the point, whatever the rates.
-
-        ``arguments``: (t, q, u, r, p). ``given``: entries of (q', u') that are not solved for.
-        """
+        """Return (f_0 + f_1, f_a, f_2 + f_3 + f_4), shape (n + o + k,), and sizes of the terms, NaN if undefined."""
         rates = np.concatenate(self.solve(arguments))
         rates[list(given)] = list(given.values())
         q_dot, w = rates[: len(self.form.q)], rates[len(self.form.q) :]
@@ -236,10 +224,7 @@ class KaneFunctions:
 
 
 class OutputFunctions:
-    """Outputs c(t, q, u, r, p, q', u', lambda) and their gradients.
-
-    ``expressions``: c, in the form's symbols.
-    """
+    """Outputs c(t, q, u, r, p, q', u', lambda) and their gradients."""
 
     def __init__(self, functions: KaneFunctions, expressions: Sequence[Any]) -> None:
         self._functions, self._expressions = functions, tuple(expressions)

@@ -129,8 +129,8 @@ def _inverses(G: FloatArray, dependent: list[int], scales: FloatArray) -> tuple[
 class Blocks:
     """The table of definitions, at a point: gradients with (q', u', lambda) as they solve the equations.
 
-    Rows ``q`` belong to the kinematic equations, ``c`` to the acceleration constraints, ``d`` to the dynamic equations.
-    With multipliers, (M~uuc, M~uud) are followed by the column (0, M~uld).
+    Rows ``q`` belong to the kinematic equations, ``c`` to the acceleration constraints, ``d`` to the dynamic
+    equations. With multipliers, (M~uuc, M~uud) are followed by the column (0, M~uld).
     """
 
     M_qq: FloatArray

@@ -22,11 +22,7 @@ IntArray = NDArray[np.intp]
 
 
 class Pattern:
-    """The places (row, column) of a sparse matrix, in the order in which its values will be given.
-
-    A place may occur several times: its values are added, as finite elements are.
-
-    Shapes: rows, columns (k,).
+    """The places of a sparse matrix in the order of its values; those of a place that occurs several times add up.
 
     >>> pattern = Pattern([0, 1, 1], [0, 1, 1], (2, 2))
     >>> pattern.dense(np.array([1.0, 2.0, 3.0])).tolist()

@@ -22,10 +22,7 @@ from fmilin.numerics.saddle_point.sparse import LARGEST_DENSE, regular_factors
 
 
 class SaddlePoint:
-    """[[M, G'], [G, 0]] (v'; lambda) = (b1; b2), for one pattern and any number of points.
-
-    Shapes: M (n, n), G (m, n). ``subject``: for the message when it is singular.
-    """
+    """[[M, G'], [G, 0]] (v'; lambda) = (b1; b2), M (n, n) and G (m, n), for one pattern and any number of points."""
 
     def __init__(self, M: Pattern, G: Pattern, subject: str) -> None:
         n, m = self._n, _ = M.shape[0], G.shape[0]
@@ -47,10 +44,7 @@ class SaddlePoint:
 
 @dataclass(frozen=True)
 class SaddleFactors:
-    """The factorized matrix; what a constraint on a single coordinate says is taken from it alone.
-
-    A coordinate that is held then has the acceleration zero, not one of 1e-17: rounding is no motion.
-    """
+    """The factorized matrix; a coordinate held by a constraint gets a = 0, not 1e-17: rounding is no motion."""
 
     factors: Factors
     # columns, rows: coordinates that a constraint determines alone, and the places of these constraints in the
@@ -80,11 +74,7 @@ class SolvedPoint:
 
 
 class NumericModel(NativeModel):
-    """A Model made of :class:`~fmilin.models.sparse.NumericEquations`; its states are (q, v).
-
-    Names and constraint expressions are made when they are first asked for: at 80,000 states they take longer
-    than a linearization.
-    """
+    """A Model with states (q, v) of numeric equations; names and constraints are made late: at 80,000 they take long."""
 
     engine: _SparseEngine
 
@@ -242,7 +232,7 @@ class _SparseEvaluator(QuantityEvaluator):
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the exact derivatives along the columns of dx (N, k) and du (nu, k).
 
-        Differentiating the equations of motion, with e = f - M a - G' lambda at held a and lambda,
+        With e = f - M a - G' lambda at held a and lambda, differentiating the equations of motion,
 
             [[M, G'], [G, 0]] (da; dlambda) = (e_q dq + e_v dv + B du; -((G a)_q + b_q) dq - b_v dv).
         """

@@ -63,10 +63,7 @@ class SparseNullSpace:
 
 
 def sparse_null_space(Phi_q: Any, independent: Sequence[int] | None = None) -> SparseNullSpace:
-    """Return a sparse basis of the null space of a sparse Jacobian.
-
-    ``Phi_q`` (m, n): redundant constraints are left out. ``independent``: which coordinates are independent; chosen by
-    the elimination when not given.
+    """Return a sparse basis of the null space of a sparse Jacobian (m, n), redundant constraints left out.
 
     >>> R = sparse_null_space(sparse.csr_array([[1.0, -1.0, 0.0], [0.0, 1.0, -1.0]])).R
     >>> R.toarray().ravel().tolist()

@@ -66,10 +66,7 @@ def quadratic(problem: QuadraticProblem, around: Around) -> Solutions:
 
 
 def _reached(problem: QuadraticProblem, around: Around) -> FloatArray:
-    """Return an orthonormal basis of what the inverse of the bordered matrix reaches: few freedoms, all of them.
-
-    Motions far from the shift come out small, and worse than those near to it, by as much as they matter less.
-    """
+    """Return an orthonormal basis of what the inverse of the bordered matrix reaches: few freedoms, all of them."""
     size = problem.M.shape[0]
     free = size - problem.border
     right = problem.M @ np.random.default_rng(2017).standard_normal((size, free + 2))
@@ -147,12 +144,9 @@ def _require_inertia(M: FloatArray) -> None:
 def _errors(problem: QuadraticProblem, s: ComplexArray, x: ComplexArray, around: Around) -> FloatArray:
     """Return what the solver's rounding may do to each eigenvalue, the matrices taken as they are given.
 
-    Residuals and Rayleigh quotients are rounded to extended precision (those of a penalty, an approximation anyway, to
-    double precision): with eps of that, and x for the left vector,
-
-        eps |x|' (|s|^2 |M| + |s| |C| + |K|) |x| / |x' (2 s M + C) x|
-
-    The iteration itself sees 1/(s - shift) to double precision of the largest.
+    Residuals and Rayleigh quotients are rounded to extended precision (those of a penalty, an approximation anyway,
+    to double precision), with whose eps and x for the left vector it is eps |x|' (|s|^2 |M| + |s| |C| + |K|) |x| /
+    |x' (2 s M + C) x|. The iteration itself sees 1/(s - shift) to double precision of the largest.
     """
     if not len(s):
         return np.empty(0)

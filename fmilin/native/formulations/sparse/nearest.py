@@ -47,17 +47,11 @@ def eigenvalues_near(
     around: Around | None = None,
     independent: Sequence[str] | None = None,
 ) -> Spectrum:
-    """Return the eigenvalues of a sparse form that lie nearest to a frequency, without any dense matrix of its size.
+    """Return the eigenvalues of a sparse form nearest to a frequency, without dense matrices of its size.
 
-    form: best with sparse matrices: :func:`~fmilin.formulations.sparse.sparse_form_of`,
-        :func:`fmilin.systems.four_bar_form`.
-    formulation: MCS takes its R from elimination, whatever basis it names. RCS has spurious eigenvalues at infinity
-        only, which never appear here.
-    around: the four slowest by default.
-    independent: names of the coordinates that MCS keeps, and that A refers to in motion; chosen by the elimination
-        otherwise.
-    Returns complex eigenvalues with their conjugates, each labelled. No linear model: the point of the exercise is not
-        to have matrices of this size.
+    They come with their conjugates, labelled, the four slowest by default, without a linear model. MCS takes its R from
+    elimination, whatever basis it names, and keeps the ``independent`` coordinates, to which A refers in motion.
+    Spurious eigenvalues of RCS are at infinity and never appear.
 
     >>> from fmilin.systems import four_bar_form
     >>> found = eigenvalues_near(four_bar_form(loops=500), "rcs", around=Around(count=1))

@@ -44,10 +44,7 @@ def extended(matrix: Any) -> Any:
 
 
 class RefinedFactors:
-    """LU factors of a sparse matrix given in extended precision, with iterative refinement.
-
-    Shapes: W (k, k), from :func:`extended` parts. ``what``: for the message when it is singular.
-    """
+    """LU factors of a sparse matrix W (k, k) of :func:`extended` parts, with iterative refinement."""
 
     def __init__(self, W: Any, what: str) -> None:
         self._W = W.tocsr()
