@@ -52,8 +52,7 @@ KINDS = (
 class Command(click.Command):
     """A command that first of all refuses to write to a file that it reads; its help says what MODEL may be."""
 
-    reads_constraints = True
-    """Whether it takes the constraints file beside a model as declared."""
+    reads_constraints = True  # whether it takes the constraints file beside a model as declared
 
     def __init__(self, *given: Any, examples: Sequence[str] = (), **more: Any) -> None:
         super().__init__(*given, **more)

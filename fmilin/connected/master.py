@@ -57,8 +57,7 @@ class _Held(NamedTuple):
     drift: FloatArray
     C: FloatArray
     D: FloatArray
-    samples: bool
-    """Whether its outputs are those of the beginning of the step, held."""
+    samples: bool  # whether its outputs are those of the beginning of the step, held
 
 
 def _held(linear: LinearModel, step: float) -> _Held:

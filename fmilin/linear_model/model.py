@@ -31,12 +31,10 @@ class Point:
     """The operating point that the model really held, read back from it, by name and in the model's units."""
 
     time: float
-    states: Mapping[str, float]
-    """All N states."""
+    states: Mapping[str, float]  # all N states
     inputs: Mapping[str, float]
     outputs: Mapping[str, float]
-    parameters: Mapping[str, float] = field(default_factory=dict)
-    """Only those changed from the model's own values."""
+    parameters: Mapping[str, float] = field(default_factory=dict)  # only those changed from the model's own values
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +47,7 @@ class Accuracy:
     D: float
     T: float
     f0: float
-    constraint_residual: float
-    """Largest residual of the invariants at the point, scaled by nominals."""
+    constraint_residual: float  # largest residual of the invariants at the point, scaled by nominals
     conditioning: float
     """Condition number of (R; H), scaled: large when the coordinates are nearly dependent. Of points computed together
     a bound of it."""
@@ -60,14 +57,10 @@ class Accuracy:
 class Method:
     """How the numbers were made."""
 
-    derivatives: str
-    """``"exact"``, ``"differences"`` or ``"mixed"``."""
-    coordinates: str
-    """``"named"``, ``"partition"`` or ``"tangent"``."""
-    evaluations: int
-    """Visits to the model."""
-    products: int = 0
-    """Exact directional derivatives taken."""
+    derivatives: str  # ``"exact"``, ``"differences"`` or ``"mixed"``
+    coordinates: str  # ``"named"``, ``"partition"`` or ``"tangent"``
+    evaluations: int  # visits to the model
+    products: int = 0  # exact directional derivatives taken
 
 
 @dataclass(frozen=True)

@@ -33,8 +33,7 @@ class _Entry:
     column: int
     value: float
     error: float
-    part: float
-    """Of the largest entry of its row, or of its terms."""
+    part: float  # of the largest entry of its row, or of its terms
 
 
 def require_accuracy(linear: LinearModel, beside: Neighbourhood, *, keep: bool) -> LinearModel:

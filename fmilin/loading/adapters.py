@@ -185,8 +185,7 @@ class _Published(NamedTuple):
     distribution: str
     engine: str
     suffixes: tuple[str, ...]
-    mark: bytes
-    """What the beginning of such a file contains."""
+    mark: bytes  # what the beginning of such a file contains
 
 
 PUBLISHED: Sequence[_Published] = (

@@ -31,8 +31,7 @@ class RankDecision:
     """The rank of a scaled matrix and how clear the case is."""
 
     rank: int
-    gap: float
-    """Smallest accepted over largest rejected; infinite when nothing was rejected."""
+    gap: float  # smallest accepted over largest rejected; infinite when nothing was rejected
 
     @property
     def is_clear(self) -> bool:

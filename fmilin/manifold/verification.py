@@ -41,8 +41,7 @@ class _Sample:
     u: FloatArray
     f: FloatArray
     g: Gradient
-    moving: FloatArray
-    """h_t + h_u u': how the manifold itself moves."""
+    moving: FloatArray  # h_t + h_u u': how the manifold itself moves
 
 
 def verify_invariance(parametrization: LocalParametrization, known: VerifiedFacts | None = None) -> Verified:

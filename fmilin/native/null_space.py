@@ -126,8 +126,7 @@ class _SaddlePointModel(SymbolicModel):
 @dataclass(frozen=True, eq=False)
 class _ByNullSpace:
     threshold: float
-    sizes: FloatArray
-    """Nominal values of the coordinates, shape (n,)."""
+    sizes: FloatArray  # nominal values of the coordinates, shape (n,)
 
     def __call__(self, W: FloatArray) -> NullSpaceFactors:
         n = len(self.sizes)

@@ -38,8 +38,7 @@ NEGLIGIBLE = 1e-7  # entries of such a Jacobian below this fraction of their row
 class Row:
     """One equation: its name, and what one unit of its scaled residual means."""
 
-    kind: str
-    """``"constraint"``, ``"rate"`` or ``"change of rate"``."""
+    kind: str  # ``"constraint"``, ``"rate"`` or ``"change of rate"``
     name: str
     size: float
 

@@ -34,8 +34,7 @@ class _Path:
     equations: Equations
     rows: NDArray[np.intp]
     start: Balanced
-    held: FloatArray
-    """W r(z0) of the chosen rows; 0 for constraints."""
+    held: FloatArray  # W r(z0) of the chosen rows; 0 for constraints
     exact: bool
 
     def value(self, w: FloatArray) -> FloatArray:

@@ -28,8 +28,7 @@ class Candidate:
     time: float
     states: FloatArray
     inputs: FloatArray
-    parameters: Mapping[str, float]
-    """Those that were fixed or solved for."""
+    parameters: Mapping[str, float]  # those that were fixed or solved for
 
 
 class Unknowns:

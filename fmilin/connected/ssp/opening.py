@@ -51,8 +51,7 @@ class SspFile:
     options: FmuOptions | None = None  # how much may be unpacked
     _folder: Path | None = field(default=None, init=False)
     _archives: dict[str, SspFile] = field(default_factory=dict, init=False)
-    _above: tuple[Path, ...] = ()
-    """The archives that lead here."""
+    _above: tuple[Path, ...] = ()  # the archives that lead here
 
     @cached_property
     def archive(self) -> FmuFile | None:

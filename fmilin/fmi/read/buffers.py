@@ -178,8 +178,7 @@ class VariableAccess(ABC):
     component: LoadedCode
     types: ClassVar[Mapping[str, tuple[str, Any]]]
     """By type of variable: what the functions that get and set it are called, and its type in C."""
-    truth: ClassVar[Any]
-    """The C type of a Boolean."""
+    truth: ClassVar[Any]  # the C type of a Boolean
 
     @abstractmethod
     def _get_or_set(self, verb: str, group: Group) -> Call:

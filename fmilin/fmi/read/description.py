@@ -51,10 +51,8 @@ class Variable(NamedTuple):
     dimensions: tuple[Dimension, ...] = ()
     aliases: tuple[str, ...] = ()  # names from FMI 3 ``<Alias>`` elements
     line: int = 0  # in the XML
-    interval: float | None = None
-    """Of a clock with a constant period, in seconds."""
-    shift: float = 0.0
-    """Of such a clock: when it ticks first after the start, in seconds."""
+    interval: float | None = None  # of a clock with a constant period, in seconds
+    shift: float = 0.0  # of such a clock: when it ticks first after the start, in seconds
 
     @property
     def is_float(self) -> bool:
@@ -93,8 +91,7 @@ class Unknown(NamedTuple):
 class Variables(Sequence[Variable]):
     """The variables of a description in the order of the XML, aliases not repeated, and what is found among them."""
 
-    is_large = False
-    """Whether each is read when it is asked for, since reading all would take long."""
+    is_large = False  # whether each is read when it is asked for, since reading all would take long
 
     def __init__(self, items: Iterable[Variable] = ()) -> None:
         self._items = tuple(items)
@@ -163,14 +160,11 @@ class Description:
     event_indicators: int = 0  # how many are declared (FMI 3.0: variables, of which some may be arrays)
     log_categories: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()  # what was strange and could be tolerated
-    attributes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """Attributes of every interface's element."""
-    experiment: Mapping[str, str] = field(default_factory=dict)
-    """Attributes of the default experiment, as written."""
+    attributes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # attributes of every interface's element
+    experiment: Mapping[str, str] = field(default_factory=dict)  # attributes of the default experiment, as written
     with_samples: bool = False
     """Whether discrete-time numbers are inputs and outputs, too: for the discrete model over a base period."""
-    source_files: tuple[str, ...] = ()
-    """What is to be compiled, in the folder ``sources``, as FMI 2.0 says it."""
+    source_files: tuple[str, ...] = ()  # what is to be compiled, in the folder ``sources``, as FMI 2.0 says it
 
     def through(self, interface: str) -> Description:
         """Return the same description, as seen through another of its ``interfaces``."""

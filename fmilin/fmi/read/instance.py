@@ -37,12 +37,10 @@ class Event(NamedTuple):
 class Instance(VariableAccess):
     """One instance of an FMU's code, from instantiation to continuous-time mode and back."""
 
-    prefix: ClassVar[str]
-    """``"fmi2"`` or ``"fmi3"``."""
+    prefix: ClassVar[str]  # ``"fmi2"`` or ``"fmi3"``
     binaries: ClassVar[tuple[str, ...]]
     """Folders under ``binaries/`` that may hold this platform's library, the first choice first."""
-    tells_states: ClassVar[bool] = False
-    """Whether the code alone knows which variables are states."""
+    tells_states: ClassVar[bool] = False  # whether the code alone knows which variables are states
     frees_with: ClassVar[str] = "FreeInstance"
     rates_function: ClassVar[str] = "GetDerivatives"
     nominals_function: ClassVar[str] = "GetNominalsOfContinuousStates"

@@ -49,8 +49,7 @@ class Instance2(Instance):
         "Boolean": ("Boolean", ctypes.c_int),
         "String": ("String", ctypes.c_char_p),
     }
-    interface = 0
-    """fmi2ModelExchange."""
+    interface = 0  # fmi2ModelExchange
 
     def _instantiate(self) -> bool:
         self._callbacks = callbacks(_Callbacks)
@@ -121,8 +120,7 @@ class SteppedInstance2(SteppedInstance, Instance2):
 
     save_function, restore_function, free_function = "GetFMUstate", "SetFMUstate", "FreeFMUstate"
     save_flag = "canGetAndSetFMUstate"
-    interface = 1
-    """fmi2CoSimulation."""
+    interface = 1  # fmi2CoSimulation
 
     def _do_step(self, time: float, step: float) -> None:
         # ``noSetFMUStatePriorToCurrentPoint``: no step is taken back. Told otherwise, some FMUs save and go back at

@@ -37,8 +37,7 @@ class Session:
     """
 
     interface = "ModelExchange"
-    only_tunable = False
-    """Whether only tunable parameters may be inputs: whoever starts anew would be somewhere else."""
+    only_tunable = False  # whether only tunable parameters may be inputs: whoever starts anew would be somewhere else
 
     def __init__(
         self, fmu: FmuFile, parameters: Mapping[str, Value], time: float | None, settings: Mapping[str, float]

@@ -19,8 +19,7 @@ class Assignment(NamedTuple):
     """One variable and what it is set to before initialization."""
 
     variable: Variable
-    values: tuple[Any, ...]
-    """One item, or all elements of an array."""
+    values: tuple[Any, ...]  # one item, or all elements of an array
 
     @property
     def is_structural(self) -> bool:

@@ -36,8 +36,7 @@ class SteppedInstance(Instance):
     save_function: str
     restore_function: str
     free_function: str
-    save_flag: str
-    """The attribute of the interface that promises them."""
+    save_flag: str  # the attribute of the interface that promises them
 
     # ------------------------------------------------------------------ particular to a version
 

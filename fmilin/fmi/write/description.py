@@ -88,18 +88,14 @@ class Standard(ABC):
     """One version of the standard."""
 
     version: ClassVar[str]
-    source: ClassVar[str]
-    """The C file to compile."""
-    runtime: ClassVar[tuple[str, ...]]
-    """That file and those that only it includes."""
+    source: ClassVar[str]  # the C file to compile
+    runtime: ClassVar[tuple[str, ...]]  # that file and those that only it includes
     headers: ClassVar[tuple[str, ...]]
-    binary_folder: ClassVar[attrgetter[str]]
-    """From a machine to the folder under ``binaries/`` for it."""
+    binary_folder: ClassVar[attrgetter[str]]  # from a machine to the folder under ``binaries/`` for it
     entries: ClassVar[tuple[tuple[str, str], ...]]
     """In ``ModelStructure``, of outputs, derivatives and initial unknowns: the list, if any, and its entries."""
     attribute: ClassVar[str]
-    first: ClassVar[int]
-    """What an entry refers to a variable by, and what that is for the first variable."""
+    first: ClassVar[int]  # what an entry refers to a variable by, and what that is for the first variable
 
     @abstractmethod
     def root(self, model: FmuDescription, token: str) -> Element:

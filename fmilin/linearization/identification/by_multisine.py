@@ -49,10 +49,8 @@ PART = 0.1
 class _Frequencies:
     """G at M frequencies around the unit circle, and its standard errors."""
 
-    G: np.ndarray
-    """Shape (M, ny, nu), complex."""
-    half: np.ndarray
-    """The same from half of the periods: how much a model changes with it tells how well it is known."""
+    G: np.ndarray  # shape (M, ny, nu), complex
+    half: np.ndarray  # the same from half of the periods: how much a model changes with it tells how well it is known
     errors: FloatArray
 
 
@@ -170,8 +168,7 @@ class ByMultisine(ByResponse):
 class _Fit:
     matrices: tuple[FloatArray, FloatArray, FloatArray, FloatArray]
     size_penalty: float
-    leaves_nothing: bool
-    """Whether what is left is far below noise and rounding."""
+    leaves_nothing: bool  # whether what is left is far below noise and rounding
 
 
 def _multisine(length: int) -> FloatArray:

@@ -75,8 +75,7 @@ class Continuous:
     D: FloatArray
     f0: FloatArray
     T: FloatArray
-    nyquist: float
-    """The largest angle of an eigenvalue of the discrete model, in parts of pi."""
+    nyquist: float  # the largest angle of an eigenvalue of the discrete model, in parts of pi
 
 
 Model = TypeVar("Model", Sampled, Continuous)

@@ -102,14 +102,10 @@ class Row:
 class Partials:
     """Partial derivatives of the residuals g(t, x, u, z), one row each."""
 
-    time: FloatArray
-    """Shape (m,)."""
-    states: FloatArray
-    """Shape (m, N)."""
-    inputs: FloatArray
-    """Shape (m, nu)."""
-    observed: FloatArray
-    """Shape (m, nz)."""
+    time: FloatArray  # shape (m,)
+    states: FloatArray  # shape (m, N)
+    inputs: FloatArray  # shape (m, nu)
+    observed: FloatArray  # shape (m, nz)
 
 
 class Constraints:

@@ -93,8 +93,7 @@ class Step(NamedTuple):
 
     operation: str
     """``"variable"``, ``"number"``, ``"sympy"``, ``"rate"``, an operator, ``"negative"`` or a function's name."""
-    operands: tuple[int, ...] = ()
-    """Numbers of earlier steps."""
+    operands: tuple[int, ...] = ()  # numbers of earlier steps
     value: Any = None
     """The variable's name; the number; a sympy expression; for a rate what the derivative of each variable is."""
 

@@ -35,12 +35,9 @@ class EventRecord:
 class Statistics:
     """What it took."""
 
-    steps: int
-    """Accepted steps."""
-    evaluations: int
-    """Visits to the model."""
-    projections: int
-    """Steps after which the state was moved back onto the manifold."""
+    steps: int  # accepted steps
+    evaluations: int  # visits to the model
+    projections: int  # steps after which the state was moved back onto the manifold
 
 
 @dataclass(frozen=True, eq=False)

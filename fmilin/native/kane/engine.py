@@ -33,14 +33,10 @@ Point = tuple[float, FloatArray, FloatArray, FloatArray]
 class OutputSlopes:
     """Outputs c(t, x, r, w) and their gradients at a point, w = (q', u', lambda)."""
 
-    values: FloatArray
-    """Shape (ny,)."""
-    x: FloatArray
-    """Shape (ny, N)."""
-    r: FloatArray
-    """Shape (ny, s), the chosen inputs."""
-    w: FloatArray
-    """Shape (ny, n + o + k)."""
+    values: FloatArray  # shape (ny,)
+    x: FloatArray  # shape (ny, N)
+    r: FloatArray  # shape (ny, s), the chosen inputs
+    w: FloatArray  # shape (ny, n + o + k)
 
 
 class KaneNumeric:

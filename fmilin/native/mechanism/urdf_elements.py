@@ -91,8 +91,7 @@ class UrdfTree:
     name: str
     links: tuple[UrdfLink, ...]
     joints: tuple[UrdfJoint, ...]
-    unknown: tuple[str, ...] = ()
-    """What URDF does not know, with the first line of each."""
+    unknown: tuple[str, ...] = ()  # what URDF does not know, with the first line of each
 
 
 def read_urdf(path: Path) -> UrdfTree:

@@ -78,8 +78,7 @@ class Described:
     frames: Mapping[str, Any]
     steer_axis: Any
     points: Mapping[str, Any]
-    to_contact: Any
-    """From the centre of the front wheel to its lowest point."""
+    to_contact: Any  # from the centre of the front wheel to its lowest point
 
 
 @cache

@@ -165,8 +165,7 @@ class _Memory(NamedTuple):
     s: FloatArray
     z: FloatArray
     run: Callable[[], None]
-    owner: object
-    """Kept alive as long as ``run`` may be called."""
+    owner: object  # kept alive as long as ``run`` may be called
 
 
 class _Result(NamedTuple):
@@ -174,8 +173,7 @@ class _Result(NamedTuple):
 
     nonzeros: slice
     shape: tuple[int, int]
-    cells: NDArray[np.intp] | None
-    """None where they are all entries, column by column."""
+    cells: NDArray[np.intp] | None  # none where they are all entries, column by column
 
 
 class Evaluator:

@@ -155,8 +155,7 @@ class _Wide:
 
     term: FloatArray
     unsure: FloatArray
-    less: float
-    """The less wide of the two steps that it comes from."""
+    less: float  # the less wide of the two steps that it comes from
 
 
 def _wide(around: Surroundings, d: FloatArray, slope: FloatArray) -> _Wide:

@@ -80,10 +80,8 @@ class Column:
     S1: FloatArray
     S2: FloatArray
     noise: FloatArray
-    amplified: float
-    """By how much the noise appears in D."""
-    doubtful: bool = False
-    """Whether other steps gave other slopes."""
+    amplified: float  # by how much the noise appears in D
+    doubtful: bool = False  # whether other steps gave other slopes
 
     @property
     def rounding(self) -> FloatArray:

@@ -40,8 +40,7 @@ class Table:
     caption: str
     heads: Sequence[str]
     rows: Sequence[Sequence[Cell]]
-    more: str = ""
-    """What was left out."""
+    more: str = ""  # what was left out
 
     kind: str = field(default="table", init=False)
 
