@@ -182,10 +182,7 @@ def state_feedback(
 
 
 def regulator_of(source: object, y0: Callable[[str], float], u0: Callable[[str], float]) -> Regulator:
-    """Return what the user gave as a regulator; linear ones work in deviations from the operating point.
-
-    ``y0``, ``u0``: values of variables and of inputs of the plant at the operating point, by name.
-    """
+    """Return what the user gave as a regulator; a linear one works in deviations from ``y0``, ``u0`` (by name)."""
     if all(hasattr(source, name) for name in ("reads", "drives", "sample_time", "answer")):
         return source  # type: ignore[return-value]
     linear = source if isinstance(source, LinearModel) else linear_from_control("regulator", source)

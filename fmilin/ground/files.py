@@ -23,10 +23,7 @@ _NAME = re.compile(r"\.?fmilin-([0-9a-f]{8})-([0-9a-f]{8})-(\d+)-(\d+)-[0-9a-f]{
 
 
 def new_folder() -> Path:
-    """Return a new folder for temporary files that only this user can read; the caller removes it.
-
-    Folders of processes that have ended without doing so are removed.
-    """
+    """Return a new folder that only this user can read, for the caller to remove; those of ended processes go now."""
     try:
         parent = temporary_place()
         remove_leftovers(parent)
@@ -53,10 +50,7 @@ def _no_place(wanted: str, error: OSError) -> UsageError:
 
 
 def temporary_place() -> Path:
-    """Return where temporary folders are made: where TMPDIR says, else where the system has them.
-
-    Python's own search writes a file to try a place, which stays there when the process is killed meanwhile.
-    """
+    """Return TMPDIR or the system's folder; Python's search would write a file there, which a killed process leaves."""
     if tempfile.tempdir is None:
         for folder in (*map(os.environ.get, ("TMPDIR", "TEMP", "TMP")), "/tmp"):  # noqa: S108 - only where it is
             if folder and Path(folder).is_dir() and os.access(folder, os.W_OK | os.X_OK):

@@ -12,10 +12,7 @@ MOST_HELD = 12  # discrete variables that are listed
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """One thing that the user should know, which travels with a result.
-
-    ``is_read``: whether it was read from a file, in which another version may have written a kind of its own.
-    """
+    """One thing that the user should know, which travels with a result; one that was read may have any kind."""
 
     kind: str  # what a program can test for: a name of the table
     message: str  # one sentence or two
@@ -51,10 +48,7 @@ def model_remarks(notes: Iterable[str]) -> list[Remark]:
 
 
 def discrete_states_remarks(states: Mapping[str, str]) -> list[Remark]:
-    """Return the remark about what stays as it is between two events; none when nothing does.
-
-    ``states``: values by name, as :meth:`fmilin.Model.discrete_states` returns them.
-    """
+    """Return the remark about values, by name, that stay as they are between two events; none when nothing does."""
     if not states:
         return []
     shown = ", ".join(f"{name} = {value}" for name, value in list(states.items())[:MOST_HELD])
@@ -66,11 +60,7 @@ def off_equilibrium(
     what: str,
     meaning: str = "f0 keeps the motion; A and its eigenvalues depend on the choice of coordinates.",
 ) -> Remark:
-    """Return the remark on a point that is no equilibrium.
-
-    ``what``: what moves there, or what was done about it: half a sentence. ``meaning``: what that means for the result:
-    sentences, or none.
-    """
+    """Return the remark on a point off equilibrium: ``what``, half a sentence, says what moves, or what was done."""
     return Remark("off-equilibrium", f"The point is no equilibrium: {what}. {meaning}".rstrip())
 
 

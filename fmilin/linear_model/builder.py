@@ -79,8 +79,7 @@ def built(
 ) -> LinearModel:
     """Return the linear model, with the accuracy that follows from the errors of its entries.
 
-    ``method``: how derivatives were taken, visits to the model, exact directional derivatives. ``sample_time``: in
-    seconds; 0: continuous.
+    ``method``: how derivatives were taken, visits to the model, exact directional derivatives.
     """
     errors = EntryErrors(slopes.A_error, slopes.B_error, slopes.C_error, slopes.D_error, coordinates.T_error)
     matrices = slopes.A, slopes.B, slopes.C, slopes.D, coordinates.T
@@ -122,10 +121,7 @@ def relative_errors(errors: EntryErrors, matrices: Sequence[FloatArray]) -> tupl
 
 
 def with_errors(linear: LinearModel, errors: EntryErrors, *remarks: Remark) -> LinearModel:
-    """Return a linear model with other errors of its entries, the accuracy that follows, and further remarks.
-
-    What is unknown (NaN) stays unknown.
-    """
+    """Return a linear model with other errors of its entries (NaN stays), the accuracy that follows, and remarks."""
     relative = relative_errors(errors, (linear.A, linear.B, linear.C, linear.D, linear.T))
     estimated = {n: e for n, e in zip("ABCDT", relative, strict=True) if not np.isnan(getattr(linear.accuracy, n))}
     accuracy = replace(linear.accuracy, **estimated)

@@ -47,8 +47,8 @@ class Descriptor:
     def eigenvalues(self) -> NDArray[np.complex128]:
         """Return the finite eigenvalues in 1/s by QZ, sorted by real part, then imaginary part.
 
-        QZ in double precision loses digits to the infinite eigenvalues, which are threefold: of the four slowest
-        ones of the flexible pendulum it leaves about nine. Those of the linear model are better.
+        QZ loses digits to the infinite eigenvalues, which are threefold: of the four slowest ones of the
+        flexible pendulum it leaves about nine. Those of the linear model are better.
         """
         from scipy.linalg import eigvals
 
@@ -78,10 +78,7 @@ class Descriptor:
         )
 
     def save(self, path: str | Path) -> None:
-        """Write E, A, B, C, D, f0 and the names to a .mat or .npz file, for ``dss(A, B, C, D, E)``.
-
-        ``path``: an existing file is replaced when the new one is complete.
-        """
+        """Write E, A, B, C, D, f0 and the names, for ``dss(A, B, C, D, E)``, atomically to a .mat or .npz file."""
         perform("Descriptor.save", self, path)
 
     @classmethod

@@ -36,9 +36,8 @@ UNANSWERED = 1e-9  # A sum that is smaller than this part of its terms is zero: 
 def energies(linear: LinearModel, single: Sequence[tuple[complex, bool]]) -> tuple[FloatArray, FloatArray]:
     """Return the amplitudes that unit energy of inputs reaches, (modes, nu), and what outputs show, (modes, ny).
 
-    With x - x0 = Re(shape z) and z' = lambda z + beta u, Gramians of Re z and Im z are 2 x 2 (1 x 1 of a real mode).
-
-    ``single``: eigenvalues of A, and whether each is single; NaN for the others, infinite where a mode does not decay.
+    With x - x0 = Re(shape z) and z' = lambda z + beta u, Gramians of Re z and Im z are 2 x 2 (1 x 1 of a real
+    mode). NaN for eigenvalues that are not ``single``, infinite where a mode does not decay.
     """
     values, left, right = eigenvectors(linear.A)
     nu, ny = len(linear.inputs), len(linear.outputs)
@@ -78,10 +77,7 @@ def sorted_schur(A: FloatArray, first: Callable[[complex], bool]) -> tuple[Compl
 
 
 def _largest(A: FloatArray, B: FloatArray, sample_time: float) -> float:
-    """Return the root of the largest eigenvalue of the Gramian of (A, B); infinite where A does not decay.
-
-    Sums over samples count with the sample time.
-    """
+    """Return the root of the largest eigenvalue of the Gramian of (A, B); infinite where A does not decay."""
     if not B.any():
         return 0.0
     values = np.linalg.eigvals(A)
@@ -100,10 +96,7 @@ def lyapunov(A: Complex | FloatArray, Q: Complex | FloatArray, *, sampled: bool)
 
 
 def hankel_values(linear: LinearModel) -> FloatArray:
-    """Return the Hankel singular values of the part of a linear model that decays, largest first.
-
-    Of inputs and outputs in their sizes (nominal values), so that they are numbers without units that compare.
-    """
+    """Return the Hankel singular values of the part that decays, largest first, of signals in their nominal sizes."""
     from scipy.linalg import solve_sylvester
 
     decays = (lambda z: abs(z) < 1 - 1e-9) if linear.sample_time > 0 else (lambda s: s.real < -1e-9 * abs(s))
@@ -183,8 +176,8 @@ class _Subspace:
 def modal_analysis(linear: LinearModel) -> ModalAnalysis:
     """Return how modes, coordinates, inputs and outputs of a linear model belong together.
 
-    I. J. Perez-Arriaga, G. C. Verghese, F. C. Schweppe: Selective modal analysis, IEEE Trans. PAS 101 (1982).
-    A. M. A. Hamdan, A. H. Nayfeh: Measures of modal controllability and observability, J. Guidance 12 (1989).
+    I. J. Perez-Arriaga, G. C. Verghese, F. C. Schweppe: Selective modal analysis, IEEE Trans. PAS 101 (1982). A. M.
+    A. Hamdan, A. H. Nayfeh: Measures of modal controllability and observability, J. Guidance 12 (1989).
     """
     from scipy.linalg import matrix_balance
 
@@ -232,10 +225,10 @@ def _order(subspace: _Subspace, sample_time: float) -> tuple[float, float]:
 
 
 def _subspaces(A: FloatArray, error: FloatArray) -> Iterator[_Subspace]:
-    """Yield the invariant subspaces of eigenvalues that can be told apart, of a pair that with positive imaginary part.
+    """Yield the invariant subspaces of groups of eigenvalues that the error of A, times their condition, keeps apart.
 
-    An eigenvalue is known up to its condition number times the error of A; those nearer to each other than that are one
-    group, with a basis from Schur's form: eigenvectors say nothing there.
+    Of a pair the one with positive imaginary part; a group has a basis from Schur's form, as eigenvectors say
+    nothing there.
     """
     size = float(np.linalg.norm(A, 2)) or 1.0
     relative = min(max(len(A) * EPS, len(A) * float(error.max()) / size), 1.0)
@@ -287,10 +280,10 @@ def _schur(A: FloatArray, inside: Complex, outside: Complex) -> tuple[Complex, C
 
 
 def _shares(parts: list[Complex], terms: list[FloatArray], twice: FloatArray) -> FloatArray:
-    """Return the largest share of each group over the coordinates, shape (groups, channels).
+    """Return the largest share of each group over the coordinates, (groups, channels); ``twice`` is 2 for pairs.
 
-    Shapes: twice (groups,), 2 for pairs. ``parts``, ``terms``, each (P, channels): what each group adds, and the sum of
-    the sizes of what it is made of.
+    ``parts`` and ``terms``, (P, channels) for each group: what it adds, and the sum of the sizes of what that is
+    made of.
     """
     sizes = np.abs(np.array(parts)) * twice[:, None, None]
     total, bound = sizes.sum(axis=0), np.einsum("g,gkj->kj", twice, np.array(terms))

@@ -42,10 +42,7 @@ class Mode:
 
 
 def modes_of(A: FloatArray, T: FloatArray, sample_time: float = 0.0) -> tuple[Mode, ...]:
-    """Return the modes of ``dy/dt = A (y - y0)`` seen in ``x - x0 = T (y - y0)``, slowest first.
-
-    Shapes: A (P, P), T (N, P). ``sample_time``: in seconds; when positive, A maps one sample to the next.
-    """
+    """Return the modes of dy/dt = A (y - y0), or of samples, seen in x - x0 = T (y - y0), T (N, P), slowest first."""
     if not len(A):
         return ()
     values, vectors = np.linalg.eig(A)

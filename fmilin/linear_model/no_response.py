@@ -19,10 +19,7 @@ Pattern = NDArray[np.bool_]
 
 
 def has_no_response(linear: LinearModel) -> bool:
-    """Whether there are inputs and outputs, and no path from one to another.
-
-    Entries no larger than their errors count as none.
-    """
+    """Whether there are inputs and outputs but no path between any, entries no larger than their errors being zero."""
     if not len(linear.inputs) or not len(linear.outputs):
         return False
     return not is_connected(*(np.abs(getattr(linear, m)) > np.abs(getattr(linear.errors, m)) for m in "ABCD"))

@@ -38,10 +38,7 @@ class Plots(Pictures, Generic[Linear]):
         return perform("Plots.eigenvalues", self._drawn, naive)
 
     def modes(self, numbers: Sequence[int] | None = None) -> Figure:
-        """Return the shapes of modes as bars with their phase, the states that move most.
-
-        ``numbers``: which ones, counted from 1 in the order of ``lin.modes()``; the six slowest by default.
-        """
+        """Return shapes of modes as bars with phases, of the six slowest by default; counted from 1 as ``modes()``."""
         return perform("Plots.modes", self._drawn, numbers)
 
     def participation(self) -> Figure:
@@ -49,17 +46,11 @@ class Plots(Pictures, Generic[Linear]):
         return perform("Plots.participation", self._drawn)
 
     def bode(self, *, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Figure:
-        """Return Bode diagrams, drawn by python-control.
-
-        ``inputs``, ``outputs``: channels by name; the first four of each by default.
-        """
+        """Return Bode diagrams by python-control, of the first four inputs and outputs unless channels are named."""
         return perform("Plots.bode", self._drawn, inputs, outputs)
 
     def nyquist(self, *, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Figure:
-        """Return Nyquist diagrams, drawn by python-control: one panel for each channel.
-
-        ``inputs``, ``outputs``: channels by name; the first four of each by default.
-        """
+        """Return Nyquist diagrams, a panel for each channel, of the first four inputs and outputs by default."""
         return perform("Plots.nyquist", self._drawn, inputs, outputs)
 
     def step(
@@ -71,13 +62,10 @@ class Plots(Pictures, Generic[Linear]):
         amplitude: float | None = None,
         stop_time: float | None = None,
     ) -> Figure:
-        """Return the deviations of outputs from the point after a step of each input.
+        """Return the deviations of outputs from the point after a step of each input, of one unit each.
 
-        inputs, outputs: channels by name; the first four of each by default.
-        against: the nonlinear model, which makes the same steps on its manifold. Without it each step is one unit.
-        amplitude: of the steps beside ``against``, in the unit of each input; by default what moves a state by a tenth
-            of its size.
-        stop_time: how long they are followed, in seconds.
+        The nonlinear model ``against`` makes the same steps on its manifold; their ``amplitude`` is then by
+        default what moves a state by a tenth of its size.
         """
         length = {"amplitude": amplitude, "stop_time": stop_time}
         if against is None:

@@ -96,10 +96,7 @@ class CountedModel(Model):
 
 
 class RememberingModel(CountedModel):
-    """Remembers what the model said at the points that were visited: each is visited once.
-
-    For the duration of one task, and for one mode of a model with events.
-    """
+    """Visits each point once and remembers what the model said, during one task and one mode of a model with events."""
 
     def __init__(self, source: Model) -> None:
         super().__init__(source)

@@ -104,10 +104,7 @@ class Copy:
 
 @dataclass(frozen=True)
 class SecondOrderForm:
-    """M v' + G' lambda = F with G v' = -Gdot v at one point, in its parts: what a singular configuration needs.
-
-    Where G loses rank, v' and lambda are those of least norm.
-    """
+    """M v' + G' lambda = F, G v' = -Gdot v at a point, in its parts; v' and lambda of least norm where G loses rank."""
 
     # positions, velocities: (n,), which states are q and v
     positions: NDArray[np.intp]

@@ -48,12 +48,7 @@ class Stepped(ABC):
 
     @abstractmethod
     def respond(self, point: OperatingPoint, inputs: FloatArray, step: float) -> Response:
-        """Run from the point, the row k of ``inputs`` held during step k.
-
-        Every run starts from the same restored state; equal runs give equal answers as far as the model lets them.
-
-        Shapes: inputs (K, nu). ``step``: in seconds.
-        """
+        """Run from the restored state of the point, row k of ``inputs`` (K, nu) held during step k."""
 
     @abstractmethod
     def advance(self, point: OperatingPoint, to: float, step: float | None = None) -> OperatingPoint:
@@ -86,10 +81,7 @@ class Stepped(ABC):
         return ""
 
     def make_repeatable(self, point: OperatingPoint, step: float) -> str:
-        """See to it that equal runs give equal answers, and say what was needed for that or what is left.
-
-        Empty when they do anyway.
-        """
+        """Make equal runs give equal answers, and say what that took or what is left; empty when they do anyway."""
         del point, step
         return ""
 
@@ -154,10 +146,7 @@ class Hybrid(ABC):
 
     @abstractmethod
     def pass_event(self, t: float, x: FloatArray, u: FloatArray) -> Passage:
-        """Carry out what happens at a point: the mode changes, and states may jump.
-
-        Shapes: u (nu,). ``x`` (N,): states just before the event.
-        """
+        """Carry out the event at a point, x (N,) just before it: the mode changes, and states may jump."""
 
     def completed_step(self, t: float, x: FloatArray, u: FloatArray) -> Passage:
         """Take note that the integrator has accepted a step that ends here."""

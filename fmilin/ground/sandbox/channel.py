@@ -36,10 +36,7 @@ class ChannelError(Exception):
 
 
 class Channel:
-    """A named pipe in ``folder``, which is private.
-
-    Made and read by one process; processes forked from it send.
-    """
+    """A named pipe in ``folder``, which is private; one process makes and reads it, those forked from it send."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / os.urandom(16).hex()

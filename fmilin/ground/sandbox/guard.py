@@ -27,22 +27,14 @@ _PATIENCE = 10.0  # seconds until killed processes have gone, or are given up
 
 
 class Ending:
-    """How the work ended.
-
-    ``status``: as ``os.waitpid`` says it; None when it was stopped. ``left``: processes that were still running after
-    it, and were stopped.
-    """
+    """How the work ended, ``status`` None when stopped, and how many processes it ``left`` running, stopped then."""
 
     def __init__(self, status: int | None, left: int) -> None:
         self.status, self.left = status, left
 
 
 class Guard:
-    """A forked process that does ``work``, under guard.
-
-    ``work``: done in a process of its own, whose exit status it returns. ``pid``: of the guard; all that the work
-    starts are its descendants.
-    """
+    """A forked process, ``pid``, that does ``work`` in a child of its own; all that this starts are its descendants."""
 
     _open: set[int] = set()  # noqa: RUF012 - descriptors of this process that no other guard may inherit
 

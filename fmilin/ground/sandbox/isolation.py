@@ -64,11 +64,7 @@ def can_isolate() -> bool:
 
 
 def in_a_child(work: Work, limits: Limits | None = None) -> Answer:
-    """Do ``work`` in a forked child and return its answer.
-
-    ``work``: runs in the child, with a directory of its own for temporary files and nothing to read from standard
-    input.
-    """
+    """Do ``work`` in a forked child, with a temporary directory of its own and no standard input; return its answer."""
     limits = limits or Limits()
     note = watchdog.Note()
     with temporary_folder() as folder:  # of the child, removed here even when the child cannot

@@ -22,10 +22,7 @@ _NOT_STARTED = 127
 def run_program(
     command: Sequence[str], folder: Path, *, environment: Mapping[str, str] | None = None, seconds: float | None = None
 ) -> tuple[int, str]:
-    """Run a program in a folder and return its exit status (negative: that of a signal) and what it printed.
-
-    ``environment``: of the program; by default that of this process. ``seconds``: how long it may take.
-    """
+    """Run a program in a folder; return its exit status (negative: that of a signal) and what it printed."""
     variables = dict(os.environ if environment is None else environment)
     if not can_isolate():
         try:

@@ -92,10 +92,7 @@ class Pipe:
 
 
 class _HiddenPipe(Pipe):
-    """The child's side of two named pipes, open only while it sends or waits: foreign code finds no descriptor.
-
-    Its guard holds both open for as long as it lives.
-    """
+    """The child's side of two named pipes, open only while it sends or waits: foreign code finds no descriptor."""
 
     def __init__(self, asks: Path, answers: Path) -> None:
         super().__init__(-1, -1)
@@ -133,11 +130,7 @@ Serve = Callable[[Pipe], None]  # what the child does: it returns when the pipe 
 
 
 class Server:
-    """A child process.
-
-    ``others``: whose pipes the child must not hold open. ``first``: start a program instead of a fork, and send it
-    this. ``alone``: close what the child inherits but the standard streams: it serves nothing that is open here.
-    """
+    """A child process, forked or started as a program; ``alone`` closes all it inherits but the standard streams."""
 
     def __init__(
         self,

@@ -67,11 +67,7 @@ class Peak:
 
 
 def peak_gain(system: StateSpace, low: float = 0.0, high: float = float("inf")) -> Peak:
-    """Return the largest singular value of G(jw) for low <= w <= high.
-
-    ``system``: without poles on the imaginary axis inside the range. ``low``, ``high``: in rad/s; ``high`` may be
-    infinite.
-    """
+    """Return the largest singular value of G(jw), low <= w <= high in rad/s, where no pole may lie on the axis."""
     if not len(system.A):
         level = system.gain(np.inf)
         return Peak(level, level, low)
@@ -122,20 +118,15 @@ class _StableSplit:
 
 
 def hankel_singular_values(linear: LinearModel) -> FloatArray:
-    """Return the Hankel singular values of the asymptotically stable part, largest first.
-
-    Gains count in sizes of the signals. Values below about 1e-8 of the largest are rounding.
-    """
+    """Return the Hankel singular values of the stable part, largest first; below 1e-8 of that they are rounding."""
     return _balanced(_parts(linear).stable, sampled=linear.sample_time > 0)[1]
 
 
 def balanced_truncation(linear: LinearModel, order: int) -> LinearModel:
-    """Return a linear model of smaller order whose response to inputs is nearly the same.
+    """Return a linear model of smaller order whose response to inputs is nearly the same; itself where that is larger.
 
     The states are called ``kept[1]``, ... (what does not decay) and ``balanced[1]``, ...; ``T`` still leads to all
     states of the model, as nearly as the reduced order can. A remark of kind ``"reduced"`` gives the bound.
-
-    Returns the same object when it has no more states than that.
     """
     n = len(linear.states)
     if order < 0:

@@ -43,15 +43,12 @@ class _SubspaceSplit:
 
 
 def minimal_realization(linear: LinearModel, *, tolerance: float | None = None) -> LinearModel:
-    """Return the linear model without what no input reaches or no output shows.
+    """Return the linear model without what no input reaches or no output shows; itself when it is minimal.
 
-    States that stay untouched keep their names and values (a cyclic coordinate that no output shows just goes); where
-    only combinations of states can stay they are called ``z[1]``, ``z[2]``, ... A remark of kind ``"minimal"`` says
-    what was dropped, and whether something among it grows.
-
-    ``tolerance``: what is smaller than this, relative to A, B or C in sizes of the signals, counts as zero. By default
-    what the estimated errors of the entries can make of zeros, ten times; 1e-9 where nothing is known of errors.
-    Returns the same object when it is minimal.
+    States that stay untouched keep their names; where only combinations can stay they are called ``z[1]``,
+    ``z[2]``, ... ``tolerance``, relative to A, B or C in sizes of the signals, is by default ten times what the
+    estimated errors can make of zeros, 1e-9 where nothing is known of errors. A remark of kind ``"minimal"`` says
+    what went.
     """
     if not len(linear.outputs) or not (len(linear.inputs) or not is_at_rest(linear)):
         missing = "outputs" if not len(linear.outputs) else "inputs"
@@ -139,9 +136,9 @@ def _complement(Q: FloatArray) -> FloatArray:
 
 
 def _untouched(V: FloatArray, N: FloatArray) -> NDArray[np.intp] | None:
-    """Return states that can be the coordinates z as they are, in their order; None when there are too few.
+    """Return states that can be the coordinates z = y[positions] as they are, in their order; None when too few can.
 
-    z = y[positions] needs independent rows of V, and rows of N (reachable, but shown by no output) that are zero.
+    That needs independent rows of V, and rows of N (reachable, but shown by no output) that are zero.
     """
     from scipy.linalg import qr
 

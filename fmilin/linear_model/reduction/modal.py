@@ -51,11 +51,10 @@ class Block:
 
 
 def modal_form(linear: LinearModel) -> LinearModel:
-    """Return the linear model with one state per real eigenvalue and two per pair, slowest first.
+    """Return the linear model with one state per real eigenvalue and two per pair, slowest (sampled: smallest) first.
 
     The states are called ``mode1``, or ``mode2.re`` and ``mode2.im``, or ``mode3[1]``, ``mode3[2]``, ... where
-    eigenvalues cannot be taken apart, which a remark of kind ``"modal"`` says. Of a sampled model the order is that
-    of the moduli of the eigenvalues of A.
+    eigenvalues cannot be taken apart, which a remark of kind ``"modal"`` says.
     """
     blocks = blocks_of(linear.A, linear.states.scales(linear.y0))
     if not blocks:
@@ -76,10 +75,7 @@ def modal_form(linear: LinearModel) -> LinearModel:
 
 
 def blocks_of(A: FloatArray, scales: FloatArray) -> list[Block]:
-    """Return invariant subspaces that together are the whole space, slowest first.
-
-    Shapes: A (P, P). ``scales`` (P,): sizes of the states: what well conditioned means.
-    """
+    """Return well conditioned (in ``scales`` of states) invariant subspaces that span the space, slowest first."""
     if not len(A):
         return []
     scaled = A * scales / scales[:, None]
@@ -157,12 +153,9 @@ def _text(block: Block) -> str:
 
 
 def keep_frequencies(linear: LinearModel, low: float, high: float) -> LinearModel:
-    """Return a linear model of the modes with eigenvalues of modulus ``low`` to ``high``.
+    """Return a linear model of the modes with eigenvalues of modulus ``low`` to ``high`` in rad/s, itself if all.
 
-    The states are called ``mode1``, ... as in :func:`fmilin.reduction.modal_form`. A remark of kind ``"reduced"``
-    says which modes went and how much the frequency response differs inside the range at most.
-
-    ``low``, ``high``: in rad/s. Returns the same object when all of its modes lie in the range.
+    A remark of kind ``"reduced"`` says which modes went and how much the frequency response differs in the range.
     """
     if linear.sample_time > 0:
         raise UsageError("A sampled model cannot be reduced by frequency: reduce the continuous one, then sample it.")

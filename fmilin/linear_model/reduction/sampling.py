@@ -28,11 +28,10 @@ _Matrices = dict[str, Any]
 
 
 def discretize(linear: LinearModel, sample_time: float, hold: Hold = "zoh") -> LinearModel:
-    """Return the sampled linear model.
+    """Return the sampled linear model, with a remark where oscillations are faster than half the sampling frequency.
 
-    ``sample_time``: in seconds. ``hold``: what the input does between samples. The result has ``sample_time``, and a
-    remark of kind ``"aliasing"`` when oscillations are faster than half the sampling frequency. States of foh and
-    tustin are no states of the model any more: their names say so, and ``T`` and ``T_u`` lead back.
+    States of foh and tustin are no states of the model any more: their names say so, and ``T`` and ``T_u`` lead
+    back.
     """
     if linear.sample_time > 0:
         raise UsageError(

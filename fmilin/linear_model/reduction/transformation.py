@@ -36,12 +36,7 @@ def transformed(
     coordinates: str = "",
     remarks: Sequence[Remark] = (),
 ) -> LinearModel:
-    """Return the linear model in the coordinates z.
-
-    Shapes: V (P, r), W (r, P). ``states``: what the r coordinates are called. ``z0`` (r,): their values at the point;
-    zeros by default. ``coordinates``: how they were chosen; as before when empty. ``remarks``: added to those of the
-    model.
-    """
+    """Return the linear model in the coordinates z = W y with y = V z, V (P, r), whose values at the point are z0."""
     E = linear.errors
     V_, W_ = np.abs(V), np.abs(W)
 
@@ -100,11 +95,10 @@ def _free(name: str, taken: set[str]) -> str:
 
 
 def balance(linear: LinearModel, by: Literal["nominals", "norms"] = "nominals") -> LinearModel:
-    """Return the linear model with every state divided by a size; inputs and outputs keep their units.
+    """Return the linear model with states divided by declared nominal values, or by powers of two (LAPACK ``gebal``).
 
-    ``by``: the states' nominal values, declared ones only; or powers of two that make rows and columns of A equally
-    large (LAPACK's ``gebal``), which costs not a single rounding. A state ``p`` that is divided by 100000 is called
-    ``p/100000``; one that keeps its size, as before.
+    These make rows and columns of A equally large and cost not a single rounding; ``p`` by 100000 is called
+    ``p/100000``.
     """
     s = _scales(linear, by)
     states = Signals(map(_scaled, linear.states, s.tolist()))

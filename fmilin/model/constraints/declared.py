@@ -111,19 +111,9 @@ class Partials:
 class Constraints:
     """Declared constraints, bound to a model: residuals g(t, x, u, z) and their exact partial derivatives.
 
-    z are the values of ``observed``: variables of the model that are neither states, inputs, parameters
-    nor time (a loop gap computed inside the model, say).
-
-    parameters: values of every parameter and constant that may appear.
-    offered: further names for the message that refuses an unknown one.
-    other: takes a name; returns the model's canonical name of that variable, or None when there is none.
-    rows: m of them: the declared constraints, then the rates declared with them.
-    analytic (m,): whether a row depends on states, inputs, parameters and time alone.
-    structure (m, N): which states a row contains.
-    input_structure (m, nu): which inputs a row contains: they prescribe a motion.
-    hidden: rows whose rate is a constraint of its own, which was not declared.
-    prescribing: inputs that some row contains.
-    variables (m,): positions in (t, x, u, z) of the residuals, where each is nothing but a variable.
+    z are the values of ``observed``: variables of the model that are neither states, inputs, parameters nor time (a
+    loop gap computed inside the model, say). The m rows are the declared constraints, then the rates declared with
+    them; ``variables`` (m,) are the positions in (t, x, u, z) of residuals that are nothing but a variable.
     """
 
     def __init__(
@@ -213,11 +203,10 @@ class Constraints:
     def curvature(
         self, t: float, x: FloatArray, u: FloatArray, w: FloatArray, u_dot: FloatArray | None = None
     ) -> Partials:
-        """Return the partial derivatives of the rate g_x w + g_u u_dot + g_t, w and u_dot held.
+        """Return the partial derivatives of the rate g_x w + g_u u_dot + g_t, w (N,) and u_dot (nu,) held.
 
-        With w = f this is the part of the hidden constraint's gradient that comes from the curvature of g.
-
-        Shapes: w (N,); u_dot (nu,), zero by default. Rows are NaN where g is not analytic.
+        With w = f this is the part of the hidden constraint's gradient that comes from the curvature of g; NaN
+        in rows that are not analytic.
         """
         if self.variables is not None:
             full = np.zeros((len(self.rows), sum(self._sizes)))

@@ -77,10 +77,7 @@ class Arithmetic(Protocol):
 
 
 class ExpressionError(UsageError):
-    """The text is no arithmetic of this grammar.
-
-    ``message``: the paragraph for the reader. ``position``: where it stops making sense, counted from 0.
-    """
+    """The text is no arithmetic of this grammar from ``position``, counted from 0, on."""
 
     def __init__(self, message: str, *, text: str = "", position: int = 0) -> None:
         super().__init__(message)
@@ -180,11 +177,11 @@ class Expression:
 
 
 def parse(text: str) -> Expression:
-    """Parse the arithmetic grammar of the command line.
+    """Parse the arithmetic of the command line.
 
-    Names are chains of identifiers with integer indices (``pin.x``, ``q[1]``, ``der(v)``); any other
-    name goes in backquotes. ``+ - * / ^ **``, numbers, parentheses, ``pi`` and the functions of
-    :data:`FUNCTIONS` are the whole grammar.
+    Names are chains of identifiers with integer indices (``pin.x``, ``q[1]``, ``der(v)``); any other name goes in
+    backquotes. ``+ - * / ^ **``, numbers, parentheses, ``pi`` and the functions of :data:`FUNCTIONS` are the whole
+    grammar.
 
     >>> parse("x^2 + pin.y**2 - `strange name`").names
     ('x', 'pin.y', 'strange name')
@@ -290,10 +287,7 @@ def _refusal(text: str, position: int, why: str) -> ExpressionError:
 
 
 class _Steps:
-    """The steps of a syntax tree, and the limits of what an expression may contain.
-
-    ``steps``: every step and its number: equal ones are taken once.
-    """
+    """The steps of a syntax tree, equal ones taken once, and the limits of what an expression may contain."""
 
     def __init__(self, text: str, names: Sequence[str]) -> None:
         self.steps: dict[Step, int] = {}
@@ -338,10 +332,7 @@ class _Steps:
         return self.steps.setdefault(step, len(self.steps))
 
     def _measure(self, step: Step) -> None:
-        """Note what a constant step is worth, and how many factors the powers in a step have; refuse too many.
-
-        ``((x^99)^99)^99`` has 99^3; sums have as many as their largest term, functions of one thing are one thing.
-        """
+        """Note what a constant step is worth and how many factors its powers have; refuse too many: ((x^99)^99)^99."""
         constants, powers = [self._constants[i] for i in step.operands], [self._powers[i] for i in step.operands]
         constant: float | None = None
         power = 1.0

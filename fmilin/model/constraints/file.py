@@ -22,9 +22,7 @@ class ConstraintsFile:
 
 
 def read_constraints(source: Path | str | bytes, source_name: str = "") -> ConstraintsFile:
-    r"""Read a constraints file.
-
-    ``source``: the file, or its content. ``source_name``: for messages; the path when empty.
+    r"""Read a constraints file, given by its path or as its content with a ``source_name`` for messages.
 
     >>> text = b'[[constraint]]\nexpression = "x^2 + y^2 - L^2"\nname = "rod"'
     >>> [c.label for c in read_constraints(text, "rod.toml").constraints]

@@ -22,13 +22,7 @@ LARGEST_DENSE = 100_000  # entries of dg/ds up to which a product with the whole
 
 
 class ExpressionFunctions:
-    """Expressions g(s), with first derivatives and one contraction of the second.
-
-    What is not a finite real number (``sqrt(-1)``, ``1/0``, ``exp(1000)``) is NaN.
-
-    ``positions``: of each variable in s; several names may stand for one entry. ``size``: n, the length of s.
-    ``constants``: variables that have a value once and for all.
-    """
+    """Expressions g(s), s (n,), with first derivatives and one contraction of the second; NaN where not finite."""
 
     def __init__(
         self,

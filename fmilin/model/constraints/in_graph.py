@@ -37,10 +37,7 @@ _OPERATIONS: Mapping[str, Callable[..., SX]] = {
 
 
 class InGraph:
-    """Arithmetic on ``casadi.SX`` scalars.
-
-    Rows that are built by one and the same object share what they have in common where they come from sympy.
-    """
+    """Arithmetic on ``casadi.SX`` scalars; rows built by one and the same object share what they have in common."""
 
     def __init__(self) -> None:
         self._meanings: dict[Any, SX] = {}

@@ -70,10 +70,7 @@ def _size(name: str, value: float, values: Sequence[float], sizes: Sequence[floa
 
 
 def vanishes(expression: Expression, points: Sequence[Mapping[str, float]]) -> bool:
-    """Return whether an expression is zero up to rounding at all points where it is defined, two at least.
-
-    ``points``: values of all its variables, at random.
-    """
+    """Return whether an expression is zero up to rounding at all random points where it is defined, two at least."""
     numbers = [expression.built(_Sizes(), {n: _Sized(v, abs(v)) for n, v in point.items()}) for point in points]
     defined = [x for x in numbers if not (math.isnan(x.value) or math.isnan(x.size))]
     return len(defined) > 1 and all(abs(x.value) <= CANCELLED * x.size < math.inf for x in defined)

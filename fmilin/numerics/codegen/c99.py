@@ -42,11 +42,7 @@ class GeneratedModel:
 
 
 def generate(system: ImplicitSystem, watched: Sequence[SX] = (), *, derivatives: bool = True) -> GeneratedModel:
-    """Return C99 code for a system and its outputs.
-
-    ``watched``: further quantities over time, states, inputs, parameters and unknowns, without derivatives.
-    ``derivatives``: whether the code can differentiate; without, it is a third of the size.
-    """
+    """Return C99 code for a system, its outputs and what is watched, a third as large without derivatives."""
     equations = _Equations(system, watched)
     statements, tables = equations.statements(derivatives=derivatives)
     sizes = equations.sizes() | _table_sizes(tables)
@@ -146,11 +142,7 @@ class _Equations:
 
 
 def _through(W: Sparsity, of_rows: Flags) -> Flags:
-    """Return on what each unknown in W w = r depends, for what the rows of (W, r) contain.
-
-    The unknowns of a block of the block triangular form of W depend on what their rows contain and on the unknowns
-    of the blocks before there (Davis, Direct Methods for Sparse Linear Systems, section 7.4).
-    """
+    """Return on what the unknowns of W w = r depend, block by block (Davis, Direct Methods for Sparse Systems, 7.4)."""
     if ca.sprank(W) < W.size1():  # singular in structure: nothing can be said
         return np.broadcast_to(of_rows.any(axis=0), of_rows.shape)
     entries = np.array(ca.DM.ones(W).full(), dtype=bool)

@@ -88,12 +88,7 @@ def zig_command(architecture: str, system: str) -> tuple[str, ...] | None:
 
 
 def compiled_library(sources: Mapping[str, bytes], unit: str, compiler: Compiler) -> bytes:
-    """Compile one translation unit and return the shared library.
-
-    The work is done in a private temporary folder. The same sources, compiler and flags give the same bytes.
-
-    ``sources``: file name to content, all in one folder. ``unit``: the file to compile; it may include the others.
-    """
+    """Compile one unit of the sources to a shared library, the same bytes for the same sources and compiler."""
     command = compiler.command or find_compiler()
     arguments = [*command, *_flags(), *compiler.flags]
     name = f"{_key(sources, unit, arguments)}{library_suffix()}" if compiler.use_cache else ""
@@ -176,11 +171,7 @@ def _first_errors(text: str, count: int = 3) -> str:
 
 
 def loaded_library(sources: Mapping[str, str], unit: str, compiler: Compiler, kind: type[ctypes.CDLL]) -> Any:
-    """Compile and load; the file is not needed any more once it is mapped (where the system lets it go).
-
-    ``kind``: ``ctypes.PyDLL`` keeps the interpreter's lock, for calls that take microseconds; ``ctypes.CDLL`` gives it
-    up.
-    """
+    """Compile and load; a ``ctypes.PyDLL`` keeps the interpreter's lock, for calls that take microseconds."""
     with temporary_folder() as folder:
         path = folder / f"functions{library_suffix()}"
         texts = {name: text.encode() for name, text in sources.items()}

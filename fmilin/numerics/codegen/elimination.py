@@ -27,11 +27,11 @@ class Elimination:
 
 
 def elimination_of(pattern: Pattern, n: int) -> Elimination | None:
-    """Return an order for a symmetric pattern of n rows; None where a pivot would be zero by structure.
+    """Return an order of elimination for a symmetric pattern of n rows; None where a pivot would be zero by structure.
 
-    Without interchanges: right for mass matrices, and for those bordered by constraints when the constraints come last
-    (Vanderbei, SIAM Journal on Optimization 5, 1995). The order is that of least degree: the mass matrix of a tree of
-    bodies then fills in nowhere (Featherstone, Rigid Body Dynamics Algorithms, section 6.5).
+    Without interchanges: right for mass matrices, and for those bordered by constraints when the constraints come
+    last (Vanderbei, SIAM Journal on Optimization 5, 1995). By least degree the mass matrix of a tree of bodies
+    fills in nowhere (Featherstone, Rigid Body Dynamics Algorithms, section 6.5).
     """
     neighbours: list[set[int]] = [set() for _ in range(n)]
     pivots = {i for i, j in pattern if i == j}
@@ -75,11 +75,7 @@ class Order:
 
 
 def band_order(pattern: Pattern, n: int) -> Order:
-    """Return an order of the n rows and columns that makes the band of a square pattern narrow.
-
-    The better of two: the rows as they stand, and the rows matched with columns first; each then in the
-    order of Cuthill and McKee (reversed) for the symmetric hull of the pattern.
-    """
+    """Return an order with a narrow band: the better of Cuthill and McKee's with and without matching rows first."""
     if not pattern:
         return Order(tuple(range(n)), tuple(range(n)), 0, 0)
     partners: list[Sequence[int]] = [range(n)]

@@ -46,11 +46,7 @@ class Backend:
 
 
 class CompilationBudget:
-    """How long a virtual machine is good enough: until it has worked for as long as a compiler would.
-
-    How many evaluations are still to come is not known; compiling at this moment costs at most twice of what would have
-    been best (the break-even rule of the ski rental problem).
-    """
+    """How long a virtual machine works before code is compiled: as long as a compiler would (ski rental's rule)."""
 
     def __init__(self, instructions: int) -> None:
         each = max(instructions, 1)
@@ -63,10 +59,7 @@ class CompilationBudget:
 
 
 class Native:
-    """A function of one dense column s with one dense column z as its result, compiled and loaded.
-
-    Called with points s (k, ns), it fills z (k, nz); both are contiguous. From any thread.
-    """
+    """A compiled function of one dense column: fills z (k, nz) from points s (k, ns), contiguous; thread-safe."""
 
     def __init__(self, function: Function, compiler: Compiler) -> None:
         sizes = {"s": function.nnz_in(0), "z": function.nnz_out(0)}
@@ -113,14 +106,10 @@ OUT void run(const double *s, double *z, long count)
 
 
 class Buffered:
-    """A ``casadi.Function`` of one or more arguments whose numbers lie in arrays made once.
+    """A ``casadi.Function`` on arrays made once: fill :attr:`arguments`, call :attr:`run`, copy :attr:`results`.
 
-    ``f(x)`` converts arguments and results and costs a tenth of a millisecond; the same function on arrays that were
-    handed over once costs what its operations cost (Andersson et al., Mathematical Programming Computation 11, 2019;
-    the user guide's "FunctionBuffer").
-
-    Fill :attr:`arguments`, call :attr:`run`, read :attr:`results`: each holds the nonzeros of one argument or
-    result, column by column. The next run overwrites them: copy what shall last.
+    ``f(x)`` costs a tenth of a millisecond in conversions; on such arrays it costs what its operations cost
+    (Andersson et al., Mathematical Programming Computation 11, 2019). Each array holds nonzeros, column by column.
 
     >>> import casadi as ca
     >>> x = ca.SX.sym("x", 2)
@@ -145,10 +134,7 @@ class Buffered:
         self._mapped = lru_cache(maxsize=4)(lambda points: Buffered(function.map(points)))
 
     def at_points(self, arguments: FloatArray) -> FloatArray:
-        """Return the result of a function of one argument at many points.
-
-        Shapes: arguments (points, nonzeros of the argument). Returns (points, nonzeros of the result).
-        """
+        """Return the result, (points, nonzeros), of a function of one argument given at many points likewise."""
         points = len(arguments)
         if points == 0:
             return np.zeros((0, self.results[0].size))
@@ -177,13 +163,10 @@ class _Result(NamedTuple):
 
 
 class Evaluator:
-    """A function of some columns of symbols whose results are matrices.
+    """A function of columns of symbols with matrices as results, by virtual machine or compiled C; thread-safe.
 
-    The numbers come from CasADi's virtual machine, which answers at once, and from compiled C when so many points were
-    wanted that it pays (:class:`~fmilin.numerics.codegen.evaluator.Backend`). May be called from several threads.
-
-    ``results``: matrices over these symbols. Entries outside their sparsity are zero. ``function``: one column, all
-    arguments, to one column, the nonzeros of all results.
+    C is compiled when so many points were wanted that it pays (:class:`Backend`). Entries outside the sparsity of a
+    result are zero.
 
     >>> x, p = ca.SX.sym("x", 2), ca.SX.sym("p")
     >>> f = Evaluator([x, p], [p * x, ca.jacobian(p * x[0], x)])
@@ -212,10 +195,7 @@ class Evaluator:
         return "casadi" if self._native is None else "c"
 
     def __call__(self, *vectors: FloatArray | float) -> list[FloatArray]:
-        """Return the matrices at one point.
-
-        ``*vectors``: one for each argument, of its length; or a number.
-        """
+        """Return the matrices at one point, for a vector (or a number) for each argument."""
         self._count(1)
         memory = self._memory()
         for part, vector in zip(self._slices, vectors, strict=True):
@@ -234,10 +214,7 @@ class Evaluator:
         return matrices
 
     def at_points(self, *vectors: FloatArray | float) -> list[FloatArray]:
-        """Return the matrices at many points, shapes (k, rows, columns).
-
-        ``*vectors`` (k, length): one for each argument; (length,) and numbers stand for the same at all points.
-        """
+        """Return the matrices, (k, rows, columns), at points (k, length) of each argument; one vector serves all k."""
         k = max((len(v) for v in vectors if isinstance(v, np.ndarray) and v.ndim > 1), default=1)
         s, z = np.empty((k, self.function.nnz_in(0))), np.empty((k, self.function.nnz_out(0)))
         for part, vector in zip(self._slices, vectors, strict=True):

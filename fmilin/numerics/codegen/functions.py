@@ -38,11 +38,7 @@ _KINKED = {
 
 
 class SystemFunctions:
-    """An :class:`~fmilin.numerics.codegen.implicit.ImplicitSystem` that can be evaluated; made when it is first needed.
-
-    ``system``: its parameter values are not used: every call takes them. ``factors``: factorizes W; LU factors with
-    pivoting unless another way suits its structure better.
-    """
+    """An ``ImplicitSystem`` that can be evaluated, with parameters given in every call; ``factors`` factorizes W."""
 
     def __init__(self, system: ImplicitSystem, factors: Callable[[FloatArray], Factors] = DenseFactors) -> None:
         self.system = system
@@ -66,20 +62,14 @@ class SystemFunctions:
     def partials(
         self, point: tuple[float, FloatArray, FloatArray, FloatArray], w: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return d(r - W w)/ds with w held, and the outputs' d/ds and d/dw, for s = (x, u) and any w.
-
-        Returns shapes (nw, N + nu), (ny, N + nu) and (ny, nw).
-        """
+        """Return d(r - W w)/ds (nw, N + nu), w held, and the outputs' d/ds and d/dw (ny, nw), for s = (x, u)."""
         e_s, _, _, c_s, c_w = self._partials(*point, w)
         return e_s, c_s, c_w
 
     def products(
         self, point: tuple[float, FloatArray, FloatArray, FloatArray], dx: FloatArray, du: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Return the derivatives of x', (N, k), and of the outputs, (ny, k), along the columns of (dx, du).
-
-        Shapes: dx (N, k), du (nu, k). ``point``: t, x, u, p as in :meth:`values`.
-        """
+        """Return the derivatives of x' (N, k) and outputs (ny, k) along the columns of dx (N, k) and du (nu, k)."""
         W, w = self._solved(*point)
         e_s, f_s, f_w, c_s, c_w = self._partials(*point, w)
         ds = np.concatenate((dx, du))
@@ -112,13 +102,10 @@ class SystemFunctions:
 
 
 class StackFunctions:
-    """Values and slopes by (x, u) of quantities z(t, x, u, p, w) with W w = r, at many points.
+    """Values and slopes by (x, u) of quantities z(t, x, u, p, w), (nz, 1), with W w = r, at many points.
 
-    CasADi's virtual machine and LAPACK answer at once. Vectorized code
-    (:class:`~fmilin.numerics.codegen.vectorized.VectorizedCode`) is compiled when so many points came that it
-    pays, or when :meth:`compile` is called; points at which its elimination is not good enough go the first way.
-
-    Shapes: quantities (nz, 1).
+    Vectorized code is compiled when so many points came that it pays, or by :meth:`compile`; CasADi's virtual
+    machine and LAPACK answer until then, and where its elimination without interchanges is not good enough.
     """
 
     def __init__(self, system: ImplicitSystem, quantities: SX, backend: Backend | None = None) -> None:

@@ -85,14 +85,10 @@ class _Instruction:
 
 
 class Statements:
-    """Print stages of a computation, each instruction in the first stage that needs it.
+    """Print stages of a computation as C functions called in order, each instruction in the first stage that needs it.
 
-    inputs: how the nonzeros of each argument are written in C.
-    stages: the names of the C functions, in the order in which they will be called, and what each assigns: for results
-        of the function, by number, what their nonzeros are assigned to. A stage may rely on those before it.
-    arguments: declarations of the arguments of the C functions.
-    array: where what more than one piece needs is stored, in C.
-    number: the type of the numbers; another than ``double`` has ``ALL``, which makes one of a constant.
+    ``stages``: for each, the results that it assigns, by number, and what to. ``array``: where in C values live
+    that more than one piece needs. A number type other than ``double`` has ``ALL``, which makes one of a constant.
     """
 
     def __init__(

@@ -47,10 +47,7 @@ _CHOICES = {ca.OP_SIGN, ca.OP_LT, ca.OP_LE, ca.OP_EQ, ca.OP_NE, ca.OP_NOT, ca.OP
 
 
 class VectorizedCode:
-    """Quantities and slopes at many points.
-
-    ``quantities`` (nz, 1): over time, states, inputs, parameters and unknowns.
-    """
+    """Quantities (nz, 1) over time, states, inputs, parameters and unknowns, with their slopes, at many points."""
 
     def __init__(self, system: ImplicitSystem, quantities: SX, compiler: Compiler) -> None:
         self._size = quantities.numel(), system.motion.numel()
@@ -60,10 +57,7 @@ class VectorizedCode:
         self._run, self._work_size = code.run, int(code.work_size()) + ALIGNED
 
     def __call__(self, s: FloatArray, threads: int = 1) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]]:
-        """Return the quantities, shape (k, nz), their slopes, shape (k, nz, N + nu), and where they are good, (k,).
-
-        ``s`` (k, 1 + N + nu + np): time, states, inputs and parameters of each point; contiguous.
-        """
+        """Return quantities (k, nz), slopes (k, nz, N + nu) and where they are good (k,), for rows s = (t, x, u, p)."""
         k, (nz, columns) = len(s), self._size
         z, J, good = np.empty((k, nz)), np.empty((k, nz, columns)), np.empty(k, dtype=np.uint8)
 

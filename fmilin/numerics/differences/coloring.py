@@ -11,13 +11,7 @@ Pattern = NDArray[np.bool_]
 
 
 def tangent_pattern(structure: Pattern, constraints: Pattern, T: FloatArray, x_u: FloatArray) -> Pattern:
-    """Return which rows may depend on which coordinates and inputs, shape (r, P + nu).
-
-    A coordinate moves its own states and, through the constraints, every state that they connect to it.
-
-    Shapes: T (N, P), x_u (N, nu). ``structure`` (r, N + nu): which rows contain which states and inputs.
-    ``constraints`` (m, N): which constraints contain which states, hidden ones included.
-    """
+    """Return which rows may depend on which coordinates and inputs, (r, P + nu), through states tied by constraints."""
     n, k = x_u.shape
     if not constraints.any():
         moved = np.hstack((T != 0, x_u != 0))

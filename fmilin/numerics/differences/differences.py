@@ -53,13 +53,10 @@ def slopes(
     terms: Terms | None = None,
     around: Surroundings | None = None,
 ) -> Slopes:
-    """Measure dF/ds for every column.
+    """Measure dF/ds for every column, where F is ``line(j, s)`` at displacement s along column j.
 
-    Shapes: base (r,), F at zero displacement.
-    line: ``line(j, s)`` is F at displacement ``s`` along column ``j``; ``s`` is in the unit of that column.
-    scales (k,): the size of each column's variable.
-    terms: tells rows whose terms all cancel from rows in small units; without it there are none of the former.
-    around: what allows to compare with other scales of steps; without it none is.
+    Without ``terms`` no row counts as one whose terms all cancel; without ``around`` no other scales of steps are
+    compared.
     """
     options = options or Differences()
     k, ulp = len(scales), np.spacing(np.abs(base))

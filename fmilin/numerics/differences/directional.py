@@ -94,11 +94,7 @@ def directional_check(  # noqa: PLR0917 - all of them arrays of one measurement
     scales: FloatArray,
     nearby: Sequence[FloatArray] = (),
 ) -> Contradiction:
-    """Compare with J d at smaller and smaller steps, and far away.
-
-    Shapes: base (r,), J, error (r, k), noise (r,), scales (k,). ``nearby``, each (r,): F at 1, 2, ... times
-    :data:`SPACING` along the direction, where it has values.
-    """
+    """Compare with J d at smaller steps and far away; ``nearby``: F (r,) at 1, 2, ... :data:`SPACING` along d."""
     d, nothing = direction_of(scales), np.zeros(len(base))
     slope, doubt, size = J @ d, error @ np.abs(d), np.abs(J) @ np.abs(d)
     rounding = np.maximum(0.5 * np.spacing(np.abs(base)), np.finfo(float).eps * size)
@@ -138,10 +134,7 @@ def _pairs(around: Surroundings, d: FloatArray, base: FloatArray) -> dict[float,
 
 
 def _ripple(gaps: Mapping[float, FloatArray], allowed: Mapping[float, FloatArray], nothing: FloatArray) -> FloatArray:
-    """Return by how much slopes near the point may differ where smaller steps contradict, shape (r,).
-
-    As much as is seen, and as is hidden by rounding at the next smaller step.
-    """
+    """Return by how much (r,) slopes may differ where smaller steps contradict: as is seen, and as rounding hides."""
     ripple = nothing
     for step in sorted((step for step in gaps if step < FINE), reverse=True):
         ripple = np.where(gaps[step] > allowed[step], np.maximum(ripple, gaps[step]), ripple)
@@ -217,11 +210,7 @@ def corrected_by_sweeps(
     terms: Terms | None,
     nearby: list[FloatArray],
 ) -> None:
-    """Compare with smaller steps, and sweep the columns that differ there, in place.
-
-    ``slopes``: made from the columns; corrected here. ``nearby``, each (r,): F on the line on which the noise was
-    measured.
-    """
+    """Compare with smaller steps and with F where the noise was measured; sweep the columns that differ, in place."""
     scales, before = setting.scales, slopes.J.copy()
     check = directional_check(around, setting.base, before, slopes.error, setting.noise, scales, nearby)
     slopes.error[...] += check.gap[:, None] / scales

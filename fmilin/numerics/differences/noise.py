@@ -21,16 +21,14 @@ _WITHIN = 4.0  # three orders whose estimates lie within this factor of each oth
 
 
 def noise_from_table(values: FloatArray) -> FloatArray:
-    """Return the standard deviation of the noise of each component, from values on a tiny equally spaced line.
+    """Return the standard deviation of the noise of each component (r,) from values (POINTS, r) on a tiny line.
 
-    Differences of order k of a smooth function vanish with the spacing, those of noise grow: the level is
+    Differences of order k of a smooth function vanish with the spacing, those of noise grow; read where three
+    orders agree:
 
         sigma_k^2 = (k!)^2 / (2k)!  mean((Delta^k F)^2)
 
-    read where three successive orders agree. At least half a unit in the last place is returned: a
-    function that repeats exactly is still rounded.
-
-    Shapes: values (POINTS, r). Returns (r,).
+    At least half a unit in the last place: a function that repeats exactly is still rounded.
     """
     rounding = 0.5 * np.spacing(np.max(np.abs(values), axis=0))
     table = values
@@ -50,10 +48,7 @@ def noise_from_table(values: FloatArray) -> FloatArray:
 
 
 def noise_level(function: Callable[[FloatArray], FloatArray], x: FloatArray, scales: FloatArray) -> FloatArray:
-    """Return the noise of a function on a tiny line through x, shape (r,); zero where it cannot be evaluated.
-
-    Shapes: x, scales (n,). ``function``: x (n,) -> values, shape (r,); evaluated :data:`POINTS` times.
-    """
+    """Return the noise of a function on a tiny line through x (n,), shape (r,); zero where it cannot be evaluated."""
     step = 1e-8 * scales * np.random.default_rng(2013).uniform(0.5, 1.0, len(x))
     values = finite_values(function, *(x + k * step for k in range(POINTS)))
     return np.zeros_like(function(x)) if values is None else noise_from_table(np.array(values))

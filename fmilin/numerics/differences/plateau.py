@@ -60,11 +60,7 @@ class PlateauSlope:
 def plateau_slope(
     sweep: StepSweep, row: int, line: Callable[[float], FloatArray], noise: float = 0.0, size: float = 0.0
 ) -> PlateauSlope:
-    """Return the slope of one row, its error, and how far it holds.
-
-    ``line``: s -> F, shape (r,); evaluated again to tell jumps. ``noise``: its level, where it was measured. ``size``:
-    the largest slope of the row, in the units of this column.
-    """
+    """Return the slope of one row, its error, and how far it holds; ``size`` is the row's largest slope."""
     h, a, b, base = sweep.h, sweep.ahead[:, row], sweep.behind[:, row], float(sweep.base[row])
     ulp = 0.5 * np.spacing(np.maximum(np.maximum(np.abs(a), np.abs(b)), abs(base))) + noise
     D = (a - b) / (2 * h)
@@ -156,10 +152,7 @@ def _errors(E: FloatArray, floor: FloatArray) -> FloatArray:
 
 
 def _nearest(E: FloatArray, error: FloatArray, chosen: int, h: FloatArray, size: float) -> tuple[int, float]:
-    """Return the plateau nearest to the point, and what doubt remains: go down as long as finer steps contradict.
-
-    A ripple, which changes the slope a little over next to nothing, is noise on the plateau.
-    """
+    """Return the plateau nearest to the point and the doubt that remains; a ripple on it counts as noise."""
     while True:
         finer, change = np.arange(len(E)) > chosen, np.abs(E - E[chosen])
         large = max(abs(float(E[chosen])), size)
@@ -172,10 +165,7 @@ def _nearest(E: FloatArray, error: FloatArray, chosen: int, h: FloatArray, size:
 
 
 def _drift(E: FloatArray, chosen: int, floor: FloatArray) -> float:
-    """Return how far E goes on from a step, where it changes by a power of the step that is not h^2.
-
-    Slower and slower, as of |x|^1.2; or faster and faster, up to a jump that is too narrow to be seen as a plateau.
-    """
+    """Return how far E goes on from a step by a power of h that is not h^2: slower, as of |x|^1.2, or up to a jump."""
     changes = np.diff(E)
     seen = np.abs(changes) > DRIFTS * (floor[1:] + floor[:-1])
     worst = 0.0

@@ -185,11 +185,7 @@ def _contradict(one: Column, other: Column) -> bool:
 
 
 def _is_noisier(tried: list[Column]) -> bool:
-    """Whether the last, smaller step shows more noise than was thought; it is then noted in all columns.
-
-    The h^2 term of a smooth function shrinks with the step; where it grows it was noise over h, unless the same
-    second differences at every step tell a jump.
-    """
+    """Whether the smaller step shows more noise, then noted in all columns: h^2 terms shrink, noise over h grows."""
     before, last = tried[-2:]
     changes = np.array([last.S2 - last.S1, last.S1 - before.S1])
     jumping = (np.abs(changes) <= 0.1 * np.abs(last.S1)).all(axis=0) & (last.S1 != 0)

@@ -47,11 +47,7 @@ class StepSweep:
 
 
 def step_sweep(line: Callable[[float], FloatArray], base: FloatArray, scale: float, value: float) -> StepSweep | None:
-    """Evaluate F at smaller and smaller steps along one column; None where six steps in a row have no values.
-
-    ``line``: s -> F, shape (r,). ``base`` (r,): F at s = 0. ``scale``: the size of the variable. ``value``: what it is
-    at the point.
-    """
+    """Evaluate F at smaller and smaller steps from ``value`` along one column; None after six steps without values."""
     h, least = power_of_two(scale), max(SMALLEST * scale, LOST * abs(value))
     steps: list[float] = []
     pairs: list[list[FloatArray]] = []
@@ -83,10 +79,10 @@ def odd_remainder(sweep: StepSweep, row: int, slope: float) -> FloatArray:
 def stairs_beyond(
     sweep: StepSweep, row: int, slope: float, error: FloatArray, chosen: int, line: Callable[[float], FloatArray]
 ) -> tuple[float, int, float]:
-    """Return the height of stairs beyond a plateau and the step where they begin; 0 and 0 where there are none.
+    """Return the height of stairs beyond a plateau (0: none), where they begin, and what a jump changes the slope by.
 
-    One jump is a switch near the point; stairs go on. What grows with h^3 from step to step is smooth. Stairs
-    that are low in comparison with what is smooth show only once: last, what one jump changes the slope by is returned.
+    One jump is a switch near the point; stairs go on. What grows with h^3 from step to step is smooth; stairs that
+    are low in comparison show only once.
     """
     h, remainder = sweep.h, odd_remainder(sweep, row, slope)
 
@@ -126,10 +122,7 @@ def _jump(function: Callable[[float], float], interval: tuple[float, float], end
 
 
 def jumps_at_point(h: FloatArray, right: FloatArray, left: FloatArray, ulp: FloatArray) -> NDArray[np.bool_]:
-    """Return where runs of steps begin over which F is the same on a side, and not F(0), as at all finer steps.
-
-    Not where it is the same on both sides: there the steps are lost in rounding, and what differs from F(0) is noise.
-    """
+    """Return where runs of steps begin over which F is the same on one side (on both it is rounding), and not F(0)."""
     sides = np.stack((right, left))
     runs = np.lib.stride_tricks.sliding_window_view(sides, RUN, axis=1)
     sizes, unit = np.abs(runs).max(axis=2), ulp[: runs.shape[1]]
@@ -144,11 +137,7 @@ def jumps_at_point(h: FloatArray, right: FloatArray, left: FloatArray, ulp: Floa
 
 
 def kink_at_point(h: FloatArray, S: FloatArray, ulp: FloatArray, chosen: int) -> tuple[float, int | None]:
-    """Return S / h where it is the same over steps that the plateau contains, 0 otherwise.
-
-    A kink is one at all finer steps that can tell. Where it is none there, it is rounded off, or lies near the point:
-    then 0 and the first of those steps are returned.
-    """
+    """Return S / h of a kink that all finer steps show; else 0 and the first without it: it is rounded off, or near."""
     bend, seen = S / h, np.abs(S) > 30 * ulp
     for k in range(len(h) - RUN, -1, -1):
         run = slice(k, k + RUN)

@@ -71,11 +71,7 @@ def singular(
     when: str = "at this point",
     direction: FloatArray | None = None,
 ) -> NumericalError:
-    """Return the error that says of a singular matrix which unknowns it leaves open.
-
-    ``subject``: what has no unique solution, in the plural: "The equations of 'crane'". ``unknowns``: names, or
-    symbols, of the entries of w, or none. ``direction`` (len(unknowns),): the direction of w that is not determined.
-    """
+    """Return the error that says which unknowns a singular matrix leaves open, those along its null ``direction``."""
     loose: list[str] = []
     if direction is not None and len(unknowns):
         order = np.argsort(-np.abs(direction), kind="stable")
@@ -92,10 +88,7 @@ def singular(
 
 
 class DenseFactors:
-    """LU factors of square matrices W, rows and columns scaled to largest entries, or in a stack to lengths, of one.
-
-    Shapes: W (..., n, n).
-    """
+    """LU factors of W (..., n, n), rows and columns scaled to largest entries of one, in a stack to lengths of one."""
 
     def __init__(self, W: FloatArray) -> None:
         *stack, n, _ = W.shape
@@ -110,10 +103,7 @@ class DenseFactors:
 
     @cached_property
     def rcond(self) -> float | FloatArray:
-        """Reciprocal condition number of each scaled W in the 1-norm: estimated for a single one (LAPACK ``dgecon``).
-
-        NaN where W holds a NaN or an infinity.
-        """
+        """Reciprocal 1-norm condition number of each scaled W, of a single one estimated; NaN where W is not finite."""
         *stack, n, _ = self._scaled.shape
         if n == 0:
             return np.ones(stack)[()]

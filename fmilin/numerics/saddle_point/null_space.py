@@ -18,24 +18,20 @@ from fmilin.numerics.saddle_point.factors import DenseFactors
 
 
 class NullSpaceFactors:
-    """The singularity robust null space formulation of chapter 3 of the thesis, at one point or at many.
+    """The singularity robust null space formulation of chapter 3 of the thesis, of M (..., n, n) and G (..., m, n).
 
-    With a basis K of the null space of G, eq. (3.2), and the pseudo-inverse N = G^+, eq. (3.4), for b1 = F and
-    b2 = -Gdot v, eq. (3.5),
+    With a basis K of the null space of G, eq. (3.2), N = G^+, eq. (3.4), b1 = F and b2 = -Gdot v, eq. (3.5),
 
         v' = K (K' M K)^-1 K' (b1 - M N b2) + N b2,   lambda = N' (b1 - M v').
 
-    Singular values of G below ``threshold`` times the largest count as zero (section 3.1: "by setting 1/sigma_m = 0"):
-    a constraint that depends on others, always or at this configuration only, is left out; multipliers are those of
-    least norm, and what contradicts itself is satisfied in the sense of least squares. M need not be invertible.
+    Singular values of G below ``threshold`` times the largest count as zero (section 3.1: "by setting 1/sigma_m =
+    0"): a constraint that depends on others, here or always, is left out; multipliers are those of least norm, and
+    what contradicts itself is satisfied in the sense of least squares. M need not be invertible. Lengths are
+    measured in q / ``scales``.
 
-    Of G' = (Q_1 Q_2) R with full rank K = Q_2, N = Q_1 R^-1'; then no singular value is below 1 / |N|, and none above
-    |G| (Frobenius norms). Only where these do not tell that the rank is full, the singular value decomposition
-    G = U S V' of the thesis is computed.
-
-    Shapes: M (..., n, n), N (..., n, m). ``G`` (..., m, n): with the leading axes of M. ``scales`` (n,): sizes of the
-    coordinates: lengths are measured in q / scale. One by default. ``rank`` (...): how many singular values are above
-    the threshold.
+    Of G' = (Q_1 Q_2) R with full rank K = Q_2, N = Q_1 R^-1'; then no singular value is below 1 / |N|, and none
+    above |G| (Frobenius norms). Only where these do not tell that the rank is full, G = U S V' of the thesis is
+    computed.
     """
 
     def __init__(
@@ -74,10 +70,7 @@ class NullSpaceFactors:
 
     @property
     def K(self) -> FloatArray:
-        """A basis of the null space, shape (..., n, n - rank); one without constraints.
-
-        Where the rank differs among the points as wide as the lowest asks for; zero columns stand first.
-        """
+        """A basis of the null space, (..., n, n - rank), as wide as the lowest rank asks; zero columns stand first."""
         return np.broadcast_to(np.eye(self._n), self._M.shape) if self._K is None else self._K
 
     @cached_property
@@ -170,11 +163,9 @@ def _is_finite(a: FloatArray) -> bool:
 
 
 class MultiplierFactors:
-    """The multipliers first, eqs. (2.4) and (2.5) of the thesis; needs M and G M^-1 G' to be invertible.
+    """The multipliers first, eqs. (2.4) and (2.5) of the thesis; M (n, n) and G M^-1 G', G (m, n), are invertible.
 
-        lambda = (G M^-1 G')^-1 (G M^-1 b1 - b2),   v' = M^-1 (b1 - G' lambda)
-
-    Shapes: M (n, n), G (m, n).
+    lambda = (G M^-1 G')^-1 (G M^-1 b1 - b2),   v' = M^-1 (b1 - G' lambda)
     """
 
     def __init__(self, M: FloatArray, G: FloatArray) -> None:

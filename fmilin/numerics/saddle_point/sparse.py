@@ -17,11 +17,10 @@ PIVOT = 0.1  # A pivot on the diagonal is kept when it is at least this fraction
 
 
 def regular_factors(W: Any, subject: str, *, estimate: bool = True) -> DenseFactors | SparseFactors:
-    """Return the factors of a matrix, sparse or not, that must have some.
+    """Return the factors of W (k, k), sparse or not; refuse a singular one.
 
-    Shapes: W (k, k). ``subject``: for the message, as in :func:`~fmilin.numerics.saddle_point.factors.singular`.
-    ``estimate``: whether the condition number decides. That of fine finite elements is 1e16 and more though their
-    accelerations are determined well: there only a matrix without a pivot is refused.
+    Without ``estimate`` only a matrix without a pivot is: the condition number of fine finite elements is 1e16 and
+    more though their accelerations are determined well.
     """
     is_dense = isinstance(W, np.ndarray)
     if not np.isfinite(W if is_dense else W.data).all():
@@ -36,10 +35,7 @@ def regular_factors(W: Any, subject: str, *, estimate: bool = True) -> DenseFact
 
 
 class SparseFactors:
-    """LU factors of a sparse square matrix, scaled, and ordered against fill-in (SuperLU).
-
-    Shapes: W (k, k), real or complex.
-    """
+    """LU factors of a sparse square matrix, real or complex, scaled, and ordered against fill-in (SuperLU)."""
 
     def __init__(self, W: Any, what: str = "the matrix") -> None:
         from scipy.sparse import csc_array
