@@ -237,7 +237,7 @@ def _frame(
         advised=advised,
         kind=request.coordinates,
         previous=previous,
-        known=known,
+        facts=known,
         inputs_too=False,
     )
 

@@ -24,7 +24,7 @@ from fmilin.linear_model.no_response import is_connected
 from fmilin.linearization.findings import motion_remark
 from fmilin.linearization.request import Request
 from fmilin.linearization.verified_facts import verified_facts_of
-from fmilin.manifold.continuation import KEPT
+from fmilin.manifold.continuation import CONDITION_LIMIT
 from fmilin.manifold.facts import VerifiedFacts
 from fmilin.manifold.rank import independent_rows, scaled
 from fmilin.manifold.selection import Selection
@@ -221,7 +221,7 @@ class StackProcedure:
         fill(parts)
         surroundings = StackSurroundings(model, self._rows, facts)
         motion = stack_motion(model, points, tangents, geometry, surroundings, relative)
-        usual = (condition <= KEPT) & geometry.is_regular(facts.rates) & ~motion.open
+        usual = (condition <= CONDITION_LIMIT) & geometry.is_regular(facts.rates) & ~motion.open
         for name in ("A", "B", "C", "D", "T", "f0"):
             usual &= np.isfinite(parts[name]).all(axis=tuple(range(1, parts[name].ndim)))
         if not (tangents.smooth and (facts.procedure or facts.precision is not None)):

@@ -1,7 +1,8 @@
-"""A point with other values of held states, on the branch of the start: walked there, not jumped.
+"""A point with other values of held states, on the branch of the start: followed, not jumped.
 
-The loops of a mechanism close in several ways. A projection takes the way that it happens to reach; walked along the
-manifold from the start values in steps that the tangent predicts well, the point stays on the start's own branch.
+The loops of a mechanism close in several ways. A projection takes the closure that it happens to reach; followed
+along the manifold from the start values, in steps that the tangent predicts well, the point stays on the start's own
+branch.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from fmilin.manifold.projection import predicted, project
 __all__ = ["followed"]
 
 BENT = 0.25
-"""How far a point may lie beside its prediction, relative to the step: beyond, the step is halved."""
+"""How far a point may lie from its prediction, relative to the step: beyond, the step is halved."""
 
 SHORTEST = 1e-3
-"""Of a step, relative to the whole way."""
+"""Of a step, relative to the whole path."""
 
 STEPS = 200
 
@@ -30,31 +31,31 @@ STEPS = 200
 def followed(
     invariants: Invariants, t: float, start: FloatArray, target: FloatArray, held: Sequence[int]
 ) -> tuple[FloatArray | None, float]:
-    """Return the point with the held states of ``target``, and which part of the way there was followed.
+    """Return the point with the held states of ``target``, and which part of the path was followed.
 
     Shapes: start (N,), on the manifold. ``target`` (N,): only its held states count. Returns None and a fraction below
     1 where the branch ends or bends too sharply.
     """
-    way = np.zeros_like(start)
-    way[list(held)] = target[list(held)] - start[list(held)]
+    path = np.zeros_like(start)
+    path[list(held)] = target[list(held)] - start[list(held)]
     scales = invariants.scales
     x, done, length = start, 0.0, 1.0
     for _ in range(STEPS):
         length = min(length, 1.0 - done)
-        ahead = predicted(invariants, t, x, held, length * way)
-        ahead[list(held)] = (target if done + length >= 1.0 else start + (done + length) * way)[list(held)]
+        ahead = predicted(invariants, t, x, held, length * path)
+        ahead[list(held)] = (target if done + length >= 1.0 else start + (done + length) * path)[list(held)]
         try:
-            there = project(invariants, t, ahead, held, beside=False)
+            corrected = project(invariants, t, ahead, held, restart=False)
         except (ConstraintError, NumericalError):
-            there = None
-        beside = np.inf if there is None else float(np.max(np.abs(there - ahead) / scales))
-        if there is not None and beside <= BENT * float(np.max(np.abs(ahead - x) / scales)) + REACHED:
-            x, done = there, done + length
+            corrected = None
+        deviation = np.inf if corrected is None else float(np.max(np.abs(corrected - ahead) / scales))
+        if corrected is not None and deviation <= BENT * float(np.max(np.abs(ahead - x) / scales)) + REACHED:
+            x, done = corrected, done + length
             if done >= 1.0:
                 return x, 1.0
             length *= 2
         elif length <= SHORTEST:
             break
         else:
-            length /= 2 if np.isfinite(beside) else 4
+            length /= 2 if np.isfinite(deviation) else 4
     return None, done

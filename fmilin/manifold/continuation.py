@@ -24,9 +24,9 @@ from fmilin.manifold.selection import (
     tangent_scales,
 )
 
-__all__ = ["KEPT", "carried_basis", "carried_on"]
+__all__ = ["CONDITION_LIMIT", "carried_basis", "carried_on"]
 
-KEPT = 1e3
+CONDITION_LIMIT = 1e3
 """Condition number up to which a choice of coordinates is kept along a path."""
 
 
@@ -53,9 +53,9 @@ def carried_on(manifold: Manifold, previous: Selection) -> tuple[Selection, bool
         U = _carried_tangent(manifold, previous.coordinates)
         return from_basis(manifold, U, previous.signals), True
     if previous.kept is not None and len(previous.kept) == manifold.order:
-        kept = select_states(manifold, previous.kept, previous.kind)
-        if kept.condition_number <= KEPT:
-            return kept, True
+        selection = select_states(manifold, previous.kept, previous.kind)
+        if selection.condition_number <= CONDITION_LIMIT:
+            return selection, True
     return select_partition(manifold), False
 
 

@@ -14,13 +14,13 @@ from fmilin.ground.errors import NumericalError
 from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray, Signals
 from fmilin.ground.tolerances import DOUBTFUL, REFUSED
-from fmilin.manifold.content import require_content
 from fmilin.manifold.continuation import carried_on
 from fmilin.manifold.coordinates import Coordinates
 from fmilin.manifold.facts import VerifiedFacts
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.kinematics import kinematic_pairs, linear_states
 from fmilin.manifold.nonlinear import has_expressions, select_expressions
+from fmilin.manifold.nonvanishing import require_nonvanishing
 from fmilin.manifold.parametrization import LocalParametrization
 from fmilin.manifold.projection import require_on_manifold
 from fmilin.manifold.rank import RankDecision, decide_rank, independent_rows
@@ -46,7 +46,7 @@ class Frame:
     residual: float  # distance of the point from the manifold, in sizes of the states
     manifold: Manifold  # what the choice was made from
     remarks: tuple[Remark, ...]
-    verified: Verified | None  # how the motion was found to keep the constraints; None without any
+    verified: Verified | None  # how well the motion keeps the constraints; None without any
 
     @property
     def kind(self) -> str:
@@ -117,7 +117,7 @@ def frame_at(
     advised: Sequence[str] = (),
     kind: str = "partition",
     previous: Selection | None = None,
-    known: VerifiedFacts | None = None,
+    facts: VerifiedFacts | None = None,
     inputs_too: bool = True,
 ) -> Frame:
     """Find the manifold at ``point``, choose coordinates on it, and verify both.
@@ -125,20 +125,20 @@ def frame_at(
     named: states to keep; empty: choose them by ``kind``.
     advised: what to take when nothing is named, as long as it determines the other states well; not named by anyone.
     previous: coordinates of the point before on a path: kept or carried on as long as they are good.
-    known: what was found of the model at other points, and need not be asked again; what is found here is added.
+    facts: verified of the model at other points, and not verified again; those of this point are added.
     inputs_too: whether to check that no input leaves the manifold; :meth:`Frame.verify_inputs` does it with slopes at
         hand.
     """
-    known = known or VerifiedFacts()
-    invariants = _invariants_at(model, point, known, named)
-    if known.rank is None:
-        require_content(invariants, point.time, point.states)
+    facts = facts or VerifiedFacts()
+    invariants = _invariants_at(model, point, facts, named)
+    if facts.rank is None:
+        require_nonvanishing(invariants, point.time, point.states)
     residual = require_on_manifold(invariants, point.time, point.states)
     manifold, rows, decision = manifold_at(invariants, point)
     remarks = _rank_remarks(decision)
     if previous is not None and not named:
-        selection, kept = carried_on(manifold, previous)
-        remarks = remarks if kept else (*remarks, _switch(previous, selection))
+        selection, carried = carried_on(manifold, previous)
+        remarks = remarks if carried else (*remarks, _switch(previous, selection))
     else:
         selection, of_choice = _chosen(manifold, named, advised, kind, model.constraints.parameters)
         remarks = (*remarks, *of_choice)
@@ -147,16 +147,16 @@ def frame_at(
     )
     verified = None
     if len(invariants):
-        looked_at_before = known.rank is not None
-        verified = verify_invariance(parametrization, known)
+        checked_before = facts.rank is not None
+        verified = verify_invariance(parametrization, facts)
         if inputs_too and not invariants.prescribing:
             f_u, error = input_gradient(invariants, point.time, point.states)
             verify_inputs(parametrization, verified, f_u, error)
-        known.moving = invariants.moving
-        if not looked_at_before:
+        facts.moving = invariants.moving
+        if not checked_before:
             conserved = _conserved(parametrization)
             remarks = (*remarks, *conserved)
-            known.rank = None if conserved else known.rank  # to be said at every point
+            facts.rank = None if conserved else facts.rank  # a remark at every point
     return Frame(parametrization, selection, residual, manifold, remarks, verified)
 
 
@@ -186,30 +186,30 @@ def kept_states(model: Model, point: OperatingPoint, named: Sequence[str] = ()) 
     return _selected(manifold, named, "partition", {}).kept or ()
 
 
-def _invariants_at(model: Model, point: OperatingPoint, known: VerifiedFacts, named: Sequence[str] = ()) -> Invariants:
+def _invariants_at(model: Model, point: OperatingPoint, facts: VerifiedFacts, named: Sequence[str] = ()) -> Invariants:
     halved = 0 < len(named) < len(model.states)  # positions alone may have been named: their velocities are asked for
-    pairs = known.pairs or (kinematic_pairs(model, point) if len(model.constraints) or halved else {})
-    known.pairs = pairs or None  # a model that cannot be evaluated beside this point may tell more at another
-    return Invariants(model, point.inputs, pairs, model.states.scales(point.states), moving=known.moving)
+    pairs = facts.pairs or (kinematic_pairs(model, point) if len(model.constraints) or halved else {})
+    facts.pairs = pairs or None  # a model that cannot be evaluated near this point may tell more at another
+    return Invariants(model, point.inputs, pairs, model.states.scales(point.states), moving=facts.moving)
 
 
 def _chosen(
     manifold: Manifold, named: Sequence[str], advised: Sequence[str], kind: str, parameters: Mapping[str, float]
 ) -> tuple[Selection, tuple[Remark, ...]]:
-    """Return the coordinates that are named, or advised and regular, or found by ``kind``, and what is to be said."""
+    """Return the coordinates that are named, or advised and regular, or chosen by ``kind``, and remarks."""
     if named or not advised:
         return _selected(manifold, named, kind, parameters), ()
     with suppress(NumericalError):
         selection = _selected(manifold, advised, kind, parameters)
         if selection.condition_number <= DOUBTFUL:
             return selection, ()
-    found = _selected(manifold, (), kind, parameters)
+    alternative = _selected(manifold, (), kind, parameters)
     remark = Remark(
         "conditioning",
         f"The recommended independent states {', '.join(advised)} do not determine the others well at this point; "
-        f"{', '.join(found.signals.names)} were taken instead.",
+        f"{', '.join(alternative.signals.names)} were taken instead.",
     )
-    return found, (remark,)
+    return alternative, (remark,)
 
 
 def _selected(manifold: Manifold, named: Sequence[str], kind: str, parameters: Mapping[str, float]) -> Selection:

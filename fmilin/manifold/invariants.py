@@ -31,8 +31,8 @@ from fmilin.numerics.differences.noise import noise_level
 
 __all__ = ["Gradient", "Invariants"]
 
-BESIDE = 1e-2
-"""How far beside a point, in sizes of the states, the rows of G are looked at for their usual size."""
+DISPLACEMENT = 1e-2
+"""How far from a point, in sizes of the states, the usual sizes of the rows of G are read."""
 
 SUSPICIOUS = 1e-9
 """A row of G smaller than this fraction of the largest may be what rounding leaves of terms that cancel."""
@@ -178,9 +178,9 @@ class Invariants:
         if self.model.batches and not self.hidden and not self._analytic:
             with suppress(ModelError, NumericalError):
                 u = np.broadcast_to(self.inputs, (len(x), len(self.inputs)))
-                found = self.model.constraint_residuals(t, x, u)
-                if found is not None:
-                    return found
+                residuals = self.model.constraint_residuals(t, x, u)
+                if residuals is not None:
+                    return residuals
         h = np.full((len(x), len(self)), np.nan)
         for k, point in enumerate(x):
             with suppress(ModelError, NumericalError):
@@ -201,7 +201,7 @@ class Invariants:
             return Gradient(nothing, nothing, np.empty(0), np.empty(0), self.scales)
         G, error = self._residual_gradient(t, x, u)
         reference = np.abs(G) @ self.scales
-        reference = np.maximum(reference, self._sizes_beside(t, x, u, reference))
+        reference = np.maximum(reference, self._sizes_nearby(t, x, u, reference))
         if not self.hidden:
             return Gradient(G, error, reference, np.zeros(len(G)), self.scales)
         visit = None if self._kinematic else self.model.evaluate(t, x, u)
@@ -221,20 +221,20 @@ class Invariants:
             self.scales,
         )
 
-    def _sizes_beside(self, t: float, x: FloatArray, u: FloatArray, here: FloatArray) -> FloatArray:
-        """Return how large the rows of G are beside a point, shape (m,): where terms cancel here, they do not there.
+    def _sizes_nearby(self, t: float, x: FloatArray, u: FloatArray, here: FloatArray) -> FloatArray:
+        """Return how large the rows of G are near a point, shape (m,): where terms cancel here, they do not there.
 
         Where that costs visits it is asked only if a row is suspiciously small among those ``here`` (m,).
         """
-        beside = x + BESIDE * self.scales * _random_direction(len(x))
+        displaced = x + DISPLACEMENT * self.scales * _random_direction(len(x))
         if self._analytic:
-            G = self.model.constraints.partials(t, beside, u, np.empty(0)).states
+            G = self.model.constraints.partials(t, displaced, u, np.empty(0)).states
         elif (here > SUSPICIOUS * here.max(initial=0.0)).all():
             return np.zeros(self.declared)
         else:
             G = np.zeros((self.declared, len(x)))
             with suppress(ModelError, NumericalError):
-                G = self._residual_gradient(t, beside, u)[0]
+                G = self._residual_gradient(t, displaced, u)[0]
         sizes = np.abs(G) @ self.scales
         return sizes if np.isfinite(sizes).all() else np.nan_to_num(sizes, nan=0.0, posinf=0.0)
 
@@ -270,7 +270,7 @@ class Invariants:
         return self.model.evaluate(t, x, u).residuals if alone is None else alone
 
     def _velocity(self, x: FloatArray, visit: Evaluation | None) -> FloatArray:
-        """Return w = x': state partners where they are known, else what the model said; shape (N,)."""
+        """Return w = x': state partners where they are known, else what the model computed; shape (N,)."""
         w = np.zeros_like(x) if visit is None else visit.derivatives.copy()
         w[self._paired] = x[self._partners]
         return w
@@ -304,16 +304,16 @@ class Invariants:
             return (partials.time + partials.states @ w + partials.inputs @ du)[self.hidden]
         exact = self.model.products(t, x, u, w[:, None], du[:, None])
         rates = np.full(self.declared, np.nan) if exact is None else exact.residuals[:, 0].copy()
-        known, moving = np.isfinite(rates), self._is_moving(t, x, u)
+        finite, moving = np.isfinite(rates), self._is_moving(t, x, u)
         fastest = max(float(np.max(np.abs(w) / self.scales, initial=0.0)), 1.0 if moving else 1e-3)
-        if moving and known.any():
+        if moving and finite.any():
             rates += derivative_along(lambda s: self.model.evaluate(t + s, x, u).residuals, STEP)
-        if not known[self.hidden].all():
+        if not finite[self.hidden].all():
             h, t_rate = STEP / fastest, float(moving)  # a model's time is left alone where nothing depends on it
             measured = derivative_along(
                 lambda s: self.model.evaluate(t + s * t_rate, x + s * w, u + s * du).residuals, h
             )
-            rates = np.where(known, rates, measured)
+            rates = np.where(finite, rates, measured)
         return rates[self.hidden]
 
     def _is_moving(self, t: float, x: FloatArray, u: FloatArray) -> bool:
@@ -367,20 +367,20 @@ class Invariants:
         if np.isfinite(exact).all():
             return exact, np.zeros_like(exact)
         measured, error = jacobian_by_differences(lambda s: self._rates(t, s, u, w), x, self.scales)
-        known = np.isfinite(exact)
-        return np.where(known, exact, measured), np.where(known, 0.0, error)
+        finite = np.isfinite(exact)
+        return np.where(finite, exact, measured), np.where(finite, 0.0, error)
 
     def _exact_or_measured(self, t: float, x: FloatArray, u: FloatArray, what: str) -> tuple[FloatArray, FloatArray]:
         n = len(x)
         exact = self.model.products(t, x, u, np.eye(n), np.zeros((len(u), n)))
-        known: FloatArray | None = None if exact is None else getattr(exact, what)
-        if known is not None and np.isfinite(known).all():
-            return known, np.zeros_like(known)
+        products: FloatArray | None = None if exact is None else getattr(exact, what)
+        if products is not None and np.isfinite(products).all():
+            return products, np.zeros_like(products)
         measured, error = jacobian_by_differences(lambda s: getattr(self.model.evaluate(t, s, u), what), x, self.scales)
-        if known is None:
+        if products is None:
             return measured, error
-        finite = np.isfinite(known)
-        return np.where(finite, known, measured), np.where(finite, 0.0, error)
+        finite = np.isfinite(products)
+        return np.where(finite, products, measured), np.where(finite, 0.0, error)
 
     def _require_derivatives(self) -> None:
         """Refuse a constraint whose rate needs the derivative of an input that the model does not take."""

@@ -20,13 +20,13 @@ PERTURBATION = 1e-6
 def kinematic_pairs(model: Model, point: OperatingPoint) -> Mapping[int, int]:
     """Return ``{i: j}`` where the derivative of state i is state j itself, whatever the states are.
 
-    The rates are compared bitwise at the point and at two points beside it (all states moved at random, so
+    The rates are compared bitwise at the point and at two points near it (all states moved at random, so
     that equality by chance does not survive). A model that cannot be evaluated off its manifold has no pairs
     by this test: nothing is lost but the short cut.
     """
     random = np.random.default_rng(20160901)
     scales = model.states.scales(point.states)
-    found: set[tuple[int, int]] | None = None
+    candidates: set[tuple[int, int]] | None = None
     for amount in (0.0, PERTURBATION, PERTURBATION):
         x = point.states + amount * scales * random.uniform(0.5, 1.0, len(scales)) * random.choice(
             [-1.0, 1.0], len(scales)
@@ -37,9 +37,9 @@ def kinematic_pairs(model: Model, point: OperatingPoint) -> Mapping[int, int]:
             return {}
         rows, columns = np.nonzero(rates[:, None] == x[None, :])
         here = {(int(i), int(j)) for i, j in zip(rows, columns, strict=True) if i != j}
-        found = here if found is None else found & here
+        candidates = here if candidates is None else candidates & here
     pairs: dict[int, int] = {}
-    for i, j in sorted(found or ()):
+    for i, j in sorted(candidates or ()):
         if j not in pairs.values():
             pairs[i] = j
     return pairs

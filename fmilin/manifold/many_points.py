@@ -22,7 +22,7 @@ from fmilin.model.interface import Model, OperatingPoint
 __all__ = ["Assembled", "FollowedFromStart", "assembled", "constraints_at", "operating_points"]
 
 BENT = 0.25
-"""How far a point may lie beside its prediction, relative to the step: beyond, the step is halved."""
+"""How far a point may lie from its prediction, relative to the step: beyond, the step is halved."""
 
 SHORTEST = 1e-3
 ROUNDS = 60
@@ -94,13 +94,13 @@ def operating_points(
         if model.inputs.has(name):
             inputs[:, model.inputs.positions[name]] = column
     held = {name: column for name, column in columns.items() if model.states.has(name)}
-    found = assembled(model, held, inputs, time=first.time)
-    if not found.ok.all():
-        bad = int(np.argmin(found.ok))
+    solved = assembled(model, held, inputs, time=first.time)
+    if not solved.ok.all():
+        bad = int(np.argmin(solved.ok))
         where = ", ".join(f"{name} = {column[bad]:g}" for name, column in columns.items())
-        raise ConstraintError(f"Point {bad + 1} of {count} ({where}): {found.reasons[bad]}")
+        raise ConstraintError(f"Point {bad + 1} of {count} ({where}): {solved.reasons[bad]}")
     parameters = model.start.parameters
-    return tuple(OperatingPoint(first.time, x, u, parameters) for x, u in zip(found.states, inputs, strict=True))
+    return tuple(OperatingPoint(first.time, x, u, parameters) for x, u in zip(solved.states, inputs, strict=True))
 
 
 def _columns(values: Mapping[str, FloatArray | Sequence[float] | float]) -> tuple[int, dict[str, FloatArray]]:
@@ -121,19 +121,19 @@ def assembled(
     Shapes: held, each (points,), states by name; inputs (points, nu).
     """
     t = model.start.time if time is None else float(time)
-    places = np.array([model.states.positions[name] for name in held], dtype=np.intp)
+    positions = np.array([model.states.positions[name] for name in held], dtype=np.intp)
     targets = np.stack([np.asarray(column) for column in held.values()], axis=1) if held else np.empty((len(inputs), 0))
     start = operating_point(model, time=t, project=True).states if len(model.constraints) else model.start.states
     states = np.full((len(inputs), len(model.states)), np.nan)
     if not len(model.constraints) or not held:
         states[:] = start
-        states[:, places] = targets
+        states[:, positions] = targets
         return Assembled(states, ("",) * len(inputs))
-    if (batch := _Batch.of(model, t, start, places)) is not None:
+    if (batch := _Batch.of(model, t, start, positions)) is not None:
         for i in range(0, len(inputs), AT_ONCE):
             some = slice(i, i + AT_ONCE)
             states[some] = batch.followed(inputs[some], targets[some])
-    names = [model.states.names[i] for i in places]
+    names = [model.states.names[i] for i in positions]
     reasons, previous = [], start
     for x, u, values in zip(states, inputs, targets.tolist(), strict=True):
         reason = (
@@ -185,7 +185,7 @@ class FollowedFromStart:
         self.possible = self._batch is not None
 
     def __call__(self, inputs: FloatArray, targets: FloatArray) -> FloatArray:
-        """Return the states (k, N) with the held ones at targets (k, h); NaN where the way could not be followed."""
+        """Return the states (k, N) with the held ones at targets (k, h); NaN where the branch could not be followed."""
         if self._batch is not None:
             return self._batch.followed(inputs, targets)
         states = np.tile(self._start, (len(targets), 1))
@@ -211,30 +211,30 @@ class _Batch:
     model: Model
     t: float
     start: FloatArray  # shape (N,)
-    places: np.ndarray  # the held states
+    positions: np.ndarray  # the held states
     rows: list[int]  # constraints that are independent at the start
     # scales, D: (N,), sizes of the states; of those that are not held, 0 for the others
     scales: FloatArray
     D: FloatArray
 
     @classmethod
-    def of(cls, model: Model, t: float, start: FloatArray, places: np.ndarray) -> _Batch | None:
+    def of(cls, model: Model, t: float, start: FloatArray, positions: np.ndarray) -> _Batch | None:
         """Return the batch; which constraints are independent is decided at the start. None where one is not enough."""
         here = constraints_at(model, t, start[None], model.start.inputs[None])
         if here is None:
             return None
         scales = model.states.scales(start)
         D = scales.copy()
-        D[places] = 0.0
+        D[positions] = 0.0
         H = here[1][0] * scales
         norms = np.linalg.norm(H, axis=1, keepdims=True)
         Hs = np.divide(H, norms, out=np.zeros_like(H), where=norms > 1e-12 * max(float(norms.max()), 1e-300))
-        return cls(model, t, start, places, independent_rows(Hs, decide_rank(Hs).rank, len(Hs)), scales, D)
+        return cls(model, t, start, positions, independent_rows(Hs, decide_rank(Hs).rank, len(Hs)), scales, D)
 
     def followed(self, inputs: FloatArray, targets: FloatArray) -> FloatArray:
-        """Return the states (points, N), NaN where the way could not be followed."""
-        start, places, count = self.start, self.places, len(inputs)
-        way = targets - start[places]
+        """Return the states (points, N), NaN where the branch could not be followed."""
+        start, positions, count = self.start, self.positions, len(inputs)
+        path = targets - start[positions]
         x, done, length = np.tile(start, (count, 1)), np.zeros(count), np.ones(count)
         for _ in range(ROUNDS):
             some = np.flatnonzero((done < 1.0) & (length > SHORTEST))
@@ -243,25 +243,25 @@ class _Batch:
             step = np.minimum(length[some], 1.0 - done[some])
             last = done[some] + step >= 1.0
             moved = np.zeros((len(some), len(start)))
-            moved[:, places] = step[:, None] * way[some]
+            moved[:, positions] = step[:, None] * path[some]
             ahead = x[some] + moved + self._least(x[some], inputs[some], moved)
-            on_the_way = start[places] + (done[some] + step)[:, None] * way[some]
-            ahead[:, places] = np.where(last[:, None], targets[some], on_the_way)
-            there, good = self._corrected(ahead, inputs[some])
-            beside = np.max(np.abs(there - ahead) / self.scales, axis=1)
-            good &= beside <= BENT * np.max(np.abs(ahead - x[some]) / self.scales, axis=1) + REACHED
-            x[some[good]], done[some[good]] = there[good], np.where(last, 1.0, done[some] + step)[good]
+            intermediate = start[positions] + (done[some] + step)[:, None] * path[some]
+            ahead[:, positions] = np.where(last[:, None], targets[some], intermediate)
+            corrected, good = self._corrected(ahead, inputs[some])
+            deviation = np.max(np.abs(corrected - ahead) / self.scales, axis=1)
+            good &= deviation <= BENT * np.max(np.abs(ahead - x[some]) / self.scales, axis=1) + REACHED
+            x[some[good]], done[some[good]] = corrected[good], np.where(last, 1.0, done[some] + step)[good]
             length[some] = np.where(good, 2 * step, step / 2)
         return np.where((done >= 1.0)[:, None], x, np.nan)
 
-    def _asked(self, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _constraints(self, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
         answer = constraints_at(self.model, self.t, x, u)
         assert answer is not None  # noqa: S101 - it answered before
         return answer
 
     def _least(self, x: FloatArray, u: FloatArray, moved: FloatArray | None = None) -> FloatArray:
         """Return the shortest steps (points, N) of the states that are not held that make h + H moved vanish."""
-        h, H = self._asked(x, u)
+        h, H = self._constraints(x, u)
         h, H = h[:, self.rows], H[:, self.rows]
         right = h if moved is None else h + (H @ moved[..., None])[..., 0]
         A = H * self.D
@@ -281,6 +281,6 @@ class _Batch:
             size = np.max(np.abs(step) / self.scales, axis=1)
             if not (size > SQUARED).any():  # what is left is the square of that: rounding
                 break
-        h, H = self._asked(x, u)
+        h, H = self._constraints(x, u)
         distance = np.abs(h) / np.maximum(np.linalg.norm(H * self.scales, axis=-1), 1e-300)
         return x, np.isfinite(x).all(axis=1) & (size <= 1e-6) & (np.max(distance, axis=1, initial=0.0) <= REACHED)

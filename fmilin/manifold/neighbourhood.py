@@ -1,4 +1,4 @@
-"""The model beside a point: rates and outputs at displacements along the manifold and of the inputs."""
+"""The model near a point: rates and outputs at displacements along the manifold and of the inputs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FAR = 2.0**-3
 """In sizes of the variables: from there the point is visited again."""
 
 FAR_ALONE = 2.0**-2
-"""The same, from which on a place that cost the model its instance keeps other columns from going as far."""
+"""The same, from which on a displacement that cost the model its instance keeps other columns from going as far."""
 
 
 class Neighbourhood:
@@ -76,27 +76,27 @@ class Neighbourhood:
 
     @cached_property
     def _revisits(self) -> tuple[FloatArray, dict[float, FloatArray]]:
-        """What :attr:`forgets` says, and F at the places on the way, by their step along the common direction."""
-        change, places = np.zeros(len(self.base)), {}
-        for step, times in ((FAR, 1), (-FAR, 2)):  # the point, and the last place, after odd and even numbers of visits
+        """What :attr:`forgets` says, and F where it was visited, by their step along the common direction."""
+        change, values = np.zeros(len(self.base)), {}
+        for step, times in ((FAR, 1), (-FAR, 2)):  # the point, and the last visit, after odd and even numbers of visits
             for part in (1.0, 1 / 64):
                 try:
                     with np.errstate(all="ignore"):
-                        found = [self.at(step * part * direction_of(self.scales), again=bool(i)) for i in range(times)]
+                        visits = [self.at(step * part * direction_of(self.scales), again=bool(i)) for i in range(times)]
                 except (ModelError, NumericalError):
                     continue
-                places[step * part] = found[0]
-                if np.isfinite(found).all():
-                    change = np.maximum(change, np.abs(found[-1] - found[0]))
+                values[step * part] = visits[0]
+                if np.isfinite(visits).all():
+                    change = np.maximum(change, np.abs(visits[-1] - visits[0]))
                 break
             change = np.maximum(change, self.change_at_point())
-        return change, places
+        return change, values
 
     def seen_from(self, frame: Frame) -> Neighbourhood:
-        """Return the same in other coordinates; what was found when the point was visited again holds on."""
+        """Return the same in other coordinates; the change of a visit to the same point holds on."""
         other = Neighbourhood(self.model, frame, self.point, self.base_evaluation, pairs=self.pairs)
         if self.revisited:
-            other._revisits = self.forgets, {}  # the places on the way lie along other coordinates
+            other._revisits = self.forgets, {}  # those visits lie along other coordinates
         return other
 
     @property
@@ -151,23 +151,22 @@ class Neighbourhood:
         self._fastest = max(self._fastest, float(np.max(slope[: self.n] / states, initial=0.0)))
         return np.concatenate((states * self._fastest, self.model.outputs.scales(self.base[self.n :])))
 
-    def written_down(self, found: Slopes) -> Slopes:
+    def written_down(self, jacobian: Slopes) -> Slopes:
         """Replace rows that are known, in place: rates of positions, outputs that are states or inputs."""
-        J, error, frame, n, p = found.J, found.error, self.frame, self.n, self.p
-        known, held = list(self.pairs), list(self.pairs.values())
+        J, error, frame, n, p = jacobian.J, jacobian.error, self.frame, self.n, self.p
+        rows, states = list(self.pairs), list(self.pairs.values())
         for row, copy in self.model.copies.items():
             if copy.kind == "state":
-                known.append(n + row)
-                held.append(copy.index)
+                rows.append(n + row)
+                states.append(copy.index)
             else:
-                for part in (J, error, found.jump, found.bend):
+                for part in (J, error, jacobian.jump, jacobian.bend):
                     part[n + row] = 0.0
                 J[n + row, p + copy.index] = 1.0
-        rows, places = np.array(known, dtype=np.intp), np.array(held, dtype=np.intp)
-        J[rows, :p], J[rows, p:] = frame.T[places], frame.x_u[places]
-        error[rows, :p], error[rows, p:] = frame.T_error[places], 0.0
-        found.jump[rows], found.bend[rows] = 0.0, 0.0
-        return found
+        J[rows, :p], J[rows, p:] = frame.T[states], frame.x_u[states]
+        error[rows, :p], error[rows, p:] = frame.T_error[states], 0.0
+        jacobian.jump[rows], jacobian.bend[rows] = 0.0, 0.0
+        return jacobian
 
     def by_differences(self, options: Differences, columns: list[int] | None = None) -> Slopes:
         """Difference all columns, or some, moving those together that no row sees together."""
@@ -176,14 +175,14 @@ class Neighbourhood:
         pattern = self._pattern() if columns is None else None
         if pattern is not None:
             groups = column_groups(pattern)
-        found = self._along(groups, options)
+        jacobian = self._along(groups, options)
         if pattern is None or len(groups) == len(chosen):
-            return found if pattern is None else _in_order(found, groups)
-        separate = _separated(found, groups, pattern, self.scales)
+            return jacobian if pattern is None else _in_order(jacobian, groups)
+        separate = _separated(jacobian, groups, pattern, self.scales)
         # The declared structure is a claim: one random direction, two visits, tells whether it holds.
         return separate if self._agrees(separate, options) else self.by_differences(options, chosen)
 
-    def _agrees(self, found: Slopes, options: Differences) -> bool:
+    def _agrees(self, jacobian: Slopes, options: Differences) -> bool:
         """Compare the slopes with a difference along one random direction through all columns."""
         direction = np.random.default_rng(1974).uniform(0.5, 1.0, len(self.scales)) * self.scales
         h = 1e-4
@@ -193,9 +192,9 @@ class Neighbourhood:
             return options.side is not None  # at an event or at the border of the domain there is nothing to compare
         if options.side is not None:
             ahead, behind, h = (ahead, self.base, h / 2) if options.side == "right" else (self.base, behind, h / 2)
-        gap = np.abs((ahead - behind) / (2 * h) - found.J @ direction)
-        size = np.abs(found.J) @ direction + 1e-3 * np.max(np.abs(found.J) @ direction, initial=0.0)
-        return bool((gap <= 1e-3 * size + 10 * (found.error @ direction)).all())
+        gap = np.abs((ahead - behind) / (2 * h) - jacobian.J @ direction)
+        size = np.abs(jacobian.J) @ direction + 1e-3 * np.max(np.abs(jacobian.J) @ direction, initial=0.0)
+        return bool((gap <= 1e-3 * size + 10 * (jacobian.error @ direction)).all())
 
     def _along(self, groups: list[list[int]], options: Differences) -> Slopes:
         """Measure one column per group; a group of several moves each in its own scale."""
@@ -225,8 +224,8 @@ class Neighbourhood:
             values = np.array([np.abs(at_point[group]).max() for group in groups])
             around = Surroundings(lambda s: self.at(s @ directions), values, *self._revisits)
         try:
-            found = slopes(line, self.base, sizes, options, self.terms, around)
-            return replace(found, narrow={(i, groups[g][0]): ends for (i, g), ends in found.narrow.items()})
+            jacobian = slopes(line, self.base, sizes, options, self.terms, around)
+            return replace(jacobian, narrow={(i, groups[g][0]): ends for (i, g), ends in jacobian.narrow.items()})
         except EventCrossingError:
             raise
         except NumericalError as error:
@@ -241,20 +240,26 @@ class Neighbourhood:
         return None if connections is None else tangent_pattern(structure, connections, self.frame.T, self.frame.x_u)
 
 
-def _in_order(found: Slopes, groups: list[list[int]]) -> Slopes:
+def _in_order(jacobian: Slopes, groups: list[list[int]]) -> Slopes:
     """Undo the ordering of groups of one."""
-    place = np.argsort([group[0] for group in groups])
-    return Slopes(found.J[:, place], found.error[:, place], found.jump[:, place], found.bend[:, place], found.narrow)
+    order = np.argsort([group[0] for group in groups])
+    return Slopes(
+        jacobian.J[:, order],
+        jacobian.error[:, order],
+        jacobian.jump[:, order],
+        jacobian.bend[:, order],
+        jacobian.narrow,
+    )
 
 
-def _separated(found: Slopes, groups: list[list[int]], pattern: np.ndarray, scales: FloatArray) -> Slopes:
+def _separated(jacobian: Slopes, groups: list[list[int]], pattern: np.ndarray, scales: FloatArray) -> Slopes:
     """Give each row's slope to the one column of the group that it depends on."""
     parts = [np.zeros(pattern.shape) for _ in range(4)]
     for g, group in enumerate(groups):
         for j in group:
             rows = pattern[:, j]
             size = 1.0 if len(group) == 1 else scales[j]
-            for part, whole in zip(parts, (found.J, found.error, found.jump, found.bend), strict=True):
+            for part, whole in zip(parts, (jacobian.J, jacobian.error, jacobian.jump, jacobian.bend), strict=True):
                 part[rows, j] = whole[rows, g] / size
     J, error, jump, bend = parts
-    return Slopes(J, error, jump, bend, found.narrow)
+    return Slopes(J, error, jump, bend, jacobian.narrow)

@@ -44,9 +44,9 @@ def select_expressions(manifold: Manifold, named: Sequence[str], parameters: Map
         raise UsageError(f"A coordinate is named twice in {', '.join(names)}.")
     if len(chosen) != manifold.order:
         chosen = _with_rates(manifold, chosen)
-    places = manifold.states.positions_of_own_names
-    used = {n: parameters[n] for c in chosen for n in c.expression.names if n not in places}
-    functions = ExpressionFunctions([c.expression for c in chosen], places, len(manifold.states), used)
+    positions = manifold.states.positions_of_own_names
+    used = {n: parameters[n] for c in chosen for n in c.expression.names if n not in positions}
+    functions = ExpressionFunctions([c.expression for c in chosen], positions, len(manifold.states), used)
     coordinates = NonlinearCoordinates(functions, manifold.x0)
     y0 = coordinates.values(manifold.x0)
     condition = conditioning(coordinates.R, manifold.H, manifold.scales) if np.isfinite(y0).all() else np.inf
@@ -75,8 +75,8 @@ def _coordinate(text: str, states: Signals, parameters: Mapping[str, float]) -> 
         raise UsageError(f"In the coordinate '{name}': {error}") from None
     for variable in expression.names:
         if variable not in states.positions_of_own_names and variable not in parameters:
-            known = [*states.positions_of_own_names, *parameters]
-            raise UnknownNameError.among(variable, known, f"a state or parameter (in the coordinate '{name}')")
+            candidates = [*states.positions_of_own_names, *parameters]
+            raise UnknownNameError.among(variable, candidates, f"a state or parameter (in the coordinate '{name}')")
     if states.has(name):
         raise UsageError(f"The coordinate '{name}' has the name of a state: call it something else.")
     return _Coordinate(name, "", expression)

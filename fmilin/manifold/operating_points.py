@@ -14,9 +14,9 @@ from fmilin.ground.signals import FloatArray, Signals
 from fmilin.ground.tolerances import CONSISTENT
 from fmilin.manifold import projection
 from fmilin.manifold.branch import followed
-from fmilin.manifold.content import require_content
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.kinematics import kinematic_pairs
+from fmilin.manifold.nonvanishing import require_nonvanishing
 from fmilin.model.counting import RememberingModel
 from fmilin.model.interface import Model, OperatingPoint
 
@@ -77,8 +77,8 @@ def operating_point(
         elif model.inputs.has(name):
             u[model.inputs.positions[name]] = value
         else:
-            known = [*model.states.positions, *model.inputs.positions]
-            raise UnknownNameError.among(name, known, "a state or an input of the model")
+            names = [*model.states.positions, *model.inputs.positions]
+            raise UnknownNameError.among(name, names, "a state or an input of the model")
     point = OperatingPoint(t, x, u, model.start.parameters)
     if not len(model.constraints):
         return point
@@ -87,7 +87,7 @@ def operating_point(
         projected = consistent_states(model, equations, t, x, u, held, project=project)
         return _adjusted(point, projected, scales)
     invariants = _invariants(RememberingModel(model), u, scales)
-    require_content(invariants, t, model.start.states)
+    require_nonvanishing(invariants, t, model.start.states)
     if not held and not project:
         projection.require_on_manifold(invariants, t, x, nearer=CONSISTENT, otherwise=WRONG, advice=_advice(model))
     if not held:
@@ -158,19 +158,19 @@ def _assembled(
         origin = None
     reached = 0.0
     if origin is not None:
-        found, reached = followed(_easily(invariants), t, origin, x, held)
-        if found is not None:
-            return _projected(invariants, t, found, held), _turns(states, x, held)
+        solution, reached = followed(_easily(invariants), t, origin, x, held)
+        if solution is not None:
+            return _projected(invariants, t, solution, held), _turns(states, x, held)
     try:
-        found = _projected(invariants, t, x, held)
+        solution = _projected(invariants, t, x, held)
     except ConstraintError as error:
         hint = " ".join(remark.message for remark in _turns(states, x, held))
         if hint:
             raise ConstraintError(f"{error} {hint}", residuals=error.residuals) from error
         raise
     if origin is None:
-        return found, _turns(states, x, held)
-    return found, (_lost(states, origin, x, held, reached), *_turns(states, x, held))
+        return solution, _turns(states, x, held)
+    return solution, (_lost(states, origin, x, held, reached), *_turns(states, x, held))
 
 
 def _lost(states: Signals, origin: FloatArray, x: FloatArray, held: Sequence[int], reached: float) -> Remark:

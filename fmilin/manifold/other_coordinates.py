@@ -42,18 +42,18 @@ def in_coordinates(
     rounding = float(np.finfo(float).eps) * (frame.condition_number + other.condition_number)
 
     def turned(J: FloatArray, error: FloatArray) -> tuple[FloatArray, FloatArray]:
-        found, terms = J @ S, np.abs(J) @ size
-        cancelled = np.abs(found) <= ROUNDING * terms  # a zero that is none spreads double eigenvalues
-        return np.where(cancelled, 0.0, found), error @ size + rounding * terms
+        jacobian, terms = J @ S, np.abs(J) @ size
+        cancelled = np.abs(jacobian) <= ROUNDING * terms  # a zero that is none spreads double eigenvalues
+        return np.where(cancelled, 0.0, jacobian), error @ size + rounding * terms
 
     f_y, f_y_error = turned(slopes.f_y, slopes.f_y_error)
     c_y, c_y_error = turned(slopes.c_y, slopes.c_y_error)
     J = np.block([[f_y, slopes.f_u], [c_y, slopes.c_u]])
     error = np.block([[f_y_error, slopes.f_u_error], [c_y_error, slopes.c_u_error]])
     none = np.zeros_like(J)
-    found = Neighbourhood(model, other, point, base).written_down(Slopes(J, error, none, none.copy()))
+    jacobian = Neighbourhood(model, other, point, base).written_down(Slopes(J, error, none, none.copy()))
     n, p = f_y.shape
-    J, error = found.J, found.error
+    J, error = jacobian.J, jacobian.error
     return other, replace(
         slopes, f_y=J[:n, :p], c_y=J[n:, :p], f_y_error=error[:n, :p], c_y_error=error[n:, :p], x_u=other.x_u
     )

@@ -17,69 +17,69 @@ from fmilin.numerics.differences.differences import Slopes
 __all__ = ["by_procedure", "by_products", "rounding", "row_sizes"]
 
 
-def by_procedure(beside: Neighbourhood) -> Slopes | None:
+def by_procedure(nearby: Neighbourhood) -> Slopes | None:
     """Let the model's own procedure eliminate the dependent states; None where it has none for these coordinates."""
-    kept, point = beside.frame.selection.kept, beside.point
-    exact = None if kept is None else beside.model.exact_slopes(point.time, point.states, point.inputs)
-    if exact is None or kept is None:
+    independent, point = nearby.frame.selection.kept, nearby.point
+    exact = None if independent is None else nearby.model.exact_slopes(point.time, point.states, point.inputs)
+    if exact is None or independent is None:
         return None
-    J = _along(exact, kept)
+    J = _along(exact, independent)
     if J is None:
         return None
-    found = _with_error(beside, J)
-    rounding_error = _rounding_error(beside, J, kept) if exact.smooth else None
+    slopes = _with_error(nearby, J)
+    rounding_error = _rounding_error(nearby, J, independent) if exact.smooth else None
     if rounding_error is None:
-        return found
-    return beside.written_down(Slopes(J, np.maximum(found.error, rounding_error), *_straight(J)))
+        return slopes
+    return nearby.written_down(Slopes(J, np.maximum(slopes.error, rounding_error), *_straight(J)))
 
 
-def _along(exact: ExactSlopes, kept: Sequence[int]) -> FloatArray | None:
+def _along(exact: ExactSlopes, independent: Sequence[int]) -> FloatArray | None:
     try:
-        found = exact.along(kept)
+        answer = exact.along(independent)
     except NumericalError:
         return None
-    J = np.concatenate((found.derivatives, found.outputs))
+    J = np.concatenate((answer.derivatives, answer.outputs))
     return J if np.isfinite(J).all() else None
 
 
-def _rounding_error(beside: Neighbourhood, J: FloatArray, kept: Sequence[int]) -> FloatArray | None:
+def _rounding_error(nearby: Neighbourhood, J: FloatArray, independent: Sequence[int]) -> FloatArray | None:
     """Return what rounding changes in a procedure's slopes at the point, shape of J: asked again some bits further on.
 
     How much rounding grows differs from point to point: at rest a row may hold nothing else.
     """
-    point, eps = beside.point, np.finfo(float).eps
+    point, eps = nearby.point, np.finfo(float).eps
     nudged = point.states * (1 + 2 * eps * np.random.default_rng(1952).choice([-1.0, 1.0], len(point.states)))
     try:
-        again = beside.model.exact_slopes(point.time, nudged, point.inputs)
+        again = nearby.model.exact_slopes(point.time, nudged, point.inputs)
     except FmilinError:
         return None
-    other = None if again is None else _along(again, kept)
-    return None if other is None else row_sizes(other - J, beside.scales)
+    other = None if again is None else _along(again, independent)
+    return None if other is None else row_sizes(other - J, nearby.scales)
 
 
-def by_products(beside: Neighbourhood) -> Slopes | None:
+def by_products(nearby: Neighbourhood) -> Slopes | None:
     """Ask the model for exact products along T and along each input; None when it has none, NaN where it has none."""
-    frame, point, p, k = beside.frame, beside.point, beside.p, beside.k
+    frame, point, p, k = nearby.frame, nearby.point, nearby.p, nearby.k
     if p + k == 0:
-        return _smooth(np.zeros((len(beside.base), 0)), np.zeros((len(beside.base), 0)))
+        return _smooth(np.zeros((len(nearby.base), 0)), np.zeros((len(nearby.base), 0)))
     dx = np.hstack((frame.T, frame.x_u))
     du = np.hstack((np.zeros((k, p)), np.eye(k)))
-    answer = beside.model.products(point.time, point.states, point.inputs, dx, du)
+    answer = nearby.model.products(point.time, point.states, point.inputs, dx, du)
     if answer is None:
         return None
-    found = _with_error(beside, np.concatenate((answer.derivatives, answer.outputs)))
-    own = beside.model.product_errors(point.time, point.states, point.inputs, dx, du)
+    slopes = _with_error(nearby, np.concatenate((answer.derivatives, answer.outputs)))
+    own = nearby.model.product_errors(point.time, point.states, point.inputs, dx, du)
     if own is None:
-        return found
-    return replace(found, error=found.error + np.concatenate((own.derivatives, own.outputs)))
+        return slopes
+    return replace(slopes, error=slopes.error + np.concatenate((own.derivatives, own.outputs)))
 
 
-def _with_error(beside: Neighbourhood, J: FloatArray) -> Slopes:
+def _with_error(nearby: Neighbourhood, J: FloatArray) -> Slopes:
     """Return slopes that are as good as the coordinates are conditioned, with the rows that are known."""
-    T, T_error = beside.frame.T, beside.frame.T_error
-    relative = 8 * np.finfo(float).eps * beside.frame.condition_number
+    T, T_error = nearby.frame.T, nearby.frame.T_error
+    relative = 8 * np.finfo(float).eps * nearby.frame.condition_number
     relative += float(T_error.max(initial=0.0)) / max(float(np.abs(T).max(initial=0.0)), 1e-300)
-    return beside.written_down(_smooth(J, relative * row_sizes(J, beside.scales)))
+    return nearby.written_down(_smooth(J, relative * row_sizes(J, nearby.scales)))
 
 
 def row_sizes(J: FloatArray, scales: FloatArray) -> FloatArray:
@@ -91,10 +91,10 @@ def row_sizes(J: FloatArray, scales: FloatArray) -> FloatArray:
     return sizes
 
 
-def rounding(beside: Neighbourhood, J: FloatArray) -> FloatArray:
+def rounding(nearby: Neighbourhood, J: FloatArray) -> FloatArray:
     """Return what rounding alone may leave of slopes whose terms cancel, in units of each entry; same shape as J."""
-    slope = (np.abs(J) * beside.scales).max(axis=1, initial=0.0)
-    return ROUNDING * beside.terms(slope)[:, None] / beside.scales
+    slope = (np.abs(J) * nearby.scales).max(axis=1, initial=0.0)
+    return ROUNDING * nearby.terms(slope)[:, None] / nearby.scales
 
 
 def _smooth(J: FloatArray, error: FloatArray) -> Slopes:

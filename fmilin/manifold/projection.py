@@ -25,7 +25,7 @@ __all__ = [
 
 ITERATIONS = 100
 
-ALMOST_THERE = 1e-7
+NEARLY_CONVERGED = 1e-7
 """A step of Newton's method, in sizes of the states, whose square is rounding."""
 
 OFF = "The operating point is not on the manifold"
@@ -33,14 +33,14 @@ ASSEMBLE = "Let fmilin.operating_point assemble it."
 
 
 def project(
-    invariants: Invariants, t: float, x: FloatArray, held: Sequence[int] = (), *, beside: bool = True
+    invariants: Invariants, t: float, x: FloatArray, held: Sequence[int] = (), *, restart: bool = True
 ) -> FloatArray:
     """Return the nearest point with h(t, x) = 0, distances scaled by the states' sizes.
 
     Gauss-Newton with the pseudo-inverse, dx = -D (H D)^+ h, damped while the residual grows. Redundant
     constraints do no harm; where H is measured they are left out, or their noise would move the point.
 
-    Shapes: x (N,). ``held``: states that must not move. ``beside``: whether to start again beside x when that leads
+    Shapes: x (N,). ``held``: states that must not move. ``restart``: whether to start again near x when that leads
     nowhere.
     """
     if not len(invariants):
@@ -50,13 +50,13 @@ def project(
     D[list(held)] = 0.0
     try:
         x, h, remaining = _descended(invariants, t, x, D)
-    except NumericalError:  # a model that cannot be asked here may answer beside
-        found = _kicked(invariants, t, start, D) if beside else None
-        if found is None:
+    except NumericalError:  # a model that cannot be evaluated here may be nearby
+        restarted = _restarted_nearby(invariants, t, start, D) if restart else None
+        if restarted is None:
             raise
-        return found[0]
-    if beside and not (remaining <= REACHED).all():
-        x, h, remaining = _kicked(invariants, t, start, D) or (x, h, remaining)
+        return restarted[0]
+    if restart and not (remaining <= REACHED).all():
+        x, h, remaining = _restarted_nearby(invariants, t, start, D) or (x, h, remaining)
     bad = {n: float(r) for n, r, d in zip(invariants.names, h, remaining, strict=True) if not d <= REACHED}
     if bad:
         held_names = [invariants.model.states.names[i] for i in held]
@@ -91,8 +91,8 @@ def _pinv(matrix: FloatArray, threshold: float) -> FloatArray:
     U, sigma, Vt, failed = dgesdd(matrix, full_matrices=0)
     if failed:
         raise np.linalg.LinAlgError("The singular values of a matrix were not found: it is not finite.")
-    kept = sigma > threshold * sigma[0]
-    inverse: FloatArray = (Vt[kept].T / sigma[kept]) @ U[:, kept].T
+    nonzero = sigma > threshold * sigma[0]
+    inverse: FloatArray = (Vt[nonzero].T / sigma[nonzero]) @ U[:, nonzero].T
     return inverse
 
 
@@ -129,7 +129,7 @@ def _descended(invariants: Invariants, t: float, start: FloatArray, D: FloatArra
             break
         if (
             gradient.is_exact
-            and size <= ALMOST_THERE
+            and size <= NEARLY_CONVERGED
             and size <= 1e-3 * previous
             and (np.abs(h) <= REACHED**2 * sizes).all()
         ):
@@ -138,26 +138,28 @@ def _descended(invariants: Invariants, t: float, start: FloatArray, D: FloatArra
     return x, h, distance_beyond_noise(invariants, t, x)
 
 
-def _kicked(invariants: Invariants, t: float, start: FloatArray, D: FloatArray) -> Descended | None:
-    """Start anew beside the start: where a gradient vanishes, as that of x^2 + y^2 along x at x = 0, nothing moves.
+def _restarted_nearby(invariants: Invariants, t: float, start: FloatArray, D: FloatArray) -> Descended | None:
+    """Start anew near the start: where a gradient vanishes, as that of x^2 + y^2 along x at x = 0, nothing moves.
 
     Returns the nearest point that was reached, or None.
     """
     random = np.random.default_rng(1801)
-    found: list[tuple[float, int, Descended]] = []
+    solutions: list[tuple[float, int, Descended]] = []
     for size in (0.01, 0.1, 0.1, 0.3, 0.3):
-        kick = size * D * random.choice([-1.0, 1.0], len(D))
+        perturbation = size * D * random.choice([-1.0, 1.0], len(D))
         try:
-            there = _descended(invariants, t, start + kick, D)
-            for _ in range(3):  # the kick has moved what need not move: go back along the manifold
-                x = there[0]
-                there = _descended(invariants, t, x + _tangential(invariants, t, x, start - x, D), D)
-            reached = bool((there[2] <= REACHED).all())
-        except NumericalError:  # the model cannot be evaluated there: another kick may lead elsewhere
+            solution = _descended(invariants, t, start + perturbation, D)
+            for _ in range(3):  # the perturbation has moved what need not move: go back along the manifold
+                x = solution[0]
+                solution = _descended(invariants, t, x + _tangential(invariants, t, x, start - x, D), D)
+            reached = bool((solution[2] <= REACHED).all())
+        except NumericalError:  # the model cannot be evaluated there: another perturbation may lead elsewhere
             continue
         if reached:
-            found.append((float(np.linalg.norm((there[0] - start) / invariants.scales)), len(found), there))
-    return min(found, key=lambda f: f[:2])[2] if found else None
+            solutions.append(
+                (float(np.linalg.norm((solution[0] - start) / invariants.scales)), len(solutions), solution)
+            )
+    return min(solutions, key=lambda f: f[:2])[2] if solutions else None
 
 
 def _tangential(invariants: Invariants, t: float, x: FloatArray, d: FloatArray, D: FloatArray) -> FloatArray:
@@ -246,7 +248,7 @@ def _damped(
 def _values(invariants: Invariants, t: float, x: FloatArray) -> FloatArray:
     """Return h, NaN where the model refuses to be evaluated, as FMUs do far away from where they were made for."""
     try:
-        invariants.model.constraint_gradient(t, x, invariants.inputs)  # where it is cheap, both are known then
+        invariants.model.constraint_gradient(t, x, invariants.inputs)  # where it is cheap, both are computed then
         return invariants.values(t, x)
     except NumericalError:
         return np.full(len(invariants), np.nan)

@@ -122,9 +122,9 @@ def _state_called(name: str, states: Signals) -> int:
         raise UnknownNameError(own, name=error.name, suggestions=error.suggestions) from None
 
 
-def select_states(manifold: Manifold, kept: Sequence[int], kind: str) -> Selection:
+def select_states(manifold: Manifold, states: Sequence[int], kind: str) -> Selection:
     """Keep the states with these numbers, P of them; how well they determine the others is for the caller to judge."""
-    n, independent = len(manifold.states), list(kept)
+    n, independent = len(manifold.states), list(states)
     identity = np.eye(n)
     chosen = set(independent)
     R = identity[independent]

@@ -28,11 +28,11 @@ def singularity_of(model: Model, point: OperatingPoint) -> str:
     if form is None:
         return ""
     scales = model.states.scales(point.states)[form.positions]
-    rank, beside = _rank(form.G * scales), _rank_beside(model, point, form)
-    if rank >= beside:
+    rank, nearby = _rank(form.G * scales), _rank_nearby(model, point, form)
+    if rank >= nearby:
         return ""
     return (
-        f"The point is a singular configuration: {rank} constraints are independent here, {beside} beside it. Branches "
+        f"The point is a singular configuration: {rank} constraints are independent here, {nearby} beside it. Branches "
         "of motion cross, and the feasible motions form no vector space, so there is no linear model of them. Choose a "
         "point beside it with --set, or ask with --at-singularity for the enlarged set of velocities."
     )
@@ -54,12 +54,12 @@ def branch_frequencies(form: SecondOrderForm) -> list[tuple[FloatArray, float]]:
     values, vectors = linalg.eigh(Q)
     if values[0] >= 0 or values[1] <= 0:
         return []  # an isolated posture: no branch passes
-    found = []
+    branches = []
     for sign in (1.0, -1.0):
         a = K @ (np.sqrt(values[1]) * vectors[:, 0] + sign * np.sqrt(-values[0]) * vectors[:, 1])
         stiffness = -float(a @ form.force_states[:, form.positions] @ a)
-        found.append((a / np.max(np.abs(a)), stiffness / float(a @ form.M @ a)))
-    return found
+        branches.append((a / np.max(np.abs(a)), stiffness / float(a @ form.M @ a)))
+    return branches
 
 
 def explanation(model: Model, form: SecondOrderForm, p: int) -> Remark:
@@ -84,14 +84,14 @@ def _rank(G: FloatArray) -> int:
     return int(np.count_nonzero(sigma > RANK * max(float(np.max(sigma, initial=0.0)), 1e-300)))
 
 
-def _rank_beside(model: Model, point: OperatingPoint, form: SecondOrderForm) -> int:
-    """Return the rank of G at points beside this one: rank can only be lost on a thin set."""
+def _rank_nearby(model: Model, point: OperatingPoint, form: SecondOrderForm) -> int:
+    """Return the rank of G at points near this one: rank can only be lost on a thin set."""
     random, best = np.random.default_rng(2016), 0
     scales = model.states.scales(point.states)
     for _ in range(3):
         x = point.states.copy()
         x[form.positions] += 1e-3 * scales[form.positions] * random.uniform(-1, 1, len(form.positions))
-        beside = model.second_order_form(point.time, x, point.inputs)
-        if beside is not None:
-            best = max(best, _rank(beside.G * scales[form.positions]))
+        nearby = model.second_order_form(point.time, x, point.inputs)
+        if nearby is not None:
+            best = max(best, _rank(nearby.G * scales[form.positions]))
     return best

@@ -46,66 +46,66 @@ class TangentSlopes:
     remarks: tuple[Remark, ...] = field(default=())
 
 
-def measure(beside: Neighbourhood, derivatives: str | Differences, known: VerifiedFacts | None = None) -> TangentSlopes:
+def measure(nearby: Neighbourhood, derivatives: str | Differences, facts: VerifiedFacts | None = None) -> TangentSlopes:
     """Return the slopes at a point along every coordinate and every input.
 
-    ``known``: where all products agreed with differences at another point, one direction through all columns is
-    compared here; what is found is added.
+    ``facts``: where all products agreed with differences at another point, one direction through all columns is
+    compared here; what agrees is added.
     """
     if isinstance(derivatives, Differences):
-        return _split(beside, _differenced(beside, derivatives), "differences", ())
-    known = known or VerifiedFacts()
-    if derivatives != "differences" and (exact := by_procedure(beside)) is not None:
-        if derivatives == "exact" or known.procedure:
-            return _split(beside, exact, "exact", ())
-        return _split(beside, *_verified(beside, exact, known))
-    exact = None if derivatives == "differences" else by_products(beside)
+        return _split(nearby, _differenced(nearby, derivatives), "differences", ())
+    facts = facts or VerifiedFacts()
+    if derivatives != "differences" and (exact := by_procedure(nearby)) is not None:
+        if derivatives == "exact" or facts.procedure:
+            return _split(nearby, exact, "exact", ())
+        return _split(nearby, *_verified(nearby, exact, facts))
+    exact = None if derivatives == "differences" else by_products(nearby)
     if exact is None:
         if derivatives == "exact":
             raise UsageError(
-                f"The model '{beside.model.info.name}' provides no exact directional derivatives: use --derivatives "
+                f"The model '{nearby.model.info.name}' provides no exact directional derivatives: use --derivatives "
                 "auto or differences."
             )
-        found = _differenced(beside, Differences())
-        return _split(beside, found, "differences", _narrow(beside, found))
+        measured = _differenced(nearby, Differences())
+        return _split(nearby, measured, "differences", _narrow(nearby, measured))
     finite = np.isfinite(exact.J)
     if not finite.all():
-        exact = _merged(exact, _differenced(beside, Differences()), finite)
+        exact = _merged(exact, _differenced(nearby, Differences()), finite)
     if derivatives == "exact":
-        return _split(beside, exact, "exact" if finite.all() else "mixed", ())
-    if finite.all() and known.precision is not None:
-        trusted = _compared_once(beside, exact, known.precision)
+        return _split(nearby, exact, "exact" if finite.all() else "mixed", ())
+    if finite.all() and facts.precision is not None:
+        trusted = _compared_once(nearby, exact, facts.precision)
         if trusted is not None:
-            return _split(beside, trusted, "exact", ())
-    checked, kept, remarks = _checked(beside, exact, finite, known)
-    return _split(beside, checked, "exact" if kept.all() else "mixed", tuple(remarks))
+            return _split(nearby, trusted, "exact", ())
+    checked, is_exact, remarks = _checked(nearby, exact, finite, facts)
+    return _split(nearby, checked, "exact" if is_exact.all() else "mixed", tuple(remarks))
 
 
-def _verified(beside: Neighbourhood, exact: Slopes, known: VerifiedFacts) -> tuple[Slopes, str, tuple[Remark, ...]]:
+def _verified(nearby: Neighbourhood, exact: Slopes, facts: VerifiedFacts) -> tuple[Slopes, str, tuple[Remark, ...]]:
     """Compare the slopes of a procedure with a difference: along one direction, and in every column where that differs.
 
     The published recursions hold at every point: where the equations have no kink, once is enough.
     """
-    procedure = beside.model.exact_slopes(beside.point.time, beside.point.states, beside.point.inputs)
+    procedure = nearby.model.exact_slopes(nearby.point.time, nearby.point.states, nearby.point.inputs)
     smooth = procedure is not None and procedure.smooth
     precision = np.full(len(exact.J), np.finfo(float).eps / SMALL_STEP)
-    floor = 10 / SMALL_STEP * np.max(rounding(beside, exact.J) * beside.scales, axis=1, initial=0.0)
-    if _compared_once(beside, exact, precision, floor) is not None:
-        known.procedure = smooth
+    floor = 10 / SMALL_STEP * np.max(rounding(nearby, exact.J) * nearby.scales, axis=1, initial=0.0)
+    if _compared_once(nearby, exact, precision, floor) is not None:
+        facts.procedure = smooth
         return exact, "exact", ()
-    checked, kept, remarks = _checked(beside, exact, np.ones(exact.J.shape, dtype=bool), known)
-    known.procedure = known.precision is not None and smooth
-    return checked, "exact" if kept.all() else "mixed", tuple(remarks)
+    checked, is_exact, remarks = _checked(nearby, exact, np.ones(exact.J.shape, dtype=bool), facts)
+    facts.procedure = facts.precision is not None and smooth
+    return checked, "exact" if is_exact.all() else "mixed", tuple(remarks)
 
 
-def _differenced(beside: Neighbourhood, options: Differences) -> Slopes:
-    found = beside.written_down(beside.by_differences(options))
-    _refuse_kinks(beside, found, list(range(len(beside.columns))))
-    return found
+def _differenced(nearby: Neighbourhood, options: Differences) -> Slopes:
+    measured = nearby.written_down(nearby.by_differences(options))
+    _refuse_kinks(nearby, measured, list(range(len(nearby.columns))))
+    return measured
 
 
 def _compared_once(
-    beside: Neighbourhood, exact: Slopes, precision: FloatArray, floor: FloatArray | float = 0.0
+    nearby: Neighbourhood, exact: Slopes, precision: FloatArray, floor: FloatArray | float = 0.0
 ) -> Slopes | None:
     """Compare the products with a difference along one random direction through all columns, and look for a bend.
 
@@ -113,21 +113,21 @@ def _compared_once(
     Gaps up to ``floor`` (r,) are rounding; where a slope vanishes a gap is what the difference leaves out, of the order
     of the step squared times the curvature.
     """
-    direction = random_direction(len(beside.scales)) * beside.scales
+    direction = random_direction(len(nearby.scales)) * nearby.scales
     try:
-        ahead, behind = beside.at(SMALL_STEP * direction), beside.at(-SMALL_STEP * direction)
+        ahead, behind = nearby.at(SMALL_STEP * direction), nearby.at(-SMALL_STEP * direction)
     except (ModelError, NumericalError):
         return None
     gap = np.abs((ahead - behind) / (2 * SMALL_STEP) - exact.J @ direction)
-    bend = np.abs(ahead + behind - 2 * beside.base) / SMALL_STEP
-    sizes = (np.abs(exact.J) * beside.scales).max(axis=1, initial=0.0)
-    visible = 10 * len(direction) * precision * (sizes + np.abs(beside.base))
+    bend = np.abs(ahead + behind - 2 * nearby.base) / SMALL_STEP
+    sizes = (np.abs(exact.J) * nearby.scales).max(axis=1, initial=0.0)
+    visible = 10 * len(direction) * precision * (sizes + np.abs(nearby.base))
     left_out = LEFT_OUT * SMALL_STEP * bend
     if not (gap <= np.max([visible, left_out, AGREEMENT * sizes, np.broadcast_to(floor, gap.shape)], axis=0)).all():
         return None
     if not (bend <= KINK / 4 * sizes.max(initial=0.0)).all():
         return None
-    shown = np.where(gap > visible, gap, 0.0)[:, None] / beside.scales
+    shown = np.where(gap > visible, gap, 0.0)[:, None] / nearby.scales
     return Slopes(exact.J, np.maximum(exact.error, shown), exact.jump, exact.bend)
 
 
@@ -137,70 +137,70 @@ def random_direction(count: int) -> FloatArray:
     return np.random.default_rng(1848).uniform(0.5, 1.0, count)
 
 
-def _precision(beside: Neighbourhood, exact: Slopes, quick: Slopes) -> FloatArray | None:
+def _precision(nearby: Neighbourhood, exact: Slopes, quick: Slopes) -> FloatArray | None:
     """Return the error of quick differences over the size of their rows, shape (r,); None where that is not small."""
-    error = np.max(quick.error * beside.scales, axis=1, initial=0.0)
-    sizes = np.max(np.abs(exact.J) * beside.scales, axis=1, initial=0.0) + np.abs(beside.base)
+    error = np.max(quick.error * nearby.scales, axis=1, initial=0.0)
+    sizes = np.max(np.abs(exact.J) * nearby.scales, axis=1, initial=0.0) + np.abs(nearby.base)
     precision: FloatArray = np.where(sizes > 0, error / np.where(sizes > 0, sizes, 1.0), 0.0)
     rounding = np.finfo(float).eps / SMALL_STEP  # also of rows that were written down
     return np.maximum(precision, rounding) if (precision <= PRECISE).all() else None
 
 
 def _checked(
-    beside: Neighbourhood, exact: Slopes, known: np.ndarray, facts: VerifiedFacts
+    nearby: Neighbourhood, exact: Slopes, finite: np.ndarray, facts: VerifiedFacts
 ) -> tuple[Slopes, np.ndarray, list[Remark]]:
     """Compare each exact column with a difference; return what to use, what of it is exact, and remarks."""
-    quick = beside.written_down(beside.by_differences(Differences(order=2, retries=2)))
-    allowed = AGREEMENT * row_sizes(exact.J, beside.scales) + rounding(beside, quick.J)
+    quick = nearby.written_down(nearby.by_differences(Differences(order=2, retries=2)))
+    allowed = AGREEMENT * row_sizes(exact.J, nearby.scales) + rounding(nearby, quick.J)
     deviation = np.abs(exact.J - quick.J)
-    suspicious = (deviation > 10 * quick.error + allowed) & known
-    J, error, kept, remarks = exact.J.copy(), exact.error.copy(), known.copy(), []
-    visible = (deviation > 10 * quick.error) & known & ~suspicious
+    suspicious = (deviation > 10 * quick.error + allowed) & finite
+    J, error, is_exact, remarks = exact.J.copy(), exact.error.copy(), finite.copy(), []
+    visible = (deviation > 10 * quick.error) & finite & ~suspicious
     error[visible] = np.maximum(error[visible], deviation[visible])
-    largest = float(np.max(np.abs(exact.J) * beside.scales, initial=0.0))
-    bent = quick.bend * beside.scales > KINK * largest
+    largest = float(np.max(np.abs(exact.J) * nearby.scales, initial=0.0))
+    bent = quick.bend * nearby.scales > KINK * largest
     columns = np.flatnonzero((suspicious | bent).any(axis=0)).tolist()
-    clean = known.all() and not columns
-    facts.precision = _precision(beside, exact, quick) if clean else None
-    careful = beside.by_differences(Differences(), columns) if columns else None
+    clean = finite.all() and not columns
+    facts.precision = _precision(nearby, exact, quick) if clean else None
+    careful = nearby.by_differences(Differences(), columns) if columns else None
     if careful is not None:
-        _refuse_kinks(beside, careful, columns)
+        _refuse_kinks(nearby, careful, columns)
         for c, j in enumerate(columns):
             gap = np.abs(exact.J[:, j] - careful.J[:, c])
             wrong = (gap > 10 * careful.error[:, c] + allowed[:, j]) & suspicious[:, j]
             error[:, j] = np.where(suspicious[:, j], np.maximum(error[:, j], gap), error[:, j])
             if wrong.any():
                 rows = suspicious[:, j]
-                J[rows, j], error[rows, j], kept[rows, j] = careful.J[rows, c], careful.error[rows, c], False
+                J[rows, j], error[rows, j], is_exact[rows, j] = careful.J[rows, c], careful.error[rows, c], False
                 worst = int(np.argmax(np.where(wrong, gap, 0.0)))
-                remarks.append(_disagreement(beside, (worst, j), exact.J[worst, j], careful, c))
-    return Slopes(J, error, exact.jump, exact.bend), kept, remarks
+                remarks.append(_disagreement(nearby, (worst, j), exact.J[worst, j], careful, c))
+    return Slopes(J, error, exact.jump, exact.bend), is_exact, remarks
 
 
-def _disagreement(beside: Neighbourhood, entry: tuple[int, int], said: float, careful: Slopes, c: int) -> Remark:
-    row, column = beside.rows[entry[0]], beside.columns[entry[1]]
+def _disagreement(nearby: Neighbourhood, entry: tuple[int, int], claimed: float, careful: Slopes, c: int) -> Remark:
+    row, column = nearby.rows[entry[0]], nearby.columns[entry[1]]
     measured, error = careful.J[entry[0], c], careful.error[entry[0], c]
     return Remark(
         "directional-derivative",
         f"The model's directional derivative with respect to '{column}' is wrong: d {row} / d {column} is said to be "
-        f"{said:.9g}, a difference on the manifold gives {measured:.9g} +- {error:.2g}. The difference is used.",
+        f"{claimed:.9g}, a difference on the manifold gives {measured:.9g} +- {error:.2g}. The difference is used.",
     )
 
 
-def _refuse_kinks(beside: Neighbourhood, found: Slopes, columns: list[int]) -> None:
-    if not found.jump.any():
+def _refuse_kinks(nearby: Neighbourhood, measured: Slopes, columns: list[int]) -> None:
+    if not measured.jump.any():
         return
-    i, c = np.unravel_index(int(np.argmax(np.abs(found.jump) * beside.scales[columns])), found.jump.shape)
-    row, column = beside.rows[i], beside.columns[columns[c]]
-    if np.isinf(found.jump[i, c]):
+    i, c = np.unravel_index(int(np.argmax(np.abs(measured.jump) * nearby.scales[columns])), measured.jump.shape)
+    row, column = nearby.rows[i], nearby.columns[columns[c]]
+    if np.isinf(measured.jump[i, c]):
         raise KinkError(
             f"The model jumps or has a kink at the point: d {row} / d {column} has no value, as {row} jumps as "
             f"soon as '{column}' moves, however little. There is no linear model: move the point away from the switch, "
-            f"or replace it by a smooth one{', or leave this output out' if i >= beside.n else ''}.",
+            f"or replace it by a smooth one{', or leave this output out' if i >= nearby.n else ''}.",
             variable=column,
         )
-    left, right = found.J[i, c] - found.jump[i, c] / 2, found.J[i, c] + found.jump[i, c] / 2
-    output = ", or leave this output out" if i >= beside.n else ""
+    left, right = measured.J[i, c] - measured.jump[i, c] / 2, measured.J[i, c] + measured.jump[i, c] / 2
+    output = ", or leave this output out" if i >= nearby.n else ""
     raise KinkError(
         f"The model jumps or has a kink at the point: d {row} / d {column} is {left:.6g} on the left and {right:.6g} "
         f"on the right of '{column}'. There is no linear model of both sides: ask for one with --one-sided left or "
@@ -209,29 +209,31 @@ def _refuse_kinks(beside: Neighbourhood, found: Slopes, columns: list[int]) -> N
     )
 
 
-def _narrow(beside: Neighbourhood, found: Slopes) -> tuple[Remark, ...]:
+def _narrow(nearby: Neighbourhood, measured: Slopes) -> tuple[Remark, ...]:
     """Say where the slope that differs most farther away ends."""
-    sizes = row_sizes(found.J, beside.scales)
-    known = {*beside.pairs, *(beside.n + row for row in beside.model.copies)}
+    sizes = row_sizes(measured.J, nearby.scales)
+    written_rows = {*nearby.pairs, *(nearby.n + row for row in nearby.model.copies)}
     parts = {
-        (i, j): abs(beyond - found.J[i, j]) / sizes[i, j]
-        for (i, j), (_, beyond) in found.narrow.items()
-        if sizes[i, j] > 0 and i not in known
+        (i, j): abs(beyond - measured.J[i, j]) / sizes[i, j]
+        for (i, j), (_, beyond) in measured.narrow.items()
+        if sizes[i, j] > 0 and i not in written_rows
     }
     if not parts or max(parts.values()) <= INACCURATE:
         return ()
     i, j = max(parts, key=lambda entry: parts[entry])
-    reach, beyond = found.narrow[i, j]
-    name = f"d {beside.rows[i]} / d {beside.columns[j]}"
-    text = f"{name} = {found.J[i, j]:.6g} holds near the point only: steps of {reach:.1g} leave it, and farther away "
-    return (Remark("narrow", f"{text}it is {beyond:.4g}. Larger motions of '{beside.columns[j]}' see another slope."),)
+    reach, beyond = measured.narrow[i, j]
+    name = f"d {nearby.rows[i]} / d {nearby.columns[j]}"
+    text = (
+        f"{name} = {measured.J[i, j]:.6g} holds near the point only: steps of {reach:.1g} leave it, and farther away "
+    )
+    return (Remark("narrow", f"{text}it is {beyond:.4g}. Larger motions of '{nearby.columns[j]}' see another slope."),)
 
 
-def _split(beside: Neighbourhood, found: Slopes, method: str, remarks: tuple[Remark, ...]) -> TangentSlopes:
+def _split(nearby: Neighbourhood, slopes: Slopes, method: str, remarks: tuple[Remark, ...]) -> TangentSlopes:
     """Cut the matrix into the four blocks."""
-    n, p, J, E = beside.n, beside.p, found.J, found.error
+    n, p, J, E = nearby.n, nearby.p, slopes.J, slopes.error
     return TangentSlopes(
-        x_u=beside.frame.x_u,
+        x_u=nearby.frame.x_u,
         f_y=J[:n, :p],
         f_u=J[:n, p:],
         c_y=J[n:, :p],
@@ -245,7 +247,10 @@ def _split(beside: Neighbourhood, found: Slopes, method: str, remarks: tuple[Rem
     )
 
 
-def _merged(exact: Slopes, measured: Slopes, known: np.ndarray) -> Slopes:
+def _merged(exact: Slopes, measured: Slopes, finite: np.ndarray) -> Slopes:
     return Slopes(
-        np.where(known, exact.J, measured.J), np.where(known, exact.error, measured.error), measured.jump, measured.bend
+        np.where(finite, exact.J, measured.J),
+        np.where(finite, exact.error, measured.error),
+        measured.jump,
+        measured.bend,
     )

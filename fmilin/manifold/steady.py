@@ -43,7 +43,7 @@ STEP = 2.0**-13
 """Of the difference that shows the second A, in sizes of the coordinates."""
 
 LESS = 1e-2
-"""Weight of moving states beside resting ones."""
+"""Weight of moving states beside states at rest."""
 
 PARTS = (1.0, 0.3, 0.1)
 """Of the way further on that are tried, from the whole: no coordinates lead everywhere."""
@@ -88,7 +88,7 @@ def motion_at(model: Model, point: OperatingPoint, base: Evaluation, frame: Fram
         return Motion(fastest, has_choice=has_choice)
     if frame.invariants.prescribing or frame.invariants.moving:
         return Motion(fastest)
-    return Motion(fastest, steady=search.found())
+    return Motion(fastest, steady=search.first_confirmed())
 
 
 def first_fastest(speeds: FloatArray) -> NDArray[np.intp]:
@@ -96,8 +96,8 @@ def first_fastest(speeds: FloatArray) -> NDArray[np.intp]:
     return np.asarray(np.argmax(speeds >= ALIKE * speeds.max(axis=-1, keepdims=True), axis=-1))
 
 
-class _Place(NamedTuple):
-    """A place further along the motion: coordinates, states, x' and y'."""
+class _FurtherPoint(NamedTuple):
+    """A point further along the motion: coordinates, states, x' and y'."""
 
     later: float
     y: FloatArray
@@ -107,7 +107,7 @@ class _Place(NamedTuple):
 
 
 class _Search:
-    """The look for steady coordinates at one point."""
+    """The search for steady coordinates at one point."""
 
     def __init__(
         self, model: Model, point: OperatingPoint, base: Evaluation, frame: Frame, slopes: TangentSlopes
@@ -166,7 +166,7 @@ class _Search:
         tied = self.frame.manifold.H.any(axis=0)
         return cast("Mask", ~tied & (seen <= rounding + noise).all(axis=0))
 
-    def found(self) -> Steady | None:
+    def first_confirmed(self) -> Steady | None:
         """Return the first coordinates that are confirmed: those in use, then those among uniform states."""
         if self._keeps_to_uniform() and (steady := self._confirmed(self.frame)[0]):
             return steady
@@ -176,10 +176,10 @@ class _Search:
             if selection is None:
                 return None
             steady, changed = self._confirmed(with_selection(self.frame, self.point, selection))
-            betrayed = changed & allowed & ~self.free & (np.abs(self.rates) > EQUILIBRIUM * self.sizes)
-            if steady or not betrayed.any():
+            refuted = changed & allowed & ~self.free & (np.abs(self.rates) > EQUILIBRIUM * self.sizes)
+            if steady or not refuted.any():
                 return steady
-            allowed = allowed & ~betrayed
+            allowed = allowed & ~refuted
         return None
 
     def _keeps_to_uniform(self) -> bool:
@@ -193,11 +193,11 @@ class _Search:
 
     def _leading(self, frame: Frame) -> Mask:
         """Which coordinates must be steady, shape (P,): not those that are a state on which nothing depends."""
-        kept = frame.selection.kept
-        return np.ones(len(frame.y0), dtype=bool) if kept is None else ~self.free[list(kept)]
+        states = frame.selection.kept
+        return np.ones(len(frame.y0), dtype=bool) if states is None else ~self.free[list(states)]
 
     def _selected(self, allowed: Mask) -> Selection | None:
-        """Return well-conditioned coordinates among the allowed states, resting ones first; None without any."""
+        """Return well-conditioned coordinates among the allowed states, states at rest first; None without any."""
         p, candidates = len(self.frame.y0), np.flatnonzero(allowed)
         if len(candidates) < p:
             return None
@@ -205,11 +205,11 @@ class _Search:
         diagonal, order = pivoted_qr(rows.T)
         if diagonal[p - 1] * DOUBTFUL < diagonal[0]:
             return None
-        resting = np.abs(self.rates[candidates]) <= EQUILIBRIUM * self.sizes[candidates]
-        preferred = pivoted_qr((rows * np.where(resting, 1.0, LESS)[:, None]).T)[1]
+        at_rest = np.abs(self.rates[candidates]) <= EQUILIBRIUM * self.sizes[candidates]
+        preferred = pivoted_qr((rows * np.where(at_rest, 1.0, LESS)[:, None]).T)[1]
         for choice in (preferred, order):
-            kept = sorted(int(candidates[i]) for i in choice[:p])
-            selection = select_states(self.frame.manifold, kept, "partition")
+            states = sorted(int(candidates[i]) for i in choice[:p])
+            selection = select_states(self.frame.manifold, states, "partition")
             if selection.condition_number <= DOUBTFUL:
                 return selection
         return None
@@ -226,44 +226,46 @@ class _Search:
         soon, late = self.later
         try:
             for later in (soon, late):
-                there = self._reached(frame, path, later)
-                changed |= ~(np.abs(there.f - self.rates) <= UNIFORM * self.pace * self.sizes)
-                same &= np.abs(there.rates - start) <= UNIFORM * self.pace * frame.y_scales
+                further = self._reached(frame, path, later)
+                changed |= ~(np.abs(further.f - self.rates) <= UNIFORM * self.pace * self.sizes)
+                same &= np.abs(further.rates - start) <= UNIFORM * self.pace * frame.y_scales
                 if not same[leading].all():
                     return None, changed
-            same &= self._same_slopes(frame, there)
-            if not (same[leading].all() and self._stays(frame, there, np.where(leading, 0.0, ASIDE * frame.y_scales))):
+            same &= self._same_slopes(frame, further)
+            if not (
+                same[leading].all() and self._stays(frame, further, np.where(leading, 0.0, ASIDE * frame.y_scales))
+            ):
                 return None, changed
         except (ModelError, NumericalError):  # an event, or the border of the domain: nothing is known further on
             return None, changed
         carried = tuple(name for name, unchanged in zip(frame.signals.names, same, strict=True) if not unchanged)
-        return Steady(frame.selection, carried, there.later), changed
+        return Steady(frame.selection, carried, further.later), changed
 
-    def _reached(self, frame: Frame, path: FloatArray, later: float) -> _Place:
+    def _reached(self, frame: Frame, path: FloatArray, later: float) -> _FurtherPoint:
         """Go on for so long, or as long as the coordinates lead."""
         for part in PARTS[:-1]:
             with suppress(NumericalError):
                 return self._visited(frame, frame.y0 + part * later * path, part * later)
         return self._visited(frame, frame.y0 + PARTS[-1] * later * path, PARTS[-1] * later)
 
-    def _same_slopes(self, frame: Frame, there: _Place) -> Mask:
+    def _same_slopes(self, frame: Frame, further: _FurtherPoint) -> Mask:
         """Compare A with a difference further on along one direction through all columns; row by row, shape (P,)."""
         size = frame.y_scales
-        direction = np.random.default_rng(1851).uniform(0.5, 1.0, len(there.y)) * size
+        direction = np.random.default_rng(1851).uniform(0.5, 1.0, len(further.y)) * size
         ahead, behind = (
-            self._visited(frame, there.y + s * STEP * direction, there.later, there.x).rates for s in (1.0, -1.0)
+            self._visited(frame, further.y + s * STEP * direction, further.later, further.x).rates for s in (1.0, -1.0)
         )
         A = self._slopes_of_rates(frame)
         gap = np.abs((ahead - behind) / (2 * STEP) - A @ direction)
         largest = (np.abs(A) * size).max(axis=1, initial=0.0)
         return cast("Mask", gap <= SAME_ALONG * np.maximum(largest, self.pace * size))
 
-    def _stays(self, frame: Frame, there: _Place, displacement: FloatArray) -> bool:
+    def _stays(self, frame: Frame, further: _FurtherPoint, displacement: FloatArray) -> bool:
         """Whether no rate changes when the states on which nothing depends are moved aside."""
         if not displacement.any():
             return True
-        moved = self._visited(frame, there.y + displacement, there.later, there.x).rates
-        return bool((np.abs(moved - there.rates) <= UNIFORM * self.pace * frame.y_scales).all())
+        moved = self._visited(frame, further.y + displacement, further.later, further.x).rates
+        return bool((np.abs(moved - further.rates) <= UNIFORM * self.pace * frame.y_scales).all())
 
     def _slopes_of_rates(self, frame: Frame) -> FloatArray:
         """Return A in the coordinates of a frame, shape (P, P)."""
@@ -272,7 +274,7 @@ class _Search:
         bend = coordinates.curvature(self.point.states, self.rates)
         return coordinates.R @ along + bend @ frame.T
 
-    def _visited(self, frame: Frame, y: FloatArray, later: float, near: FloatArray | None = None) -> _Place:
+    def _visited(self, frame: Frame, y: FloatArray, later: float, near: FloatArray | None = None) -> _FurtherPoint:
         """Visit the model at coordinates y, so much later."""
         t, u = self.point.time, self.point.inputs
         x = frame.parametrization.psi(y, near=near)
@@ -280,4 +282,4 @@ class _Search:
         before = self.model.event_indicators(t, self.point.states, u)
         if len(before) and ((self.model.event_indicators(t + later, x, u) > 0) != (before > 0)).any():
             raise NumericalError("An event lies on the way.")
-        return _Place(later, y, x, f, frame.coordinates.jacobian(x) @ f)
+        return _FurtherPoint(later, y, x, f, frame.coordinates.jacobian(x) @ f)

@@ -1,4 +1,4 @@
-"""Is the declared manifold really where the model moves? H f = 0 at the point and beside it, and no input leaves it."""
+"""Is the declared manifold really where the model moves? H f = 0 at the point and near it, and no input leaves it."""
 
 from __future__ import annotations
 
@@ -17,10 +17,17 @@ from fmilin.manifold.rank import decide_rank
 from fmilin.numerics.differences.differences import jacobian_by_differences
 from fmilin.numerics.differences.noise import noise_level
 
-__all__ = ["Verified", "conserved_quantities", "input_gradient", "require_kept", "verify_inputs", "verify_invariance"]
+__all__ = [
+    "Verified",
+    "conserved_quantities",
+    "input_gradient",
+    "require_invariants",
+    "verify_inputs",
+    "verify_invariance",
+]
 
-BESIDE = 1e-3
-"""How far beside the point the motion is checked, in sizes of the states."""
+DISPLACEMENT = 1e-3
+"""How far from the point the motion is checked, in sizes of the states."""
 
 SAMPLES = 3
 
@@ -44,14 +51,14 @@ class _Sample:
     moving: FloatArray  # h_t + h_u u': how the manifold itself moves
 
 
-def verify_invariance(parametrization: LocalParametrization, known: VerifiedFacts | None = None) -> Verified:
-    """Check that the motion keeps every invariant, also beside the point (Spencer eq. 4.5).
+def verify_invariance(parametrization: LocalParametrization, facts: VerifiedFacts | None = None) -> Verified:
+    """Check that the motion keeps every invariant, also near the point (Spencer eq. 4.5).
 
-    ``known``: where the motion was found to keep the constraints beside another point, as many of them independent as
-    here, the point itself is enough; what is found here is added.
+    ``facts``: where the motion keeps the constraints near another point, as many of them independent as
+    here, the point itself is enough; facts of this point are added.
     """
-    known = known or VerifiedFacts()
-    if (verified := _verified_here(parametrization, known)) is not None:
+    facts = facts or VerifiedFacts()
+    if (verified := _verified_here(parametrization, facts)) is not None:
         return verified
     invariants = parametrization.invariants
     samples = _samples(parametrization)
@@ -65,22 +72,22 @@ def verify_invariance(parametrization: LocalParametrization, known: VerifiedFact
         model, t, x = invariants.model, parametrization.time, parametrization.x0
         noise = noise_level(lambda s: model.evaluate(t, s, invariants.inputs).derivatives, x, invariants.scales)
         violation = _violation(samples, invariants.scales, noise)
-    require_kept(invariants.names, violation, tolerance)
+    require_invariants(invariants.names, violation, tolerance)
     typical = np.max([np.abs(s.f) for s in samples], axis=0)
     if len(samples) > SAMPLES and not measured:
-        known.rank, known.rates = ranks[0], typical
+        facts.rank, facts.rates = ranks[0], typical
     return Verified(typical, tolerance)
 
 
-def _verified_here(parametrization: LocalParametrization, known: VerifiedFacts) -> Verified | None:
+def _verified_here(parametrization: LocalParametrization, facts: VerifiedFacts) -> Verified | None:
     """Check the point itself, the model having been checked elsewhere; None where that leaves any doubt."""
     invariants, x = parametrization.invariants, parametrization.x0
-    if known.rank is None or known.rates is None or known.rank != len(parametrization.rows):
+    if facts.rank is None or facts.rates is None or facts.rank != len(parametrization.rows):
         return None
     if invariants.prescribing or not parametrization.gradient.is_exact:
         return None
     here = _sample(parametrization, x, invariants.inputs)
-    typical = np.maximum(np.abs(here.f), known.rates)
+    typical = np.maximum(np.abs(here.f), facts.rates)
     drift, size = _drift(here, invariants.scales, typical)
     return Verified(typical, INVARIANT) if (drift <= INVARIANT * size).all() else None
 
@@ -135,7 +142,7 @@ def _samples(parametrization: LocalParametrization) -> list[_Sample]:
     samples = [_sample(parametrization, parametrization.x0, u0)]
     for _ in range(SAMPLES if p or invariants.prescribing else 0):
         dy, du = random.uniform(-1.0, 1.0, p) * parametrization.y_scales, random.uniform(-1.0, 1.0, len(u0)) * u_scales
-        for size in (BESIDE, BESIDE / 16, BESIDE / 256):
+        for size in (DISPLACEMENT, DISPLACEMENT / 16, DISPLACEMENT / 256):
             u = u0 + size * du
             try:
                 x = parametrization.psi(parametrization.y0 + size * dy, inputs=u)
@@ -154,7 +161,7 @@ def _sample(parametrization: LocalParametrization, x: FloatArray, u: FloatArray)
     return _Sample(x, u, f, invariants.gradient(t, x, u), invariants.drift(t, x, u))
 
 
-def require_kept(names: Sequence[str], violation: FloatArray, tolerance: float) -> None:
+def require_invariants(names: Sequence[str], violation: FloatArray, tolerance: float) -> None:
     """Refuse constraints that change along the motion by more than ``tolerance`` of the size of their terms."""
     bad = {n: float(v) for n, v in zip(names, violation, strict=True) if not v <= tolerance}
     if not bad:
@@ -170,11 +177,11 @@ def require_kept(names: Sequence[str], violation: FloatArray, tolerance: float) 
     )
 
 
-def _refuse_singular(parametrization: LocalParametrization, rank: int, beside: int) -> None:
+def _refuse_singular(parametrization: LocalParametrization, rank: int, rank_nearby: int) -> None:
     names = parametrization.invariants.names
     others = [names[i] for i in range(len(names)) if i not in parametrization.rows]
     raise NumericalError(
-        f"The point is a singular configuration: here only {rank} constraints are independent, beside it {beside} "
+        f"The point is a singular configuration: here only {rank} constraints are independent, beside it {rank_nearby} "
         f"(dependent here: {', '.join(others[:4])}). Branches of motion cross and the feasible motions form no vector "
         "space, so there is no linear model of them. Choose a point beside it with --set."
     )
@@ -196,7 +203,7 @@ def verify_inputs(
     H, H_error, sizes = g.H[rows], g.error[rows], np.abs(f_u)
     through, size = np.abs(H @ f_u), np.abs(H) @ sizes
     if (through <= verified.tolerance * size).all():
-        return  # without a look at what may be forgiven
+        return  # without measuring the noise
     through = np.maximum(through - 10 * np.abs(H) @ error - H_error @ sizes, 0.0)
     strongest = np.max(sizes / invariants.scales[:, None], axis=0, initial=0.0)
     size = np.maximum(size, 1e-6 * (np.abs(H) @ invariants.scales)[:, None] * strongest)  # rows of rounding alone
@@ -216,7 +223,7 @@ def verify_inputs(
 
 
 def _noise_of_inputs(parametrization: LocalParametrization) -> FloatArray:
-    """Return the noise of f_u beside the point, shape (N, nu)."""
+    """Return the noise of f_u near the point, shape (N, nu)."""
     invariants, t, x = parametrization.invariants, parametrization.time, parametrization.x0
     noise = noise_level(lambda s: input_gradient(invariants, t, s)[0].ravel(), x, invariants.scales)
     return noise.reshape(len(x), -1)

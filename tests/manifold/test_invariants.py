@@ -160,9 +160,9 @@ def test_a_conserved_quantity_without_inputs_is_warned_about() -> None:
 
 
 def test_a_conserved_quantity_is_warned_about_at_every_point() -> None:
-    model, known = energetic(), VerifiedFacts()
+    model, facts = energetic(), VerifiedFacts()
     for _ in range(3):
-        assert [w.kind for w in frame_at(model, model.start, known=known).remarks] == ["conserved-quantity"]
+        assert [w.kind for w in frame_at(model, model.start, facts=facts).remarks] == ["conserved-quantity"]
 
 
 def crossing() -> FunctionModel:

@@ -80,7 +80,7 @@ def test_where_a_gradient_vanishes_only_what_must_move_does() -> None:
     held = project(cylinder, 0.0, start, held=[0])
     np.testing.assert_allclose(np.abs(held), [0.0, 1.0, 5.0, 2.0], atol=1e-12)
     with pytest.raises(ConstraintError, match="off by -1"):
-        project(cylinder, 0.0, start, beside=False)
+        project(cylinder, 0.0, start, restart=False)
 
 
 def test_from_the_middle_of_an_ellipse_the_nearest_point_is_on_the_short_axis() -> None:

@@ -24,7 +24,7 @@ from scipy import linalg
 from fmilin.ground.errors import FmilinError, NumericalError
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import INVARIANT, INVARIANT_MEASURED, ON_MANIFOLD, RANK
-from fmilin.manifold.verification import require_kept
+from fmilin.manifold.verification import require_invariants
 from fmilin.motion.simulation.plant import Plant
 
 ITERATIONS = 30
@@ -213,7 +213,7 @@ def require_invariance(plant: Plant, t: float, x: FloatArray) -> None:
         size = np.fmax(size, np.abs(gradient.H) @ np.abs(f) + 1e-3 * fastest * gradient.reference)
     tolerance = INVARIANT_MEASURED if measured else INVARIANT
     relative = np.where(size > 0, drift / np.where(size > 0, size, 1.0), 0.0)
-    require_kept(plant.invariants.names, relative, tolerance)
+    require_invariants(plant.invariants.names, relative, tolerance)
 
 
 def _own_change(plant: Plant, t: float, x: FloatArray) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Constraints must say something: with one that vanishes wherever the states are, the naive model would come out."""
+"""Constraints must not vanish identically: with one that does, the unconstrained model would come out."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from fmilin.manifold.invariants import Invariants
 from fmilin.model.constraints.expressions import Expression
 from fmilin.model.constraints.vanishing import vanishes
 
-__all__ = ["require_content"]
+__all__ = ["require_nonvanishing"]
 
-BESIDE = (1e-2, 0.3, 3.0)
-"""How far beside a point constraints are looked at, in sizes of the states: x^400 is nothing where x is small."""
+DISPLACEMENTS = (1e-2, 0.3, 3.0)
+"""How far from a point constraints are evaluated, in sizes of the states: x^400 is nothing where x is small."""
 
 SUSPICIOUS = 1e-6
-"""Residuals above this fraction of the largest number in them, at any of these places, are none that vanish."""
+"""Residuals above this fraction of the largest number in them, at any of these points, are none that vanish."""
 
 FLAT = 1e-8
-"""Gradients of computed residuals below this, over the sizes of the states, are looked at beside the point."""
+"""Gradients of computed residuals below this, over the sizes of the states, are evaluated at displaced points, too."""
 
 
-def require_content(invariants: Invariants, t: float, x: FloatArray) -> None:
+def require_nonvanishing(invariants: Invariants, t: float, x: FloatArray) -> None:
     """Refuse constraints that are zero wherever the states are.
 
     Costs no visit but for residuals that the model computes and whose gradient is next to nothing at the point.
@@ -50,7 +50,7 @@ def require_content(invariants: Invariants, t: float, x: FloatArray) -> None:
 def _directions(invariants: Invariants, x: FloatArray) -> list[FloatArray]:
     random = np.random.default_rng(1789)
     signs = random.choice([-1.0, 1.0], len(x))
-    return [x + far * invariants.scales * signs * random.uniform(0.5, 1.0, len(x)) for far in BESIDE]
+    return [x + far * invariants.scales * signs * random.uniform(0.5, 1.0, len(x)) for far in DISPLACEMENTS]
 
 
 def _written(invariants: Invariants, t: float, x: FloatArray) -> list[int]:
@@ -59,20 +59,20 @@ def _written(invariants: Invariants, t: float, x: FloatArray) -> list[int]:
     rows = np.flatnonzero(constraints.analytic)
     if not len(rows):
         return []
-    beside = _directions(invariants, x)
+    displaced = _directions(invariants, x)
     unknown = np.zeros(len(constraints.observed))
-    sizes = [np.abs(constraints.residuals(t, s, invariants.inputs, unknown)[rows]) for s in beside]
+    sizes = [np.abs(constraints.residuals(t, s, invariants.inputs, unknown)[rows]) for s in displaced]
     written = np.array([_largest_number(constraints.rows[i].expression) for i in rows])
-    largest = np.maximum(written, max(1.0, *(float(np.abs(s).max(initial=0.0)) for s in beside)))
+    largest = np.maximum(written, max(1.0, *(float(np.abs(s).max(initial=0.0)) for s in displaced)))
     small = np.max(np.nan_to_num(sizes, nan=0.0), axis=0) <= SUSPICIOUS * largest
     if not small.any():
         return []
     inputs = dict(zip(model.inputs.names, invariants.inputs.tolist(), strict=True))
-    places = []
-    for s in beside:
+    values = []
+    for s in displaced:
         states = dict(zip(model.states.names, s.tolist(), strict=True))
-        places.append({"time": t, **constraints.parameters, **inputs, **states})
-    return [int(i) for i in rows[small] if vanishes(constraints.rows[i].expression, places)]
+        values.append({"time": t, **constraints.parameters, **inputs, **states})
+    return [int(i) for i in rows[small] if vanishes(constraints.rows[i].expression, values)]
 
 
 def _largest_number(expression: Expression) -> float:
@@ -80,15 +80,15 @@ def _largest_number(expression: Expression) -> float:
 
 
 def _computed(invariants: Invariants, t: float, x: FloatArray) -> list[int]:
-    """Return the rows that the model computes and that stay zero beside the point where their gradient is zero."""
+    """Return the rows that the model computes and that stay zero near the point where their gradient is zero."""
     constraints = invariants.model.constraints
     rows = np.flatnonzero(~constraints.analytic)
     if not len(rows):
         return []
-    size = float(invariants.scales.max())  # of the variables that a model computes itself nothing is known
+    size = float(invariants.scales.max())  # variables that a model computes itself have no sizes
     try:
         H = invariants.gradient(t, x).H[rows]
-    except (ModelError, NumericalError):  # start values may be none of the model's; its point is looked at again
+    except (ModelError, NumericalError):  # start values may be none of the model's; its point is verified again
         return []
     rows = rows[np.linalg.norm(H * invariants.scales, axis=1) <= FLAT * size]
     limit, seen = ROUNDING * size, 0
