@@ -27,8 +27,8 @@ FAR = 1e6  # slopes of dependent states beyond this are looked at by the recursi
 class ManyPoints:
     """The linear models of a mechanism, which counts its points.
 
-    ``solve`` takes states (k, N) and inputs (k, nu) and returns the solution there; ``recursion`` takes a choice, too,
-    and returns what :meth:`tangents` does.
+    ``solve`` takes states (k, N) and inputs (k, nu), ``recursion`` a choice, too; that returns what
+    :meth:`tangents` does.
     """
 
     def __init__(

@@ -45,9 +45,8 @@ class Gap:
 class Closing:
     """Positions q (n_q) of the open tree, displacements theta (n), gaps g (m_q).
 
-    ``held``: states that must not change. ``size``: a length that is typical of the mechanism, in m: the unit of
-    displacements of slides and of distances. ``scales`` (n,): ``size`` for slides, 1 for turns. ``free_q``, ``free_v``
-    (n,): 1 for what may change, 0 for what is held. ``iterations``: how many steps were taken.
+    ``size`` is a length typical of the mechanism, in m: the unit of slides (``scales``) and distances. ``free_q``,
+    ``free_v`` (n,) are 1 for what may change, 0 for what is held. ``iterations`` counts the steps taken.
     """
 
     def __init__(self, description: MechanismDescription, held: tuple[str, ...]) -> None:
@@ -175,10 +174,7 @@ class Closing:
         return (q - self.start) / scales
 
     def velocities(self, q: Floats, v: Floats) -> tuple[Floats, tuple[str, ...], bool]:
-        """Return the speeds nearest to v (n,) that keep the loops closed, v - D (G D)^+ G v.
-
-        Then the loops that even these break, and whether v itself breaks one.
-        """
+        """Return v - D (G D)^+ G v (n,), nearest to v, the loops it breaks still, and whether v breaks one."""
         G, D = self.jacobian(q), self.scales * self.free_v
         nearest = np.asarray(v - D * (linalg.pinv(G * D, rtol=PSEUDO_INVERSE) @ (G @ v)))
         allowed = CLOSED * (np.abs(G) @ np.abs(v))
@@ -234,10 +230,9 @@ class Assembly:
 
 
 def assemble(description: MechanismDescription, held: Sequence[str] | None = None) -> Assembly:
-    """Close the loops of a mechanism, the positions of its joints being a first guess.
+    """Close the loops of a mechanism, nearest to its joints' positions: angles count in rad, distances in its sizes.
 
-    ``held``: states that keep their start values; the recommended independent ones when left out. What is returned is
-    nearest to the guess: angles count in rad, distances in sizes of the mechanism.
+    The ``held`` states, by default the recommended independent ones, keep their start values.
 
     >>> from fmilin.models.mechanism import Body, Joint, Loop, Placement
     >>> rods = [Body(name, 1.0, (0.5, 0, 0), (0, 0.1, 0.1)) for name in ("left", "right")]

@@ -32,10 +32,7 @@ Input = JointForce | Force | Torque | LineForce | Actuator
 
 @dataclass(frozen=True)
 class MechanismDescription:
-    """Everything about a mechanism. All units are SI, angles in rad.
-
-    Every body has exactly one joint to its parent; the chain of parents ends at the ground. What would close a circle
-    is a loop.
+    """A mechanism in SI units and rad: bodies with one joint each to a parent, up to the ground; loops close circles.
 
     >>> pendulum = MechanismDescription(
     ...     "pendulum",

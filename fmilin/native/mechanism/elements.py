@@ -30,10 +30,7 @@ VECTORS = {
 
 @dataclass(frozen=True)
 class Coupling:
-    """Holds the coordinates of two joints with one freedom together: q = offset + ratio q_leader.
-
-    A gear, a belt, or a finger that mimics another one; with ``powers`` a cam. One constraint on positions.
-    """
+    """Holds q = offset + ratio q_leader of two joints: a gear, a belt or a mimic finger; with ``powers`` a cam."""
 
     name: str
     # joint, leader: the joint that follows, and the one that it follows; without a leader it is held at the offset
@@ -57,10 +54,9 @@ class Coupling:
 
 @dataclass(frozen=True)
 class Wheel:
-    """Rolling without slip on a plane of the ground: a disk, a torus (a tyre) or a ball.
+    """A disk, a torus (a tyre) or a ball that rolls without slip on a plane of the ground.
 
-    The lowest point of the body touches the plane (a constraint on positions) and does not slide in it (two
-    nonholonomic ones).
+    Its lowest point touches the plane (a constraint on positions) and does not slide in it (two nonholonomic ones).
     """
 
     name: str
@@ -82,10 +78,7 @@ class Wheel:
 
 @dataclass(frozen=True)
 class Skate:
-    """A point of a body that cannot move along a direction fixed in the body: a knife edge, an idealized wheel.
-
-    One nonholonomic constraint.
-    """
+    """A point that cannot move along a direction fixed in its body (a knife edge): one nonholonomic constraint."""
 
     name: str
     body: str
@@ -114,10 +107,7 @@ class Marker:
 
 @dataclass(frozen=True)
 class PointSpring:
-    """A spring and a damper along the line between points of two bodies.
-
-    They pull with the force stiffness (L - length) + damping L', L the distance of the points.
-    """
+    """A spring and damper between points of two bodies, a distance L apart: stiffness (L - length) + damping L'."""
 
     name: str
     # first, second: bodies; one may be the ground
@@ -206,22 +196,7 @@ class LineForce:
 
 @dataclass(frozen=True)
 class Sensor:
-    """An output.
-
-    quantity: of a body: ``position``, ``velocity``, ``acceleration`` of a ``point`` along an ``axis`` of the ground;
-        ``accelerometer``, along an axis of the body: acceleration minus gravity, what such a sensor shows;
-        ``specific_force``, the same along an axis of the ground; ``velocimeter``, velocity along an axis of the body;
-        ``angular_velocity``, ``angular_acceleration`` about an axis of the ground; ``gyroscope``, angular velocity
-        about an axis of the body; ``direction``: the component along ``axis`` (ground) of ``pointer``, a unit vector of
-        the body. ``orientation``: one ``coordinate`` of the unit quaternion of the body, its real part being number 0;
-        its sign is continuous. Of a joint: ``joint_position``, ``joint_velocity``, ``joint_acceleration`` and
-        ``joint_force`` (of spring, damper, inputs and tendons) and ``joint_drive`` (of actuators) of one
-        ``coordinate``. Of a spring, tendon, line force or actuator: ``distance`` of its points, its length, and
-        ``distance_rate``. Of an actuator: ``actuator_force``. Of a loop, wheel or skate: ``reaction``, the multiplier
-        of its constraint number ``coordinate``. Of a spherical or fixed loop from the ground: ``contact``, the force on
-        its second body along the axes of the loop's frame on the ground (``coordinate`` 0 to 2), and of a fixed one the
-        torque about its origin (3 to 5). Of the whole: ``kinetic_energy``, ``potential_energy`` and ``energy``, in J.
-    """
+    """An output: a quantity of a body, a joint, an element or the whole; ``docs/mechanism.md`` has a table of them."""
 
     name: str  # of the output
     quantity: Quantity
@@ -259,9 +234,9 @@ ACTUATOR_DYNAMICS = ActuatorDynamics.__args__  # type: ignore[attr-defined]
 
 @dataclass(frozen=True)
 class Tendon:
-    """A length that several parts share: over joints, L = sum factor q; or along points of bodies.
+    """A length of several parts: over joints, L = sum factor q, or along points; slack between two ``rest`` lengths.
 
-    It pulls with stiffness (L - rest) + damping L', at any length; between two ``rest`` lengths its spring is slack.
+    It pulls with stiffness (L - rest) + damping L', at any length.
     """
 
     name: str
@@ -304,13 +279,10 @@ class Tendon:
 class Actuator:
     """An input that drives a joint, a tendon or a body, with a law of its own: a motor, a servo, a filter before it.
 
-    With the length L and the rate L' of what it drives, times its gear,
-
-        force = (gain_0 + gain_1 L + gain_2 L') w + bias_0 + bias_1 L + bias_2 L'
-
-    where w is its control, or its activation a when it has dynamics: ``integrator`` a' = control, ``filter``
-    a' = (control - a) / time_constant. A position servo has gain (kp, 0, 0) and bias (0, -kp, -kv). Freedoms of balls
-    and wrenches on bodies have a rate and no length.
+    With the length L and the rate L' of what it drives (balls and wrenches have no length), times its gear, its
+    force is (gain_0 + gain_1 L + gain_2 L') w + bias_0 + bias_1 L + bias_2 L', where w is its control, or its
+    activation a: ``integrator`` a' = control, ``filter`` a' = (control - a) / time_constant. A position servo has
+    gain (kp, 0, 0) and bias (0, -kp, -kv).
     """
 
     name: str  # of the input

@@ -32,10 +32,7 @@ if TYPE_CHECKING:
 
 
 class MechanismEngine(AdjustableEngine):
-    """A described mechanism.
-
-    ``independence``: which constraints say something, and which are independent.
-    """
+    """A described mechanism; ``independence``: which constraints say something, and which are independent."""
 
     batches = compilable = True
     ground: Callable[[Sequence[Foot], FloatArray, FloatArray], Stance] | None = None
@@ -61,10 +58,7 @@ class MechanismEngine(AdjustableEngine):
         return available(self.system, self.states, self.inputs)
 
     def with_parameters(self, values: Mapping[str, float]) -> Self:
-        """Return the mechanism with other masses, springs, lengths or gravity.
-
-        Which constraints are independent is decided anew only where lengths change.
-        """
+        """Return the mechanism with other values; which constraints are independent changes with lengths alone."""
         description = changed(self.description, values)
         if geometric(self.description).intersection(values):
             return self._like(description)

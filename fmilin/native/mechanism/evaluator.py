@@ -23,10 +23,7 @@ from fmilin.native.native_engine import Quantity, QuantityEvaluator
 
 
 class Closure:
-    """What the constraints of a mechanism observe, without its dynamics.
-
-    ``entries``: gaps and slips, in any order.
-    """
+    """What the constraints of a mechanism observe without its dynamics: gaps and slips, in any order."""
 
     def __init__(self, system: System, entries: Sequence[Quantity]) -> None:
         self.system = system
@@ -145,11 +142,7 @@ def separated(system: System, outputs: Outputs, state: State) -> SecondOrderForm
 
 
 class MechanismEvaluator(QuantityEvaluator):
-    """Outputs and observed quantities of a mechanism.
-
-    ``system``: with markers for these quantities and nothing else. ``closure``: what constraints observe, without
-    dynamics.
-    """
+    """Outputs and observed quantities of a mechanism; ``system`` has markers for these and nothing else."""
 
     def __init__(self, system: System, used: Array, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> None:
         self.system, self._used = system, used
@@ -205,10 +198,7 @@ class MechanismEvaluator(QuantityEvaluator):
         return None if self.closure is None else self.closure.values(*self.system.parts(x)[:2])
 
     def second_order_form(self, t: float, x: FloatArray, u: FloatArray) -> SecondOrderForm | None:
-        """Return M, G and the forces at a point, also where G loses rank.
-
-        None with quaternions, wheels, skates or activations.
-        """
+        """Return M, G (of any rank) and the forces; None with quaternions, wheels, skates or activations."""
         del t
         system = self.system
         if len(system.tree.balls) or system.activation_names or system.m_q < len(system.loop_constraints):

@@ -22,10 +22,7 @@ def mechanism_from(
     *,
     floating_base: bool = False,
 ) -> Kind:
-    """Return the mechanism of a ``.toml`` or ``.urdf`` file.
-
-    ``kind``: makes a model of a description and closes its loops: the class ``Mechanism``, or one derived from it.
-    """
+    """Return the mechanism of a ``.toml`` or ``.urdf`` file, of a ``kind`` that closes the loops of a description."""
     description, source = read_mechanism_file(path, additions, floating_base=floating_base)
     with source.named():
         return kind(description)
@@ -36,8 +33,8 @@ def read_mechanism_file(
 ) -> tuple[MechanismDescription, SourceLines]:
     """Read a ``.toml`` or ``.urdf`` file, and where it describes its parts, for messages.
 
-    ``additions``: a TOML file with the loops and whatever else a URDF file lacks; ``STEM.fmilin.toml`` beside it when
-    left out. ``floating_base``: whether the root link of the URDF file moves freely.
+    ``additions`` is a TOML file with what a URDF file lacks, ``STEM.fmilin.toml`` beside it by default;
+    ``floating_base`` lets the root link of the URDF file move freely.
     """
     if path.suffix.lower() == ".urdf":
         extra = additions_of(path) if additions is None else additions

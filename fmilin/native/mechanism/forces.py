@@ -85,11 +85,10 @@ class FixedForces:
         self.s_0 = s_0 if s_0.any() else None  # (R,), constant sizes
 
     def sizes(self, d: Array, L_rate: Array, u: Array) -> Array:
-        """Return s_r of all rows, shape (..., R): wrenches s_r W_r on b and the opposite ones on a.
+        """Return s_r (..., R): wrenches s_r W_r on b and the opposite ones on a, for d (..., ns, 3) and u (..., nu).
 
-        Along a rod W has the length L of d = p_b - p_a, so that s = (-k (L - L_0) - c L' + u) / L.
-
-        Shapes: d (..., ns, 3), u (..., nu). ``L_rate`` (..., ns): W' (V_b - V_a) of the rods, L L'.
+        On a rod W has the length L of d = p_b - p_a, so that s = (-k (L - L_0) - c L' + u) / L; ``L_rate``
+        (..., ns) is W' (V_b - V_a) = L L'.
         """
         s = u @ self.B_r.T
         s = s if self.s_0 is None else s + self.s_0

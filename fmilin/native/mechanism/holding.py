@@ -63,11 +63,7 @@ class Stance:
 def held(
     system: System, feet: Sequence[Foot], q: Floats, v: Floats, u: Floats, *, stance: Stance | None = None
 ) -> MechanismDescription:
-    """Return the description with feet held where they are at q, v, which become start values, as u does.
-
-    Shapes: q, v, u (n_q,), (n,), (nu,). ``feet``: names of bodies or markers. ``stance``: what is known of the ground;
-    nothing when left out.
-    """
+    """Return the description with feet held where q (n_q,), v (n,) put them; these and u (nu,) become start values."""
     description, tree = system.description, system.tree
     at = velocities(tree, q, v)
     fastest = max(1.0, float(np.abs(v).max(initial=0.0)))

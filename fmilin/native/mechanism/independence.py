@@ -39,10 +39,7 @@ class Independence:
 
 
 def close_loops(system: System, q: Floats, *, iterations: int = 60) -> Floats:
-    """Return coordinates near q with g(q) = 0, if there are any: damped Gauss-Newton steps of least norm.
-
-    Quaternions get unit length.
-    """
+    """Return q with g(q) = 0 nearby, if any: damped Gauss-Newton steps of least norm, quaternions of length 1."""
     q = normalized(system, q)
     gap, G, E = _linear(system, q)
     for _ in range(iterations):

@@ -116,10 +116,10 @@ class Matrices:
 
 
 class LocalForm:
-    """The local state-space form at the points of a solution.
+    """The local state-space form at the points of a solution: K_q (..., n, p_q), K (..., n, p_v), K_dot (..., n, p_q).
 
-    K_q (..., n, p_q), K (..., n, p_v) and K_dot (..., n, p_q): as above. dq (..., n_q, p_q): what the kept positions do
-    to all. dv_dot (..., n, P + nu), multipliers (..., m, P + nu): what the kept states and inputs do to vdot, lambda.
+    dq (..., n_q, p_q) is what the kept positions do to all; dv_dot (..., n, P + nu) and multipliers (..., m, P +
+    nu) what the kept states and inputs do to vdot and lambda.
     """
 
     def __init__(
@@ -264,10 +264,7 @@ class LocalForm:
 
 
 class MechanismSlopes(ExactSlopes):
-    """The recursion at one point, ready for a choice of states.
-
-    ``gradient``: takes the columns of the system; returns the gradient of all residuals, shape (m, N).
-    """
+    """The recursion at one point, ready for a choice of states; ``gradient`` is that of all residuals, (m, N)."""
 
     def __init__(
         self,
@@ -295,11 +292,7 @@ class MechanismSlopes(ExactSlopes):
 def matrices_of(
     equations: MechanismEquations, solve: Callable[[slice], Solution], count: int, choice: Choice, *, threads: int = 1
 ) -> Matrices:
-    """Return the linear models at many points, in blocks that fit into the processor's cache.
-
-    ``solve``: takes a slice of the points; returns the solution there. ``count``: how many points there are.
-    ``threads``: how many blocks are computed at the same time.
-    """
+    """Return the linear models at ``count`` points, in blocks that fit into the cache, ``threads`` at a time."""
     blocks = [slice(i, i + AT_ONCE) for i in range(0, count, AT_ONCE)]
     with ThreadPoolExecutor(threads) as pool:
         models = list(pool.map(lambda some: LocalForm(equations, solve(some), choice).matrices(), blocks))

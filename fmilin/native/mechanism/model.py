@@ -30,18 +30,15 @@ class Mechanism(NativeModel):
     """Bodies, joints and loops with the dynamics and the exact linearization of Spencer (thesis), chapter 4.
 
     The states are the positions of all joints of the open tree, in the order in which the joints were given, then
-    their velocities. The loops, wheels and skates, and the unit length of quaternions, are constraints; they are kept
-    all the same when others are declared.
+    their velocities. The loops, wheels and skates, and the unit length of quaternions, are constraints; they are
+    kept all the same when others are declared. The positions of joints are a first guess where loops are open:
+    :func:`assemble` closes them.
 
-    Beside sensors, states, inputs and ``der(state)`` there are as outputs, for every body, its frame's origin
-    ``BODY.x .. BODY.z``, ``BODY.vx ..``, ``BODY.ax ..``; ``SPRING.length``; for loops, wheels and skates
+    Beside sensors, states, inputs and ``der(state)`` there are as outputs ``BODY.x .. BODY.z``, ``BODY.vx ..``,
+    ``BODY.ax ..`` of the origin of every body's frame; ``SPRING.length``; for loops, wheels and skates
     ``LOOP.gap[1]``, ``LOOP.slip[1]`` and ``LOOP.reaction[1]``, ...; and ``kinetic_energy``, ``potential_energy``,
-    ``energy``. Masses, springs, lengths and gravity are ``parameters``; after a change of them loops may be open at the
-    start values.
-
-    ``description``: positions of its joints are a first guess where its loops are open: :func:`assemble` closes them.
-    ``independence``: which constraints say something, and which are independent. ``notes``: what a user should know:
-    remarks of the description, redundant constraints.
+    ``energy``. Masses, springs, lengths and gravity are ``parameters``; after a change of them loops may be open at
+    the start values.
 
     >>> import fmilin as fl
     >>> from fmilin.models.mechanism import Body, Joint, Mechanism, MechanismDescription
@@ -68,10 +65,10 @@ class Mechanism(NativeModel):
 
     @classmethod
     def from_urdf(cls, path: str | Path, additions: str | Path | None = None, *, floating_base: bool = False) -> Self:
-        """Return the mechanism of a URDF file, with the loops and whatever else a TOML file adds.
+        """Return the mechanism of a URDF file, with what a TOML file, by default ``STEM.fmilin.toml`` beside it, adds.
 
-        ``additions``: the TOML file; ``STEM.fmilin.toml`` beside the URDF file when left out. ``floating_base``:
-        whether the root link moves freely: a joint ``floating_base`` with states ``floating_base.x``, ...
+        With ``floating_base`` the root link moves freely: a joint of that name with states ``floating_base.x``,
+        ...
         """
         from fmilin.native.mechanism.files import mechanism_from
 
@@ -124,15 +121,12 @@ class Mechanism(NativeModel):
         threads: int = 1,
         compiled: bool | None = None,
     ) -> Matrices:
-        """Return A, B, C, D, T and f0 at many points at once, stacked along the first axis.
+        """Return A, B, C, D, T and f0 at many points (not verified) at once, stacked along the first axis.
 
-        The points are not verified. From some hundred points on, those of earlier calls counted, the equations are
-        compiled to C where there is a compiler: that takes a second or a few, and less than half of that when the same
-        mechanism was compiled before.
-
-        ``independent``: states to keep, or the positions among them; positions stand first in the result. By default
-        the recommended ones, else those that a partition keeps at the first point. ``compiled``: whether compiled code
-        is taken; by default from some hundred points on.
+        From some hundred points on, those of earlier calls counted, or where ``compiled`` says so, the
+        equations are compiled to C: that takes a second or a few, less than half of it for a mechanism that was
+        compiled before. By default the recommended states are kept, else those that a partition keeps at the
+        first point; positions stand first.
 
         >>> from fmilin.systems import slider_crank
         >>> crank = slider_crank()
@@ -185,10 +179,7 @@ class Mechanism(NativeModel):
         return solution
 
     def reactions(self, point: OperatingPoint | None = None) -> dict[str, float]:
-        """Return the multipliers of all constraints by name, ``LOOP.reaction[1]``; NaN where they are not determined.
-
-        The constraint pushes its second body with -lambda along the direction of the constraint, and pulls the first.
-        """
+        """Return all multipliers by name, NaN if undetermined; a constraint pushes its second body with -lambda."""
         point = self.start if point is None else point
         independence = self.independence
         values = {key: float("nan") for key in independence.vanishing}

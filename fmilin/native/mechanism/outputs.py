@@ -160,10 +160,7 @@ ARRAYS: Mapping[str, _Arrays] = {
 
 
 class Outputs:
-    """Outputs of a system, in a given order.
-
-    ``system``: its markers are extended; call ``system.finish()`` afterwards.
-    """
+    """Outputs of a system, in a given order; they extend its markers: call ``system.finish()`` afterwards."""
 
     def __init__(self, system: System, entries: Sequence[Quantity]) -> None:
         self.system = system

@@ -23,10 +23,7 @@ AXES = ("x", "y", "z")
 
 
 def parameters_of(description: MechanismDescription) -> dict[str, float]:
-    """Return the values by name: ``BODY.mass``, ``SPRING.stiffness``, ``JOINT.damping``, ``gravity.z``, ...
-
-    Joints with several freedoms have one of each for every freedom, ``JOINT.damping[1]``, ...
-    """
+    """Return values by name: ``BODY.mass``, ``SPRING.stiffness``, ``JOINT.damping[1]``, ``gravity.z``, ..."""
     values = {f"gravity.{axis}": value for axis, value in zip(AXES, description.gravity, strict=True)}
     for group, fields in FIELDS.items():
         for part in getattr(description, group):

@@ -209,10 +209,9 @@ class Joint:
 class Loop:
     """Closes a kinematic loop: a joint that was cut (Spencer (thesis), A.2.1), or another constraint on two bodies.
 
-    The frame on the first body and that on the second are held together but for the freedoms of the joint of the same
-    name. ``rod``: the two origins keep the distance ``length`` (a massless rod with a ball at each end).
-    ``point_on_line``: the second origin stays on the line through the first along ``axis``. ``point_on_plane``: it
-    stays in the plane through the first with the normal ``axis``.
+    Their frames are held together but for the freedoms of the joint of the same name. ``rod`` keeps the distance of
+    the origins (massless, with a ball at each end); ``point_on_line`` and ``point_on_plane`` keep the second origin
+    on the line along ``axis``, or the plane across it, through the first.
     """
 
     name: str

@@ -138,10 +138,7 @@ class FixedPaths:
     def motion(
         self, q: Array, v: Array, u: Array, moving: tuple[MarkerMotion, RowMotion, Array], rows: FixedRows
     ) -> PathMotion:
-        """Return what q (..., n_q), v (..., n) and (u, activations) determine; V are the links' velocities.
-
-        ``moving``: points, wrenches and velocities of the links.
-        """
+        """Return what q (..., n_q), v (..., n), (u, activations) and the links' (points, wrenches, V) determine."""
         now, wrenches, V = moving
         inverse, length, rate = self._of_rows(now, wrenches, V, rows)
         L = q[..., self.coordinate] @ self.slopes.T + length @ self.weights.T

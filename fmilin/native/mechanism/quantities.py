@@ -58,10 +58,7 @@ def _is_length(joint: Joint, coordinate: str) -> bool:
 
 
 def available(system: System, states: Signals, inputs: Signals) -> dict[str, Quantity]:
-    """Return all outputs by name; what is declared goes before what comes by itself.
-
-    Their sources are sensors, or ("gap" | "slip", number) beside those of every native model.
-    """
+    """Return all outputs by name, declared ones first; sources are sensors, ("gap" | "slip", number) or native."""
     d = system.description
     quantities: dict[str, Quantity] = {}
     for i, loop in enumerate(system.loop_constraints):

@@ -159,7 +159,7 @@ def coordinate_columns(tree: Tree, q: Array, v: Array) -> tuple[Array, Array]:
 
 
 def displacement_of(tree: Tree, q: Array, dq: Array) -> Array:
-    """Return the displacements theta that small changes of the coordinates make, shape (..., n, k), for dq (n_q, k).
+    """Return displacements theta (..., n, k) of small changes dq (n_q, k) of the coordinates.
 
     On a ball theta = 2 E' de / |e|^2, E of e' = E w: the part of de along e turns nothing.
     """
@@ -277,10 +277,9 @@ class TorqueColumns:
 
 
 def torque_columns(tree: Tree, motion: Motion, inertia: Inertia, I_c: Array, outside: Array) -> TorqueColumns:
-    """Return d tau_NE/d theta and d tau_NE/dv (4.3).
+    """Return d tau_NE/d theta and d tau_NE/dv (4.3), for I_c (..., n, 6, 6), at the accelerations of ``motion``.
 
-    Shapes: I_c (..., n, 6, 6). ``motion``: with the accelerations at which to differentiate. ``outside`` (..., N + 1,
-    6): wrenches on the links from outside, which tau_NE has subtracted; how they change themselves is left out here.
+    tau_NE has subtracted the wrenches ``outside`` (..., N + 1, 6) on the links; how they change is left out here.
     """
     S, psi, phi = motion.at.S, motion.psi, motion.phi
     ad_V, tensors = inertia.ad_V, inertia.I

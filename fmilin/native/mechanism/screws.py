@@ -122,10 +122,7 @@ def _within(x: Any, low: float, high: float) -> tuple[Any, Any]:
 
 
 def pseudo_inertia(mass: float, center: Array, J: Array) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Return P = int (r, 1) (r, 1)' dm about the body's frame, shape (4, 4).
-
-    It moves with a frame by X P X', and sums over bodies: the ten numbers of a generalized inertia tensor (A.2.4).
-    """
+    """Return P = int (r, 1) (r, 1)' dm about the body's frame (4, 4), which moves by X P X' and adds up (A.2.4)."""
     c = np.asarray(center)
     sigma = np.trace(J) / 2 * np.eye(3) - J + mass * np.outer(c, c)
     return np.block([[sigma, mass * c[:, None]], [mass * c[None, :], np.full((1, 1), mass)]])

@@ -93,9 +93,7 @@ class Lines:
 
 
 def lines_of(text: str) -> Lines:
-    r"""Return where every key of a TOML text stands.
-
-    ``text``: valid TOML: read it with ``tomllib`` first. Of anything else, what could be understood is returned.
+    r"""Return where every key of a valid TOML text stands; of anything else, what could be understood.
 
     >>> lines = lines_of('[[body]]\nmass = 1\n[[body]]\nname = "rod"\ninertia = {xx = 1,\n  yy = 2}')
     >>> lines.of["body", 1, "name"], lines.of["body", 1, "inertia", "yy"]

@@ -104,10 +104,10 @@ def rates_of(system: System, solution: Solution) -> Array:
 
 
 class System:
-    """A description made ready to compute.
+    """A description, ``without`` some constraints by loop and number, made ready to compute.
 
-    ``without``: constraints to leave out, by loop and number. ``loop_constraints``: m constraints, the m_q on positions
-    first; ``positions`` (m,): of their rows. ``nu``: number of inputs and activations. gravity (3,), armature (n,).
+    Of m ``loop_constraints`` the m_q on positions stand first; ``positions`` (m,) are those of their rows. ``nu``
+    counts inputs and activations.
     """
 
     def __init__(self, description: MechanismDescription, without: Collection[tuple[str, int]] = ()) -> None:

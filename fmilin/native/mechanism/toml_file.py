@@ -40,11 +40,7 @@ DEGREE = pi / 180
 
 
 def in_radians(kind: str, entry: dict[str, Any]) -> dict[str, Any]:
-    """Return a table of a file in degrees in rad.
-
-    Positions, velocities and rests of joints, turns of loops, and the angles of frames change; what is measured per
-    angle (stiffness, damping, pitch, ratio) counts in rad always.
-    """
+    """Convert a table from degrees to rad: positions, speeds, rests, turns; what is per angle is in rad always."""
     changed = setting_in_radians(entry["type"], entry) if kind == "joint" else dict(entry)
     if kind == "loop" and "turn" in entry:
         changed["turn"] = entry["turn"] * DEGREE

@@ -33,10 +33,9 @@ from fmilin.numerics.codegen.scalars import column_of, matrix_of, scalars
 def in_graph(
     evaluator: MechanismEvaluator, independence: Independence, outputs: Sequence[Quantity], observed: Sequence[Quantity]
 ) -> ImplicitSystem:
-    """Return the equations of a mechanism as a graph.
+    """Return the equations of a mechanism as a graph, with numbers in it for masses, lengths and stiffnesses.
 
-    Masses, lengths and stiffnesses are numbers in it: the system has no parameters. Gaps and slips of loops, reactions
-    that are determined, and whatever the constraints observe are further named quantities.
+    Gaps and slips of loops, determined reactions and what the constraints observe are further named quantities.
     """
     system = evaluator.system
     states, inputs = state_signals(system), input_signals(system)
@@ -98,11 +97,7 @@ def _saddle_point(state: State, used: Any) -> tuple[Any, Any]:
 
 
 def _slopes(system: System, independence: Independence, solution: Solution) -> Any:
-    """Return d(r - W w)/d(x, u) by the recursions of section 4.3, shape (n + m, N + nu).
-
-    They take a few operations for each entry, where differentiating the statements takes a few for each statement and
-    each column.
-    """
+    """Return d(r - W w)/d(x, u), (n + m, N + nu), by section 4.3: cheaper than differentiating every statement."""
     used = independence.all
     columns, q = system.columns(solution), solution.state.q
     theta = displacement_of(system.tree, q, np.eye(len(q)))

@@ -91,19 +91,13 @@ def robot_in(parts: Parts) -> Path | None:
 def read_urdf_description(
     path: Path, parts: Parts | None = None, *, floating_base: bool = False
 ) -> tuple[MechanismDescription, SourceLines]:
-    """Read a mechanism from a URDF file.
+    """Read a mechanism from a URDF file, with ``parts`` that a TOML file adds, and where it describes them.
 
-    The root link is the ground. Links without ``<inertial>`` or with a mass of 0 are massless frames. A joint that
-    mimics another one is coupled to it, unless it is fixed. Without ``[[input]]`` tables every
-    other joint with one freedom has a force or torque ``JOINT.force`` or ``JOINT.torque`` as input, and without
-    ``[[sensor]]`` tables its position is an output.
-
-    parts: what a TOML file adds: loops, springs, inputs, sensors, gravity, values for joints; further bodies and
-        joints.
-    floating_base: the root link is a body on a free joint ``floating_base`` from the ground (``floating_base_2`` where
-        the file has that name already); ``floating_base = true`` in the TOML file says the same.
-    What was left out (friction) or is doubtful (inertias) is among the remarks of the description. ``SourceLines``:
-        where its parts stand in the files, for messages.
+    The root link is the ground, or a body on a free joint ``floating_base`` (``floating_base_2`` where that name is
+    taken). Links without ``<inertial>`` or with a mass of 0 are massless frames. A joint that mimics another one is
+    coupled to it, unless it is fixed. Without ``[[input]]`` tables every other joint with one freedom has an input
+    ``JOINT.force`` or ``JOINT.torque``, and without ``[[sensor]]`` tables its position is an output. Remarks say
+    what was left out (friction) or is doubtful (inertias).
     """
     parts = parts or Parts({}, {}, SourceLines(path), Lines({}))
     tree, given, more = read_urdf(path), parts.content, dict(parts.fields)

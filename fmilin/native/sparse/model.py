@@ -74,7 +74,7 @@ class SolvedPoint:
 
 
 class NumericModel(NativeModel):
-    """A Model with states (q, v) of numeric equations; names and constraints are made late: at 80,000 they take long."""
+    """A Model with states (q, v) of numeric equations; names and constraints are made late: 80,000 take long."""
 
     engine: _SparseEngine
 
