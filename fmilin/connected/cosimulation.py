@@ -62,10 +62,7 @@ class CoupledMode(NamedTuple):
 
 @dataclass(frozen=True)
 class Cosimulation:
-    """A co-simulation of a connected system, linearized.
-
-    ``linear``: the discrete system, ``sample_time`` = step.
-    """
+    """A co-simulation of a connected system, linearized."""
 
     model: ConnectedModel
     point: OperatingPoint
@@ -81,10 +78,7 @@ class Cosimulation:
 
     @cached_property
     def modes(self) -> tuple[CoupledMode, ...]:
-        """What becomes of each mode of the plant, slowest first; of a pair the one with positive frequency.
-
-        Empty where a member is sampled: there is no plant without the samples.
-        """
+        """What becomes of each mode of the plant, slowest first; empty with sampled members: no plant without them."""
         if any(m.linear.sample_time for m in self.members):
             return ()
         s = self.plant.eigenvalues()
@@ -115,10 +109,7 @@ class Cosimulation:
 
     @cached_property
     def largest_step(self) -> float | None:
-        """The step up to which the co-simulation is stable, in seconds, by bisection; None where no step is.
-
-        Infinite where no step that was looked at (up to a thousand times the slowest time of the plant) is unstable.
-        """
+        """The largest stable step in seconds, by bisection; None where none is, infinite where all those tried are."""
         if any(m.linear.sample_time for m in self.members):
             raise UsageError("A member is sampled: the step is its sample time.")
         s = self.plant.eigenvalues()

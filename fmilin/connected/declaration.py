@@ -41,11 +41,7 @@ _WITH_OFFSET = {"degC": AbsoluteUnit(_KELVIN, 1.0, 273.15), "degF": AbsoluteUnit
 
 
 def conversion(source: str, target: str, where: str, declared: Mapping[str, AbsoluteUnit] | None = None) -> Affine:
-    """Return what makes a number in the unit ``source`` one in ``target``; nothing where one of them is not known.
-
-    ``source``, ``target``: as the models write them. ``declared``: units that a file defines; they go before those that
-    are known here.
-    """
+    """Return how numbers in unit ``source`` become those in ``target``; ``declared`` units, a file's, go first."""
     if not source or not target or source == target:
         return Affine()
     a, b = _understood(source, declared or {}), _understood(target, declared or {})
@@ -209,10 +205,7 @@ def _refuse_second_feeds(fed: Iterable[tuple[tuple[str, str], str]]) -> None:
 def inputs_of(
     members: Mapping[str, Model], links: Sequence[Link], wanted: Sequence[str] | Mapping[str, object] | None
 ) -> list[Feed]:
-    """Return the inputs of the system; all that nothing feeds where none are named.
-
-    ``wanted``: inputs of members; under other names, or for several members at once, as a mapping.
-    """
+    """Return the system's inputs, by default what nothing feeds; a mapping renames or joins members' inputs."""
     taken = {link.target: qualified(*link.source) for link in links}
     if wanted is None:
         free = [(m, s.name) for m, model in members.items() for s in model.inputs if (m, s.name) not in taken]

@@ -23,11 +23,7 @@ if TYPE_CHECKING:
 
 
 class LinearEngine(Engine):
-    """``x' = f0 + A (x - x0) + B (u - u0)``, quantities ``g0 + C (x - x0) + D (u - u0)``.
-
-    Shapes: rates (N,), f0. ``signals``: states, inputs and quantities; where states and inputs start are x0 and u0,
-    where quantities start is g0.
-    """
+    """``x' = f0 + A (x - x0) + B (u - u0)``, quantities ``g0 + C (x - x0) + D (u - u0)``; x0, u0, g0 are the starts."""
 
     compilable = True
 

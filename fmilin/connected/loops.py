@@ -20,20 +20,14 @@ Function = Callable[[FloatArray], FloatArray]
 
 
 class LoopSolver:
-    """Newton's method for one loop; the slopes of the last point serve as long as they close the gap quickly.
-
-    ``names``: of the inputs in the loop.
-    """
+    """Newton's method for one loop; the slopes of the last point serve as long as they close the gap quickly."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names = list(names)
         self._J: FloatArray | None = None
 
     def solve(self, v: FloatArray, answer: Function, slopes: Function) -> FloatArray:
-        """Return the solution of v = answer(v) that Newton's method finds from ``v``.
-
-        Shapes: v (k,). ``answer``: what comes back around the loop. ``slopes``: K D at a point, shape (k, k).
-        """
+        """Return the solution of v = answer(v) by Newton's method from ``v`` (k,); ``slopes`` returns K D (k, k)."""
         returned = answer(v)
         gap = returned - v
         fresh = self._J is None

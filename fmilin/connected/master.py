@@ -81,10 +81,7 @@ class OneStep(NamedTuple):
 
 
 def one_step(model: ConnectedModel, master: Master, members: Sequence[Member], step: float) -> OneStep:
-    """Let the master go one step with unit states, and read off the matrices.
-
-    ``members``: in the order of the model. ``step``: in seconds.
-    """
+    """Let the master go one step with unit states, and read off the matrices; ``members`` in the model's order."""
     coupling = model.coupling
     own = [_held(m.linear, step) for m in members]
     sizes = [len(m.Phi) for m in own]

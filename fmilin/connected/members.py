@@ -27,11 +27,7 @@ class Part(NamedTuple):
 
 
 class Members:
-    """Members side by side.
-
-    ``size``: how many states, inputs and outputs they have together. ``copies`` (2, k): outputs that are states, and
-    those states.
-    """
+    """Members side by side; ``copies`` (2, k): outputs that are states, and those states."""
 
     def __init__(self, parts: Sequence[Part]) -> None:
         self.parts = tuple(parts)

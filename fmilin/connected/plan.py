@@ -41,9 +41,8 @@ def planned(
 ) -> list[VisitStep]:
     """Return the steps that end with every member visited at its right inputs.
 
-    ``owners`` (nv,) and (ny,): the member of every input, and of every output. ``sources`` (nv,): which output feeds an
-    input; -1 where none does. ``depends``, each (ny_i, nv_i): by member: which of its outputs depend on which of its
-    inputs at once. ``free`` (ny,): outputs that are states: known without a visit.
+    ``owners`` (nv,), (ny,): the member of every input and output. ``sources`` (nv,): the output that feeds it, or -1.
+    ``depends`` (ny_i, nv_i): which outputs hang on which inputs at once. ``free`` (ny,): states, known without a visit.
     """
     planner = _Planner(owners, sources, depends, free)
     return planner.steps()

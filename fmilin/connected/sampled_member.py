@@ -68,11 +68,7 @@ class _Mode:
 
 
 class HeldMember(Model, Hybrid):
-    """A law between its samples: no continuous states, outputs held.
-
-    ``inputs``, ``outputs``: outputs hold their start values until the first sample. ``shown``: which outputs this view
-    has.
-    """
+    """A law between its samples: no continuous states, outputs held, at their start values before the first sample."""
 
     def __init__(
         self,

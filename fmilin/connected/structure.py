@@ -19,10 +19,7 @@ from fmilin.model.interface import Model
 def structure_of(
     members: Members, wires: Wires, depends: Sequence[NDArray[np.bool_]], count: int
 ) -> tuple[Any, Any, Any, Any, Any]:
-    """Return which entries A, B, C, D may have, and which inputs of members hang on which (states, inputs w).
-
-    Returns tuple of sparse arrays of 0 and 1: A, B, C, D and an array of shape (nv, N + count).
-    """
+    """Return sparse patterns of A, B, C, D, and of members' inputs by (states, inputs w), shape (nv, N + count)."""
     blocks: list[list[NDArray[np.bool_]]] = [[], [], [], []]
     for part, at_once in zip(members.parts, depends, strict=True):
         model = part.model
@@ -63,8 +60,8 @@ STEP = 2.0**-20  # of differences along inputs, in their sizes: they steer Newto
 def depends_at_once(name: str, model: Model) -> NDArray[np.bool_]:
     """Return which outputs depend on which inputs without delay, shape (ny, nu).
 
-    As declared; else as exact slopes show it at the start and beside it. Where there are neither: all of them. A wrong
-    answer costs visits, no digits: what is missing shows when the system settles.
+    As declared; else as exact slopes show it at the start and beside it; else all. A wrong answer costs visits, no
+    digits: what is missing shows when the system settles.
     """
     n = len(model.states)
     if model.structure is not None:

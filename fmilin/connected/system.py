@@ -41,11 +41,7 @@ class Declaration:
 
 
 class ConnectedModel(Model):
-    """Members and connections as one model; :func:`fmilin.connect` makes it.
-
-    States, parameters and whatever is no output of the system are called ``member.name``. Closing the model that was
-    made first closes its members.
-    """
+    """Members and connections as one model (:func:`fmilin.connect`); closing the first view closes its members."""
 
     def __init__(self, declaration: Declaration, *, owner: bool = True) -> None:
         self.declaration, self.members = declaration, dict(declaration.members)
@@ -253,10 +249,7 @@ class ConnectedModel(Model):
         return shown if self._plain else self._changes[:, 0] * shown + self._changes[:, 1]
 
     def products(self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray) -> Evaluation | None:
-        """Return exact directional derivatives, through algebraic loops by the implicit function; see the Model.
-
-        None when a member has none.
-        """
+        """Return exact products, through algebraic loops by the implicit function; None when a member has none."""
         J = self.coupling.jacobians(t, x, u)
         if J is None:
             return None
@@ -342,10 +335,7 @@ class ConnectedModel(Model):
         return self._changed(members=members)
 
     def with_interface(self, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Self:
-        """Return the same system with chosen inputs and outputs; see :meth:`fmilin.Model.with_interface`.
-
-        Any variable of a member may be an output, ``member.name``.
-        """
+        """Return the system with chosen inputs and outputs; any variable of a member may be one, ``member.name``."""
         changes: dict[str, Any] = {}
         if inputs is not None:
             every = Signals(feed.signal for feed in self.declaration.feeds)

@@ -51,10 +51,7 @@ class Flat:
     def origin(
         self, node: Node, unit_of: Callable[[Node], str], *, own_unit: str | None = None
     ) -> tuple[Node, Affine] | None:
-        """Return the connector of a component or of the whole system that feeds a node, and by which factor.
-
-        ``unit_of``: the unit of a component's variable, where its connector states none.
-        """
+        """Return the connector, of a component or the whole system, that feeds a node, and by which factor."""
         chain: list[tuple[Node, _Driver]] = []
         here, seen = node, {node}
         while (driver := self.drivers.get(here)) is not None:
@@ -110,11 +107,7 @@ Opened = Callable[[Component, tuple[str, ...]], SystemStructure | None]
 
 
 def flattened(structure: SystemStructure, file: str, opened: Opened) -> Flat:
-    """Return a system without nesting.
-
-    ``opened``: takes a component and the files that lead to it; returns the structure that it is, where it is a system
-    in a file of its own, else None.
-    """
+    """Return a system without nesting; ``opened`` returns the structure of a component that is a system, else None."""
     flat = Flat(structure)
     _flatten(flat, _Level(structure, (file,)), structure.system, "", (), opened)
     return flat

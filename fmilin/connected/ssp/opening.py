@@ -187,13 +187,11 @@ def _as_ssp() -> Iterator[None]:
 def open_ssp(
     path: Path, load: Opener, *, settings: Mapping[str, Value] | None = None, options: FmuOptions | None = None
 ) -> ConnectedModel:
-    """Return the system of an SSP file as a model.
+    """Return the system of an SSP file as a model, its members called by their paths, ``Drive.Motor``.
 
-    Members are called by their paths, ``Drive.Motor``; inputs and outputs are the connectors of the outermost system,
-    or, where it has none, all free inputs and all outputs of the members. Every FMU is used through model exchange
-    where it has that, whatever ``implementation`` says: the equations are the same.
-
-    ``settings``: ``component.parameter``; states and inputs are left to the operating point.
+    Inputs and outputs are the outermost system's connectors; without any, all free inputs and all outputs. Every FMU is
+    used through model exchange where it has that, whatever ``implementation`` says: the equations are the same. Of
+    ``settings``, states and inputs are left to the operating point.
     """
     file = SspFile(path, options)
     flat = file.flat

@@ -16,10 +16,7 @@ Value = float | int | bool | str
 
 @dataclass(frozen=True, slots=True)
 class Connector:
-    """A place that connections join; ``type`` is empty where the file leaves it open.
-
-    ``items`` are the numbers of an enumeration by name, where the file defines them.
-    """
+    """A place that connections join; an empty ``type`` is left open by the file, ``items`` number an enumeration."""
 
     name: str
     kind: str
@@ -31,10 +28,7 @@ class Connector:
 
 @dataclass(frozen=True, slots=True)
 class Wire:
-    """A connection between two ends: (element, connector), the element "" for the system itself.
-
-    ``table`` maps values that are no real numbers, as texts; it is empty where they stay.
-    """
+    """A connection of (element, connector) to another, "" for the system; ``table`` maps values that are texts."""
 
     start: tuple[str, str]
     end: tuple[str, str]
@@ -126,10 +120,7 @@ VERSIONS = ("1.", "2.")
 
 
 def resolved(source: str, folder: str, error: Callable[[str], ModelError]) -> str:
-    """Return the path inside the archive that a source means, relative to the folder of the SSD file.
-
-    What an archive inside the archive contains is written ``inner.ssp!/resources/motor.fmu``.
-    """
+    """Return a source's path inside the archive; of an archive in it ``inner.ssp!/resources/motor.fmu``."""
     text = unquote(source)
     if "://" in text or text.startswith(("/", "\\", "file:")) or ":" in text.split("/")[0]:
         raise error(f"the source '{source}' lies outside of the archive, which is not supported")

@@ -30,10 +30,7 @@ INTEGERS = {"Integer", *(f"{sign}Int{bits}" for sign in ("", "U") for bits in (8
 
 
 class Reader:
-    """One XML file.
-
-    ``where``: the file's name, for messages. ``root``: the tag that its root must have, in Clark's notation.
-    """
+    """One XML file, called ``where`` in messages; ``root`` is the tag that its root must have, in Clark's notation."""
 
     def __init__(self, xml: bytes, where: str, root: str) -> None:
         self.where = where

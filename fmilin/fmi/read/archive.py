@@ -64,10 +64,7 @@ _UNREADABLE = (
 
 
 class FmuFile:
-    """An FMU on disk; nothing of it is executed here.
-
-    ``absolute``: the absolute path, whatever the working directory is later.
-    """
+    """An FMU on disk; nothing of it is executed here."""
 
     def __init__(self, path: Path, options: FmuOptions | None = None) -> None:
         self.path = path
@@ -159,10 +156,7 @@ class FmuFile:
             return archive.read(info)
 
     def unpack(self, folders: Sequence[str]) -> Path:
-        """Unpack some folders, for example ``("resources", "binaries/linux64")``, and what lies at the top level.
-
-        Returns a new directory that only this user can read; the caller removes it.
-        """
+        """Unpack some folders and the top level to a new private directory, which the caller removes."""
         for member in self.members:
             self._check(member)
         within = tuple(f"{folder}/" for folder in folders)
@@ -251,7 +245,7 @@ def read_description(path: str | Path, options: FmuOptions | None = None) -> Des
 
 
 def _announced(path: Path) -> tuple[int, int]:
-    """Return how many members the end of an archive announces, and the bytes of their list; (0, 0) where none is found.
+    """Return how many members the end of an archive announces, and the bytes of their list; (0, 0) without one.
 
     Python reads the list as a whole as soon as it opens an archive: seconds for a million members.
     """

@@ -20,12 +20,7 @@ from fmilin.ground.signals import FloatArray
 
 
 class Group:
-    """Variables of one type that are read or written in one call.
-
-    ``variables``: all of the same type. ``values`` (size,): a contiguous part of the buffers: their numbers one after
-    the other. ``references_pointer``, ``count``, ``pointer``, ``size``: what a C function takes to read or write them.
-    ``reading``, ``writing``: the calls that do so, once the instance has bound them.
-    """
+    """Variables of one type, read or written in one call; ``values`` (size,) is a contiguous part of the buffers."""
 
     def __init__(self, variables: Sequence[Variable], values: FloatArray) -> None:
         self.type = variables[0].type
@@ -68,10 +63,7 @@ class Visit(NamedTuple):
 
 
 def groups_of(variables: Iterable[Variable], layout: ScalarLayout, values: FloatArray) -> tuple[Group, ...]:
-    """Return groups for ``variables``, whose numbers lie in ``values`` one after the other, in this order.
-
-    Neighbours of the same type share a call.
-    """
+    """Return groups for ``variables``, whose numbers are ``values``, in order; neighbours of a type share a call."""
     groups: list[Group] = []
     members: list[Variable] = []
     begin = end = 0
@@ -87,17 +79,10 @@ def groups_of(variables: Iterable[Variable], layout: ScalarLayout, values: Float
 
 
 class Buffers:
-    """The numbers t, x, u, x' and z of one point; z are the further variables that a view of the model needs.
+    """``values``: t, x, u, x', z of one point (1 + N + nu + N + nz,), z the further variables that a view needs.
 
-    others: which variables make up z.
-    observed: those of them that constraints contain: they can be read without the others.
-    tuned: parameters that are inputs of the view, behind the FMU's own inputs in u.
-    values (1 + N + nu + N + nz,): everything, in the order t, x, u, x', z.
-    x, u, rates: parts of ``values``; ``u`` are all inputs of the FMU that may be inputs of a linear model.
-    inputs, sampled_inputs: those that may be set at any time, and the discrete-time ones, which are set in event mode;
-        of ``tuned`` only those of a co-simulation.
-    readings: z; of which ``observed_readings`` are what constraints contain.
-    visits: calls that the instance has bound to these buffers.
+    ``others`` make up z; those of them ``observed`` by constraints can be read alone. In u, ``tuned`` parameters stand
+    behind the FMU's own inputs. ``inputs`` may be set at any time, discrete-time ``sampled_inputs`` in event mode.
     """
 
     def __init__(

@@ -30,18 +30,11 @@ _ABOUT_THE_MODEL = ("GetNominalsOfContinuousStates", "GetNominalContinuousStates
 
 
 class LoadedCode:
-    """A loaded library, and one component of it at a time.
-
-    prefix: ``"fmi2"``; of every function's name in messages.
-    symbols: what precedes it in the library: the model's name in FMI 1.0, nothing in later versions.
-    handle: the component, null when there is none; bound calls hold it, so it is the same object for ever.
-    health: the worst status so far that was no warning: from 3 on nothing but freeing is allowed, from 4 on nothing at
-        all.
-    """
+    """A loaded library, and one component of it at a time; ``symbols`` begin its functions' names (FMI 1.0 only)."""
 
     def __init__(self, path: Path, prefix: str, sink: LogSink, symbols: str = "") -> None:
-        self.handle = ctypes.c_void_p()
-        self.health = 0
+        self.handle = ctypes.c_void_p()  # null without a component; bound calls hold it: the same object for ever
+        self.health = 0  # the worst status that was no warning: from 3 on only freeing is allowed, from 4 on nothing
         self._prefix, self._symbols, self._sink = prefix, symbols, sink
         self._functions: dict[str, Any] = {}
         self.may_change = False

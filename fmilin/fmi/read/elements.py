@@ -49,10 +49,7 @@ class ModelStructure(NamedTuple):
 
 
 class Notes:
-    """What was strange in a description and could be tolerated; and the way to say what could not.
-
-    ``steps``: whether the FMU is stepped only: what it says about states then matters less.
-    """
+    """What was strange in a description and could be tolerated, less so where it ``steps``; refuses what could not."""
 
     def __init__(self, source: str, *, steps: bool = False) -> None:
         self.source, self.steps = source, steps
@@ -129,11 +126,7 @@ def declared_types(root: Any, element: str) -> dict[str, dict[str, str]]:
 def read_variable(
     element: Any, value: Any, types: TypeDefaults, notes: Notes, causality: str, variability: str, **particular: Any
 ) -> Variable | None:
-    """Return a variable, or None where the element is too broken to tell.
-
-    ``value``: the element that holds type and value: the same in FMI 3.0, None where there is none. ``particular``:
-    what the version reads in its own way.
-    """
+    """Return a variable, None where the element is too broken; ``value`` is the element with type and value, if any."""
     name = element.get("name") or ""
     reference = _value_reference(element, name, notes)
     if not name or value is None or reference is None:

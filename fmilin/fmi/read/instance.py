@@ -78,17 +78,11 @@ class Instance(VariableAccess):
 
     @abstractmethod
     def directional(self, unknowns: Group, knowns: Group, target: ctypes.c_void_p) -> Call:
-        """Return the call that writes the derivatives of ``unknowns`` along the seed in ``knowns`` to ``target``.
-
-        ``target`` points to as many doubles as there are unknowns.
-        """
+        """Return the call that writes the unknowns' derivatives along the seed in ``knowns`` to ``target``, doubles."""
 
     @property
     def adjoint(self) -> Callable[[Group, Group, ctypes.c_void_p], Call] | None:
-        """What returns the call for derivatives of a seeded sum of unknowns; None where the FMU has no such function.
-
-        It takes the unknowns with their seed, the knowns, and a pointer to as many doubles as there are of these.
-        """
+        """(seeded unknowns, knowns, target) -> the call for the sum's derivatives; None where the FMU has none."""
         return None
 
     @abstractmethod
@@ -101,10 +95,7 @@ class Instance(VariableAccess):
     # ------------------------------------------------------------------ life
 
     def begin(self, time: float, settings: Sequence[Assignment]) -> None:
-        """Go from nothing to continuous-time mode (of co-simulation: to step mode) at the start time.
-
-        ``time``: in seconds.
-        """
+        """Go from nothing to continuous-time mode (of co-simulation: to step mode) at the start time."""
         self.sink.forget()
         self._time, self._standing = time, None
         if self._instances and self.component.may_change:
@@ -143,10 +134,7 @@ class Instance(VariableAccess):
         return self.description
 
     def end(self) -> None:
-        """Terminate and free the component; what goes wrong meanwhile is only logged. Idempotent.
-
-        After an error only freeing is allowed, after a fatal error nothing at all.
-        """
+        """Terminate and free; after an error only free, after a fatal one neither. Failures are logged. Idempotent."""
         if self.component.handle.value is None:
             return
         try:
@@ -165,12 +153,9 @@ class Instance(VariableAccess):
     # ------------------------------------------------------------------ continuous-time mode
 
     def visit(self, buffers: Buffers, wanted: str, then: tuple[Call, ...] = ()) -> None:
-        """Set time, states and inputs, read the states back, and what is wanted; make further calls.
+        """Set the states, time and inputs if changed, read the states and what is wanted; make further calls.
 
-        Time and inputs that stand already are not set again.
-
-        ``wanted``: ``""``: nothing more; ``"everything"``: the derivatives, then all further variables; ``"observed"``:
-        those that constraints contain, and neither derivatives nor others.
+        ``wanted``: "" is nothing more, "everything" the derivatives, then further variables, "observed" constraints'.
         """
         visit = buffers.visits.get(wanted) or self._prepared(buffers, wanted)
         self.sink.forget()
@@ -248,10 +233,7 @@ class Instance(VariableAccess):
     # ------------------------------------------------------------------ events
 
     def pass_event(self, inputs: Sequence[Group] = ()) -> bool:
-        """Carry out an event at the point that is held; return whether the FMU asks to end the simulation.
-
-        ``inputs``: discrete-time ones, to be set in event mode.
-        """
+        """Carry out an event, ``inputs`` set in it, at the point that is held; return whether the FMU asks to end."""
         self._standing = None
         self.component.call("EnterEventMode")
         for group in inputs:
@@ -289,10 +271,7 @@ class Instance(VariableAccess):
         self.component.may_change = True
 
     def _load_afresh(self) -> None:
-        """Load the library again, for one more instance of code that allows a single one.
-
-        From a copy: a library that never unloads (and many do not) would come back with all its memory.
-        """
+        """Load a copy of the library for one more instance; one that never unloads would return with its memory."""
         copy = self._library.with_name(f"{self._instances}_{self._library.name}")
         shutil.copy2(self._library, copy)
         self.component.load_instead(copy)

@@ -161,10 +161,7 @@ class SteppedInstance3(SteppedInstance, Instance3):
         )
 
     def _start(self) -> None:
-        """Settle in event mode, where there is one; what is due at the start happens in the first step.
-
-        Clocks that the FMU ticks itself would tick here, before the inputs of the first step are set.
-        """
+        """Settle in event mode, if there is one; the FMU's own clocks tick in the first step, once inputs are set."""
         if self._has_event_mode and not self._has_own_events:
             self._settle()
 

@@ -58,10 +58,7 @@ def cut(xml: bytes) -> tuple[bytes, Scanned] | None:
 
 
 class Scanned(Variables):
-    """The variables of a large description; each is read when it is asked for.
-
-    ``opening``: matches the beginning of each.
-    """
+    """The variables of a large description, each read when it is asked for; ``opening`` matches where each begins."""
 
     is_large = True
 
@@ -300,10 +297,7 @@ def _spellings(name: str) -> list[bytes]:
 
 
 class _Lookup(Mapping[K, V]):
-    """What is searched for when it is asked for.
-
-    ``find``: from a key to its value, or to what is false where there is none. ``keys``: all of them.
-    """
+    """What ``find`` searches for when it is asked for; what is false is not there."""
 
     def __init__(self, find: Callable[[K], V | None], keys: Callable[[], Iterable[K]]) -> None:
         self._find, self._keys = find, keys

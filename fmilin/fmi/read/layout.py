@@ -43,12 +43,7 @@ class Role(NamedTuple):
 
 
 class ScalarLayout:
-    """The scalar quantities of an FMU for one choice of its structural parameters.
-
-    ``sizes``: values of structural parameters that differ from the description's, by value reference. ``states``,
-    ``derivatives``, ``inputs``, ``outputs``: states in the order of ``ModelStructure``; inputs and outputs
-    (:meth:`is_signal`) in that of the variables, aliases not repeated.
-    """
+    """An FMU's scalar quantities for ``sizes`` of structural parameters, in the description's order, aliases once."""
 
     def __init__(self, description: Description, sizes: Mapping[int, int] | None = None) -> None:
         self.description = description

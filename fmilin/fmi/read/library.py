@@ -93,11 +93,7 @@ class _Plan:
 
 
 def compile_sources(folder: Path, description: Description, binaries: str) -> str:
-    """Compile the C sources of an unpacked FMU to where its library is looked for.
-
-    ``folder``: the unpacked FMU; nothing outside of it is written. ``binaries``: the name of this platform's folder.
-    Returns a sentence about what was done.
-    """
+    """Compile an unpacked FMU's C sources to ``binaries``, writing nothing outside; return a sentence about it."""
     plan = _plan(folder, description)
     identifier = description.model_identifier
     target = folder / "binaries" / binaries / f"{identifier}{library_suffix()}"

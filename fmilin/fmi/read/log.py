@@ -31,10 +31,7 @@ _sinks: weakref.WeakValueDictionary[int, LogSink] = weakref.WeakValueDictionary(
 
 
 class LogSink:
-    """Takes the messages of one FMU.
-
-    ``names``: names of Real variables by value reference, to put words in place of numbers.
-    """
+    """Takes the messages of one FMU; ``names`` of Real variables by reference put words in place of numbers."""
 
     def __init__(self, source: str, names: Mapping[int, tuple[str, ...]]) -> None:
         self.source = source

@@ -42,12 +42,8 @@ class _Interface(NamedTuple):
 class FmuModel(Model, Hybrid):
     """A view of a running FMU: its states, chosen inputs and outputs, and constraints.
 
-    All views of a model share one instance of the FMU. Closing the model that was loaded closes them all;
-    closing (or forgetting) another view only when it is the last one. Use it as a context manager, or let it
-    be collected. Not for use in several threads at once.
-
-    ``description``: what the FMU says about itself. ``notes``: what was strange or left out, one sentence each; more
-    may come while the model is used.
+    All views share one instance of the FMU: closing the model that was loaded closes them all, closing (or forgetting)
+    another one does when it is the last. Not for several threads at once. ``notes`` may grow while the model is used.
     """
 
     moves_parameters = True
@@ -67,12 +63,8 @@ class FmuModel(Model, Hybrid):
     ) -> Self:
         """Unpack, load and initialize an FMU; return the first view of it, with all inputs and outputs.
 
-        parameters: parameters, and start values of states and inputs, set before initialization.
-        settings: as ``parameters``; but those of states and inputs are left to the operating point.
-        time: start time in seconds; without it that of the default experiment, or 0.
-        constraints: variables that must be zero are no outputs by default; any of them may still be chosen as one.
-        independent: coordinates that the model's author recommends to keep.
-        notes: remarks that the model is to carry from the start.
+        ``settings`` are like ``parameters``, but states and inputs among them are left to the operating point.
+        Variables of ``constraints`` are no outputs by default; any may still be chosen as one.
         """
         fmu = source if isinstance(source, FmuFile) else FmuFile(Path(source))
         session = cls.session_class(fmu, parameters or {}, time, settings or {})
@@ -150,10 +142,7 @@ class FmuModel(Model, Hybrid):
         return (*self._session.notes, *self._session.notes_of_now)
 
     def evaluate(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:
-        """Return derivatives, outputs and residuals at a point; see :meth:`fmilin.Model.evaluate`.
-
-        Outputs and constraints that are states show what the model holds after it was given ``x``.
-        """
+        """See :meth:`fmilin.Model.evaluate`; outputs and constraints that are states are what the model made of x."""
         buffers = self._aim(t, x, u)
         self._session.visit(buffers)
         return Evaluation(buffers.rates.copy(), buffers.values[self._output_positions], self._residuals.values())
@@ -161,8 +150,7 @@ class FmuModel(Model, Hybrid):
     def constraint_residuals(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray | None:
         """Return the residuals, without asking for derivatives or outputs; see :meth:`fmilin.Model`.
 
-        Some code calculates its variables only together with the derivatives, against the standard: whether this one
-        does is found out once.
+        Some code computes its variables only with the derivatives, against the standard: this is found out once.
         """
         if self._reads_alone is False:
             return None
@@ -176,8 +164,8 @@ class FmuModel(Model, Hybrid):
     def products(self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray) -> Evaluation | None:
         """Return directional derivatives that the FMU itself provides; see :meth:`fmilin.Model.products`.
 
-        None when the FMU advertises none or has refused one, or where a parameter is an input. They are the FMU's
-        word: some tools take differences inside, some answer zero.
+        None when it advertises none or has refused one, or where a parameter is an input. They are the FMU's word: some
+        tools take differences inside, some answer zero.
         """
         if self._closed or not self._session.directional or self._tuned:
             return None

@@ -41,10 +41,7 @@ class _References(NamedTuple):
 
 
 def read_structure2(root: Any, notes: Notes, scanned: Scanned | None = None) -> ModelStructure:
-    """Read variables, derivatives, states and outputs of FMI 2.0.
-
-    ``scanned``: the variables, when they are not in the tree because there are too many.
-    """
+    """Read variables, derivatives, states and outputs of FMI 2.0; ``scanned``: variables too many for the tree."""
     types = declared_types(root, "SimpleType")
     variables: Variables
     if scanned is None:

@@ -53,10 +53,8 @@ _FENV = 256  # bytes: more than fenv_t has anywhere
 def undisturbed_process() -> Iterator[None]:
     """Restore working directory, locale and arithmetic afterwards, and keep standard output clean meanwhile.
 
-    One thread at a time: these belong to the whole process.
-
-    Some FMUs call ``setlocale`` or ``chdir`` and leave it so, or switch floating-point traps on, with which the next
-    division by zero of ours would end the process.
+    These belong to the whole process: one thread at a time. Some FMUs call ``setlocale`` or ``chdir`` and leave it so,
+    or switch floating-point traps on, with which the next division by zero of ours would end the process.
     """
     with process_state():
         try:
@@ -78,10 +76,7 @@ def undisturbed_process() -> Iterator[None]:
 
 @contextmanager
 def standard_output_diverted() -> Iterator[None]:
-    """Send what C code prints to standard error, where it cannot spoil results on standard output.
-
-    This works on the file descriptor, so it holds for the whole process while it lasts.
-    """
+    """Send what C code prints to standard error, by the file descriptor: it holds for the whole process meanwhile."""
     _flush()  # what was printed so far belongs to standard output
     try:
         saved = os.dup(1)

@@ -13,8 +13,8 @@ _Key = tuple[str, tuple[int, ...], bytes]
 class Refusals:
     """Errors that cost an instance, by the point and by what was asked for there.
 
-    An instance is not asked again after an error (FMI 2.0.4 section 2.1.3), and a fresh one takes milliseconds. Fresh
-    ones are all in the same mode, so the answer would be the same.
+    An instance is not asked again after an error (FMI 2.0.4 section 2.1.3). A fresh one takes milliseconds, and its
+    answer would be the same, as all are in the same mode.
     """
 
     def __init__(self) -> None:

@@ -21,10 +21,7 @@ MOST_NAMES = 3
 
 
 def problems(fmu: FmuFile) -> list[str]:
-    """Return one sentence for each rule that is broken, and for each difference from what fmilin reads.
-
-    FMPy gets the files that :class:`FmuFile` has read and taken for harmless, never the archive itself.
-    """
+    """Return a sentence per broken rule and difference; FMPy gets files that :class:`FmuFile` found harmless."""
     from fmpy.validation import validate_fmu
 
     ours = fmu.description

@@ -23,10 +23,7 @@ from fmilin.ground.signals import FloatArray
 
 
 class Sensitivities:
-    """Derivatives J of the rates x' and further variables z of a view with respect to all states and inputs.
-
-    ``buffers``: those of the view that asks; its point is overwritten.
-    """
+    """Derivatives J of the rates x' and further variables z by all states and inputs; moves ``buffers``' point."""
 
     def __init__(self, session: Session, buffers: Buffers) -> None:
         self._session = session
@@ -65,11 +62,9 @@ class Sensitivities:
             self._prepare(list(variables.values()), targets)
 
     def along(self, directions: FloatArray) -> tuple[FloatArray, FloatArray] | None:
-        """Return the values of the buffers at their point, and how they change along ``directions``.
+        """Return the buffers' values (size,) and their changes (size, m) along ``directions`` (N + nu, m), or None.
 
-        ``directions`` (N + nu, m): of the states and all inputs of the FMU. Only what they contain is asked for, and
-        nothing twice at the same point. Returns values (size,) and changes (size, m): NaN in rows that the standard
-        does not allow as unknowns.
+        Only what they contain is asked for, nothing twice at a point; NaN in rows that may be no unknowns.
         """
         needed = np.asarray(directions.any(axis=1))
         every = bool(needed.all())
@@ -144,7 +139,7 @@ class Sensitivities:
         return True
 
     def _asked_together(self, missing: NDArray[np.bool_]) -> bool:
-        """Ask for columns in groups of which no unknown depends on two, as declared; False where that is not to be had.
+        """Ask for columns in groups of which no unknown depends on two, as declared; False where it cannot be done.
 
         The first time, the product along a random direction through all columns must be the sum of their answers.
         """
@@ -215,8 +210,8 @@ class Sensitivities:
     def _ask_all(self, columns: list[int]) -> bool:
         """Ask for the columns; False when the FMU refuses.
 
-        As long as it has never moved its states or inputs, they are looked at once, at the end, and everything is
-        asked for again with a look after each when it has.
+        Its states and inputs are looked at once, at the end, unless it ever moved them: then all is asked for again,
+        with a look after each.
         """
         instance = self._session.instance
         instance.sink.forget()

@@ -29,12 +29,7 @@ _BEARS_ONE = "The model's code does not bear a second instance after the first."
 
 
 class Session:
-    """An FMU that was unpacked, loaded and initialized.
-
-    time: start time in seconds; None: that of the default experiment.
-    settings: as ``parameters``, but states and inputs among them belong to the operating point and are left alone.
-    start_states, start_inputs (N,), (nu,): as the instance holds them after initialization.
-    """
+    """An FMU that was unpacked, loaded and initialized; of ``settings``, states and inputs are left to the point."""
 
     interface = "ModelExchange"
     only_tunable = False  # whether only tunable parameters may be inputs: whoever starts anew would be somewhere else
@@ -93,10 +88,7 @@ class Session:
     # ------------------------------------------------------------------ visits
 
     def visit(self, buffers: Buffers, wanted: str = "everything", then: tuple[Call, ...] = ()) -> None:
-        """Evaluate at the point ``(t, x, u)`` of the buffers: fills their derivatives and further variables.
-
-        ``buffers``: their states are afterwards those that the model really holds.
-        """
+        """Evaluate at the point of the buffers, whose states are afterwards those that the model really holds."""
         states, at_start = buffers.x.tobytes(), not (self.left_start or self.tuning.held or then)
         if self._refusals and at_start:
             self._refusals.repeat(buffers, wanted)
@@ -130,10 +122,7 @@ class Session:
             self._begin_again(self.instance)
 
     def pass_event(self, buffers: Buffers) -> bool:
-        """Carry out an event at the point of the buffers, whose states are then those after it.
-
-        Returns whether the FMU asks to end the simulation.
-        """
+        """Carry out an event, after which the buffers hold the states; return whether the FMU asks to end."""
         instance = self.instance
         instance.visit(buffers, "")
         self.left_start = self.passed_event = True
@@ -143,10 +132,7 @@ class Session:
         return terminates
 
     def completed_step(self, buffers: Buffers) -> tuple[bool, bool]:
-        """Say that a step ends at the point of the buffers; the FMU may change the states there.
-
-        Returns whether the FMU asks for an event, and to end the simulation.
-        """
+        """Say that a step ends, which may change the states; return whether an event, and to end, is asked for."""
         if is_true(self.layout.description.capabilities, "completedIntegratorStepNotNeeded"):
             return False, False
         instance = self.instance
@@ -166,8 +152,8 @@ class Session:
     def tune(self, parameters: Sequence[Scalar], values: FloatArray) -> None:
         """Give parameters these values, and those that were moved before their first ones.
 
-        Tunable ones change in event mode (FMI 2.0.4 section 3.2.2); others, and those that are refused there, make the
-        instance begin again.
+        Tunable ones change in event mode (FMI 2.0.4 section 3.2.2); for others, and where that is refused, the instance
+        begins again.
         """
         changed = self.tuning.change(self.instance.values, self.layout, parameters, values)
         if not changed:

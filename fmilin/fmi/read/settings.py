@@ -38,10 +38,7 @@ def structural_sizes(description: Description, parameters: Mapping[str, Value]) 
 
 
 def settings_of(layout: ScalarLayout, parameters: Mapping[str, Value]) -> tuple[Assignment, ...]:
-    """Check ``parameters`` against the model description.
-
-    ``parameters``: by name: a parameter, the start value of a state, an input; an array as a whole or by element.
-    """
+    """Check ``parameters`` (also start values of states, inputs; arrays or elements) against the model description."""
     chosen: dict[str, tuple[Variable, list[Any]]] = {}
     for name, value in parameters.items():
         array = layout.description.by_name.get(name)
@@ -123,15 +120,11 @@ def _truth(value: Any) -> bool:
 
 
 class Tuning:
-    """What the views of a running FMU have made of its parameters.
-
-    ``held``: those that were ever moved, as they stand. ``live``: whether they may be moved while the FMU runs, where
-    it declares them tunable.
-    """
+    """What the views of a running FMU have made of its parameters: ``held`` are those ever moved, as they stand."""
 
     def __init__(self) -> None:
         self.held: Mapping[Variable, tuple[float, ...]] = {}
-        self.live = True
+        self.live = True  # tunable ones may be moved while the FMU runs
         self._first: dict[Variable, tuple[float, ...]] = {}
         self._latest: tuple[Sequence[Scalar], bytes] = ((), b"")
 
@@ -147,10 +140,7 @@ class Tuning:
         parameters: Sequence[Scalar],
         values: FloatArray,
     ) -> list[Assignment]:
-        """Note that ``parameters`` are to have ``values``, and all others their first ones; return what changes.
-
-        ``present``: from a variable and its size to the values that the instance holds.
-        """
+        """Note that ``parameters`` are to have ``values``, all others their first ones; return what changes."""
         request = (parameters, values.tobytes())
         if request[0] is self._latest[0] and request[1] == self._latest[1]:
             return []

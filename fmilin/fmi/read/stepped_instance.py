@@ -20,10 +20,7 @@ from fmilin.ground.signals import FloatArray
 
 
 class SavedState:
-    """The whole state of an instance, as the FMU keeps it.
-
-    ``time``: the communication point, in seconds.
-    """
+    """The whole state of an instance, as the FMU keeps it, at the communication point ``time``, in seconds."""
 
     def __init__(self, handle: ctypes.c_void_p, time: float) -> None:
         self.handle = handle
@@ -83,10 +80,7 @@ class SteppedInstance(Instance):
     # ------------------------------------------------------------------ between two steps
 
     def visit(self, buffers: Buffers, wanted: str, then: tuple[Call, ...] = ()) -> None:
-        """Set states and inputs at the communication point, read the states back, and what is wanted; go on.
-
-        States that the instance holds already are not set: some FMUs refuse, and need not be asked then.
-        """
+        """Set inputs, states only where changed (some FMUs refuse), read them back, and what is wanted; go on."""
         self.sink.forget()
         if buffers.time.value != self._time:
             raise ModelError(

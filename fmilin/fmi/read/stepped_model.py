@@ -22,10 +22,7 @@ _PARTS = 500  # steps per default experiment, where the FMU suggests no step
 
 
 def cadence_of(description: Description) -> Cadence:
-    """Return what the description says; None where it says nothing.
-
-    FMI 2.0.4 sections 2.2.6 and 4.3.1; FMI 3.0.1 sections 2.4.4, 2.4.6 and 4.2.
-    """
+    """Return what the description says, if it does: FMI 2.0.4, 2.2.6 and 4.3.1; FMI 3.0.1, 2.4.4, 2.4.6 and 4.2."""
     capabilities = description.capabilities
     internal = _positive(capabilities, "fixedInternalStepSize")
     suggested = _positive(description.experiment, "stepSize") or internal or _part(description.experiment)
@@ -79,8 +76,8 @@ _EXCURSION = 1e-4  # how far states are moved to see whether they can be, in the
 class SteppedFmu(FmuModel, Stepped):
     """A view of a running co-simulation FMU; see :class:`~fmilin.fmi.read.model.FmuModel`.
 
-    Its states are those that the description declares; others may be hidden. Derivatives can be evaluated only at
-    the communication point where the FMU stands, and only when it lets its states be set there.
+    Its states are those that the description declares; others may be hidden. Derivatives can be evaluated only at the
+    communication point where the FMU stands, and only when it lets its states be set there.
     """
 
     session_class = SteppedSession

@@ -43,10 +43,7 @@ class _Leg:
 
 
 class SteppedSession(Session):
-    """A co-simulation FMU that was unpacked, loaded and initialized, and stands at its first communication point.
-
-    Parameters and errors are those of :class:`~fmilin.fmi.read.session.Session`.
-    """
+    """A :class:`~fmilin.fmi.read.session.Session` of a co-simulation FMU, at its first communication point."""
 
     interface = "CoSimulation"
     only_tunable = True

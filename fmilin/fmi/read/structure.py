@@ -28,12 +28,7 @@ _LARGEST = 50_000_000  # entries of a structure; above it would take more memory
 def declared_structure(
     layout: ScalarLayout, outputs: Sequence[Scalar], inputs: NDArray[np.intp]
 ) -> NDArray[np.bool_] | None:
-    """Return the declared structure of ``(derivatives, outputs)`` over ``(states, inputs)``.
-
-    ``outputs``: the chosen ones, ny of them. ``inputs`` (nu,): positions of the chosen inputs. Returns (N + ny, N +
-    nu): a claim of the FMU, no proof. None when nothing is declared. A dependency on an array is one on each of its
-    elements; what is not declared may depend on everything.
-    """
+    """Return the FMU's claim, if any, of (derivatives, outputs) over (states, inputs), shape (N + ny, N + nu)."""
     description = layout.description
     unknowns = {u.variable.reference: u for u in (*description.outputs, *description.derivatives)}
     if all(u.dependencies is None for u in unknowns.values()):
@@ -77,11 +72,7 @@ Product = Callable[[Group, Group, ctypes.c_void_p], Call]
 
 
 class Together:
-    """Groups of knowns and rows of their own, and the calls that ask for each.
-
-    ``unknowns``: where there are adjoint derivatives, one for each row of the pattern. ``pattern`` (rows, columns): the
-    declared structure: a claim, which :meth:`is_confirmed` puts to the test.
-    """
+    """Groups of knowns and rows of their own, and calls; ``pattern`` is a claim that :meth:`is_confirmed` tests."""
 
     def __init__(
         self,

@@ -64,11 +64,7 @@ _UNREADABLE = frozenset({"Clock", "Binary"})
 
 
 def discrete_values(session: Session) -> dict[str, str]:
-    """Return the discrete-time variables and their present values, as text.
-
-    Inputs that are inputs of the linear model are left out. A variable that the FMU refuses to tell ends the list:
-    it is not asked again.
-    """
+    """Return discrete-time variables, no inputs of the linear model, with their values, until the FMU refuses one."""
     layout = session.layout
     texts: dict[str, str] = {}
     if layout not in _discrete_ones:  # asked at every linearization, and always the same
@@ -105,10 +101,7 @@ _NOTHING = np.empty(0)
 
 
 class Residuals:
-    """The residuals g(t, x, u, z) of constraints on a view of an FMU.
-
-    ``inputs``, ``observed`` (nu,), (nz,): which inputs of the FMU are u; where z stand in the buffers.
-    """
+    """The residuals g(t, x, u, z) of constraints on a view; u (nu,) and z (nz,) are some of the buffers' numbers."""
 
     def __init__(
         self, constraints: Constraints, buffers: Buffers, inputs: NDArray[np.intp], observed: NDArray[np.intp]
@@ -130,10 +123,7 @@ class Residuals:
         return self._constraints.residuals(*self._split(self._buffers.values))
 
     def along(self, values: FloatArray, changes: FloatArray) -> FloatArray:
-        """Return dg = g_x dx + g_u du + g_z dz, shape (m, k); NaN rows only where an unknown dz has a part in g.
-
-        Shapes: values (size,), as in the buffers; changes (size, k), how they change.
-        """
+        """Return dg = g_x dx + g_u du + g_z dz (m, k) by changes (size, k); NaN only where an unknown dz has a part."""
         if self._variables is not None:
             return changes[self._variables]
         partials = self._constraints.partials(*self._split(values))

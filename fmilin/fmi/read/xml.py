@@ -116,10 +116,7 @@ def parse_description(xml: bytes, source: str) -> Description:
 
 
 def departures(xml: bytes, source: str) -> list[str]:
-    """Return how a model description departs from the XML schema of its version, one sentence each, in order.
-
-    The schemas are those that FMPy ships.
-    """
+    """Return how a description departs from its version's XML schema, as FMPy ships it, one sentence each, in order."""
     from lxml import etree
 
     root, folder = _root(_decodable(xml)[0], source), fmpy_folder()
@@ -156,10 +153,7 @@ def _check_utf8(text: bytes) -> None:
 
 
 def safe_root(xml: bytes, where: str, standard: str = "FMI", exported: str = "FMU") -> Any:
-    """Return the root of an XML file that strangers have written: no entities, no network, no definitions of its own.
-
-    ``where``: the file, for messages. ``standard``, ``exported``: what it belongs to.
-    """
+    """Return the root of an XML file by strangers: no entities, no network, no definitions of its own."""
     from lxml import etree
 
     parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, remove_comments=True)

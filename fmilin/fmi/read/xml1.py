@@ -44,11 +44,8 @@ def interfaces(root: Any) -> dict[str, dict[str, str]]:
 
 
 def read_structure(root: Any, notes: Notes, scanned: Scanned | None = None) -> ModelStructure:
-    """Read variables and outputs; of the states only their number is there.
-
-    ``scanned``: descriptions of FMI 1.0 are read as a whole.
-    """
-    del scanned
+    """Read variables and outputs; of the states only their number is there."""
+    del scanned  # descriptions of FMI 1.0 are read as a whole
     types = declared_types(root, "Type")
     read = (_variable(element, types, notes) for element in root.findall("ModelVariables/ScalarVariable"))
     variables = Variables(v for v in read if v is not None)
@@ -67,10 +64,7 @@ def read_structure(root: Any, notes: Notes, scanned: Scanned | None = None) -> M
 
 
 def with_states(description: Description, references: Sequence[int]) -> Description:
-    """Return the description with the states that the code has.
-
-    ``references``: value references of the states, as the code says; one that no variable has leaves its state unnamed.
-    """
+    """Return the description with the states whose references the code tells; one without a variable stays unnamed."""
     by_reference: dict[int, Variable] = {}
     for v in description.variables:
         if v.is_float:

@@ -30,11 +30,7 @@ def check_destination(path: Path) -> None:
 
 
 def archive_bytes(content: Mapping[str, bytes], *, packed: Collection[str] = ()) -> bytes:
-    """Return a zip archive with ``content``, in its order; what lies in ``binaries/`` may be executed.
-
-    ``content``: name inside the archive, with forward slashes, to content. ``packed``: names whose content cannot be
-    made smaller: it is stored as it is.
-    """
+    """Return a zip archive of ``content``, ``packed`` names stored as they are, ``binaries/`` executable."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for name, data in content.items():
@@ -73,10 +69,7 @@ CONSTRAINTS_PATH = "extra/org.fmilin/constraints.toml"
 
 
 def constraints_toml(constraints: Sequence[DeclaredConstraint], independent: Sequence[str]) -> str:
-    """Return the file's text; empty when there is nothing to say.
-
-    ``independent``: the states that the model's author recommends to keep.
-    """
+    """Return the file's text, empty without anything to say; ``independent`` are the coordinates to keep."""
     blocks = [_block(c) for c in constraints]
     if independent:
         blocks.append(f"[coordinates]\nindependent = [{', '.join(_string(name) for name in independent)}]\n")

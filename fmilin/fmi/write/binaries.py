@@ -142,10 +142,7 @@ PARTICULAR: Mapping[Kind, tuple[str, ...]] = {
 
 
 def runtime_sources(standard: Standard, kind: Kind) -> dict[str, bytes]:
-    """Return the files of the runtime by name, the standard's own headers included.
-
-    What is particular to one model, and ``identity.h``, is still missing.
-    """
+    """Return the runtime's files by name, with the standard's headers, without the model's own and ``identity.h``."""
     runtime = files("fmilin.fmi.write") / "runtime"
     names = (*SHARED, *PARTICULAR[kind], *standard.runtime)
     return {name: (runtime / name).read_bytes() for name in names} | _headers(standard)

@@ -64,9 +64,8 @@ class FmuDescription:
     def dependencies(self, reference: int, *, initial: bool) -> Sequence[int] | None:
         """Return the known variables on which an unknown one depends; None: on all, and there are many.
 
-        In initialization mode, states and parameters are known by their start values; later on, parameters
-        and the states of a sampled model are no variables any more. A long list of everything is left out, which
-        means the same.
+        States and parameters are known by their start values in initialization mode; later, parameters and the states
+        of a sampled model are no variables. A long list of everything is left out, which means the same.
         """
         variables = self.variables
         references = (reference,) if variables[reference].is_state else self.depends[reference]

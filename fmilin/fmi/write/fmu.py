@@ -54,23 +54,14 @@ def build_fmu(
 ) -> Path:
     """Write an FMU for model exchange and co-simulation: compiled C, with its sources, and nothing of Python.
 
-    The FMU has the model's states (dependent ones included), inputs, outputs and parameters. Parameters and
-    the start values of states can be set until initialization ends; parameters are ``fixed``, because
-    constraints depend on them. Each constraint's residual is a further output, ``residual[i]``, its rate, where
-    the model knows it, ``residual_rate[i]``; ``extra/org.fmilin/constraints.toml`` says which, and names the
-    recommended independent coordinates. Directional derivatives (in FMI 3.0 adjoint ones too) of derivatives
-    and outputs, residuals included, with respect to states, inputs, parameters and time are exact.
-    Co-simulation integrates by Dormand and Prince's formulas of order 5 with step size control, to the tolerance that
-    the importer asks for (1e-8 where it asks for none), and does not project onto the constraints.
-    The same model gives the same bytes, with the same compiler.
-
-    model: a native description: a model with a graph, :meth:`~fmilin.Model.in_graph`, such as those of
-        :mod:`fmilin.models` and :mod:`fmilin.systems`, mechanisms included.
-    path: where to write; the name ends in ``.fmu``. An old file is replaced only by a complete new one.
-    directional_derivatives: whether to offer them; the code is a third of the size without.
-    compiler: command, further flags, and whether to use the cache of built libraries; for this machine.
-    platforms: ``"linux64"``, ``"win64"``, ``"darwin64"`` and so on; this machine by default. Others than this one need
-        the package ziglang.
+    ``model`` has a graph (:meth:`~fmilin.Model.in_graph`), as those of :mod:`fmilin.models` and :mod:`fmilin.systems`.
+    Its parameters, ``fixed`` as constraints depend on them, and start values can be set until initialization ends. Each
+    constraint's residual is an output, ``residual[i]``, its rate, where known, ``residual_rate[i]``;
+    ``extra/org.fmilin/constraints.toml`` says which, and names the recommended independent coordinates. Directional
+    derivatives (in FMI 3.0 adjoint ones too), also by parameters and time, are exact; the code is a third of the size
+    without them. Co-simulation is Dormand and Prince's, of order 5 with step size control, to the importer's tolerance
+    (else 1e-8), and does not project onto the constraints. The same model gives the same bytes, with the same compiler;
+    ``platforms`` other than this machine's need the package ziglang.
 
     >>> from fmilin.systems import four_bar
     >>> build_fmu(four_bar(), "four_bar.fmu")  # doctest: +SKIP

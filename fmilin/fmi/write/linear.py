@@ -33,16 +33,12 @@ class LinearFmu:
 
 
 def linear_fmu(linear: LinearModel, options: LinearFmu, extra: Mapping[str, bytes] | None = None) -> bytes:
-    """Return an FMU that runs the linear model by itself.
+    """Return an FMU that runs the linear model by itself; ``extra`` are further files by their names in the archive.
 
-    States, inputs and outputs have their names, units and descriptions; dependent states are local variables. States
-    start at the operating point and can be set until initialization ends. Directional derivatives (in FMI 3.0
-    adjoint ones too) are the entries of A, B, C and D. Co-simulation is exact, by the matrix exponential, for inputs
-    that are held or go on linearly. A sampled model is for co-simulation only: it takes over its inputs, and changes
-    its states and outputs, every ``sample_time`` after the start.
-
-    ``extra``: further files, by their names in the archive. Returns the archive; the same for the same model, except
-    for what different compilers make of the same C code.
+    States start at the operating point and can be set until initialization ends; dependent ones are local variables.
+    Directional (in FMI 3.0 adjoint) derivatives are the entries of A, B, C and D. Co-simulation is exact, by the matrix
+    exponential, for inputs that are held or go on linearly. A sampled model is for co-simulation only: every
+    ``sample_time`` after the start it takes over its inputs, and changes its states and outputs.
     """
     standard = standard_of(options.fmi_version)
     targets = machines(options.platforms)

@@ -43,13 +43,10 @@ class LinearLayout:
 
 
 def lay_out_linear(linear: LinearModel, *, deviation: bool) -> LinearLayout:
-    """Decide the variables of an FMU.
+    """Decide the variables of an FMU; with ``deviation`` they are deviations from the point, and f0 is left out.
 
-    An output that is a state, or the derivative of one, under the same name is that variable, and a dependent state
-    that is no output is a local variable. Where an output has the name of something else, an input for example, it
-    is called ``output.NAME``; line breaks and control characters become underscores.
-
-    ``deviation``: signals in deviations from the point instead of absolute values; f0 is then left out.
+    An output that is a state, or a state's derivative, under the same name is that variable; one with the name of
+    something else, an input for example, is called ``output.NAME``; control characters become underscores.
     """
     point = _point(linear, deviation=deviation)
     names = _Names(linear)

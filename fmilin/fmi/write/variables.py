@@ -82,11 +82,10 @@ class _Computed:
 
 
 def lay_out(system: ImplicitSystem, constraints: Sequence[Constraint]) -> FmuInterface:
-    """Decide the variables of an FMU.
+    """Decide the variables of an FMU; the further names of the system are local.
 
-    An output that is a state, or the derivative of one, under the same name is that variable; every other
-    output is a variable of its own. Each residual of a constraint, and each rate that was declared with one,
-    is an output: ``residual[1]``, ``residual_rate[1]``. The further names of the system are local variables.
+    An output that is a state, or the derivative of one, under the same name is that variable. Each residual of a
+    constraint, and each rate that was declared with one, is an output: ``residual[1]``, ``residual_rate[1]``.
     """
     own, passed_on = _sorted_outputs(system)
     residuals, declared = _residuals(system, constraints, taken={*_names(system), *(o.signal.name for o in own)})
