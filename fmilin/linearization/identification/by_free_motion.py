@@ -37,14 +37,14 @@ class ByFreeMotion(ByResponse):
         """Return the linear model."""
         step = self._fitting()
         realized = self._realized_at(step)
-        found = realized.model
+        discrete = realized.model
         findings = self.findings
         findings.method, findings.step, findings.lifted = "free motion", step, self.stepping.lifted
-        findings.order, findings.singular_values = found.order, realized.singular_values
-        findings.extra.append(self._remark(found.order))
+        findings.order, findings.singular_values = discrete.order, realized.singular_values
+        findings.extra.append(self._remark(discrete.order))
         coordinates, S, S_half = self._coordinates(realized, independent)
         sampled, half = (
-            self._without_input(m) for m in (found.in_coordinates(S), realized.half.in_coordinates(S_half))
+            self._without_input(m) for m in (discrete.in_coordinates(S), realized.half.in_coordinates(S_half))
         )
         model, other = (sampled, half) if self.stepping.lifted else (continuous_of(sampled), continuous_of(half))
         errors = replace(model, **{name: np.abs(getattr(model, name) - getattr(other, name)) for name in "ABCDT"})
@@ -129,7 +129,7 @@ class ByFreeMotion(ByResponse):
 
     def _remark(self, order: int) -> Remark:
         missing = [
-            word for word, there in (("inputs", self.model.inputs), ("outputs", self.model.outputs)) if not there
+            word for word, signals in (("inputs", self.model.inputs), ("outputs", self.model.outputs)) if not signals
         ]
         why = f"The model has no {' and no '.join(missing)}, and its states cannot be set"
         tuned = "" if self.model.inputs or not self.model.moves_parameters else _TUNED

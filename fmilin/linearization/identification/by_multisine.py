@@ -239,9 +239,9 @@ def _subspace(G: np.ndarray, P: FloatArray, n: int, weights: FloatArray) -> tupl
         left = regressor.reshape(M * ny, n + ny) * W
         right = G[:, :, j].reshape(-1) * W[:, 0]
         stacked, target = np.vstack((left.real, left.imag)), np.concatenate((right.real, right.imag))
-        found = np.linalg.lstsq(stacked, target, rcond=None)[0]
-        B[:, j], D[:, j] = found[:n], found[n:]
-        loss += float(np.sum((target - stacked @ found) ** 2))
+        solution = np.linalg.lstsq(stacked, target, rcond=None)[0]
+        B[:, j], D[:, j] = solution[:n], solution[n:]
+        loss += float(np.sum((target - stacked @ solution) ** 2))
     count = 2 * M * ny * nu
     # negative log likelihood with the noise level unknown, and one parameter per number of a canonical form
     likelihood = count * float(np.log(max(loss, 1e-300) / count))

@@ -69,11 +69,11 @@ class ByResponse:
         if self.stepping.lifted:
             measured = Measured(sampled, apart(sampled, half), method, steps, self.findings.doubt)
         else:
-            found = confirmed(sampled, self.runner, self.findings.error)
-            self.findings.half_error, self.findings.nyquist = found.error, found.model.nyquist
-            self._note_short_record(found.model, sampled.step)
-            doubts = self._continuous_errors(found.model, half)
-            measured = Measured(found.model, doubts, method, steps, self.findings.doubt)
+            confirmation = confirmed(sampled, self.runner, self.findings.error)
+            self.findings.half_error, self.findings.nyquist = confirmation.error, confirmation.model.nyquist
+            self._note_short_record(confirmation.model, sampled.step)
+            doubts = self._continuous_errors(confirmation.model, half)
+            measured = Measured(confirmation.model, doubts, method, steps, self.findings.doubt)
         outputs = self.runner.stepped.respond(self.point, self.point.inputs[None, :], sampled.step).at_once[0]
         linear = linear_model(measured, coordinates, self.model, self.point, outputs)
         self._note_motion(linear)
@@ -81,7 +81,7 @@ class ByResponse:
 
     def _require_channels(self) -> None:
         missing = [
-            word for word, there in (("inputs", self.model.inputs), ("outputs", self.model.outputs)) if not there
+            word for word, signals in (("inputs", self.model.inputs), ("outputs", self.model.outputs)) if not signals
         ]
         if missing:
             raise UsageError(
@@ -124,12 +124,12 @@ class ByResponse:
         findings.singular_values = realized.singular_values
         if held is not None:
             findings.fit(held.errors(realized.model), held.step, held.noise)
-        if realized.heard is not None and realized.model.order > realized.heard:
+        if realized.significant is not None and realized.model.order > realized.significant:
             findings.extra.append(
                 Remark(
                     "order-beyond-noise",
-                    f"Of the {realized.model.order} directions that were asked for, only {realized.heard} stand above "
-                    "noise and rounding: the other eigenvalues mean nothing. Ask for a smaller --order.",
+                    f"Of the {realized.model.order} directions that were asked for, only {realized.significant} stand "
+                    "above noise and rounding: the other eigenvalues mean nothing. Ask for a smaller --order.",
                 )
             )
 
@@ -137,14 +137,14 @@ class ByResponse:
         self, realized: Realized, independent: Sequence[str] | None
     ) -> tuple[Coordinates, FloatArray, FloatArray]:
         model, n = realized.model, realized.model.order
-        known = self.model.states
-        wanted = [known.index_of(name, "a declared state of the model") for name in independent or ()]
+        states = self.model.states
+        wanted = [states.index_of(name, "a declared state of the model") for name in independent or ()]
         if independent is not None and len(wanted) != n:
             raise UsageError(
                 f"The responses show {n} independent states, {len(wanted)} were named: name {n}, or leave it out."
             )
-        preferred = wanted or [known.index_of(name) for name in self.model.independent]
-        chosen = named_coordinates(model, known.scales(self.point.states), preferred)
+        preferred = wanted or [states.index_of(name) for name in self.model.independent]
+        chosen = named_coordinates(model, states.scales(self.point.states), preferred)
         if chosen is None:
             return Coordinates.hidden(n), np.eye(n), np.eye(n)
         if wanted and chosen != wanted:

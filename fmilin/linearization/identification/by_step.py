@@ -48,10 +48,10 @@ class ByStep:
         if self.stepping.lifted:
             measured = Measured(sampled, errors, "steps", stepped.steps, self.findings.doubt)
         else:
-            found = confirmed(sampled, self.runner, self.findings.error)
-            self.findings.half_error, self.findings.nyquist = found.error, found.model.nyquist
-            model = _settled(found.model, frame)
-            doubts = self._errors(found.model, errors, displacements, step)
+            confirmation = confirmed(sampled, self.runner, self.findings.error)
+            self.findings.half_error, self.findings.nyquist = confirmation.error, confirmation.model.nyquist
+            model = _settled(confirmation.model, frame)
+            doubts = self._errors(confirmation.model, errors, displacements, step)
             measured = Measured(model, doubts, "steps", stepped.steps, self.findings.doubt)
         outputs = stepped.respond(self.point, self.point.inputs[None, :], step).at_once[0]
         coordinates = Coordinates(

@@ -66,15 +66,15 @@ class Displacements:
         """Return the discrete model over one step, and the estimated absolute errors of its entries."""
         step_map = _StepMap(self.model, self.stepped, self.point, step)
         base = step_map.evaluate(self.point.time, self.point.states, self.point.inputs)
-        beside = Neighbourhood(step_map, self.frame, self.point, base, pairs={})
-        slopes = measure(beside, Differences())
+        nearby = Neighbourhood(step_map, self.frame, self.point, base, pairs={})
+        slopes = measure(nearby, Differences())
         R, ny = self.frame.coordinates.R, len(self.model.outputs)
         follows = not ny or bool(np.any(slopes.c_y[:ny] != 0.0))  # outputs follow states that are set, without a step
         half, reading = (slice(0, ny), "at once") if follows else (slice(ny, None), "end of step")
         p = len(self.frame.signals)
         T = self.frame.T
         drift = step * (R @ base.derivatives)
-        found = Sampled(
+        sampled = Sampled(
             np.eye(p) + step * (R @ slopes.f_y),
             step * (R @ slopes.f_u),
             slopes.c_y[half],
@@ -95,4 +95,4 @@ class Displacements:
             self.frame.T_error,
             np.zeros(p),
         )
-        return found, errors
+        return sampled, errors

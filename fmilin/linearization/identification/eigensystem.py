@@ -21,9 +21,9 @@ from fmilin.ground.tolerances import ROUNDING
 __all__ = ["Hankel", "significant"]
 
 MOST = 60
-"""No order above this is looked at."""
-LARGE, BESIDE, POWERS = 400, 40, 2
-"""Rows and columns from which only a leading part is computed; directions more than that part has; iterations."""
+"""The highest order that is tried."""
+LARGE, OVERSAMPLING, POWERS = 400, 40, 2
+"""Rows and columns from which only a leading part is computed; directions beyond that part; power iterations."""
 
 
 @dataclass(frozen=True)
@@ -69,12 +69,12 @@ def _leading(H: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the singular value decomposition, of a large matrix its leading part alone.
 
     By random projections with power iterations (Halko, Martinsson and Tropp 2011, algorithms 4.4 and 5.1): no order
-    above :data:`MOST` is looked at, so what lies behind need not be known.
+    above :data:`MOST` is tried.
     """
     if min(H.shape) <= LARGE:
         P, s, Qt = np.linalg.svd(H, full_matrices=False)
         return P, s, Qt
-    basis = np.linalg.qr(H @ np.random.default_rng(2011).standard_normal((H.shape[1], MOST + BESIDE)))[0]
+    basis = np.linalg.qr(H @ np.random.default_rng(2011).standard_normal((H.shape[1], MOST + OVERSAMPLING)))[0]
     for _ in range(POWERS):
         basis = np.linalg.qr(H @ np.linalg.qr(H.T @ basis)[0])[0]
     P, s, Qt = np.linalg.svd(basis.T @ H, full_matrices=False)

@@ -41,7 +41,7 @@ POOR = 0.05
 
 
 class Findings:
-    """Collects what is found until there is a linear model."""
+    """Collects findings until there is a linear model."""
 
     def __init__(self, cadence: Cadence, inputs: Sequence[str], outputs: Sequence[str], solver: str = "") -> None:
         self._solver = solver
@@ -51,14 +51,14 @@ class Findings:
         self.restart()
 
     def restart(self) -> None:
-        """Forget what a method has found that was left."""
+        """Forget the findings of a method that was left."""
         self.method = ""
         self.step = 0.0
         self.error = float("nan")
         self.half_error = float("nan")
         self.noise = 0.0
         self.solver_noise = 0.0
-        """How much held-out responses change when steps are halved, where that was looked at."""
+        """How much held-out responses change when steps are halved, where that was measured."""
         self.excess = 0.0
         """The largest error on held-out responses beyond their noise."""
         self.reading = ""
@@ -84,36 +84,36 @@ class Findings:
         return max(self.excess, float(np.sqrt(max(half**2 - (2 * self.noise) ** 2, 0.0))))
 
     def remarks(self) -> list[Remark]:
-        """Return everything as remarks."""
-        found = [Remark("sampled", text) for text in self._sampled()]
+        """Return all findings as remarks."""
+        remarks = [Remark("sampled", text) for text in self._sampled()]
         if self._is_gain:
             words = [_GAIN.format(method=self.method), *self._step_words(), self._solver, self._fit_words()]
-            return [*found, Remark("method", " ".join(w for w in words if w)), *self.extra]
-        found += [
+            return [*remarks, Remark("method", " ".join(w for w in words if w)), *self.extra]
+        remarks += [
             Remark(
                 "method", " ".join([_METHODS.get(self.method, self.method), *self._step_words(), self._solver]).strip()
             )
         ]
-        found += [Remark("other-method", f"Another method was left. {text}") for text in self.others]
-        found += [Remark("fit", self._fit_words())]
+        remarks += [Remark("other-method", f"Another method was left. {text}") for text in self.others]
+        remarks += [Remark("fit", self._fit_words())]
         if self.singular_values.size:
-            found.append(Remark("order", self._order_words()))
+            remarks.append(Remark("order", self._order_words()))
         if self.reading:
-            found.append(Remark("sampling", self._reading_words()))
+            remarks.append(Remark("sampling", self._reading_words()))
         if self.repetition:
-            found.append(Remark("repetition", self.repetition))
+            remarks.append(Remark("repetition", self.repetition))
         if self.noise > NOISY and self.method in ("step", "response"):
             text = f"Equal runs differ by {100 * self.noise:.3g}% of the responses: --method multisine averages that."
-            found.append(Remark("noise", text))
+            remarks.append(Remark("noise", text))
         if self.excess > POOR:
-            found.append(
+            remarks.append(
                 Remark(
                     "poor-fit",
                     f"The model misses held-out responses by {100 * self.excess:.3g}% of their size beyond noise: a "
                     "kink, or motion that is not linear. Look at it before you rely on it.",
                 )
             )
-        return [*found, *self.extra]
+        return [*remarks, *self.extra]
 
     @property
     def _is_gain(self) -> bool:

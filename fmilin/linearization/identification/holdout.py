@@ -12,7 +12,7 @@ from fmilin.ground.tolerances import QUIET
 from fmilin.linearization.identification.impulse_response import Runner
 from fmilin.linearization.identification.sampled import Sampled
 
-__all__ = ["COUNT", "HeldOut", "held_out", "solver_noise"]
+__all__ = ["COUNT", "HeldOut", "held_out", "relative_change", "solver_noise"]
 
 COUNT = 60
 PART = 0.3
@@ -40,9 +40,9 @@ class HeldOut:
         off = np.linalg.norm(measured - model.response(self.inputs), axis=0)
         size = np.linalg.norm(measured, axis=0)
         largest = float(np.max(size, initial=0.0))
-        heard = size > QUIET * largest
+        responding = size > QUIET * largest
         errors: FloatArray = np.where(
-            heard, off / np.where(heard, size, 1.0), np.where(off > QUIET * largest, 1.0, 0.0)
+            responding, off / np.where(responding, size, 1.0), np.where(off > QUIET * largest, 1.0, 0.0)
         )
         return np.where(np.isfinite(errors), errors, np.inf)
 
@@ -61,11 +61,15 @@ def solver_noise(runner: Runner, held: HeldOut) -> float:
         up, down = (runner.run(sign * inputs, held.step / 2).after[1::2] for sign in (1.0, -1.0))
     except FmilinError:
         return 0.0
-    off = np.linalg.norm((up - down) / 2 - held.after, axis=0)
-    size = np.linalg.norm(held.after, axis=0)
-    heard = size > QUIET * float(np.max(size, initial=0.0))
-    worst = float(np.max(off[heard] / size[heard], initial=0.0))
-    return worst if np.isfinite(worst) else 0.0
+    change = relative_change((up - down) / 2, held.after)
+    return change if np.isfinite(change) else 0.0
+
+
+def relative_change(other: FloatArray, outputs: FloatArray) -> float:
+    """Return the largest change of an output relative to its size, (K, ny) each; unmoved ones show rounding alone."""
+    change, size = np.linalg.norm(other - outputs, axis=0), np.linalg.norm(outputs, axis=0)
+    responding = size > QUIET * float(np.max(size, initial=0.0))
+    return float(np.max(change[responding] / size[responding], initial=0.0))
 
 
 def held_out(runner: Runner, step: float, seed: int = 8) -> HeldOut | None:

@@ -20,7 +20,7 @@ from fmilin.model.stepping import Response, Stepped
 
 __all__ = ["Markov", "Probe", "Runner"]
 
-LOOKS = 20
+SHORT_RUN = 20
 """Steps of the runs that compare amplitudes."""
 
 DECADES = (1.0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
@@ -40,9 +40,9 @@ class Runner:
         self._changes: dict[int, tuple[float, float]] = {}
         """By input: the amplitude that suited it last, and how much halving it changed the response."""
         self._smooth = False
-        self.silent: set[int] = set()
+        self.unresponsive: set[int] = set()
         """Inputs that have moved nothing so far, however hard they were pushed."""
-        self.stuck: list[str] = []
+        self.in_dead_zone: list[str] = []
         """Inputs that move nothing when they are pushed a little, and something when they are pushed more."""
 
     def run(self, deviations: FloatArray, step: float, tolerance: float | None = None) -> Response:
@@ -98,9 +98,9 @@ class Runner:
         if not moved:
             moved = self._moves_far(j, step)
         name = self.model.inputs.names[j]
-        if moved and not moves and name not in self.stuck:
-            self.stuck.append(name)
-        (self.silent.discard if moved else self.silent.add)(j)
+        if moved and not moves and name not in self.in_dead_zone:
+            self.in_dead_zone.append(name)
+        (self.unresponsive.discard if moved else self.unresponsive.add)(j)
         self._changes[j] = best, least
         return best, least
 
@@ -113,7 +113,7 @@ class Runner:
 
     def _change(self, j: int, a: float, step: float) -> tuple[float, float]:
         """Return how much the response changes with half the amplitude, and how large that response is."""
-        whole, half = self.pulse(j, a, step, LOOKS), self.pulse(j, a / 2, step, LOOKS)
+        whole, half = self.pulse(j, a, step, SHORT_RUN), self.pulse(j, a / 2, step, SHORT_RUN)
         one, other = _stacked(whole), _stacked(half)
         size = float(np.linalg.norm(other))
         larger = float(np.linalg.norm(one))
@@ -124,11 +124,11 @@ class Runner:
         if len(amplitudes) < 2:
             return amplitudes
         for _ in range(3):
-            deviations = np.zeros((LOOKS, len(amplitudes)))
+            deviations = np.zeros((SHORT_RUN, len(amplitudes)))
             deviations[0] = amplitudes
             up, down = self.run(deviations, step), self.run(-deviations, step)
             together = (_stacked(up) - _stacked(down)) / 2
-            parts = [a * _stacked(self.pulse(j, a, step, LOOKS)) for j, a in enumerate(amplitudes.tolist())]
+            parts = [a * _stacked(self.pulse(j, a, step, SHORT_RUN)) for j, a in enumerate(amplitudes.tolist())]
             size = max(float(np.linalg.norm(part)) for part in parts)
             if float(np.linalg.norm(together - sum(parts))) <= allowed * size:
                 break
@@ -141,7 +141,7 @@ class Runner:
         What a smooth model answers alike to both, the even part, falls with the square of the amplitude; beside a
         kink or an event it falls with the amplitude only.
         """
-        still = np.zeros((LOOKS, len(amplitudes)))
+        still = np.zeros((SHORT_RUN, len(amplitudes)))
         base, again = (_stacked(self.run(still, step)) for _ in range(2))
         sizes = np.maximum(np.max(np.abs(base), axis=0, initial=0.0), 1.0)
         noise = float(np.linalg.norm((base - again) / sizes))
@@ -154,8 +154,8 @@ class Runner:
                 even, odd = ((up + down) / 2 - base) / sizes, (up - down) / 2 / sizes
                 parts.append((float(np.linalg.norm(even)), float(np.linalg.norm(odd))))
             (even, _), (half_even, half_odd), (least_even, _) = parts
-            heard = half_even > max(0.05 * half_odd, 10 * noise, QUIET)
-            if heard and half_even > 0.4 * even and (least_even > 5e-3 * even or even < 1e3 * noise):
+            is_visible = half_even > max(0.05 * half_odd, 10 * noise, QUIET)
+            if is_visible and half_even > 0.4 * even and (least_even > 5e-3 * even or even < 1e3 * noise):
                 name = self.model.inputs.names[j]
                 raise NumericalError(
                     f"The model has a kink or an event at the point: pulses of '{name}' up and down are answered "
@@ -188,10 +188,10 @@ class Probe:
     def measure(self, step: float, count: int, *, halves: bool = True) -> Markov:
         """Return Markov parameters of ``count`` steps, from four runs per input; from two without ``halves``."""
         amplitudes = self.runner.choose_amplitudes(step)
-        nothing = self._silence(amplitudes, step, count)
+        nothing = self._zero_response(amplitudes, step, count)
         pairs = [
             (nothing, nothing)
-            if nothing is not None and j in self.runner.silent
+            if nothing is not None and j in self.runner.unresponsive
             else tuple(self.runner.pulse(j, a / part, step, count) for part in (1, 2)[: 1 + halves])
             for j, a in enumerate(amplitudes.tolist())
         ]
@@ -203,16 +203,16 @@ class Probe:
         half = Markov(half.D, half.Y, errors, D_errors, reading, step)
         return Markov(whole.D, whole.Y, errors, D_errors, reading, step, half)
 
-    def _silence(self, amplitudes: FloatArray, step: float, count: int) -> Response | None:
-        """Return the response to all inputs together that moved nothing at a first look, if that is nothing, too."""
-        silent = sorted(self.runner.silent)
-        if len(silent) < 2:
+    def _zero_response(self, amplitudes: FloatArray, step: float, count: int) -> Response | None:
+        """Return the response to all inputs together that moved nothing in short runs, if that is nothing, too."""
+        unresponsive = sorted(self.runner.unresponsive)
+        if len(unresponsive) < 2:
             return None
         deviations = np.zeros((count, len(amplitudes)))
-        deviations[0, silent] = amplitudes[silent]
+        deviations[0, unresponsive] = amplitudes[unresponsive]
         up, down = self.runner.run(deviations, step), self.runner.run(-deviations, step)
-        found = [getattr(up, part) - getattr(down, part) for part in ("at_once", "after", "states")]
-        return None if any(part.any() for part in found) else Response(*found)
+        differences = [getattr(up, part) - getattr(down, part) for part in ("at_once", "after", "states")]
+        return None if any(part.any() for part in differences) else Response(*differences)
 
     def reading(self, step: float, responses: list[Response]) -> str:
         """Find out how the outputs are to be read: the self-test of the sampling convention.

@@ -1,6 +1,6 @@
 """The procedure for models that bring their own solver: which method, which step, and how well the result predicts.
 
-Ways, the first that works: ``direct`` (derivatives read between two steps), ``step`` (coordinates displaced, one
+Methods, the first that works: ``direct`` (derivatives read between two steps), ``step`` (coordinates displaced, one
 step), ``response`` (pulses on the inputs, eigensystem realization); ``multisine`` on demand. Whatever the method,
 held-out responses tell how well the result predicts, and only what is confirmed at half the step counts as continuous.
 """
@@ -19,21 +19,20 @@ from fmilin.ground.remarks import Remark, discrete_states_remarks, model_remarks
 from fmilin.ground.tolerances import COARSE_SOLVER, CONFIRMED, MISSES, PREDICTED
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.no_response import dead_zone_error, dead_zone_text, has_no_response, with_remark_on_response
+from fmilin.linearization.identification.accuracy import solver_error, with_accuracy_required, with_solver_error
 from fmilin.linearization.identification.by_response import ByResponse
 from fmilin.linearization.identification.by_step import ByStep
 from fmilin.linearization.identification.findings import Findings
-from fmilin.linearization.identification.gate import with_accuracy_required
 from fmilin.linearization.identification.holdout import COUNT, held_out, solver_noise
 from fmilin.linearization.identification.impulse_response import Runner
 from fmilin.linearization.identification.sampled import Continuous, sampled_from
-from fmilin.linearization.identification.solver_error import solver_error, with_solver_error
 from fmilin.linearization.identification.steps import IDEAL, rounded, usable_step
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Stepped, Stepping
 
 __all__ = ["Task", "linearize_stepped"]
 
-Way = TypeVar("Way")
+Method = TypeVar("Method")
 
 FAR_OFF = 0.05
 """How far, in sizes of the states, a point that moves by itself may get while responses are compared."""
@@ -80,11 +79,11 @@ def linearize_stepped(task: Task) -> LinearModel:
             )
         )
         findings.excess = 0.0
-    if stuck := runner.stuck:
+    if dead := runner.in_dead_zone:
         if has_no_response(linear) and not task.keep_inaccurate:
-            raise dead_zone_error(stuck)
+            raise dead_zone_error(dead)
         findings.extra.append(
-            Remark("stuck", f"{dead_zone_text(stuck)} The linear model is that of the model as it stands.")
+            Remark("stuck", f"{dead_zone_text(dead)} The linear model is that of the model as it stands.")
         )
     if findings.excess > MISSES and task.stepping.method != "direct":
         raise NumericalError(
@@ -93,15 +92,15 @@ def linearize_stepped(task: Task) -> LinearModel:
             "operating point."
         )
     if findings.method in ("step", "response", "multisine") and not (task.stepping.lifted or model.cadence.sampled):
-        found = solver_error(runner, findings.step)
-        if found is not None and found.change > findings.doubt:
-            linear = with_solver_error(linear, found)
+        difference = solver_error(runner, findings.step)
+        if difference is not None and difference.change > findings.doubt:
+            linear = with_solver_error(linear, difference)
         if findings.method != "step":  # a step's own estimates hold what it takes for noise
             linear = with_accuracy_required(linear, keep=task.keep_inaccurate)
-    known = {str(warning) for warning in linear.warnings}
+    stated = {str(warning) for warning in linear.warnings}
     own = [*discrete_states_remarks({} if task.stepping.lifted else model.discrete_states())]
     own += model_remarks(model.notes)
-    rest = [remark for remark in own if str(remark) not in known]
+    rest = [remark for remark in own if str(remark) not in stated]
     return with_remark_on_response(replace(linear, warnings=(*findings.remarks(), *linear.warnings, *rest)))
 
 
@@ -140,7 +139,7 @@ class _Methods:
             tried, reasons[0] = self._tried(self._direct, "Derivatives read between two steps", measured=False)
             if tried is not None:
                 return tried
-        elif self._says_products():
+        elif self._provides_products():
             tried, why = self._tried(self._by_products, "Directional derivatives at the communication point")
             if tried is not None:
                 return tried
@@ -171,7 +170,7 @@ class _Methods:
             return False
         return not len(self.task.model.constraints) or not self.stepped.why_not_direct(self.task.point)
 
-    def _says_products(self) -> bool:
+    def _provides_products(self) -> bool:
         """Whether the model answers directional derivatives where it stands, though its states cannot be set."""
         model, point = self.task.model, self.task.point
         if not len(model.states) or len(model.constraints):
@@ -210,7 +209,7 @@ class _Methods:
     def _direct(self) -> LinearModel:
         reason = self.stepped.why_not_direct(self.task.point)
         if reason and self.task.stepping.method == "direct":
-            if self._says_products():
+            if self._provides_products():
                 return self._by_products()
             raise UsageError(f"--method direct is not possible. {reason} Try --method response, which needs no states.")
         return self._compared(self.task.direct(None), "direct")
@@ -261,5 +260,5 @@ class _Methods:
 
         return self._by(ByMultisine).linearize(self.task.independent)
 
-    def _by(self, kind: Callable[..., Way]) -> Way:
+    def _by(self, kind: Callable[..., Method]) -> Method:
         return kind(self.task.model, self.task.point, self.task.stepping, self.runner, self.findings)

@@ -1,6 +1,6 @@
 """Method b: from pulses to a discrete model: the order from singular values and held-out responses, states by name.
 
-Declared states are measured beside the outputs. Where they follow the identified states one to one, some of them
+Declared states are measured besides the outputs. Where they follow the identified states one to one, some of them
 become the coordinates, so that the model has the names and units of the FMU; else its states have no meaning of
 their own, and are called ``z[1]``, ``z[2]``, ...
 """
@@ -32,8 +32,8 @@ class Realized:
     half: Sampled  # the same from pulses of half the amplitude, in coordinates close to those of ``model``
     singular_values: FloatArray  # of the scaled Hankel matrix, falling
     error: float  # the largest error on held-out responses; NaN without any
-    # singular values that stand above noise and rounding, where that was looked at: no higher order can be told
-    heard: int | None = None
+    # singular values that stand above noise and rounding, where that was estimated: no higher order can be told
+    significant: int | None = None
 
 
 def realize(markov: Markov, ny: int, held: HeldOut | None, order: int | None, scales: FloatArray) -> Realized:

@@ -175,9 +175,9 @@ class SampledModel(Model, Stepped):
         if not gaps.size:
             return Cadence()
         period = _pattern(gaps)
-        said = f"It schedules events in time, the first at t = {times[0]:g} s"
-        said += f", with the period {period:g} s." if period else ", in no regular order."
-        return Cadence(period, period, None, (said,))
+        text = f"It schedules events in time, the first at t = {times[0]:g} s"
+        text += f", with the period {period:g} s." if period else ", in no regular order."
+        return Cadence(period, period, None, (text,))
 
 
 def _pattern(gaps: FloatArray) -> float | None:
