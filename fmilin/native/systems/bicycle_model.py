@@ -32,20 +32,16 @@ rear frame with rider B, handlebar and fork H, front wheel F; positions from the
 def bicycle(speed: float = 4.6, *, parameters: Mapping[str, float] | None = None) -> KaneModel:
     """Return the Whipple bicycle, upright and rolling straight ahead: 14 states, 10 of them independent.
 
-    Four rigid bodies, knife-edge wheels that touch the ground and do not slip (Meijaard et al. 2007). Axes: x
-    forwards, y to the right, z down. The coordinates are the rear contact ``x``, ``y``, the successive rotations
-    ``yaw``, ``lean`` and ``pitch`` of the rear frame, the ``steer`` angle and the rotations ``rear_wheel`` and
-    ``front_wheel``; the speeds are their rates, ``x`` and ``y`` apart. The front contact stays on the ground, one
-    configuration constraint, and does not slip, so that ``pitch``, ``yaw_rate``, ``pitch_rate`` and
-    ``front_rate`` are dependent. The inputs are ``lean_torque`` on the frame about the heading, ``steer_torque``
-    between frame and fork, and ``rear_torque`` between frame and rear wheel, in N m; the outputs ``lean`` and
-    ``steer`` in rad, and ``speed`` = -r_R rear_rate in m/s.
+    Four rigid bodies with knife-edge wheels that touch the ground and do not slip (Meijaard et al. 2007);
+    :data:`BENCHMARK` has its parameters. Axes: x forwards, y to the right, z down. The coordinates are the rear
+    contact ``x``, ``y``, the successive rotations ``yaw``, ``lean`` and ``pitch`` of the rear frame, ``steer`` and
+    the rotations ``rear_wheel`` and ``front_wheel``; the speeds are their rates, ``x`` and ``y`` apart. The front
+    contact makes ``pitch``, ``yaw_rate``, ``pitch_rate`` and ``front_rate`` dependent. ``lean_torque`` acts on the
+    frame about the heading, ``rear_torque`` between frame and rear wheel; ``speed`` = -r_R rear_rate.
 
-    ``speed``: in m/s. ``parameters``: other values than those of :data:`BENCHMARK`.
-
-    Of the ten eigenvalues six are zero; the others are the weave pair, capsize and castering. With the benchmark's
-    parameters the upright motion is stable between 4.292382 (weave) and 6.024262 m/s (capsize). The equations are
-    derived when they are first needed, which takes a few seconds.
+    Of the ten eigenvalues six are zero; the others are the weave pair, capsize and castering. The benchmark is
+    stable between 4.292382 (weave) and 6.024262 m/s (capsize). The equations are derived when they are first
+    needed, which takes a few seconds.
     """
     values = dict(BENCHMARK)
     for name, value in (parameters or {}).items():

@@ -24,8 +24,8 @@ def rolling_disk(
     """Return the rolling disk of Peterson et al.: 12 states q1..q6, u1..u6, of which 8 are independent.
 
     Yaw q1, lean q2 and spin q3 are successive rotations about z, x, y; q4, q5, q6 locate the centre, z pointing
-    down. The speeds u1, u2, u3 are the components of the angular velocity in the lean frame B, u4, u5, u6 those
-    of the centre's velocity in the frame C of the disk. With masses and lengths in kg and m the equations
+    down. The speeds u1, u2, u3 are the components of the angular velocity in the lean frame B, u4, u5, u6 those of
+    the centre's velocity in the frame C of the disk. With masses and lengths in kg and m the equations
 
     ::
 
@@ -33,20 +33,15 @@ def rolling_disk(
         f_v = (r u2 cos(q3) + u4, -r u1 + u5, r u2 sin(q3) + u6) = 0        rolling without slip
         f_0 + f_1 = 0    kinematics,    f_2 + f_3 = 0    dynamics,    f_a = d f_v/dt = 0
 
-    are solved for all 12 derivatives. The inputs are torques on the disk in N m: ``lean_torque`` about the
-    horizontal axis b_x in the disk's plane, and ``steer_torque`` about b_z, from the centre to the contact. The
-    outputs are ``lean`` = q2 in rad, ``yaw_rate`` = q1' in rad/s and ``contact.y``, the lateral position of the
-    contact in m.
+    are solved for all 12 derivatives. The inputs are torques on the disk: ``lean_torque`` about the horizontal axis
+    b_x in the disk's plane, and ``steer_torque`` about b_z, from the centre to the contact. The outputs are
+    ``lean`` = q2, ``yaw_rate`` = q1' and ``contact.y``, the lateral position of the contact. ``speed`` is v = -r
+    q3'; without ``yaw_rate`` a leaning disk starts in the slower of its two steady turns, with another one at a
+    consistent point that is no steady motion.
 
-    speed: v = -r q3' in m/s.
-    lean: q2 in rad, smaller than pi/2.
-    yaw_rate: q1' in rad/s. When left out, 0 for an upright disk, and the slower of the two steady turns for a leaning
-        one. Any other value starts the disk at a consistent point that is no steady motion.
-    mass, radius, gravity: parameters ``m``, ``r`` and ``g``, 1 each by default as in the source.
-
-    No steady motion of the disk is an equilibrium of its 12 states (q3, q4, u4 and u6 move), so the spectrum depends
-    on the coordinates. In the recommended ones, q1..q5 and u1, u2, u3 as in the source, all rates are steady and
-    two eigenvalues differ from zero,
+    No steady motion of the disk is an equilibrium of its 12 states (q3, q4, u4 and u6 move), so the spectrum
+    depends on the coordinates. In the recommended ones, q1..q5 and u1, u2, u3 as in the source, all rates are
+    steady and two eigenvalues differ from zero,
 
         lambda^2 = 4/5 (g/r) cos(q2) - q1'^2 - 14/5 sin(q2) q1' q3' - 12/5 q3'^2,
 
@@ -79,11 +74,9 @@ def rolling_disk(
 
 
 def steady_yaw_rates(speed: float, lean: float, *, radius: float = 1.0, gravity: float = 1.0) -> tuple[float, float]:
-    """Return the two yaw rates of a steady turn at this speed and lean, in rad/s, the slower one first.
+    """Return the two yaw rates (rad/s, the slower first) of a steady turn at v = -r q3' and a lean other than 0.
 
     They are the roots of (g/r) sin(q2) + 3/2 cos(q2) q1' q3' + 5/4 cos(q2) sin(q2) q1'^2 = 0.
-
-    ``speed``: v = -r q3' in m/s. ``lean``: q2 in rad, not zero.
     """
     if sin(lean) == 0:
         raise UsageError("An upright disk rolls straight on; a steady turn needs a lean.")

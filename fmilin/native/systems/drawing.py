@@ -72,12 +72,7 @@ def distance(a: Pin, b: Pin) -> float:
 
 
 def holding_forces(model: Model) -> tuple[float, ...]:
-    """Return values of the inputs with which a model at rest at its start stays there.
-
-    At rest the accelerations are affine in forces, a = a_0 + B u, so that one visit for each input tells B.
-
-    ``model``: with as many inputs as degrees of freedom, and recommended independent states, the speeds last.
-    """
+    """Return inputs that hold a model with as many inputs as freedoms at rest at its start, where a = a_0 + B u."""
     n = len(model.inputs)
     speeds = [model.states.index_of(name) for name in model.independent[-n:]]
     x = model.start.states

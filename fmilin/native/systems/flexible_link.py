@@ -111,17 +111,12 @@ def _stiffening(h: float, pulls: tuple[float, float]) -> FloatArray:
 
 
 class FlexibleLink:
-    """The constant matrices of one link of equal elements.
+    """The constant matrices of one link of equal elements: B (2, size); F, Z, K (size, size), size = 3 (n_p + 1).
 
-    Shapes: reference (size,), p without deformation; B (2, size); F, Z, K (size, size).
-    pull: weight that hangs at the end when the link hangs at rest, in N: its axial force is then N0(s) = pull + mu g (L
-        - s).
-    gravity: in m/s2.
-    stiffened: whether the link has its length as it hangs, with N0 as initial stress: the energy int N0 (u' + w'^2/2)
-        ds is then added, whose second part is the geometric stiffening.
-    size: 3 (n_p + 1), the length of p.
-    pattern (size, size): where F, Z and K have entries.
-    initial (size,): gradient of int N0 u' ds; zero without stiffening.
+    ``reference`` (size,) is p without deformation. ``pull`` (N) hangs at the end when the link hangs at rest, with
+    the axial force N0(s) = pull + mu g (L - s). A ``stiffened`` link has its length as it hangs, with N0 as initial
+    stress: it adds the energy int N0 (u' + w'^2/2) ds, whose second part is the geometric stiffening and
+    ``initial`` (size,) the gradient of the first.
     """
 
     def __init__(self, rod: Rod, elements: int, *, pull: float, gravity: float, stiffened: bool) -> None:
@@ -187,10 +182,7 @@ def rotation(theta: float) -> FloatArray:
 
 
 class LinkMotion:
-    """Mass matrix, forces and slopes of one link; q = (R, theta, d) has 3 + 3 (n_p + 1) entries.
-
-    Shapes: pattern_M, pattern_e_q, pattern_f_v (size, size).
-    """
+    """Mass matrix, forces and slopes of one link in q = (R, theta, d), with 3 + 3 (n_p + 1) entries, and patterns."""
 
     def __init__(self, link: FlexibleLink) -> None:
         self.link, self.g = link, link.gravity

@@ -28,19 +28,15 @@ def flexible_double_pendulum(
     Two equal rods of 4 m (radius 0.15 m, 1500 kg/m3, 1e8 N/m2), the first hinged to the ground, the second to the
     end of the first; gravity along -y. Each link has a floating frame at its first node, tangent to it, with the
     coordinates ``link1.x``, ``link1.y``, ``link1.theta``, and ``link1.u[i]``, ``link1.w[i]``, ``link1.phi[i]`` at
-    the nodes i = 1..n_p + 1: displacements along and across the frame's axis and the slope. Inputs are the torques
-    of motors in both joints, in N m; outputs the position of the free end, in m. ``energy`` (J) may be asked for.
+    the nodes i = 1..n_p + 1: displacements along and across the frame's axis and the slope. It starts stretched as
+    it hangs, turned by ``angle`` about the ground joint and turning at ``rate``; by default at its equilibrium.
 
-    geometric_stiffening: the links have their lengths as they hang, under the axial force N0(s) of that posture as
-        initial stress, which adds int N0 (u' + w'^2/2) ds: the weight below straightens them. The paper's model has no
-        such term and hangs stretched; its third frequency is 39 % lower.
-    angle, rate: it starts turned by ``angle`` from the downward vertical about the ground joint, in rad, and turning at
-        ``rate``, in rad/s, stretched as it hangs; by default at rest, its equilibrium.
-
-    The equations are in :mod:`fmilin.native.systems.flexible_link`. Hanging, with
-    one element in each link, the first four frequencies are 1.33593155834248, 3.531082271144686, 9.705195842688476
-    and 25.30224732821966 rad/s; with more elements and with stiffening they converge to 1.338727312976,
-    3.554338414641, 15.3525880538 and 25.39771147261.
+    With ``geometric_stiffening`` the links have their lengths as they hang, under the axial force N0(s) of that
+    posture as initial stress, which adds int N0 (u' + w'^2/2) ds: the weight below straightens them. The paper's
+    model has no such term and hangs stretched; its third frequency is 39 % lower. The equations are in
+    :mod:`fmilin.native.systems.flexible_link`. Hanging, with one element in each link, the first four frequencies
+    are 1.33593155834248, 3.531082271144686, 9.705195842688476 and 25.30224732821966 rad/s; with more elements and
+    with stiffening they converge to 1.338727312976, 3.554338414641, 15.3525880538 and 25.39771147261.
 
     >>> model = flexible_double_pendulum(elements=2)
     >>> len(model.states), len(model.constraints)
@@ -54,10 +50,7 @@ def flexible_double_pendulum(
 
 
 class FlexibleDoublePendulum(NumericEquations):
-    """The equations: two :class:`LinkMotion` and ten constraints.
-
-    ``rod``: the same for both links.
-    """
+    """The equations: two :class:`LinkMotion`, whose rods are equal, and ten constraints."""
 
     def __init__(
         self, elements: int, *, stiffening: bool = False, angle: float = 0.0, rate: float = 0.0, rod: Rod | None = None

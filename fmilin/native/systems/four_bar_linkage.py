@@ -35,24 +35,17 @@ def four_bar(
 ) -> LagrangeModel:
     """Return the N-loop four-bar linkage of González et al.: 4N + 6 states, of which 2 are independent.
 
-    Points A_i = (i, 0) are on the ground, i = 0..N; points B_i = (x_i, y_i) are free. Rods A_i B_i and
-    B_(i-1) B_i are uniform, 1 m and 1 kg each, with mass matrix m/6 [[2I, I], [I, 2I]] in the coordinates of
-    their ends. Spring i joins B_i and A_(i-1): k = 25 N/m, natural length l0 = sqrt(2) m, with a damper c in
-    parallel. Gravity points to -y. The coordinates are x_0, y_0, .., x_N, y_N and the angle phi of the last rod
-    A_N B_N, which has no inertia of its own; the constraints are (d^2 - 1)/2 = 0 for the length d of every rod,
-    and y_N = sin(phi), or x_N - N = cos(phi) where |sin(phi)| > |cos(phi)|.
+    Points A_i = (i, 0) are on the ground, i = 0..N; points B_i = (x_i, y_i) are free. Rods A_i B_i and B_(i-1) B_i
+    are uniform, 1 m and 1 kg each, with mass matrix m/6 [[2I, I], [I, 2I]] in the coordinates of their ends. Spring
+    i joins B_i and A_(i-1): k = 25 N/m, natural length l0 = sqrt(2) m, with a damper c in parallel. Gravity points
+    to -y. The coordinates are x_0, y_0, .., x_N, y_N and the angle phi of the last rod A_N B_N, on which the
+    ``torque`` acts; the constraints are (d^2 - 1)/2 = 0 for the length d of every rod, and y_N = sin(phi), or x_N -
+    N = cos(phi) where |sin(phi)| > |cos(phi)|. ``coupler.y`` is the middle of the last coupler.
 
-    The input is a ``torque`` on the last rod, in N m, positive in the direction of phi. The outputs are ``phi``,
-    ``w`` and ``coupler.y``, the height of the middle of the last coupler in m.
-
-    loops: N, at least 1.
-    damping: c in Ns/m.
-    singular: instead of the springs (k = 0) gravity along +x holds the linkage at phi = 0, where all rods lie on one
-        line and the constraints depend on each other: the accelerations are not determined there, and evaluating the
-        model raises NumericalError.
-    branch: which of the two stable equilibria it starts at.
-
-    All rods A_i B_i stay parallel, so that with J = (4N + 1)/3
+    ``singular``: instead of the springs (k = 0) gravity along +x holds the linkage at phi = 0, where all rods lie
+    on one line and the constraints depend on each other: the accelerations are not determined, and evaluating the
+    model raises NumericalError. ``branch`` is one of two stable equilibria. All rods A_i B_i stay parallel, so that
+    with J = (4N + 1)/3
 
         J phi'' = torque - g (3N + 1)/2 cos(phi) + N k (s - l0) sin(phi/2) - N c sin(phi/2)^2 phi',
 
@@ -148,7 +141,7 @@ def _constraints(A: Sequence[Vector], B: Sequence[Vector], phi: Any, angle: floa
 
 
 def equilibrium_angle(loops: int, branch: str) -> float:
-    """Return phi where the springs carry the weight: g (3N + 1)/2 cos(phi) = N k (s - l0) sin(phi/2), s = 2 cos(phi/2).
+    """Return phi where g (3N + 1)/2 cos(phi) = N k (s - l0) sin(phi/2), s = 2 cos(phi/2): springs carry the weight.
 
     Hanging, the springs are at their natural length and phi = -pi/2.
     """
@@ -196,11 +189,9 @@ def four_bar_form(
     angle: float | None = None,
     speed: float = 0.0,
 ) -> ConstrainedForm:
-    """Return the numeric form of the four-bar linkage: n = 2N + 3 coordinates, m = 2N + 2 constraints, sparse.
+    """Return the sparse form of the four-bar linkage under a torque: n = 2N + 3 coordinates, m = 2N + 2 constraints.
 
-    ``loops``: N, at least 1. ``damping``: c in Ns/m. ``branch``: which equilibrium, unless ``angle`` is given.
-    ``angle``: phi in rad: any posture, equilibrium or not. Singular are the multiples of pi. ``speed``: phi' in rad/s.
-    Its matrices are scipy.sparse arrays. Its input is the torque on the last rod.
+    ``angle`` is phi of any posture, equilibrium or not; multiples of pi are singular.
     """
     if loops < 1 or int(loops) != loops:
         raise UsageError(f"A four-bar linkage has 1 loop or more, not {loops}.")

@@ -20,15 +20,11 @@ def cartesian_pendulum(
 
         m x'' = F - lambda x,    m y'' = -m g - lambda y,    0 = (x^2 + y^2 - L^2)/2
 
-    The input F is a horizontal force on the mass, in N. The outputs are ``angle`` from the downward vertical,
-    positive towards +x, in rad, and ``ax`` and ``ay``, what an accelerometer at the mass with axes along x and y
-    measures (the specific force, x'' and y'' + g), in m/s2.
-
-    ``length``, ``mass``, ``gravity``: L in m, m in kg, g in m/s2; parameters ``L``, ``m`` and ``g`` of the model.
-    ``angle``, ``rate``: where and how fast it starts, in rad and rad/s; by default it hangs at rest, its equilibrium.
-
-    In the angle theta, theta'' = -(g/L) sin(theta) + F cos(theta)/(m L): hanging, the eigenvalues are
-    +- i sqrt(g/L). Source: the example of Spencer (thesis), section 2.3, there with unit length.
+    F is a horizontal force. The outputs are ``angle`` from the downward vertical, positive towards +x, and ``ax``
+    and ``ay``, what an accelerometer at the mass measures (the specific force, x'' and y'' + g). It starts at
+    ``angle``, turning at ``rate``; by default at its equilibrium. In the angle theta, theta'' = -(g/L) sin(theta) +
+    F cos(theta)/(m L): hanging, the eigenvalues are +- i sqrt(g/L). Source: Spencer (thesis), section 2.3, there
+    with unit length.
 
     >>> model = cartesian_pendulum(length=2.0)
     >>> model.states.names, model.start.states.tolist()
@@ -70,30 +66,26 @@ LINKS = 4
 def five_bar(*, singular: bool = False) -> LagrangeModel:
     """Return the five-bar mechanism of Spencer (thesis), section 3.2: 8 states, of which 4 are independent.
 
-    Four links in a chain from the support (0, 0) to the support (d, 0); gravity points to -y. The coordinates
-    are the angle q1 of the first link from the x axis and the interior angles q2, q3, q4 at the joints:
-    theta_1 = q1, theta_i = theta_(i-1) + pi + q_i. The two constraints close the loop:
+    Four links in a chain from the support (0, 0) to the support (d, 0); gravity points to -y. The coordinates are
+    the angle q1 of the first link from the x axis and the interior angles q2, q3, q4 at the joints: theta_1 = q1,
+    theta_i = theta_(i-1) + pi + q_i. The loop closes with sum l_i cos(theta_i) = d and sum l_i sin(theta_i) = 0.
+    Links 1 and 4: 1 m, 2 kg, 1 kg m2 about the centre of mass in their middle; links 2 and 3: 1.5 m, 3 kg, 2 kg m2
+    (table 3.1); d = 1 m, g = 9.81 m/s2. The inputs are the torques of the supports on links 1 and 4; ``middle`` is
+    the joint of links 2 and 3. It starts at rest, which is no equilibrium, in the symmetric configuration of figure
+    3.1, q = (2 pi/3, pi/3 + acos(2/3), 2 asin(2/3), pi/3 + acos(2/3)).
 
-        sum l_i cos(theta_i) = d,    sum l_i sin(theta_i) = 0.
-
-    Links 1 and 4: 1 m, 2 kg, 1 kg m2 about the centre of mass in their middle; links 2 and 3: 1.5 m, 3 kg,
-    2 kg m2 (table 3.1); d = 1 m, g = 9.81 m/s2. The inputs are the torques of the supports on links 1 and 4, in
-    N m. The outputs are the joint of links 2 and 3, ``middle.x`` and ``middle.y`` in m, and ``kinetic_energy``,
-    ``potential_energy`` and ``energy`` in J. It starts at rest, which is no equilibrium.
-
-    singular: start with all links on the x axis, q = (pi, 0, pi, 0), where the constraints depend on each other and the
-        matrix of Lagrange's equations is singular: the accelerations of this model are then those that the rounding of
-        pi leads to. :class:`~fmilin.models.NullSpaceModel` gives those of least norm. Otherwise start at the symmetric
-        configuration of figure 3.1, q = (2 pi/3, pi/3 + acos(2/3), 2 asin(2/3), pi/3 + acos(2/3)).
+    ``singular``: start with all links on the x axis, q = (pi, 0, pi, 0), where the constraints depend on each other
+    and the matrix of Lagrange's equations is singular: the accelerations are then those that the rounding of pi
+    leads to; :class:`~fmilin.models.NullSpaceModel` gives those of least norm. The singular configuration that the
+    thesis prints, q = (pi, 0, 0, pi), closes the loop in no convention that its regular one obeys.
 
     With the absolute angles theta, the kinetic energy is 1/2 sum a_ij cos(theta_i - theta_j) theta_i' theta_j', so
 
         sum_j a_ij [cos(theta_i - theta_j) theta_j'' + sin(theta_i - theta_j) theta_j'^2]
             = torque_i - g b_i cos(theta_i)
 
-    with b_i = m_i l_i/2 + l_i (m_(i+1) + ... + m_4), a_ij = l_i b_j for i < j, and
-    a_ii = J_i + m_i l_i^2/4 + l_i^2 (m_(i+1) + ... + m_4). The singular configuration that the thesis prints,
-    q = (pi, 0, 0, pi), closes the loop in no convention that its regular one obeys.
+    with b_i = m_i l_i/2 + l_i (m_(i+1) + ... + m_4), a_ij = l_i b_j for i < j, and a_ii = J_i + m_i l_i^2/4 + l_i^2
+    (m_(i+1) + ... + m_4).
 
     >>> model = five_bar()
     >>> model.states.names

@@ -23,18 +23,13 @@ PINS: dict[str, Pin] = {
 def loader(*, at_rest: bool = False) -> Mechanism:
     """Return the linkage of a wheel loader: 16 states, of which 4 are independent.
 
-    A Z-bar linkage in the manner of Spencer (thesis), section 4.5, with dimensions of its own: a boom on the frame of
-    the vehicle, a bucket at its end, a bell crank on the boom, a link from there to the bucket, and two hydraulic
-    cylinders, tube and rod each, for lifting and tilting. Three loops close at the pins D, G and I. Gravity is -y.
-
-    The inputs are the forces of the cylinders, ``lift_force`` and ``tilt_force`` in N, positive when they push. The
-    outputs are the position of the bucket's edge, ``edge.x`` and ``edge.y`` in m, and the lengths of the cylinders,
-    ``lift.q`` and ``tilt.q`` in m. As in the thesis it starts at rest with the cylinders free of force: no equilibrium.
-    Its eigenvalues there depend on the coordinates that are kept: the angles of boom and bucket (``boom.q`` and
-    ``bucket.q``, the default) or the cylinders (``independent=["lift.q", "tilt.q"]``).
-
-    ``at_rest``: start with the forces that hold it in equilibrium; then the eigenvalues do not depend on the
-    coordinates.
+    A Z-bar linkage in the manner of Spencer (thesis), section 4.5, with dimensions of its own: a boom on the frame
+    of the vehicle, a bucket at its end, a bell crank on the boom, a link from there to the bucket, and two
+    hydraulic cylinders, tube and rod each, for lifting and tilting, whose forces push. Three loops close at the
+    pins D, G and I. Gravity is -y; ``edge`` is that of the bucket. As in the thesis it starts at rest with the
+    cylinders free of force: no equilibrium, and its eigenvalues depend on the coordinates that are kept, the angles
+    of boom and bucket or the cylinders (``independent=["lift.q", "tilt.q"]``). ``at_rest`` starts with the forces
+    that hold it: then they do not.
 
     >>> model = loader()
     >>> len(model.states), model.independent

@@ -24,19 +24,13 @@ def slider_crank(*, angle: float = -pi / 2) -> Mechanism:
     """Return a slider-crank mechanism: 6 states, of which 2 are independent.
 
     A crank of 0.1 m and 0.8 kg turns about the ground, a rod of 0.3 m and 0.5 kg connects its end with a slider of
-    0.4 kg that moves along the x axis. Crank and rod are uniform; gravity points to -y. With the crank hanging down
-    it is in (stable) equilibrium.
-
-    The inputs are the ``torque`` on the crank, in N m, and the ``force`` on the slider along x, in N. The outputs are
-    the position, speed and acceleration of the slider, ``slider.x`` in m, ``slider.v`` and ``slider.a``.
-
-    ``angle``: phi, the angle of the crank from the x axis at the start, in rad.
-
-    Where the crank hangs down the rod moves without turning, so that
+    0.4 kg that moves along the x axis. Crank and rod are uniform; gravity points to -y. It starts at phi =
+    ``angle`` from the x axis, by default hanging in its (stable) equilibrium, where the rod moves without turning,
+    so that to first order
 
         [m_c a^2/3 + (m_r + m_s) a^2] phi'' = torque + a force - (m_c + m_r) g a/2 (phi + pi/2) + ..
 
-    to first order: a frequency of 7.393 rad/s.
+    with a frequency of 7.393 rad/s.
 
     >>> slider_crank().states.names
     ('phi', 'rod.q', 'slider.q', 'w', 'rod.v', 'slider.v')
@@ -71,15 +65,9 @@ def slider_crank(*, angle: float = -pi / 2) -> Mechanism:
 def four_bar_mechanism(loops: int = 1, damping: float = 0.0, *, pins: str = "point_on_line") -> Mechanism:
     """Return the N-loop four-bar linkage of González et al. as a mechanism: 4N + 2 states, of which 2 are independent.
 
-    The same linkage as :func:`fmilin.systems.four_bar`, at the same ("upper") equilibrium, with the angles of the
-    joints instead of Cartesian coordinates: rods A_i B_i turn about the ground, ``phi`` is the angle of the last one,
-    and each coupler turns about the end of the rod on its left and closes a loop with the next.
-
-    The input is a ``torque`` on the last rod, in N m. The outputs are ``phi``, ``w`` and ``coupler.y``, the height of
-    the middle of the last coupler in m.
-
-    ``loops``: N, at least 1. ``damping``: of the dampers along the springs, in N s/m. ``pins``: how loops are closed:
-    by two constraints each, or by five of which three are redundant.
+    It is :func:`fmilin.systems.four_bar` at its "upper" equilibrium in the angles of the joints: rods A_i B_i turn
+    about the ground (``phi`` is the last one's), and each coupler turns about the end of the rod on its left and
+    closes a loop with the next, by two constraints, or as ``pins`` says by five of which three are redundant.
 
     >>> four_bar_mechanism().states.names
     ('rod0.q', 'coupler1.q', 'phi', 'rod0.v', 'coupler1.v', 'w')
@@ -126,13 +114,8 @@ def four_bar_mechanism(loops: int = 1, damping: float = 0.0, *, pins: str = "poi
 def five_bar_mechanism(*, singular: bool = False) -> Mechanism:
     """Return the five-bar mechanism of Spencer (thesis), section 3.2, as a mechanism: 8 states, 4 of them independent.
 
-    The same as :func:`fmilin.systems.five_bar`, in the same coordinates: the angle q1 of the first link and the
-    interior angles q2, q3, q4; table 3.1 has the data. A chain of four links whose end is pinned to (1 m, 0).
-
-    The inputs are the torques of the supports on links 1 and 4, in N m. The outputs are the joint of links 2 and 3,
-    ``middle.x`` and ``middle.y`` in m, and the energies in J. It starts at rest, which is no equilibrium.
-
-    ``singular``: start with all links on the x axis, where the constraints depend on each other.
+    It is :func:`fmilin.systems.five_bar`, in the same coordinates: a chain of four links whose end is pinned to (1
+    m, 0).
 
     >>> five_bar_mechanism().states.names
     ('q1', 'q2', 'q3', 'q4', 'v1', 'v2', 'v3', 'v4')
@@ -179,23 +162,17 @@ MASSES = (1.5, 8.0, 5.0, 1.0)
 def parallel_robot(*, crank: float = radians(200), arm: float = radians(65)) -> Mechanism:
     """Return the parallel four-bar robot of Spencer (thesis), section 2.4.1: 8 states, of which 4 are independent.
 
-    Link 1 (a crank of length L1) and link 2 (the upper arm, L2) turn about the same point of the ground by q1 and q2.
-    Link 3, the forearm, turns about the end of link 2 by q3; link 4 (L2) turns about link 3, L1 from its joint, by q4.
-    Its end is pinned to the end of link 1, so that the four form a parallelogram, and
+    Link 1 (a crank of length L1) and link 2 (the upper arm, L2) turn about the same point of the ground by q1 and
+    q2. Link 3, the forearm, turns about the end of link 2 by q3; link 4 (L2) turns about link 3, L1 from its joint,
+    by q4. Its end is pinned to the end of link 1, so that the four form a parallelogram, and
 
         q3 = q1 - q2,    q4 = q2 - q1 - pi,    K = dq/d(q1, q2) = ((1, 0), (0, 1), (1, -1), (-1, 1))
 
-    at every configuration. Here the forearm reaches 0.6 m beyond its joint, away from link 4. Gravity points to -y.
-    Dimensions are not in the thesis; these are L1 = 0.25 m, L2 = 0.7 m, uniform links of 1.5, 8, 5 and 1 kg.
-
-    The inputs are the torques of the two motors at the ground, ``torque1`` on link 1 and ``torque2`` on link 2, in N m.
-    They start with the values that hold the robot in equilibrium. The outputs are the position of the tool, ``tool.x``
-    and ``tool.y`` in m.
-
-    ``crank``, ``arm``: q1 and q2 at the start, in rad; any but sin(q1 - q2) = 0, where the parallelogram is flat.
-
-    With c_1 = g (m_1 L1/2 + m_3 (L1 - reach)/2 + m_4 L1) and c_2 = g (m_2 L2/2 + m_3 L2 + m_4 L2/2), the potential
-    energy is c_1 sin(q1) + c_2 sin(q2).
+    at every configuration but sin(q1 - q2) = 0, where it is flat. Here the forearm reaches 0.6 m beyond its joint,
+    away from link 4. Gravity points to -y. Dimensions are not in the thesis; these are L1 = 0.25 m, L2 = 0.7 m,
+    uniform links of 1.5, 8, 5 and 1 kg. It starts in equilibrium at q1, q2 = ``crank``, ``arm``, held by motors on
+    links 1 and 2. With c_1 = g (m_1 L1/2 + m_3 (L1 - reach)/2 + m_4 L1) and c_2 = g (m_2 L2/2 + m_3 L2 + m_4 L2/2),
+    the potential energy is c_1 sin(q1) + c_2 sin(q2).
     """
     m1, m2, m3, m4 = MASSES
     q = (crank, arm, crank - arm, arm - crank - pi)

@@ -28,13 +28,9 @@ def furuta_pendulum(*, hanging: bool = False) -> Mechanism:
 
     The arm is 0.2 m long, its moment of inertia about the motor's axis 2e-3 kg m2. The pendulum is a uniform rod of
     0.3 m and 0.1 kg that turns about the arm's direction, by ``pendulum.q`` from hanging down. Gravity is -z, the
-    damping of the motor 1e-3 N m s/rad. It starts at rest in the upright, unstable equilibrium.
-
-    The input is the ``torque`` of the motor in N m. The outputs are both angles in rad, ``arm.q`` and ``pendulum.q``.
-
-    ``hanging``: start in the other, stable equilibrium.
-
-    With J = 2e-3 kg m2, r = 0.2 m, l = 0.3 m, m = 0.1 kg, to first order about the equilibria (upper sign: hanging)
+    damping of the motor 1e-3 N m s/rad. It starts at rest in the upright, unstable equilibrium, or ``hanging`` in
+    the other, stable one. With J = 2e-3 kg m2, r = 0.2 m, l = 0.3 m, m = 0.1 kg, to first order about the
+    equilibria (upper sign: hanging)
 
         (J + m r^2) alpha'' +- m r l/2 theta'' = torque - c alpha',
         +- m r l/2 alpha'' + m l^2/3 theta'' = -+ m g l/2 theta.
@@ -76,17 +72,13 @@ STIFFNESS, DAMPING = 4e5, 2e3
 def stewart_platform() -> Mechanism:
     """Return a Stewart platform: 49 states, of which 12 are independent.
 
-    Each of six legs is a tube on a universal joint at the base and a rod that slides in it, up to a ball at the table.
-    The table moves freely (seven coordinates: its position and a quaternion), and the six balls are loops. Feet and
-    heads are in pairs at -+10 degrees about three directions, those of the table between those of the base, on
-    circles of 1 m and 0.6 m; the table is 1 m above the base. Table 250 kg, tubes 15 kg, rods 8 kg; gravity is -z.
-    The drives of the legs are stiff to 4e5 N/m and damped with 2e3 N s/m, and pretensioned so that the table is in
-    equilibrium in the middle.
-
-    The inputs are forces in the legs, ``leg1.force`` .. in N, positive when they push. The outputs are the position
-    of the table, ``table.x``, ``table.y``, ``table.z`` in m, and its vertical acceleration ``table.a`` in m/s2.
-
-    With c = h/l for legs of length l over the height h, and r^2 = l^2 - h^2, the table sinks by dz against the forces
+    Each of six legs is a tube on a universal joint at the base and a rod that slides in it, up to a ball at the
+    table. The table moves freely (seven coordinates: its position and a quaternion), and the six balls are loops.
+    Feet and heads are in pairs at -+10 degrees about three directions, those of the table between those of the
+    base, on circles of 1 m and 0.6 m; the table is 1 m above the base. Table 250 kg, tubes 15 kg, rods 8 kg;
+    gravity is -z. The drives of the legs are stiff to 4e5 N/m and damped with 2e3 N s/m, and pretensioned so that
+    the table is in equilibrium in the middle; the inputs push there. With c = h/l for legs of length l over the
+    height h, and r^2 = l^2 - h^2, the table sinks by dz against the forces
 
         6 f c = m g + 6 g [m_tube c_t r^2/l^3 + m_rod (1 - c_r r^2/l^3)].
 
@@ -175,15 +167,11 @@ def double_wishbone() -> Mechanism:
     """Return a quarter of a car on a double-wishbone suspension: 17 states, of which 4 are independent.
 
     The sprung mass (330 kg) moves up and down. Two wishbones turn about inclined axes on it, the upright with the
-    wheel (42 kg) hangs on the lower one by a ball and closes loops with the upper one and with a tie rod, whose inner
-    end is held as by a steering rack at rest. A strut stands on the lower wishbone (45 kN/m, 3 kN s/m). The tyre is a
-    spring from the wheel's centre to the road below (200 kN/m). Free lengths are such that the car stands in
-    equilibrium. Gravity is -z; x is forward, y to the left.
-
-    The inputs are forces in N: ``body_load`` on the sprung mass and ``wheel_load`` on the wheel, both upwards, and
-    ``strut_force`` of an active strut, positive when it pushes. The outputs are the acceleration of the body
-    ``body.a`` in m/s2, the heights ``body.z`` (from the start) and ``wheel.z`` in m, the length ``strut`` in m, and the
-    sines of camber (the axle's slope) and toe-out (its component backwards), ``camber`` and ``toe``.
+    wheel (42 kg) hangs on the lower one by a ball and closes loops with the upper one and with a tie rod, whose
+    inner end is held as by a steering rack at rest. A strut stands on the lower wishbone (45 kN/m, 3 kN s/m). The
+    tyre is a spring from the wheel's centre to the road below (200 kN/m). Free lengths are such that the car stands
+    in equilibrium. Gravity is -z; x is forward, y to the left. Loads act upwards, ``strut_force`` pushes;
+    ``camber`` and ``toe`` (out) are the sines of the axle's slope and of its component backwards.
 
     >>> model = double_wishbone()
     >>> len(model.states), model.independent
