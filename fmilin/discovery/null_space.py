@@ -70,13 +70,11 @@ def null_vector(rows: FloatArray, nearest_to: FloatArray, noise: float = 0.0) ->
 
 
 def sparse_basis(space: NullSpace, order: Sequence[int]) -> Iterator[FloatArray]:
-    """Yield combinations with many zeros, shape (K,), those without the last, unwelcome terms of ``order`` first.
-
-    Row reduction: every vector has a leading term, as far back in the order as its kind allows, that no other has.
-    """
+    """Yield combinations with many zeros, shape (K,), those without the last, unwelcome terms of ``order`` first."""
     work = space.basis.T.copy()
     tolerance = max(1e-9, 100 * space.error)
     row = 0
+    # Every vector gets a leading term, as far back in the order as its kind allows, that no other has.
     for column in reversed(order):
         if row == len(work):
             break

@@ -228,12 +228,10 @@ def _seen(equations: Equations, solution: Solution) -> FloatArray:
 def _confirmed(
     equations: Equations, solution: Solution, inside: np.ndarray, V: FloatArray, seen: FloatArray
 ) -> FloatArray:
-    """Return the directions along which the residual really stays: exact products may have claimed too much.
-
-    A row's change is compared with what its other unknowns do, those moved in sizes that the Jacobian tells.
-    """
+    """Return the directions along which the residual really stays: exact products may have claimed too much."""
     first = equations.first_order
     rows = balanced(solution.J, seen).rows
+    # A row's change is compared with what its other unknowns do, those moved in sizes that the Jacobian tells.
     size = np.where(rows > 0, 1.0 / np.where(rows > 0, rows, 1.0), 0.0)
 
     def stays(v: FloatArray) -> bool:

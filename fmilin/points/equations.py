@@ -66,10 +66,7 @@ class Equations:
         self._size_inputs()
 
     def _size_inputs(self) -> None:
-        """Measure free inputs by what they do: one unit of z is then a force that the residual would show.
-
-        Newtons beside a mass of tons are too small; an input's start (0) and its unit do not say how large it is.
-        """
+        """Measure free inputs by what they do: one unit of z is then a force that the residual would show."""
         unknowns = self.unknowns
         if not len(unknowns.inputs):
             return
@@ -77,6 +74,7 @@ class Equations:
         r = self.values_at(candidate)
         if not np.isfinite(r).all():
             return
+        # Newtons beside a mass of tons are too small; an input's start (0) and its unit do not say how large it is.
         wanted = max(1.0, float(np.max(np.abs(r[self.first_order]), initial=0.0)))
         effects = np.array([self._effect(candidate, int(i), wanted) for i in unknowns.inputs])
         unknowns.resize_inputs(np.where(effects > 0, wanted / np.where(effects > 0, effects, 1.0), 0.0))

@@ -75,12 +75,10 @@ class Balanced:
 
 
 def balanced(J: FloatArray, seen: FloatArray | None = None) -> Balanced:
-    """Return the balanced form of J (m, n), finite; ``seen`` (m, n) has the largest entries at several points.
-
-    Where a force is largest its slope vanishes, and a row that is short at one point by chance must not be magnified.
-    """
+    """Return the balanced form of a finite J (m, n); ``seen`` (m, n) has the largest entries at several points."""
     m, n = J.shape
     rows, columns = np.ones(m), np.ones(n)
+    # Where a force is largest its slope vanishes: a row that is short by chance must not be magnified.
     size = np.abs(J) if seen is None else seen
     for _ in range(ROUNDS):
         lengths = np.sqrt(np.square(size * columns) @ np.ones(n)) if n else np.zeros(m)

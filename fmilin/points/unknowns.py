@@ -99,16 +99,14 @@ STEP = 2e-3  # how far along the motion its change is measured, in sizes of the 
 
 
 def change_of_rates(candidate: Candidate, f: FloatArray, scales: FloatArray) -> FloatArray:
-    """Return df/dt = f_t + f_x f along the motion, shape (N,): central differences with Richardson's extrapolation.
-
-    The line x + s f leaves the manifold by O(s^2), equally on both sides, which a central difference does not see.
-    """
+    """Return df/dt = f_t + f_x f along the motion, shape (N,): central differences with Richardson's extrapolation."""
     size = float(np.max(np.abs(f) / scales, initial=0.0))
     s = STEP / max(size, 1e-3)
 
     def rates(s: float) -> FloatArray:
         return candidate.model.evaluate(candidate.time + s, candidate.states + s * f, candidate.inputs).derivatives
 
+    # The line x + s f leaves the manifold by O(s^2), equally on both sides: a central difference does not see it.
     near, far = (rates(s) - rates(-s)) / (2 * s), (rates(2 * s) - rates(-2 * s)) / (4 * s)
     change: FloatArray = near + (near - far) / 3
     return change

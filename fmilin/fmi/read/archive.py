@@ -245,10 +245,8 @@ def read_description(path: str | Path, options: FmuOptions | None = None) -> Des
 
 
 def _announced(path: Path) -> tuple[int, int]:
-    """Return how many members the end of an archive announces, and the bytes of their list; (0, 0) without one.
-
-    Python reads the list as a whole as soon as it opens an archive: seconds for a million members.
-    """
+    """Return how many members the end of an archive announces, and the bytes of their list; (0, 0) without one."""
+    # Python reads the list as a whole as soon as it opens an archive: seconds for a million members.
     with path.open("rb") as file:
         size = file.seek(0, 2)
         file.seek(max(0, size - _LONGEST_END))

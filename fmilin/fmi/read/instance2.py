@@ -89,10 +89,8 @@ class Instance2(Instance):
         )
 
     def _refused_number(self) -> int | None:
-        """Ask for the states: FMI 2.0 has no function for their number.
-
-        Code that checks it refuses a wrong number; other code writes beyond it, into room that is kept free for that.
-        """
+        """Ask for the states: FMI 2.0 has no function for their number."""
+        # Code that checks the number refuses a wrong one; other code writes beyond it, into room kept free for that.
         declared = self._number_of_states
         buffer = self._state_buffer()
 

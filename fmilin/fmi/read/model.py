@@ -148,15 +148,13 @@ class FmuModel(Model, Hybrid):
         return Evaluation(buffers.rates.copy(), buffers.values[self._output_positions], self._residuals.values())
 
     def constraint_residuals(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray | None:
-        """Return the residuals, without asking for derivatives or outputs; see :meth:`fmilin.Model`.
-
-        Some code computes its variables only with the derivatives, against the standard: this is found out once.
-        """
+        """Return the residuals, without asking for derivatives or outputs; see :meth:`fmilin.Model`."""
         if self._reads_alone is False:
             return None
         buffers = self._aim(t, x, u)
         before = buffers.values[self._observed_positions]
         self._session.visit(buffers, "observed")
+        # Some code computes its variables only with the derivatives, against the standard: this is found out once.
         if self._reads_alone is None:
             self._compare_readings(before)
         return self._residuals.values()

@@ -139,10 +139,7 @@ class Sensitivities:
         return True
 
     def _asked_together(self, missing: NDArray[np.bool_]) -> bool:
-        """Ask for columns in groups of which no unknown depends on two, as declared; False where it cannot be done.
-
-        The first time, the product along a random direction through all columns must be the sum of their answers.
-        """
+        """Ask for columns in groups of which no unknown depends on two, as declared; False where it cannot be done."""
         together = self._together
         if together is None or self._moves or not together.pays(missing):
             return False
@@ -158,6 +155,7 @@ class Sensitivities:
         if bad is not None:
             return self._refused(bad[0])
         together.distribute(self._answers)
+        # The first time, the product along a random direction must be the sum of all answers.
         if self._restore() and together.is_confirmed(self._answers):
             return True
         self._together = None
@@ -208,14 +206,12 @@ class Sensitivities:
         return Together(unknowns, knowns, pattern, self._session.instance.directional, adjoint)
 
     def _ask_all(self, columns: list[int]) -> bool:
-        """Ask for the columns; False when the FMU refuses.
-
-        Its states and inputs are looked at once, at the end, unless it ever moved them: then all is asked for again,
-        with a look after each.
-        """
+        """Ask for the columns; False when the FMU refuses."""
         instance = self._session.instance
         instance.sink.forget()
         instance.forget_point()
+        # States and inputs are looked at once, at the end; if they ever moved, all is asked again, with a look
+        # after each.
         if self._moves:
             return all(self._answered(self._columns[column]) and self._restore() for column in columns)
         if not self._answered([call for column in columns for call in self._columns[column]]):

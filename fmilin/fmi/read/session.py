@@ -271,10 +271,7 @@ class Session:
         return class_of_instances(description)
 
     def _beginning(self, given: Mapping[str, Value], settings: Mapping[str, float]) -> dict[str, Value]:
-        """Return what is set before initialization: of ``settings`` neither states nor inputs.
-
-        A co-simulation FMU may not let its states be set later, so it begins with them.
-        """
+        """Return what is set before initialization: of ``settings`` neither states nor inputs."""
         stepped = self.layout.description.interface == "CoSimulation"
 
         def waits(name: str) -> bool:
@@ -282,6 +279,7 @@ class Session:
             role = None if scalar is None else self.layout.role(scalar)
             if scalar is None or role is None or role.kind == "derivative":
                 return False
+            # A co-simulation FMU may not let its states be set later, so it begins with them.
             return not (stepped and role.kind == "state" and scalar.variable.is_settable)
 
         return {name: value for name, value in given.items() if not waits(name)}

@@ -72,11 +72,9 @@ class Comparison:
     def deviation(
         self, amplitude: float, *, sweeps: int = 1, close: float = 0.0, first: FloatArray | None = None
     ) -> FloatArray:
-        """Return D(a), in sizes of the signals, shape (nt, ns); ``first`` is a guess of it.
-
-        One sweep is enough for small amplitudes: what it leaves out is the deviation of the deviation.
-        """
+        """Return D(a), in sizes of the signals, shape (nt, ns); ``first`` is a guess of it."""
         guess = None if first is None else amplitude * first * self.sizes.signals
+        # One sweep is enough for small amplitudes: what it leaves out is the deviation of the deviation.
         response = self.relaxation.deviation(
             self.excitation, self.linear, amplitude, sweeps=sweeps, close=close, first=guess
         )
