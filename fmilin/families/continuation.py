@@ -95,10 +95,8 @@ _pairs: WeakKeyDictionary[Model, dict[int, int]] = WeakKeyDictionary()
 def corrected(model: Model, request: TrimRequest, seed: Seed, balance: Balance) -> OperatingPoint | None:
     """Return the trimmed point nearest to ``seed`` with what the request fixes, or None where the chord does not end.
 
-    Each step goes along the tangent of the seed, T dy, and back to the manifold along its normals, -D (H D)^+ h.
-
-    ``model``: with the parameters of the point. ``request``: checked, at the new values; without free parameters and
-    without bounds. ``balance``: of the seed's linear model.
+    Each step goes along the tangent of the seed, T dy, and back to the manifold along its normals, -D (H D)^+ h;
+    the request, at the new values, has neither free parameters nor bounds.
     """
     t, x, u = seed.point.time, seed.point.states.copy(), seed.point.inputs.copy()
     wanted = np.array([request.fixed[n] for n in request.fixed if model.states.has(n)])

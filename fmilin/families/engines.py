@@ -13,11 +13,7 @@ __all__ = ["engine_for"]
 def engine_for(
     plan: Plan, *, jobs: int = 1, scheduler: str | None = None, isolate: bool = True, limits: Limits | None = None
 ) -> Engine:
-    """Return who computes the points.
-
-    ``scheduler``: address of a Dask cluster instead. ``isolate``: whether an FMU is kept out of this process even for a
-    single job. ``limits``: what the model may take in each process.
-    """
+    """Return who computes the points: this process, children (an FMU's too, with ``isolate``) or a Dask cluster."""
     if jobs < 1:
         raise UsageError(f"{jobs} jobs do no work: give --jobs 1 or more.")
     if scheduler is not None:

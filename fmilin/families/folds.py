@@ -25,10 +25,7 @@ TURNED = 0.05
 
 
 class FoldError(NumericalError):
-    """No solution beyond a fold was found.
-
-    ``place``: where the branch turns back, one sentence. ``otherwise``: why no other solution was found.
-    """
+    """No solution beyond a fold was found: ``place`` says where the branch turns back, ``otherwise`` why no other."""
 
     def __init__(self, place: str, otherwise: str) -> None:
         super().__init__(f"{place} No other solution was found at this point: {otherwise}")
@@ -42,11 +39,8 @@ def fold_between(
 ) -> str | None:
     """Return where the branch through ``seed`` turns back on the way to ``values``, one sentence; None if it does not.
 
-    The branch is followed towards the place where it ends. Near a fold at p* the determinant of the equations goes
-    as the root of p* - p, so that two points on the way tell p*; the next one is taken before it.
-
-    ``values``: of a point that was not reached. ``onward``: (values, seed) -> the point there on the branch of the
-    seed, or None. ``volume``: the product of the singular values of the equations at a point.
+    Near a fold at p* the determinant of the equations (``volume``) goes as the root of p* - p, so that two points
+    on the way tell p*; the next one is taken before it.
     """
     start = {name: seed.values[name] for name in values}
 

@@ -146,13 +146,9 @@ def _in_order(kinds: Sequence[Choice], chosen: np.ndarray) -> tuple[tuple[Choice
 def family_of(
     models: Sequence[LinearModel], axes: Mapping[str, Sequence[float] | FloatArray] | None = None
 ) -> LinearFamily:
-    """Return linear models of one plant as a family.
+    """Return linear models of one plant as a family over ``axes``, by default the time where it differs, else a number.
 
-    Where several things vary and every combination of their values is there once, the family is a grid over them; else
-    it is a list of points.
-
-    ``models``: at least one; a list keeps their order. ``axes``: what varies, and its value at every model; by default
-    the time where it differs, else the number of the point.
+    A grid where every combination of the values is there once; else a list of points.
     """
     if not models:
         raise UsageError("A family of linear models needs at least one of them.")

@@ -94,10 +94,9 @@ def grid_over(vary: Mapping[str, Sequence[float] | FloatArray], *, zipped: bool 
 
 
 def grid_through(columns: Mapping[str, FloatArray]) -> tuple[Grid, list[int]]:
-    """Return the grid that points lie on, and the number of each on it.
+    """Return the grid on which points lie, and the number of each on it, from the values of every axis, each (n,).
 
-    ``columns``, each (n,): the value of every axis at every point. Of one axis, and where not every combination is
-    there once, the grid is the list of points as it is given.
+    Of one axis, and where not every combination is there once, the grid is the list of points as it is given.
     """
     table = np.column_stack(list(columns.values()))
     found = [np.unique(values, return_inverse=True) for values in columns.values()]

@@ -36,11 +36,7 @@ class LeftOut:
 
 
 def left_out(matrices: Mapping[str, FloatArray], grid: Grid, kinds: NDArray[np.intp]) -> LeftOut:
-    r"""Return the error of linear interpolation at every point inside the grid.
-
-    ``matrices``, each (\*shape, ...): A, B, C and D. ``kinds`` (\*shape): the same number where points have the same
-    coordinates, -1 where there is no linear model.
-    """
+    """Return the error of linear interpolation at every inner point, among points of equal ``kinds`` but -1."""
     found = {name: np.full(grid.shape, np.nan) for name in matrices}
     for d, values in enumerate(_lines(grid)):
         if len(values) < 3:
@@ -66,11 +62,7 @@ def left_out(matrices: Mapping[str, FloatArray], grid: Grid, kinds: NDArray[np.i
 def entry_errors(
     matrices: Mapping[str, FloatArray], grid: Grid, kinds: NDArray[np.intp], numbers: Sequence[int]
 ) -> dict[str, FloatArray]:
-    r"""Return the largest error of linear interpolation at some points when each is left out, entry by entry.
-
-    Shapes: matrices, each (\*shape, ...). Returns dict of str to array: NaN where none of the points lies between two
-    others.
-    """
+    """Return the largest error of linear interpolation, entry by entry, at points left out; NaN if none is inside."""
     worst = {name: np.full(given.shape[len(grid.shape) :], np.nan) for name, given in matrices.items()}
     for number in numbers:
         index = np.unravel_index(number, grid.shape)

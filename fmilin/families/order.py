@@ -28,8 +28,8 @@ LONGEST_RUN = 1024
 def runs_of(grid: Grid, *, whole_lines: bool = False, least: int = 32) -> dict[int, tuple[int | None, tuple[int, ...]]]:
     """Return the runs of a grid: by their first point, the first point that it starts from, and the other points.
 
-    ``whole_lines``: cut no line along the last axis: a tangent basis turns a little less on many short ways than on a
-    long one, and would jump where a run ends. ``least``: points of a run, as far as a line has them.
+    ``whole_lines`` cuts no line along the last axis: a tangent basis turns a little less on many short ways than on
+    a long one, and would jump where a run ends.
     """
     length = grid.shape[-1]
     size = length if whole_lines else min(max(least, grid.size // RUNS), LONGEST_RUN)
@@ -64,10 +64,7 @@ def run(
     progress: Progress,
     done: Callable[[int], bool] = lambda _: False,
 ) -> None:
-    """Compute all points of the plan.
-
-    ``take``: is given what comes of the points, as it comes. ``done``: whether a point needs no computing.
-    """
+    """Compute all points of the plan that are not ``done``, and hand outcomes to ``take`` as they come."""
     runs = runs_of(plan.grid, whole_lines=plan.how.coordinates == "tangent", least=engine.least_run)
     waiting: dict[int | None, list[int]] = {}
     for first, (before, _) in runs.items():

@@ -18,10 +18,7 @@ class FamilyPlots(Pictures):
     """Draws a family; every method returns a ``matplotlib.figure.Figure`` with units on its axes."""
 
     def eigenvalues(self) -> Figure:
-        """Return real and imaginary parts of the eigenvalues over the axis, each mode tracked as one line.
-
-        Of a grid of several axes the first is drawn at its first value; pick others as ``family[3].plot``.
-        """
+        """Return the eigenvalues over the first axis (further ones at their first value), each mode one line."""
         return perform("FamilyPlots.eigenvalues", self._drawn)
 
     def root_locus(self) -> Figure:
@@ -29,17 +26,13 @@ class FamilyPlots(Pictures):
         return perform("FamilyPlots.root_locus", self._drawn)
 
     def campbell(self, *, orders: Sequence[float] = (), hertz: bool = False) -> Figure:
-        """Return frequencies and damping ratios of the modes that swing, over the axis (Campbell's diagram).
-
-        ``orders``: straight lines at these multiples of the axis, in rad/s: where a rotor of that speed excites.
-        ``hertz``: frequencies in Hz; the lines are then multiples divided by 2 pi.
-        """
+        """Return frequencies and damping ratios of modes that swing over the axis, with lines at multiples of it."""
         return perform("FamilyPlots.campbell", self._drawn, orders=orders, hertz=hertz)
 
     def surface(self, quantity: str = "growth") -> Figure:
         """Return one number of every linear model over a grid of two axes, as colours with lines of equal height.
 
-        ``quantity``: ``"growth"`` (largest real part), ``"damping"`` (smallest damping ratio), ``"frequency"`` (slowest
-        of the modes that swing), ``"accuracy"`` (of A), or an entry as ``"A[w,phi]"``, by names or numbers from 1.
+        ``quantity``: growth (largest real part), damping (smallest ratio), frequency (slowest that swings),
+        accuracy (of A), or an entry as ``"A[w,phi]"``, by names or numbers from 1.
         """
         return perform("FamilyPlots.surface", self._drawn, quantity)

@@ -99,10 +99,7 @@ class _Worker:
 
 
 class Processes(Engine):
-    """Computes tasks in child processes.
-
-    ``program``: start children as programs, not by fork: where this process has threads.
-    """
+    """Computes tasks in child processes, started as programs where this process has threads, else forked."""
 
     def __init__(self, plan: Plan, jobs: int, limits: Limits | None = None, *, program: bool = False) -> None:
         self._plan, self._limits = plan, limits

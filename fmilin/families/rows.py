@@ -118,10 +118,7 @@ class Layout:
     def unpacked(
         self, row: FloatArray, states: Signals, method: tuple[str, str], remarks: tuple[Remark, ...]
     ) -> LinearModel:
-        """Return the linear model of a row.
-
-        Shapes: row (width,). ``method``: how derivatives were taken and coordinates chosen.
-        """
+        """Return the linear model of a row (width,), with how derivatives were taken and coordinates chosen."""
         t = self.template
         v = {name: np.array(row[place]).reshape(self.shapes[name]) for name, place in self.places.items()}
         known = zip(t.parameters, v["parameters"].tolist(), strict=True)
@@ -143,10 +140,7 @@ class Layout:
         return replace(linear, accuracy=Accuracy(*v["accuracy"].tolist()))
 
     def blocks(self, rows: FloatArray) -> Iterator[slice]:
-        """Yield runs of points whose rows take about 8 MiB; rows that lie in a file are let go of behind each.
-
-        Shapes: rows (n, width).
-        """
+        """Yield runs of points whose rows take about 8 MiB; rows that lie in a file are let go of behind each."""
         step = max(1, 2**20 // max(self.width, 1))
         for begin in range(0, len(rows), step):
             yield slice(begin, min(begin + step, len(rows)))

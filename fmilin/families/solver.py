@@ -160,7 +160,7 @@ class Solver:
         return _Reached(found, (Remark("branch", f"{fold} This point lies on another branch."),))
 
     def _approached(self, values: Mapping[str, float]) -> Seed | None:
-        """Return the first point on the branch of the model's own start; None where that is no branch, or ends before.
+        """Return the first point on the branch of the model's own start; None where that is none, or ends before.
 
         A search that begins far from the point may assemble the mechanism in another configuration.
         """

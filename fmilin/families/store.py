@@ -41,10 +41,7 @@ def folder_of(path: Path) -> Path:
 
 
 class Store(Gathering):
-    """A family that grows on the disk.
-
-    ``path``: the file that the family will go into. ``resume``: go on with what is there.
-    """
+    """A family that grows on the disk, in the file ``path``; ``resume`` goes on with what is there."""
 
     def __init__(self, plan: Plan, path: Path, *, resume: bool) -> None:
         super().__init__(plan.grid)

@@ -30,11 +30,7 @@ class Plots(Pictures, Generic[Linear]):
     """Draws a linear model; every method returns a ``matplotlib.figure.Figure`` with units on its axes."""
 
     def eigenvalues(self, naive: Linear | None = None) -> Figure:
-        """Return the eigenvalues in the complex plane, with rays of equal damping; of a sampled model log(z) / T.
-
-        ``naive``: the same plant with all states as if they were independent: what that adds belongs to no motion, and
-        is grey.
-        """
+        """Return the eigenvalues (log(z) / T when sampled) with rays of equal damping, those of ``naive`` in grey."""
         return perform("Plots.eigenvalues", self._drawn, naive)
 
     def modes(self, numbers: Sequence[int] | None = None) -> Figure:

@@ -37,11 +37,7 @@ class _Entry:
 
 
 def require_accuracy(linear: LinearModel, beside: Neighbourhood, *, keep: bool) -> LinearModel:
-    """Return the linear model with a remark where an entry is doubtful.
-
-    ``beside``: where its slopes were measured; visited again only for the text of a refusal. ``keep``: whether it is
-    wanted however inaccurate it is.
-    """
+    """Return the linear model with a remark where an entry is doubtful; refuse it there unless it is to be kept."""
     doubtful = _doubtful(linear, beside)
     if not doubtful:
         return linear

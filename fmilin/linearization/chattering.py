@@ -14,10 +14,7 @@ AHEAD = 1e-6
 
 
 def chattering_at(model: Model, point: OperatingPoint) -> str:
-    """Return a sentence when events follow each other without end at the point; empty when they do not.
-
-    ``model``: its mode is that of its start afterwards.
-    """
+    """Return a sentence when events at the point never end, else nothing; the model ends in the mode of its start."""
     if not isinstance(model, Hybrid):
         return ""
     import numpy as np

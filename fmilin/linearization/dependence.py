@@ -43,8 +43,8 @@ MOST_NAMED = 8
 def _unmovable(linear: LinearModel) -> FloatArray:
     """Return combinations w (N, r), for states in their sizes, that cannot change to first order.
 
-    Neither the units of states and inputs nor a mixture of fast and slow states has a part in the answer: left
-    null vectors survive any scaling of rows and columns, so both are brought to size 1 first.
+    Neither units nor a mixture of fast and slow states has a part in the answer: left null vectors survive any
+    scaling of rows and columns, so both are brought to size 1 first.
     """
     sizes = linear.states.scales(linear.y0)
     units = np.concatenate((sizes, linear.inputs.scales()))
@@ -151,10 +151,10 @@ class _Beside:
         return kept
 
     def kept_by_bending(self, candidates: FloatArray) -> FloatArray:
-        """Return combinations w for which (w + S x)' f is zero close to the point, with some symmetric S.
+        """Return combinations w for which (w + S x)' f is zero close to the point, to second order, with a symmetric S.
 
-        To second order; away from an equilibrium, for invariants whose bending has no part in the motion there: others
-        are no left null vectors at such a point.
+        Away from an equilibrium, for invariants whose bending has no part in the motion there: others are no
+        left null vectors at such a point.
         """
         n, k = candidates.shape
         if not k:

@@ -148,11 +148,7 @@ def linearize(  # noqa: PLR0913 - each is a choice of its own, named where it is
 def linearize_next(
     model: Model, point: OperatingPoint, request: Request, previous: Selection | None
 ) -> tuple[LinearModel, Selection | None]:
-    """Return the linear model at the next point of a path, and the coordinates that the point after it continues.
-
-    ``model``: with the parameters of the point, and the outputs that are wanted. ``previous``: coordinates of the point
-    before; None at the first.
-    """
+    """Return the linear model at the next point of a path, and the coordinates that the point after it continues."""
     carried: list[Selection] = []
 
     def general(model: Model, point: OperatingPoint, request: Request) -> LinearModel:

@@ -29,11 +29,7 @@ __all__ = ["linearize_at_singularity"]
 
 
 def linearize_at_singularity(model: Model, point: OperatingPoint, *, independent: Sequence[str] = ()) -> LinearModel:
-    """Return the linear model over all velocities with G v = 0 at a point of rest.
-
-    ``model``: Lagrange's equations: the form M, G, F must be known. ``independent``: positions to keep; chosen by
-    pivoted QR by default.
-    """
+    """Return the linear model over all velocities with G v = 0 at a point of rest, of Lagrange's equations."""
     t, x, u = point.time, point.states, point.inputs
     form = model.second_order_form(t, x, u)
     if form is None:

@@ -191,9 +191,8 @@ class StackProcedure:
     def __call__(self, points: PointStack, fill: Fill, tangents: TangentStack | None = None) -> LinearStack | None:
         """Linearize at the points; return what is to be said of them, None where stacks are of no use.
 
-        ``fill`` is given a slice of the points and the parts of their linear models, arrays (k, ...) by name: ``A`` to
-        ``T``, ``f0``, ``y0``, ``x0``, ``u0``, ``out0``, ``time``, ``accuracy`` and ``error_A``, ... ``tangents``: those
-        at the points, if they are known.
+        ``fill`` is given a slice of the points and parts of their linear models, arrays (k, ...) by name: ``A``
+        to ``T``, ``f0``, ``y0``, ``x0``, ``u0``, ``out0``, ``time``, ``accuracy`` and ``error_A``, ...
         """
         if not self.usable:
             return None

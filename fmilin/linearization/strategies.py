@@ -19,10 +19,7 @@ Strategy = Callable[[Model, OperatingPoint, Request], LinearModel]
 
 
 def strategy_for(model: Model, request: Request, general: Strategy) -> Strategy:
-    """Return the procedure that answers a request.
-
-    ``general``: the procedure for any model that can be evaluated.
-    """
+    """Return the procedure that answers a request: ``general`` unless the request or the kind of model has its own."""
     if request.formulation is not None:
         return by_formulation
     if isinstance(model, Stepped) or (request.stepping is not None and request.stepping.lifted):

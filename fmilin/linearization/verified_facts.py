@@ -37,10 +37,7 @@ _known: WeakKeyDictionary[Model, VerifiedFacts] = WeakKeyDictionary()
 
 
 def verified_facts_of(model: Model, point: OperatingPoint, base: Evaluation) -> VerifiedFacts:
-    """Return what is known of a model, to be added to; nothing where the point contradicts it.
-
-    ``base``: of the model at the point.
-    """
+    """Return what is known of a model, to be added to; nothing where its evaluation at the point contradicts it."""
     mode = dict(model.discrete_states())
     if len(model.event_indicators(point.time, point.states, point.inputs)):
         return VerifiedFacts(mode)

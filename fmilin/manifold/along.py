@@ -16,10 +16,9 @@ STEP = 2.0**-8
 
 
 def derivative_along(function: Callable[[float], FloatArray], step: float) -> FloatArray:
-    """Return dF/ds at s = 0 by the central difference of order 8, with eight evaluations.
+    """Return dF/ds (r,) at s = 0 by the central difference of order 8, with error h^8 F^(9) / 630 and rounding.
 
-    ``function``: s -> F(s), shape (r,). ``step``: h, in the unit of s; about :data:`STEP` of the length on which F
-    changes. Returns (r,), with the error h^8 F^(9) / 630 and rounding.
+    h is about :data:`STEP` of the length on which F changes; eight evaluations.
 
     >>> import numpy as np
     >>> bool(abs(derivative_along(lambda s: np.array([np.exp(s)]), STEP)[0] - 1.0) < 1e-13)

@@ -31,11 +31,7 @@ STEPS = 200
 def followed(
     invariants: Invariants, t: float, start: FloatArray, target: FloatArray, held: Sequence[int]
 ) -> tuple[FloatArray | None, float]:
-    """Return the point with the held states of ``target``, and which part of the path was followed.
-
-    Shapes: start (N,), on the manifold. ``target`` (N,): only its held states count. Returns None and a fraction below
-    1 where the branch ends or bends too sharply.
-    """
+    """Return the point with the held states of ``target`` and 1, or None and the part of the way that was followed."""
     path = np.zeros_like(start)
     path[list(held)] = target[list(held)] - start[list(held)]
     scales = invariants.scales

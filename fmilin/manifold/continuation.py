@@ -31,10 +31,9 @@ CONDITION_LIMIT = 1e3
 
 
 def carried_basis(H: FloatArray, previous: FloatArray) -> FloatArray:
-    """Return the orthonormal basis of null(H) nearest to ``previous``.
+    """Return the orthonormal basis (N, P) of null(H), H of full row rank and scaled, nearest to ``previous``.
 
-    ``H`` (M, N): of full row rank, columns scaled. ``previous`` (N, P): a basis at a nearby point. Returns (N, P): it
-    depends smoothly on H as long as the tangent space has turned by less than a right angle.
+    It depends smoothly on H as long as the tangent space has turned by less than a right angle.
     """
     n = H.shape[1]
     V = linalg.svd(H)[2][len(H) :].T if len(H) else np.eye(n)
@@ -43,10 +42,7 @@ def carried_basis(H: FloatArray, previous: FloatArray) -> FloatArray:
 
 
 def carried_on(manifold: Manifold, previous: Selection) -> tuple[Selection, bool]:
-    """Return the coordinates to use at a new point, and whether they are the previous ones.
-
-    ``previous``: linear coordinates chosen at the point before.
-    """
+    """Return the linear coordinates to use at a new point, and whether they are the previous ones."""
     if previous.kind == "tangent" and isinstance(previous.coordinates, LinearCoordinates):
         if previous.scales is not None:  # sizes that change with the point would bend the way of the basis
             manifold = replace(manifold, scales=previous.scales)

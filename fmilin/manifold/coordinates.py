@@ -97,10 +97,7 @@ class LinearCoordinates(Coordinates):
 
 
 class NonlinearCoordinates(Coordinates):
-    """y_k = rho_k(x), an expression each; linear ones among them are welcome.
-
-    Shapes: x0 (N,). ``functions``: rho over the N states.
-    """
+    """y_k = rho_k(x), an expression over the N states each; linear ones among them are welcome."""
 
     is_linear = False
 

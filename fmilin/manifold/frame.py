@@ -122,12 +122,10 @@ def frame_at(
 ) -> Frame:
     """Find the manifold at ``point``, choose coordinates on it, and verify both.
 
-    named: states to keep; empty: choose them by ``kind``.
-    advised: what to take when nothing is named, as long as it determines the other states well; not named by anyone.
-    previous: coordinates of the point before on a path: kept or carried on as long as they are good.
-    facts: verified of the model at other points, and not verified again; those of this point are added.
-    inputs_too: whether to check that no input leaves the manifold; :meth:`Frame.verify_inputs` does it with slopes at
-        hand.
+    ``named`` are states to keep, ``advised`` ones taken as long as they determine the other states well,
+    ``previous`` the coordinates of the point before on a path, kept or carried on as long as they are good.
+    ``facts`` of the model are not verified again, those of this point are added. Without ``inputs_too``,
+    :meth:`Frame.verify_inputs` checks later, with slopes at hand, that no input leaves the manifold.
     """
     facts = facts or VerifiedFacts()
     invariants = _invariants_at(model, point, facts, named)

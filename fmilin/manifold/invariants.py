@@ -79,14 +79,7 @@ class Gradient:
 
 
 class Invariants:
-    """h(t, x): the residuals that a model declares, then the hidden ones.
-
-    Shapes: scales (N,), sizes of the states.
-    inputs (nu,): held while the states move.
-    pairs: states whose derivative is another state (:func:`fmilin.manifold.kinematics.kinematic_pairs`).
-    moving: whether constraints depend on time, where that is known already.
-    declared_alone: leave out what is hidden: expressions over the states need no visit to the model then.
-    """
+    """h(t, x), inputs held: the residuals that a model declares, then, unless ``declared_alone``, the hidden ones."""
 
     def __init__(
         self,
@@ -276,10 +269,7 @@ class Invariants:
         return w
 
     def _noise_of_rates(self, t: float, x: FloatArray, u: FloatArray, terms: FloatArray) -> FloatArray:
-        """Return the noise of x' where it comes from the model, shape (N,), measured once; 0 where it is rounding.
-
-        ``terms`` (N,) is the size of the terms in x'.
-        """
+        """Return the noise of x' (N,) where it comes from the model, measured once; 0 where it is rounding of terms."""
         if self._noise is None and self.model.exact_slopes(t, x, u) is not None:
             self._noise = np.zeros_like(x)  # equations, no black box
         if self._noise is None:

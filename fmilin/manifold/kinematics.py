@@ -20,9 +20,8 @@ PERTURBATION = 1e-6
 def kinematic_pairs(model: Model, point: OperatingPoint) -> Mapping[int, int]:
     """Return ``{i: j}`` where the derivative of state i is state j itself, whatever the states are.
 
-    The rates are compared bitwise at the point and at two points near it (all states moved at random, so
-    that equality by chance does not survive). A model that cannot be evaluated off its manifold has no pairs
-    by this test: nothing is lost but the short cut.
+    The rates are compared bitwise at the point and at two points near it, all states moved at random. A model that
+    cannot be evaluated off its manifold has no pairs by this test: nothing is lost but the short cut.
     """
     random = np.random.default_rng(20160901)
     scales = model.states.scales(point.states)

@@ -116,10 +116,7 @@ def _columns(values: Mapping[str, FloatArray | Sequence[float] | float]) -> tupl
 def assembled(
     model: Model, held: Mapping[str, FloatArray], inputs: FloatArray, *, time: float | None = None
 ) -> Assembled:
-    """Return the states at many points, with a reason instead where there is none.
-
-    Shapes: held, each (points,), states by name; inputs (points, nu).
-    """
+    """Return the states at points with ``held`` values (points,) by name, with a reason instead where there is none."""
     t = model.start.time if time is None else float(time)
     positions = np.array([model.states.positions[name] for name in held], dtype=np.intp)
     targets = np.stack([np.asarray(column) for column in held.values()], axis=1) if held else np.empty((len(inputs), 0))

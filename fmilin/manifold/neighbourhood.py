@@ -27,11 +27,7 @@ FAR_ALONE = 2.0**-2
 
 
 class Neighbourhood:
-    """Rates and outputs around a point: rows are N rates, ny outputs; columns P coordinates, nu inputs.
-
-    ``frame``: where its coordinates come from; its constraints are those of another model if need be. ``base``: of the
-    model at the point. ``pairs``: states whose derivative is another state; those of the frame by default.
-    """
+    """Rates and outputs around a point: rows are N rates, ny outputs; columns P coordinates, nu inputs."""
 
     def __init__(
         self,
@@ -110,10 +106,7 @@ class Neighbourhood:
         return (*(f"der({name})" for name in self.model.states.names), *self.model.outputs.names)
 
     def at(self, displacement: FloatArray, *, again: bool = False) -> FloatArray:
-        """Return rates and outputs at a displacement of all columns, shape (P + nu,), on the manifold.
-
-        Shapes: displacement (P + nu,). ``again``: whether the model is visited even where it has been.
-        """
+        """Return rates and outputs at a displacement (P + nu,) on the manifold; ``again`` visits the model anew."""
         if self._border < np.inf and self._size(displacement) >= self._border:
             raise ModelError("The model is not asked so far from the point: it could not be evaluated there before.")
         try:
@@ -142,10 +135,10 @@ class Neighbourhood:
         return np.concatenate((visit.derivatives, visit.outputs))
 
     def terms(self, slope: FloatArray) -> FloatArray:
-        """Return the size of the terms that each row sums, shape (r,), from its largest scaled slope (r,).
+        """Return the size of the terms that each row sums, (r,), as far as its largest scaled slope (r,) tells.
 
-        That is not known where terms cancel: a rate is compared with its state's size times the fastest rate that was
-        seen so far, an output with its own size.
+        Where terms cancel it is not known: a rate is compared with its state's size times the fastest rate seen
+        so far, an output with its own size.
         """
         states = self.model.states.scales(self.point.states)
         self._fastest = max(self._fastest, float(np.max(slope[: self.n] / states, initial=0.0)))

@@ -31,12 +31,10 @@ def has_expressions(named: Sequence[str]) -> bool:
 
 
 def select_expressions(manifold: Manifold, named: Sequence[str], parameters: Mapping[str, float]) -> Selection:
-    """Take coordinates given as ``name = expression`` or as states.
+    """Take P coordinates given as states or ``name = expression``, which may use ``parameters``.
 
-    P of them are needed, or the positions of a second-order model: their rates ``der(name)`` are then the
-    velocity coordinates (eq. 2.26).
-
-    ``parameters``: what the expressions may use beside the states.
+    Or as many as positions of a second-order model: their rates ``der(name)`` are then the velocity coordinates
+    (eq. 2.26).
     """
     chosen = [_coordinate(text, manifold.states, parameters) for text in named]
     names = [c.name for c in chosen]

@@ -24,12 +24,7 @@ FLAT = 1e-8
 
 
 def require_nonvanishing(invariants: Invariants, t: float, x: FloatArray) -> None:
-    """Refuse constraints that are zero wherever the states are.
-
-    Costs no visit but for residuals that the model computes and whose gradient is next to nothing at the point.
-
-    Shapes: x (N,).
-    """
+    """Refuse constraints that are zero wherever the states are; only a gradient next to nothing may cost visits."""
     empty = [*_written(invariants, t, x), *_computed(invariants, t, x)]
     if not empty:
         return

@@ -134,10 +134,7 @@ def _easily(invariants: Invariants) -> Invariants:
 
 
 def _projected(invariants: Invariants, t: float, x: FloatArray, held: Sequence[int]) -> FloatArray:
-    """Return the nearest point with the held states; declared expressions first, so that no model is asked far off.
-
-    An FMU may refuse, or fail, at states that its own loops do not allow.
-    """
+    """Return the nearest point with the held states; declared expressions first, as an FMU may fail off its loops."""
     alone = _easily(invariants)
     if alone is not invariants:
         try:

@@ -33,11 +33,7 @@ FAR = 1e3
 
 
 class LocalParametrization:
-    """Psi near a point of the manifold.
-
-    ``rows``: the M independent ones among the rows of h. ``x0`` (N,): a point on the manifold. ``condition_number``: of
-    (R; H) at x0, rows and columns scaled, where it is known already.
-    """
+    """Psi near a point x0 of the manifold; of the rows of h the M in ``rows`` are independent."""
 
     def __init__(
         self,
@@ -81,12 +77,7 @@ class LocalParametrization:
         inputs: FloatArray | None = None,
         near: FloatArray | None = None,
     ) -> FloatArray:
-        """Return x on the manifold with coordinates y, shape (N,).
-
-        Shapes: y (P,). ``time``: where the constraints depend on time; that of the point by default. ``inputs`` (nu,):
-        where the constraints depend on inputs; those of the point by default. ``near`` (N,): a guess of x; where the
-        tangent leads by default.
-        """
+        """Return x (N,) on the manifold with coordinates y (P,), sought from ``near``, by default along the tangent."""
         start = self.x0 + self.derivative @ (y - self.y0) if near is None else near.copy()
         if self.coordinates.is_linear:
             # In exact arithmetic R start = y already; make it so to the last bit before the others are solved for.

@@ -43,10 +43,7 @@ def _along(exact: ExactSlopes, independent: Sequence[int]) -> FloatArray | None:
 
 
 def _rounding_error(nearby: Neighbourhood, J: FloatArray, independent: Sequence[int]) -> FloatArray | None:
-    """Return what rounding changes in a procedure's slopes at the point, shape of J: asked again some bits further on.
-
-    How much rounding grows differs from point to point: at rest a row may hold nothing else.
-    """
+    """Return what rounding changes in a procedure's slopes, shape of J, asked again some bits further on; or None."""
     point, eps = nearby.point, np.finfo(float).eps
     nudged = point.states * (1 + 2 * eps * np.random.default_rng(1952).choice([-1.0, 1.0], len(point.states)))
     try:

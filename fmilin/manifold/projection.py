@@ -35,13 +35,11 @@ ASSEMBLE = "Let fmilin.operating_point assemble it."
 def project(
     invariants: Invariants, t: float, x: FloatArray, held: Sequence[int] = (), *, restart: bool = True
 ) -> FloatArray:
-    """Return the nearest point with h(t, x) = 0, distances scaled by the states' sizes.
+    """Return the nearest point with h(t, x) = 0 and ``held`` states unmoved, distances scaled by the states' sizes.
 
-    Gauss-Newton with the pseudo-inverse, dx = -D (H D)^+ h, damped while the residual grows. Redundant
-    constraints do no harm; where H is measured they are left out, or their noise would move the point.
-
-    Shapes: x (N,). ``held``: states that must not move. ``restart``: whether to start again near x when that leads
-    nowhere.
+    Gauss-Newton with the pseudo-inverse, dx = -D (H D)^+ h, damped while the residual grows. Redundant constraints
+    do no harm; where H is measured they are left out, or their noise would move the point. ``restart`` starts again
+    near x when that leads nowhere.
     """
     if not len(invariants):
         return x.copy()
@@ -71,10 +69,7 @@ def project(
 
 
 def predicted(invariants: Invariants, t: float, x: FloatArray, held: Sequence[int], moved: FloatArray) -> FloatArray:
-    """Return where the tangent leads when the held states of a point on the manifold move, the shortest way.
-
-    Shapes: x (N,). ``moved`` (N,): how far; zero but for the held states.
-    """
+    """Return where the tangent leads when the held states are ``moved`` (N,), zero but for these, the shortest way."""
     gradient = invariants.gradient(t, x)
     D = invariants.scales.copy()
     D[list(held)] = 0.0
@@ -139,10 +134,7 @@ def _descended(invariants: Invariants, t: float, start: FloatArray, D: FloatArra
 
 
 def _restarted_nearby(invariants: Invariants, t: float, start: FloatArray, D: FloatArray) -> Descended | None:
-    """Start anew near the start: where a gradient vanishes, as that of x^2 + y^2 along x at x = 0, nothing moves.
-
-    Returns the nearest point that was reached, or None.
-    """
+    """Start anew nearby, where nothing moves (x^2 + y^2 has no gradient along x at x = 0); None if that fails, too."""
     random = np.random.default_rng(1801)
     solutions: list[tuple[float, int, Descended]] = []
     for size in (0.01, 0.1, 0.1, 0.3, 0.3):
@@ -196,8 +188,8 @@ def require_on_manifold(
 ) -> float:
     """Return the distance of a point from the manifold, in sizes of the states; refuse one that is too far away.
 
-    Shapes: x (N,). ``nearer``: points closer than this, less what noise accounts for, count as being on it.
-    ``otherwise``, ``advice``: what is said of a point that is not, before and after the residuals.
+    Points closer than ``nearer``, less what noise accounts for, count as on it; ``otherwise`` and ``advice`` are
+    said of others.
     """
     distance, noise = _distance(invariants, t, x)
     far = ~(distance - noise <= nearer)

@@ -42,12 +42,10 @@ class RankDecision:
 def scaled(
     H: FloatArray, scales: FloatArray, reference: FloatArray, error: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return H with columns times ``scales`` and rows normalized, and what each row was divided by, shape (m,).
+    """Return H (m, N) with columns times ``scales`` and rows normalized, and what each row was divided by, (m,).
 
-    That is its norm. Rows that are only rounding become zero; what they would be divided by is the size of their terms.
-
-    Shapes: H (m, N), scales (N,). ``reference`` (m,): the size of the terms that each row was summed from: a row 1e-12
-    times smaller is zero. ``error`` (m, N): estimated error of H: a row that is mostly error is zero, too.
+    Rows that are only rounding become zero, and are divided by the size of their terms: those 1e-12 times smaller
+    than ``reference`` (m,), or that are mostly ``error`` (m, N).
     """
     rows = H * scales
     norms = np.linalg.norm(rows, axis=1)
@@ -60,10 +58,7 @@ def scaled(
 
 
 def threshold(H: FloatArray, scales: FloatArray, error: FloatArray) -> float:
-    """Return the fraction of the largest singular value of the scaled matrix below which one counts as zero.
-
-    That is :data:`RANK` for an exact matrix, and for a measured one as much as its error may make of a zero.
-    """
+    """Return the part of the largest singular value that counts as zero: :data:`RANK`, or what errors make of one."""
     if not error.any():
         return RANK
     norms = np.linalg.norm(H * scales, axis=1)
@@ -94,11 +89,7 @@ def singular_values(matrix: FloatArray) -> FloatArray:
 
 
 def independent_rows(Hs: FloatArray, rank: int, preferred: int) -> list[int]:
-    """Return ``rank`` independent rows of a scaled matrix, out of the first ``preferred`` ones as far as they go.
-
-    QR with column pivoting of the transpose: first among the preferred (declared) rows, then among the
-    others after the span of the first ones has been taken out.
-    """
+    """Return ``rank`` independent rows of a scaled matrix by pivoted QR, the first ``preferred`` before others."""
     if rank == len(Hs):
         return list(range(rank))
     first = _pivoted(Hs[:preferred], rank)

@@ -136,11 +136,10 @@ def select_states(manifold: Manifold, states: Sequence[int], kind: str) -> Selec
 
 
 def select_tangent(manifold: Manifold) -> Selection:
-    """Coordinates along an orthonormal basis of the tangent space (Spencer eq. 3.1, y = V2' x).
+    """Coordinates along an orthonormal basis of the tangent space (Spencer eq. 3.1, y = V2' x), columns scaled.
 
-    Columns are scaled by the states' sizes. Among all bases the one nearest to the partition coordinates is
-    taken (orthogonal Procrustes), so that sign and order are reproducible; coordinate ``tangent[phi]`` is the
-    one that goes with the partition coordinate ``phi``.
+    Of all bases the one nearest to the partition coordinates is taken (orthogonal Procrustes), so that sign and
+    order are reproducible; ``tangent[phi]`` goes with the partition coordinate ``phi``.
     """
     partition = select_partition(manifold)
     positions = [manifold.states.positions[name] for name in partition.signals.names]

@@ -39,10 +39,7 @@ def singularity_of(model: Model, point: OperatingPoint) -> str:
 
 
 def branch_frequencies(form: SecondOrderForm) -> list[tuple[FloatArray, float]]:
-    """Return (direction a, w^2) for every branch, where two branches cross: one self-stress, two null velocities.
-
-    Empty when the crossing is of another kind.
-    """
+    """Return (direction a, w^2) of each of two crossing branches: one self-stress, two null velocities; else none."""
     U, sigma, Vt = linalg.svd(form.G)
     rank = int(np.count_nonzero(sigma > RANK * sigma[0]))
     K, stress = Vt[rank:].T, U[:, rank:]

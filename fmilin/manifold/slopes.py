@@ -47,11 +47,7 @@ class TangentSlopes:
 
 
 def measure(nearby: Neighbourhood, derivatives: str | Differences, facts: VerifiedFacts | None = None) -> TangentSlopes:
-    """Return the slopes at a point along every coordinate and every input.
-
-    ``facts``: where all products agreed with differences at another point, one direction through all columns is
-    compared here; what agrees is added.
-    """
+    """Return the slopes along coordinates and inputs; one direction is compared where ``facts`` of a point allow."""
     if isinstance(derivatives, Differences):
         return _split(nearby, _differenced(nearby, derivatives), "differences", ())
     facts = facts or VerifiedFacts()
@@ -82,7 +78,7 @@ def measure(nearby: Neighbourhood, derivatives: str | Differences, facts: Verifi
 
 
 def _verified(nearby: Neighbourhood, exact: Slopes, facts: VerifiedFacts) -> tuple[Slopes, str, tuple[Remark, ...]]:
-    """Compare the slopes of a procedure with a difference: along one direction, and in every column where that differs.
+    """Compare a procedure's slopes with a difference along one direction, and in every column where that differs.
 
     The published recursions hold at every point: where the equations have no kink, once is enough.
     """
@@ -107,11 +103,11 @@ def _differenced(nearby: Neighbourhood, options: Differences) -> Slopes:
 def _compared_once(
     nearby: Neighbourhood, exact: Slopes, precision: FloatArray, floor: FloatArray | float = 0.0
 ) -> Slopes | None:
-    """Compare the products with a difference along one random direction through all columns, and look for a bend.
+    """Compare the products with a difference along a random direction; None where every column must be looked at.
 
-    Returns the products, their error raised where the comparison shows one; None where every column is to be looked at.
-    Gaps up to ``floor`` (r,) are rounding; where a slope vanishes a gap is what the difference leaves out, of the order
-    of the step squared times the curvature.
+    Returns the products, errors raised where the comparison shows one. Gaps up to ``floor`` (r,) are rounding;
+    where a slope vanishes a gap is what the difference leaves out, of the order of the step squared times the
+    curvature.
     """
     direction = random_direction(len(nearby.scales)) * nearby.scales
     try:

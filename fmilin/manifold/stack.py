@@ -88,9 +88,10 @@ class StackGeometry:
 
     @cached_property
     def condition_number(self) -> FloatArray:
-        """A bound of the condition number of (R; H), scaled, from Frobenius norms, shape (k,); infinite where singular.
+        """A bound (k,) of the condition number of (R; H), scaled, from Frobenius norms; infinite where singular.
 
-        The rows of R are unit vectors: |(R; H)|^2 <= 1 + M and |(R; H)^-1|^2 <= 1 + |H_z^-1 H_y|^2 + |H_z^-1|^2.
+        The rows of R are unit vectors: |(R; H)|^2 <= 1 + M and |(R; H)^-1|^2 <= 1 + |H_z^-1 H_y|^2 +
+        |H_z^-1|^2.
         """
         if not self._rows:
             return np.ones(len(self.sizes))

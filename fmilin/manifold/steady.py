@@ -76,11 +76,7 @@ class Motion:
 
 
 def motion_at(model: Model, point: OperatingPoint, base: Evaluation, frame: Frame, slopes: TangentSlopes) -> Motion:
-    """Say how the point moves, and find coordinates in which that is steady: those of the frame if they are.
-
-    ``model``: visited at five points where the motion may be steady, else nowhere. ``base``: of the model at the point.
-    ``slopes``: in the coordinates of the frame.
-    """
+    """Say how the point moves, and find coordinates in which that is steady: those of the frame if they are."""
     search = _Search(model, point, base, frame, slopes)
     fastest = search.fastest
     has_choice = bool(len(frame.manifold.H) and len(frame.y0))
@@ -135,10 +131,7 @@ class _Search:
 
     @cached_property
     def bends(self) -> FloatArray:
-        """The second derivatives x'' that are more than their terms may leave, 0 elsewhere, shape (N,).
-
-        Rates that a trim leaves of rest have no part in it.
-        """
+        """The second derivatives x'' (N,) beyond what their terms may leave, else 0; what a trim leaves is no bend."""
         moving = np.where(np.abs(self.y_rates) > STEADY * self.pace * self.frame.y_scales, self.y_rates, 0.0)
         second, terms = self.slopes.f_y @ moving, np.abs(self.slopes.f_y) @ np.abs(moving)
         noise = 10 * self.slopes.f_y_error @ np.abs(moving) + ROUNDING * self.pace**2 * self.sizes
@@ -215,10 +208,7 @@ class _Search:
         return None
 
     def _confirmed(self, frame: Frame) -> tuple[Steady | None, Mask]:
-        """Go on uniformly in these coordinates, and see whether rates and A stay what they are.
-
-        Returns what was found, and which states have other rates further on, shape (N,).
-        """
+        """Go on uniformly in these coordinates; return what is steady, and which states have other rates further on."""
         leading, start = self._leading(frame), frame.coordinates.R @ self.rates
         path = np.where(leading, start, 0.0)  # nothing depends on the others, wherever they are
         changed = np.zeros(len(self.sizes), dtype=bool)

@@ -52,11 +52,7 @@ class _Sample:
 
 
 def verify_invariance(parametrization: LocalParametrization, facts: VerifiedFacts | None = None) -> Verified:
-    """Check that the motion keeps every invariant, also near the point (Spencer eq. 4.5).
-
-    ``facts``: where the motion keeps the constraints near another point, as many of them independent as
-    here, the point itself is enough; facts of this point are added.
-    """
+    """Check that the motion keeps every invariant, also near the point unless ``facts`` say so (Spencer eq. 4.5)."""
     facts = facts or VerifiedFacts()
     if (verified := _verified_here(parametrization, facts)) is not None:
         return verified
@@ -132,10 +128,7 @@ def conserved_quantities(parametrization: LocalParametrization) -> list[str]:
 
 
 def _samples(parametrization: LocalParametrization) -> list[_Sample]:
-    """Return the point and consistent points close to it in random directions; fewer where the model cannot go.
-
-    Inputs move, too, where they prescribe a motion: the model must keep its constraints for every input.
-    """
+    """Return the point and consistent ones near it, inputs moved where they prescribe a motion; fewer if it fails."""
     invariants, random = parametrization.invariants, np.random.default_rng(2011)
     p, u0 = len(parametrization.y0), invariants.inputs
     u_scales = invariants.model.inputs.scales(u0) if invariants.prescribing else np.zeros_like(u0)
@@ -190,13 +183,7 @@ def _refuse_singular(parametrization: LocalParametrization, rank: int, rank_near
 def verify_inputs(
     parametrization: LocalParametrization, verified: Verified, f_u: FloatArray, error: FloatArray
 ) -> None:
-    """Check H f_u = 0: an input that moves the states off the manifold is no input of a constrained model.
-
-    Asked of the independent constraints (a redundant one may be nothing but noise), and of models whose inputs do not
-    move the manifold itself.
-
-    ``f_u``, ``error`` (N, nu): slopes of the rates and their estimated errors.
-    """
+    """Check H f_u = 0, of independent rows: what moves states off the manifold is no input of a constrained model."""
     invariants, rows, g = parametrization.invariants, parametrization.rows, parametrization.gradient
     if invariants.prescribing or not rows or not f_u.size:
         return

@@ -50,10 +50,7 @@ class SolverError:
 
 
 def solver_error(runner: Runner, step: float) -> SolverError | None:
-    """Compare responses over the same time in steps and in parts of them; None where they agree or cannot be compared.
-
-    ``step``: in seconds.
-    """
+    """Compare responses over the same time in steps and in parts of them; None where they agree or there are none."""
     nu = len(runner.scales)
     if not nu or not len(runner.model.outputs):
         return None

@@ -101,10 +101,7 @@ class ByMultisine(ByResponse):
     def _periods(
         self, wave: FloatArray, step: float, reading: str, settling: int, periods: int
     ) -> tuple[FloatArray, int]:
-        """Return the answers to a wave (nu, M) in periods of which the motion is periodic, shape (periods, M, ny + N).
-
-        Also after how many periods it was: other experiments need no more, but for one.
-        """
+        """Return the answers to a wave (nu, M) once periodic, (periods, M, ny + N), and the periods that this took."""
         deviations = np.tile(wave.T, (settling + periods, 1))
         up, down = self.runner.run(deviations, step), self.runner.run(-deviations, step)
         outputs = [(r.at_once if reading == "at once" else r.after) for r in (up, down)]

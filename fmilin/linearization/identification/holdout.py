@@ -32,10 +32,7 @@ class HeldOut:
     noise: FloatArray
 
     def errors(self, model: Sampled) -> FloatArray:
-        """Return the error of each output, relative to its own response, shape (ny,).
-
-        An output that stays far more quiet than the pulses would let expect has the error 0.
-        """
+        """Return the error of each output, (ny,), relative to its own response; 0 of one that stays far more quiet."""
         measured = self.at_once if model.reading == "at once" else self.after
         off = np.linalg.norm(measured - model.response(self.inputs), axis=0)
         size = np.linalg.norm(measured, axis=0)
@@ -52,7 +49,7 @@ class HeldOut:
 
 
 def solver_noise(runner: Runner, held: HeldOut) -> float:
-    """Return how much the held-out responses change when every step is taken as two, relative; 0 where it cannot.
+    """Return how much held-out responses change when every step is taken as two, relative; 0 where it cannot be told.
 
     The inputs are the same at all times, so that only the model's own solver makes a difference.
     """
@@ -73,10 +70,7 @@ def relative_change(other: FloatArray, outputs: FloatArray) -> float:
 
 
 def held_out(runner: Runner, step: float, seed: int = 8) -> HeldOut | None:
-    """Measure one; None when there are no inputs or outputs, or the model does not take such steps.
-
-    ``step``: in seconds.
-    """
+    """Measure one; None when there are no inputs or outputs, or the model does not take such steps."""
     nu, ny = len(runner.scales), len(runner.model.outputs)
     if not nu or not ny:
         return None

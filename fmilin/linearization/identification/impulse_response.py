@@ -138,8 +138,8 @@ class Runner:
     def _require_smooth(self, amplitudes: FloatArray, step: float) -> None:
         """Refuse an input that is answered differently up and down however little it moves.
 
-        What a smooth model answers alike to both, the even part, falls with the square of the amplitude; beside a
-        kink or an event it falls with the amplitude only.
+        The even part of a smooth model's answer falls with the square of the amplitude; beside a kink or an
+        event it falls with the amplitude only.
         """
         still = np.zeros((SHORT_RUN, len(amplitudes)))
         base, again = (_stacked(self.run(still, step)) for _ in range(2))
@@ -217,9 +217,9 @@ class Probe:
     def reading(self, step: float, responses: list[Response]) -> str:
         """Find out how the outputs are to be read: the self-test of the sampling convention.
 
-        An output that answers before the step can be read at once. One that answers in the step of the pulse however
-        small the step is feeds through, but is calculated at the end of steps only. Any other is strictly proper, and
-        read at once shows nothing of the pulse, as it should.
+        An output that answers before the step can be read at once. One that answers in the step of the pulse
+        however small the step is feeds through, but is calculated at the end of steps only. Any other is
+        strictly proper, and read at once shows nothing of the pulse, as it should.
         """
         if self._reading is None:
             self._reading = self._find_reading(step, responses)

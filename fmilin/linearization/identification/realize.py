@@ -37,10 +37,7 @@ class Realized:
 
 
 def realize(markov: Markov, ny: int, held: HeldOut | None, order: int | None, scales: FloatArray) -> Realized:
-    """Choose the order and return the realization.
-
-    ``ny``: number of outputs; the further rows are declared states. ``scales`` (nu,): sizes of the inputs' pulses.
-    """
+    """Choose the order and return the realization; rows beyond the first ``ny`` are declared states."""
     rows = _row_scales(markov)
     hankel = Hankel.of(markov.Y, rows, scales)
     half = hankel if markov.half is None else Hankel.of(markov.half.Y, rows, scales)
@@ -64,11 +61,7 @@ def realize(markov: Markov, ny: int, held: HeldOut | None, order: int | None, sc
 
 
 def named_coordinates(model: Sampled, scales: FloatArray, preferred: Sequence[int]) -> list[int] | None:
-    """Return which declared states can be the coordinates, as many as the order; None when none can.
-
-    ``scales`` (N,): sizes of the declared states. ``preferred``: taken when they can be; else the best conditioned
-    ones.
-    """
+    """Return declared states, ``preferred`` or else the best conditioned, that can be the coordinates; None if none."""
     n = model.order
     if len(model.T) < n or n == 0:
         return None

@@ -142,7 +142,7 @@ class _Equations:
 
 
 def _through(W: Sparsity, of_rows: Flags) -> Flags:
-    """Return on what the unknowns of W w = r depend, block by block (Davis, Direct Methods for Sparse Systems, 7.4)."""
+    """Return what unknowns of W w = r depend on, by blocks (Davis, Direct Methods for Sparse Linear Systems, 7.4)."""
     if ca.sprank(W) < W.size1():  # singular in structure: nothing can be said
         return np.broadcast_to(of_rows.any(axis=0), of_rows.shape)
     entries = np.array(ca.DM.ones(W).full(), dtype=bool)
