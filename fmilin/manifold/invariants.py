@@ -215,10 +215,7 @@ class Invariants:
         )
 
     def _sizes_nearby(self, t: float, x: FloatArray, u: FloatArray, here: FloatArray) -> FloatArray:
-        """Return how large the rows of G are near a point, shape (m,): where terms cancel here, they do not there.
-
-        Where that costs visits it is asked only if a row is suspiciously small among those ``here`` (m,).
-        """
+        """Return how large the rows of G are nearby, (m,), where terms do not cancel; zeros where no row is small."""
         displaced = x + DISPLACEMENT * self.scales * _random_direction(len(x))
         if self._analytic:
             G = self.model.constraints.partials(t, displaced, u, np.empty(0)).states

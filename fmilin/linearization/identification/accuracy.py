@@ -129,10 +129,7 @@ def _pairs(linear: LinearModel) -> tuple[tuple[FloatArray, FloatArray], tuple[Fl
 
 
 def with_accuracy_required(linear: LinearModel, *, keep: bool) -> LinearModel:
-    """Return the linear model, with a remark where an entry of it is doubtful next to the largest of its row.
-
-    ``keep``: whether it is wanted however inaccurate it is.
-    """
+    """Return the linear model, with a remark on an entry doubtful beside others of its row; refuse it unless kept."""
     sizes = np.abs(np.concatenate((linear.states.scales(linear.y0), linear.inputs.scales())))
     J = np.block([[linear.A, linear.B], [linear.C, linear.D]]) * sizes
     E = np.block([[linear.errors.A, linear.errors.B], [linear.errors.C, linear.errors.D]]) * sizes

@@ -39,11 +39,7 @@ class Hankel:
 
     @classmethod
     def of(cls, markov: FloatArray, row_scales: FloatArray, column_scales: FloatArray) -> Hankel:
-        """Build it.
-
-        Shapes: markov (K, ny, nu), Y_1, Y_2, ...; column_scales (nu,), sizes of the inputs. ``row_scales`` (ny,): sizes
-        of the outputs, which are divided by them.
-        """
+        """Build it from Markov parameters Y_1, Y_2, ... (K, ny, nu) and the sizes of outputs and inputs."""
         Y = markov / row_scales[:, None] * column_scales[None, :]
         K, ny, nu = Y.shape
         rows = K // 2
@@ -66,10 +62,9 @@ class Hankel:
 
 
 def _leading(H: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the singular value decomposition, of a large matrix its leading part alone.
+    """Return the singular value decomposition, of a large matrix its leading :data:`MOST` values alone.
 
-    By random projections with power iterations (Halko, Martinsson and Tropp 2011, algorithms 4.4 and 5.1): no order
-    above :data:`MOST` is tried.
+    By random projections with power iterations (Halko, Martinsson and Tropp 2011, algorithms 4.4 and 5.1).
     """
     if min(H.shape) <= LARGE:
         P, s, Qt = np.linalg.svd(H, full_matrices=False)
@@ -82,11 +77,7 @@ def _leading(H: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
 
 
 def significant(singular_values: FloatArray, noise: FloatArray, shape: tuple[int, int]) -> int:
-    """Return how many singular values stand above what noise of the entries could make.
-
-    Shapes: singular_values (r,). ``noise``: estimated errors of the scaled Markov parameters. ``shape``: of the Hankel
-    matrix: noise of standard deviation e makes singular values up to e (sqrt(m) + sqrt(n)).
-    """
+    """Return how many singular values of an m x n matrix exceed what noise e in it makes, e (sqrt(m) + sqrt(n))."""
     if not singular_values.size or singular_values[0] == 0:
         return 0
     size = float(np.sqrt(np.mean(noise**2))) if noise.size else 0.0
