@@ -70,11 +70,7 @@ class SparseFunctions(SystemFunctions):
 
 
 class LargeEquations:
-    """:class:`~fmilin.model.sparse.SparseEquations` made of the functions of a model.
-
-    The constraints, m on positions, then their rates, are free of time and inputs. ``inputs`` leads from the model's to
-    those of the equations, ``kept`` says which of these are the model's.
-    """
+    """:class:`~fmilin.model.sparse.SparseEquations` of a model; its constraints are free of time and inputs."""
 
     def __init__(
         self,
@@ -82,7 +78,7 @@ class LargeEquations:
         constraints: Constraints,
         p: FloatArray,
         inputs: Callable[[FloatArray], FloatArray],
-        kept: Sequence[int],
+        kept: Sequence[int],  # the inputs of the equations that are the model's, too
     ) -> None:
         self._functions, self._constraints, self._p, self._inputs = functions, constraints, p, inputs
         self.n = len(functions.system.state_signals) // 2

@@ -114,8 +114,7 @@ class _SaddlePointModel(SymbolicModel):
     def stabilized(self, alpha: float, beta: float) -> Self:
         """Return the model with Baumgarte's stabilization, alpha and beta >= 0 in 1/s, eqs. (3.8) and (3.9).
 
-        The constraints on the accelerations become 0 = g'' + 2 alpha g' + beta^2 g, those on velocities 0 = a'
-        + 2 alpha a.
+        Constraints become 0 = g'' + 2 alpha g' + beta^2 g, those on velocities 0 = a' + 2 alpha a.
         """
         from fmilin.motion.simulation.stabilizations import Baumgarte
 

@@ -86,11 +86,7 @@ def _compared(linear: LinearModel, system: Descriptor) -> Descriptor:
 
 
 def descriptor_of(model: Model, point: OperatingPoint, *, coordinates: FloatArray | None = None) -> Descriptor:
-    """Return the descriptor system of a model of Lagrange's equations at a consistent point.
-
-    In motion its eigenvalues depend on the independent coordinates y = R x; R (P, N) is chosen by pivoting when not
-    given.
-    """
+    """Return the descriptor system at a consistent point; in motion its eigenvalues depend on y = R x, R (P, N)."""
     form, taken = form_of(model, point), second_order(model, point)
     sizes = model.states.scales(point.states)[taken.positions]
     basis = basis_of(form.Phi_q, sizes=sizes, names=form.names)

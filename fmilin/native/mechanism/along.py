@@ -25,11 +25,7 @@ FAR = 1e6  # slopes of dependent states beyond this are looked at by the recursi
 
 
 class ManyPoints:
-    """The linear models of a mechanism, which counts its points.
-
-    ``solve`` takes states (k, N) and inputs (k, nu), ``recursion`` a choice, too; that returns what
-    :meth:`tangents` does.
-    """
+    """The linear models of a mechanism, which counts its points; ``solve`` takes states (k, N), inputs (k, nu)."""
 
     def __init__(
         self,

@@ -43,19 +43,15 @@ class Gap:
 
 
 class Closing:
-    """Positions q (n_q) of the open tree, displacements theta (n), gaps g (m_q).
-
-    ``size`` is a length typical of the mechanism, in m: the unit of slides (``scales``) and distances. ``free_q``,
-    ``free_v`` (n,) are 1 for what may change, 0 for what is held. ``iterations`` counts the steps taken.
-    """
+    """Positions q (n_q) of the open tree, displacements theta (n), gaps g (m_q), and what closes the gaps."""
 
     def __init__(self, description: MechanismDescription, held: tuple[str, ...]) -> None:
         self.description, self.held = description, held
         self.system = system = System(description)
-        self.size = _size(system.description)
+        self.size = _size(system.description)  # in m: the unit of distances and of displacements of slides
         slides = np.linalg.norm(system.tree.axes[:, :3], axis=1) == 0
         self.scales = np.where(slides, self.size, 1.0)
-        self.free_q, self.free_v = self._free(held)
+        self.free_q, self.free_v = self._free(held)  # (n,), 1 for what may change, 0 for what is held
         powers = {"lines": 1, "rods": 2, "hinges": 0}  # of a length: rods compare squares, hinges measure cosines
         self.units = np.array(
             [

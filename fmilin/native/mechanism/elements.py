@@ -54,10 +54,7 @@ class Coupling:
 
 @dataclass(frozen=True)
 class Wheel:
-    """A disk, a torus (a tyre) or a ball that rolls without slip on a plane of the ground.
-
-    Its lowest point touches the plane (a constraint on positions) and does not slide in it (two nonholonomic ones).
-    """
+    """A disk, torus or ball that touches a plane (one constraint on positions) and does not slip (two nonholonomic)."""
 
     name: str
     body: str
@@ -234,10 +231,7 @@ ACTUATOR_DYNAMICS = ActuatorDynamics.__args__  # type: ignore[attr-defined]
 
 @dataclass(frozen=True)
 class Tendon:
-    """A length of several parts: over joints, L = sum factor q, or along points; slack between two ``rest`` lengths.
-
-    It pulls with stiffness (L - rest) + damping L', at any length.
-    """
+    """A length over joints, L = sum factor q, or along points, that pulls with stiffness (L - rest) + damping L'."""
 
     name: str
     joints: Sequence[str] = ()  # joints with one freedom each, for a tendon over joints

@@ -109,10 +109,7 @@ def accelerations_along(
 
 
 def separated(system: System, outputs: Outputs, state: State) -> SecondOrderForm:
-    """Return M, G and the forces of a mechanism without balls and with constraints on positions alone.
-
-    Multipliers and accelerations are those of least norm. Positions and freedoms are numbered alike there.
-    """
+    """Return M, G and the forces without balls and slips; multipliers and accelerations are those of least norm."""
     solution = system.solve_robustly(state)
     columns = system.columns(solution)
     n = system.tree.n

@@ -31,11 +31,7 @@ def mechanism_from(
 def read_mechanism_file(
     path: Path, additions: Path | None = None, *, floating_base: bool = False
 ) -> tuple[MechanismDescription, SourceLines]:
-    """Read a ``.toml`` or ``.urdf`` file, and where it describes its parts, for messages.
-
-    ``additions`` is a TOML file with what a URDF file lacks, ``STEM.fmilin.toml`` beside it by default;
-    ``floating_base`` lets the root link of the URDF file move freely.
-    """
+    """Read a ``.toml`` or ``.urdf`` file, with the TOML file of ``additions``, and where it describes its parts."""
     if path.suffix.lower() == ".urdf":
         extra = additions_of(path) if additions is None else additions
         parts = None if extra is None else read_parts(extra)

@@ -67,8 +67,7 @@ class Mechanism(NativeModel):
     def from_urdf(cls, path: str | Path, additions: str | Path | None = None, *, floating_base: bool = False) -> Self:
         """Return the mechanism of a URDF file, with what a TOML file, by default ``STEM.fmilin.toml`` beside it, adds.
 
-        With ``floating_base`` the root link moves freely: a joint of that name with states ``floating_base.x``,
-        ...
+        ``floating_base`` lets the root link move freely, by a joint of that name.
         """
         from fmilin.native.mechanism.files import mechanism_from
 

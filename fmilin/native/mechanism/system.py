@@ -104,11 +104,7 @@ def rates_of(system: System, solution: Solution) -> Array:
 
 
 class System:
-    """A description, ``without`` some constraints by loop and number, made ready to compute.
-
-    Of m ``loop_constraints`` the m_q on positions stand first; ``positions`` (m,) are those of their rows. ``nu``
-    counts inputs and activations.
-    """
+    """A description, ``without`` some constraints by loop and number, made ready to compute."""
 
     def __init__(self, description: MechanismDescription, without: Collection[tuple[str, int]] = ()) -> None:
         self.description = description = with_virtual_links(description)
@@ -117,6 +113,7 @@ class System:
         self.gravity = np.array(description.gravity)
         self.collector = Markers(self.tree)
         rows = Rows(self.tree)
+        # m of them, the m_q on positions first
         self.loop_constraints = collect_loop_constraints(description, self.collector, rows)
         if without:
             rest = [loop for loop in self.loop_constraints if (loop.of, loop.index) not in without]

@@ -33,10 +33,7 @@ from fmilin.numerics.codegen.scalars import column_of, matrix_of, scalars
 def in_graph(
     evaluator: MechanismEvaluator, independence: Independence, outputs: Sequence[Quantity], observed: Sequence[Quantity]
 ) -> ImplicitSystem:
-    """Return the equations of a mechanism as a graph, with numbers in it for masses, lengths and stiffnesses.
-
-    Gaps and slips of loops, determined reactions and what the constraints observe are further named quantities.
-    """
+    """Return the equations as a graph with numbers for parameters; gaps, slips and reactions are named quantities."""
     system = evaluator.system
     states, inputs = state_signals(system), input_signals(system)
     unknowns = _unknowns(system, independence, states)
