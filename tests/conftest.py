@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import io
 import shutil
@@ -25,6 +26,12 @@ def pytest_configure(config: pytest.Config) -> None:
     folder = new_folder()
     if folder is not None:
         config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+
+
+def pytest_collection_finish() -> None:
+    """Spare the garbage collector what stays until the end: thousands of tests, and the libraries that they import."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""What is used a thousand times leaves nothing behind: no memory, no files, no libraries, no temporary directories."""
+"""What is used hundreds of times leaves nothing behind: no memory, no files, no libraries, no temporary directories."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fmilin.ground.errors import ModelError
 from tests.fmi.read.conftest import Zoo
 
 on_linux = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="the system does not tell what it holds")
-MOST_GROWTH = 5 * 2**20  # bytes
+MOST_GROWTH = 2 * 2**20  # bytes
 
 
 def memory() -> int:
@@ -41,14 +41,14 @@ def grown(work: Callable[[], None], first: int, then: int) -> int:
 
 
 @on_linux
-def test_a_thousand_linearizations_of_one_model(zoo: Zoo, scratch: Path) -> None:
+def test_four_hundred_linearizations_of_one_model(zoo: Zoo, scratch: Path) -> None:
     with fl.load(zoo("pendulum")) as model:
         point = model.start
 
         def work() -> None:
             fl.linearize(model, point, derivatives="differences")
 
-        assert grown(work, 50, 1000) < MOST_GROWTH
+        assert grown(work, 50, 400) < MOST_GROWTH
         assert len(list(scratch.iterdir())) == 1
     assert list(scratch.iterdir()) == []
 
@@ -95,12 +95,12 @@ def test_many_processes_at_once(zoo: Zoo, tmp_path: Path) -> None:
     environment = os.environ | {"TMPDIR": str(tmp_path), "OPENBLAS_NUM_THREADS": "1"}
     running = [
         subprocess.Popen([*command, "-o", str(tmp_path / f"{i}.npz")], env=environment, stderr=subprocess.PIPE)
-        for i in range(6)
+        for i in range(4)
     ]
     for process in running:
         _, errors = process.communicate(timeout=120)
         assert process.returncode == 0, errors.decode()
-    assert sorted(p.name for p in tmp_path.iterdir()) == [f"{i}.npz" for i in range(6)]
-    lin = [fl.LinearModel.load(tmp_path / f"{i}.npz").A for i in range(6)]
+    assert sorted(p.name for p in tmp_path.iterdir()) == [f"{i}.npz" for i in range(4)]
+    lin = [fl.LinearModel.load(tmp_path / f"{i}.npz").A for i in range(4)]
     for matrix in lin[1:]:
         np.testing.assert_array_equal(matrix, lin[0])

@@ -22,17 +22,17 @@ from tests.families.plants import oscillator
 from tests.hand_made import pendulum, sized
 
 EVIL = '<script>alert(1)</script> & "x"'
-POINTS = 400
+POINTS = 200
 
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with linear.html, verified, and family.html of 400 points."""
+    """A folder with linear.html, verified, and family.html of 200 points."""
     folder = tmp_path_factory.mktemp("pages")
     model = cartesian_pendulum()
     linear = fl.linearize(model)
     linear.save_report(folder / "linear.html", verification=linear.verify(model, horizon=0.2), model=model)
-    family = fl.sweep(oscillator(), {"k": np.linspace(1, 9, POINTS // 20), "d": np.linspace(-0.5, 5, 20)})
+    family = fl.sweep(oscillator(), {"k": np.linspace(1, 9, 20), "d": np.linspace(-0.5, 5, POINTS // 20)})
     family.save_report(folder / "family.html")
     return folder
 
