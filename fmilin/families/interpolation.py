@@ -36,7 +36,7 @@ class LeftOut:
 
 
 def left_out(matrices: Mapping[str, FloatArray], grid: Grid, kinds: NDArray[np.intp]) -> LeftOut:
-    """Return the error of linear interpolation at every inner point, among points of equal ``kinds`` but -1."""
+    """Return the error of linear interpolation at every inner point, between points of one and the same kind."""
     found = {name: np.full(grid.shape, np.nan) for name in matrices}
     for d, values in enumerate(_lines(grid)):
         if len(values) < 3:
@@ -62,7 +62,7 @@ def left_out(matrices: Mapping[str, FloatArray], grid: Grid, kinds: NDArray[np.i
 def entry_errors(
     matrices: Mapping[str, FloatArray], grid: Grid, kinds: NDArray[np.intp], numbers: Sequence[int]
 ) -> dict[str, FloatArray]:
-    """Return the largest error of linear interpolation, entry by entry, at points left out; NaN if none is inside."""
+    """Return the largest error of linear interpolation, entry by entry, when each point is left out; NaN of none."""
     worst = {name: np.full(given.shape[len(grid.shape) :], np.nan) for name, given in matrices.items()}
     for number in numbers:
         index = np.unravel_index(number, grid.shape)

@@ -47,7 +47,7 @@ class TangentSlopes:
 
 
 def measure(nearby: Neighbourhood, derivatives: str | Differences, facts: VerifiedFacts | None = None) -> TangentSlopes:
-    """Return the slopes along coordinates and inputs; one direction is compared where ``facts`` of a point allow."""
+    """Return slopes along coordinates and inputs; one direction is compared where ``facts`` of other points allow."""
     if isinstance(derivatives, Differences):
         return _split(nearby, _differenced(nearby, derivatives), "differences", ())
     facts = facts or VerifiedFacts()

@@ -137,7 +137,7 @@ def jumps_at_point(h: FloatArray, right: FloatArray, left: FloatArray, ulp: Floa
 
 
 def kink_at_point(h: FloatArray, S: FloatArray, ulp: FloatArray, chosen: int) -> tuple[float, int | None]:
-    """Return S / h of a kink that all finer steps show; else 0 and the first without it: it is rounded off, or near."""
+    """Return S / h of a kink that all finer steps show; else 0 and the first that does not: rounded off, or near."""
     bend, seen = S / h, np.abs(S) > 30 * ulp
     for k in range(len(h) - RUN, -1, -1):
         run = slice(k, k + RUN)
