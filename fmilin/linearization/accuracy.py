@@ -92,7 +92,7 @@ def _refusal(beside: Neighbourhood, entry: _Entry, name: str) -> str:
         value = float(np.concatenate((beside.frame.y0, beside.point.inputs))[j])
         sweep = step_sweep(lambda s: beside.at(s * unit), beside.base, float(beside.scales[j]), value)
     found = "" if sweep is None else f" The slope found at steps of {_scales(beside, sweep, entry.row)}."
-    if beside.revisited and (change := float(np.max(beside.forgets, initial=0.0))):
+    if beside.revisited and (change := float(np.max(beside.revisit_change, initial=0.0))):
         found += f" Evaluated again at the same point the model differs by up to {change:.2g}: it keeps memory."
     return (
         f"{name} cannot be told: it is {entry.value:.4g} +- {entry.error:.2g}, more than {TOO_INACCURATE:.0%} of "

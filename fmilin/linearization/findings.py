@@ -134,7 +134,7 @@ def _of_memory(model: RememberingModel, beside: Neighbourhood) -> list[Remark]:
     point = beside.point
     if model.exact_slopes(point.time, point.states, point.inputs) is not None:
         return []  # equations, no black box
-    change = beside.forgets if beside.revisited else beside.change_at_point()
+    change = beside.revisit_change if beside.revisited else beside.change_at_point()
     if not change.any():
         return []
     worst = int(np.argmax(change))
