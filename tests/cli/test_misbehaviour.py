@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from fmilin.cli.main import main
-from tests.cli.conftest import Outcome, shell
+from tests.cli.conftest import Outcome, Run, shell
 from tests.fmus.make import HERE, description_of, pack
 from tests.fmus.stepped import make as stepped
 
@@ -236,11 +236,11 @@ def test_sources_are_compiled_in_the_child_when_asked_for(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("command", ["info", "linearize"])
-def test_the_limit_for_unpacking_can_be_chosen(command: str, zoo: Zoo, tmp_path: Path) -> None:
+def test_the_limit_for_unpacking_can_be_chosen(command: str, zoo: Zoo, run: Run, tmp_path: Path) -> None:
     refused = shell([command, zoo("discards"), "--unpack-limit", "0.000001"], tmp_path)
     assert refused.status == 3
     assert "allow more with --unpack-limit" in refused.err
     assert shell([command, zoo("discards"), "--unpack-limit", "1"], tmp_path).status == 0
-    wrong = shell([command, zoo("discards"), "--unpack-limit", "-1"], tmp_path)
+    wrong = run(command, zoo("discards"), "--unpack-limit", "-1")
     assert wrong.status == 2
     assert wrong.err == "fmilin: --unpack-limit -1.0: give GiB, more than 0.\n"

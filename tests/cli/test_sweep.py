@@ -16,7 +16,7 @@ import pytest
 import fmilin as fl
 from fmilin.cli.sweep import axes_of
 from fmilin.families.store import Store
-from tests.cli.conftest import Run, shell
+from tests.cli.conftest import Run
 
 PENDULUM = "fmilin.systems:cartesian_pendulum(length=1.0)"
 FOUR_BAR = "fmilin.systems:four_bar"
@@ -167,7 +167,7 @@ def test_a_parameter_of_an_fmu_that_is_none(run: Run) -> None:
     assert "phi" in done.err
 
 
-def test_a_killed_sweep_goes_on(tmp_path: Path) -> None:
+def test_a_killed_sweep_goes_on(run: Run, tmp_path: Path) -> None:
     asked = ["sweep", PENDULUM, "--vary", "x=-0.9:0.9:301", "--independent", "x,vx", "--derivatives", "differences"]
     asked += ["-o", "family.nc"]
     process = subprocess.Popen([sys.executable, "-m", "fmilin", *asked], cwd=tmp_path, stderr=subprocess.DEVNULL)
@@ -180,11 +180,11 @@ def test_a_killed_sweep_goes_on(tmp_path: Path) -> None:
     done = sum(len(json.loads(line).get("points", ())) for line in journal.read_text().splitlines()[:-1])
     assert done > 2
     assert not (tmp_path / "family.nc").exists()
-    refused = shell(asked, tmp_path)
+    refused = run(*asked)
     assert (refused.status, "Go on with it by --resume" in refused.err) == (2, True)
-    other = shell([*asked, "--vary", "F=[0,1]", "--resume"], tmp_path)
+    other = run(*asked, "--vary", "F=[0,1]", "--resume")
     assert (other.status, "its axes differs" in other.err) == (2, True)
-    assert shell([*asked, "--resume"], tmp_path).status == 0
+    assert run(*asked, "--resume").status == 0
     assert [p.name for p in tmp_path.iterdir()] == ["family.nc"]
     family = fl.LinearFamily.load(tmp_path / "family.nc")
     assert family.ok.all()
