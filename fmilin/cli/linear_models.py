@@ -130,7 +130,7 @@ def deliver_each(
     writing: Writing | None = None,
 ) -> None:
     """Write the family over time, or a file for each time where a format holds one linear model; or JSON; or tables."""
-    from fmilin.families.gathering import family_of
+    from fmilin.families.family_builder import family_of
     from fmilin.output.export.family_json import pieces
     from fmilin.output.export.files import dumps, dumps_family
 

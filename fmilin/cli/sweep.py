@@ -241,13 +241,13 @@ def _sweep(
 ) -> None:
     from fmilin.cli.progress import progress_bar
     from fmilin.families.engines import engine_for
-    from fmilin.families.gathering import Gathering
+    from fmilin.families.family_builder import FamilyBuilder
     from fmilin.families.order import Progress, run
     from fmilin.families.store import Store
 
     total = plan.grid.size
     files = [path.resolve() for path in delivery.files]
-    collected = Store(plan, files[0], resume=delivery.resume) if files else Gathering(plan.grid)
+    collected = Store(plan, files[0], resume=delivery.resume) if files else FamilyBuilder(plan.grid)
     before = int(collected.done.sum())
     try:
         if before < total:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from fmilin.families.family import LinearFamily
-from fmilin.families.gathering import Gathering, outcome_of
+from fmilin.families.family_builder import FamilyBuilder, outcome_of
 from fmilin.families.grid import Grid
 from fmilin.families.outcome import Outcome
 from fmilin.families.rows import Layout, Template
@@ -83,7 +83,7 @@ class _Path:
         times = [point.time for point in points]
         moves = len(set(times)) == len(times) > 1
         axis = {"time": np.array(times)} if moves else {"point": np.arange(float(len(points)))}
-        self._gathering = Gathering(Grid(axis, zipped=True))
+        self._builder = FamilyBuilder(Grid(axis, zipped=True))
         self._parameters = tuple(dict.fromkeys(name for point in points for name in point.parameters))
         self._descriptors: dict[int, Descriptor] = {}
         self._template: Template | None = None
@@ -96,9 +96,9 @@ class _Path:
             selection, stacks = self._one(number, selection)
             left = number + 1
             for outcomes in self._stacked(stacks, left):
-                self._gathering.add_all(outcomes)
+                self._builder.add_all(outcomes)
                 left += len(outcomes)
-        return self._gathering.family(self._descriptors)
+        return self._builder.family(self._descriptors)
 
     def _one(self, number: int, previous: Selection | None) -> tuple[Selection | None, StackProcedure]:
         """Linearize one point."""
@@ -108,7 +108,7 @@ class _Path:
         outcome = outcome_of(number, linear, self._template)
         if not outcome.ok:
             raise UsageError(f"The linear models do not belong together: model {number + 1}: {outcome.reason}")
-        self._gathering.add(outcome)
+        self._builder.add(outcome)
         if linear.descriptor is not None:
             self._descriptors[number] = linear.descriptor
         self._choice = linear.states, ("exact", linear.method.coordinates)
@@ -120,15 +120,15 @@ class _Path:
         layout, size = Layout(self._template), GROWTH * FIRST_BLOCK
         while len(self._points) - left >= WORTH_A_STACK:
             some = self._points[left : left + size]
-            rows, given = self._gathering.rows(layout.width)[left : left + len(some)], self._given(some)
-            found = stacks(stack_of(some), lambda part, parts: layout.fill(rows[part], parts, given[part]))  # noqa: B023
-            good = 0 if found is None else int(np.argmin([*found.usual, False]))
-            if found is None or not good:
+            rows, given = self._builder.rows(layout.width)[left : left + len(some)], self._given(some)
+            linearized = stacks(stack_of(some), lambda part, parts: layout.fill(rows[part], parts, given[part]))  # noqa: B023
+            good = 0 if linearized is None else int(np.argmin([*linearized.usual, False]))
+            if linearized is None or not good:
                 return
             states, method = self._choice
             yield [
                 Outcome(left + k, "", rows[k], self._template, states, method, (*point.remarks, *own))
-                for k, (point, own) in enumerate(zip(some[:good], found.remarks, strict=False))
+                for k, (point, own) in enumerate(zip(some[:good], linearized.remarks, strict=False))
             ]
             left, size = left + good, min(GROWTH * size, LARGEST_BLOCK)
             if good < len(some):

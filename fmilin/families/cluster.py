@@ -12,27 +12,27 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from fmilin.families.continuation import Seed
+from fmilin.families.continuation import SolvedPoint
 from fmilin.families.engine import Engine, Report, Task
 from fmilin.families.outcome import Outcome
 from fmilin.families.plan import Plan
 from fmilin.ground.errors import FmilinError, ModelCrashError, ModelError, UsageError
 from fmilin.ground.sandbox.isolation import Limits
 
-__all__ = ["Cluster", "Parcel", "compute"]
+__all__ = ["Cluster", "PackedPlan", "compute"]
 
 CONNECT = "10s"
 """For a cluster to answer."""
 
-LOOK = 1.0
-"""Seconds after which a wait for the workers looks whether the scheduler is still there."""
+CHECK_INTERVAL = 1.0
+"""Seconds after which a wait for the workers checks whether the scheduler is still there."""
 
 RETRIES = 3
 """Times that a task is given to another worker when one is lost on it."""
 
 
 @dataclass(frozen=True)
-class Parcel:
+class PackedPlan:
     """A plan and the files that it needs, for a machine that has neither."""
 
     plan: Plan
@@ -40,7 +40,7 @@ class Parcel:
     key: str  # the same for the same content
 
     @classmethod
-    def of(cls, plan: Plan) -> Parcel:
+    def of(cls, plan: Plan) -> PackedPlan:
         """Return a plan with its model's file, what declares its constraints beside it, and nothing else."""
         if not isinstance(plan.source, str):
             raise UsageError("A cluster needs the model's file: give its path, not a model that is open here.")
@@ -79,33 +79,33 @@ def _file_of(source: str) -> Path | None:
     raise UsageError(f"There is no file '{head}' that could travel to the cluster.")
 
 
-_open: dict[str, Any] = {}  # of this worker: a folder and the processes of each parcel
+_open: dict[str, Any] = {}  # of this worker: a folder and the processes of each packed plan
 
 
-def compute(parcel: Parcel, task: Task) -> tuple[list[Outcome], Seed | None]:
+def compute(packed: PackedPlan, task: Task) -> tuple[list[Outcome], SolvedPoint | None]:
     """Compute a task on a worker, in a process of its own that stays for the next task."""
     from fmilin.families.processes import Processes
 
-    if parcel.key not in _open:
+    if packed.key not in _open:
         folder = tempfile.TemporaryDirectory(prefix="fmilin-")
-        engine = Processes(parcel.unpacked(Path(folder.name)), 1, Limits(), program=True)
-        _open[parcel.key] = (engine, folder)
-    engine = _open[parcel.key][0]
+        engine = Processes(packed.unpacked(Path(folder.name)), 1, Limits(), program=True)
+        _open[packed.key] = (engine, folder)
+    engine = _open[packed.key][0]
     engine.submit(task)
     outcomes: list[Outcome] = []
     while True:
         for report in engine.reports():
             outcomes += report.outcomes
             if report.finished:
-                return outcomes, report.seed
+                return outcomes, report.predecessor
 
 
-def _shipped(parcel: Parcel) -> Parcel:
-    return parcel
+def _shipped(packed: PackedPlan) -> PackedPlan:
+    return packed
 
 
 def forget(key: str) -> None:
-    """End what a worker holds for a parcel."""
+    """End what a worker holds for a packed plan."""
     engine, folder = _open.pop(key, (None, None))
     if engine is not None:
         engine.close()
@@ -125,7 +125,7 @@ class Cluster(Engine):
 
         Client: Any = distributed.Client
 
-        self._parcel = Parcel.of(plan)
+        self._packed = PackedPlan.of(plan)
         try:
             _require_port(address)
             self._client: Any = Client(address, timeout=CONNECT, set_as_default=False)
@@ -135,8 +135,8 @@ class Cluster(Engine):
                 f"No Dask scheduler answers at '{address}' ({why}). Start one (dask scheduler, dask worker ADDRESS), "
                 "or use --jobs for processes on this machine."
             ) from None
-        # A task that returns the parcel, not scattered data: when all workers that have it are lost it is made again.
-        self._shipped = self._client.submit(_shipped, self._parcel, pure=False)
+        # A task that returns the plan, not scattered data: when all workers that have it are lost it is made again.
+        self._shipped = self._client.submit(_shipped, self._packed, pure=False)
         self._tasks: dict[Any, Task] = {}
         self._done: SimpleQueue[Any] = SimpleQueue()
         self.capacity = 4 * max(1, sum(self._client.nthreads().values()))
@@ -152,23 +152,23 @@ class Cluster(Engine):
         for future in self._finished():
             task = self._tasks.pop(future)
             try:
-                outcomes, seed = future.result()
+                outcomes, predecessor = future.result()
             except FmilinError as error:
-                if isinstance(error, UsageError | ModelError) and task.seed is None:
+                if isinstance(error, UsageError | ModelError) and task.predecessor is None:
                     raise
-                outcomes, seed = _failed(task, str(error)), task.seed
+                outcomes, predecessor = _failed(task, str(error)), task.predecessor
             except Exception as error:  # noqa: BLE001 - KilledWorker, and what else a cluster may raise
-                outcomes, seed = (
+                outcomes, predecessor = (
                     _failed(task, f"The cluster lost its workers on this run of points: {error}"),
-                    task.seed,
+                    task.predecessor,
                 )
-            yield Report(task, outcomes, seed)
+            yield Report(task, outcomes, predecessor)
 
     def _finished(self) -> list[Any]:
         """Return the futures that are done, at least one; those of a scheduler that is gone never are, or cancelled."""
         while self._client.status == "running":
             try:
-                batch = [self._done.get(timeout=LOOK)]
+                batch = [self._done.get(timeout=CHECK_INTERVAL)]
             except Empty:
                 continue
             while not self._done.empty():
@@ -185,7 +185,7 @@ class Cluster(Engine):
         """Let the workers go."""
         try:
             if self._client.status == "running":
-                self._client.run(forget, self._parcel.key, on_error="ignore")
+                self._client.run(forget, self._packed.key, on_error="ignore")
             else:  # its attempts to connect again end here, with a traceback in a log
                 for name in ("distributed.client", "distributed.utils"):
                     logging.getLogger(name).setLevel(logging.CRITICAL + 1)

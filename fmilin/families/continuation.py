@@ -23,13 +23,13 @@ from fmilin.model.counting import RememberingModel
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.points.request import TrimRequest
 
-__all__ = ["Balance", "Seed", "corrected"]
+__all__ = ["Balance", "SolvedPoint", "corrected"]
 
 ROUNDS = 12
 """Steps of the chord."""
 
 CONTRACTION = 0.5
-"""What two steps have to gain, of the first one: else the matrices are those of another place. One alone may gain none,
+"""What two steps have to gain, of the first one: else the matrices are those of another point. One alone may gain none,
 as the first way back to the manifold moves the rates."""
 
 PROJECTED = 1e-12
@@ -40,7 +40,7 @@ SETTLED = 1e-11
 
 
 @dataclass(frozen=True)
-class Seed:
+class SolvedPoint:
     """A point that others start from."""
 
     values: Mapping[str, float]  # what varies, there
@@ -92,13 +92,13 @@ class Balance:
 _pairs: WeakKeyDictionary[Model, dict[int, int]] = WeakKeyDictionary()
 
 
-def corrected(model: Model, request: TrimRequest, seed: Seed, balance: Balance) -> OperatingPoint | None:
-    """Return the trimmed point nearest to ``seed`` with what the request fixes, or None where the chord does not end.
+def corrected(model: Model, request: TrimRequest, predecessor: SolvedPoint, balance: Balance) -> OperatingPoint | None:
+    """Return the trimmed point nearest to ``predecessor`` with what is fixed, None where the chord does not end.
 
-    Each step goes along the tangent of the seed, T dy, and back to the manifold along its normals, -D (H D)^+ h;
+    Each step goes along the tangent of the predecessor, T dy, and back to the manifold along its normals, -D (H D)^+ h;
     the request, at the new values, has neither free parameters nor bounds.
     """
-    t, x, u = seed.point.time, seed.point.states.copy(), seed.point.inputs.copy()
+    t, x, u = predecessor.point.time, predecessor.point.states.copy(), predecessor.point.inputs.copy()
     wanted = np.array([request.fixed[n] for n in request.fixed if model.states.has(n)])
     for name, value in request.fixed.items():
         if model.inputs.has(name):

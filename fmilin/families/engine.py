@@ -1,4 +1,4 @@
-"""Who computes the points of a sweep: an engine takes runs of points behind their seeds and reports on them."""
+"""Who computes the points of a sweep: an engine takes runs of points behind a solved point and reports on them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
 
-from fmilin.families.continuation import Seed
+from fmilin.families.continuation import SolvedPoint
 from fmilin.families.outcome import Outcome
 from fmilin.families.plan import Plan
 from fmilin.families.solver import Solver
@@ -22,7 +22,7 @@ class Task:
     """A run of points."""
 
     numbers: tuple[int, ...]  # each point starts from the one before it
-    seed: Seed | None  # what the first one starts from
+    predecessor: SolvedPoint | None  # what the first one starts from
     start: bool = False  # the start of a run, which others wait for
 
 
@@ -32,7 +32,7 @@ class Report:
 
     task: Task
     outcomes: list[Outcome] = field(default_factory=list)
-    seed: Seed | None = None  # for the points after the task; of its last report
+    predecessor: SolvedPoint | None = None  # for the points after the task; of its last report
     finished: bool = True
 
 
@@ -79,8 +79,8 @@ class Here(Engine):
     def reports(self) -> Iterator[Report]:
         """Compute the next task."""
         task = self._tasks.popleft()
-        for outcomes, seed in self._solver.solve(task.numbers, task.seed):
-            yield Report(task, outcomes, seed, finished=outcomes[-1].number == task.numbers[-1])
+        for outcomes, predecessor in self._solver.solve(task.numbers, task.predecessor):
+            yield Report(task, outcomes, predecessor, finished=outcomes[-1].number == task.numbers[-1])
 
     def close(self) -> None:
         """Close the models that were opened."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fmilin.families.grid import Grid
 from fmilin.families.interpolation import LeftOut, around, entry_errors, left_out
-from fmilin.families.meetings import ModeEvent, mode_events
+from fmilin.families.mode_events import ModeEvent, mode_events
 from fmilin.families.plots import FamilyPlots
 from fmilin.families.rows import ERRORS, Layout, Template
 from fmilin.families.tracking import Tracks, tracked
@@ -295,9 +295,9 @@ class LinearFamily(Sequence[LinearModel]):
         left_out = entry_errors(matrices, self.grid, self._kinds, numbers)
         errors = EntryErrors(**{name: left_out[name] + getattr(linear.errors, name) for name in ERRORS})
         linear = with_errors(linear, errors, *_motion_of(linear))
-        said = ", ".join(f"{name} {getattr(linear.accuracy, name):.2g}" for name in "ABCD")
+        accuracies = ", ".join(f"{name} {getattr(linear.accuracy, name):.2g}" for name in "ABCD")
         text = f"Interpolated between {len(weights)} points; where one of those is left out, it is off by (relative): "
-        return replace(linear, warnings=(*linear.warnings, Remark("interpolated", f"{text}{said}.")))
+        return replace(linear, warnings=(*linear.warnings, Remark("interpolated", f"{text}{accuracies}.")))
 
     def left_out(self) -> LeftOut:
         """Return how far interpolation is off at every point inside the grid when that point is left out."""

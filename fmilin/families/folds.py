@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from fmilin.families.continuation import Seed
+from fmilin.families.continuation import SolvedPoint
 from fmilin.ground.errors import NumericalError
 
 __all__ = ["FoldError", "fold_between"]
@@ -15,7 +15,7 @@ APPROACHES = 40
 """Steps towards a fold."""
 
 NEAR = 1e-8
-"""Of the step between two points of the grid: so near the place of a fold is known."""
+"""Of the step between two points of the grid: so exactly a fold is located."""
 
 REST = 0.3
 """Part of the way to a fold that the next step leaves."""
@@ -25,48 +25,48 @@ TURNED = 0.05
 
 
 class FoldError(NumericalError):
-    """No solution beyond a fold was found: ``place`` says where the branch turns back, ``otherwise`` why no other."""
+    """No solution beyond a fold was found: ``fold`` says where the branch turns back, ``otherwise`` why no other."""
 
-    def __init__(self, place: str, otherwise: str) -> None:
-        super().__init__(f"{place} No other solution was found at this point: {otherwise}")
+    def __init__(self, fold: str, otherwise: str) -> None:
+        super().__init__(f"{fold} No other solution was found at this point: {otherwise}")
 
 
 def fold_between(
-    seed: Seed,
+    predecessor: SolvedPoint,
     values: Mapping[str, float],
-    onward: Callable[[Mapping[str, float], Seed], Seed | None],
-    volume: Callable[[Seed], float],
+    onward: Callable[[Mapping[str, float], SolvedPoint], SolvedPoint | None],
+    volume: Callable[[SolvedPoint], float],
 ) -> str | None:
-    """Return where the branch through ``seed`` turns back on the way to ``values``, one sentence; None if it does not.
+    """Return where the branch through ``predecessor`` turns back before ``values``, one sentence; None if it does not.
 
     Near a fold at p* the determinant of the equations (``volume``) goes as the root of p* - p, so that two points
     on the way tell p*; the next one is taken before it.
     """
-    start = {name: seed.values[name] for name in values}
+    start = {name: predecessor.values[name] for name in values}
 
     def at(s: float) -> dict[str, float]:
         return {name: (1 - s) * start[name] + s * value for name, value in values.items()}
 
-    first = volume(seed)
+    first = volume(predecessor)
     if first <= 0:
         return None
-    here, s, reach, place = seed, 0.0, 1.0, np.nan
+    here, s, reach, fold = predecessor, 0.0, 1.0, np.nan
     history = [(0.0, first)]
     for _ in range(APPROACHES):
-        aim = place - REST * (place - s) if s < place and place - REST * (place - s) < reach else (s + reach) / 2
-        found = onward(at(aim), here)
-        if found is None:
+        aim = fold - REST * (fold - s) if s < fold and fold - REST * (fold - s) < reach else (s + reach) / 2
+        reached = onward(at(aim), here)
+        if reached is None:
             reach = aim
         else:
-            here, s, reach = found, aim, 1.0
-            history.append((s, volume(found)))
-            place = _extrapolated(history)
-        if reach - s < NEAR or (np.isfinite(place) and abs(place - s) < NEAR):
+            here, s, reach = reached, aim, 1.0
+            history.append((s, volume(reached)))
+            fold = _extrapolated(history)
+        if reach - s < NEAR or (np.isfinite(fold) and abs(fold - s) < NEAR):
             break
     if not history[-1][1] < TURNED * first:
         return None
-    place = place if np.isfinite(place) else s
-    where = ", ".join(f"{n} = {v:.9g}" for n, v in at(place).items() if v != start[n] or len(start) == 1)
+    fold = fold if np.isfinite(fold) else s
+    where = ", ".join(f"{n} = {v:.9g}" for n, v in at(fold).items() if v != start[n] or len(start) == 1)
     return f"The branch turns back at {where} (a fold: the equations are singular there)."
 
 

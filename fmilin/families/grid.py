@@ -1,4 +1,4 @@
-"""What a sweep runs over: values by name, every combination of them or one beside the other."""
+"""What a sweep runs over: values by name, every combination of them or one value of each at a time."""
 
 from __future__ import annotations
 
@@ -38,31 +38,31 @@ class Grid:
         return ("point",) if self.zipped and len(self.axes) != 1 else tuple(self.axes)
 
     def index(self, number: int) -> tuple[int, ...]:
-        """Return the place of a point on the grid."""
+        """Return the indices of a point on the grid."""
         return tuple(int(i) for i in np.unravel_index(number, self.shape))
 
     def values(self, number: int) -> dict[str, float]:
         """Return the values at a point, by name."""
-        place = self.index(number)
-        at = place * len(self.axes) if self.zipped else place
+        index = self.index(number)
+        at = index * len(self.axes) if self.zipped else index
         return {name: float(values[i]) for (name, values), i in zip(self.axes.items(), at, strict=True)}
 
     def column(self, name: str) -> FloatArray:
         """Return the value of one axis at every point, shape as the grid."""
         if self.zipped:
             return self.axes[name]
-        place = list(self.axes).index(name)
+        index = list(self.axes).index(name)
         shape = [1] * len(self.shape)
-        shape[place] = -1
+        shape[index] = -1
         return np.broadcast_to(self.axes[name].reshape(shape), self.shape)
 
     def before(self, number: int) -> int | None:
         """Return the neighbour that a point starts from: one step back on the last axis that allows it."""
-        place = list(self.index(number))
-        for d in reversed(range(len(place))):
-            if place[d] > 0:
-                place[d] -= 1
-                return int(np.ravel_multi_index(place, self.shape))
+        index = list(self.index(number))
+        for d in reversed(range(len(index))):
+            if index[d] > 0:
+                index[d] -= 1
+                return int(np.ravel_multi_index(index, self.shape))
         return None
 
 
@@ -99,8 +99,8 @@ def grid_through(columns: Mapping[str, FloatArray]) -> tuple[Grid, list[int]]:
     Of one axis, and where not every combination is there once, the grid is the list of points as it is given.
     """
     table = np.column_stack(list(columns.values()))
-    found = [np.unique(values, return_inverse=True) for values in columns.values()]
-    full = Grid({name: values for name, (values, _) in zip(columns, found, strict=True)})
+    levels = [np.unique(values, return_inverse=True) for values in columns.values()]
+    full = Grid({name: values for name, (values, _) in zip(columns, levels, strict=True)})
     if len(columns) < 2 or full.size != len(table) or len(np.unique(table, axis=0)) < len(table):
         return Grid(dict(columns), zipped=True), list(range(len(table)))
-    return full, [int(k) for k in np.ravel_multi_index([places for _, places in found], full.shape)]
+    return full, [int(k) for k in np.ravel_multi_index([indices for _, indices in levels], full.shape)]

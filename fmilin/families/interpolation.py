@@ -37,7 +37,7 @@ class LeftOut:
 
 def left_out(matrices: Mapping[str, FloatArray], grid: Grid, kinds: NDArray[np.intp]) -> LeftOut:
     """Return the error of linear interpolation at every inner point, between points of one and the same kind."""
-    found = {name: np.full(grid.shape, np.nan) for name in matrices}
+    errors = {name: np.full(grid.shape, np.nan) for name in matrices}
     for d, values in enumerate(_lines(grid)):
         if len(values) < 3:
             continue
@@ -48,15 +48,15 @@ def left_out(matrices: Mapping[str, FloatArray], grid: Grid, kinds: NDArray[np.i
         for name, given in matrices.items():
             stack = np.moveaxis(given, d, 0)
             if not stack.size:
-                found[name] = np.where(np.isnan(found[name]) & (kinds >= 0), 0.0, found[name])
+                errors[name] = np.where(np.isnan(errors[name]) & (kinds >= 0), 0.0, errors[name])
                 continue
             w = np.moveaxis(np.broadcast_to(weight, np.moveaxis(usable, 0, d).shape), d, 0)[..., None, None]
             error = np.abs((1 - w) * stack[:-2] + w * stack[2:] - stack[1:-1]).max(axis=(-2, -1))
             size = np.abs(stack[1:-1]).max(axis=(-2, -1))
             relative = np.where(usable, error / np.where(size > 0, size, 1.0), np.nan)
-            target = np.moveaxis(found[name], d, 0)
+            target = np.moveaxis(errors[name], d, 0)
             target[1:-1] = np.fmax(target[1:-1], relative)
-    return LeftOut(**found)
+    return LeftOut(**errors)
 
 
 def entry_errors(
@@ -84,7 +84,7 @@ def entry_errors(
 
 
 def around(grid: Grid, values: Mapping[str, float]) -> dict[int, float]:
-    """Return the points of the grid around a place, and their weights, which are linear in every axis."""
+    """Return the points of the grid around these values, and their weights, which are linear in every axis."""
     for name in values:
         if name not in grid.axes:
             raise UnknownNameError.among(name, grid.axes, "an axis of the family")
@@ -93,11 +93,11 @@ def around(grid: Grid, values: Mapping[str, float]) -> dict[int, float]:
     if grid.zipped and len(grid.axes) > 1:
         raise UsageError("A family along a list of points has nothing between them: interpolate in one over a grid.")
     sides = [_side(name, np.asarray(axis), float(values[name])) for name, axis in grid.axes.items()]
-    found: dict[int, float] = {}
+    weights: dict[int, float] = {}
     for corner in product(*sides):
         number = int(np.ravel_multi_index([i for i, _ in corner], grid.shape))
-        found[number] = float(np.prod([w for _, w in corner]))
-    return found
+        weights[number] = float(np.prod([w for _, w in corner]))
+    return weights
 
 
 def _side(name: str, axis: FloatArray, value: float) -> list[tuple[int, float]]:

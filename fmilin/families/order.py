@@ -11,7 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-from fmilin.families.continuation import Seed
+from fmilin.families.continuation import SolvedPoint
 from fmilin.families.engine import Engine, Task
 from fmilin.families.grid import Grid
 from fmilin.families.outcome import Outcome
@@ -33,13 +33,13 @@ def runs_of(grid: Grid, *, whole_lines: bool = False, least: int = 32) -> dict[i
     """
     length = grid.shape[-1]
     size = length if whole_lines else min(max(least, grid.size // RUNS), LONGEST_RUN)
-    found: dict[int, tuple[int | None, tuple[int, ...]]] = {}
+    runs: dict[int, tuple[int | None, tuple[int, ...]]] = {}
     for line in range(0, grid.size, length):
         for begin in range(0, length, size):
             first = line + begin
             before = first - size if begin else grid.before(first)
-            found[first] = (before, tuple(range(first + 1, line + min(begin + size, length))))
-    return found
+            runs[first] = (before, tuple(range(first + 1, line + min(begin + size, length))))
+    return runs
 
 
 class Progress:
@@ -71,14 +71,16 @@ def run(
         waiting.setdefault(before, []).append(first)
     finished = {first for first, (_, others) in runs.items() if done(first) and all(map(done, others))}
     needed = _needed(runs, finished)
-    starts: deque[tuple[int, Seed | None]] = deque((first, None) for first in waiting.get(None, []) if first in needed)
+    starts: deque[tuple[int, SolvedPoint | None]] = deque(
+        (first, None) for first in waiting.get(None, []) if first in needed
+    )
     rest: deque[Task] = deque()
     pending = 0
     while starts or rest or pending:
         while pending < engine.capacity and (starts or rest):
             if starts:
-                first, seed = starts.popleft()
-                engine.submit(Task((first,), seed, start=True))
+                first, predecessor = starts.popleft()
+                engine.submit(Task((first,), predecessor, start=True))
             else:
                 engine.submit(rest.popleft())
             pending += 1
@@ -93,8 +95,8 @@ def run(
                 first = report.task.numbers[0]
                 others = tuple(n for n in runs[first][1] if not done(n))
                 if others:
-                    rest.append(Task(others, report.seed))
-                starts.extend((n, report.seed) for n in waiting.get(first, []) if n in needed)
+                    rest.append(Task(others, report.predecessor))
+                starts.extend((n, report.predecessor) for n in waiting.get(first, []) if n in needed)
 
 
 def _needed(runs: dict[int, tuple[int | None, tuple[int, ...]]], finished: set[int]) -> set[int]:

@@ -59,11 +59,11 @@ class Plan:
         source = str(self.source) if isinstance(self.source, str) else f"<{self.source.info.name}>"
         path = Path(source.rpartition(":")[0] if ".py:" in source else source)
         content = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
-        asked = replace(self, source="", grid=Grid({}), load=replace(self.load, settings={}))
+        rest = replace(self, source="", grid=Grid({}), load=replace(self.load, settings={}))
         return {
             "source": source,
             "content": content,
             "axes": {name: values.tolist() for name, values in self.grid.axes.items()},
             "zipped": self.grid.zipped,
-            "asked": repr(asked),
+            "asked": repr(rest),
         }

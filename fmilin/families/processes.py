@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 from types import TracebackType
 
-from fmilin.families.continuation import Seed
+from fmilin.families.continuation import SolvedPoint
 from fmilin.families.engine import Engine, Report, Task
 from fmilin.families.outcome import Outcome
 from fmilin.families.plan import Plan
@@ -62,13 +62,13 @@ def _compute(pipe: Pipe, solver: Solver, task: Task) -> None:
             yield number
 
     outcomes: list[Outcome] = []
-    seed, last = task.seed, time.monotonic()
-    for some, seed in solver.solve(numbers(), task.seed):
+    predecessor, last = task.predecessor, time.monotonic()
+    for some, predecessor in solver.solve(numbers(), task.predecessor):
         outcomes += some
         if time.monotonic() - last > MESSAGE:
-            pipe.send(("some", outcomes, seed))
+            pipe.send(("some", outcomes, predecessor))
             outcomes, last = [], time.monotonic()
-    pipe.send(("end", outcomes, seed))
+    pipe.send(("end", outcomes, predecessor))
 
 
 def _sendable(error: Exception) -> Exception:
@@ -94,7 +94,7 @@ class _Worker:
         self.task: Task | None = None
         self.left: list[int] = []  # numbers of the task that are not reported yet
         self.begun: int | None = None
-        self.seed: Seed | None = None
+        self.predecessor: SolvedPoint | None = None
         self.ready = False
 
 
@@ -111,7 +111,7 @@ class Processes(Engine):
         self._failures, self._opened = 0, False
         self._broken: ModelCrashError | None = None
         self._workers: list[_Worker] = []
-        self._next_look = time.monotonic() + ROUND
+        self._next_check = time.monotonic() + ROUND
         try:
             for _ in range(jobs):
                 self._workers.append(self._started())
@@ -131,9 +131,9 @@ class Processes(Engine):
     def reports(self) -> Iterator[Report]:
         """Yield what the children report, after waiting for it."""
         while True:
-            found = list(self._round())
-            if found:
-                yield from found
+            reports = list(self._round())
+            if reports:
+                yield from reports
                 return
             if self._broken is not None and not any(w.task for w in self._workers):
                 yield from self._given_up()
@@ -168,22 +168,22 @@ class Processes(Engine):
         ends = {w.server.pipe.read_end: w for w in self._workers}
         readable = select.select(list(ends), [], [], ROUND)[0]
         for end in readable:
-            yield from self._heard(ends[end])
-        if (begin := time.monotonic()) >= self._next_look:  # also while others talk
+            yield from self._received(ends[end])
+        if (begin := time.monotonic()) >= self._next_check:  # also while others talk
             for worker in list(self._workers):
                 try:
                     worker.server.check()
                 except ModelCrashError as error:
                     yield from self._lost(worker, error)
             now = time.monotonic()
-            self._next_look = now + max(ROUND, SHARE * (now - begin))
+            self._next_check = now + max(ROUND, SHARE * (now - begin))
 
     def _hand(self, worker: _Worker, task: Task) -> None:
-        worker.task, worker.left, worker.begun, worker.seed = task, list(task.numbers), None, task.seed
+        worker.task, worker.left, worker.begun, worker.predecessor = task, list(task.numbers), None, task.predecessor
         with suppress(OSError):  # one that has ended is found when its end of the pipe is read
             worker.server.pipe.send(task)
 
-    def _heard(self, worker: _Worker) -> Iterator[Report]:
+    def _received(self, worker: _Worker) -> Iterator[Report]:
         try:
             worker.server.pipe.hear()
         except (EOFError, OSError):
@@ -207,16 +207,18 @@ class Processes(Engine):
                 case _:
                     yield from self._done(worker, *content, finished=kind == "end")
 
-    def _done(self, worker: _Worker, outcomes: list[Outcome], seed: Seed | None, *, finished: bool) -> Iterator[Report]:
+    def _done(
+        self, worker: _Worker, outcomes: list[Outcome], predecessor: SolvedPoint | None, *, finished: bool
+    ) -> Iterator[Report]:
         task = worker.task
         assert task is not None  # noqa: S101 - it has answered
         seen = {o.number for o in outcomes}
         worker.left = [n for n in worker.left if n not in seen]
-        worker.seed = seed
+        worker.predecessor = predecessor
         if finished:
             worker.task = None
         if outcomes or finished:
-            yield Report(task, outcomes, seed, finished)
+            yield Report(task, outcomes, predecessor, finished)
 
     def _lost(self, worker: _Worker, error: ModelCrashError) -> Iterator[Report]:
         """Mark the point that a child died of, and have another one do the rest."""
@@ -233,17 +235,17 @@ class Processes(Engine):
         if worker.begun in worker.left:
             outcome = Outcome(worker.begun, str(error), kind="ModelCrashError")
             worker.left.remove(worker.begun)
-            yield Report(task, [outcome], worker.seed, finished=not worker.left)
+            yield Report(task, [outcome], worker.predecessor, finished=not worker.left)
         elif not worker.left:
-            yield Report(task, [], worker.seed)
+            yield Report(task, [], worker.predecessor)
         if worker.left:
-            self._tasks.appendleft(replace(task, numbers=tuple(worker.left), seed=worker.seed))
+            self._tasks.appendleft(replace(task, numbers=tuple(worker.left), predecessor=worker.predecessor))
 
     def _given_up(self) -> Iterator[Report]:
         while self._tasks:
             task = self._tasks.popleft()
             why = f"The model can no longer be opened: {self._broken}"
-            yield Report(task, [Outcome(n, why, kind="ModelCrashError") for n in task.numbers], task.seed)
+            yield Report(task, [Outcome(n, why, kind="ModelCrashError") for n in task.numbers], task.predecessor)
 
     def _started(self) -> _Worker:
         others = [w.server for w in self._workers]

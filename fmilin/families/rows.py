@@ -76,7 +76,7 @@ class Layout:
         return {**matrices, **vectors, **rest, **{f"error_{name}": matrices[name] for name in ERRORS}}
 
     @cached_property
-    def places(self) -> dict[str, slice]:
+    def slices(self) -> dict[str, slice]:
         """The part of the row that belongs to every quantity."""
         ends = np.cumsum([int(np.prod(shape)) for shape in self.shapes.values()]).tolist()
         return {name: slice(a, b) for name, a, b in zip(self.shapes, [0, *ends[:-1]], ends, strict=True)}
@@ -101,27 +101,27 @@ class Layout:
             **{f"error_{name}": getattr(linear.errors, name) for name in ERRORS},
         }
         row = np.empty(self.width)
-        for name, place in self.places.items():
-            row[place] = np.ravel(values[name])
+        for name, part in self.slices.items():
+            row[part] = np.ravel(values[name])
         return row
 
     def fill(self, rows: FloatArray, parts: Mapping[str, FloatArray], parameters: FloatArray) -> None:
         """Write the rows (k, width) of a stack from its parts by name and its parameters (k, np)."""
-        for name, place in self.places.items():
+        for name, part in self.slices.items():
             values = parameters if name == "parameters" else parts.get(name)
-            rows[:, place] = 0.0 if values is None else values.reshape(len(rows), -1)
+            rows[:, part] = 0.0 if values is None else values.reshape(len(rows), -1)
 
     def part(self, rows: FloatArray, name: str) -> FloatArray:
         """Return one quantity of all rows: a view of shape (n, ...)."""
-        return rows[:, self.places[name]].reshape(len(rows), *self.shapes[name])
+        return rows[:, self.slices[name]].reshape(len(rows), *self.shapes[name])
 
     def unpacked(
         self, row: FloatArray, states: Signals, method: tuple[str, str], remarks: tuple[Remark, ...]
     ) -> LinearModel:
         """Return the linear model of a row (width,), with how derivatives were taken and coordinates chosen."""
         t = self.template
-        v = {name: np.array(row[place]).reshape(self.shapes[name]) for name, place in self.places.items()}
-        known = zip(t.parameters, v["parameters"].tolist(), strict=True)
+        v = {name: np.array(row[part]).reshape(self.shapes[name]) for name, part in self.slices.items()}
+        given = zip(t.parameters, v["parameters"].tolist(), strict=True)
         linear = built(
             Named(t.model, t.inputs, t.outputs),
             IndependentCoordinates(states, t.full_states, v["y0"], v["T"], v["error_T"], method[1], T_u=v["T_u"]),
@@ -131,7 +131,7 @@ class Layout:
                 states=dict(zip(t.full_states.names, v["x0"].tolist(), strict=True)),
                 inputs=dict(zip(t.inputs.names, v["u0"].tolist(), strict=True)),
                 outputs=dict(zip(t.outputs.names, v["out0"].tolist(), strict=True)),
-                parameters={name: value for name, value in known if not np.isnan(value)},
+                parameters={name: value for name, value in given if not np.isnan(value)},
             ),
             (method[0], int(v["visits"][0]), int(v["visits"][1])),
             remarks,

@@ -9,9 +9,9 @@ from typing import Literal
 
 import numpy as np
 
-from fmilin.families.continuation import Balance, Seed, corrected
+from fmilin.families.continuation import Balance, SolvedPoint, corrected
+from fmilin.families.family_builder import outcome_of
 from fmilin.families.folds import FoldError, fold_between
-from fmilin.families.gathering import outcome_of
 from fmilin.families.outcome import Outcome
 from fmilin.families.plan import Plan
 from fmilin.families.rows import Template
@@ -30,7 +30,7 @@ from fmilin.points.request import TrimRequest
 
 __all__ = ["Solver"]
 
-KEPT_MODELS = 4
+OPEN_MODELS = 4
 """Models with other parameters that stay open."""
 
 WORTH_A_STACK = 3
@@ -42,7 +42,7 @@ HALVINGS = 6
 
 @dataclass(frozen=True)
 class _Reached:
-    seed: Seed
+    solution: SolvedPoint
     remarks: tuple[Remark, ...] = ()
 
 
@@ -89,39 +89,43 @@ class Solver:
         if self._own:
             self.base.close()
 
-    def solve(self, numbers: Iterable[int], seed: Seed | None) -> Iterator[tuple[list[Outcome], Seed | None]]:
-        """Yield what comes of the points in order, and the seed for the next: each starts from the last good one."""
+    def solve(
+        self, numbers: Iterable[int], predecessor: SolvedPoint | None
+    ) -> Iterator[tuple[list[Outcome], SolvedPoint | None]]:
+        """Yield what comes of the points in order, and the last one that was solved: the next starts from it."""
         self._barrier = None
         left = deque(numbers)
         while left:
-            if seed is not None and len(left) >= WORTH_A_STACK:
-                for outcomes, last in self._in_stacks(tuple(left), seed):
-                    seed = last
+            if predecessor is not None and len(left) >= WORTH_A_STACK:
+                for outcomes, last in self._in_stacks(tuple(left), predecessor):
+                    predecessor = last
                     for _ in outcomes:
                         left.popleft()
-                    yield outcomes, seed
+                    yield outcomes, predecessor
             if left:
-                outcome, reached = self._point(left.popleft(), seed)
+                outcome, reached = self._point(left.popleft(), predecessor)
                 if reached is not None:
-                    seed, self._barrier = reached, None
-                yield [outcome], seed
+                    predecessor, self._barrier = reached, None
+                yield [outcome], predecessor
 
-    def _in_stacks(self, numbers: tuple[int, ...], seed: Seed) -> Iterator[tuple[list[Outcome], Seed]]:
+    def _in_stacks(
+        self, numbers: tuple[int, ...], predecessor: SolvedPoint
+    ) -> Iterator[tuple[list[Outcome], SolvedPoint]]:
         """Yield the first of these points from stacks, none where they do not go."""
         if self._stacks is None or self._barrier is not None:
             return
         request = None
         if self.plan.trim is not None:
             request = self._request(self.plan.grid.values(numbers[0]))[0].checked(self.base)
-        yield from self._stacks.outcomes(numbers, seed, request, self._model(seed.values))
+        yield from self._stacks.outcomes(numbers, predecessor, request, self._model(predecessor.values))
 
     # -- one point ---------------------------------------------------------------------------------------
 
-    def _point(self, number: int, seed: Seed | None) -> tuple[Outcome, Seed | None]:
+    def _point(self, number: int, predecessor: SolvedPoint | None) -> tuple[Outcome, SolvedPoint | None]:
         values = self.plan.grid.values(number)
         try:
-            reached = self._reached(values, seed)
-            linear = reached.seed.linear
+            reached = self._reached(values, predecessor)
+            linear = reached.solution.linear
             if self.plan.inputs is not None:
                 linear = with_inputs(linear, chosen_inputs(linear.inputs, self.plan.inputs))
             linear = replace(linear, warnings=(*linear.warnings, *reached.remarks))
@@ -132,34 +136,36 @@ class Solver:
             return Outcome(number, " ".join(str(error).split()), kind=kind), None
         names = dict.fromkeys((*linear.point.parameters, *(n for n in values if self._kind(n) == "parameter")))
         outcome = outcome_of(number, linear, Template.of(linear, tuple(names)))
-        return outcome, reached.seed
+        return outcome, reached.solution
 
-    def _reached(self, values: Mapping[str, float], seed: Seed | None) -> _Reached:
+    def _reached(self, values: Mapping[str, float], predecessor: SolvedPoint | None) -> _Reached:
         if self.plan.trim is None:
             model = self._model(values)
             given = {n: v for n, v in self.plan.settings.items() if model.states.has(n) or model.inputs.has(n)}
             given |= {n: v for n, v in values.items() if self._kind(n) != "parameter"}
             point = operating_point(model, given, time=self.plan.time, project=self.plan.project)
-            return _Reached(self._linearized(model, point, values, seed))
-        if seed is None:
+            return _Reached(self._linearized(model, point, values, predecessor))
+        if predecessor is None:
             return _Reached(self._approached(values) or self._searched(values, None))
         fold = self._barrier
         if fold is None:
-            found = self._continued(values, seed, HALVINGS)
-            if found is not None:
-                return _Reached(found)
-            fold = self._barrier = fold_between(seed, values, lambda v, s: self._continued(v, s, 1), self._volume)
+            solution = self._continued(values, predecessor, HALVINGS)
+            if solution is not None:
+                return _Reached(solution)
+            fold = self._barrier = fold_between(
+                predecessor, values, lambda v, s: self._continued(v, s, 1), self._volume
+            )
         try:
-            found = self._searched(values, None)
+            solution = self._searched(values, None)
         except FmilinError as error:
             if fold is None:
                 raise
             raise FoldError(fold, str(error)) from None
         if fold is None:
-            return _Reached(found)
-        return _Reached(found, (Remark("branch", f"{fold} This point lies on another branch."),))
+            return _Reached(solution)
+        return _Reached(solution, (Remark("branch", f"{fold} This point lies on another branch."),))
 
-    def _approached(self, values: Mapping[str, float]) -> Seed | None:
+    def _approached(self, values: Mapping[str, float]) -> SolvedPoint | None:
         """Return the first point on the branch of the model's own start; None where that is none, or ends before.
 
         A search that begins far from the point may assemble the mechanism in another configuration.
@@ -167,12 +173,12 @@ class Solver:
         if self.plan.guess:
             return None
         start = self.base.start
-        known = dict(zip(self.base.states.names, start.states.tolist(), strict=True))
-        known |= zip(self.base.inputs.names, start.inputs.tolist(), strict=True)
-        known |= {**self.base.parameters, **self.plan.settings}
-        if any(name not in known for name in values):
+        begin: dict[str, float] = dict(zip(self.base.states.names, start.states.tolist(), strict=True))
+        begin |= zip(self.base.inputs.names, start.inputs.tolist(), strict=True)
+        begin |= {**self.base.parameters, **self.plan.settings}
+        if any(name not in begin for name in values):
             return None
-        begin = {name: float(known[name]) for name in values}
+        begin = {name: float(begin[name]) for name in values}
         if begin == dict(values):
             return None
         try:
@@ -180,68 +186,70 @@ class Solver:
         except FmilinError:
             return None
 
-    def _continued(self, values: Mapping[str, float], seed: Seed, halvings: int) -> Seed | None:
-        """Return the point at ``values`` on the branch of ``seed``, in halved steps where need be."""
-        found = self._corrected(values, seed)
-        if found is not None or halvings == 0:
-            return found
-        middle = {name: (seed.values[name] + value) / 2 for name, value in values.items()}
-        between = self._continued(middle, seed, halvings - 1)
+    def _continued(self, values: Mapping[str, float], predecessor: SolvedPoint, halvings: int) -> SolvedPoint | None:
+        """Return the point at ``values`` on the branch of ``predecessor``, in halved steps where need be."""
+        solution = self._corrected(values, predecessor)
+        if solution is not None or halvings == 0:
+            return solution
+        middle = {name: (predecessor.values[name] + value) / 2 for name, value in values.items()}
+        between = self._continued(middle, predecessor, halvings - 1)
         return None if between is None else self._continued(values, between, halvings - 1)
 
-    def _corrected(self, values: Mapping[str, float], seed: Seed) -> Seed | None:
-        """Return the point by one chord from ``seed``; by a search from there where the chord does not apply."""
+    def _corrected(self, values: Mapping[str, float], predecessor: SolvedPoint) -> SolvedPoint | None:
+        """Return the point by one chord from ``predecessor``; by a search from there where the chord does not apply."""
         try:
             model = self._model(values)
             request = self._request(values)[0].checked(model)
-            if not self._chord_applies(model, request, seed):
-                return self._searched(values, seed)
-            assert seed.selection is not None  # noqa: S101 - _chord_applies has looked
-            balance = Balance(model, request, seed.linear, seed.selection)
-            point = corrected(model, request, seed, balance)
+            if not self._chord_applies(model, request, predecessor):
+                return self._searched(values, predecessor)
+            assert predecessor.selection is not None  # noqa: S101 - _chord_applies says so
+            balance = Balance(model, request, predecessor.linear, predecessor.selection)
+            point = corrected(model, request, predecessor, balance)
             if point is None:
                 return None
-            return self._linearized(model, point, values, seed)
+            return self._linearized(model, point, values, predecessor)
         except FmilinError:
             return None
 
     @staticmethod
-    def _chord_applies(model: Model, request: TrimRequest, seed: Seed) -> bool:
+    def _chord_applies(model: Model, request: TrimRequest, predecessor: SolvedPoint) -> bool:
         free_inputs = all(model.inputs.has(name) for name in request.free)
-        alike = seed.linear.inputs.names == model.inputs.names and seed.linear.sample_time == 0
-        kept = seed.selection is not None and set(request.steady) <= set(seed.linear.states.names)
-        return free_inputs and alike and kept and not request.bounds and model.sparse_equations() is None
+        alike = predecessor.linear.inputs.names == model.inputs.names and predecessor.linear.sample_time == 0
+        steady = predecessor.selection is not None and set(request.steady) <= set(predecessor.linear.states.names)
+        return free_inputs and alike and steady and not request.bounds and model.sparse_equations() is None
 
-    def _volume(self, seed: Seed) -> float:
-        model = self._model(seed.values)
-        request = self._request(seed.values)[0].checked(model)
-        if not self._chord_applies(model, request, seed) or seed.selection is None:
+    def _volume(self, predecessor: SolvedPoint) -> float:
+        model = self._model(predecessor.values)
+        request = self._request(predecessor.values)[0].checked(model)
+        if not self._chord_applies(model, request, predecessor) or predecessor.selection is None:
             return 0.0
-        return Balance(model, request, seed.linear, seed.selection).volume
+        return Balance(model, request, predecessor.linear, predecessor.selection).volume
 
-    def _searched(self, values: Mapping[str, float], seed: Seed | None) -> Seed:
-        """Return the point by a search of its own, from the plan's guess or from ``seed``."""
+    def _searched(self, values: Mapping[str, float], predecessor: SolvedPoint | None) -> SolvedPoint:
+        """Return the point by a search of its own, from the plan's guess or from ``predecessor``."""
         model = self._model(values)
         request, guess = self._request(values)
-        if seed is not None:
+        if predecessor is not None:
             fixed = request.checked(model).fixed
-            states = zip(model.states.names, seed.point.states.tolist(), strict=True)
-            inputs = zip(model.inputs.names, seed.point.inputs.tolist(), strict=True)
+            states = zip(model.states.names, predecessor.point.states.tolist(), strict=True)
+            inputs = zip(model.inputs.names, predecessor.point.inputs.tolist(), strict=True)
             guess = {n: v for n, v in states if n not in fixed} | {n: v for n, v in inputs if n in request.free}
         point = search(model, request, guess, anywhere=self.plan.project)
-        return self._linearized(model_at(model, point), point, values, seed)
+        return self._linearized(model_at(model, point), point, values, predecessor)
 
-    def _linearized(self, model: Model, point: OperatingPoint, values: Mapping[str, float], seed: Seed | None) -> Seed:
-        previous: Selection | None = None if seed is None else seed.selection
+    def _linearized(
+        self, model: Model, point: OperatingPoint, values: Mapping[str, float], predecessor: SolvedPoint | None
+    ) -> SolvedPoint:
+        previous: Selection | None = None if predecessor is None else predecessor.selection
         linear, selection = linearize_next(model, point, self.plan.how, previous)
         if any(self._kind(n) == "parameter" for n in values):
             given = {n: v for n, v in values.items() if self._kind(n) == "parameter"}
-            known = replace(linear.point, parameters={**linear.point.parameters, **given})
-            linear = replace(linear, point=known)
-        return Seed(dict(values), point, linear, selection)
+            named = replace(linear.point, parameters={**linear.point.parameters, **given})
+            linear = replace(linear, point=named)
+        return SolvedPoint(dict(values), point, linear, selection)
 
     def _request(self, values: Mapping[str, float]) -> tuple[TrimRequest, dict[str, float]]:
-        """Return what is asked of a point beside its parameters, and where its search starts."""
+        """Return what is asked of a point besides its parameters, and where its search starts."""
         trim, model = self.plan.trim, self.base
         assert trim is not None  # noqa: S101 - asked for trimmed points only
         given = {n: v for n, v in self.plan.settings.items() if model.states.has(n) or model.inputs.has(n)}
@@ -269,7 +277,7 @@ class Solver:
         key = tuple(changed.items())
         if key not in self._models:
             self._models[key] = self._shown(self._loaded(changed))
-            while len(self._models) > KEPT_MODELS:
+            while len(self._models) > OPEN_MODELS:
                 self._models.popitem(last=False)[1].close()
         self._models.move_to_end(key)
         return self._models[key]
@@ -297,8 +305,8 @@ class Solver:
             self._model({name: value})
         except UnknownNameError as error:
             model = self.base
-            known = [*model.states.positions, *model.inputs.positions, *model.parameters, *error.suggestions]
-            raise UnknownNameError.among(name, known, "a state, an input or a parameter of the model") from None
+            names = [*model.states.positions, *model.inputs.positions, *model.parameters, *error.suggestions]
+            raise UnknownNameError.among(name, names, "a state, an input or a parameter of the model") from None
         except FmilinError as error:
             if not self.base.parameters and isinstance(self.plan.source, Model):
                 raise

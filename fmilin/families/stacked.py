@@ -18,7 +18,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.families.continuation import Seed
+from fmilin.families.continuation import SolvedPoint
 from fmilin.families.grid import Grid
 from fmilin.families.outcome import Outcome
 from fmilin.families.rows import Layout, Template
@@ -88,8 +88,8 @@ class StackedRuns:
         self._assembly: _Assembly | None = None
 
     def outcomes(
-        self, numbers: Sequence[int], seed: Seed, request: TrimRequest | None, own: Model
-    ) -> Iterator[tuple[list[Outcome], Seed]]:
+        self, numbers: Sequence[int], seed: SolvedPoint, request: TrimRequest | None, own: Model
+    ) -> Iterator[tuple[list[Outcome], SolvedPoint]]:
         """Yield outcomes of the first numbers of a run, block by block, as far as stacks go; the seed behind each.
 
         Parameters
@@ -126,15 +126,15 @@ class StackedRuns:
         names = {**self._settings, **self._grid.axes} if request is None else request.fixed
         return [states.positions[name] for name in names if states.has(name)]
 
-    def _fits(self, seed: Seed, request: TrimRequest | None) -> bool:
+    def _fits(self, seed: SolvedPoint, request: TrimRequest | None) -> bool:
         if request is None:
             return True
         free = all(self._model.inputs.has(name) for name in request.free)
         return free and not request.bounds and set(request.steady) <= set(seed.linear.states.names)
 
     def _blocks(
-        self, equations: _Equations | _Assembly, procedure: StackProcedure, numbers: list[int], seed: Seed
-    ) -> Iterator[tuple[list[Outcome], Seed]]:
+        self, equations: _Equations | _Assembly, procedure: StackProcedure, numbers: list[int], seed: SolvedPoint
+    ) -> Iterator[tuple[list[Outcome], SolvedPoint]]:
         size, line, (template, layout) = FIRST_BLOCK, _Line(seed), self._layout(seed)
         while numbers:
             block = numbers[:size]
@@ -164,23 +164,23 @@ class StackedRuns:
             numbers = numbers[good:]
             size = min(GROWTH * size, LARGEST_BLOCK) if good == size else max(1, good)
 
-    def _given(self, numbers: list[int], seed: Seed) -> dict[str, FloatArray]:
+    def _given(self, numbers: list[int], seed: SolvedPoint) -> dict[str, FloatArray]:
         """Return what varies at these points, by name; at the seed where there are none."""
         if not numbers:
             return {name: np.array([value]) for name, value in seed.values.items()}
         return {name: np.asarray(self._grid.column(name)).reshape(-1)[numbers] for name in self._grid.axes}
 
-    def _own_parameters(self, template: Template, points: PointStack, seed: Seed) -> FloatArray:
+    def _own_parameters(self, template: Template, points: PointStack, seed: SolvedPoint) -> FloatArray:
         """Return the parameters of points, shape (k, np): those that vary, the others as they are at the seed."""
         own = seed.linear.point.parameters
         columns = [points.parameters.get(n, np.full(len(points), own.get(n, np.nan))) for n in template.parameters]
         return np.stack(columns, axis=1) if columns else np.zeros((len(points), 0))
 
-    def _layout(self, seed: Seed) -> tuple[Template, Layout]:
+    def _layout(self, seed: SolvedPoint) -> tuple[Template, Layout]:
         template = Template.of(seed.linear, tuple(dict.fromkeys((*seed.linear.point.parameters, *self._parameters))))
         return template, Layout(template)
 
-    def _seed(self, number: int, points: PointStack, k: int, seed: Seed, outcome: Outcome) -> Seed:
+    def _seed(self, number: int, points: PointStack, k: int, seed: SolvedPoint, outcome: Outcome) -> SolvedPoint:
         """Return the last point of a block as a seed."""
         _, layout = self._layout(seed)
         assert outcome.row is not None  # noqa: S101 - it is good
@@ -244,7 +244,7 @@ class _Equations:
     """
 
     def __init__(
-        self, model: Model, procedure: StackProcedure, seed: Seed, request: TrimRequest | None, held: list[int]
+        self, model: Model, procedure: StackProcedure, seed: SolvedPoint, request: TrimRequest | None, held: list[int]
     ) -> None:
         self._model, self._procedure, self._seed = model, procedure, seed
         self._kept, self._n = procedure.kept, len(model.states)
@@ -335,7 +335,7 @@ class _Equations:
 class _Line:
     """The last points on the way, through which the next ones are guessed: linear in what varies."""
 
-    def __init__(self, seed: Seed) -> None:
+    def __init__(self, seed: SolvedPoint) -> None:
         self._names = list(seed.values)
         self._at = [(np.array(list(seed.values.values())), seed.point.states, seed.point.inputs)]
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from fmilin.families.gathering import Gathering
+from fmilin.families.family_builder import FamilyBuilder
 from fmilin.families.outcome import Outcome
 from fmilin.families.plan import Plan
 from fmilin.families.rows import Template
@@ -40,14 +40,14 @@ def folder_of(path: Path) -> Path:
     return path.with_name(f"{path.name}.sweep")
 
 
-class Store(Gathering):
+class Store(FamilyBuilder):
     """A family that grows on the disk, in the file ``path``; ``resume`` goes on with what is there."""
 
     def __init__(self, plan: Plan, path: Path, *, resume: bool) -> None:
         super().__init__(plan.grid)
         self._folder, self._path = folder_of(path), path
         identity = plan.identity()
-        self._known: dict[Any, int] = {}
+        self._numbers: dict[Any, int] = {}
         self._meanings = 0  # choices and remarks that the journal has explained, counted from 1
         self._written: list[dict[str, Any]] = []
         self._synced = time.monotonic()
@@ -113,15 +113,15 @@ class Store(Gathering):
         return [k, number, *remarks]
 
     def _number(self, key: tuple[str, Any], text: Any) -> int:
-        if key not in self._known:
+        if key not in self._numbers:
             self._meanings += 1
-            self._known[key] = self._meanings
+            self._numbers[key] = self._meanings
             self._written.append({key[0]: text()})
-        return self._known[key]
+        return self._numbers[key]
 
     def _put(self, number: int, row: FloatArray) -> None:
-        if self.template is not None and "template" not in self._known:
-            self._known["template"] = -1
+        if self.template is not None and "template" not in self._numbers:
+            self._numbers["template"] = -1
             self._written.insert(0, {"template": _packed_template(self.template)})
         offset, rest = number * row.nbytes, memoryview(row.tobytes())
         while rest:
@@ -164,25 +164,25 @@ class Store(Gathering):
     def _replay(self, entry: dict[str, Any], meanings: list[Any]) -> None:
         if "template" in entry:
             self.template = _template(entry["template"])
-            self._known["template"] = -1
+            self._numbers["template"] = -1
         elif "choice" in entry:
             states, method = entry["choice"]
-            self._known["choice", len(self._kinds)] = len(meanings) + 1
+            self._numbers["choice", len(self._kinds)] = len(meanings) + 1
             meanings.append(self._choice(_signals(states), tuple(method)))
         elif "remark" in entry:
             kind, message = entry["remark"]
             remark = Remark(kind, message, is_read=True)
-            self._known["remark", remark] = len(meanings) + 1
+            self._numbers["remark", remark] = len(meanings) + 1
             meanings.append(remark)
-        for k, *said in entry.get("points", ()):
+        for k, *fields in entry.get("points", ()):
             self.done[k] = True
-            if isinstance(said[0], str):
-                self._reasons[k] = said[0]
+            if isinstance(fields[0], str):
+                self._reasons[k] = fields[0]
                 continue
             self._ok[k] = True
-            self._chosen[k] = meanings[said[0] - 1]
-            if len(said) > 1:
-                remarks = tuple(meanings[i - 1] for i in said[1:])
+            self._chosen[k] = meanings[fields[0] - 1]
+            if len(fields) > 1:
+                remarks = tuple(meanings[i - 1] for i in fields[1:])
                 self._remarks[k] = self._same.setdefault(remarks, remarks)
 
     def close(self) -> None:
@@ -197,9 +197,9 @@ class Store(Gathering):
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _refusal(self, error: OSError) -> UsageError:
-        kept = int(self.done.sum())
+        count = int(self.done.sum())
         return UsageError(
-            f"Cannot write '{self._folder}': {error.strerror or error}. {kept} of {self.grid.size} points are kept "
+            f"Cannot write '{self._folder}': {error.strerror or error}. {count} of {self.grid.size} points are kept "
             "there: free this place and go on with --resume."
         )
 

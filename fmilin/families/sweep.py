@@ -7,7 +7,7 @@ from pathlib import Path
 
 from fmilin.families.engines import engine_for
 from fmilin.families.family import LinearFamily
-from fmilin.families.gathering import Gathering
+from fmilin.families.family_builder import FamilyBuilder
 from fmilin.families.grid import grid_over
 from fmilin.families.order import Progress, run
 from fmilin.families.plan import Plan
@@ -106,7 +106,7 @@ def sweep(  # noqa: PLR0913 - what linearize, trim and load take; all but two by
         outputs=outputs,
         how=Request(independent, coordinates=coordinates, derivatives=derivatives, stepping=stepping),
     )
-    gathering = Gathering(plan.grid)
+    builder = FamilyBuilder(plan.grid)
     with engine_for(plan, jobs=jobs, scheduler=scheduler) as engine:
-        run(plan, engine, gathering.add_all, Progress(progress, plan.grid.size))
-    return gathering.family()
+        run(plan, engine, builder.add_all, Progress(progress, plan.grid.size))
+    return builder.family()

@@ -46,8 +46,8 @@ def tracked(rows: FloatArray, layout: Layout, ok: NDArray[np.bool_]) -> Tracks:
     for block in layout.blocks(rows):
         A, T, x0 = (layout.part(rows[block], name) for name in ("A", "T", "x0"))
         good = ok.ravel()[block]
-        found = zip(*_eigen(A[good], T[good] / scales(x0[good])[..., None]), strict=True)
-        for number, (w, V, error) in zip(np.flatnonzero(good) + block.start, found, strict=True):
+        spectra = zip(*_eigen(A[good], T[good] / scales(x0[good])[..., None]), strict=True)
+        for number, (w, V, error) in zip(np.flatnonzero(good) + block.start, spectra, strict=True):
             k = int(number)
             before = _compared_with(ok.shape, k, shapes)
             sort = np.lexsort((w.imag, w.real)) if before is None else _assignment(values[before], shapes[before], w, V)
@@ -62,10 +62,10 @@ def _compared_with(shape: tuple[int, ...], number: int, shapes: dict[int, Comple
     """Return the nearest point before, along the last axis that has one."""
     if not shapes:
         return None
-    place = [int(i) for i in np.unravel_index(number, shape)]
-    for d in reversed(range(len(place))):
-        for i in reversed(range(place[d])):
-            other = int(np.ravel_multi_index((*place[:d], i, *place[d + 1 :]), shape))
+    index = [int(i) for i in np.unravel_index(number, shape)]
+    for d in reversed(range(len(index))):
+        for i in reversed(range(index[d])):
+            other = int(np.ravel_multi_index((*index[:d], i, *index[d + 1 :]), shape))
             if other in shapes:
                 return other
     return max(shapes)

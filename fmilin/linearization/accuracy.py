@@ -36,46 +36,46 @@ class _Entry:
     part: float  # of the largest entry of its row, or of its terms
 
 
-def require_accuracy(linear: LinearModel, beside: Neighbourhood, *, keep: bool) -> LinearModel:
+def require_accuracy(linear: LinearModel, nearby: Neighbourhood, *, keep: bool) -> LinearModel:
     """Return the linear model with a remark where an entry is doubtful; refuse it there unless it is to be kept."""
-    doubtful = _doubtful(linear, beside)
+    doubtful = _doubtful(linear, nearby)
     if not doubtful:
         return linear
     worst = doubtful[0]
     name = _name(linear, worst)
     if worst.part > TOO_INACCURATE and not keep:
-        raise NumericalError(_refusal(beside, worst, name), variable=beside.columns[worst.column])
+        raise NumericalError(_refusal(nearby, worst, name), variable=nearby.columns[worst.column])
     others = len(doubtful) - 1
     more = f" So {'is' if others == 1 else 'are'} {others} more." if others else ""
     return replace(linear, warnings=(*linear.warnings, inaccurate_entry(name, worst.value, worst.error, more)))
 
 
-def _doubtful(linear: LinearModel, beside: Neighbourhood) -> list[_Entry]:
+def _doubtful(linear: LinearModel, nearby: Neighbourhood) -> list[_Entry]:
     """Return the entries whose estimates are beyond :data:`INACCURATE`, worst first."""
     errors = linear.errors
     J = np.block([[linear.A, linear.B], [linear.C, linear.D]])
     E = np.block([[errors.A, errors.B], [errors.C, errors.D]])
     if not J.size:
         return []
-    scaled = E * beside.scales
-    largest = (np.abs(J) * beside.scales).max(axis=1)
+    scaled = E * nearby.scales
+    largest = (np.abs(J) * nearby.scales).max(axis=1)
     nothing = largest <= 10 * scaled.max(axis=1)
-    terms = _terms(linear, beside, largest)
+    terms = _terms(linear, nearby, largest)
     sizes = np.where(nothing, np.maximum(largest, INDISTINCT / INACCURATE * terms), largest)
     part = np.where(scaled > 0, scaled / np.where(sizes > 0, sizes, 1.0)[:, None], 0.0)
-    found = [
+    entries = [
         _Entry(int(i), int(j), float(J[i, j]), float(E[i, j]), float(part[i, j]))
         for i, j in np.argwhere(part > INACCURATE)
     ]
-    return sorted(found, key=lambda entry: -entry.part)
+    return sorted(entries, key=lambda entry: -entry.part)
 
 
-def _terms(linear: LinearModel, beside: Neighbourhood, largest: FloatArray) -> FloatArray:
+def _terms(linear: LinearModel, nearby: Neighbourhood, largest: FloatArray) -> FloatArray:
     """Return the size of what each row sums, shape (P + ny,): rates by the fastest one, outputs by their own sizes."""
-    p = beside.p
-    sizes = beside.scales[:p]
+    p = nearby.p
+    sizes = nearby.scales[:p]
     fastest = max(1.0, float(np.max(np.maximum(largest[:p], np.abs(linear.f0)) / sizes, initial=0.0)))
-    return np.concatenate((sizes * fastest, linear.outputs.scales(beside.base[beside.n :])))
+    return np.concatenate((sizes * fastest, linear.outputs.scales(nearby.base[nearby.n :])))
 
 
 def _name(linear: LinearModel, entry: _Entry) -> str:
@@ -84,28 +84,28 @@ def _name(linear: LinearModel, entry: _Entry) -> str:
     return f"d {rows[entry.row]} / d {columns[entry.column]}"
 
 
-def _refusal(beside: Neighbourhood, entry: _Entry, name: str) -> str:
+def _refusal(nearby: Neighbourhood, entry: _Entry, name: str) -> str:
     """Say what was found at each scale of steps, and what to do."""
-    j, column = entry.column, beside.columns[entry.column]
-    unit = np.eye(len(beside.scales))[j]
+    j, column = entry.column, nearby.columns[entry.column]
+    unit = np.eye(len(nearby.scales))[j]
     with np.errstate(all="ignore"):
-        value = float(np.concatenate((beside.frame.y0, beside.point.inputs))[j])
-        sweep = step_sweep(lambda s: beside.at(s * unit), beside.base, float(beside.scales[j]), value)
-    found = "" if sweep is None else f" The slope found at steps of {_scales(beside, sweep, entry.row)}."
-    if beside.revisited and (change := float(np.max(beside.revisit_change, initial=0.0))):
-        found += f" Evaluated again at the same point the model differs by up to {change:.2g}: it keeps memory."
+        value = float(np.concatenate((nearby.frame.y0, nearby.point.inputs))[j])
+        sweep = step_sweep(lambda s: nearby.at(s * unit), nearby.base, float(nearby.scales[j]), value)
+    slopes = "" if sweep is None else f" The slope found at steps of {_scales(nearby, sweep, entry.row)}."
+    if nearby.revisited and (change := float(np.max(nearby.forgets, initial=0.0))):
+        slopes += f" Evaluated again at the same point the model differs by up to {change:.2g}: it keeps memory."
     return (
         f"{name} cannot be told: it is {entry.value:.4g} +- {entry.error:.2g}, more than {TOO_INACCURATE:.0%} of "
-        f"the largest entry of its row.{found} A slope that changes with the step means friction, a deadzone, a "
+        f"the largest entry of its row.{slopes} A slope that changes with the step means friction, a deadzone, a "
         f"switch, rounding or noise in the model: give '{column}' a nominal value of the size at which the model is "
         "smooth, tighten the tolerance of solvers inside, provide exact derivatives, or move the point. "
         "--keep-inaccurate (keep_inaccurate=True in Python) returns the linear model all the same."
     )
 
 
-def _scales(beside: Neighbourhood, sweep: StepSweep, row: int) -> str:
+def _scales(nearby: Neighbourhood, sweep: StepSweep, row: int) -> str:
     """List the slopes of one row of [A; C] at some of the steps."""
-    p, D = beside.p, sweep.D
-    slopes = D[:, : beside.n] @ beside.frame.coordinates.R[row] if row < p else D[:, beside.n + row - p]
+    p, D = nearby.p, sweep.D
+    slopes = D[:, : nearby.n] @ nearby.frame.coordinates.R[row] if row < p else D[:, nearby.n + row - p]
     steps: Sequence[int] = np.unique(np.linspace(0, len(D) - 1, SHOWN).round().astype(int)).tolist()
     return ", ".join(f"{sweep.h[k]:.1g} is {slopes[k]:.4g}" for k in steps)

@@ -24,7 +24,7 @@ from fmilin.model.interface import Model, OperatingPoint
 
 __all__ = ["dependent_combinations", "unmovable_combinations", "with_remark_on_dependence"]
 
-BESIDE = 0.3
+FAR = 0.3
 """How far states are moved, in their sizes, to see whether a rate is always zero."""
 
 CLOSE = 1e-4
@@ -70,9 +70,9 @@ def _unmovable(linear: LinearModel) -> FloatArray:
         weights = weights / norms if axis == 1 else weights
     left, s, _ = np.linalg.svd(moving)
     null = left[:, int(np.count_nonzero(s > RANK * s[0])) :] * weights
-    found = np.zeros((len(sizes), null.shape[1]))
-    found[rows] = null / np.maximum(np.linalg.norm(null, axis=0), TINY)
-    return np.hstack((still, found))
+    embedded = np.zeros((len(sizes), null.shape[1]))
+    embedded[rows] = null / np.maximum(np.linalg.norm(null, axis=0), TINY)
+    return np.hstack((still, embedded))
 
 
 def unmovable_combinations(linear: LinearModel) -> int:
@@ -85,23 +85,23 @@ def dependent_combinations(linear: LinearModel, model: Model, point: OperatingPo
     candidates = _unmovable(linear)
     if not candidates.shape[1]:
         return candidates
-    beside = _Beside(model, point, linear.states.scales(linear.y0))
-    candidates = _without(candidates, beside.idle(candidates))
-    always = beside.always_kept(candidates)
+    samples = _Samples(model, point, linear.states.scales(linear.y0))
+    candidates = _without(candidates, samples.idle(candidates))
+    always = samples.always_conserved(candidates)
     bending = candidates @ linalg.null_space((np.linalg.pinv(candidates) @ always).T)
-    if len(beside.sizes) <= MOST_STATES:
-        bending = beside.kept_by_bending(bending)
-    return np.hstack((_without_totals(always, beside), bending))
+    if len(samples.sizes) <= MOST_STATES:
+        bending = samples.conserved_by_bending(bending)
+    return np.hstack((_without_totals(always, samples), bending))
 
 
-class _Beside:
-    """A model beside a point, states and inputs in their sizes."""
+class _Samples:
+    """A model at random points near one, states and inputs in their sizes."""
 
     def __init__(self, model: Model, point: OperatingPoint, sizes: FloatArray) -> None:
         self._model, self._point, self.sizes = model, point, sizes
         self._random = np.random.default_rng(1916)
         n = len(sizes)
-        x, f = self._samples(2 * n + 10, BESIDE)
+        x, f = self._samples(2 * n + 10, FAR)
         self._f = f
         self.reached = np.zeros(n, dtype=bool)
         if len(point.inputs) and len(x):
@@ -130,27 +130,27 @@ class _Beside:
         """Return states that never change, and those that no rate depends on, among those in the candidates."""
         if not len(self._f):
             return []
-        found = []
-        origin = BESIDE * self._random.uniform(-1.0, 1.0, len(self.sizes))
+        idle = []
+        origin = FAR * self._random.uniform(-1.0, 1.0, len(self.sizes))
         here = self._rates(origin, self._point.inputs)
         for i in np.flatnonzero(np.abs(candidates).max(axis=1) > RANK):
             moved = origin.copy()
-            moved[i] += BESIDE
+            moved[i] += FAR
             if not self._f[:, i].any() or np.array_equal(self._rates(moved, self._point.inputs), here):
-                found.append(int(i))
-        return found
+                idle.append(int(i))
+        return idle
 
-    def always_kept(self, candidates: FloatArray) -> FloatArray:
+    def always_conserved(self, candidates: FloatArray) -> FloatArray:
         """Return the combinations whose rates are zero far from the point, too: sums with constant factors."""
         if not candidates.shape[1] or not len(self._f):
             return candidates[:, :0]
         rates = self._f @ candidates / np.maximum(np.linalg.norm(self._f, axis=1, keepdims=True), TINY)
         _, s, vt = np.linalg.svd(rates)
         s = np.concatenate((s, np.zeros(len(vt) - len(s))))
-        kept: FloatArray = candidates @ vt[s <= RANK].T
-        return kept
+        conserved: FloatArray = candidates @ vt[s <= RANK].T
+        return conserved
 
-    def kept_by_bending(self, candidates: FloatArray) -> FloatArray:
+    def conserved_by_bending(self, candidates: FloatArray) -> FloatArray:
         """Return combinations w for which (w + S x)' f is zero close to the point, to second order, with a symmetric S.
 
         Away from an equilibrium, for invariants whose bending has no part in the motion there: others are no
@@ -174,29 +174,29 @@ class _Beside:
         left = rates - columns @ (columns.T @ rates)
         size = CLOSE * float(np.linalg.norm(f - f.mean(axis=0)))
         _, s, vt = np.linalg.svd(left)
-        kept: FloatArray = candidates @ vt[s <= BENDS * size].T
-        return kept
+        conserved: FloatArray = candidates @ vt[s <= BENDS * size].T
+        return conserved
 
 
 def _without(candidates: FloatArray, states: list[int]) -> FloatArray:
     """Return the part of a span in which these states do not appear."""
     if not states or not candidates.shape[1]:
         return candidates
-    found: FloatArray = candidates @ linalg.null_space(candidates[states], rcond=RANK)
-    return found
+    remaining: FloatArray = candidates @ linalg.null_space(candidates[states], rcond=RANK)
+    return remaining
 
 
-def _without_totals(candidates: FloatArray, beside: _Beside) -> FloatArray:
+def _without_totals(candidates: FloatArray, samples: _Samples) -> FloatArray:
     """Leave out what no input acts on and what all adds up with one sign: matter and charge are conserved like that."""
     if not candidates.shape[1]:
         return candidates
-    native = candidates / beside.sizes[:, None]
+    native = candidates / samples.sizes[:, None]
     support = np.abs(candidates).max(axis=1) > RANK
-    if (support & beside.reached).any():
+    if (support & samples.reached).any():
         return candidates
     part = native[support] / np.abs(native[support]).max()
-    found = optimize.linprog(np.zeros(part.shape[1]), A_ub=-part, b_ub=-np.ones(len(part)), bounds=(None, None))
-    return candidates[:, :0] if found.status == 0 else candidates
+    program = optimize.linprog(np.zeros(part.shape[1]), A_ub=-part, b_ub=-np.ones(len(part)), bounds=(None, None))
+    return candidates[:, :0] if program.status == 0 else candidates
 
 
 def with_remark_on_dependence(linear: LinearModel, model: Model, point: OperatingPoint) -> LinearModel:

@@ -44,11 +44,11 @@ def visited_at(model: RememberingModel, point: OperatingPoint) -> Evaluation:
     return base
 
 
-def remarks_on(model: RememberingModel, base: Evaluation, beside: Neighbourhood, motion: Motion) -> list[Remark]:
+def remarks_on(model: RememberingModel, base: Evaluation, nearby: Neighbourhood, motion: Motion) -> list[Remark]:
     """Say what a user should know: a model with memory, a point in motion, doubtful coordinates, the model's notes."""
-    frame = beside.frame
+    frame = nearby.frame
     remarks = [
-        *_of_memory(model, beside),
+        *_of_memory(model, nearby),
         *([] if motion.fastest is None else [_on_motion(model, base, frame, motion, motion.fastest)]),
         *_prescribed(model, frame),
     ]
@@ -62,7 +62,7 @@ def remarks_on(model: RememberingModel, base: Evaluation, beside: Neighbourhood,
         )
     remarks += discrete_states_remarks(model.source.discrete_states())
     remarks += model_remarks(model.notes)
-    remarks += model.remarks_at(beside.point)
+    remarks += model.remarks_at(nearby.point)
     return remarks
 
 
@@ -123,26 +123,30 @@ def motion_remark(
 
 def _on_motion(model: Model, base: Evaluation, frame: Frame, motion: Motion, fastest: int) -> Remark:
     what = rate_of_change(model.states.names[fastest], float(base.derivatives[fastest]))
-    found = motion.steady
-    steady = None if found is None else (found.selection.signals.names, found.carried, found.later)
-    in_use = found is not None and found.selection is frame.selection
+    uniform_motion = motion.steady
+    steady = (
+        None
+        if uniform_motion is None
+        else (uniform_motion.selection.signals.names, uniform_motion.carried, uniform_motion.later)
+    )
+    in_use = uniform_motion is not None and uniform_motion.selection is frame.selection
     return motion_remark(what, constrained=motion.has_choice, steady=steady, in_use=in_use)
 
 
-def _of_memory(model: RememberingModel, beside: Neighbourhood) -> list[Remark]:
+def _of_memory(model: RememberingModel, nearby: Neighbourhood) -> list[Remark]:
     """Say it when a model says something else at the point after other visits: then it keeps memory."""
-    point = beside.point
+    point = nearby.point
     if model.exact_slopes(point.time, point.states, point.inputs) is not None:
         return []  # equations, no black box
-    change = beside.revisit_change if beside.revisited else beside.change_at_point()
+    change = nearby.forgets if nearby.revisited else nearby.change_at_point()
     if not change.any():
         return []
     worst = int(np.argmax(change))
-    reckoned = "the error estimates reckon with that" if beside.revisited else "the error estimates do not cover that"
+    reckoned = "the error estimates reckon with that" if nearby.revisited else "the error estimates do not cover that"
     return [
         Remark(
             "memory",
-            f"The model does not repeat itself: evaluated again at the same point, {beside.rows[worst]} differs by up "
+            f"The model does not repeat itself: evaluated again at the same point, {nearby.rows[worst]} differs by up "
             f"to {change[worst]:.3g}. It keeps memory between calls, and {reckoned}.",
         )
     ]

@@ -46,11 +46,11 @@ def by_sparse_equations(equations: SparseEquations, general: Procedure) -> Proce
     """Return the procedure for a model with these equations; ``general`` answers what it has no way for."""
 
     def linearized(model: Model, point: OperatingPoint, request: Request) -> LinearModel:
-        kept = _kept(model, equations.n, request)
+        independent = _named_positions(model, equations.n, request)
         plain = request.coordinates == "partition" and request.derivatives in ("auto", "exact")
-        if kept is None or not plain:
+        if independent is None or not plain:
             return general(model, point, request)
-        linear = _linearized(model, equations, point, request, kept)
+        linear = _linearized(model, equations, point, request, independent)
         if not request.descriptor or len(model.states) > LARGEST_DESCRIPTOR:
             return linear
         from fmilin.native.formulations.descriptor import with_descriptor
@@ -61,21 +61,21 @@ def by_sparse_equations(equations: SparseEquations, general: Procedure) -> Proce
     return linearized
 
 
-def _kept(model: Model, n: int, request: Request) -> Sequence[int] | None:
+def _named_positions(model: Model, n: int, request: Request) -> Sequence[int] | None:
     """Return the positions to keep, maybe none of them named; None when what is named is no set of positions."""
     named = model.independent if request.independent is None else request.independent
     if any("=" in name for name in named):
         return None  # coordinates of the user's own
-    places = [model.states.index_of(name, f"a state of '{model.info.name}'") for name in named]
-    positions = [i for i in places if i < n]
-    velocities = sorted(i - n for i in places if i >= n)
-    if len(set(places)) != len(places) or (places and velocities not in ([], sorted(positions))):
+    indices = [model.states.index_of(name, f"a state of '{model.info.name}'") for name in named]
+    positions = [i for i in indices if i < n]
+    velocities = sorted(i - n for i in indices if i >= n)
+    if len(set(indices)) != len(indices) or (indices and velocities not in ([], sorted(positions))):
         return None
     return positions
 
 
 def _linearized(
-    model: Model, equations: SparseEquations, point: OperatingPoint, request: Request, kept: Sequence[int]
+    model: Model, equations: SparseEquations, point: OperatingPoint, request: Request, independent: Sequence[int]
 ) -> LinearModel:
     n, t, x, u = equations.n, point.time, point.states, point.inputs
     if not (distance := equations.distance(x, u, t)) <= ON_MANIFOLD:
@@ -84,19 +84,19 @@ def _linearized(
     base = visited_at(counted, point)
     W, r = equations.matrix(t, x, u)
     solver = equations.solver(W)
-    null = _null_space(W[n:, :n], kept, model)
-    kept = null.independent.tolist()
-    states, p = [*kept, *(n + i for i in kept)], 2 * len(kept)
+    null = _null_space(W[n:, :n], independent, model)
+    independent = null.independent.tolist()
+    states, p = [*independent, *(n + i for i in independent)], 2 * len(independent)
     K, K_dot = null.R, null.lifted(-(equations.turning(t, x, u) @ null.R))
     T = sparse.block_array([[K, None], [K_dot, K]]).toarray()
-    ways = np.hstack((T, np.zeros((2 * n, len(u))))), np.eye(len(u), p + len(u), p)
-    slopes = counted.products(t, x, u, *ways)
+    directions = np.hstack((T, np.zeros((2 * n, len(u))))), np.eye(len(u), p + len(u), p)
+    slopes = counted.products(t, x, u, *directions)
     assert slopes is not None  # noqa: S101 - these equations have them
-    _compare(model, equations, point, solver.solve(r), np.vstack(ways))
+    _compare(model, equations, point, solver.solve(r), np.vstack(directions))
     A, B = np.hsplit(slopes.derivatives[states], [p])
     C, D = np.hsplit(slopes.outputs, [p])
     scales = model.states.scales(x)
-    conditioning = float(np.linalg.norm(K.toarray() / scales[:n, None] * scales[kept], 2)) if p else 1.0
+    conditioning = float(np.linalg.norm(K.toarray() / scales[:n, None] * scales[independent], 2)) if p else 1.0
     coordinates = IndependentCoordinates(
         model.states.select(states),
         model.states,
@@ -127,14 +127,14 @@ def _residuals(model: Model, equations: SparseEquations, point: OperatingPoint) 
     return {every[i]: float(values[i]) for i in order if not abs(values[i]) <= least}
 
 
-def _null_space(G: Any, kept: Sequence[int], model: Model) -> Any:
+def _null_space(G: Any, independent: Sequence[int], model: Model) -> Any:
     """Return the null space in the coordinates named, or in ones chosen; who names wrong ones hears of better ones."""
     from fmilin.native.formulations.sparse.elimination import sparse_null_space
 
     try:
-        return sparse_null_space(G, kept or None)
+        return sparse_null_space(G, independent or None)
     except NumericalError as error:
-        if not kept:
+        if not independent:
             raise
         n, free = G.shape[1], sparse_null_space(G).independent.tolist()
         names = ", ".join(model.states.names[i] for i in (*free, *(n + i for i in free)))
@@ -149,14 +149,14 @@ def _compare(
     sizes = np.concatenate((model.states.scales(x), np.maximum(np.abs(u), 1.0)))
     direction = directions @ np.random.default_rng(7).uniform(0.5, 1.0, directions.shape[1])
     direction /= np.max(np.abs(direction / sizes), initial=1e-300)
-    found, rounding = [], 0.0
+    residuals, rounding = [], 0.0
     for sign in (1.0, -1.0):
         moved = np.concatenate((x, u)) + sign * STEP * direction
         W, r = equations.matrix(t, moved[: 2 * n], moved[2 * n :])
-        found.append(r - W @ w)
+        residuals.append(r - W @ w)
         # the values beside the point hold the rounding of their terms, over the step
         rounding = 1e2 * EPS / STEP * float(np.max(abs(W) @ np.abs(w), initial=0.0))
-    exact, (ahead, behind) = equations.slopes(t, x, u, w) @ direction, found
+    exact, (ahead, behind) = equations.slopes(t, x, u, w) @ direction, residuals
     largest = float(np.max(np.abs(exact), initial=0.0))
     deviation = float(np.max(np.abs((ahead - behind) / (2 * STEP) - exact), initial=0.0))
     bend = float(np.max(np.abs(ahead + behind), initial=0.0)) / STEP  # at the point itself r - W w is zero

@@ -11,11 +11,11 @@ from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.no_response import with_remark_on_response
 from fmilin.linearization.accuracy import require_accuracy
 from fmilin.linearization.assembly import assembled
+from fmilin.linearization.dead_zones import refuse_dead_zones
 from fmilin.linearization.dependence import with_remark_on_dependence
 from fmilin.linearization.findings import remarks_on, visited_at
 from fmilin.linearization.request import Request
 from fmilin.linearization.strategies import strategy_for
-from fmilin.linearization.stuck import unstuck
 from fmilin.linearization.verified_facts import start_of, verified_facts_of
 from fmilin.manifold.facts import VerifiedFacts
 from fmilin.manifold.frame import Frame, frame_at
@@ -185,30 +185,30 @@ def _step_by_step(
     if request.derivatives in ("auto", "exact"):
         visited.exact_slopes(point.time, point.states, point.inputs)  # says what the model is at the point, too
     base = visited_at(visited, point)
-    known = verified_facts_of(model, point, base)
-    frame = _frame(visited, point, request, previous, known)
-    beside = Neighbourhood(visited, frame, point, base)
-    slopes = _slopes(model, beside, request, known)
+    facts = verified_facts_of(model, point, base)
+    frame = _frame(visited, point, request, previous, facts)
+    nearby = Neighbourhood(visited, frame, point, base)
+    slopes = _slopes(model, nearby, request, facts)
     motion = motion_at(visited, point, base, frame, slopes)
     if motion.steady and motion.steady.selection is not frame.selection and _is_free(model, request, previous):
         frame, slopes = in_coordinates(visited, point, base, frame, slopes, motion.steady.selection)
-        beside = beside.in_frame(frame)
-    remarks = [*point.remarks, *frame.remarks, *slopes.remarks, *remarks_on(visited, base, beside, motion)]
+        nearby = nearby.seen_from(frame)
+    remarks = [*point.remarks, *frame.remarks, *slopes.remarks, *remarks_on(visited, base, nearby, motion)]
     linear = assembled(visited, point, base, frame, slopes, remarks)
-    linear = require_accuracy(linear, beside, keep=request.keep_inaccurate)
+    linear = require_accuracy(linear, nearby, keep=request.keep_inaccurate)
     if request.descriptor and not frame.coordinates.curvature(point.states, base.derivatives).any():
         from fmilin.native.formulations.descriptor import with_descriptor
 
         linear = with_descriptor(linear, model, point, frame.coordinates.R)
-    if (silent := with_remark_on_response(linear)) is not linear:
-        linear = silent if request.keep_inaccurate else unstuck(silent, model, point)
+    if (unmoved := with_remark_on_response(linear)) is not linear:
+        linear = unmoved if request.keep_inaccurate else refuse_dead_zones(unmoved, model, point)
     return linear if len(model.constraints) else with_remark_on_dependence(linear, model, point), frame
 
 
 def _is_free(model: Model, request: Request, previous: Selection | None) -> bool:
     """Whether neither the user nor the author nor the point before says which coordinates to take."""
-    said = request.independent or model.independent or previous
-    return request.coordinates == "partition" and not said
+    named = request.independent or model.independent or previous
+    return request.coordinates == "partition" and not named
 
 
 def _frame(
@@ -216,7 +216,7 @@ def _frame(
     point: OperatingPoint,
     request: Request,
     previous: Selection | None,
-    known: VerifiedFacts,
+    facts: VerifiedFacts,
 ) -> Frame:
     """Choose coordinates: those that are named, else the author's, unless they were made for other constraints."""
     named: tuple[str, ...] = tuple(request.independent or ())
@@ -233,19 +233,19 @@ def _frame(
         advised=advised,
         kind=request.coordinates,
         previous=previous,
-        facts=known,
+        facts=facts,
         inputs_too=False,
     )
 
 
-def _slopes(model: Model, beside: Neighbourhood, request: Request, known: VerifiedFacts) -> TangentSlopes:
+def _slopes(model: Model, nearby: Neighbourhood, request: Request, facts: VerifiedFacts) -> TangentSlopes:
     try:
-        slopes = measure(beside, request.derivatives, known)
+        slopes = measure(nearby, request.derivatives, facts)
     except EventCrossingError:
         from fmilin.linearization.chattering import chattering_at
 
-        if chattering := chattering_at(model, beside.point):
+        if chattering := chattering_at(model, nearby.point):
             raise NumericalError(chattering) from None
         raise
-    beside.frame.verify_inputs(slopes.f_u, slopes.f_u_error)
+    nearby.frame.verify_inputs(slopes.f_u, slopes.f_u_error)
     return slopes

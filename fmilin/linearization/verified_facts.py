@@ -33,7 +33,7 @@ _Start = tuple[OperatingPoint, dict[str, str], OperatingPoint]
 """Start values and mode of a model, and the point that was assembled from them."""
 
 _starts: WeakKeyDictionary[Model, _Start] = WeakKeyDictionary()
-_known: WeakKeyDictionary[Model, VerifiedFacts] = WeakKeyDictionary()
+_facts: WeakKeyDictionary[Model, VerifiedFacts] = WeakKeyDictionary()
 
 
 def verified_facts_of(model: Model, point: OperatingPoint, base: Evaluation) -> VerifiedFacts:
@@ -42,25 +42,25 @@ def verified_facts_of(model: Model, point: OperatingPoint, base: Evaluation) -> 
     if len(model.event_indicators(point.time, point.states, point.inputs)):
         return VerifiedFacts(mode)
     try:
-        known = _known.get(model)
+        facts = _facts.get(model)
     except TypeError:  # a model of somebody's own that has no hash or takes no weak references
         return VerifiedFacts(mode)
-    if known is None or known.mode != mode or not _still_pairs(known.pairs, point, base):
-        known = _known[model] = VerifiedFacts(mode)
-    return known
+    if facts is None or facts.mode != mode or not _still_pairs(facts.pairs, point, base):
+        facts = _facts[model] = VerifiedFacts(mode)
+    return facts
 
 
 def start_of(model: Model) -> OperatingPoint:
     """Return the point of the manifold where a model starts; assembled anew when start values or mode have changed."""
     mode, start = dict(model.discrete_states()), model.start
     try:
-        found = _starts.get(model)
-        if found is None or not _same(found[0], start) or found[1] != mode:
-            kept = OperatingPoint(start.time, start.states.copy(), start.inputs.copy(), start.parameters)
-            found = _starts[model] = (kept, mode, operating_point(model))
+        entry = _starts.get(model)
+        if entry is None or not _same(entry[0], start) or entry[1] != mode:
+            copied = OperatingPoint(start.time, start.states.copy(), start.inputs.copy(), start.parameters)
+            entry = _starts[model] = (copied, mode, operating_point(model))
     except TypeError:  # as above
         return operating_point(model)
-    return found[2]
+    return entry[2]
 
 
 def _same(a: OperatingPoint, b: OperatingPoint) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fmilin.families.continuation import Seed
+from fmilin.families.continuation import SolvedPoint
 from fmilin.families.folds import fold_between
 
 
@@ -16,16 +16,16 @@ def parabola(fold: float) -> tuple[str | None, int]:
     """Follow 0 = fold - p - z^2 from p = -1 to p = 2: its derivative 2 z goes as the root of the way to the fold."""
     asked = 0
 
-    def at(values: Mapping[str, float]) -> Seed:
+    def at(values: Mapping[str, float]) -> SolvedPoint:
         unused: Any = None
-        return Seed(dict(values), unused, unused, None)
+        return SolvedPoint(dict(values), unused, unused, None)
 
-    def onward(values: Mapping[str, float], _seed: Seed) -> Seed | None:
+    def onward(values: Mapping[str, float], _predecessor: SolvedPoint) -> SolvedPoint | None:
         nonlocal asked
         asked += 1
         return at(values) if values["p"] <= fold else None
 
-    said = fold_between(at({"p": -1.0}), {"p": 2.0}, onward, lambda seed: 2 * np.sqrt(fold - seed.values["p"]))
+    said = fold_between(at({"p": -1.0}), {"p": 2.0}, onward, lambda at: 2 * np.sqrt(fold - at.values["p"]))
     return said, asked
 
 

@@ -17,10 +17,10 @@ import pytest
 
 import fmilin as fl
 from fmilin.families import processes
-from fmilin.families.cluster import Parcel
+from fmilin.families.cluster import PackedPlan
 from fmilin.families.engine import Engine
 from fmilin.families.engines import engine_for
-from fmilin.families.gathering import Gathering
+from fmilin.families.family_builder import FamilyBuilder
 from fmilin.families.grid import grid_over
 from fmilin.families.order import Progress, run, runs_of
 from fmilin.families.plan import Plan
@@ -165,10 +165,10 @@ def test_a_cosimulation_fmu_over_a_parameter(linkage: Path) -> None:
         grid_over({"c": [0.5, 1.0]}),
         load=LoadRequest(interface="cs"),
     )
-    gathering = Gathering(plan.grid)
+    builder = FamilyBuilder(plan.grid)
     with engine_for(plan) as engine:
-        run(plan, engine, gathering.add_all, Progress(None, 2))
-    family = gathering.family()
+        run(plan, engine, builder.add_all, Progress(None, 2))
+    family = builder.family()
     assert family.ok.all(), family.reasons
     for damping, A in zip((0.5, 1.0), family.A, strict=True):
         known = fl.linearize(four_bar(damping=damping)).eigenvalues()
@@ -234,9 +234,9 @@ def test_the_file_travels_with_what_declares_its_constraints(linkage: Path, tmp_
     (tmp_path / "plant.fmu").write_bytes(linkage.read_bytes())
     (tmp_path / "plant.fmilin.toml").write_text('[[constraint]]\nexpression = "x0"\n')
     plan = Plan(str(tmp_path / "plant.fmu"), grid_over({"phi": [1.0]}))
-    parcel = Parcel.of(plan)
-    there = parcel.unpacked(tmp_path / "there")
+    packed = PackedPlan.of(plan)
+    there = packed.unpacked(tmp_path / "there")
     assert there.source == str(tmp_path / "there" / "plant.fmu")
     assert sorted(p.name for p in (tmp_path / "there").iterdir()) == ["plant.fmilin.toml", "plant.fmu"]
-    assert Parcel.of(plan).key == parcel.key
-    assert Parcel.of(Plan("fmilin.systems:four_bar", grid_over({"phi": [1.0]}))).files == ()
+    assert PackedPlan.of(plan).key == packed.key
+    assert PackedPlan.of(Plan("fmilin.systems:four_bar", grid_over({"phi": [1.0]}))).files == ()

@@ -68,9 +68,9 @@ def loads_npz(content: bytes, origin: str) -> LinearFamily:
 def rows_of(arrays: Mapping[str, Any], layout: Layout, count: int) -> FloatArray:
     """Return the rows of a family from arrays with the grid in front."""
     rows = np.empty((count, layout.width))
-    if lost := [name for name in layout.places if np.iscomplexobj(arrays[name])]:
+    if lost := [name for name in layout.slices if np.iscomplexobj(arrays[name])]:
         raise ValueError(f"{lost[0]} is complex, and a linear model is real: its imaginary part would be lost")
-    for name, columns in layout.places.items():
+    for name, columns in layout.slices.items():
         rows[:, columns] = np.asarray(arrays[name], dtype=np.float64).reshape(count, -1)
     return rows
 
@@ -164,7 +164,7 @@ def _fill(file: Any, family: LinearFamily) -> None:
     for block in layout.blocks(family.rows):
         rows = family.rows[block]
         for name, variable in variables.items():
-            if layout.places[name].stop > layout.places[name].start:
+            if layout.slices[name].stop > layout.slices[name].start:
                 _put(variable, block, shape, np.asarray(layout.part(rows, name)))
     file.create_variable("ok", _grid(family), "i1")[...] = family.ok.astype(np.int8)
     file.create_variable("chosen", _grid(family), "i4")[...] = family.chosen.reshape(shape).astype(np.int32)

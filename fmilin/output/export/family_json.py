@@ -109,7 +109,7 @@ def from_texts(texts: Mapping[str, Any], rows: Any, ok: Any, chosen: Any, origin
 def _require_numbers(table: FloatArray, layout: Layout, good: NDArray[np.bool_]) -> None:
     """Raise ValueError where a matrix of a good point has an entry that is no number."""
     for name in "ABCD":
-        if not np.isfinite(table[:, layout.places[name]][good]).all():
+        if not np.isfinite(table[:, layout.slices[name]][good]).all():
             raise ValueError(f"{name} has NaN or infinite entries at a point that is good")
 
 
@@ -153,7 +153,7 @@ def _point(family: LinearFamily, number: int) -> dict[str, Any]:
     choice = family.choices[family.chosen[number]]
     row = family.rows[number]
     layout = family.layout
-    numbers = {name: np.reshape(row[columns], layout.shapes[name]) for name, columns in layout.places.items()}
+    numbers = {name: np.reshape(row[columns], layout.shapes[name]) for name, columns in layout.slices.items()}
     numbers["time"] = float(numbers["time"])  # type: ignore[assignment]
     remarks = [{"kind": r.kind, "message": r.message} for r in family.remarks.get(number, ())]
     return {
@@ -197,6 +197,6 @@ def _rows(points: list[Mapping[str, Any]], layout: Layout) -> FloatArray:
     rows = np.full((len(points), layout.width), np.nan)
     for row, point in zip(rows, points, strict=True):
         if point["ok"]:
-            for name, columns in layout.places.items():
+            for name, columns in layout.slices.items():
                 row[columns] = np.ravel(np.array(point[name], dtype=np.float64))
     return rows

@@ -78,7 +78,7 @@ def loads_mat(content: bytes, origin: str) -> LinearFamily:
 def _rows(top: dict[str, Any], layout: Layout, shape: tuple[int, ...]) -> FloatArray:
     count = int(np.prod(shape))
     rows = np.empty((count, layout.width))
-    for name, columns in layout.places.items():
+    for name, columns in layout.slices.items():
         if name in _MATRICES or name == "f0":
             size = layout.shapes[name] + shape
             flat = np.ravel(top[name], order="F").reshape(size, order="F")

@@ -76,7 +76,7 @@ def dumps_each(
     """Return each file's content: one linear model, or the family over ``axes`` (what varies by default) of several."""
     if len(models) == 1:
         return {path: dumps(models[0], path, writing) for path in paths}
-    from fmilin.families.gathering import family_of
+    from fmilin.families.family_builder import family_of
     from fmilin.output.export.m_file import dumps_array
     from fmilin.output.export.model_array import gathered, grid_of, what_varies
 

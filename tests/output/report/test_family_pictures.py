@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.families.gathering import family_of
+from fmilin.families.family_builder import family_of
 from fmilin.native.systems import cartesian_pendulum
 from fmilin.output.report.family_pictures import quantity_of
 from fmilin.output.report.figures import rendered

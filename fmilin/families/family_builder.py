@@ -18,7 +18,7 @@ from fmilin.linear_model.descriptor import Descriptor
 from fmilin.linear_model.model import LinearModel
 from fmilin.model.interface import ModelInfo
 
-__all__ = ["Gathering", "family_of", "outcome_of"]
+__all__ = ["FamilyBuilder", "family_of", "outcome_of"]
 
 NOTHING = Template(0, Signals(), Signals(), Signals(), (), ModelInfo(""))
 MISSING = "This point was not reached."
@@ -39,7 +39,7 @@ def outcome_of(number: int, linear: LinearModel, template: Template | None = Non
     )
 
 
-class Gathering:
+class FamilyBuilder:
     """A family that grows point by point."""
 
     def __init__(self, grid: Grid) -> None:
@@ -161,11 +161,11 @@ def family_of(
     parameters = dict.fromkeys(name for m in models for name in m.point.parameters)
     template = Template.of(models[0], tuple(parameters))
     grid, numbers = grid_through(columns)
-    gathering = Gathering(grid)
+    builder = FamilyBuilder(grid)
     for i, (k, linear) in enumerate(zip(numbers, models, strict=True), start=1):
         outcome = outcome_of(k, linear, template)
         if not outcome.ok:
             raise UsageError(f"The linear models do not belong together: model {i}: {outcome.reason}")
-        gathering.add(outcome)
+        builder.add(outcome)
     descriptors = {k: m.descriptor for k, m in zip(numbers, models, strict=True) if m.descriptor is not None}
-    return gathering.family(descriptors)
+    return builder.family(descriptors)

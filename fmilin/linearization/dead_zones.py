@@ -11,24 +11,24 @@ from fmilin.linear_model.no_response import PUSHES, dead_zone_error
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.motion.simulation.integration_loop import Domains, domains
 
-__all__ = ["unstuck"]
+__all__ = ["refuse_dead_zones"]
 
 SMALL = (1e-3, 1e-2)
 """Small pushes, in sizes of the input."""
 
 
-def unstuck(linear: LinearModel, model: Model, point: OperatingPoint) -> LinearModel:
+def refuse_dead_zones(linear: LinearModel, model: Model, point: OperatingPoint) -> LinearModel:
     """Return a linear model that no input moves, unless larger pushes than those of a derivative move the model."""
     if model.names_limits:
         return linear
     sizes = model.inputs.scales(point.inputs)
-    stuck = [name for j, name in enumerate(model.inputs.names) if _is_stuck(model, point, j, float(sizes[j]))]
-    if stuck:
-        raise dead_zone_error(stuck)
+    dead = [name for j, name in enumerate(model.inputs.names) if _has_dead_zone(model, point, j, float(sizes[j]))]
+    if dead:
+        raise dead_zone_error(dead)
     return linear
 
 
-def _is_stuck(model: Model, point: OperatingPoint, j: int, size: float) -> bool:
+def _has_dead_zone(model: Model, point: OperatingPoint, j: int, size: float) -> bool:
     try:
         base, here = _seen(model, point, point.inputs)
         small = [_pushed(model, point, j, sign * part * size) for part in SMALL for sign in (1.0, -1.0)]
@@ -54,8 +54,8 @@ def _pushed(model: Model, point: OperatingPoint, j: int, by: float) -> tuple[Eva
 
 
 def _seen(model: Model, point: OperatingPoint, inputs: FloatArray) -> tuple[Evaluation, Domains]:
-    found = model.evaluate(point.time, point.states, inputs)
-    return found, domains(model.event_indicators(point.time, point.states, inputs))
+    evaluation = model.evaluate(point.time, point.states, inputs)
+    return evaluation, domains(model.event_indicators(point.time, point.states, inputs))
 
 
 def _moved(base: Evaluation, seen: Evaluation) -> bool:

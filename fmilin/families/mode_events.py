@@ -36,7 +36,7 @@ class ModeEvent:
 
 def mode_events(tracks: Tracks, shape: tuple[int, ...]) -> tuple[ModeEvent, ...]:
     """Return where modes meet along every axis of the grid, in the order of the points."""
-    found: set[ModeEvent] = set()
+    events: set[ModeEvent] = set()
     numbers = np.arange(len(tracks.eigenvalues)).reshape(shape)
     order = tracks.eigenvalues.shape[-1]
     for i in range(order):
@@ -49,8 +49,8 @@ def mode_events(tracks: Tracks, shape: tuple[int, ...]) -> tuple[ModeEvent, ...]
             for kind, sign in signs.items():
                 if (sign == 1).any() and (sign == -1).any():
                     for axis in range(len(shape)):
-                        found |= {ModeEvent(pair, (i, j), kind) for pair in _changes(sign, numbers, axis)}
-    return tuple(sorted(found, key=lambda e: (e.between[1], e.between[0], e.kind, e.modes)))
+                        events |= {ModeEvent(pair, (i, j), kind) for pair in _changes(sign, numbers, axis)}
+    return tuple(sorted(events, key=lambda e: (e.between[1], e.between[0], e.kind, e.modes)))
 
 
 def _crossing_sign(w: NDArray[np.complex128], rounding: FloatArray) -> NDArray[np.int8]:
@@ -82,8 +82,9 @@ def _changes(sign: NDArray[np.int8], numbers: NDArray[np.intp], axis: int) -> It
     """Yield the points between which a sign changes along an axis, over those where it is 0."""
     lines = np.moveaxis(sign.reshape(numbers.shape), axis, -1).reshape(-1, numbers.shape[axis])
     names = np.moveaxis(numbers, axis, -1).reshape(lines.shape)
-    place = np.broadcast_to(np.arange(lines.shape[1]), lines.shape)
-    last = np.maximum.accumulate(np.where(lines != 0, place, -1), axis=1)[:, :-1]  # the nearest before that has a sign
+    position = np.broadcast_to(np.arange(lines.shape[1]), lines.shape)
+    # the nearest before that has a sign
+    last = np.maximum.accumulate(np.where(lines != 0, position, -1), axis=1)[:, :-1]
     before = np.where(last >= 0, np.take_along_axis(lines, np.maximum(last, 0), axis=1), APART)
     changed = (before * lines[:, 1:] == -1) & (lines[:, 1:] != 0)
     for line, k in zip(*np.nonzero(changed), strict=True):
