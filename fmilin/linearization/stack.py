@@ -43,7 +43,7 @@ AGREES = 1e-9
 OF_EVERY_POINT = frozenset({"model", "off-equilibrium", "steady", "coordinates-switched"})
 """Remarks at the point before that a stack says itself where they are true, or that are no matter of the next point."""
 
-AT_ONCE = 2**17
+AT_ONCE = 2**18
 """Slopes that are looked at together: what fits into the processor's cache."""
 
 Mask = NDArray[np.bool_]

@@ -24,10 +24,12 @@ EPS = float(np.finfo(np.float64).eps)
 NOTHING = 1e-12
 """Rows of the gradient below this part of the largest are rounding of terms that cancel."""
 
-NEWTON = 8
-"""Steps of Newton's iteration back to the manifold; one whose size is below :data:`SQUARED` is the last."""
+NEWTON = 12
+"""Steps of Newton's iteration back to the manifold. The gradient is kept as long as it leaves at most
+:data:`LEAST_GAIN` of the step before; the last step is below :data:`SQUARED` with the gradient of its own point, which
+squares what is left, and below :data:`ROUNDED` with another."""
 
-SQUARED = 1e-9
+LEAST_GAIN, SQUARED, ROUNDED = 1e-2, 1e-9, 1e-12
 
 Mask = NDArray[np.bool_]
 
@@ -95,15 +97,29 @@ class StackGeometry:
         """
         if not self._rows:
             return np.ones(len(self.sizes))
-        Hz = (self._scaled[:, self._rows] / self._norms[:, self._rows, None])[:, :, self.others]
-        try:
-            inverse = np.linalg.inv(Hz)
-        except np.linalg.LinAlgError:
+        inverse = self._inverse
+        if inverse is None:
             return np.full(len(self.sizes), np.inf)
         bend = self._tangents.T[:, self.others] * self.y_sizes[:, None] / self.sizes[:, self.others, None]
         size = 1 + np.einsum("kij,kij->k", inverse, inverse) + np.einsum("kij,kij->k", bend, bend)
         bound = np.sqrt((1 + len(self._rows)) * size)
         return np.where(np.isfinite(bound), bound, np.inf)
+
+    @cached_property
+    def _inverse(self) -> FloatArray | None:
+        """H_z^-1, scaled, shape (k, M, M); None where one is singular."""
+        Hz = (self._scaled[:, self._rows] / self._norms[:, self._rows, None])[:, :, self.others]
+        try:
+            return np.asarray(np.linalg.inv(Hz))
+        except np.linalg.LinAlgError:
+            return None
+
+    @cached_property
+    def back(self) -> FloatArray | None:
+        """What takes residuals of the rows to steps of the other states, H_z^-1, shape (k, M, M); None if singular."""
+        if not self._rows or self._inverse is None:
+            return None
+        return self.sizes[:, self.others, None] * self._inverse / self._norms[:, None, self._rows]
 
     def is_regular(self, rates: FloatArray | None) -> Mask:
         """Say where the points lie on the manifold, as many constraints are independent, and the motion keeps them.
@@ -159,24 +175,45 @@ class StackSurroundings:
         self._model, self._rows, self._facts = model, list(rows), facts
 
     def reached(
-        self, points: PointStack, kept: Sequence[int], guess: FloatArray, sizes: FloatArray
+        self,
+        points: PointStack,
+        kept: Sequence[int],
+        guess: FloatArray,
+        sizes: FloatArray,
+        back: FloatArray | None = None,
     ) -> tuple[PointStack, Mask]:
-        """Return points of the manifold with the kept states of a guess (k, N), and where they were reached."""
-        others = [i for i in range(guess.shape[1]) if i not in set(kept)]
-        x, size = guess.copy(), np.full(len(guess), np.inf)
-        if not others:
-            return PointStack(points.time, x, points.inputs, points.parameters), np.ones(len(x), dtype=bool)
-        for _ in range(NEWTON):
+        """Return points of the manifold with the kept states of a guess (k, N), and where they were reached.
+
+        ``back``: H_z^-1 nearby, shape (k, M, M): residuals alone are enough as long as it hardly changes.
+        """
+        others = sorted(set(range(guess.shape[1])).difference(kept))
+        x, size, largest = guess.copy(), np.full(len(guess), np.inf if others else 0.0), np.inf
+        reached, limit = PointStack(points.time, x, points.inputs, points.parameters), SQUARED
+        for _ in range(NEWTON if others else 0):
             try:
-                h, H = self._constraints(PointStack(points.time, x, points.inputs, points.parameters), kept)
-                step = np.linalg.solve(H[:, self._rows][:, :, others], h[:, self._rows, None])[..., 0]
+                if back is not None and (h := self._residuals(reached)) is not None:
+                    limit = ROUNDED
+                else:
+                    h, H = self._constraints(reached, kept)
+                    back, limit = np.asarray(np.linalg.inv(H[:, self._rows][:, :, others]), np.float64), SQUARED
             except (FmilinError, np.linalg.LinAlgError):
-                return PointStack(points.time, x, points.inputs, points.parameters), np.zeros(len(x), dtype=bool)
+                return reached, np.zeros(len(x), dtype=bool)
+            step = (back @ h[:, self._rows, None])[..., 0]
             x[:, others] -= step
-            size = (np.abs(step) / sizes[:, others]).max(axis=1, initial=0.0)
-            if not (size > SQUARED).any():
+            size, before = (np.abs(step) / sizes[:, others]).max(axis=1, initial=0.0), largest
+            largest = float(size.max(initial=0.0))
+            if largest <= limit:
                 break
-        return PointStack(points.time, x, points.inputs, points.parameters), np.asarray(size <= SQUARED)
+            if not largest <= LEAST_GAIN * before:
+                back = None
+        return reached, np.asarray(size <= limit)
+
+    def _residuals(self, points: PointStack) -> FloatArray | None:
+        """Return the residuals (k, m) alone; None where they cost as much as their gradient."""
+        constraints = self._model.constraints
+        if points.parameters or constraints.time_dependent or constraints.hidden or not self._model.batches:
+            return None
+        return self._model.constraint_residuals(float(points.time[0]), points.states, points.inputs)
 
     def _constraints(self, points: PointStack, kept: Sequence[int]) -> tuple[FloatArray, FloatArray]:
         model = self._model
@@ -190,7 +227,8 @@ class StackSurroundings:
 
     def visited(self, points: PointStack, kept: Sequence[int]) -> tuple[FloatArray, FloatArray]:
         """Return rates (k, N) and outputs (k, ny); NaN where the model cannot be evaluated."""
-        model, single = self._model, len(set(points.time.tolist())) <= 1 and not points.parameters
+        model = self._model
+        single = (model.autonomous or len(set(points.time.tolist())) <= 1) and not points.parameters
         try:
             if single and model.batches:
                 visit = model.evaluate(float(points.time[0]), points.states, points.inputs)

@@ -6,8 +6,9 @@ point: which coordinates these are is a decision of its own at each.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,18 +73,17 @@ def stack_motion(
     second = np.abs(bends[:, list(tangents.kept)])
     allowed = (UNIFORM * second + ROUNDING * search.pace[:, None] ** 2 * search.y_sizes) >= second
     keeps = moving & (allowed | ~leading).all(axis=1)
+    steady, candidates = nowhere.copy(), np.flatnonzero(keeps)
+    if len(candidates):
+        at = search if keeps.all() else search.part(candidates)
+        confirmed = _confirmed(model, at, bends[candidates], leading[candidates], surroundings)
+        steady[candidates], motion.carried[candidates], motion.later[candidates] = confirmed
     uniform = (bends == 0) | free
-    elsewhere = moving & (uniform.sum(axis=1) >= p)
-    elsewhere[elsewhere] = search.part(np.flatnonzero(elsewhere)).are_coordinates(uniform[elsewhere])
-    if not keeps.any():
-        return StackMotion(motion.fastest, nowhere, elsewhere, motion.carried, motion.later)
-    some = np.flatnonzero(keeps)
-    steady, carried, later = _confirmed(model, search.part(some), bends[some], leading[some], surroundings)
-    motion.carried[some], motion.later[some] = carried, later
-    confirmed = nowhere.copy()
-    confirmed[some] = steady
-    doubtful = (elsewhere | keeps) & ~confirmed
-    return StackMotion(motion.fastest, confirmed, doubtful, motion.carried, motion.later)
+    elsewhere = keeps & ~steady
+    rest = np.flatnonzero(moving & ~keeps & (uniform.sum(axis=1) >= p))
+    if len(rest):
+        elsewhere[rest] = search.part(rest).are_coordinates(uniform[rest])
+    return StackMotion(motion.fastest, steady, elsewhere, motion.carried, motion.later)
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +96,7 @@ class _Search:
     f_y: FloatArray
     T: FloatArray
     tied: Mask
+    back: FloatArray | None
     sizes: FloatArray
     y_sizes: FloatArray
     row_sizes: FloatArray
@@ -124,6 +125,7 @@ class _Search:
             tangents.derivatives[..., :p],
             tangents.T,
             (tangents.gradient != 0).any(axis=1),
+            geometry.back,
             geometry.sizes,
             geometry.y_sizes,
             relative[:, None] * largest,
@@ -140,7 +142,8 @@ class _Search:
     def part(self, some: NDArray[np.intp]) -> _Search:
         """Return some of the points."""
         parts = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "kept"}
-        return _Search(kept=self.kept, **{name: part[some] for name, part in parts.items()})
+        some_parts: dict[str, Any] = {n: None if part is None else part[some] for n, part in parts.items()}
+        return _Search(kept=self.kept, **some_parts)
 
     def bends(self) -> FloatArray:
         """Return the second derivatives x'' that are more than their terms may leave, 0 elsewhere, shape (k, N)."""
@@ -175,43 +178,58 @@ class _Search:
 
 
 class _Place(NamedTuple):
-    """Points further along the motion: states, rates, rates of the coordinates, and where all that was had."""
+    """Points further along the motion: states, rates of the coordinates, and where all that was had."""
 
     x: FloatArray
-    f: FloatArray
     rates: FloatArray
     good: Mask
+
+    def of_each(self, count: int) -> list[_Place]:
+        """Return the stacks of so many points that were visited together."""
+        slices = (slice(i, i + count) for i in range(0, len(self.x), count))
+        return [_Place(self.x[some], self.rates[some], self.good[some]) for some in slices]
+
+
+class _Beyond:
+    """The model further along the motions of a stack, and beside them."""
+
+    def __init__(self, at: _Search, surroundings: StackSurroundings) -> None:
+        self._at, self._surroundings, self._kept = at, surroundings, list(at.kept)
+
+    def visited(self, steps: Sequence[tuple[FloatArray, FloatArray, FloatArray]]) -> list[_Place]:
+        """Return the points at coordinates dy (k, P) from states (k, N), so much later (k,), all in one visit."""
+        at, kept = self._at, self._kept
+        near, dy, later = (np.concatenate(part) for part in zip(*steps, strict=True))
+        guess = near + np.concatenate([(at.T @ step[..., None])[..., 0] for _, step, _ in steps])
+        guess[:, kept] = near[:, kept] + dy
+        every = np.tile(np.arange(len(at.rates)), len(steps))
+        back = None if at.back is None else at.back[every]
+        reached, good = self._surroundings.reached(at.points[every], kept, guess, at.sizes[every], back)
+        ahead = PointStack(reached.time + later, reached.states, reached.inputs, reached.parameters)
+        f, _ = self._surroundings.visited(ahead, kept)
+        return _Place(reached.states, f[:, kept], good & np.isfinite(f).all(axis=1)).of_each(len(at.rates))
 
 
 def _confirmed(
     model: Model, at: _Search, bends: FloatArray, leading: Mask, surroundings: StackSurroundings
 ) -> tuple[Mask, Mask, FloatArray]:
     """Go on uniformly, and see whether rates and A stay what they are: where they do, what is carried, how far on."""
-    kept, start, limit = list(at.kept), at.y_rates, UNIFORM * at.pace[:, None] * at.y_sizes
-    path = np.where(leading, start, 0.0)
-
-    def visited(near: FloatArray, dy: FloatArray, later: FloatArray) -> _Place:
-        guess = near + (at.T @ dy[..., None])[..., 0]
-        guess[:, kept] = near[:, kept] + dy
-        reached, good = surroundings.reached(at.points, kept, guess, at.sizes)
-        f, _ = surroundings.visited(
-            PointStack(at.points.time + later, reached.states, reached.inputs, reached.parameters), kept
-        )
-        return _Place(reached.states, f, f[:, kept], good & np.isfinite(f).all(axis=1))
-
+    start, limit, beyond = at.y_rates, UNIFORM * at.pace[:, None] * at.y_sizes, _Beyond(at, surroundings)
+    path, x = np.where(leading, start, 0.0), at.points.states
     soon, late = at.later(model.states.scales(), bends)
-    same, good = np.ones(start.shape, dtype=bool), np.ones(len(start), dtype=bool)
-    for later in (soon, late):
-        place = visited(at.points.states, later[:, None] * path, later)
-        good &= place.good
-        same &= np.abs(place.rates - start) <= limit
+    near, far = beyond.visited([(x, later[:, None] * path, later) for later in (soon, late)])
+    same = (np.abs(near.rates - start) <= limit) & (np.abs(far.rates - start) <= limit)
+    good = near.good & far.good
+    if not (good & (same | ~leading).all(axis=1)).any():
+        return np.zeros(len(start), dtype=bool), ~same, late
     direction = np.random.default_rng(1851).uniform(0.5, 1.0, start.shape[1]) * at.y_sizes
-    ahead, behind = (visited(place.x, s * STEP * direction, late) for s in (1.0, -1.0))
-    A = at.f_y[:, kept]
+    ahead, behind = beyond.visited([(far.x, s * STEP * direction, late) for s in (1.0, -1.0)])
+    A = at.f_y[:, list(at.kept)]
     gap = np.abs((ahead.rates - behind.rates) / (2 * STEP) - (A @ direction[..., None])[..., 0])
     largest = (np.abs(A) * at.y_sizes[:, None]).max(axis=2, initial=0.0)
     same &= gap <= SAME_ALONG * np.maximum(largest, at.pace[:, None] * at.y_sizes)
-    aside = visited(place.x, np.where(leading, 0.0, ASIDE * at.y_sizes), late)
-    stays = leading.all(axis=1) | (np.abs(aside.rates - place.rates) <= limit).all(axis=1)
-    good &= ahead.good & behind.good & (leading.all(axis=1) | aside.good)
-    return good & (same | ~leading).all(axis=1) & stays, ~same, late
+    good &= ahead.good & behind.good & (same | ~leading).all(axis=1)
+    if not leading.all() and good.any():
+        (aside,) = beyond.visited([(far.x, np.where(leading, 0.0, ASIDE * at.y_sizes), late)])
+        good &= leading.all(axis=1) | (aside.good & (np.abs(aside.rates - far.rates) <= limit).all(axis=1))
+    return good, ~same, late

@@ -226,6 +226,8 @@ class Model(ABC):
         Whether its notes say which of its inputs are at limits and move nothing (:meth:`seen_at`).
     batches : bool
         Whether :meth:`evaluate` takes many points at once: x (batch, N) and u (batch, nu).
+    autonomous : bool
+        Whether its rates and outputs certainly do not depend on time.
     compilable : bool
         Whether there is a graph, :meth:`in_graph`.
     sparse : bool
@@ -247,6 +249,7 @@ class Model(ABC):
     start_points: tuple[str, ...] = ()
     names_limits: bool = False
     batches: bool = False
+    autonomous: bool = False
     compilable: bool = False
     sparse: bool = False
 

@@ -50,6 +50,7 @@ class Mechanism(NativeModel):
     """
 
     engine: MechanismEngine
+    autonomous = True
 
     def __init__(self, description: MechanismDescription) -> None:
         engine = MechanismEngine(description)
