@@ -92,7 +92,7 @@ def _refusal(nearby: Neighbourhood, entry: _Entry, name: str) -> str:
         value = float(np.concatenate((nearby.frame.y0, nearby.point.inputs))[j])
         sweep = step_sweep(lambda s: nearby.at(s * unit), nearby.base, float(nearby.scales[j]), value)
     slopes = "" if sweep is None else f" The slope found at steps of {_scales(nearby, sweep, entry.row)}."
-    if nearby.revisited and (change := float(np.max(nearby.forgets, initial=0.0))):
+    if nearby.revisited and (change := float(np.max(nearby.revisit_change, initial=0.0))):
         slopes += f" Evaluated again at the same point the model differs by up to {change:.2g}: it keeps memory."
     return (
         f"{name} cannot be told: it is {entry.value:.4g} +- {entry.error:.2g}, more than {TOO_INACCURATE:.0%} of "

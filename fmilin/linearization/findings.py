@@ -138,7 +138,7 @@ def _of_memory(model: RememberingModel, nearby: Neighbourhood) -> list[Remark]:
     point = nearby.point
     if model.exact_slopes(point.time, point.states, point.inputs) is not None:
         return []  # equations, no black box
-    change = nearby.forgets if nearby.revisited else nearby.change_at_point()
+    change = nearby.revisit_change if nearby.revisited else nearby.change_at_point()
     if not change.any():
         return []
     worst = int(np.argmax(change))

@@ -192,7 +192,7 @@ def _step_by_step(
     motion = motion_at(visited, point, base, frame, slopes)
     if motion.steady and motion.steady.selection is not frame.selection and _is_free(model, request, previous):
         frame, slopes = in_coordinates(visited, point, base, frame, slopes, motion.steady.selection)
-        nearby = nearby.seen_from(frame)
+        nearby = nearby.in_frame(frame)
     remarks = [*point.remarks, *frame.remarks, *slopes.remarks, *remarks_on(visited, base, nearby, motion)]
     linear = assembled(visited, point, base, frame, slopes, remarks)
     linear = require_accuracy(linear, nearby, keep=request.keep_inaccurate)

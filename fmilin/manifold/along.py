@@ -1,4 +1,4 @@
-"""The rate of change along a given path, where the path is all that may be walked."""
+"""The rate of change along a given path, where only points of the path may be visited."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def carried_basis(H: FloatArray, previous: FloatArray) -> FloatArray:
 def carried_on(manifold: Manifold, previous: Selection) -> tuple[Selection, bool]:
     """Return the linear coordinates to use at a new point, and whether they are the previous ones."""
     if previous.kind == "tangent" and isinstance(previous.coordinates, LinearCoordinates):
-        if previous.scales is not None:  # sizes that change with the point would bend the way of the basis
+        if previous.scales is not None:  # sizes that change with the point would bend the path of the basis
             manifold = replace(manifold, scales=previous.scales)
         U = _carried_tangent(manifold, previous.coordinates)
         return from_basis(manifold, U, previous.signals), True

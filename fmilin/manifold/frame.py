@@ -185,9 +185,9 @@ def kept_states(model: Model, point: OperatingPoint, named: Sequence[str] = ()) 
 
 
 def _invariants_at(model: Model, point: OperatingPoint, facts: VerifiedFacts, named: Sequence[str] = ()) -> Invariants:
-    halved = 0 < len(named) < len(model.states)  # positions alone may have been named: their velocities are asked for
+    halved = 0 < len(named) < len(model.states)  # positions alone may have been named: their velocities go along
     pairs = facts.pairs or (kinematic_pairs(model, point) if len(model.constraints) or halved else {})
-    facts.pairs = pairs or None  # a model that cannot be evaluated near this point may tell more at another
+    facts.pairs = pairs or None  # a model that cannot be evaluated near this point may be at another
     return Invariants(model, point.inputs, pairs, model.states.scales(point.states), moving=facts.moving)
 
 

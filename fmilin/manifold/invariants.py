@@ -5,7 +5,7 @@ A position-level constraint g(t, x) = 0 brings a hidden one, its derivative alon
 
     L_f g = g_t + g_x f(t, x, u) + g_u u'
 
-Where the derivative of a state is itself a state the rate is read off instead of asked for, so that for
+Where the derivative of a state is itself a state the rate is read off instead of computed, so that for
 mechanics in (q, v) the hidden constraint G(q) v costs no visit to the model. Gradients are exact where g is
 an expression and f has exact products; what remains is differenced, and says so. The last term belongs to
 prescribed motion: an input u in a constraint needs its derivative, the input ``der(u)``.
@@ -138,7 +138,7 @@ class Invariants:
 
     @property
     def connections(self) -> NDArray[np.bool_] | None:
-        """Which states each constraint contains, rates included, shape (m, N); None when that is not known."""
+        """Which states each constraint contains, rates included, shape (m, N); None where the model computes them."""
         if not self._analytic or not self._kinematic:
             return None if len(self) else np.zeros((0, len(self.scales)), dtype=bool)
         structure = self.model.constraints.structure
@@ -181,7 +181,7 @@ class Invariants:
         return h
 
     def gradient(self, t: float, x: FloatArray, inputs: FloatArray | None = None) -> Gradient:
-        """Return H = dh/dx at a point, shape (m, N). The last one is kept: it is asked for from several sides."""
+        """Return H = dh/dx at a point, shape (m, N). The last one is cached: several callers need it."""
         u = self.inputs if inputs is None else inputs
         key = (t, x.tobytes(), u.tobytes())
         if self._last is None or self._last[0] != key:
@@ -260,7 +260,7 @@ class Invariants:
         return self.model.evaluate(t, x, u).residuals if alone is None else alone
 
     def _velocity(self, x: FloatArray, visit: Evaluation | None) -> FloatArray:
-        """Return w = x': state partners where they are known, else what the model computed; shape (N,)."""
+        """Return w = x': state partners where there are, else what the model computed; shape (N,)."""
         w = np.zeros_like(x) if visit is None else visit.derivatives.copy()
         w[self._paired] = x[self._partners]
         return w

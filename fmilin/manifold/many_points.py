@@ -166,7 +166,7 @@ class FollowedFromStart:
     Attributes
     ----------
     possible : bool
-        Whether the model says what its constraints are at many points, and the start is on the manifold.
+        Whether the model evaluates its constraints at many points, and the start is on the manifold.
     """
 
     def __init__(self, model: Model, time: float, held: Sequence[int]) -> None:

@@ -53,13 +53,13 @@ class Neighbourhood:
         return bool(self.frame.x_u.any())
 
     @property
-    def forgets(self) -> FloatArray:
+    def revisit_change(self) -> FloatArray:
         """By how much rates and outputs differ when the point is visited again, from either side and twice, (r,)."""
         return self._revisits[0]
 
     @property
     def revisited(self) -> bool:
-        """Whether :attr:`forgets` was asked for."""
+        """Whether :attr:`revisit_change` was measured."""
         return "_revisits" in vars(self)
 
     def change_at_point(self) -> FloatArray:
@@ -72,7 +72,7 @@ class Neighbourhood:
 
     @cached_property
     def _revisits(self) -> tuple[FloatArray, dict[float, FloatArray]]:
-        """What :attr:`forgets` says, and F where it was visited, by their step along the common direction."""
+        """The value of :attr:`revisit_change`, and F where it was visited, by their step along the common direction."""
         change, values = np.zeros(len(self.base)), {}
         for step, times in ((FAR, 1), (-FAR, 2)):  # the point, and the last visit, after odd and even numbers of visits
             for part in (1.0, 1 / 64):
@@ -88,11 +88,11 @@ class Neighbourhood:
             change = np.maximum(change, self.change_at_point())
         return change, values
 
-    def seen_from(self, frame: Frame) -> Neighbourhood:
+    def in_frame(self, frame: Frame) -> Neighbourhood:
         """Return the same in other coordinates; the change of a visit to the same point holds on."""
         other = Neighbourhood(self.model, frame, self.point, self.base_evaluation, pairs=self.pairs)
         if self.revisited:
-            other._revisits = self.forgets, {}  # those visits lie along other coordinates
+            other._revisits = self.revisit_change, {}  # those visits lie along other coordinates
         return other
 
     @property
@@ -144,8 +144,8 @@ class Neighbourhood:
         self._fastest = max(self._fastest, float(np.max(slope[: self.n] / states, initial=0.0)))
         return np.concatenate((states * self._fastest, self.model.outputs.scales(self.base[self.n :])))
 
-    def written_down(self, jacobian: Slopes) -> Slopes:
-        """Replace rows that are known, in place: rates of positions, outputs that are states or inputs."""
+    def with_exact_rows(self, jacobian: Slopes) -> Slopes:
+        """Write rows that are exact, in place: rates of positions, outputs that are states or inputs."""
         J, error, frame, n, p = jacobian.J, jacobian.error, self.frame, self.n, self.p
         rows, states = list(self.pairs), list(self.pairs.values())
         for row, copy in self.model.copies.items():
@@ -172,7 +172,7 @@ class Neighbourhood:
         if pattern is None or len(groups) == len(chosen):
             return jacobian if pattern is None else _in_order(jacobian, groups)
         separate = _separated(jacobian, groups, pattern, self.scales)
-        # The declared structure is a claim: one random direction, two visits, tells whether it holds.
+        # The declared structure is a claim: one random direction, two visits, shows whether it holds.
         return separate if self._agrees(separate, options) else self.by_differences(options, chosen)
 
     def _agrees(self, jacobian: Slopes, options: Differences) -> bool:

@@ -120,7 +120,7 @@ def assembled_from(
 
 
 def _invariants(visited: RememberingModel, u: FloatArray, scales: FloatArray) -> Invariants:
-    """Return what the point must satisfy; which rates are states is asked where the model starts, no farther off."""
+    """Return what the point must satisfy; which rates are states is tested where the model starts, no farther off."""
     hidden = visited.constraints.hidden
     return Invariants(visited, u, kinematic_pairs(visited, visited.start) if hidden else {}, scales)
 
@@ -139,7 +139,7 @@ def _projected(invariants: Invariants, t: float, x: FloatArray, held: Sequence[i
     if alone is not invariants:
         try:
             return projection.project(invariants, t, projection.project(alone, t, x, held), held)
-        except NumericalError:  # the model cannot be asked there: from where it can be
+        except NumericalError:  # the model cannot be evaluated there: from where it can be
             pass
     return projection.project(invariants, t, x, held)
 
@@ -171,7 +171,7 @@ def _assembled(
 
 
 def _lost(states: Signals, origin: FloatArray, x: FloatArray, held: Sequence[int], reached: float) -> Remark:
-    """Return what is said where the branch of the start values was left."""
+    """Return the remark where the branch of the start values was left."""
     i = held[0]
     names = ", ".join(states.names[k] for k in held)
     if reached == 0.0:

@@ -51,7 +51,7 @@ def in_coordinates(
     J = np.block([[f_y, slopes.f_u], [c_y, slopes.c_u]])
     error = np.block([[f_y_error, slopes.f_u_error], [c_y_error, slopes.c_u_error]])
     none = np.zeros_like(J)
-    jacobian = Neighbourhood(model, other, point, base).written_down(Slopes(J, error, none, none.copy()))
+    jacobian = Neighbourhood(model, other, point, base).with_exact_rows(Slopes(J, error, none, none.copy()))
     n, p = f_y.shape
     J, error = jacobian.J, jacobian.error
     return other, replace(

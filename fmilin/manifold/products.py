@@ -1,4 +1,4 @@
-"""Slopes that need no difference: by the model's own procedure or products, and rows that are known beforehand."""
+"""Slopes that need no difference: by the model's own procedure or products, and rows that are exact beforehand."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def by_procedure(nearby: Neighbourhood) -> Slopes | None:
     rounding_error = _rounding_error(nearby, J, independent) if exact.smooth else None
     if rounding_error is None:
         return slopes
-    return nearby.written_down(Slopes(J, np.maximum(slopes.error, rounding_error), *_straight(J)))
+    return nearby.with_exact_rows(Slopes(J, np.maximum(slopes.error, rounding_error), *_straight(J)))
 
 
 def _along(exact: ExactSlopes, independent: Sequence[int]) -> FloatArray | None:
@@ -72,11 +72,11 @@ def by_products(nearby: Neighbourhood) -> Slopes | None:
 
 
 def _with_error(nearby: Neighbourhood, J: FloatArray) -> Slopes:
-    """Return slopes that are as good as the coordinates are conditioned, with the rows that are known."""
+    """Return slopes that are as good as the coordinates are conditioned, with the rows that are exact."""
     T, T_error = nearby.frame.T, nearby.frame.T_error
     relative = 8 * np.finfo(float).eps * nearby.frame.condition_number
     relative += float(T_error.max(initial=0.0)) / max(float(np.abs(T).max(initial=0.0)), 1e-300)
-    return nearby.written_down(_smooth(J, relative * row_sizes(J, nearby.scales)))
+    return nearby.with_exact_rows(_smooth(J, relative * row_sizes(J, nearby.scales)))
 
 
 def row_sizes(J: FloatArray, scales: FloatArray) -> FloatArray:

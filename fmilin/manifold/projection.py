@@ -206,7 +206,7 @@ def not_on_manifold(
     otherwise: str = OFF,
     advice: str = ASSEMBLE,
 ) -> ConstraintError:
-    """Return what is said of a point that is not on the manifold, with what is left of its constraints by name."""
+    """Return the refusal of a point that is not on the manifold, with its residuals by name."""
     listed = "; ".join(f"'{name}' is {value:.6g} instead of 0" for name, value in list(residuals.items())[:6])
     return ConstraintError(f"{otherwise}: {listed}. {advice}", residuals=residuals)
 

@@ -1,4 +1,4 @@
-"""Singular configurations: where they are, which branches of motion cross there, and what can be said of them.
+"""Singular configurations: where they are, which branches of motion cross there, and their frequencies.
 
 Where the constraints lose rank, two or more branches of motion cross, and the velocities with G v = 0 are more than
 those of any branch. The multipliers are not determined there: the self-stress s of the redundant constraints may be
@@ -23,7 +23,7 @@ __all__ = ["branch_frequencies", "explanation", "singularity_of"]
 
 
 def singularity_of(model: Model, point: OperatingPoint) -> str:
-    """Return a sentence about the singular configuration at ``point``; empty when it is none or nothing is known."""
+    """Return a sentence about the singular configuration at ``point``; empty when it is none or cannot be tested."""
     form = model.second_order_form(point.time, point.states, point.inputs)
     if form is None:
         return ""

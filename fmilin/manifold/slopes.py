@@ -1,7 +1,7 @@
 """Slopes of rates and outputs along the manifold: exact products where the model has them, differences elsewhere.
 
 Exact directional derivatives are a claim, not a truth: each column is compared once with a central difference
-on the manifold. What is known without asking (an output that is a state, the rate of a position) is written down.
+on the manifold. Rows that are exact without either (an output that is a state, the rate of a position) are written.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _verified(nearby: Neighbourhood, exact: Slopes, facts: VerifiedFacts) -> tup
 
 
 def _differenced(nearby: Neighbourhood, options: Differences) -> Slopes:
-    measured = nearby.written_down(nearby.by_differences(options))
+    measured = nearby.with_exact_rows(nearby.by_differences(options))
     _refuse_kinks(nearby, measured, list(range(len(nearby.columns))))
     return measured
 
@@ -138,7 +138,7 @@ def _precision(nearby: Neighbourhood, exact: Slopes, quick: Slopes) -> FloatArra
     error = np.max(quick.error * nearby.scales, axis=1, initial=0.0)
     sizes = np.max(np.abs(exact.J) * nearby.scales, axis=1, initial=0.0) + np.abs(nearby.base)
     precision: FloatArray = np.where(sizes > 0, error / np.where(sizes > 0, sizes, 1.0), 0.0)
-    rounding = np.finfo(float).eps / SMALL_STEP  # also of rows that were written down
+    rounding = np.finfo(float).eps / SMALL_STEP  # also of exact rows
     return np.maximum(precision, rounding) if (precision <= PRECISE).all() else None
 
 
@@ -146,7 +146,7 @@ def _checked(
     nearby: Neighbourhood, exact: Slopes, finite: np.ndarray, facts: VerifiedFacts
 ) -> tuple[Slopes, np.ndarray, list[Remark]]:
     """Compare each exact column with a difference; return what to use, what of it is exact, and remarks."""
-    quick = nearby.written_down(nearby.by_differences(Differences(order=2, retries=2)))
+    quick = nearby.with_exact_rows(nearby.by_differences(Differences(order=2, retries=2)))
     allowed = AGREEMENT * row_sizes(exact.J, nearby.scales) + rounding(nearby, quick.J)
     deviation = np.abs(exact.J - quick.J)
     suspicious = (deviation > 10 * quick.error + allowed) & finite
@@ -206,7 +206,7 @@ def _refuse_kinks(nearby: Neighbourhood, measured: Slopes, columns: list[int]) -
 
 
 def _narrow(nearby: Neighbourhood, measured: Slopes) -> tuple[Remark, ...]:
-    """Say where the slope that differs most farther away ends."""
+    """Remark where the slope that differs most farther away ends."""
     sizes = row_sizes(measured.J, nearby.scales)
     written_rows = {*nearby.pairs, *(nearby.n + row for row in nearby.model.copies)}
     parts = {

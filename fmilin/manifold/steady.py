@@ -30,7 +30,7 @@ from fmilin.model.interface import Evaluation, Model, OperatingPoint
 __all__ = ["Motion", "Steady", "first_fastest", "motion_at"]
 
 FURTHER = 0.3
-"""How far further on the motion is looked at, in times that its fastest state takes to move by its size; three times
+"""How far further on the motion is compared, in times that its fastest state takes to move by its size; three times
 that of the slowest state."""
 
 SLOWEST = 1e-3
@@ -46,7 +46,7 @@ LESS = 1e-2
 """Weight of moving states beside states at rest."""
 
 PARTS = (1.0, 0.3, 0.1)
-"""Of the way further on that are tried, from the whole: no coordinates lead everywhere."""
+"""Of the path further on that are tried, from the whole: no coordinates lead everywhere."""
 
 ALIKE = 1 - 1e-9
 """Speeds above this part of the largest are as large."""
@@ -144,7 +144,7 @@ class _Search:
 
     @property
     def later(self) -> tuple[float, float]:
-        """When the motion is looked at, in s: soon, and when what moves or bends most slowly has come a way."""
+        """When the motion is compared, in s: soon, and when what moves or bends most slowly has come far enough."""
         moving = np.abs(self.rates) / self.model.states.scales()
         paces = np.concatenate((moving, np.sqrt(np.abs(self.bends) / self.sizes)))
         slowest = float(np.min(paces[paces > SLOWEST * self.pace], initial=self.pace))
@@ -226,7 +226,7 @@ class _Search:
                 same[leading].all() and self._stays(frame, further, np.where(leading, 0.0, ASIDE * frame.y_scales))
             ):
                 return None, changed
-        except (ModelError, NumericalError):  # an event, or the border of the domain: nothing is known further on
+        except (ModelError, NumericalError):  # an event, or the border of the domain: nothing is confirmed further on
             return None, changed
         carried = tuple(name for name, unchanged in zip(frame.signals.names, same, strict=True) if not unchanged)
         return Steady(frame.selection, carried, further.later), changed

@@ -217,7 +217,7 @@ def _noise_of_inputs(parametrization: LocalParametrization) -> FloatArray:
 
 
 def input_gradient(invariants: Invariants, t: float, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return f_u and its estimated error, each (N, nu): exact where the model says, else differenced."""
+    """Return f_u and its estimated error, each (N, nu): exact where the model has products, else differenced."""
     model, u = invariants.model, invariants.inputs
     n, k = len(x), len(u)
     exact = model.products(t, x, u, np.zeros((n, k)), np.eye(k)) if k else None

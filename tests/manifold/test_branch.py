@@ -103,13 +103,13 @@ def test_gaps_and_their_slopes_without_dynamics_are_those_with(moving: bool) -> 
         x = model.start.states + 0.05 * np.random.default_rng(7).normal(size=len(model.states))
         if not moving:
             x[len(x) // 2 :] = 0.0
-        found = model.constraint_gradient(0.0, x, model.start.inputs)
+        constraints = model.constraint_gradient(0.0, x, model.start.inputs)
         procedure = model.exact_slopes(0.0, x, model.start.inputs)
-        assert found is not None
+        assert constraints is not None
         assert procedure is not None
         assert procedure.constraint_gradient is not None
-        np.testing.assert_allclose(found[0], procedure.values.residuals, atol=1e-14)
-        np.testing.assert_allclose(found[1], procedure.constraint_gradient, atol=1e-13)
+        np.testing.assert_allclose(constraints[0], procedure.values.residuals, atol=1e-14)
+        np.testing.assert_allclose(constraints[1], procedure.constraint_gradient, atol=1e-13)
 
 
 def test_many_points_are_those_found_one_by_one() -> None:

@@ -278,16 +278,16 @@ def test_many_points_are_visited_at_once_where_the_model_takes_batches() -> None
     model = double_wishbone()
     x, invariants = model.start.states, invariants_of(model)
     X = x + 0.1 * np.random.default_rng(0).standard_normal((5, len(x)))
-    asked = []
+    visits = []
     residuals = model.constraint_residuals
-    model.constraint_residuals = lambda *a: asked.append(a) or residuals(*a)  # type: ignore[method-assign, func-returns-value]
-    found = invariants.values_at(0.0, X)
-    assert len(asked) == 1
-    np.testing.assert_allclose(found, [invariants.values(0.0, point) for point in X], rtol=1e-13, atol=1e-13)
+    model.constraint_residuals = lambda *a: visits.append(a) or residuals(*a)  # type: ignore[method-assign, func-returns-value]
+    values = invariants.values_at(0.0, X)
+    assert len(visits) == 1
+    np.testing.assert_allclose(values, [invariants.values(0.0, point) for point in X], rtol=1e-13, atol=1e-13)
 
 
 def test_points_outside_the_domain_are_nan_among_the_others() -> None:
     model = FunctionModel(Parts(["a", "b"], [1.0, 2.0], lambda t, s, u: np.array([s[1], 0.0]), constraints=["log(a)"]))
-    found = invariants_of(model).values_at(0.0, np.array([[1.0, 2.0], [-1.0, 2.0]]))
-    assert found[0, 0] == 0.0
-    assert np.isnan(found[1]).any()
+    values = invariants_of(model).values_at(0.0, np.array([[1.0, 2.0], [-1.0, 2.0]]))
+    assert values[0, 0] == 0.0
+    assert np.isnan(values[1]).any()

@@ -35,9 +35,9 @@ class Doubtful(FunctionModel):
     def product_errors(
         self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray
     ) -> Evaluation | None:
-        found = self.products(t, x, u, dx, du)
-        assert found is not None
-        return Evaluation(0.01 * np.abs(found.derivatives), np.abs(found.outputs), np.abs(found.residuals))
+        products = self.products(t, x, u, dx, du)
+        assert products is not None
+        return Evaluation(0.01 * np.abs(products.derivatives), np.abs(products.outputs), np.abs(products.residuals))
 
 
 def test_errors_that_a_model_tells_of_its_products_are_those_of_the_slopes() -> None:

@@ -34,16 +34,16 @@ def test_steps_into_the_forbidden_region_are_shortened() -> None:
 
 
 def test_a_point_is_not_evaluated_twice() -> None:
-    model, asked = bead("y^2 - x"), []
+    model, visits = bead("y^2 - x"), []
     evaluate = model.evaluate
 
     def counting(t: float, x: FloatArray, u: FloatArray) -> Evaluation:
-        asked.append(x.tobytes())
+        visits.append(x.tobytes())
         return evaluate(t, x, u)
 
     model.evaluate = counting  # type: ignore[method-assign]
     fl.operating_point(model, {"y": 0.4})
-    assert len(asked) == len(set(asked)) > 0
+    assert len(visits) == len(set(visits)) > 0
 
 
 def test_a_point_that_does_not_exist_is_said_with_what_is_left() -> None:
@@ -66,17 +66,17 @@ def test_the_nearest_point_of_a_plane_and_of_a_circle() -> None:
 
 
 def test_held_states_do_not_move() -> None:
-    found = project(free("x y z", "x + 2*y + 2*z - 9"), 0.0, np.array([3.0, 0.0, 0.0]), held=[0])
-    np.testing.assert_allclose(found, [3.0, 1.5, 1.5], rtol=1e-14)
+    nearest = project(free("x y z", "x + 2*y + 2*z - 9"), 0.0, np.array([3.0, 0.0, 0.0]), held=[0])
+    np.testing.assert_allclose(nearest, [3.0, 1.5, 1.5], rtol=1e-14)
 
 
 def test_where_a_gradient_vanishes_only_what_must_move_does() -> None:
     """From the axis of a cylinder every point of the circle around it is as near; height and speed stay."""
     cylinder = free("x y z v", "x^2 + y^2 - 1")
     start = np.array([0.0, 0.0, 5.0, -2.0])
-    found = project(cylinder, 0.0, start)
-    assert found[0] ** 2 + found[1] ** 2 == pytest.approx(1.0, rel=1e-12)
-    np.testing.assert_allclose(found[2:], start[2:], atol=1e-12)
+    nearest = project(cylinder, 0.0, start)
+    assert nearest[0] ** 2 + nearest[1] ** 2 == pytest.approx(1.0, rel=1e-12)
+    np.testing.assert_allclose(nearest[2:], start[2:], atol=1e-12)
     held = project(cylinder, 0.0, start, held=[0])
     np.testing.assert_allclose(np.abs(held), [0.0, 1.0, 5.0, 2.0], atol=1e-12)
     with pytest.raises(ConstraintError, match="off by -1"):
@@ -84,14 +84,14 @@ def test_where_a_gradient_vanishes_only_what_must_move_does() -> None:
 
 
 def test_from_the_middle_of_an_ellipse_the_nearest_point_is_on_the_short_axis() -> None:
-    found = project(free("x y", "x^2/4 + y^2 - 1"), 0.0, np.zeros(2))
-    np.testing.assert_allclose(np.abs(found), [0.0, 1.0], atol=0.1)
+    nearest = project(free("x y", "x^2/4 + y^2 - 1"), 0.0, np.zeros(2))
+    np.testing.assert_allclose(np.abs(nearest), [0.0, 1.0], atol=0.1)
 
 
 def test_what_the_tangent_predicts() -> None:
     """On a circle at 45 degrees, x + dx asks for y - dx; on a line in space the rest shares it as its columns do."""
     at = np.array([np.sqrt(0.5), np.sqrt(0.5)])
-    there = predicted(free("x y", "x^2 + y^2 - 1"), 0.0, at, [0], np.array([0.1, 0.0]))
-    np.testing.assert_allclose(there, [at[0] + 0.1, at[1] - 0.1], rtol=1e-14)
+    ahead = predicted(free("x y", "x^2 + y^2 - 1"), 0.0, at, [0], np.array([0.1, 0.0]))
+    np.testing.assert_allclose(ahead, [at[0] + 0.1, at[1] - 0.1], rtol=1e-14)
     plane = predicted(free("x y z", "x + y + 2*z"), 0.0, np.zeros(3), [0], np.array([5.0, 0.0, 0.0]))
     np.testing.assert_allclose(plane, [5.0, -1.0, -2.0], rtol=1e-14)

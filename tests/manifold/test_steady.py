@@ -126,12 +126,12 @@ def test_coordinates_that_turn_with_the_wheel_are_said_to() -> None:
 @pytest.mark.parametrize("recommended", [True, False])
 def test_the_bicycle_at_a_speed(recommended: bool) -> None:
     model = bicycle(speed=4.6)
-    known = fl.linearize(model).eigenvalues()
+    expected = fl.linearize(model).eigenvalues()
     if not recommended:
         model.independent = ()
     linear = fl.linearize(model)
     assert "off-equilibrium" not in kinds(linear)
-    np.testing.assert_allclose(np.sort_complex(linear.eigenvalues())[:4], np.sort_complex(known)[:4], rtol=1e-9)
+    np.testing.assert_allclose(np.sort_complex(linear.eigenvalues())[:4], np.sort_complex(expected)[:4], rtol=1e-9)
 
 
 def test_a_falling_pendulum_has_no_coordinates_of_that_kind() -> None:
@@ -145,10 +145,10 @@ def test_without_constraints_there_is_no_choice_of_coordinates() -> None:
     model = furuta_pendulum()
     linear = fl.linearize(model, fl.operating_point(model, {"arm.v": 3.0, "pendulum.q": 0.4}))
     stone = fl.linearize(FunctionModel(Parts(["h", "v"], [1.0, 2.0], lambda t, x, u: np.array([x[1], -9.81]))))
-    for found in (linear, stone):
-        said = [str(w) for w in found.warnings if w.kind == "off-equilibrium"]
-        assert len(said) == 1
-        assert "choice of coordinates" not in said[0]
+    for moving in (linear, stone):
+        messages = [str(w) for w in moving.warnings if w.kind == "off-equilibrium"]
+        assert len(messages) == 1
+        assert "choice of coordinates" not in messages[0]
 
 
 def conical(turned: float = 0.0) -> FunctionModel:
@@ -170,11 +170,11 @@ def conical(turned: float = 0.0) -> FunctionModel:
 def test_a_conical_pendulum_is_steady_in_cylinder_coordinates_only() -> None:
     """In x and y it goes round; z, the azimuth and its rate are steady: lambda^2 = -g/l (4 cos^2 + sin^2)/cos."""
     cylinder = ["phi = atan2(y, x)", "z", "turning = (x*vy - y*vx)/(x^2 + y^2)", "vz"]
-    found = fl.linearize(conical(0.3), independent=cylinder)
-    assert kinds(found) == ["steady"]
+    linear = fl.linearize(conical(0.3), independent=cylinder)
+    assert kinds(linear) == ["steady"]
     c, s = np.cos(0.5), np.sin(0.5)
-    known = sqrt(9.81 * (4 * c**2 + s**2) / c)
-    assert np.max(found.eigenvalues().imag) == pytest.approx(known, rel=1e-6)
+    expected = sqrt(9.81 * (4 * c**2 + s**2) / c)
+    assert np.max(linear.eigenvalues().imag) == pytest.approx(expected, rel=1e-6)
     assert kinds(fl.linearize(conical(0.3))) == ["off-equilibrium"]
 
 
@@ -209,9 +209,9 @@ def test_a_slow_turn_beside_a_fast_wheel(slow: float, angle: float) -> None:
     start = [angle, angle, 3 * np.sin(angle), 3 * np.sin(angle)]
     ties = ["spoke - 3*sin(wheel)", "x - 3*sin(turn)"]
     model = FunctionModel(Parts(["wheel", "turn", "spoke", "x"], start, rates, constraints=ties))
-    found = fl.linearize(model)
-    assert found.states.names == ("wheel", "turn")
-    assert kinds(found) == ["steady"]
+    linear = fl.linearize(model)
+    assert linear.states.names == ("wheel", "turn")
+    assert kinds(linear) == ["steady"]
     for named in (["wheel", "x"], ["spoke", "turn"]):
         assert kinds(fl.linearize(model, independent=named)) == ["off-equilibrium"]
 
@@ -259,9 +259,9 @@ def test_what_it_costs() -> None:
 def test_along_a_path_the_steady_coordinates_are_kept() -> None:
     model = disk(2.5)
     points = [fl.operating_point(model, {"q1": angle}) for angle in (0.0, 0.1, 0.2)]
-    found = fl.linearize_along(model, points)
-    assert [lin.states.names for lin in found] == [WELL] * 3
-    assert all(kinds(lin) == ["steady"] for lin in found)
+    path = fl.linearize_along(model, points)
+    assert [linear.states.names for linear in path] == [WELL] * 3
+    assert all(kinds(linear) == ["steady"] for linear in path)
 
 
 def test_the_fall_of_a_turned_body_is_steady_whichever_way_it_is_turned() -> None:
@@ -288,16 +288,16 @@ def test_what_nothing_depends_on_to_first_order_may_matter_further_on(aside: flo
 
 
 class Switching(FunctionModel):
-    """A model with an event where its first state passes a place, though nothing changes there."""
+    """A model with an event where its first state passes a threshold, though nothing changes there."""
 
-    place = np.inf
+    threshold = np.inf
 
     def event_indicators(self, t: float, x: np.ndarray, u: np.ndarray) -> np.ndarray:
-        return np.array([x[0] - self.place])
+        return np.array([x[0] - self.threshold])
 
 
-@pytest.mark.parametrize(("place", "kind"), [(-1.0, "steady"), (100.0, "steady"), (0.01, "off-equilibrium")])
-def test_beyond_an_event_nothing_is_known(place: float, kind: str) -> None:
+@pytest.mark.parametrize(("threshold", "kind"), [(-1.0, "steady"), (100.0, "steady"), (0.01, "off-equilibrium")])
+def test_nothing_is_confirmed_beyond_an_event(threshold: float, kind: str) -> None:
     model = Switching(drifting(0.0).parts)
-    model.place = place
+    model.threshold = threshold
     assert kinds(fl.linearize(model)) == [kind]

@@ -27,7 +27,7 @@ PARTS = (16, 256)
 """Into how many a step is divided."""
 
 TIGHTER = 0.1
-"""Times the tolerance, that the solver is asked for in comparison."""
+"""The tolerance of the comparison, in that of the solver."""
 
 COUNT = 8
 """Steps of the experiment."""
@@ -94,7 +94,7 @@ def _response(
 
 
 def with_solver_error(linear: LinearModel, difference: SolverError) -> LinearModel:
-    """Return the linear model, no entry of it better known than the responses, with a remark that states both steps."""
+    """Return the linear model, no entry more accurate than the responses, with a remark that states both steps."""
     errors = linear.errors
     sizes = np.abs(np.concatenate((linear.states.scales(linear.y0), linear.inputs.scales())))
 

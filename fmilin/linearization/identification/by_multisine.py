@@ -38,7 +38,7 @@ SETTLING = 6
 PERIODIC = 1e-3
 """Periods must not differ by more than this, beyond noise, relative to the answer."""
 NOTHING = 0.1
-"""Mean square of what a fit leaves, in sizes of noise and rounding: below this no higher order can be told."""
+"""Mean square of what a fit leaves, in sizes of noise and rounding: below this no higher order can be distinguished."""
 MOST_NUMBERS = 640
 """Rows and columns of the wrapped Hankel matrix, about."""
 PART = 0.1
@@ -50,7 +50,7 @@ class _Frequencies:
     """G at M frequencies around the unit circle, and its standard errors."""
 
     G: np.ndarray  # shape (M, ny, nu), complex
-    half: np.ndarray  # the same from half of the periods: how much a model changes with it tells how well it is known
+    half: np.ndarray  # the same from half of the periods: the change of a model with it estimates its error
     errors: FloatArray
 
 

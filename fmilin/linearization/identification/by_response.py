@@ -25,7 +25,7 @@ from fmilin.model.stepping import Stepping
 __all__ = ["ByResponse"]
 
 SHORT, LONG = 60, 200
-"""Steps of a run: while a step is looked for, and at last."""
+"""Steps of a run: while a step is searched for, and at last."""
 
 SHORTEST = 20
 GROWTH = 1e4

@@ -103,7 +103,7 @@ class ByStep:
             findings.fit(held.errors(sampled), sampled.step, held.noise)
 
     def _errors(self, model: Continuous, errors: Sampled, displacements: Displacements, step: float) -> Continuous:
-        """Return what differences say, and what another step says, whichever is larger."""
+        """Return the errors of the differences or the change with another step, whichever is larger."""
         try:
             other = continuous_of(displacements.measure(step / 2)[0])
         except FmilinError:

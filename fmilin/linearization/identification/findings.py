@@ -1,4 +1,4 @@
-"""What a user is told about a measured model: method, fit, order, sampling convention, sampled parts."""
+"""Remarks on a measured model: method, fit, order, sampling convention, sampled parts."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class Findings:
 
     @property
     def _is_gain(self) -> bool:
-        """Whether all there is to say fits into one remark: an exact table of gains."""
+        """Whether one remark is enough: an exact table of gains."""
         exact = self.error <= PREDICTED and self.excess <= POOR and self.noise <= SAME_AGAIN
         return self.method in ("response", "multisine") and not self.order and exact
 

@@ -1,4 +1,4 @@
-"""Held-out responses: random inputs that no identification has seen, against what a linear model says about them."""
+"""Held-out responses: random inputs that no identification has seen, against the prediction of a linear model."""
 
 from __future__ import annotations
 

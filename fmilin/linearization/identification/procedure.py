@@ -2,7 +2,7 @@
 
 Methods, the first that works: ``direct`` (derivatives read between two steps), ``step`` (coordinates displaced, one
 step), ``response`` (pulses on the inputs, eigensystem realization); ``multisine`` on demand. Whatever the method,
-held-out responses tell how well the result predicts, and only what is confirmed at half the step counts as continuous.
+held-out responses show how well the result predicts, and only what is confirmed at half the step counts as continuous.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class _Methods:
     begin: float
 
     def chosen(self) -> LinearModel:
-        """Follow the method that was asked for, or the first that works."""
+        """Follow the method of the request, or the first that works."""
         method = self.task.stepping.method
         if method == "auto":
             return self._lifted() if self.task.stepping.lifted else self._first_that_works()

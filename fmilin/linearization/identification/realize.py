@@ -32,7 +32,7 @@ class Realized:
     half: Sampled  # the same from pulses of half the amplitude, in coordinates close to those of ``model``
     singular_values: FloatArray  # of the scaled Hankel matrix, falling
     error: float  # the largest error on held-out responses; NaN without any
-    # singular values that stand above noise and rounding, where that was estimated: no higher order can be told
+    # singular values that stand above noise and rounding, where that was estimated: no higher order is significant
     significant: int | None = None
 
 

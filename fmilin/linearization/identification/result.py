@@ -46,7 +46,7 @@ class Measured:
     errors: Sampled | Continuous
     method: str
     evaluations: int
-    misfit: float = 0.0  # error on held-out responses beyond noise, relative: no entry is known better than that
+    misfit: float = 0.0  # error on held-out responses beyond noise, relative: no entry is more accurate than that
 
 
 def linear_model(

@@ -1,7 +1,7 @@
 """A hybrid model that is stepped over its sampling period: events at the start of each step, then smooth motion.
 
 At t_k the input is set and what is due there happens (a controller samples); until t_(k+1) the model moves, and passes
-the events on its way; what is due at t_(k+1) belongs to the next step. The first t_k is that of the first event that is
+the events in between; what is due at t_(k+1) belongs to the next step. The first t_k is that of the first event that is
 still due: what is due at the start itself has happened when a model is initialized.
 """
 
@@ -23,7 +23,7 @@ from fmilin.motion.simulation.integration_loop import domains, first_crossing
 __all__ = ["SampledModel"]
 
 TICKS = 24
-"""Events in time that are looked at to find the base period."""
+"""Events in time from which the base period is read."""
 SIMULTANEOUS = 1e-9
 """Times closer than this, in parts of a step, are the same."""
 MOST_EVENTS = 1000
@@ -53,7 +53,7 @@ class SampledModel(Model, Stepped):
         return tuple(note for note in self.source.notes if "schedules an event" not in note)
 
     def evaluate(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:
-        """Return what the source says in its present mode."""
+        """Evaluate the source in its present mode."""
         return self.source.evaluate(t, x, u)
 
     def with_interface(self, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Model:
@@ -131,7 +131,7 @@ class SampledModel(Model, Stepped):
         )
 
     def _smooth(self, t: float, x: FloatArray, u: FloatArray, until: float) -> tuple[float, FloatArray, bool]:
-        """Integrate until a time or the first crossing of an event indicator; tell which."""
+        """Integrate until a time or the first crossing of an event indicator; return which."""
         if not len(x) or until <= t:
             return until, x, False
         model = self.source
@@ -183,7 +183,7 @@ class SampledModel(Model, Stepped):
 def _pattern(gaps: FloatArray) -> float | None:
     """Return the time after which the gaps repeat, at least twice; None when they do not."""
     for n in range(1, len(gaps) // 2 + 1):
-        # the first tick may come at once or late: patterns are looked for behind it
+        # the first tick may come at once or late: patterns are searched behind it
         rest = gaps[1:]
         period = float(np.sum(rest[:n]))
         if len(rest) >= 2 * n and np.allclose(rest[n:], rest[:-n], rtol=1e-6, atol=1e-9 * period):

@@ -22,7 +22,7 @@ from fmilin.model.stepping import Cadence, Stepped
 __all__ = ["Confirmed", "base_period", "confirmed", "fitting_step", "rounded", "usable_step"]
 
 DEFAULT = 0.01
-"""Seconds: where to begin when the model says nothing."""
+"""Seconds: where to begin when the model suggests no step."""
 
 ATTEMPTS = 8
 FASTEST, IDEAL, SLOWEST = 1.3, 0.5, 0.05

@@ -1,4 +1,4 @@
-"""What an identified model must be known to."""
+"""How accurate an identified model must be."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ def doubtful(part: float) -> fl.LinearModel:
     return replace(linear, errors=replace(linear.errors, A=E), warnings=())
 
 
-def test_what_is_known_well_enough_is_handed_out_as_it_is() -> None:
+def test_an_accurate_model_is_returned_as_it_is() -> None:
     linear = doubtful(1e-4)
     assert with_accuracy_required(linear, keep=False) is linear
 
 
 def test_a_doubtful_entry_is_named() -> None:
-    found = with_accuracy_required(doubtful(1e-2), keep=False)
-    [said] = [str(w) for w in found.warnings if w.kind == "accuracy"]
-    assert "is known to +-" in said
+    linear = with_accuracy_required(doubtful(1e-2), keep=False)
+    [message] = [str(w) for w in linear.warnings if w.kind == "accuracy"]
+    assert "is known to +-" in message
 
 
 def test_an_entry_that_cannot_be_told_is_refused_unless_it_is_wanted() -> None:

@@ -44,9 +44,9 @@ def test_a_long_record_is_used_to_its_end() -> None:
 def test_noise_alone_is_not_significant(size: float, seed: int) -> None:
     noise = size * np.random.default_rng(seed).standard_normal((80, 2, 2))
     hankel = Hankel.of(noise, np.ones(2), np.ones(2))
-    found = significant(hankel.singular_values, noise, (len(hankel.P), len(hankel.Q)))
+    order = significant(hankel.singular_values, noise, (len(hankel.P), len(hankel.Q)))
     # a Hankel matrix repeats its noise, so that its norm is larger than that of independent entries by a log factor
-    assert found <= 12
+    assert order <= 12
 
 
 def test_nothing_has_the_order_zero() -> None:

@@ -65,8 +65,8 @@ def test_a_quiet_output_is_verified_like_a_loud_one(size: float, error: float) -
     loud = Sampled(np.zeros((0, 0)), np.zeros((0, 1)), np.zeros((2, 0)), np.array([[1.0], [0.0]]), 0.1, "at once",
                    np.empty((0, 0)), np.zeros(0))  # fmt: skip
     inputs = np.array([[1.0], [-0.5], [0.25]])
-    heard = HeldOut(inputs, inputs * [1.0, size], inputs * [1.0, size], 0.1, np.zeros(2))
-    np.testing.assert_allclose(heard.errors(loud), [0.0, error])
+    held = HeldOut(inputs, inputs * [1.0, size], inputs * [1.0, size], 0.1, np.zeros(2))
+    np.testing.assert_allclose(held.errors(loud), [0.0, error])
 
 
 @pytest.mark.parametrize(("rate", "moves"), [(1.0, True), (1e-3, True), (1e-5, True), (1e-9, False), (0.0, False)])
@@ -88,11 +88,11 @@ def test_what_leaves_a_trace_over_a_step_has_a_rate() -> None:
     np.testing.assert_allclose(np.diag(continuous_of(sampled(np.diag([0.5, 3e-8]))).A), np.log([0.5, 3e-8]) / 0.1)
 
 
-@pytest.mark.parametrize(("angle", "told"), [(0.5, True), (0.88, True), (0.92, False), (0.99, False)])
-def test_a_motion_that_may_be_its_alias_is_refused(angle: float, *, told: bool) -> None:
+@pytest.mark.parametrize(("angle", "identified"), [(0.5, True), (0.88, True), (0.92, False), (0.99, False)])
+def test_a_motion_that_may_be_its_alias_is_refused(angle: float, *, identified: bool) -> None:
     c, s = np.cos(np.pi * angle), np.sin(np.pi * angle)
     model = sampled(np.array([[c, s], [-s, c]]))
-    if told:
+    if identified:
         assert continuous_of(model).A[0, 1] == pytest.approx(np.pi * angle / 0.1)
     else:
         with pytest.raises(NumericalError, match="of half the sampling frequency"):
@@ -107,11 +107,11 @@ def test_a_logarithm_that_is_none_is_not_believed(off: complex, monkeypatch: pyt
         continuous_of(sampled(np.diag([0.5, 0.9])))
 
 
-@pytest.mark.parametrize(("part", "told"), [(1.0, True), (1e-3, True), (1e-7, False), (0.0, False)])
-def test_states_that_hardly_differ_are_no_coordinates(part: float, *, told: bool) -> None:
+@pytest.mark.parametrize(("part", "regular"), [(1.0, True), (1e-3, True), (1e-7, False), (0.0, False)])
+def test_states_that_hardly_differ_are_no_coordinates(part: float, *, regular: bool) -> None:
     T = np.array([[1.0, 1.0], [1.0, 1.0 + part]])
     chosen = named_coordinates(sampled(np.diag([0.5, 0.6]), T=T), np.ones(2), ())
-    assert chosen == ([0, 1] if told else None)
+    assert chosen == ([0, 1] if regular else None)
 
 
 @pytest.mark.parametrize(("part", "chosen"), [(1.0, [0, 1]), (1e-3, [0, 1]), (3e-6, [0, 2]), (0.0, [0, 2])])
@@ -134,16 +134,16 @@ def test_ticks_that_jitter_have_no_period(jitter: float, *, regular: bool) -> No
     assert (_pattern(gaps) is not None) == regular
 
 
-def said(**found: float) -> str:
+def remarks_of(**values: float) -> str:
     findings = Findings(Cadence(), ["u"], ["y"])
     findings.method, findings.step, findings.error, findings.order = "response", 0.1, 1e-12, 2
-    for name, value in found.items():
+    for name, value in values.items():
         setattr(findings, name, value)
     return " ".join(f"[{remark.kind}] {remark}" for remark in findings.remarks())
 
 
 @pytest.mark.parametrize(
-    ("found", "much", "little", "words"),
+    ("finding", "much", "little", "words"),
     [
         ("noise", 0.03, 0.003, "[noise]"),
         ("noise", 1e-8, 1e-11, "equal runs differ by"),
@@ -151,6 +151,6 @@ def said(**found: float) -> str:
         ("nyquist", 0.7, 0.3, "of half the sampling frequency"),
     ],
 )
-def test_what_makes_a_measured_model_doubtful_is_said(found: str, much: float, little: float, words: str) -> None:
-    assert words in said(**{found: much})
-    assert words not in said(**{found: little})
+def test_what_makes_a_measured_model_doubtful_is_remarked(finding: str, much: float, little: float, words: str) -> None:
+    assert words in remarks_of(**{finding: much})
+    assert words not in remarks_of(**{finding: little})

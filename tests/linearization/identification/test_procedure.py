@@ -236,7 +236,7 @@ def test_multisines_refuse_a_motion_that_does_not_become_periodic() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"way": "magic"}, r"'magic' is no method to linearize"),
         ({"method": "magic"}, r"'magic' is no method.*auto, direct, step, response, multisine"),
@@ -245,8 +245,8 @@ def test_multisines_refuse_a_motion_that_does_not_become_periodic() -> None:
         ({"order": 0}, r"order of 0 is none"),
     ],
 )
-def test_wrong_options(options: dict[str, object], said: str) -> None:
-    with pytest.raises(UsageError, match=said):
+def test_wrong_options(options: dict[str, object], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
         Stepping(**options)  # type: ignore[arg-type]
 
 
@@ -277,8 +277,8 @@ def test_a_coarse_solver_is_told_from_the_plant() -> None:
     wrong = np.max(np.abs(np.sort_complex(linear.eigenvalues()) - np.sort_complex(np.linalg.eigvals(plant.A))))
     assert wrong > 1e-4
     assert wrong <= 10 * linear.accuracy.A * np.max(np.abs(linear.A))
-    said = remark(linear, "fit") + remark(linear, "accuracy")
-    assert "the error of the model's own solver" in said
+    remarks = remark(linear, "fit") + remark(linear, "accuracy")
+    assert "the error of the model's own solver" in remarks
     exact = fl.linearize(Toy(plant))
     assert "own solver" not in remark(exact, "fit") + remark(exact, "accuracy")
     assert exact.accuracy.A < 1e-6

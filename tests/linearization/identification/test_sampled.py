@@ -21,10 +21,10 @@ def made(step: float, reading: str = "at once", frequencies: tuple[float, ...] =
 @pytest.mark.parametrize("reading", ["at once", "end of step"])
 def test_the_continuous_model_behind_held_inputs_is_found(reading: str) -> None:
     plant = oscillators((1.0, 3.0), D=True)
-    found = continuous_of(made(0.2, reading))
+    continuous = continuous_of(made(0.2, reading))
     for name in "ABCD":
-        np.testing.assert_allclose(getattr(found, name), getattr(plant, name), atol=1e-12)
-    assert found.nyquist == pytest.approx(0.6 * np.sqrt(1 - 0.05**2) / np.pi, rel=1e-9)
+        np.testing.assert_allclose(getattr(continuous, name), getattr(plant, name), atol=1e-12)
+    assert continuous.nyquist == pytest.approx(0.6 * np.sqrt(1 - 0.05**2) / np.pi, rel=1e-9)
 
 
 def test_an_integrator_and_a_drift_are_no_singular_case() -> None:
@@ -33,10 +33,10 @@ def test_an_integrator_and_a_drift_are_no_singular_case() -> None:
     double = Sampled(
         E[:2, :2], E[:2, 2:] @ [[0.0], [1.0]], np.eye(2), np.zeros((2, 1)), step, "at once", np.eye(2), E[:2, 2:] @ f0
     )
-    found = continuous_of(double)
-    np.testing.assert_allclose(found.A, A, atol=1e-14)
-    np.testing.assert_allclose(found.B, [[0.0], [1.0]], atol=1e-14)
-    np.testing.assert_allclose(found.f0, f0, atol=1e-13)
+    continuous = continuous_of(double)
+    np.testing.assert_allclose(continuous.A, A, atol=1e-14)
+    np.testing.assert_allclose(continuous.B, [[0.0], [1.0]], atol=1e-14)
+    np.testing.assert_allclose(continuous.f0, f0, atol=1e-13)
 
 
 def test_another_step_gives_the_model_of_that_step() -> None:
