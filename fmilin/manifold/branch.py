@@ -17,7 +17,7 @@ from fmilin.ground.tolerances import REACHED
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.projection import predicted, project
 
-__all__ = ["followed"]
+__all__ = ["BENT", "SHORTEST", "followed"]
 
 BENT = 0.25
 """How far a point may lie from its prediction, relative to the step: beyond, the step is halved."""

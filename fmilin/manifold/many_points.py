@@ -15,16 +15,13 @@ import numpy as np
 from fmilin.ground.errors import ConstraintError, NumericalError, UsageError
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import REACHED
+from fmilin.manifold.branch import BENT, SHORTEST
 from fmilin.manifold.operating_points import assembled_from, operating_point
 from fmilin.manifold.rank import decide_rank, independent_rows
 from fmilin.model.interface import Model, OperatingPoint
 
 __all__ = ["Assembled", "FollowedFromStart", "assembled", "constraints_at", "operating_points"]
 
-BENT = 0.25
-"""How far a point may lie from its prediction, relative to the step: beyond, the step is halved."""
-
-SHORTEST = 1e-3
 ROUNDS = 60
 CORRECTIONS = 8
 AT_ONCE = 512

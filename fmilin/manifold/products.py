@@ -30,7 +30,7 @@ def by_procedure(nearby: Neighbourhood) -> Slopes | None:
     rounding_error = _rounding_error(nearby, J, independent) if exact.smooth else None
     if rounding_error is None:
         return slopes
-    return nearby.with_exact_rows(Slopes(J, np.maximum(slopes.error, rounding_error), *_straight(J)))
+    return nearby.with_exact_rows(_smooth(J, np.maximum(slopes.error, rounding_error)))
 
 
 def _along(exact: ExactSlopes, independent: Sequence[int]) -> FloatArray | None:
@@ -95,10 +95,6 @@ def rounding(nearby: Neighbourhood, J: FloatArray) -> FloatArray:
 
 
 def _smooth(J: FloatArray, error: FloatArray) -> Slopes:
-    return Slopes(J, error, *_straight(J))
-
-
-def _straight(J: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return no jumps and no bends."""
-    straight = np.zeros(J.shape)
-    return straight, straight
+    """Return slopes with no jumps and no bends."""
+    none = np.zeros(J.shape)
+    return Slopes(J, error, none, none)

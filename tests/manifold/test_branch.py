@@ -41,7 +41,7 @@ def test_a_parallelogram_stays_one_through_its_folded_postures(phi: float) -> No
     np.testing.assert_allclose(x[:4], [cos(phi), sin(phi), 1 + cos(phi), sin(phi)], atol=1e-9)
 
 
-def test_a_turning_point_is_said_to_be_one() -> None:
+def test_a_turning_point_is_remarked() -> None:
     """Hanging, y is lowest: y = -0.5 is reached to the left and to the right."""
     point = fl.operating_point(cartesian_pendulum(), {"y": -0.5})
     assert abs(point.states[0]) == pytest.approx(sqrt(0.75))

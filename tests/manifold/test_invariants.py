@@ -79,7 +79,7 @@ def turning(q: float = 0.4, u: float = 0.8) -> FunctionModel:
     )
 
 
-def test_a_hidden_constraint_that_says_nothing_new_is_dropped() -> None:
+def test_a_redundant_hidden_constraint_is_dropped() -> None:
     model = turning()
     frame = frame_at(model, model.start)
     assert len(frame.parametrization.rows) == 1

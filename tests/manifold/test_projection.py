@@ -46,7 +46,7 @@ def test_a_point_is_not_evaluated_twice() -> None:
     assert len(visits) == len(set(visits)) > 0
 
 
-def test_a_point_that_does_not_exist_is_said_with_what_is_left() -> None:
+def test_a_point_that_does_not_exist_is_refused_with_its_residuals() -> None:
     with pytest.raises(ConstraintError, match=r"cannot be satisfied with y held: .* is off by 1\b"):
         fl.operating_point(bead("x + y^2"), {"y": 1.0})
 

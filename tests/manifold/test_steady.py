@@ -116,7 +116,7 @@ def test_a_turn_that_is_nearly_steady_is_not(off: float) -> None:
     assert "depend on the choice of coordinates" in str(linear.warnings[0])
 
 
-def test_coordinates_that_turn_with_the_wheel_are_said_to() -> None:
+def test_coordinates_that_turn_with_the_wheel_are_remarked() -> None:
     linear = fl.linearize(disk(2.5), independent=["q1", "q2", "q3", "q4", "q5", "u1", "u3", "u4"])
     assert np.min(np.abs(linear.eigenvalues() - 2.5 / RADIUS * 1j)) < 1e-6  # the wheel's own rate
     assert kinds(linear) == ["off-equilibrium"]
@@ -264,7 +264,7 @@ def test_along_a_path_the_steady_coordinates_are_kept() -> None:
     assert all(kinds(linear) == ["steady"] for linear in path)
 
 
-def test_the_fall_of_a_turned_body_is_steady_whichever_way_it_is_turned() -> None:
+def test_the_fall_of_a_turned_body_is_steady() -> None:
     body = Body("body", 2.0, inertia=(0.1, 0.2, 0.3))
     free = Joint("base", "free", "ground", "body")
     lin = fl.linearize(Mechanism(MechanismDescription("falling", [body], [free], gravity=(0, 0, -9.81))))

@@ -31,7 +31,7 @@ def test_a_doubtful_entry_is_named() -> None:
     assert "is known to +-" in message
 
 
-def test_an_entry_that_cannot_be_told_is_refused_unless_it_is_wanted() -> None:
+def test_an_inaccurate_entry_is_refused_unless_it_is_wanted() -> None:
     with pytest.raises(fl.NumericalError, match=r"cannot be told.*keep_inaccurate=True"):
         with_accuracy_required(doubtful(0.5), keep=False)
     assert "accuracy" in [w.kind for w in with_accuracy_required(doubtful(0.5), keep=True).warnings]

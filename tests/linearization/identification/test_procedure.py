@@ -71,7 +71,7 @@ def test_a_delay_has_a_lifted_model_only() -> None:
     assert linear.A.shape == (6, 6)
 
 
-def test_what_is_said_about_method_fit_and_order() -> None:
+def test_remarks_on_method_fit_and_order() -> None:
     linear = fl.linearize(Toy(oscillators(FREQUENCIES)))
     assert "method response" in remark(linear, "method")
     assert "The order 6 was chosen from the singular values" in remark(linear, "order")
@@ -125,7 +125,7 @@ def test_the_lifted_model_of_a_sampled_plant_is_that_over_its_period() -> None:
     assert "discrete model over one step" in remark(linear, "method")
 
 
-def test_a_declared_period_is_taken_and_said_loudly() -> None:
+def test_a_declared_period_is_taken_with_a_remark() -> None:
     cadence = Cadence(step=0.01, period=0.5, sampled=("It has 1 clock(s): 'tick'.",))
     plant = oscillators(FREQUENCIES)
     lifted = fl.linearize(Toy(plant, period=0.5, cadence=cadence), stepping=Stepping(lifted=True))
@@ -141,7 +141,7 @@ def test_a_motion_above_half_the_sampling_frequency_is_refused_for_its_alias() -
         fl.linearize(Toy(plant), stepping=Stepping(step=0.6))
 
 
-def test_an_alias_that_nobody_can_check_is_said() -> None:
+def test_an_alias_that_cannot_be_checked_is_remarked() -> None:
     linear = fl.linearize(Toy(oscillators((1.0,)), smallest=0.2), stepping=Stepping(step=0.2))
     assert "half steps, which would tell an alias, are not taken by the model" in remark(linear, "fit")
     assert_same_transfer(linear, oscillators((1.0,)), 1e-8)
@@ -270,7 +270,7 @@ def test_a_model_that_cannot_be_stepped_has_no_lifted_model() -> None:
         fl.linearize(cartesian_pendulum(), stepping=Stepping(lifted=True, step=0.1))
 
 
-def test_a_coarse_solver_is_told_from_the_plant() -> None:
+def test_a_coarse_solver_is_distinguished_from_the_plant() -> None:
     """Euler's method in steps of 1 ms is identified to ten digits, and is not the plant."""
     plant = oscillators((1.0, 2.3))
     linear = fl.linearize(ByEuler(plant))
