@@ -222,10 +222,10 @@ def command(
             guess=trimming.guess[0] if trimming.guess else {},
             time=more["time"],
             project=more["project"],
-            inputs=more["inputs"],
-            outputs=more["outputs"],
             how=Request(
                 more["independent"],
+                more["inputs"],
+                more["outputs"],
                 coordinates=more["coordinates"],
                 derivatives=more["derivatives"],
                 stepping=stepped.stepping(),

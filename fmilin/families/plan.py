@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -32,8 +32,6 @@ class Plan:
     guess: Mapping[str, float] = field(default_factory=dict)  # where the search starts at the first point
     time: float | None = None
     project: bool = False
-    inputs: Sequence[str] | None = None
-    outputs: Sequence[str] | None = None
     how: Request = field(default_factory=Request)  # how each point is linearized
 
     def __post_init__(self) -> None:

@@ -61,7 +61,7 @@ class Solver:
     def _made_for_stacks(self) -> StackedRuns | None:
         """Return what solves runs of points at once; None where inputs are chosen, which is done at single points."""
         plan = self.plan
-        if plan.inputs is not None:
+        if plan.how.inputs is not None:
             return None
         varied = [n for n in plan.grid.axes if self._kind(n) == "parameter"]
         given = {n: v for n, v in plan.settings.items() if self.base.states.has(n) or self.base.inputs.has(n)}
@@ -73,8 +73,8 @@ class Solver:
         for name in first:
             if self._kind(name) == "parameter":
                 self._refuse_unless_parameter(name, first[name])
-        if plan.inputs is not None:
-            chosen_inputs(self.base.inputs, plan.inputs)
+        if plan.how.inputs is not None:
+            chosen_inputs(self.base.inputs, plan.how.inputs)
         for name in plan.how.independent or ():
             if "=" not in name:
                 self.base.states.index_of(name, "a state of the model")
@@ -126,8 +126,8 @@ class Solver:
         try:
             reached = self._reached(values, predecessor)
             linear = reached.solution.linear
-            if self.plan.inputs is not None:
-                linear = with_inputs(linear, chosen_inputs(linear.inputs, self.plan.inputs))
+            if self.plan.how.inputs is not None:
+                linear = with_inputs(linear, chosen_inputs(linear.inputs, self.plan.how.inputs))
             linear = replace(linear, warnings=(*linear.warnings, *reached.remarks))
             if not all(np.isfinite(m).all() for m in (linear.A, linear.B, linear.C, linear.D, linear.T)):
                 raise NumericalError("The linear model has entries that are no finite numbers.")
@@ -294,10 +294,12 @@ class Solver:
 
     def _shown(self, model: Model) -> Model:
         """Return the model with the outputs that are wanted, and with parameters among the inputs that are."""
-        further = [n for n in self.plan.inputs or () if model.moves_parameters and not model.inputs.has(n)]
+        further = [n for n in self.plan.how.inputs or () if model.moves_parameters and not model.inputs.has(n)]
         inputs = [*model.inputs.names, *further] if further else None
         return (
-            model if inputs is None and self.plan.outputs is None else model.with_interface(inputs, self.plan.outputs)
+            model
+            if inputs is None and self.plan.how.outputs is None
+            else model.with_interface(inputs, self.plan.how.outputs)
         )
 
     def _refuse_unless_parameter(self, name: str, value: float) -> None:

@@ -102,9 +102,7 @@ def sweep(  # noqa: PLR0913 - what linearize, trim and load take; all but two by
         trim=trim,
         guess=dict(guess or {}),
         time=time,
-        inputs=inputs,
-        outputs=outputs,
-        how=Request(independent, coordinates=coordinates, derivatives=derivatives, stepping=stepping),
+        how=Request(independent, inputs, outputs, coordinates=coordinates, derivatives=derivatives, stepping=stepping),
     )
     builder = FamilyBuilder(plan.grid)
     with engine_for(plan, jobs=jobs, scheduler=scheduler) as engine:

@@ -126,6 +126,8 @@ def linearize(  # noqa: PLR0913 - each is a choice of its own, named where it is
     """
     request = Request(
         independent=independent,
+        inputs=inputs,
+        outputs=outputs,
         coordinates=coordinates,
         derivatives=derivatives if one_sided is None else Differences(side=one_sided),
         at_singularity=at_singularity,

@@ -19,9 +19,11 @@ __all__ = ["Request"]
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """The options of :func:`fmilin.linearize`, where they are explained; inputs and outputs are chosen beside it."""
+    """How a model is linearized at a point: the options of :func:`fmilin.linearize`, where they are explained."""
 
     independent: Sequence[str] | None = None
+    inputs: Sequence[str] | None = None
+    outputs: Sequence[str] | None = None
     coordinates: str = "partition"
     derivatives: str | Differences = "auto"
     at_singularity: bool = False
