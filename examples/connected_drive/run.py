@@ -11,8 +11,7 @@ from pathlib import Path
 import control
 import numpy as np
 from fmilin.models.ode import OdeModel
-from fmilin.report.cosimulation_picture import cosimulation_picture
-from fmilin.report.cosimulation_table import limit_in_words
+from fmilin.report.cosimulation import cosimulation_picture, limit_in_words
 from fmilin.systems import four_bar
 
 import fmilin as fl
