@@ -47,7 +47,7 @@ class Formulated:
     spurious: str | None = None
     penalty: tuple[float, float, float] | None = None
 
-    def asked(self) -> Formulated | None:
+    def chosen(self) -> Formulated | None:
         """Return what was chosen; None without ``--formulation``."""
         for option, owner in (("basis", "mcs"), ("spurious", "rcs"), ("penalty", "ucs")):
             if getattr(self, option) is not None and self.formulation not in (owner, "all"):

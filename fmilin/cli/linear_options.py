@@ -166,13 +166,13 @@ class Written:
 
 
 def _platforms(text: str | None, option: str) -> tuple[str, ...]:
-    """Return the platforms that were asked for; none means this machine."""
-    asked = tuple(names(text, option) or ())
-    if asked:
+    """Return the platforms that were named; none means this machine."""
+    platforms = tuple(names(text, option) or ())
+    if platforms:
         from fmilin.fmi.platforms import machines
 
-        machines(asked)  # refuses what is unknown or named twice
-    return asked
+        machines(platforms)  # refuses what is unknown or named twice
+    return platforms
 
 
 FMI = click.option("--fmi", type=one_of("2.0", "3.0"), default="2.0", help="Version of the standard, for .fmu.")

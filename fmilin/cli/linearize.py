@@ -168,7 +168,7 @@ def command(
         descriptor=shows_equations and (as_json or any(format_of(path, "linear model").complete for path in files)),
         **more,  # the options that are called like fields of a request
     )
-    chosen = formulated.asked()
+    chosen = formulated.chosen()
     how = coupled.request(stepped)
     _check_times(request, times, files, table, coupled.plot)
     conditioning = steps.conditioning()

@@ -58,8 +58,8 @@ class Request:
 
     def how(self) -> dict[str, Any]:
         """Return what one linearization and many along a motion are asked for alike."""
-        asked = ("independent", "coordinates", "derivatives", "descriptor", "keep_inaccurate")
-        return {name: getattr(self, name) for name in asked}
+        shared = ("independent", "coordinates", "derivatives", "descriptor", "keep_inaccurate")
+        return {name: getattr(self, name) for name in shared}
 
 
 def request_of(

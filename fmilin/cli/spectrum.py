@@ -60,7 +60,7 @@ def command(
     or a mechanism in mechanism.toml or robot.urdf. For systems of thousands of coordinates:
     "fmilin.systems:flexible_double_pendulum(elements=2000)", "fmilin.systems:four_bar_form(loops=20000)".
     """
-    asked_for = Formulated(formulation, penalty=penalty).asked()
+    asked_for = Formulated(formulation, penalty=penalty).chosen()
 
     def job(runner: JobRunner) -> None:
         from fmilin.native.formulations.sparse import Around, eigenvalues_near

@@ -212,8 +212,8 @@ def tangents_of_graph(
     if graph is None:
         return None
     first = OperatingPoint(float(t[0]), x[0], u[0], {name: float(values[0]) for name, values in parameters.items()})
-    found = StatePartition(graph, model, kept, first).at(t[:, None], x, u, parameters).tangents
-    return replace(found, smooth=graph.smooth)
+    stack = StatePartition(graph, model, kept, first).at(t[:, None], x, u, parameters).tangents
+    return replace(stack, smooth=graph.smooth)
 
 
 def solved(square: FloatArray, right: FloatArray) -> FloatArray:
