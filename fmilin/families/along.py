@@ -23,10 +23,7 @@ from fmilin.manifold.stack import PointStack
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.numerics.differences.differences import Differences
 
-__all__ = ["linearize_along"]
-
-WORTH_A_STACK = 3
-"""Points that are left: fewer are linearized one by one."""
+WORTH_A_STACK = 3  # points that are left: fewer are linearized one by one
 
 
 def linearize_along(

@@ -19,16 +19,9 @@ from fmilin.families.plan import Plan
 from fmilin.ground.errors import FmilinError, ModelCrashError, ModelError, UsageError
 from fmilin.ground.sandbox.isolation import Limits
 
-__all__ = ["Cluster", "PackedPlan", "compute"]
-
-CONNECT = "10s"
-"""For a cluster to answer."""
-
-CHECK_INTERVAL = 1.0
-"""Seconds after which a wait for the workers checks whether the scheduler is still there."""
-
-RETRIES = 3
-"""Times that a task is given to another worker when one is lost on it."""
+CONNECT = "10s"  # for a cluster to answer
+CHECK_INTERVAL = 1.0  # seconds after which a wait for the workers checks whether the scheduler is still there
+RETRIES = 3  # times that a task is given to another worker when one is lost on it
 
 
 @dataclass(frozen=True)

@@ -23,20 +23,14 @@ from fmilin.model.counting import RememberingModel
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.points.request import TrimRequest
 
-__all__ = ["Balance", "SolvedPoint", "corrected"]
-
-ROUNDS = 12
-"""Steps of the chord."""
+ROUNDS = 12  # steps of the chord
 
 CONTRACTION = 0.5
 """What two steps have to gain, of the first one: else the matrices are those of another point. One alone may gain none,
 as the first way back to the manifold moves the rates."""
 
-PROJECTED = 1e-12
-"""Distance from the manifold at the end, in sizes of the states."""
-
-SETTLED = 1e-11
-"""Rates at the end, over the sizes of the states and the largest entries of A and B along the step."""
+PROJECTED = 1e-12  # distance from the manifold at the end, in sizes of the states
+SETTLED = 1e-11  # rates at the end, over the sizes of the states and the largest entries of A and B along the step
 
 
 @dataclass(frozen=True)

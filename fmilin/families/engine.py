@@ -14,8 +14,6 @@ from fmilin.families.outcome import Outcome
 from fmilin.families.plan import Plan
 from fmilin.families.solver import Solver
 
-__all__ = ["Engine", "Here", "Report", "Task"]
-
 
 @dataclass(frozen=True, slots=True)
 class Task:

@@ -7,8 +7,6 @@ from fmilin.families.plan import Plan
 from fmilin.ground.errors import UsageError
 from fmilin.ground.sandbox.isolation import Limits, can_isolate
 
-__all__ = ["engine_for"]
-
 
 def engine_for(
     plan: Plan, *, jobs: int = 1, scheduler: str | None = None, isolate: bool = True, limits: Limits | None = None

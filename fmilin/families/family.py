@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
     from fmilin.linear_model.descriptor import Descriptor
 
-__all__ = ["Choice", "LinearFamily"]
-
 
 class Quantity:
     """A property of a family: the array of its name."""

@@ -18,8 +18,6 @@ from fmilin.linear_model.descriptor import Descriptor
 from fmilin.linear_model.model import LinearModel
 from fmilin.model.interface import ModelInfo
 
-__all__ = ["FamilyBuilder", "family_of", "outcome_of"]
-
 NOTHING = Template(0, Signals(), Signals(), Signals(), (), ModelInfo(""))
 MISSING = "This point was not reached."
 

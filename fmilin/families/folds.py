@@ -9,19 +9,10 @@ import numpy as np
 from fmilin.families.continuation import SolvedPoint
 from fmilin.ground.errors import NumericalError
 
-__all__ = ["FoldError", "fold_between"]
-
-APPROACHES = 40
-"""Steps towards a fold."""
-
-NEAR = 1e-8
-"""Of the step between two points of the grid: so exactly a fold is located."""
-
-REST = 0.3
-"""Part of the way to a fold that the next step leaves."""
-
-TURNED = 0.05
-"""A fold is named when the determinant of the equations has fallen below this part of what it was."""
+APPROACHES = 40  # steps towards a fold
+NEAR = 1e-8  # of the step between two points of the grid: so exactly a fold is located
+REST = 0.3  # part of the way to a fold that the next step leaves
+TURNED = 0.05  # A fold is named when the determinant of the equations has fallen below this part of what it was
 
 
 class FoldError(NumericalError):

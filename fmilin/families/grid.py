@@ -11,8 +11,6 @@ import numpy as np
 from fmilin.ground.errors import UsageError
 from fmilin.ground.signals import FloatArray
 
-__all__ = ["Grid", "grid_over", "grid_through"]
-
 
 @dataclass(frozen=True)
 class Grid:

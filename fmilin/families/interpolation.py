@@ -13,8 +13,6 @@ from fmilin.families.grid import Grid
 from fmilin.ground.errors import UnknownNameError, UsageError
 from fmilin.ground.signals import FloatArray
 
-__all__ = ["LeftOut", "around", "entry_errors", "left_out"]
-
 
 @dataclass(frozen=True)
 class LeftOut:

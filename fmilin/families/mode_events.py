@@ -12,13 +12,10 @@ from numpy.typing import NDArray
 from fmilin.families.tracking import Tracks
 from fmilin.ground.signals import FloatArray
 
-__all__ = ["ModeEvent", "mode_events"]
-
 STRAIGHT = 1e-6
 """The square of a difference of two eigenvalues is real when its imaginary part is smaller than this part of it."""
 
-APART = 2
-"""Says of two modes that they cannot meet here: neither on the real axis nor on a line beside it."""
+APART = 2  # says of two modes that they cannot meet here: neither on the real axis nor on a line beside it
 
 
 @dataclass(frozen=True, order=True)

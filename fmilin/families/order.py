@@ -17,10 +17,7 @@ from fmilin.families.grid import Grid
 from fmilin.families.outcome import Outcome
 from fmilin.families.plan import Plan
 
-__all__ = ["Progress", "run", "runs_of"]
-
-RUNS = 16
-"""Runs that a large grid is cut into at least; a run is computed in batches where the source can."""
+RUNS = 16  # runs that a large grid is cut into at least; a run is computed in batches where the source can
 
 LONGEST_RUN = 1024
 

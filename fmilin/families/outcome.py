@@ -8,8 +8,6 @@ from fmilin.families.rows import Template
 from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray, Signals
 
-__all__ = ["Outcome"]
-
 _NONE = Signals()
 
 

@@ -15,8 +15,6 @@ from fmilin.loading.load import LoadRequest
 from fmilin.model.interface import Model
 from fmilin.points.request import TrimRequest
 
-__all__ = ["Plan"]
-
 
 @dataclass(frozen=True)
 class Plan:

@@ -11,8 +11,6 @@ from fmilin.linear_model.plots import Pictures
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["FamilyPlots"]
-
 
 class FamilyPlots(Pictures):
     """Draws a family; every method returns a ``matplotlib.figure.Figure`` with units on its axes."""

@@ -20,19 +20,10 @@ from fmilin.ground.errors import FmilinError, ModelCrashError, ModelError, Usage
 from fmilin.ground.sandbox.isolation import Limits, can_isolate
 from fmilin.ground.sandbox.server import Pipe, Server, serve_standard_streams
 
-__all__ = ["Processes", "main", "serving"]
-
-MESSAGE = 0.1
-"""Seconds of work between two messages of a process."""
-
-ROUND = 0.05
-"""Seconds between two looks at the processes, at least."""
-
-SHARE = 20
-"""Looks take at most one part in so many of the time."""
-
-OPENINGS = 3
-"""How often in a row a process may fail to open the model before no other is started."""
+MESSAGE = 0.1  # seconds of work between two messages of a process
+ROUND = 0.05  # seconds between two looks at the processes, at least
+SHARE = 20  # looks take at most one part in so many of the time
+OPENINGS = 3  # how often in a row a process may fail to open the model before no other is started
 
 
 def serving(plan: Plan) -> Callable[[Pipe], None]:

@@ -19,8 +19,6 @@ from fmilin.linear_model.builder import IndependentCoordinates, Named, Slopes, b
 from fmilin.linear_model.model import Accuracy, LinearModel, Point
 from fmilin.model.interface import ModelInfo
 
-__all__ = ["ERRORS", "Layout", "Template"]
-
 ERRORS = ("A", "B", "C", "D", "T")
 _ACCURACY = tuple(f.name for f in fields(Accuracy))
 

@@ -28,16 +28,9 @@ from fmilin.model.stepping import Stepped
 from fmilin.points.procedure import search
 from fmilin.points.request import TrimRequest
 
-__all__ = ["Solver"]
-
-OPEN_MODELS = 4
-"""Models with other parameters that stay open."""
-
-WORTH_A_STACK = 3
-"""Points of a run that are left: fewer are computed one by one."""
-
-HALVINGS = 6
-"""How often the step from one point to the next is halved."""
+OPEN_MODELS = 4  # models with other parameters that stay open
+WORTH_A_STACK = 3  # points of a run that are left: fewer are computed one by one
+HALVINGS = 6  # how often the step from one point to the next is halved
 
 
 @dataclass(frozen=True)

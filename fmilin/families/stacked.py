@@ -31,29 +31,17 @@ from fmilin.manifold.stack import PointStack
 from fmilin.model.interface import Model, OperatingPoint, TangentStack
 from fmilin.points.request import TrimRequest
 
-__all__ = ["FIRST_BLOCK", "GROWTH", "LARGEST_BLOCK", "StackedRuns"]
-
 FIRST_BLOCK = 4
 LARGEST_BLOCK = 256
-GROWTH = 4
-"""Of a block, as long as all its points are good."""
-
-ROUNDS = 10
-"""Steps of Newton's iteration; one more is taken when it has arrived, which squares what is left."""
+GROWTH = 4  # of a block, as long as all its points are good
+ROUNDS = 10  # steps of Newton's iteration; one more is taken when it has arrived, which squares what is left
 
 EPS = float(np.finfo(np.float64).eps)
 
-SETTLED = 1e-11
-"""Residuals at the end, scaled, over the largest entry of the scaled equations."""
-
-PROJECTED = 1e-12
-"""Distance from the manifold at the end, in sizes of the states."""
-
-SOLVED = 1e-6
-"""The same as :data:`SETTLED` at the seed, as the procedure for one point found it."""
-
-REGULAR = 1e-8
-"""Singular values of the equations at the seed below this part of the largest are zero."""
+SETTLED = 1e-11  # residuals at the end, scaled, over the largest entry of the scaled equations
+PROJECTED = 1e-12  # distance from the manifold at the end, in sizes of the states
+SOLVED = 1e-6  # the same as :data:`SETTLED` at the seed, as the procedure for one point found it
+REGULAR = 1e-8  # singular values of the equations at the seed below this part of the largest are zero
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,16 +127,16 @@ class StackedRuns:
         while numbers:
             block = numbers[:size]
             given = self._given(block, seed)
-            solved, found = equations.solved(*line.guess(given), given), None
+            solved, answer = equations.solved(*line.guess(given), given), None
             rows = np.empty((len(block), layout.width))
             if solved is not None and solved.good.any():
                 own = self._own_parameters(template, solved.points, seed)
                 fill = partial(_filled, layout, rows, own)
-                found = procedure(solved.points, fill, solved.tangents)
+                answer = procedure(solved.points, fill, solved.tangents)
             good = 0
-            if solved is not None and found is not None:
-                good = int(np.argmin([*(solved.good & found.usual), False]))
-            if solved is None or found is None or not good:
+            if solved is not None and answer is not None:
+                good = int(np.argmin([*(solved.good & answer.usual), False]))
+            if solved is None or answer is None or not good:
                 if size == 1:
                     return
                 size = max(1, size // 4)
@@ -156,7 +144,7 @@ class StackedRuns:
             line.add(given, solved.points, good)
             method = ("exact", seed.linear.method.coordinates)
             outcomes = [
-                Outcome(number, "", rows[k], template, seed.linear.states, method, found.remarks[k])
+                Outcome(number, "", rows[k], template, seed.linear.states, method, answer.remarks[k])
                 for k, number in enumerate(block[:good])
             ]
             seed = self._seed(block[good - 1], solved.points, good - 1, seed, outcomes[-1])

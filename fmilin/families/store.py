@@ -29,10 +29,7 @@ from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray, Signal, Signals
 from fmilin.model.interface import ModelInfo
 
-__all__ = ["Store", "folder_of"]
-
-SYNC = 1.0
-"""Seconds between two times that the system is asked to write what it holds back."""
+SYNC = 1.0  # seconds between two times that the system is asked to write what it holds back
 
 
 def folder_of(path: Path) -> Path:

@@ -19,8 +19,6 @@ from fmilin.model.stepping import Stepping
 from fmilin.numerics.differences.differences import Differences
 from fmilin.points.request import TrimRequest
 
-__all__ = ["sweep"]
-
 
 def sweep(  # noqa: PLR0913 - what linearize, trim and load take; all but two by keyword
     source: Model | str | Path,

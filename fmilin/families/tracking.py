@@ -11,15 +11,12 @@ from scipy.optimize import linear_sum_assignment
 from fmilin.families.rows import Layout
 from fmilin.ground.signals import FloatArray
 
-__all__ = ["Tracks", "tracked"]
-
 Complex = NDArray[np.complex128]
 
 DISTANCE = 2.0
 """Weight of the distance between eigenvalues, relative to their sizes, beside the angle between eigenvectors."""
 
-ROUNDING_OF_VECTORS = 16.0
-"""Of an eigenvalue, in units of eps times the norm of A times its condition number."""
+ROUNDING_OF_VECTORS = 16.0  # of an eigenvalue, in units of eps times the norm of A times its condition number
 
 
 @dataclass(frozen=True)

@@ -19,10 +19,7 @@ from fmilin.linear_model.model import LinearModel
 from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.numerics.differences.sweep import StepSweep, step_sweep
 
-__all__ = ["require_accuracy"]
-
-SHOWN = 6
-"""Scales of steps at which slopes are listed."""
+SHOWN = 6  # scales of steps at which slopes are listed
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,6 @@ from fmilin.manifold.slopes import TangentSlopes
 from fmilin.model.counting import CountedModel
 from fmilin.model.interface import Evaluation, OperatingPoint
 
-__all__ = ["assembled"]
-
 
 def assembled(
     model: CountedModel,

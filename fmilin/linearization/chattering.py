@@ -7,10 +7,7 @@ from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Hybrid
 from fmilin.motion.simulation.integration_loop import ChatteringError
 
-__all__ = ["chattering_at"]
-
-AHEAD = 1e-6
-"""Seconds that the model is followed, times the size of its time."""
+AHEAD = 1e-6  # seconds that the model is followed, times the size of its time
 
 
 def chattering_at(model: Model, point: OperatingPoint) -> str:

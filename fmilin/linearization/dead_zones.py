@@ -11,10 +11,7 @@ from fmilin.linear_model.no_response import PUSHES, dead_zone_error
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.motion.simulation.integration_loop import Domains, domains
 
-__all__ = ["refuse_dead_zones"]
-
-SMALL = (1e-3, 1e-2)
-"""Small pushes, in sizes of the input."""
+SMALL = (1e-3, 1e-2)  # small pushes, in sizes of the input
 
 
 def refuse_dead_zones(linear: LinearModel, model: Model, point: OperatingPoint) -> LinearModel:

@@ -22,20 +22,14 @@ from fmilin.linear_model.model import LinearModel
 from fmilin.manifold.rank import TINY
 from fmilin.model.interface import Model, OperatingPoint
 
-__all__ = ["dependent_combinations", "unmovable_combinations", "with_remark_on_dependence"]
-
-FAR = 0.3
-"""How far states are moved, in their sizes, to see whether a rate is always zero."""
-
-CLOSE = 1e-4
-"""How far they are moved to see whether a combination bends so that it stays unmoved."""
+FAR = 0.3  # how far states are moved, in their sizes, to see whether a rate is always zero
+CLOSE = 1e-4  # how far they are moved to see whether a combination bends so that it stays unmoved
 
 BENDS = 1e-2
 """What is left of the rate of a combination that stays unmoved, relative to terms of second order: rounding and terms
 of third order. The rate of one that does not is as large as they are."""
 
-MOST_STATES = 45
-"""Of more states, the curvature is not looked at: N (N + 1) / 2 visits are too many for a remark."""
+MOST_STATES = 45  # of more states, the curvature is not looked at: N (N + 1) / 2 visits are too many for a remark
 
 MOST_NAMED = 8
 

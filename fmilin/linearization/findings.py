@@ -15,10 +15,7 @@ from fmilin.manifold.steady import Motion
 from fmilin.model.counting import RememberingModel
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 
-__all__ = ["motion_remark", "motion_remarks", "remarks_on", "visited_at"]
-
-FREE = "f0 keeps the motion."
-"""What it means for a model without constraints: there is no choice of coordinates."""
+FREE = "f0 keeps the motion."  # what it means for a model without constraints: there is no choice of coordinates
 
 
 def visited_at(model: RememberingModel, point: OperatingPoint) -> Evaluation:

@@ -31,10 +31,8 @@ from fmilin.model.sparse import SparseEquations
 
 Procedure = Callable[[Model, OperatingPoint, Request], LinearModel]
 
-__all__ = ["by_sparse_equations"]
 
-STEP = 1e-5
-"""Of the difference that slopes are compared with, in sizes of the states."""
+STEP = 1e-5  # of the difference that slopes are compared with, in sizes of the states
 
 LARGEST_DESCRIPTOR = 2_500
 """States up to which a linear model carries its descriptor system along, whose matrices are full."""

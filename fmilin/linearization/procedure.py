@@ -34,8 +34,6 @@ from fmilin.numerics.differences.differences import Differences, EventCrossingEr
 if TYPE_CHECKING:
     from fmilin.native.formulations.formulation import Formulation
 
-__all__ = ["linearize", "linearize_next"]
-
 
 def linearize(  # noqa: PLR0913 - each is a choice of its own, named where it is made
     model: Model,

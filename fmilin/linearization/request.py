@@ -14,8 +14,6 @@ from fmilin.numerics.differences.differences import Differences
 if TYPE_CHECKING:
     from fmilin.native.formulations.formulation import Formulation
 
-__all__ = ["Request"]
-
 
 @dataclass(frozen=True, slots=True)
 class Request:

@@ -25,8 +25,6 @@ from fmilin.manifold.singular import explanation
 from fmilin.model.interface import Model, OperatingPoint, SecondOrderForm
 from fmilin.native.formulations.of_model import is_at_rest
 
-__all__ = ["linearize_at_singularity"]
-
 
 def linearize_at_singularity(model: Model, point: OperatingPoint, *, independent: Sequence[str] = ()) -> LinearModel:
     """Return the linear model over all velocities with G v = 0 at a point of rest, of Lagrange's equations."""

@@ -33,8 +33,6 @@ from fmilin.manifold.stack import PointStack, StackGeometry, StackSurroundings
 from fmilin.manifold.steady_stack import StackMotion, stack_motion
 from fmilin.model.interface import Model, OperatingPoint, TangentStack
 
-__all__ = ["LinearStack", "StackProcedure"]
-
 EPS = float(np.finfo(np.float64).eps)
 
 AGREES = 1e-9
@@ -43,8 +41,7 @@ AGREES = 1e-9
 OF_EVERY_POINT = frozenset({"model", "off-equilibrium", "steady", "coordinates-switched"})
 """Remarks at the point before that a stack says itself where they are true, or that are no matter of the next point."""
 
-AT_ONCE = 2**18
-"""Slopes that are looked at together: what fits into the processor's cache."""
+AT_ONCE = 2**18  # slopes that are looked at together: what fits into the processor's cache
 
 Mask = NDArray[np.bool_]
 Fill = Callable[[slice, Mapping[str, FloatArray]], None]
@@ -161,10 +158,10 @@ class StackProcedure:
         J, seen = here.derivatives[0][self.kept], here.outputs[0]
         stacked = {"A": J[:, :p], "B": J[:, p:], "C": seen[:, :p], "D": seen[:, p:], "T": here.T[0]}
         for name, matrix in stacked.items():
-            known = getattr(linear, name)
-            if known.shape != matrix.shape:
+            single = getattr(linear, name)
+            if single.shape != matrix.shape:
                 return False
-            if not np.abs(matrix - known).max(initial=0.0) <= AGREES * max(np.abs(known).max(initial=0.0), 1e-12):
+            if not np.abs(matrix - single).max(initial=0.0) <= AGREES * max(np.abs(single).max(initial=0.0), 1e-12):
                 return False
         return True
 
@@ -176,10 +173,10 @@ class StackProcedure:
         NumericalError
             When the rates are not determined at one of them, or the model does not answer for many points.
         """
-        found = self._model.tangents(points.time, points.states, points.inputs, self.kept, points.parameters)
-        if found is None:
+        tangents = self._model.tangents(points.time, points.states, points.inputs, self.kept, points.parameters)
+        if tangents is None:
             raise NumericalError("The model does not answer for many points at once.")
-        return found
+        return tangents
 
     def back(self, tangents: TangentStack) -> FloatArray:
         """Return the step of the dependent states (k, M) that is too far from the manifold, to first order."""
@@ -241,8 +238,8 @@ class StackProcedure:
             guess = points.states + sign * (tangents.T @ direction[:, :p, None])[..., 0]
             guess[:, self.kept] = points.states[:, self.kept] + sign * direction[:, :p]
             moved = PointStack(points.time, points.states, points.inputs + sign * direction[:, p:], points.parameters)
-            place, good = surroundings.reached(moved, self.kept, guess, geometry.sizes)
-            values.append(np.concatenate(surroundings.visited(place, self.kept), axis=1))
+            states, good = surroundings.reached(moved, self.kept, guess, geometry.sizes)
+            values.append(np.concatenate(surroundings.visited(states, self.kept), axis=1))
             reached &= good
         ahead, behind = values
         gap = np.abs((ahead - behind) / (2 * SMALL_STEP) - (J @ direction[..., None])[..., 0])
@@ -264,7 +261,7 @@ class StackProcedure:
         names = tuple(model.states.names[i] for i in self.kept)
         point = self._point
         contacts = bool(model.contact_forces(point.time, point.states, point.inputs))
-        found = []
+        remarks = []
         for k, fastest in enumerate(motion.fastest.tolist()):
             own: tuple[Remark, ...] = ()
             if fastest >= 0 and usual[k]:
@@ -276,10 +273,10 @@ class StackProcedure:
                 own = (motion_remark(what, constrained=constrained, steady=uniform),)
             more: tuple[Remark, ...] = ()
             if contacts:
-                place = OperatingPoint(float(points.time[k]), points.states[k], points.inputs[k])
-                more = model.remarks_at(place)
-            found.append((*own, *notes, *more) if notes or more else own)
-        return found
+                at = OperatingPoint(float(points.time[k]), points.states[k], points.inputs[k])
+                more = model.remarks_at(at)
+            remarks.append((*own, *notes, *more) if notes or more else own)
+        return remarks
 
 
 class _Parts:

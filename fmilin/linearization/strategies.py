@@ -12,8 +12,6 @@ from fmilin.linearization.singular import linearize_at_singularity
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Stepped, Stepping
 
-__all__ = ["Strategy", "strategy_for"]
-
 Strategy = Callable[[Model, OperatingPoint, Request], LinearModel]
 """Takes a model with the outputs that are wanted, a point and what was asked for."""
 

@@ -27,8 +27,6 @@ from fmilin.manifold.facts import VerifiedFacts
 from fmilin.manifold.operating_points import operating_point
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 
-__all__ = ["start_of", "verified_facts_of"]
-
 _Start = tuple[OperatingPoint, dict[str, str], OperatingPoint]
 """Start values and mode of a model, and the point that was assembled from them."""
 

@@ -6,13 +6,8 @@ from collections.abc import Callable
 
 from fmilin.ground.signals import FloatArray
 
-__all__ = ["EIGHTH_ORDER", "STEP", "derivative_along"]
-
-EIGHTH_ORDER = (4 / 5, -1 / 5, 4 / 105, -1 / 280)
-"""Weights of F(s) - F(-s) at s = h, 2h, 3h, 4h."""
-
-STEP = 2.0**-8
-"""Of the path's natural length: truncation h^8/630 and rounding eps/h are then both below 1e-13."""
+EIGHTH_ORDER = (4 / 5, -1 / 5, 4 / 105, -1 / 280)  # weights of F(s) - F(-s) at s = h, 2h, 3h, 4h
+STEP = 2.0**-8  # of the path's natural length: truncation h^8/630 and rounding eps/h are then both below 1e-13
 
 
 def derivative_along(function: Callable[[float], FloatArray], step: float) -> FloatArray:

@@ -17,13 +17,8 @@ from fmilin.ground.tolerances import REACHED
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.projection import predicted, project
 
-__all__ = ["BENT", "SHORTEST", "followed"]
-
-BENT = 0.25
-"""How far a point may lie from its prediction, relative to the step: beyond, the step is halved."""
-
-SHORTEST = 1e-3
-"""Of a step, relative to the whole path."""
+BENT = 0.25  # how far a point may lie from its prediction, relative to the step: beyond, the step is halved
+SHORTEST = 1e-3  # of a step, relative to the whole path
 
 STEPS = 200
 

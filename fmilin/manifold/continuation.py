@@ -24,10 +24,7 @@ from fmilin.manifold.selection import (
     tangent_scales,
 )
 
-__all__ = ["CONDITION_LIMIT", "carried_basis", "carried_on"]
-
-CONDITION_LIMIT = 1e3
-"""Condition number up to which a choice of coordinates is kept along a path."""
+CONDITION_LIMIT = 1e3  # condition number up to which a choice of coordinates is kept along a path
 
 
 def carried_basis(H: FloatArray, previous: FloatArray) -> FloatArray:

@@ -21,8 +21,6 @@ from fmilin.manifold.rank import singular_values
 from fmilin.model.constraints.functions import ExpressionFunctions
 from fmilin.numerics.saddle_point.factors import lu_solved
 
-__all__ = ["Coordinates", "LinearCoordinates", "NonlinearCoordinates", "Solver", "condition_number", "conditioning"]
-
 Solver = Callable[[FloatArray, FloatArray], FloatArray]
 """(r, h) -> d with D rho d = r and H d = h; r (P,) or (P, k), h (M,) or (M, k)."""
 

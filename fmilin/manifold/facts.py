@@ -10,8 +10,6 @@ from dataclasses import dataclass, field
 
 from fmilin.ground.signals import FloatArray
 
-__all__ = ["VerifiedFacts"]
-
 
 @dataclass(slots=True)
 class VerifiedFacts:

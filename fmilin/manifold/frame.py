@@ -34,8 +34,6 @@ from fmilin.manifold.verification import (
 )
 from fmilin.model.interface import Model, OperatingPoint
 
-__all__ = ["Frame", "frame_at", "kept_states", "manifold_at"]
-
 
 @dataclass(frozen=True)
 class Frame:

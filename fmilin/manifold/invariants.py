@@ -29,10 +29,7 @@ from fmilin.model.interface import Evaluation, Model
 from fmilin.numerics.differences.differences import jacobian_by_differences
 from fmilin.numerics.differences.noise import noise_level
 
-__all__ = ["Gradient", "Invariants"]
-
-DISPLACEMENT = 1e-2
-"""How far from a point, in sizes of the states, the usual sizes of the rows of G are read."""
+DISPLACEMENT = 1e-2  # how far from a point, in sizes of the states, the usual sizes of the rows of G are read
 
 SUSPICIOUS = 1e-9
 """A row of G smaller than this fraction of the largest may be what rounding leaves of terms that cancel."""

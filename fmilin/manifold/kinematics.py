@@ -11,8 +11,6 @@ from fmilin.ground.signals import FloatArray
 from fmilin.manifold.invariants import Invariants
 from fmilin.model.interface import Model, OperatingPoint
 
-__all__ = ["kinematic_pairs", "linear_states"]
-
 PERTURBATION = 1e-6
 """Relative to the states' scales: enough to tell equal from equal by chance, too little to leave the model's domain."""
 

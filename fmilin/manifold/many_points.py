@@ -20,18 +20,11 @@ from fmilin.manifold.operating_points import assembled_from, operating_point
 from fmilin.manifold.rank import decide_rank, independent_rows
 from fmilin.model.interface import Model, OperatingPoint
 
-__all__ = ["Assembled", "FollowedFromStart", "assembled", "constraints_at", "operating_points"]
-
 ROUNDS = 60
 CORRECTIONS = 8
-AT_ONCE = 512
-"""Points that are computed together."""
-
-SQUARED = 1e-10
-"""A step, in sizes of the states, whose square is rounding also where the manifold is bent."""
-
-RIDGE = 1e-15
-"""Keeps the normal equations solvable where rows become dependent; such steps are rejected."""
+AT_ONCE = 512  # points that are computed together
+SQUARED = 1e-10  # A step, in sizes of the states, whose square is rounding also where the manifold is bent
+RIDGE = 1e-15  # keeps the normal equations solvable where rows become dependent; such steps are rejected
 
 
 @dataclass(frozen=True, eq=False)

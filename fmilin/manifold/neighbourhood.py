@@ -17,10 +17,7 @@ from fmilin.numerics.differences.coloring import column_groups, tangent_pattern
 from fmilin.numerics.differences.differences import Differences, EventCrossingError, Slopes, slopes
 from fmilin.numerics.differences.directional import Surroundings, direction_of
 
-__all__ = ["Neighbourhood"]
-
-FAR = 2.0**-3
-"""In sizes of the variables: from there the point is visited again."""
+FAR = 2.0**-3  # in sizes of the variables: from there the point is visited again
 
 FAR_ALONE = 2.0**-2
 """The same, from which on a displacement that cost the model its instance keeps other columns from going as far."""

@@ -15,8 +15,6 @@ from fmilin.manifold.selection import Manifold, Selection, select_partition
 from fmilin.model.constraints.expressions import Expression, ExpressionError, parse
 from fmilin.model.constraints.functions import ExpressionFunctions
 
-__all__ = ["has_expressions", "select_expressions"]
-
 
 @dataclass(frozen=True, slots=True)
 class _Coordinate:

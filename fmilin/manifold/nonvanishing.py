@@ -11,8 +11,6 @@ from fmilin.manifold.invariants import Invariants
 from fmilin.model.constraints.expressions import Expression
 from fmilin.model.constraints.vanishing import vanishes
 
-__all__ = ["require_nonvanishing"]
-
 DISPLACEMENTS = (1e-2, 0.3, 3.0)
 """How far from a point constraints are evaluated, in sizes of the states: x^400 is nothing where x is small."""
 

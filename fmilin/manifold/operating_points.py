@@ -23,7 +23,6 @@ from fmilin.model.interface import Model, OperatingPoint
 if TYPE_CHECKING:
     from fmilin.model.sparse import SparseEquations
 
-__all__ = ["assembled_from", "consistent_states", "model_at", "operating_point", "require_sizes"]
 
 WRONG = "The start values do not satisfy the constraints"
 START = (

@@ -16,8 +16,6 @@ from fmilin.manifold.slopes import TangentSlopes
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.numerics.differences.differences import Slopes
 
-__all__ = ["in_coordinates", "with_selection"]
-
 
 def with_selection(frame: Frame, point: OperatingPoint, selection: Selection) -> Frame:
     """Return the frame of other coordinates at the same point; what was verified of the manifold holds on."""

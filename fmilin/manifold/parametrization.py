@@ -18,18 +18,11 @@ from fmilin.ground.signals import FloatArray
 from fmilin.manifold.coordinates import Coordinates, Solver, conditioning
 from fmilin.manifold.invariants import Invariants
 
-__all__ = ["LocalParametrization"]
-
 EPSILON = float(np.finfo(np.float64).eps)
 ITERATIONS = 30
-SQUARED = 1e-9
-"""A step of Newton's method, in sizes of the states, whose square is rounding."""
-
-SLOW = 0.25
-"""Contraction rate above which the matrix of the iteration is renewed."""
-
-FAR = 1e3
-"""A step of this many sizes of the states has left every neighbourhood."""
+SQUARED = 1e-9  # A step of Newton's method, in sizes of the states, whose square is rounding
+SLOW = 0.25  # contraction rate above which the matrix of the iteration is renewed
+FAR = 1e3  # A step of this many sizes of the states has left every neighbourhood
 
 
 class LocalParametrization:

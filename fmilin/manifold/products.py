@@ -14,8 +14,6 @@ from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.model.interface import ExactSlopes
 from fmilin.numerics.differences.differences import Slopes
 
-__all__ = ["by_procedure", "by_products", "rounding", "row_sizes"]
-
 
 def by_procedure(nearby: Neighbourhood) -> Slopes | None:
     """Let the model's own procedure eliminate the dependent states; None where it has none for these coordinates."""

@@ -14,19 +14,9 @@ from fmilin.ground.tolerances import ON_MANIFOLD, RANK, REACHED
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.rank import decide_rank, independent_rows
 
-__all__ = [
-    "distance_beyond_noise",
-    "distance_from_manifold",
-    "not_on_manifold",
-    "predicted",
-    "project",
-    "require_on_manifold",
-]
-
 ITERATIONS = 100
 
-NEARLY_CONVERGED = 1e-7
-"""A step of Newton's method, in sizes of the states, whose square is rounding."""
+NEARLY_CONVERGED = 1e-7  # A step of Newton's method, in sizes of the states, whose square is rounding
 
 OFF = "The operating point is not on the manifold"
 ASSEMBLE = "Let fmilin.operating_point assemble it."
@@ -91,8 +81,7 @@ def _pinv(matrix: FloatArray, threshold: float) -> FloatArray:
     return inverse
 
 
-Descended = tuple[FloatArray, FloatArray, FloatArray]
-"""x, h, and the distance from the manifold beyond noise."""
+Descended = tuple[FloatArray, FloatArray, FloatArray]  # x, h, and the distance from the manifold beyond noise
 
 
 def _descended(invariants: Invariants, t: float, start: FloatArray, D: FloatArray) -> Descended:

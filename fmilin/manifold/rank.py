@@ -12,17 +12,6 @@ from scipy.linalg.lapack import dgeqp3, dgesdd
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import CLEAR_GAP, RANK, RANK_MEASURED, RANK_UNKNOWN
 
-__all__ = [
-    "TINY",
-    "RankDecision",
-    "decide_rank",
-    "independent_rows",
-    "pivoted_qr",
-    "scaled",
-    "singular_values",
-    "threshold",
-]
-
 TINY = float(np.finfo(float).tiny)
 
 

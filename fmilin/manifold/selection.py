@@ -21,17 +21,6 @@ from fmilin.ground.tolerances import DOUBTFUL, REFUSED
 from fmilin.manifold.coordinates import Coordinates, LinearCoordinates, condition_number, conditioning
 from fmilin.manifold.rank import pivoted_qr
 
-__all__ = [
-    "Manifold",
-    "Selection",
-    "from_basis",
-    "select_named",
-    "select_partition",
-    "select_states",
-    "select_tangent",
-    "tangent_scales",
-]
-
 
 @dataclass(frozen=True)
 class Manifold:

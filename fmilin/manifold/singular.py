@@ -19,8 +19,6 @@ from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import RANK
 from fmilin.model.interface import Model, OperatingPoint, SecondOrderForm
 
-__all__ = ["branch_frequencies", "explanation", "singularity_of"]
-
 
 def singularity_of(model: Model, point: OperatingPoint) -> str:
     """Return a sentence about the singular configuration at ``point``; empty when it is none or cannot be tested."""

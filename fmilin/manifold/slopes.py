@@ -20,10 +20,7 @@ from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.manifold.products import by_procedure, by_products, rounding, row_sizes
 from fmilin.numerics.differences.differences import Differences, Slopes
 
-__all__ = ["LEFT_OUT", "SMALL_STEP", "TangentSlopes", "measure", "random_direction"]
-
-SMALL_STEP = 2.0**-17
-"""For one direction through all columns, in sizes of the variables."""
+SMALL_STEP = 2.0**-17  # for one direction through all columns, in sizes of the variables
 
 LEFT_OUT = 4.0
 """Of the step squared times the second derivative: what a central difference may leave out where the slope vanishes."""

@@ -17,12 +17,9 @@ from fmilin.manifold.facts import VerifiedFacts
 from fmilin.manifold.many_points import constraints_at
 from fmilin.model.interface import Model, TangentStack
 
-__all__ = ["PointStack", "StackGeometry", "StackSurroundings"]
-
 EPS = float(np.finfo(np.float64).eps)
 
-NOTHING = 1e-12
-"""Rows of the gradient below this part of the largest are rounding of terms that cancel."""
+NOTHING = 1e-12  # rows of the gradient below this part of the largest are rounding of terms that cancel
 
 NEWTON = 12
 """Steps of Newton's iteration back to the manifold. The gradient is kept as long as it leaves at most
@@ -217,13 +214,13 @@ class StackSurroundings:
 
     def _constraints(self, points: PointStack, kept: Sequence[int]) -> tuple[FloatArray, FloatArray]:
         model = self._model
-        known = not (points.parameters or model.constraints.time_dependent)
-        answer = constraints_at(model, float(points.time[0]), points.states, points.inputs) if known else None
+        shared = not (points.parameters or model.constraints.time_dependent)
+        answer = constraints_at(model, float(points.time[0]), points.states, points.inputs) if shared else None
         if answer is not None:
             return answer
-        found = model.tangents(points.time, points.states, points.inputs, kept, points.parameters)
-        assert found is not None  # noqa: S101 - it answered at the points themselves
-        return found.residuals, found.gradient
+        tangents = model.tangents(points.time, points.states, points.inputs, kept, points.parameters)
+        assert tangents is not None  # noqa: S101 - it answered at the points themselves
+        return tangents.residuals, tangents.gradient
 
     def visited(self, points: PointStack, kept: Sequence[int]) -> tuple[FloatArray, FloatArray]:
         """Return rates (k, N) and outputs (k, ny); NaN where the model cannot be evaluated."""
@@ -233,10 +230,10 @@ class StackSurroundings:
             if single and model.batches:
                 visit = model.evaluate(float(points.time[0]), points.states, points.inputs)
                 return visit.derivatives, visit.outputs
-            found = model.tangents(points.time, points.states, points.inputs, kept, points.parameters)
+            tangents = model.tangents(points.time, points.states, points.inputs, kept, points.parameters)
         except (FmilinError, np.linalg.LinAlgError):
-            found = None
-        if found is None:
+            tangents = None
+        if tangents is None:
             nothing = np.full((len(points), len(model.states)), np.nan)
             return nothing, np.full((len(points), len(model.outputs)), np.nan)
-        return found.rates, found.values
+        return tangents.rates, tangents.values

@@ -27,32 +27,20 @@ from fmilin.manifold.selection import Selection, select_states
 from fmilin.manifold.slopes import TangentSlopes
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 
-__all__ = ["Motion", "Steady", "first_fastest", "motion_at"]
-
 FURTHER = 0.3
 """How far further on the motion is compared, in times that its fastest state takes to move by its size; three times
 that of the slowest state."""
 
-SLOWEST = 1e-3
-"""What moves more slowly than this fraction of the fastest is not waited for."""
+SLOWEST = 1e-3  # what moves more slowly than this fraction of the fastest is not waited for
 
 ASIDE = 0.3
 """How far states on which nothing depends are moved, in their sizes: not as far as a quaternion's components go."""
 
-STEP = 2.0**-13
-"""Of the difference that shows the second A, in sizes of the coordinates."""
-
-LESS = 1e-2
-"""Weight of moving states beside states at rest."""
-
-PARTS = (1.0, 0.3, 0.1)
-"""Of the path further on that are tried, from the whole: no coordinates lead everywhere."""
-
-ALIKE = 1 - 1e-9
-"""Speeds above this part of the largest are as large."""
-
-ATTEMPTS = 3
-"""Choices of coordinates that are tried."""
+STEP = 2.0**-13  # of the difference that shows the second A, in sizes of the coordinates
+LESS = 1e-2  # weight of moving states beside states at rest
+PARTS = (1.0, 0.3, 0.1)  # of the path further on that are tried, from the whole: no coordinates lead everywhere
+ALIKE = 1 - 1e-9  # speeds above this part of the largest are as large
+ATTEMPTS = 3  # choices of coordinates that are tried
 
 Mask = NDArray[np.bool_]
 

@@ -19,8 +19,6 @@ from fmilin.manifold.stack import PointStack, StackGeometry, StackSurroundings
 from fmilin.manifold.steady import ASIDE, FURTHER, SLOWEST, STEP, first_fastest
 from fmilin.model.interface import Model, TangentStack
 
-__all__ = ["StackMotion", "stack_motion"]
-
 DEPENDENT = 1e-13
 """Square of a singular value, of the largest, below which states certainly do not determine the others."""
 
@@ -177,17 +175,17 @@ class _Search:
         return FURTHER / self.pace, 3 * FURTHER / np.minimum(waited_for, self.pace)
 
 
-class _Place(NamedTuple):
+class _Visited(NamedTuple):
     """Points further along the motion: states, rates of the coordinates, and where all that was had."""
 
     x: FloatArray
     rates: FloatArray
     good: Mask
 
-    def of_each(self, count: int) -> list[_Place]:
+    def of_each(self, count: int) -> list[_Visited]:
         """Return the stacks of so many points that were visited together."""
         slices = (slice(i, i + count) for i in range(0, len(self.x), count))
-        return [_Place(self.x[some], self.rates[some], self.good[some]) for some in slices]
+        return [_Visited(self.x[some], self.rates[some], self.good[some]) for some in slices]
 
 
 class _Beyond:
@@ -196,7 +194,7 @@ class _Beyond:
     def __init__(self, at: _Search, surroundings: StackSurroundings) -> None:
         self._at, self._surroundings, self._kept = at, surroundings, list(at.kept)
 
-    def visited(self, steps: Sequence[tuple[FloatArray, FloatArray, FloatArray]]) -> list[_Place]:
+    def visited(self, steps: Sequence[tuple[FloatArray, FloatArray, FloatArray]]) -> list[_Visited]:
         """Return the points at coordinates dy (k, P) from states (k, N), so much later (k,), all in one visit."""
         at, kept = self._at, self._kept
         near, dy, later = (np.concatenate(part) for part in zip(*steps, strict=True))
@@ -207,7 +205,7 @@ class _Beyond:
         reached, good = self._surroundings.reached(at.points[every], kept, guess, at.sizes[every], back)
         ahead = PointStack(reached.time + later, reached.states, reached.inputs, reached.parameters)
         f, _ = self._surroundings.visited(ahead, kept)
-        return _Place(reached.states, f[:, kept], good & np.isfinite(f).all(axis=1)).of_each(len(at.rates))
+        return _Visited(reached.states, f[:, kept], good & np.isfinite(f).all(axis=1)).of_each(len(at.rates))
 
 
 def _confirmed(

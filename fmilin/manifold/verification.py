@@ -17,17 +17,7 @@ from fmilin.manifold.rank import decide_rank
 from fmilin.numerics.differences.differences import jacobian_by_differences
 from fmilin.numerics.differences.noise import noise_level
 
-__all__ = [
-    "Verified",
-    "conserved_quantities",
-    "input_gradient",
-    "require_invariants",
-    "verify_inputs",
-    "verify_invariance",
-]
-
-DISPLACEMENT = 1e-3
-"""How far from the point the motion is checked, in sizes of the states."""
+DISPLACEMENT = 1e-3  # how far from the point the motion is checked, in sizes of the states
 
 SAMPLES = 3
 

@@ -21,22 +21,11 @@ from fmilin.linear_model.model import LinearModel, relative_error
 from fmilin.linearization.identification.holdout import relative_change
 from fmilin.linearization.identification.impulse_response import Runner
 
-__all__ = ["SolverError", "solver_error", "with_accuracy_required", "with_solver_error"]
-
-PARTS = (16, 256)
-"""Into how many a step is divided."""
-
-TIGHTER = 0.1
-"""The tolerance of the comparison, in that of the solver."""
-
-COUNT = 8
-"""Steps of the experiment."""
-
-PART = 0.3
-"""Of the amplitudes of single pulses, as in held-out responses."""
-
-SEEN = 10.0
-"""Differences up to this many times what equal runs differ by are noise."""
+PARTS = (16, 256)  # into how many a step is divided
+TIGHTER = 0.1  # the tolerance of the comparison, in that of the solver
+COUNT = 8  # steps of the experiment
+PART = 0.3  # of the amplitudes of single pulses, as in held-out responses
+SEEN = 10.0  # differences up to this many times what equal runs differ by are noise
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,6 @@ from fmilin.linearization.identification.result import Measured, linear_model
 from fmilin.linearization.identification.sampled import Sampled, continuous_of, sampled_from
 from fmilin.linearization.identification.steps import base_period, fitting_step
 
-__all__ = ["ByFreeMotion"]
-
 _TUNED = " Tunable parameters can be taken as inputs (--inputs NAME)."
 
 

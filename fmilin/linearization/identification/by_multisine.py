@@ -26,23 +26,15 @@ from fmilin.linearization.identification.realize import Realized, aligned
 from fmilin.linearization.identification.sampled import Sampled
 from fmilin.linearization.identification.steps import base_period, usable_step
 
-__all__ = ["ByMultisine"]
-
-LENGTH = 256
-"""M, steps per period."""
-PERIODS = 8
-"""Of all experiments together; each has at least FEWEST."""
+LENGTH = 256  # M, steps per period
+PERIODS = 8  # of all experiments together; each has at least FEWEST
 FEWEST = 3
-SETTLING = 6
-"""Periods at most until the motion must be periodic."""
-PERIODIC = 1e-3
-"""Periods must not differ by more than this, beyond noise, relative to the answer."""
+SETTLING = 6  # periods at most until the motion must be periodic
+PERIODIC = 1e-3  # periods must not differ by more than this, beyond noise, relative to the answer
 NOTHING = 0.1
 """Mean square of what a fit leaves, in sizes of noise and rounding: below this no higher order can be distinguished."""
-MOST_NUMBERS = 640
-"""Rows and columns of the wrapped Hankel matrix, about."""
-PART = 0.1
-"""Amplitude of a multisine, in sizes of the inputs, where nothing smaller is wanted."""
+MOST_NUMBERS = 640  # rows and columns of the wrapped Hankel matrix, about
+PART = 0.1  # amplitude of a multisine, in sizes of the inputs, where nothing smaller is wanted
 
 
 @dataclass(frozen=True)

@@ -22,20 +22,12 @@ from fmilin.linearization.identification.steps import base_period, confirmed, fi
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Stepping
 
-__all__ = ["ByResponse"]
-
-SHORT, LONG = 60, 200
-"""Steps of a run: while a step is searched for, and at last."""
+SHORT, LONG = 60, 200  # steps of a run: while a step is searched for, and at last
 
 SHORTEST = 20
-GROWTH = 1e4
-"""A record ends where responses exceed the largest of its first steps by this."""
-
-MOST_NUMBERS = 1_000_000
-"""Of the Hankel matrix."""
-
-GLIMPSE = 0.1
-"""Radians of the fastest motion: a record that is shorter shows but the beginning of any motion."""
+GROWTH = 1e4  # A record ends where responses exceed the largest of its first steps by this
+MOST_NUMBERS = 1_000_000  # of the Hankel matrix
+GLIMPSE = 0.1  # radians of the fastest motion: a record that is shorter shows but the beginning of any motion
 
 
 @dataclass(frozen=True)

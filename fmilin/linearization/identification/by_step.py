@@ -22,8 +22,6 @@ from fmilin.manifold.nonlinear import has_expressions
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Stepped, Stepping
 
-__all__ = ["ByStep"]
-
 
 @dataclass(frozen=True)
 class ByStep:

@@ -22,8 +22,6 @@ from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.model.stepping import Stepped
 from fmilin.numerics.differences.differences import Differences
 
-__all__ = ["Displacements"]
-
 
 class _StepMap(Model):
     """Rates are (Phi_h(x, u) - x) / h; outputs are read before the step, and again after it."""

@@ -18,10 +18,7 @@ import numpy as np
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import ROUNDING
 
-__all__ = ["Hankel", "significant"]
-
-MOST = 60
-"""The highest order that is tried."""
+MOST = 60  # the highest order that is tried
 LARGE, OVERSAMPLING, POWERS = 400, 40, 2
 """Rows and columns from which only a leading part is computed; directions beyond that part; power iterations."""
 

@@ -11,8 +11,6 @@ from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import PREDICTED
 from fmilin.model.stepping import Cadence
 
-__all__ = ["Findings"]
-
 _METHODS = {
     "direct": "Derivatives were read between two steps of the model, at states that were set there (method direct).",
     "products": "The model's states cannot be set between two steps: its directional derivatives were taken where it "
@@ -36,8 +34,7 @@ _READINGS = {
 MOST_VALUES = 6
 NOISY = 0.01
 SAME_AGAIN = 1e-9
-POOR = 0.05
-"""Errors on held-out responses that a user is warned of."""
+POOR = 0.05  # errors on held-out responses that a user is warned of
 
 
 class Findings:

@@ -12,11 +12,8 @@ from fmilin.ground.tolerances import QUIET
 from fmilin.linearization.identification.impulse_response import Runner
 from fmilin.linearization.identification.sampled import Sampled
 
-__all__ = ["COUNT", "HeldOut", "held_out", "relative_change", "solver_noise"]
-
 COUNT = 60
-PART = 0.3
-"""Of the amplitudes of single pulses: many steps add up."""
+PART = 0.3  # of the amplitudes of single pulses: many steps add up
 
 
 @dataclass(frozen=True)

@@ -18,10 +18,7 @@ from fmilin.linear_model.no_response import PUSHES
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Response, Stepped
 
-__all__ = ["Markov", "Probe", "Runner"]
-
-SHORT_RUN = 20
-"""Steps of the runs that compare amplitudes."""
+SHORT_RUN = 20  # steps of the runs that compare amplitudes
 
 DECADES = (1.0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
 GOOD_ENOUGH = 1e-9

@@ -30,12 +30,9 @@ from fmilin.linearization.identification.steps import IDEAL, rounded, usable_ste
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Stepped, Stepping
 
-__all__ = ["Task", "linearize_stepped"]
-
 Method = TypeVar("Method")
 
-FAR_OFF = 0.05
-"""How far, in sizes of the states, a point that moves by itself may get while responses are compared."""
+FAR_OFF = 0.05  # how far, in sizes of the states, a point that moves by itself may get while responses are compared
 
 logger = logging.getLogger("fmilin.identification")
 

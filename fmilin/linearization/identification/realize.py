@@ -21,8 +21,6 @@ from fmilin.linearization.identification.holdout import HeldOut
 from fmilin.linearization.identification.impulse_response import Markov
 from fmilin.linearization.identification.sampled import Sampled
 
-__all__ = ["Realized", "aligned", "named_coordinates", "realize"]
-
 
 @dataclass(frozen=True)
 class Realized:

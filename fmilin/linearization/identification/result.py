@@ -12,8 +12,6 @@ from fmilin.linear_model.model import LinearModel, Point
 from fmilin.linearization.identification.sampled import Continuous, Sampled
 from fmilin.model.interface import Model, OperatingPoint
 
-__all__ = ["Coordinates", "Measured", "linear_model"]
-
 
 @dataclass(frozen=True)
 class Coordinates:

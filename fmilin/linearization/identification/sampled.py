@@ -20,8 +20,6 @@ from fmilin.ground.errors import NumericalError
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import FAITHFUL, NEAR_NYQUIST, VANISHED
 
-__all__ = ["Continuous", "Sampled", "apart", "continuous_of", "sampled_from"]
-
 
 @dataclass(frozen=True)
 class Sampled:

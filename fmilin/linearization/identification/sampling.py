@@ -20,15 +20,10 @@ from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.model.stepping import Cadence, Hybrid, Response, Stepped
 from fmilin.motion.simulation.integration_loop import domains, first_crossing
 
-__all__ = ["SampledModel"]
-
-TICKS = 24
-"""Events in time from which the base period is read."""
-SIMULTANEOUS = 1e-9
-"""Times closer than this, in parts of a step, are the same."""
+TICKS = 24  # events in time from which the base period is read
+SIMULTANEOUS = 1e-9  # times closer than this, in parts of a step, are the same
 MOST_EVENTS = 1000
-INTEGRATED = 1e-10
-"""Tolerance of the integration between events, in sizes of the states."""
+INTEGRATED = 1e-10  # tolerance of the integration between events, in sizes of the states
 
 
 class SampledModel(Model, Stepped):

@@ -19,17 +19,13 @@ from fmilin.linearization.identification.sampled import Continuous, Sampled, con
 from fmilin.model.interface import OperatingPoint
 from fmilin.model.stepping import Cadence, Stepped
 
-__all__ = ["Confirmed", "base_period", "confirmed", "fitting_step", "rounded", "usable_step"]
-
-DEFAULT = 0.01
-"""Seconds: where to begin when the model suggests no step."""
+DEFAULT = 0.01  # seconds: where to begin when the model suggests no step
 
 ATTEMPTS = 8
 FASTEST, IDEAL, SLOWEST = 1.3, 0.5, 0.05
 """Radians that the fastest motion makes during a step: at most, as wished, at least."""
 
-LONGEST = 100
-"""Times the step that suits the model: longer ones may take its solver for ever."""
+LONGEST = 100  # times the step that suits the model: longer ones may take its solver for ever
 
 
 @dataclass(frozen=True)
@@ -58,8 +54,7 @@ def confirmed(sampled: Sampled, runner: Runner, held_out_error: float) -> Confir
     return Confirmed(model, error)
 
 
-Try = Callable[[float], tuple[Sampled, float]]
-"""From a step to a discrete model and its held-out error."""
+Try = Callable[[float], tuple[Sampled, float]]  # from a step to a discrete model and its held-out error
 
 
 def usable_step(model: Stepped, point: OperatingPoint) -> float:
