@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
 from types import ModuleType
 
 DOCUMENTED: Mapping[str, str] = {
@@ -46,19 +47,14 @@ class _DocumentedPaths(MetaPathFinder, Loader):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return a spec for a path of the table, None for every other name."""
+        """Return a spec for a path of the table that leads to a module, None for every other name."""
         del path, target
         where = resolve(fullname)
-        return None if where is None else ModuleSpec(fullname, self, loader_state=where)
+        return None if where is None or find_spec(where) is None else ModuleSpec(fullname, self, loader_state=where)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         """Return the module itself; its own spec is kept for :meth:`exec_module`, since the import overwrites it."""
-        try:
-            module = import_module(spec.loader_state)
-        except ModuleNotFoundError as error:
-            if error.name != spec.loader_state:
-                raise  # something that it needs is missing
-            raise ModuleNotFoundError(f"No module named '{spec.name}'", name=spec.name) from None
+        module = import_module(spec.loader_state)
         spec.loader_state = module.__spec__
         return module
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import pickle
 import re
@@ -39,6 +40,21 @@ def test_every_path_in_a_code_block_of_the_documentation_can_be_imported() -> No
     assert len(shown) > 5
     for path in sorted(shown):
         importlib.import_module(path)
+
+
+def test_every_name_that_an_example_imports_is_there() -> None:
+    programs = [*DOCS.parent.glob("examples/*/*.py"), *DOCS.parent.glob("adapters/*/example/*.py")]
+    imports = {
+        (node.module, alias.name)
+        for program in programs
+        for node in ast.walk(ast.parse(program.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "fmilin"
+        for alias in node.names
+    }
+    assert len(imports) > 20
+    for path, name in sorted(imports):
+        if not hasattr(importlib.import_module(path), name):
+            importlib.import_module(f"{path}.{name}")
 
 
 def test_a_class_is_one_class_and_is_pickled_by_where_it_stands() -> None:
