@@ -108,7 +108,8 @@ def _corner(row: int, column: int) -> tuple[int, int]:
 def _box(name: str, row: int, column: int) -> str:
     x, y = _corner(row, column)
     beside = len(layers()[row]) > 1
-    label = f'<text x="{x + BOX + 18}" y="{y + 20}" font-size="11" fill="#444">{escape(_short(name))}</text>'
+    halo = 'fill="#444" stroke="#fff" stroke-width="5" paint-order="stroke"'  # arrows pass behind the words
+    label = f'<text x="{x + BOX + 18}" y="{y + 20}" font-size="11" {halo}>{escape(_short(name))}</text>'
     head = "" if beside else label
     return (
         f'<rect x="{x}" y="{y}" width="{BOX}" height="30" rx="5" fill="#e8eff8" stroke="#33669a"/>'

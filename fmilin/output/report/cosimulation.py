@@ -74,6 +74,7 @@ def _row(mode: CoupledMode) -> tuple[str, ...]:
 
 STEPS = 60
 MOST_MODES = 6  # that are drawn: those with the least damping
+MODE_COLORS = COLORS[:1] + COLORS[2:]  # the second one marks the largest stable step
 
 
 def cosimulation_picture(cosimulation: Cosimulation, suffix: str = ".png") -> bytes:
@@ -118,11 +119,11 @@ def _damping(axes: Axes, cosimulation: Cosimulation, steps: np.ndarray, seen: li
     """Draw the damping ratio of the oscillating modes; each begins at that of the coupled plant."""
     oscillating = [m for m in cosimulation.modes if m.plant.imag > 0]
     chosen = sorted(oscillating, key=lambda m: m.damping[0])[:MOST_MODES]
-    for mode in chosen:
+    for mode, color in zip(chosen, MODE_COLORS, strict=False):
         at_each = [next((m for m in s.modes if m.plant == mode.plant and m.resolved), None) for s in seen]
         ratios = [np.nan if m is None else m.damping[1] for m in at_each]
-        (line,) = axes.semilogx(steps, ratios, label=f"mode of {abs(mode.plant):.3g} rad/s")
-        axes.axhline(mode.damping[0], color=line.get_color(), linewidth=0.8, linestyle="--")
+        axes.semilogx(steps, ratios, color=color, label=f"mode of {abs(mode.plant):.3g} rad/s")
+        axes.axhline(mode.damping[0], color=color, linewidth=0.8, linestyle="--")
     if not chosen:
         axes.text(0.5, 0.5, "no mode oscillates", transform=axes.transAxes, ha="center", color=QUIET)
         axes.set_xscale("log")
