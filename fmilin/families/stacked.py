@@ -101,6 +101,8 @@ class StackedRuns:
             if self._assembly.possible and not self._parameters:
                 yield from self._blocks(self._assembly, procedure, list(numbers), seed)
                 return
+            if seed.point.remarks:  # how it was assembled: each of the others may have to say its own
+                return
         try:
             equations = _Equations(self._model, procedure, seed, request, self._held(request))
             if not equations.hold_at(self._given([], seed)):
@@ -194,7 +196,7 @@ class _Assembly:
         self._settings, self._model = settings, model
         self._driven = [name for name in (*settings, *grid.axes) if inputs.has(name)]
         held = [states.positions[name] for name in self._names]
-        self._angles = [k for k, i in enumerate(held) if states[i].unit == "rad"]
+        self._held = held
         self._follow = FollowedFromStart(model, time, held)
         self.possible = self._follow.possible
 
@@ -211,10 +213,14 @@ class _Assembly:
                 states = self._follow(u, targets)
         except (FmilinError, np.linalg.LinAlgError):
             return None
-        # an angle of more than a turn is remarked on: it may have been meant in degrees
-        turned = (np.abs(targets[:, self._angles]) > 2 * np.pi).any(axis=1)
-        good = np.asarray(np.isfinite(states).all(axis=1) & ~turned)
+        good = np.asarray(np.isfinite(states).all(axis=1) & ~_turned(self._model, self._held, targets))
         return _Solved(PointStack(np.full(count, self.time), np.where(good[:, None], states, x), u), None, good)
+
+
+def _turned(model: Model, held: Sequence[int], values: FloatArray) -> NDArray[np.bool_]:
+    """Say where a held angle is more than a turn, which is remarked on: it may have been meant in degrees."""
+    angles = [k for k, i in enumerate(held) if model.states[i].unit == "rad"]
+    return np.asarray((np.abs(values[:, angles]) > 2 * np.pi).any(axis=1))
 
 
 class _Equations:
@@ -291,6 +297,8 @@ class _Equations:
                     u[:, self._free] -= dz[:, p:] * self._u_scales
         except (FmilinError, np.linalg.LinAlgError):
             return None
+        if not self._trimmed:
+            good = good & ~_turned(self._model, self._held, points.states[:, self._held])
         return _Solved(points, tangents, np.asarray(good))
 
     def _stack(self, x: FloatArray, u: FloatArray, given: Mapping[str, FloatArray]) -> PointStack:

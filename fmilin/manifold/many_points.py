@@ -24,6 +24,7 @@ ROUNDS = 60
 CORRECTIONS = 8
 AT_ONCE = 512  # points that are computed together
 SQUARED = 1e-10  # A step, in sizes of the states, whose square is rounding also where the manifold is bent
+ROUNDING = 1e-12  # distance from the manifold below which a step may lead anywhere
 RIDGE = 1e-15  # keeps the normal equations solvable where rows become dependent; such steps are rejected
 
 
@@ -174,7 +175,7 @@ class FollowedFromStart:
     def __call__(self, inputs: FloatArray, targets: FloatArray) -> FloatArray:
         """Return the states (k, N) with the held ones at targets (k, h); NaN where the branch could not be followed."""
         if self._batch is not None:
-            return self._batch.followed(inputs, targets)
+            return self._batch.followed(inputs, targets, as_alone=True)
         states = np.tile(self._start, (len(targets), 1))
         states[:, self._held] = targets
         return states
@@ -200,9 +201,7 @@ class _Batch:
     start: FloatArray  # shape (N,)
     positions: np.ndarray  # the held states
     rows: list[int]  # constraints that are independent at the start
-    # scales, D: (N,), sizes of the states; of those that are not held, 0 for the others
-    scales: FloatArray
-    D: FloatArray
+    D: FloatArray  # shape (N,), sizes of the states that are not held, 0 for the others
 
     @classmethod
     def of(cls, model: Model, t: float, start: FloatArray, positions: np.ndarray) -> _Batch | None:
@@ -216,13 +215,20 @@ class _Batch:
         H = here[1][0] * scales
         norms = np.linalg.norm(H, axis=1, keepdims=True)
         Hs = np.divide(H, norms, out=np.zeros_like(H), where=norms > 1e-12 * max(float(norms.max()), 1e-300))
-        return cls(model, t, start, positions, independent_rows(Hs, decide_rank(Hs).rank, len(Hs)), scales, D)
+        return cls(model, t, start, positions, independent_rows(Hs, decide_rank(Hs).rank, len(Hs)), D)
 
-    def followed(self, inputs: FloatArray, targets: FloatArray) -> FloatArray:
-        """Return the states (points, N), NaN where the branch could not be followed."""
+    def followed(self, inputs: FloatArray, targets: FloatArray, *, as_alone: bool = False) -> FloatArray:
+        """Return the states (points, N), NaN where the branch could not be followed.
+
+        What held states leave open depends on the steps: ``as_alone`` gives up a point at the first that is not
+        certain to be the step that is taken alone.
+        """
         start, positions, count = self.start, self.positions, len(inputs)
         path = targets - start[positions]
         x, done, length = np.tile(start, (count, 1)), np.zeros(count), np.ones(count)
+        aimed = np.tile(self.model.start.states, (count, 1))
+        aimed[:, positions] = targets
+        sizes = self.model.states.scales(aimed)
         for _ in range(ROUNDS):
             some = np.flatnonzero((done < 1.0) & (length > SHORTEST))
             if not len(some):
@@ -231,14 +237,16 @@ class _Batch:
             last = done[some] + step >= 1.0
             moved = np.zeros((len(some), len(start)))
             moved[:, positions] = step[:, None] * path[some]
-            ahead = x[some] + moved + self._least(x[some], inputs[some], moved)
+            ahead = x[some] + moved + self._least(self._constraints(x[some], inputs[some]), moved)
             intermediate = start[positions] + (done[some] + step)[:, None] * path[some]
             ahead[:, positions] = np.where(last[:, None], targets[some], intermediate)
-            corrected, good = self._corrected(ahead, inputs[some])
-            deviation = np.max(np.abs(corrected - ahead) / self.scales, axis=1)
-            good &= deviation <= BENT * np.max(np.abs(ahead - x[some]) / self.scales, axis=1) + REACHED
+            corrected, good, direct = self._corrected(ahead, inputs[some], sizes[some])
+            deviation = np.max(np.abs(corrected - ahead) / sizes[some], axis=1)
+            good &= deviation <= BENT * np.max(np.abs(ahead - x[some]) / sizes[some], axis=1) + REACHED
             x[some[good]], done[some[good]] = corrected[good], np.where(last, 1.0, done[some] + step)[good]
             length[some] = np.where(good, 2 * step, step / 2)
+            if as_alone:
+                length[some[~direct]], done[some[~direct]] = 0.0, 0.0
         return np.where((done >= 1.0)[:, None], x, np.nan)
 
     def _constraints(self, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -246,10 +254,9 @@ class _Batch:
         assert answer is not None  # noqa: S101 - it answered before
         return answer
 
-    def _least(self, x: FloatArray, u: FloatArray, moved: FloatArray | None = None) -> FloatArray:
+    def _least(self, constraints: tuple[FloatArray, FloatArray], moved: FloatArray | None = None) -> FloatArray:
         """Return the shortest steps (points, N) of the states that are not held that make h + H moved vanish."""
-        h, H = self._constraints(x, u)
-        h, H = h[:, self.rows], H[:, self.rows]
+        h, H = (values[:, self.rows] for values in constraints)
         right = h if moved is None else h + (H @ moved[..., None])[..., 0]
         A = H * self.D
         norms = np.maximum(np.linalg.norm(A, axis=-1, keepdims=True), 1e-300)
@@ -259,15 +266,25 @@ class _Batch:
         step: FloatArray = -self.D * (np.swapaxes(A, -1, -2) @ w)[..., 0]
         return step
 
-    def _corrected(self, x: FloatArray, u: FloatArray) -> tuple[FloatArray, np.ndarray]:
-        """Return points of the manifold near x, and where they were reached."""
-        size = np.full(len(x), np.inf)
+    def _corrected(self, x: FloatArray, u: FloatArray, sizes: FloatArray) -> tuple[FloatArray, np.ndarray, np.ndarray]:
+        """Return points of the manifold near x, where they were reached, and where no step had to be damped."""
+        size, direct = np.full(len(x), np.inf), np.ones(len(x), dtype=bool)
+        h, H = self._constraints(x, u)
         for _ in range(CORRECTIONS):
-            step = self._least(x, u)
+            step, rows = self._least((h, H)), _row_sizes(H, sizes)
+            before = np.linalg.norm(h / rows, axis=1)
             x = x + step
-            size = np.max(np.abs(step) / self.scales, axis=1)
+            h, H = self._constraints(x, u)
+            after = np.linalg.norm(h / rows, axis=1)
+            direct &= (after < before) | (after < ROUNDING)
+            size = np.max(np.abs(step) / sizes, axis=1)
             if not (size > SQUARED).any():  # what is left is the square of that: rounding
                 break
-        h, H = self._constraints(x, u)
-        distance = np.abs(h) / np.maximum(np.linalg.norm(H * self.scales, axis=-1), 1e-300)
-        return x, np.isfinite(x).all(axis=1) & (size <= 1e-6) & (np.max(distance, axis=1, initial=0.0) <= REACHED)
+        distance = np.max(np.abs(h) / _row_sizes(H, sizes), axis=1, initial=0.0)
+        reached = np.isfinite(x).all(axis=1) & (size <= 1e-6) & (distance <= REACHED)
+        return x, reached, reached & direct
+
+
+def _row_sizes(H: FloatArray, sizes: FloatArray) -> FloatArray:
+    """Return what one size of the states, all in quadrature, is worth in each row of H, shape (points, m)."""
+    return np.asarray(np.maximum(np.linalg.norm(H * sizes[:, None], axis=-1), 1e-300))

@@ -16,6 +16,7 @@ from fmilin.native.systems import (
     bicycle,
     cartesian_pendulum,
     five_bar,
+    five_bar_mechanism,
     four_bar,
     parallel_robot,
     rolling_disk,
@@ -127,3 +128,40 @@ def test_a_path_off_the_manifold_is_refused_at_its_point() -> None:
     points[5] = points[5].with_states(points[5].states + np.array([0.0, 1e-3, 0.0, 0.0]))
     with pytest.raises(fl.ConstraintError):
         fl.linearize_along(pendulum, points)
+
+
+@pytest.mark.parametrize(("rate", "value"), [("F - x - atan2(x, -1)", 0.0), ("F - tan(pi*x)", 0.5)])
+def test_a_jump_between_finite_slopes_is_refused_in_a_stack_as_alone(rate: str, value: float) -> None:
+    model = OdeModel("jumps", {"x": rate}, inputs=["F"])
+    values = value + np.arange(-4, 5) * 0.0625
+    points = [fl.operating_point(model, {"x": x}) for x in values]
+    with pytest.raises(fl.NumericalError) as alone:
+        fl.linearize(model, points[4])
+    with pytest.raises(type(alone.value)):
+        fl.linearize_along(model, points)
+    assert fl.sweep(model, {"x": values}).ok.tolist() == [True] * 4 + [False] + [True] * 4
+
+
+def test_what_one_held_state_leaves_open_is_in_a_stack_as_alone() -> None:
+    robot = five_bar_mechanism()
+    start = float(robot.start.states[robot.states.positions["q4"]])
+    values = start + np.linspace(-5.6, 4.4, 9)
+    family = fl.sweep(robot, {"q4": values})
+    assert in_stacks(family) > 3
+    for value, linear in zip(values, family, strict=True):
+        x = fl.operating_point(robot, {"q4": value}).states
+        np.testing.assert_allclose(list(linear.point.states.values()), x, rtol=0, atol=1e-9)
+
+
+def test_an_angle_of_more_than_a_turn_is_remarked_on_where_parameters_vary() -> None:
+    linkage, rider = four_bar(), bicycle()
+    further = {"phi": float(linkage.start.states[linkage.states.positions["phi"]]) + 6.5}
+    masses = linkage.parameters["m"] * np.linspace(1.0, 1.1, 6)
+    for linear in fl.sweep(linkage, {"m": masses}, settings=further):
+        assert "unit" in [w.kind for w in linear.warnings]
+    yaw = np.linspace(5.6, 7.0, 8)
+    family = fl.sweep(rider, {"g": rider.parameters["g"] * np.array([1.0, 1.01]), "yaw": yaw})
+    assert in_stacks(family) > 0
+    turned = [family.linear_model(k).point.states["yaw"] > 2 * np.pi for k in range(16)]
+    assert sorted(turned) == [False] * 8 + [True] * 8
+    assert ["unit" in [w.kind for w in family.linear_model(k).warnings] for k in range(16)] == turned

@@ -33,8 +33,9 @@ _NOTHING = DenseFactors(np.empty((0, 0))), np.empty(0)
 _KINKED = {
     *(ca.OP_FABS, ca.OP_SIGN, ca.OP_FMIN, ca.OP_FMAX, ca.OP_FLOOR, ca.OP_CEIL, ca.OP_FMOD, ca.OP_COPYSIGN),
     *(ca.OP_LT, ca.OP_LE, ca.OP_EQ, ca.OP_NE, ca.OP_NOT, ca.OP_AND, ca.OP_OR, ca.OP_IF_ELSE_ZERO),
+    *(ca.OP_ATAN2, ca.OP_TAN),
 }
-"""Operations whose slopes may jump."""
+"""Operations that may jump, or whose slopes may, and yet return finite numbers there."""
 
 
 class SystemFunctions:
