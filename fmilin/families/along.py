@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import takewhile
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from fmilin.linear_model.descriptor import Descriptor
 from fmilin.linearization.procedure import linearize_next
 from fmilin.linearization.request import Request
 from fmilin.linearization.stack import StackProcedure
+from fmilin.manifold.operating_points import model_at
 from fmilin.manifold.selection import Selection
 from fmilin.manifold.stack import PointStack
 from fmilin.model.interface import Model, OperatingPoint
@@ -99,7 +101,8 @@ class _Path:
 
     def _one(self, number: int, previous: Selection | None) -> tuple[Selection | None, StackProcedure]:
         """Linearize one point."""
-        model, point = self._model, self._points[number]
+        point = self._points[number]
+        model = model_at(self._model, point)
         linear, selection = linearize_next(model, point, self._request, previous)
         self._template = self._template or Template.of(linear, self._parameters)
         outcome = outcome_of(number, linear, self._template)
@@ -116,7 +119,10 @@ class _Path:
         assert self._template is not None  # noqa: S101 - a point came before
         layout, size = Layout(self._template), GROWTH * FIRST_BLOCK
         while len(self._points) - left >= WORTH_A_STACK:
-            some = self._points[left : left + size]
+            own = self._points[left - 1].parameters  # those of the model that stacks are made of
+            some = list(takewhile(lambda point: point.parameters == own, self._points[left : left + size]))  # noqa: B023
+            if not some:
+                return
             rows, given = self._builder.rows(layout.width)[left : left + len(some)], self._given(some)
             linearized = stacks(stack_of(some), lambda part, parts: layout.fill(rows[part], parts, given[part]))  # noqa: B023
             good = 0 if linearized is None else int(np.argmin([*linearized.usual, False]))
@@ -124,8 +130,8 @@ class _Path:
                 return
             states, method = self._choice
             yield [
-                Outcome(left + k, "", rows[k], self._template, states, method, (*point.remarks, *own))
-                for k, (point, own) in enumerate(zip(some[:good], linearized.remarks, strict=False))
+                Outcome(left + k, "", rows[k], self._template, states, method, (*point.remarks, *said))
+                for k, (point, said) in enumerate(zip(some[:good], linearized.remarks, strict=False))
             ]
             left, size = left + good, min(GROWTH * size, LARGEST_BLOCK)
             if good < len(some):

@@ -165,3 +165,12 @@ def test_an_angle_of_more_than_a_turn_is_remarked_on_where_parameters_vary() -> 
     turned = [family.linear_model(k).point.states["yaw"] > 2 * np.pi for k in range(16)]
     assert sorted(turned) == [False] * 8 + [True] * 8
     assert ["unit" in [w.kind for w in family.linear_model(k).warnings] for k in range(16)] == turned
+
+
+def test_points_of_a_path_keep_their_own_parameters() -> None:
+    linkage = four_bar()
+    models = [linkage.with_parameters({"m": m}) for m in (1.0, 1.0, 1.0, 1.0, 2.0, 2.0, 2.0, 2.0)]
+    points = [fl.operating_point(model, {"phi": 2.3}) for model in models]
+    for point, linear in zip(points, fl.linearize_along(linkage, points), strict=True):
+        alone = fl.linearize(linkage, point, independent=linear.states.names)
+        np.testing.assert_allclose(linear.A, alone.A, rtol=0, atol=1e-10)
