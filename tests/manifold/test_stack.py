@@ -6,29 +6,33 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from fmilin.systems import slider_crank
 
 import fmilin as fl
+from fmilin.ground.signals import FloatArray
 from fmilin.manifold.facts import VerifiedFacts
 from fmilin.manifold.stack import PointStack, StackGeometry, StackSurroundings
+from fmilin.native.systems import slider_crank
+
+Crank = tuple[StackSurroundings, PointStack, StackGeometry, list[int], FloatArray]
 
 MOVED = np.array([1e-4, 1e-2, 0.2, 0.5])
 
 
 @pytest.fixture
-def crank():
+def crank() -> Crank:
     """Return the surroundings of four equal points, these, their geometry, and guesses with the coordinates moved."""
     model = slider_crank()
     kept = [model.states.positions[name] for name in fl.linearize(model).states.names]
     points = PointStack(np.zeros(4), np.tile(model.start.states, (4, 1)), np.tile(model.start.inputs, (4, 1)))
     tangents = model.tangents(points.time, points.states, points.inputs, kept)
+    assert tangents is not None
     rows = list(range(len(model.states) - len(kept)))
     guess = points.states + MOVED[:, None] * tangents.T.sum(axis=2)
     geometry = StackGeometry(model, points, tangents, rows)
     return StackSurroundings(model, rows, VerifiedFacts()), points, geometry, kept, guess
 
 
-def test_the_gradient_from_nearby_leads_to_the_same_points(crank):
+def test_the_gradient_from_nearby_leads_to_the_same_points(crank: Crank) -> None:
     surroundings, points, geometry, kept, guess = crank
     alone, good = surroundings.reached(points, kept, guess, geometry.sizes)
     near, as_good = surroundings.reached(points, kept, guess, geometry.sizes, geometry.back)
@@ -38,7 +42,7 @@ def test_the_gradient_from_nearby_leads_to_the_same_points(crank):
     assert (near.states[:, kept] == guess[:, kept]).all()
 
 
-def test_it_is_not_computed_again_while_it_serves(crank):
+def test_it_is_not_computed_again_while_it_serves(crank: Crank) -> None:
     surroundings, points, geometry, kept, guess = crank
     with patch.object(StackSurroundings, "_constraints", side_effect=AssertionError("the gradient was asked for")):
         near, good = surroundings.reached(points[:1], kept, guess[:1], geometry.sizes[:1], geometry.back[:1])
