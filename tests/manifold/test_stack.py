@@ -34,6 +34,7 @@ def crank() -> Crank:
 
 def test_the_gradient_from_nearby_leads_to_the_same_points(crank: Crank) -> None:
     surroundings, points, geometry, kept, guess = crank
+    assert geometry.back is not None
     alone, good = surroundings.reached(points, kept, guess, geometry.sizes)
     near, as_good = surroundings.reached(points, kept, guess, geometry.sizes, geometry.back)
     assert good.all()
@@ -44,6 +45,7 @@ def test_the_gradient_from_nearby_leads_to_the_same_points(crank: Crank) -> None
 
 def test_it_is_not_computed_again_while_it_serves(crank: Crank) -> None:
     surroundings, points, geometry, kept, guess = crank
+    assert geometry.back is not None
     with patch.object(StackSurroundings, "_constraints", side_effect=AssertionError("the gradient was asked for")):
         near, good = surroundings.reached(points[:1], kept, guess[:1], geometry.sizes[:1], geometry.back[:1])
     assert good.all()
