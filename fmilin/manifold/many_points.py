@@ -24,7 +24,7 @@ ROUNDS = 60
 CORRECTIONS = 8
 AT_ONCE = 512  # points that are computed together
 SQUARED = 1e-10  # A step, in sizes of the states, whose square is rounding also where the manifold is bent
-ROUNDING = 1e-12  # distance from the manifold below which a step may lead anywhere
+ROUNDED = 1e-12  # distance from the manifold below which a step may lead anywhere
 RIDGE = 1e-15  # keeps the normal equations solvable where rows become dependent; such steps are rejected
 
 
@@ -276,7 +276,7 @@ class _Batch:
             x = x + step
             h, H = self._constraints(x, u)
             after = np.linalg.norm(h / rows, axis=1)
-            direct &= (after < before) | (after < ROUNDING)
+            direct &= (after < before) | (after < ROUNDED)
             size = np.max(np.abs(step) / sizes, axis=1)
             if not (size > SQUARED).any():  # what is left is the square of that: rounding
                 break
