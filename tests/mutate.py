@@ -45,7 +45,9 @@ class Tree:
         (folder / "temporary").mkdir(parents=True)
         paths = [self.home, *(self.home / "adapters").glob("*")]
         own = {"PYTHONPATH": os.pathsep.join(map(str, paths)), "TMPDIR": str(folder / "temporary")}
-        self._environment = {**os.environ, **own, "COVERAGE_CORE": "ctrace"}
+        # a run that is measured itself must not mix with what is measured here
+        outer = {n: v for n, v in os.environ.items() if not n.startswith(("COV", "PYTEST"))}
+        self._environment = {**outer, **own, "COVERAGE_CORE": "ctrace", "COVERAGE_FILE": str(self.home / ".coverage")}
         self.seconds: dict[str, float] = defaultdict(float)
         """What each test takes, by its name."""
 
