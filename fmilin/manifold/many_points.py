@@ -1,8 +1,8 @@
 """Many points at once: the same states held at other values, each followed from the start along the manifold.
 
-The steps of :mod:`~fmilin.manifold.branch`, every point with its own length of step, all of them computed together
-where the model takes many points in one visit. Least-norm steps come from the normal equations: rows that depend on
-others are left out, and what the squared condition number loses the next iteration brings back.
+The steps of :mod:`~fmilin.manifold.branch`, all of them computed together where the model takes many points in one
+visit. Least-norm steps come from the normal equations: rows that depend on others are left out, and what the squared
+condition number loses the next iteration brings back.
 """
 
 from __future__ import annotations
@@ -15,12 +15,11 @@ import numpy as np
 from fmilin.ground.errors import ConstraintError, NumericalError, UsageError
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import REACHED
-from fmilin.manifold.branch import BENT, SHORTEST
+from fmilin.manifold.branch import Corrected, Some, follow
 from fmilin.manifold.operating_points import assembled_from, operating_point
 from fmilin.manifold.rank import decide_rank, independent_rows
 from fmilin.model.interface import Model, OperatingPoint
 
-ROUNDS = 60
 CORRECTIONS = 8
 AT_ONCE = 512  # points that are computed together
 SQUARED = 1e-10  # A step, in sizes of the states, whose square is rounding also where the manifold is bent
@@ -109,7 +108,7 @@ def assembled(
 ) -> Assembled:
     """Return the states at points with ``held`` values (points,) by name, with a reason instead where there is none."""
     t = model.start.time if time is None else float(time)
-    positions = np.array([model.states.positions[name] for name in held], dtype=np.intp)
+    positions = [model.states.positions[name] for name in held]
     targets = np.stack([np.asarray(column) for column in held.values()], axis=1) if held else np.empty((len(inputs), 0))
     start = operating_point(model, time=t, project=True).states if len(model.constraints) else model.start.states
     states = np.full((len(inputs), len(model.states)), np.nan)
@@ -169,7 +168,7 @@ class FollowedFromStart:
             self._start = operating_point(model, time=time, project=True).states
         except (ConstraintError, NumericalError):
             return
-        self._batch = _Batch.of(model, time, self._start, np.array(self._held, dtype=np.intp))
+        self._batch = _Batch.of(model, time, self._start, self._held)
         self.possible = self._batch is not None
 
     def __call__(self, inputs: FloatArray, targets: FloatArray) -> FloatArray:
@@ -199,23 +198,19 @@ class _Batch:
     model: Model
     t: float
     start: FloatArray  # shape (N,)
-    positions: np.ndarray  # the held states
+    held: list[int]
     rows: list[int]  # constraints that are independent at the start
-    D: FloatArray  # shape (N,), sizes of the states that are not held, 0 for the others
 
     @classmethod
-    def of(cls, model: Model, t: float, start: FloatArray, positions: np.ndarray) -> _Batch | None:
+    def of(cls, model: Model, t: float, start: FloatArray, held: Sequence[int]) -> _Batch | None:
         """Return the batch; which constraints are independent is decided at the start. None where one is not enough."""
         here = constraints_at(model, t, start[None], model.start.inputs[None])
         if here is None:
             return None
-        scales = model.states.scales(start)
-        D = scales.copy()
-        D[positions] = 0.0
-        H = here[1][0] * scales
+        H = here[1][0] * model.states.scales(start)
         norms = np.linalg.norm(H, axis=1, keepdims=True)
         Hs = np.divide(H, norms, out=np.zeros_like(H), where=norms > 1e-12 * max(float(norms.max()), 1e-300))
-        return cls(model, t, start, positions, independent_rows(Hs, decide_rank(Hs).rank, len(Hs)), D)
+        return cls(model, t, start, list(held), independent_rows(Hs, decide_rank(Hs).rank, len(Hs)))
 
     def followed(self, inputs: FloatArray, targets: FloatArray, *, as_alone: bool = False) -> FloatArray:
         """Return the states (points, N), NaN where the branch could not be followed.
@@ -223,55 +218,48 @@ class _Batch:
         What held states leave open depends on the steps: ``as_alone`` gives up a point at the first that is not
         certain to be the step that is taken alone.
         """
-        start, positions, count = self.start, self.positions, len(inputs)
-        path = targets - start[positions]
-        x, done, length = np.tile(start, (count, 1)), np.zeros(count), np.ones(count)
-        aimed = np.tile(self.model.start.states, (count, 1))
-        aimed[:, positions] = targets
+        aimed = np.tile(self.model.start.states, (len(targets), 1))
+        aimed[:, self.held] = targets
         sizes = self.model.states.scales(aimed)
-        for _ in range(ROUNDS):
-            some = np.flatnonzero((done < 1.0) & (length > SHORTEST))
-            if not len(some):
-                break
-            step = np.minimum(length[some], 1.0 - done[some])
-            last = done[some] + step >= 1.0
-            moved = np.zeros((len(some), len(start)))
-            moved[:, positions] = step[:, None] * path[some]
-            ahead = x[some] + moved + self._least(self._constraints(x[some], inputs[some]), moved)
-            intermediate = start[positions] + (done[some] + step)[:, None] * path[some]
-            ahead[:, positions] = np.where(last[:, None], targets[some], intermediate)
-            corrected, good, direct = self._corrected(ahead, inputs[some], sizes[some])
-            deviation = np.max(np.abs(corrected - ahead) / sizes[some], axis=1)
-            good &= deviation <= BENT * np.max(np.abs(ahead - x[some]) / sizes[some], axis=1) + REACHED
-            x[some[good]], done[some[good]] = corrected[good], np.where(last, 1.0, done[some] + step)[good]
-            length[some] = np.where(good, 2 * step, step / 2)
-            if as_alone:
-                length[some[~direct]], done[some[~direct]] = 0.0, 0.0
-        return np.where((done >= 1.0)[:, None], x, np.nan)
+        D = sizes.copy()
+        D[:, self.held] = 0.0
+
+        def predict(some: Some, x: FloatArray, moved: FloatArray) -> FloatArray:
+            return x + moved + self._least(self._constraints(x, inputs[some]), D[some], moved)
+
+        def correct(some: Some, ahead: FloatArray) -> Corrected:
+            x, reached, direct = self._corrected(ahead, inputs[some], sizes[some], D[some])
+            return Corrected(x, reached, ~direct & as_alone)
+
+        return follow(predict, correct, self.start, self.held, targets, sizes)[0]
 
     def _constraints(self, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
         answer = constraints_at(self.model, self.t, x, u)
         assert answer is not None  # noqa: S101 - it answered before
         return answer
 
-    def _least(self, constraints: tuple[FloatArray, FloatArray], moved: FloatArray | None = None) -> FloatArray:
-        """Return the shortest steps (points, N) of the states that are not held that make h + H moved vanish."""
+    def _least(
+        self, constraints: tuple[FloatArray, FloatArray], D: FloatArray, moved: FloatArray | None = None
+    ) -> FloatArray:
+        """Return the steps (points, N), shortest in sizes D of the states, 0 where held, that make h + H moved 0."""
         h, H = (values[:, self.rows] for values in constraints)
         right = h if moved is None else h + (H @ moved[..., None])[..., 0]
-        A = H * self.D
+        A = H * D[:, None]
         norms = np.maximum(np.linalg.norm(A, axis=-1, keepdims=True), 1e-300)
         A, right = A / norms, right / norms[..., 0]
         square = A @ np.swapaxes(A, -1, -2) + RIDGE * np.eye(len(self.rows))
         w = np.linalg.solve(square, right[..., None])
-        step: FloatArray = -self.D * (np.swapaxes(A, -1, -2) @ w)[..., 0]
+        step: FloatArray = -D * (np.swapaxes(A, -1, -2) @ w)[..., 0]
         return step
 
-    def _corrected(self, x: FloatArray, u: FloatArray, sizes: FloatArray) -> tuple[FloatArray, np.ndarray, np.ndarray]:
+    def _corrected(
+        self, x: FloatArray, u: FloatArray, sizes: FloatArray, D: FloatArray
+    ) -> tuple[FloatArray, np.ndarray, np.ndarray]:
         """Return points of the manifold near x, where they were reached, and where no step had to be damped."""
         size, direct = np.full(len(x), np.inf), np.ones(len(x), dtype=bool)
         h, H = self._constraints(x, u)
         for _ in range(CORRECTIONS):
-            step, rows = self._least((h, H)), _row_sizes(H, sizes)
+            step, rows = self._least((h, H), D), _row_sizes(H, sizes)
             before = np.linalg.norm(h / rows, axis=1)
             x = x + step
             h, H = self._constraints(x, u)
