@@ -1,48 +1,32 @@
-"""Steady motions: coordinates in which they are uniform, so that A stays the same along them.
+"""Steady motions: coordinates in which they are uniform (:mod:`fmilin.manifold.uniform`), so that A stays the same.
 
-With x' = f(x) the second derivatives along the motion are x'' = J f, which the slopes tell without a visit. Where all
-coordinates move uniformly, y(t) = y0 + t y', the states follow from the constraints alone, and whether that is the
-motion is seen from the rates there: no integration is needed. A second A further on, seen along one direction through
-all columns, confirms it. States that nothing depends on (where a wheel touches the ground) may turn and curve: their
-rows of A change along the motion, the eigenvalues do not.
+States that nothing depends on (where a wheel touches the ground) may turn and curve: their rows of A change along the
+motion, the eigenvalues do not.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fmilin.ground.errors import ModelError, NumericalError
 from fmilin.ground.signals import FloatArray
-from fmilin.ground.tolerances import DOUBTFUL, EQUILIBRIUM, ROUNDING, SAME_ALONG, STEADY, UNIFORM
+from fmilin.ground.tolerances import DOUBTFUL, EQUILIBRIUM
 from fmilin.manifold.frame import Frame
 from fmilin.manifold.other_coordinates import with_selection
 from fmilin.manifold.rank import pivoted_qr
 from fmilin.manifold.selection import Selection, select_states
 from fmilin.manifold.slopes import TangentSlopes
+from fmilin.manifold.uniform import Beyond, Mask, Moving, Uniform, Visited, confirmed, fastest_states, unseen
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 
-FURTHER = 0.3
-"""How far further on the motion is compared, in times that its fastest state takes to move by its size; three times
-that of the slowest state."""
-
-SLOWEST = 1e-3  # what moves more slowly than this fraction of the fastest is not waited for
-
-ASIDE = 0.3
-"""How far states on which nothing depends are moved, in their sizes: not as far as a quaternion's components go."""
-
-STEP = 2.0**-13  # of the difference that shows the second A, in sizes of the coordinates
 LESS = 1e-2  # weight of moving states beside states at rest
 PARTS = (1.0, 0.3, 0.1)  # of the path further on that are tried, from the whole: no coordinates lead everywhere
-ALIKE = 1 - 1e-9  # speeds above this part of the largest are as large
 ATTEMPTS = 3  # choices of coordinates that are tried
-
-Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,21 +59,6 @@ def motion_at(model: Model, point: OperatingPoint, base: Evaluation, frame: Fram
     return Motion(fastest, steady=search.first_confirmed())
 
 
-def first_fastest(speeds: FloatArray) -> NDArray[np.intp]:
-    """Return the first of the largest speeds (..., N): of equally fast ones rounding must not choose."""
-    return np.asarray(np.argmax(speeds >= ALIKE * speeds.max(axis=-1, keepdims=True), axis=-1))
-
-
-class _FurtherPoint(NamedTuple):
-    """A point further along the motion: coordinates, states, x' and y'."""
-
-    later: float
-    y: FloatArray
-    x: FloatArray
-    f: FloatArray
-    rates: FloatArray
-
-
 class _Search:
     """The search for steady coordinates at one point."""
 
@@ -98,54 +67,36 @@ class _Search:
     ) -> None:
         self.model, self.point, self.frame, self.slopes = model, point, frame, slopes
         self.rates, self.sizes = base.derivatives, frame.invariants.scales
-        self.pace = float(np.max(np.abs(self.rates) / model.states.scales(), initial=0.0))
-        """In sizes of the states per second; how far an angle has turned already does not slow it down."""
 
     @cached_property
     def fastest(self) -> int | None:
-        """The state that moves fastest, None at rest: rates that are rounding of the terms they sum are none."""
+        """The state that moves fastest, None at rest."""
         slopes = self.slopes
         terms = np.abs(slopes.f_y) @ self.frame.y_scales
         terms = terms + np.abs(slopes.f_u) @ self.model.inputs.scales(self.point.inputs)
-        moving = np.abs(self.rates) > np.maximum(EQUILIBRIUM * self.sizes, ROUNDING * terms)
-        if not moving.any():
-            return None
-        return int(first_fastest(np.where(moving, np.abs(self.rates) / self.sizes, 0.0)))
+        fastest = int(fastest_states(self.rates[None], self.sizes[None], terms[None])[0])
+        return None if fastest < 0 else fastest
 
     @cached_property
-    def y_rates(self) -> FloatArray:
-        """y', shape (P,)."""
-        return self.frame.coordinates.R @ self.rates
-
-    @cached_property
-    def bends(self) -> FloatArray:
-        """The second derivatives x'' (N,) beyond what their terms may leave, else 0; what a trim leaves is no bend."""
-        moving = np.where(np.abs(self.y_rates) > STEADY * self.pace * self.frame.y_scales, self.y_rates, 0.0)
-        second, terms = self.slopes.f_y @ moving, np.abs(self.slopes.f_y) @ np.abs(moving)
-        noise = 10 * self.slopes.f_y_error @ np.abs(moving) + ROUNDING * self.pace**2 * self.sizes
-        return np.where(np.abs(second) > UNIFORM * terms + noise, second, 0.0)
+    def at(self) -> Moving:
+        """The point in motion, as a stack of one."""
+        rates, slopes = self.rates, self.slopes
+        paces = np.abs(rates) / self.model.states.scales()
+        along = self.frame.coordinates.R @ rates, slopes.f_y, slopes.f_y_error
+        return Moving(*(part[None] for part in (rates, *along, self.sizes, self.frame.y_scales, paces)))
 
     @property
     def uniform(self) -> Mask:
         """Which states have x'' = 0 at the point, shape (N,)."""
-        return np.asarray(self.bends == 0)
-
-    @property
-    def later(self) -> tuple[float, float]:
-        """When the motion is compared, in s: soon, and when what moves or bends most slowly has come far enough."""
-        moving = np.abs(self.rates) / self.model.states.scales()
-        paces = np.concatenate((moving, np.sqrt(np.abs(self.bends) / self.sizes)))
-        slowest = float(np.min(paces[paces > SLOWEST * self.pace], initial=self.pace))
-        return FURTHER / self.pace, 3 * FURTHER / slowest
+        return np.asarray(self.at.bends[0] == 0)
 
     @cached_property
     def free(self) -> Mask:
         """Which states can be moved alone and nothing depends on them, to first order, shape (N,)."""
         R = self.frame.coordinates.R
-        seen, noise = np.abs(self.slopes.f_y @ R) * self.sizes, 10 * self.slopes.f_y_error @ np.abs(R) * self.sizes
-        rounding = ROUNDING * seen.max(axis=1, initial=0.0, keepdims=True)
+        slopes, errors = self.slopes.f_y @ R, self.slopes.f_y_error @ np.abs(R)
         tied = self.frame.manifold.H.any(axis=0)
-        return cast("Mask", ~tied & (seen <= rounding + noise).all(axis=0))
+        return np.asarray(~tied & unseen(slopes[None], errors[None], self.sizes[None])[0])
 
     def first_confirmed(self) -> Steady | None:
         """Return the first coordinates that are confirmed: those in use, then those among uniform states."""
@@ -165,12 +116,11 @@ class _Search:
 
     def _keeps_to_uniform(self) -> bool:
         """Whether y'' = 0 in the coordinates in use, but for states on which nothing depends."""
-        coordinates = self.frame.coordinates
+        coordinates, bends = self.frame.coordinates, self.at.bends[0]
         curved = coordinates.curvature(self.point.states, self.rates)
-        second = coordinates.R @ self.bends + curved @ self.rates
-        terms = np.abs(coordinates.R) @ np.abs(self.bends) + np.abs(curved) @ np.abs(self.rates)
-        allowed = UNIFORM * terms + ROUNDING * self.pace**2 * self.frame.y_scales
-        return bool((np.abs(second) <= allowed)[self._leading(self.frame)].all())
+        second = coordinates.R @ bends + curved @ self.rates
+        terms = np.abs(coordinates.R) @ np.abs(bends) + np.abs(curved) @ np.abs(self.rates)
+        return bool(self.at.vanishes(second, terms)[0][self._leading(self.frame)].all())
 
     def _leading(self, frame: Frame) -> Mask:
         """Which coordinates must be steady, shape (P,): not those that are a state on which nothing depends."""
@@ -197,53 +147,14 @@ class _Search:
 
     def _confirmed(self, frame: Frame) -> tuple[Steady | None, Mask]:
         """Go on uniformly in these coordinates; return what is steady, and which states have other rates further on."""
-        leading, start = self._leading(frame), frame.coordinates.R @ self.rates
-        path = np.where(leading, start, 0.0)  # nothing depends on the others, wherever they are
-        changed = np.zeros(len(self.sizes), dtype=bool)
-        same = np.ones(len(start), dtype=bool)
-        soon, late = self.later
-        try:
-            for later in (soon, late):
-                further = self._reached(frame, path, later)
-                changed |= ~(np.abs(further.f - self.rates) <= UNIFORM * self.pace * self.sizes)
-                same &= np.abs(further.rates - start) <= UNIFORM * self.pace * frame.y_scales
-                if not same[leading].all():
-                    return None, changed
-            same &= self._same_slopes(frame, further)
-            if not (
-                same[leading].all() and self._stays(frame, further, np.where(leading, 0.0, ASIDE * frame.y_scales))
-            ):
-                return None, changed
-        except (ModelError, NumericalError):  # an event, or the border of the domain: nothing is confirmed further on
-            return None, changed
-        carried = tuple(name for name, unchanged in zip(frame.signals.names, same, strict=True) if not unchanged)
-        return Steady(frame.selection, carried, further.later), changed
-
-    def _reached(self, frame: Frame, path: FloatArray, later: float) -> _FurtherPoint:
-        """Go on for so long, or as long as the coordinates lead."""
-        for part in PARTS[:-1]:
-            with suppress(NumericalError):
-                return self._visited(frame, frame.y0 + part * later * path, part * later)
-        return self._visited(frame, frame.y0 + PARTS[-1] * later * path, PARTS[-1] * later)
-
-    def _same_slopes(self, frame: Frame, further: _FurtherPoint) -> Mask:
-        """Compare A with a difference further on along one direction through all columns; row by row, shape (P,)."""
-        size = frame.y_scales
-        direction = np.random.default_rng(1851).uniform(0.5, 1.0, len(further.y)) * size
-        ahead, behind = (
-            self._visited(frame, further.y + s * STEP * direction, further.later, further.x).rates for s in (1.0, -1.0)
-        )
-        A = self._slopes_of_rates(frame)
-        gap = np.abs((ahead - behind) / (2 * STEP) - A @ direction)
-        largest = (np.abs(A) * size).max(axis=1, initial=0.0)
-        return cast("Mask", gap <= SAME_ALONG * np.maximum(largest, self.pace * size))
-
-    def _stays(self, frame: Frame, further: _FurtherPoint, displacement: FloatArray) -> bool:
-        """Whether no rate changes when the states on which nothing depends are moved aside."""
-        if not displacement.any():
-            return True
-        moved = self._visited(frame, further.y + displacement, further.later, further.x).rates
-        return bool((np.abs(moved - further.rates) <= UNIFORM * self.pace * frame.y_scales).all())
+        rates, A, leading = frame.coordinates.R @ self.rates, self._slopes_of_rates(frame), self._leading(frame)
+        uniform = Uniform(rates[None], frame.y_scales[None], A[None], leading[None])
+        beyond = _BeyondPoint(self.model, self.point, frame)
+        steady, carried, later, changed = confirmed(self.at, uniform, beyond)
+        if not steady[0]:
+            return None, changed[0]
+        names = tuple(name for name, moved in zip(frame.signals.names, carried[0], strict=True) if moved)
+        return Steady(frame.selection, names, float(later[0])), changed[0]
 
     def _slopes_of_rates(self, frame: Frame) -> FloatArray:
         """Return A in the coordinates of a frame, shape (P, P)."""
@@ -252,12 +163,39 @@ class _Search:
         bend = coordinates.curvature(self.point.states, self.rates)
         return coordinates.R @ along + bend @ frame.T
 
-    def _visited(self, frame: Frame, y: FloatArray, later: float, near: FloatArray | None = None) -> _FurtherPoint:
-        """Visit the model at coordinates y, so much later."""
-        t, u = self.point.time, self.point.inputs
-        x = frame.parametrization.psi(y, near=near)
-        f = self.model.evaluate(t + later, x, u).derivatives
-        before = self.model.event_indicators(t, self.point.states, u)
-        if len(before) and ((self.model.event_indicators(t + later, x, u) > 0) != (before > 0)).any():
+
+class _BeyondPoint(Beyond):
+    """The model further along the motion of one point; nothing beyond an event, or the border of the domain."""
+
+    def __init__(self, model: Model, point: OperatingPoint, frame: Frame) -> None:
+        self._model, self._point, self._frame = model, point, frame
+
+    def further(self, path: FloatArray, times: Sequence[FloatArray]) -> Iterator[Visited]:
+        """Go on in y, from the tangent."""
+        for (later,) in times:
+            yield self._first([(self._frame.y0 + part * later * path[0], part * later) for part in PARTS])
+
+    def beside(self, far: Visited, displacements: Sequence[FloatArray]) -> Iterator[Visited]:
+        """Move y, from the states further on."""
+        y = self._frame.coordinates.values(far.x[0])
+        for (displacement,) in displacements:
+            yield self._first([(y + displacement, float(far.later[0]))], far.x[0])
+
+    def _first(self, steps: Sequence[tuple[FloatArray, float]], near: FloatArray | None = None) -> Visited:
+        """Visit the model at the first coordinates, so much later, to which a way leads."""
+        with suppress(ModelError):
+            for y, later in steps:
+                with suppress(NumericalError):
+                    return self._visited(y, later, near)
+        nothing = np.full((1, len(self._point.states)), np.nan)
+        return Visited(np.zeros(1), nothing, nothing, np.full((1, len(self._frame.y0)), np.nan), np.array([False]))
+
+    def _visited(self, y: FloatArray, later: float, near: FloatArray | None) -> Visited:
+        t, u = self._point.time, self._point.inputs
+        x = self._frame.parametrization.psi(y, near=near)
+        f = self._model.evaluate(t + later, x, u).derivatives
+        before = self._model.event_indicators(t, self._point.states, u)
+        if len(before) and ((self._model.event_indicators(t + later, x, u) > 0) != (before > 0)).any():
             raise NumericalError("An event lies on the way.")
-        return _FurtherPoint(later, y, x, f, frame.coordinates.jacobian(x) @ f)
+        rates = self._frame.coordinates.jacobian(x) @ f
+        return Visited(np.array([later]), x[None], f[None], rates[None], np.array([True]))

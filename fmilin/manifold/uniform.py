@@ -1,0 +1,165 @@
+"""Uniform motions of points: how fast and how curved they are, and whether A stays the same along them.
+
+With x' = f(x) the second derivatives along the motion are x'' = J f, which the slopes tell without a visit. Where all
+coordinates move uniformly, y(t) = y0 + t y', the states follow from the constraints alone, and whether that is the
+motion is seen from the rates there: no integration is needed. A second A further on, seen along one direction through
+all columns, confirms it. Every array has a leading axis: one point is a stack of one.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmilin.ground.signals import FloatArray
+from fmilin.ground.tolerances import EQUILIBRIUM, ROUNDING, SAME_ALONG, STEADY, UNIFORM
+
+FURTHER = 0.3
+"""How far further on the motion is compared, in times that its fastest state takes to move by its size; three times
+that of the slowest state."""
+
+SLOWEST = 1e-3  # what moves more slowly than this fraction of the fastest is not waited for
+
+ASIDE = 0.3
+"""How far states on which nothing depends are moved, in their sizes: not as far as a quaternion's components go."""
+
+STEP = 2.0**-13  # of the difference that shows the second A, in sizes of the coordinates
+ALIKE = 1 - 1e-9  # speeds above this part of the largest are as large
+
+Mask = NDArray[np.bool_]
+
+
+def fastest_states(rates: FloatArray, sizes: FloatArray, terms: FloatArray) -> NDArray[np.intp]:
+    """Return the states that move fastest in their sizes, shape (k,), -1 at rest; all arguments are (k, N).
+
+    Rates that are rounding of the ``terms`` they sum are none. Of equally fast states the first is taken: rounding
+    must not choose.
+    """
+    speeds = np.abs(rates)
+    moving = speeds > np.maximum(EQUILIBRIUM * sizes, ROUNDING * terms)
+    if not moving.any():
+        return np.full(len(rates), -1, dtype=np.intp)
+    compared = np.where(moving, speeds / sizes, -1.0)
+    first = np.argmax(compared >= ALIKE * compared.max(axis=1, keepdims=True), axis=1)
+    return np.asarray(np.where(moving.any(axis=1), first, -1))
+
+
+def unseen(slopes: FloatArray, errors: FloatArray, sizes: FloatArray) -> Mask:
+    """Return on which columns (k, n) no rate depends, to first order, from slopes (k, N, n) in sizes (k, n)."""
+    seen, noise = np.abs(slopes) * sizes[:, None], 10 * errors * sizes[:, None]
+    rounding = ROUNDING * seen.max(axis=2, initial=0.0, keepdims=True)
+    return np.asarray((seen <= rounding + noise).all(axis=1))
+
+
+@dataclass(frozen=True, eq=False)
+class Moving:
+    """k points in motion: x' (k, N), y' (k, P), slopes of x' along y with errors, each (k, N, P), and sizes."""
+
+    rates: FloatArray
+    y_rates: FloatArray
+    f_y: FloatArray
+    f_y_error: FloatArray
+    sizes: FloatArray  # shape (k, N)
+    y_sizes: FloatArray  # shape (k, P)
+    paces: FloatArray
+    """|x'| (k, N) in nominal sizes per second: how far an angle has turned already does not slow it down."""
+
+    def __getitem__(self, some: Any) -> Moving:
+        parts: dict[str, Any] = {f.name: getattr(self, f.name)[some] for f in fields(self)}
+        return Moving(**parts)
+
+    @cached_property
+    def pace(self) -> FloatArray:
+        """Of the fastest state, shape (k,)."""
+        return np.asarray(self.paces.max(axis=1, initial=0.0))
+
+    @cached_property
+    def bends(self) -> FloatArray:
+        """The second derivatives x'' (k, N) beyond what their terms may leave, else 0; what a trim leaves is none."""
+        pace = self.pace[:, None]
+        moving = np.where(np.abs(self.y_rates) > STEADY * pace * self.y_sizes, self.y_rates, 0.0)[..., None]
+        second, terms = (self.f_y @ moving)[..., 0], (np.abs(self.f_y) @ np.abs(moving))[..., 0]
+        noise = 10 * (self.f_y_error @ np.abs(moving))[..., 0] + ROUNDING * pace**2 * self.sizes
+        return np.where(np.abs(second) > UNIFORM * terms + noise, second, 0.0)
+
+    def vanishes(self, second: FloatArray, terms: FloatArray) -> Mask:
+        """Say which y'' (k, P), summed from such terms, are rounding."""
+        return np.asarray(np.abs(second) <= UNIFORM * terms + ROUNDING * self.pace[:, None] ** 2 * self.y_sizes)
+
+    @property
+    def later(self) -> tuple[FloatArray, FloatArray]:
+        """When the motion is compared, in s, each (k,): soon, and when the slowest move or bend has come far enough."""
+        paces = np.concatenate((self.paces, np.sqrt(np.abs(self.bends) / self.sizes)), axis=1)
+        slowest = np.where(paces > SLOWEST * self.pace[:, None], paces, np.inf).min(axis=1, initial=np.inf)
+        return FURTHER / self.pace, 3 * FURTHER / np.minimum(slowest, self.pace)
+
+
+class Uniform(NamedTuple):
+    """Coordinates that may move uniformly."""
+
+    rates: FloatArray  # y', shape (k, P)
+    sizes: FloatArray  # shape (k, P)
+    A: FloatArray  # shape (k, P, P)
+    leading: Mask  # which must be steady, shape (k, P): not those that are a state on which nothing depends
+
+
+class Visited(NamedTuple):
+    """Points further along the motion: so much later, states, x' and y', and where all that was had."""
+
+    later: FloatArray
+    x: FloatArray
+    f: FloatArray
+    rates: FloatArray
+    good: Mask
+
+
+class Beyond(ABC):
+    """The model further along uniform motions, and beside them."""
+
+    @abstractmethod
+    def further(self, path: FloatArray, times: Sequence[FloatArray]) -> Iterable[Visited]:
+        """Go on for so long (k,), or as long as the coordinates lead, with y' = path (k, P)."""
+
+    @abstractmethod
+    def beside(self, far: Visited, displacements: Sequence[FloatArray]) -> Iterable[Visited]:
+        """Visit the model at coordinates displaced (k, P) from points further on."""
+
+
+class Confirmed(NamedTuple):
+    """Where the motion is steady, which coordinates are carried there, how much later, and which rates x' changed."""
+
+    steady: Mask
+    carried: Mask
+    later: FloatArray
+    changed: Mask
+
+
+def confirmed(at: Moving, uniform: Uniform, beyond: Beyond) -> Confirmed:
+    """Go on uniformly, and see whether rates and A stay what they are."""
+    pace, leading = at.pace[:, None], uniform.leading
+    limit = UNIFORM * pace * uniform.sizes
+    steady, same = np.ones(len(limit), dtype=bool), np.ones(limit.shape, dtype=bool)
+    changed = np.zeros(at.rates.shape, dtype=bool)
+    # Nothing depends on the states that need not be steady, wherever they are.
+    for far in beyond.further(np.where(leading, uniform.rates, 0.0), at.later):
+        changed |= far.good[:, None] & ~(np.abs(far.f - at.rates) <= UNIFORM * pace * at.sizes)
+        same &= np.abs(far.rates - uniform.rates) <= limit
+        steady &= far.good & (same | ~leading).all(axis=1)
+        if not steady.any():
+            return Confirmed(steady, ~same, far.later, changed)
+    direction = np.random.default_rng(1851).uniform(0.5, 1.0, limit.shape[1]) * uniform.sizes
+    ahead, behind = beyond.beside(far, [sign * STEP * direction for sign in (1.0, -1.0)])
+    gap = np.abs((ahead.rates - behind.rates) / (2 * STEP) - (uniform.A @ direction[..., None])[..., 0])
+    largest = (np.abs(uniform.A) * uniform.sizes[:, None]).max(axis=2, initial=0.0)
+    same &= gap <= SAME_ALONG * np.maximum(largest, pace * uniform.sizes)
+    steady &= ahead.good & behind.good & (same | ~leading).all(axis=1)
+    if not leading.all() and steady.any():
+        (aside,) = beyond.beside(far, [np.where(leading, 0.0, ASIDE * uniform.sizes)])
+        steady &= leading.all(axis=1) | (aside.good & (np.abs(aside.rates - far.rates) <= limit).all(axis=1))
+    return Confirmed(steady, ~same, far.later, changed)
