@@ -137,6 +137,10 @@ class AnotherInstanceError(ModelError):
     """The model's code makes one instance, but refuses another."""
 
 
+REFUSALS = (UsageError, ModelError, ConstraintError, NumericalError)
+"""What a model may answer where it cannot be evaluated; a crash is no answer, and is passed on."""
+
+
 def _resembling(name: str, names: list[str]) -> list[str]:
     """Return those that begin or end like ``name`` and are about as long: a million names take too long otherwise."""
     begin, end, shortest, longest = name[:4].lower(), name[-4:].lower(), 0.7 * len(name) - 1, 1.4 * len(name) + 1

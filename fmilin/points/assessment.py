@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 from scipy import linalg
 
-from fmilin.ground.errors import FmilinError, ModelCrashError, NumericalError
+from fmilin.ground.errors import REFUSALS, NumericalError
 from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray, rate_unit
 from fmilin.ground.tolerances import RANK, RANK_MEASURED, STAYS
@@ -58,9 +58,7 @@ def _later(equations: Equations, candidate: Candidate) -> float | None:
     """Return the largest rate at the same states a little later; None where the model cannot be asked."""
     try:
         f = candidate.model.evaluate(candidate.time + 1e-2, candidate.states, candidate.inputs).derivatives
-    except ModelCrashError:
-        raise
-    except FmilinError:
+    except REFUSALS:
         return None
     largest = float(np.max(np.abs(f) / equations.state_scales, initial=0.0))
     return largest if np.isfinite(largest) else None

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from fmilin.ground.errors import FmilinError, ModelCrashError
+from fmilin.ground.errors import REFUSALS
 from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import RANK
@@ -53,9 +53,7 @@ def least_contact_forces(equations: Equations, solution: Solution) -> tuple[Solu
         return solution, ()
     try:
         z, choices = _smallest(_Balance(candidate, unknowns.inputs, unknowns.scales[columns]), solution.z[columns])
-    except ModelCrashError:
-        raise
-    except FmilinError:
+    except REFUSALS:
         return solution, ()
     if not choices:
         return solution, ()

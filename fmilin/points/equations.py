@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.ground.errors import FmilinError, ModelCrashError, NumericalError
+from fmilin.ground.errors import REFUSALS, NumericalError
 from fmilin.ground.signals import FloatArray
 from fmilin.manifold.invariants import Invariants
 from fmilin.motion.simulation.method import runge_kutta_step
@@ -119,9 +119,7 @@ class Equations:
             parts = [h, f[self.at_rest]]
             if self.moving and not first_order:
                 parts.append(change_of_rates(candidate, f, self.state_scales)[self.at_rest])
-        except ModelCrashError:
-            raise
-        except FmilinError:
+        except REFUSALS:
             return np.full(len(sizes), np.nan)
         r: FloatArray = np.concatenate(parts) / sizes
         return r
@@ -173,9 +171,7 @@ class Equations:
             for t in h * np.arange(FOLLOWING):
                 x = runge_kutta_step(slope, t, x, h, slope(t, x))
             f = self._rates(candidate, FOLLOWING * h, x)
-        except ModelCrashError:
-            raise
-        except FmilinError:
+        except REFUSALS:
             return None
         return f if np.isfinite(f).all() else None
 
@@ -187,9 +183,7 @@ class Equations:
         w, limit = np.where(rest, 0.0, f), STEADY_RATE * speed * self.state_scales
         try:
             later = [self._rates(candidate, s, candidate.states + s * w) for s in (duration / 2, duration)]
-        except ModelCrashError:
-            raise
-        except FmilinError:
+        except REFUSALS:
             return False
         return all(bool((np.abs(rates - f) <= limit).all()) for rates in later)
 
@@ -229,9 +223,7 @@ class Equations:
                 parts.append(np.full((len(self.at_rest), len(unknown_columns)), np.nan))
             elif self.moving:
                 parts.append(self._change(candidate, rates, dx, du)[np.ix_(self.at_rest, unknown_columns)])
-        except ModelCrashError:
-            raise
-        except FmilinError:
+        except REFUSALS:
             return None
         J = np.full((len(self.rows), len(unknowns)), np.nan)
         J[:, columns] = np.concatenate(parts) * unknowns.scales[columns]

@@ -15,7 +15,7 @@ from fmilin.manifold.kinematics import kinematic_pairs
 from fmilin.manifold.operating_points import assembled_from, operating_point
 from fmilin.manifold.projection import project
 from fmilin.model.counting import RememberingModel
-from fmilin.model.interface import Model, OperatingPoint
+from fmilin.model.interface import Model
 from fmilin.points.assessment import free_directions, no_solution, remarks_on
 from fmilin.points.contact_forces import least_contact_forces
 from fmilin.points.equations import Equations
@@ -175,20 +175,6 @@ def search(model: Model, request: TrimRequest, guess: Mapping[str, float], *, an
     remarks = (*remarks, *choice_remarks)
     leaders = [*request.steady, *(model.states.names[i] for i in recommended(model, pairs))]
     return _point(balance, solution, request, leaders, remarks)
-
-
-def guess_from(point: OperatingPoint, model: Model, request: TrimRequest) -> dict[str, float]:
-    """Return a solution as the guess for one beside it: what is free in a checked request, at the point's values.
-
-    :func:`search` from there is predictor and corrector at once: first along the tangent, T and B, at last by Newton.
-    ``report.regularity`` falls to zero at a fold.
-    """
-    values = {
-        **dict(zip(model.states.names, point.states.tolist(), strict=True)),
-        **{n: v for n, v in zip(model.inputs.names, point.inputs.tolist(), strict=True) if n in request.free},
-        **{n: v for n, v in point.parameters.items() if n in request.free},
-    }
-    return {name: value for name, value in values.items() if name not in request.fixed}
 
 
 def _start(

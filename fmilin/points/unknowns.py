@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
-from fmilin.ground.errors import FmilinError, ModelCrashError
+from fmilin.ground.errors import REFUSALS
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import RANK
 from fmilin.manifold.invariants import Invariants
@@ -144,9 +144,7 @@ def _movement(candidate: Candidate, scales: FloatArray) -> FloatArray:
     try:
         f = candidate.model.evaluate(candidate.time, candidate.states, candidate.inputs).derivatives
         parts = [np.abs(f) / scales, np.abs(change_of_rates(candidate, f, scales)) / scales]
-    except ModelCrashError:
-        raise
-    except FmilinError:
+    except REFUSALS:
         return np.zeros(len(scales))
     largest = [float(np.max(part, initial=0.0)) for part in parts]
     if not np.isfinite(largest).all():

@@ -16,7 +16,7 @@ from fmilin.native.systems import slider_crank
 from fmilin.points.assessment import TrimError
 from fmilin.points.contact_forces import _smallest
 from fmilin.points.newton import balanced
-from fmilin.points.procedure import guess_from, search, trim
+from fmilin.points.procedure import search, trim
 from fmilin.points.request import TrimRequest
 from tests.by_hand import FunctionModel, pendulum
 from tests.points.machines import boom_and_cylinder, boom_force, excavator, excavator_forces
@@ -158,7 +158,7 @@ def test_a_neighbour_starts_from_its_solution_and_a_fold_shows() -> None:
     regularity = [previous.report.regularity]
     for F in (0.5, 0.1, 0.01, 1e-4, 1e-6):
         request = TrimRequest({"F": F}).checked(model)
-        previous = search(model, request, guess_from(previous, model, request))
+        previous = search(model, request, dict(zip(model.states.names, previous.states.tolist(), strict=True)))
         assert previous.states[0] == pytest.approx(np.sqrt(F), rel=1e-7)
         regularity.append(previous.report.regularity)
     assert regularity[0] > 0.1
@@ -172,6 +172,8 @@ def test_postures_beside_each_other_lead_on_to_each_other() -> None:
     previous = search(machine, request, {})
     for stick in (-1.5, -1.3, -1.0):
         request = replace(request, fixed={"boom_pin.q": 0.5, "stick_pin.q": stick})
-        previous = search(machine, request, guess_from(previous, machine, request))
+        names, values = (*machine.states.names, *machine.inputs.names), (*previous.states, *previous.inputs)
+        guess = {n: float(v) for n, v in zip(names, values, strict=True) if n not in request.fixed}
+        previous = search(machine, request, guess)
         forces = excavator_forces(0.5, stick)
         np.testing.assert_allclose(previous.inputs, forces, atol=1e-9 * np.abs(forces).max())

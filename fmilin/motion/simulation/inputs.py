@@ -49,11 +49,6 @@ class InputCourse(ABC):
         del t
         return False
 
-    @property
-    def is_constant(self) -> bool:
-        """Whether the inputs certainly never change."""
-        return False
-
 
 class _Constant(InputCourse):
     def __init__(self, values: FloatArray) -> None:
@@ -62,10 +57,6 @@ class _Constant(InputCourse):
     def piece(self, start: float, end: float) -> Course:
         del start, end
         return lambda _: self._values
-
-    @property
-    def is_constant(self) -> bool:
-        return True
 
 
 class _Function(InputCourse):

@@ -12,7 +12,7 @@ import numpy as np
 from scipy import linalg
 from scipy.integrate import solve_ivp
 
-from fmilin.ground.errors import FmilinError, ModelCrashError
+from fmilin.ground.errors import REFUSALS
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import DRIFT_AGREES, EQUILIBRIUM
 from fmilin.linear_model.model import LinearModel
@@ -60,11 +60,9 @@ class Integrator:
                 raise ResponseError("The nonlinear model takes too long to integrate: it is very stiff or noisy.")
             try:
                 change = rate(t, y0 + eta * sizes) / sizes
-            except ModelCrashError:
-                raise
             except ResponseError:
                 raise
-            except FmilinError as error:
+            except REFUSALS as error:
                 raise ResponseError(str(error)) from None
             if not np.isfinite(change).all():
                 raise ResponseError("The model returns no number.")
@@ -93,9 +91,7 @@ def _noise(reduced: Reduced) -> tuple[FloatArray, FloatArray]:
     line = 1e-8 * reduced.y_sizes * np.cos(np.arange(p) + 1.0)
     try:
         visits = [reduced.visited(reduced.y0 + s * line, reduced.u0) for s in range(POINTS)]
-    except ModelCrashError:
-        raise
-    except FmilinError:
+    except REFUSALS:
         return nothing
     values = np.array([np.concatenate((rates, outputs)) for rates, _, outputs in visits])
     if not p or not np.isfinite(values).all():
@@ -184,9 +180,7 @@ def _depends_on_time(integrator: Integrator, h: float) -> bool:
     r = integrator.reduced
     try:
         later = r.moving_rate(r.point.time + h, r.y0)
-    except ModelCrashError:
-        raise
-    except FmilinError:
+    except REFUSALS:
         return True
     return bool(np.max(np.abs(later - r.f0) / r.y_sizes) > 1e-9 * np.max(np.abs(r.f0) / r.y_sizes))
 

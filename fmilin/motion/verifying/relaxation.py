@@ -19,7 +19,7 @@ import numpy as np
 from scipy import linalg
 from scipy.interpolate import CubicSpline
 
-from fmilin.ground.errors import FmilinError, ModelCrashError, NumericalError
+from fmilin.ground.errors import REFUSALS, NumericalError
 from fmilin.ground.signals import FloatArray
 from fmilin.linear_model.model import LinearModel
 from fmilin.motion.simulation.method import runge_kutta_step
@@ -145,9 +145,7 @@ class Relaxation:
         try:
             near = r.x0 + r.psi.derivative @ z + linear.T_u @ du + bend
             rate, x, out = r.visited(r.y0 + z, r.u0 + du, near)
-        except ModelCrashError:
-            raise
-        except FmilinError as error:
+        except REFUSALS as error:
             raise ResponseError(str(error)) from None
         remainder = np.concatenate(
             (

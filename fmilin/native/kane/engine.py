@@ -22,7 +22,7 @@ from fmilin.native.declaration import Declaration, Given, assembled
 from fmilin.native.kane.consistency import check_constraints
 from fmilin.native.kane.form import KaneForm
 from fmilin.native.kane.functions import Expansion, KaneFunctions, Numerics, OutputFunctions
-from fmilin.native.kane.procedure import Partition, constraint_gradients, dependence, eliminate
+from fmilin.native.kane.procedure import Partition, dependence, eliminate
 from fmilin.native.kane.solved import constraints_of, solved_form
 from fmilin.native.symbolic import SymbolicEngine
 
@@ -179,7 +179,7 @@ class KaneSlopes(ExactSlopes):
         partition = Partition.keeping([i for i in independent if i < n], [i - n for i in independent if i >= n], n, o)
         if (len(partition.q_d), len(partition.u_d)) != (len(form.f_c), len(form.velocity)):
             raise NumericalError("The kept states are no partition of coordinates and speeds of their own.")
-        C = dependence(constraint_gradients(form, self._expansion.J, inputs), partition, self._scales)
+        C = dependence(form, self._expansion.J, inputs, partition, self._scales)
         if not np.isfinite(C.condition_number[0]):
             raise NumericalError("The kept states do not determine the others.", condition_number=np.inf)
         [matrices] = eliminate(form, self._expansion, inputs, partition, C)

@@ -100,34 +100,12 @@ class Expansion:
     (t, q, q', u, r), at the values of q', u' and lambda that solve the equations.
     """
 
-    constraints: FloatArray  # (k, l + m), values of f_c and f_v
     rates: FloatArray  # (k, n + o), q' and u'
     multipliers: FloatArray  # shape (k, multipliers)
     J: FloatArray  # shape (k, l + m + n + o + multipliers, 1 + 2 n + o + s)
     kinematic: FloatArray  # (k, n, n), M~qq
     coefficients: FloatArray  # (k, o + multipliers, o + multipliers), [M~uuc, 0; M~uud, M~uld]
     solve: Callable[[FloatArray], FloatArray]  # M~^-1 b for b (k, n + o + multipliers, columns)
-
-    def __getitem__(self, points: slice) -> Expansion:
-        """Return the expansion at some of the points."""
-        count = len(self.J)
-
-        def solve(b: FloatArray) -> FloatArray:
-            every = np.zeros((count, *b.shape[1:]))
-            every[points] = b
-            return self.solve(every)[points]
-
-        if points == slice(0, count):
-            return self
-        return Expansion(
-            self.constraints[points],
-            self.rates[points],
-            self.multipliers[points],
-            self.J[points],
-            self.kinematic[points],
-            self.coefficients[points],
-            solve,
-        )
 
 
 class KaneFunctions:
@@ -141,7 +119,7 @@ class KaneFunctions:
     def at(self, arguments: FloatArray) -> Expansion:
         """Return the expansion at k points, shape (k, known)."""
         form, n, o = self.form, len(self.form.q), len(self.form.u)
-        H, constraints = _stacks(self._constraints, arguments)
+        H, _ = _stacks(self._constraints, arguments)
         K, k = _stacks(self._kinematics, arguments)
         M_qq = None if self.graph.kinematics_are_explicit else _factors(K, form.q_dot, "kinematic")
         q_dot = (-k if M_qq is None else M_qq.solve(-k))[:, :, 0]
@@ -157,7 +135,7 @@ class KaneFunctions:
 
         rates = np.concatenate((q_dot, w[:, :o]), axis=1)
         J = np.concatenate((H, J), axis=1)
-        return Expansion(constraints[:, :, 0], rates, w[:, o:], J, K, W, solve)
+        return Expansion(rates, w[:, o:], J, K, W, solve)
 
     def solve(self, arguments: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return q', shape (n,), and (u', lambda), shape (o + k,), at one point."""

@@ -21,15 +21,7 @@ from fmilin.native.kane.engine import KaneEngine, KaneNumeric, KaneSlopes, are_s
 from fmilin.native.kane.equations import KaneEquations, form_of
 from fmilin.native.kane.form import KaneForm
 from fmilin.native.kane.functions import Expansion, KaneFunctions, Numerics
-from fmilin.native.kane.procedure import (
-    Blocks,
-    Matrices,
-    Partition,
-    blocks_of,
-    constraint_gradients,
-    dependence,
-    eliminate,
-)
+from fmilin.native.kane.procedure import Blocks, Matrices, Partition, blocks_of, dependence, eliminate
 from fmilin.native.kane.sympy_form import kane_form
 from fmilin.native.native_model import InterfaceChoice, NativeModel
 from fmilin.native.symbolic import SymbolicModel
@@ -170,13 +162,7 @@ class KaneModel(SymbolicModel):
     # -- the procedure -----------------------------------------------------------------------------
 
     def exact_slopes(self, t: float, x: FloatArray, u: FloatArray) -> KaneSlopes | None:
-        """Return the procedure of Peterson et al. at a point; None with other constraints than those of the equations.
-
-        Raises
-        ------
-        NumericalError
-            When the rates are not determined.
-        """
+        """Return the procedure of Peterson et al. at a point; None with other constraints than the equations' own."""
         if not self._has_own_constraints:
             return None
         numeric = self._numeric
@@ -234,58 +220,21 @@ class KaneModel(SymbolicModel):
         return matrices
 
     def blocks(self, point: OperatingPoint | None = None) -> Blocks:
-        """Return the table of definitions M~qq .. B~u at a point.
-
-        Raises
-        ------
-        NumericalError
-            When the rates are not determined.
-        """
+        """Return the table of definitions M~qq .. B~u at a point."""
         arguments = self._arguments(self.start if point is None else point)
         return blocks_of(self.form, self._functions.at(arguments[None]), self._input_columns)
 
     def residuals(self, point: OperatingPoint, rates: Mapping[str, float] | None = None) -> dict[str, float]:
-        """Return what is left of each equation at a point, by name: 0 where it is satisfied.
-
-        Parameters
-        ----------
-        point : OperatingPoint
-        rates : mapping of str to float, optional
-            Rates of states by the states' names; those not given are solved for.
-        """
+        """Return what is left of each equation at a point, by name; ``rates`` of states not given are solved for."""
         return residuals_at((self._functions, self.states, self._arguments(point)), rates or {})
 
     def require_consistent(self, point: OperatingPoint, rates: Mapping[str, float] | None = None) -> None:
-        """Raise when a point, or a rate that it is meant to have, does not satisfy the equations.
-
-        Parameters
-        ----------
-        point : OperatingPoint
-        rates : mapping of str to float, optional
-            Rates of states by the states' names.
-
-        Raises
-        ------
-        UsageError
-            When the point has another number of states or inputs.
-        ConstraintError
-            With each residual by name.
-        NumericalError
-            When an equation is not a number at the point.
-        UnknownNameError
-            When a rate of something else than a state is given.
-        """
+        """Raise when a point, or a rate that it is meant to have, by its state, does not satisfy the equations."""
         at = (self._functions, self.states, self._arguments(point))
         require_consistent_point(at, rates or {}, self.info.name)
 
     def partition(self, independent: Sequence[str]) -> Partition:
-        """Return the partition that keeps the ``independent`` states.
-
-        Raises
-        ------
-        UsageError, UnknownNameError
-            When the independent states are unknown or too few or many.
-        """
+        """Return the partition that keeps the ``independent`` states."""
         return Partition.named(independent, self.form, self.states, self.info.name)
 
     def linearize_symbolic(
@@ -347,7 +296,7 @@ class KaneModel(SymbolicModel):
 
     def _eliminated(self, expansion: Expansion, partition: Partition) -> list[Matrices]:
         inputs = self._input_columns
-        C = dependence(constraint_gradients(self.form, expansion.J, inputs), partition, self._scales)
+        C = dependence(self.form, expansion.J, inputs, partition, self._scales)
         worst = float(np.max(C.condition_number))
         if not worst < REFUSED:
             names = ", ".join(self.states.names[i] for i in partition.states)

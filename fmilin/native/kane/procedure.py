@@ -73,17 +73,6 @@ class Partition:
 
 
 @dataclass(frozen=True, slots=True)
-class ConstraintGradients:
-    """G_c (k, l, n), G_v (k, m, n) and B (k, m, o), and the same for the inputs, (k, l, s) and (k, m, s)."""
-
-    G_c: FloatArray
-    G_v: FloatArray
-    B: FloatArray
-    c_r: FloatArray
-    v_r: FloatArray
-
-
-@dataclass(frozen=True, slots=True)
 class Dependence:
     """dq = C_0 dq_i + D_0 dr and du = C_1 dq + C_2 du_i + D_2 dr; D_0 and D_2 belong to prescribed motions."""
 
@@ -95,18 +84,23 @@ class Dependence:
     condition_number: FloatArray  # (k,), the larger of |G_c| |(G_c P_qd)^-1| and |B| |(B P_ud)^-1|, 1-norms, scaled
 
 
-def dependence(g: ConstraintGradients, partition: Partition, scales: FloatArray) -> Dependence:
-    """Return C_0, C_1 and C_2; NaN, and an infinite condition number, where they do not exist."""
+def dependence(
+    form: KaneForm, J: FloatArray, inputs: list[int], partition: Partition, scales: FloatArray
+) -> Dependence:
+    """Return C_0, C_1 and C_2 from J (k, rows, columns); NaN, and an infinite condition number, where none exist."""
     q_i, q_d, u_i, u_d = (list(p) for p in (partition.q_i, partition.q_d, partition.u_i, partition.u_d))
-    k, n, o, s = len(g.G_c), g.G_c.shape[2], g.B.shape[2], g.c_r.shape[2]
-    c, c_condition = _inverses(g.G_c, q_d, scales[:n])
-    v, v_condition = _inverses(g.B, u_d, scales[n:])
+    k, n, o, first = len(J), len(form.q), len(form.u), len(form.f_c)
+    q, u = slice(1, 1 + n), slice(1 + 2 * n, 1 + 2 * n + o)
+    of_c, of_v = J[:, :first], J[:, first : first + len(form.velocity)]
+    G_c, G_v, B = of_c[:, :, q], of_v[:, :, q], of_v[:, :, u]
+    c, c_condition = _inverses(G_c, q_d, scales[:n])
+    v, v_condition = _inverses(B, u_d, scales[n:])
     C_0, C_1, C_2 = np.zeros((k, n, len(q_i))), np.zeros((k, o, n)), np.zeros((k, o, len(u_i)))
-    D_0, D_2 = np.zeros((k, n, s)), np.zeros((k, o, s))
+    D_0, D_2 = np.zeros((k, n, len(inputs))), np.zeros((k, o, len(inputs)))
     C_0[:, q_i, range(len(q_i))] = 1.0
     C_2[:, u_i, range(len(u_i))] = 1.0
-    C_0[:, q_d], D_0[:, q_d] = -(c @ g.G_c[:, :, q_i]), -(c @ g.c_r)
-    C_1[:, u_d], C_2[:, u_d], D_2[:, u_d] = -(v @ g.G_v), -(v @ g.B[:, :, u_i]), -(v @ g.v_r)
+    C_0[:, q_d], D_0[:, q_d] = -(c @ G_c[:, :, q_i]), -(c @ of_c[:, :, inputs])
+    C_1[:, u_d], C_2[:, u_d], D_2[:, u_d] = -(v @ G_v), -(v @ B[:, :, u_i]), -(v @ of_v[:, :, inputs])
     return Dependence(C_0, C_1, C_2, D_0, D_2, np.maximum(c_condition, v_condition))
 
 
@@ -149,29 +143,6 @@ class Blocks:
     B_uc: FloatArray
     B_u: FloatArray
 
-    @property
-    def M_tilde(self) -> FloatArray:
-        """M~, shape (n + o + k, n + o + k)."""
-        n, m, k = len(self.M_qq), len(self.M_uuc), self.M_uld.shape[1]
-        o = self.M_uud.shape[1]
-        return np.block(
-            [
-                [self.M_qq, np.zeros((n, o)), np.zeros((n, k))],
-                [self.M_uqc, self.M_uuc, np.zeros((m, k))],
-                [self.M_uqd, self.M_uud, self.M_uld],
-            ]
-        )
-
-    @property
-    def A_tilde(self) -> FloatArray:
-        """A~ for all states, shape (n + o + k, n + o)."""
-        return np.block([[self.A_qq, self.A_qu], [self.A_uqc, self.A_uuc], [self.A_uqd, self.A_uud]])
-
-    @property
-    def B_tilde(self) -> FloatArray:
-        """B~, shape (n + o + k, s)."""
-        return np.vstack((self.B_q, self.B_uc, self.B_u))
-
 
 @dataclass(frozen=True, slots=True)
 class Matrices:
@@ -199,16 +170,6 @@ class Matrices:
     def f0(self) -> FloatArray:
         """The rates of the independent states at the point, shape (P,)."""
         return self.rates[list(self.partition.states)]
-
-
-def constraint_gradients(form: KaneForm, J: FloatArray, inputs: list[int]) -> ConstraintGradients:
-    """Return G_c, G_v and B from J (k, rows, columns), with the chosen columns of inputs."""
-    n, o, first = len(form.q), len(form.u), len(form.f_c)
-    both = slice(first, first + len(form.velocity))
-    q, u = slice(1, 1 + n), slice(1 + 2 * n, 1 + 2 * n + o)
-    return ConstraintGradients(
-        J[:, :first, q], J[:, both, q], J[:, both, u], J[:, :first, inputs], J[:, both][:, :, inputs]
-    )
 
 
 def blocks_of(form: KaneForm, expansion: Expansion, inputs: list[int]) -> Blocks:

@@ -62,13 +62,7 @@ class ManyPoints:
         return matrices_of(self._equations, lambda some: self._solve(x[some], u[some]), len(x), choice, threads=threads)
 
     def tangents(self, points: tuple[FloatArray, FloatArray], choice: Choice) -> TangentStack:
-        """Return values, constraints and slopes along the states of a choice.
-
-        Raises
-        ------
-        NumericalError
-            When the choice of states is singular at a point, or the configuration is.
-        """
+        """Return values, constraints and slopes along the states of a choice."""
         x, u = points
         self._count += len(x)
         first = OperatingPoint(0.0, x[0], u[0])

@@ -77,8 +77,13 @@ def test_the_matrices_are_what_the_letters_say() -> None:
     b, found = model.blocks(point), model.matrices(point)
     n, P = len(model.form.q), found.P_prime
     T = np.block([[found.C_0, np.zeros((n, 3))], [found.C_1 @ found.C_0, found.C_2]])
-    np.testing.assert_allclose(found.A_prime, np.linalg.solve(b.M_tilde, b.A_tilde @ T), atol=1e-13)
-    np.testing.assert_allclose(found.B_prime, np.linalg.solve(b.M_tilde, b.B_tilde), atol=1e-13)
+    (o, k), m = (len(model.form.u), len(model.form.multipliers)), len(b.M_uuc)
+    M_tilde = np.block(
+        [[b.M_qq, np.zeros((n, o + k))], [b.M_uqc, b.M_uuc, np.zeros((m, k))], [b.M_uqd, b.M_uud, b.M_uld]]
+    )
+    A_tilde = np.block([[b.A_qq, b.A_qu], [b.A_uqc, b.A_uuc], [b.A_uqd, b.A_uud]])
+    np.testing.assert_allclose(found.A_prime, np.linalg.solve(M_tilde, A_tilde @ T), atol=1e-13)
+    np.testing.assert_allclose(found.B_prime, np.linalg.solve(M_tilde, np.vstack((b.B_q, b.B_uc, b.B_u))), atol=1e-13)
     np.testing.assert_allclose(found.A, P.T @ found.A_prime, atol=1e-15)
     np.testing.assert_allclose(found.T, T, atol=1e-15)
     np.testing.assert_allclose(P.T @ found.T, np.eye(8), atol=1e-15)
