@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -30,8 +31,10 @@ def extended(p: Path) -> Path:
     return np.concatenate((p, np.zeros_like(p[:1])))
 
 
-def sine(p: Path) -> Path:
-    s, c = np.sin(p[0]), np.cos(p[0])
+def sine(p: Path, phase: NDArray[np.float64]) -> Path:
+    """Return the path of ``sin(p + phase)``, phase (n,)."""
+    angle = p[0] + phase[:, None]
+    s, c = np.sin(angle), np.cos(angle)
     parts = [s]
     if len(p) > 1:
         parts.append(c * p[1])
@@ -49,12 +52,6 @@ def product(p: Path, q: Path) -> Path:
     return np.array(parts)
 
 
-def shifted(p: Path, by: NDArray[Any]) -> Path:
-    result = p.copy()
-    result[0] += by[:, None]
-    return result
-
-
 @dataclass(frozen=True)
 class Turn:
     """Rotates the planes (i, j) by constant angles."""
@@ -62,12 +59,23 @@ class Turn:
     i: Indices
     j: Indices
     angle: NDArray[np.float64]
+    n: int
+
+    @cached_property
+    def matrix(self) -> NDArray[np.float64]:
+        """The rotation, orthogonal, shape (n, n)."""
+        R, c, s = np.eye(self.n), np.cos(self.angle), np.sin(self.angle)
+        R[self.i, self.i], R[self.i, self.j] = c, -s
+        R[self.j, self.i], R[self.j, self.j] = s, c
+        return R
 
     def forward(self, p: Path) -> Path:
-        return self._turned(p, self.angle)
+        turned: Path = self.matrix @ p
+        return turned
 
     def backward(self, p: Path) -> Path:
-        return self._turned(p, -self.angle)
+        turned: Path = self.matrix.T @ p
+        return turned
 
     def backward_texts(self, texts: Sequence[str]) -> list[str]:
         result = list(texts)
@@ -75,13 +83,6 @@ class Turn:
             c, s = float(np.cos(angle)), float(np.sin(angle))
             result[i] = f"({c!r}*{texts[i]} + {s!r}*{texts[j]})"
             result[j] = f"({c!r}*{texts[j]} - {s!r}*{texts[i]})"
-        return result
-
-    def _turned(self, p: Path, angle: NDArray[np.float64]) -> Path:
-        c, s = np.cos(angle)[:, None], np.sin(angle)[:, None]
-        result = p.copy()
-        result[:, self.i] = c * p[:, self.i] - s * p[:, self.j]
-        result[:, self.j] = s * p[:, self.i] + c * p[:, self.j]
         return result
 
 
@@ -93,22 +94,26 @@ class Shear:
     j: Indices
     strength: NDArray[np.float64]
     phase: NDArray[np.float64]
+    n: int
+
+    @cached_property
+    def gain(self) -> NDArray[np.float64]:
+        """What the sines add to each quantity, shape (n, len(i))."""
+        gain: NDArray[np.float64] = self.strength * (np.arange(self.n)[:, None] == self.i)
+        return gain
 
     def forward(self, p: Path) -> Path:
-        return self._sheared(p, self.strength)
+        sheared: Path = p + self.gain @ sine(p.take(self.j, axis=1), self.phase)
+        return sheared
 
     def backward(self, p: Path) -> Path:
-        return self._sheared(p, -self.strength)
+        sheared: Path = p - self.gain @ sine(p.take(self.j, axis=1), self.phase)
+        return sheared
 
     def backward_texts(self, texts: Sequence[str]) -> list[str]:
         result = list(texts)
         for i, j, c, b in zip(self.i, self.j, self.strength, self.phase, strict=True):
             result[i] = f"({texts[i]} - {float(c)!r}*sin({texts[j]} + {float(b)!r}))"
-        return result
-
-    def _sheared(self, p: Path, strength: NDArray[np.float64]) -> Path:
-        result = p.copy()
-        result[:, self.i] += strength[:, None] * sine(shifted(p[:, self.j], self.phase))
         return result
 
 
@@ -144,10 +149,10 @@ def random_map(random: np.random.Generator, n: int) -> SmoothMap:
 
     def shear() -> Shear:
         i, j = pairs((n + 1) // 3)
-        return Shear(i, j, random.uniform(-0.5, 0.5, len(i)), random.uniform(-2.0, 2.0, len(i)))
+        return Shear(i, j, random.uniform(-0.5, 0.5, len(i)), random.uniform(-2.0, 2.0, len(i)), n)
 
     i, j = pairs((n + 2) // 4)
-    return SmoothMap((Turn(i, j, random.uniform(-1.0, 1.0, len(i))), shear(), shear()))
+    return SmoothMap((Turn(i, j, random.uniform(-1.0, 1.0, len(i)), n), shear(), shear()))
 
 
 @dataclass(frozen=True)
@@ -165,11 +170,11 @@ class Graph:
     def __call__(self, y: Path, time: Path) -> Path:
         """Return the path of w along paths of y (d, p, k) and of time (3, 1, k)."""
         a, b, c, d = (coefficient[:, None] for coefficient in (self.a, self.b, self.c, self.d))
-        yi, yj = y[:, self.i], y[:, self.j]
-        w: Path = a * yi + b * sine(shifted(yj, self.phase)) + c * product(yi, yj)
+        yi, yj = y.take(self.i, axis=1), y.take(self.j, axis=1)
+        w: Path = a * yi + b * sine(yj, self.phase) + c * product(yi, yj)
         if self.d.any():
             clock = np.broadcast_to(time[: len(y)], (len(y), len(self.d), time.shape[2]))
-            w = w + d * sine(shifted(clock, self.phase))
+            w = w + d * sine(clock, self.phase)
         return w
 
     def texts(self, y: Sequence[str]) -> list[str]:

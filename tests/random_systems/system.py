@@ -46,7 +46,7 @@ class HiddenSystem:
         self.a = random_dynamics(random, recipe)
         self.stray = random.uniform(-1.0, 1.0, (2, n, m)) if m else np.zeros((2, n, 0))
         first, second = np.array_split(random.permutation(n)[: n // 2 * 2], 2)
-        self.mixing = Turn(first, second, random.uniform(0.3, 1.2, n // 2))
+        self.mixing = Turn(first, second, random.uniform(0.3, 1.2, n // 2), n)
         self.sensor = random.uniform(-1.0, 1.0, (2, recipe.size))
         self.noticed = random.integers(0, recipe.size, 2)
 

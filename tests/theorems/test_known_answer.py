@@ -39,7 +39,7 @@ def test_constraints_that_the_model_computes_with_products(recipe: Recipe) -> No
 
 
 @run(12)
-@given(measured_recipes(exact=False, p=1, m=1) | measured_recipes(exact=False, family="first order", p=2, m=1))
+@given(measured_recipes(exact=False, p=1, m=1) | measured_recipes(exact=False, p=2, m=1))
 def test_constraints_that_the_model_computes_without_products(recipe: Recipe) -> None:
     """Small ones: every step of a sweep takes rates that are differences themselves, of constraints."""
     check(recipe, "differences", 1e-8)
