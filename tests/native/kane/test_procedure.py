@@ -246,7 +246,7 @@ def test_independent_sets_are_switched_on_the_way_and_only_when_needed() -> None
     assert set(sets) == {("x", "vx"), ("y", "vy")}
     assert 2 <= switches <= 4
     assert max(m.accuracy.conditioning for m in found) <= 1e4
-    for m, point in zip(found[::8], points[::8], strict=True):  # whatever the set, the same tangent dynamics
+    for m, point in zip(found, points, strict=True):  # whatever the set, the same tangent dynamics
         again = fl.linearize(model, point)
         same = np.linalg.lstsq(m.T, again.T)[0]
         np.testing.assert_allclose(m.T @ same, again.T, atol=1e-9)
