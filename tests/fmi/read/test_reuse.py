@@ -33,9 +33,9 @@ def open_files() -> int:
 def grown(work: Callable[[], None], first: int, then: int) -> int:
     """Return by how many bytes ``then`` rounds of work let the process grow, after ``first`` ones to warm up.
 
-    Open files and the objects that the garbage collector follows are counted to the last one, so a round that leaves one
-    of them behind is seen in ten rounds as in a thousand. What only the bytes tell, memory of compiled code, is seen from
-    :data:`MOST_GROWTH` over ``then`` on: 5 kB a round in 400 rounds, as with 5 MB in a thousand.
+    Open files and the objects that the garbage collector follows are counted to the last one, so a round that leaves
+    one of them behind is seen in ten rounds as in a thousand. What only bytes tell, memory of compiled code, is seen
+    from some 5 kB a round on in 400 rounds, as it was from 5 MB on in a thousand.
     """
     for _ in range(first):
         work()
