@@ -12,7 +12,7 @@ from fmilin.cli.linear_options import Steps, Written, conditioned, steps_options
 from fmilin.cli.model_options import DEBUG
 from fmilin.cli.options import checked_outputs, names_option, outputs_of
 from fmilin.ground.errors import UsageError
-from fmilin.output.export.files import checked_families, dumps_each, dumps_family, is_family, load, load_family
+from fmilin.output.export.files import checked_families, dumps, dumps_each, is_family, load, load_family
 
 
 @click.command(
@@ -59,7 +59,7 @@ def command(
             if conditioning is not None:
                 raise UsageError("A family is converted as it is: reduce or sample the linear models one by one.")
             loaded = load_family(linear[0])
-            runner.write_files({path: dumps_family(loaded, path) for path in files})
+            runner.write_files({path: dumps(loaded, path) for path in files})
             return
         if held := [path for path in linear if len(linear) > 1 and is_family(path)]:
             raise UsageError(f"'{held[0]}' holds a family already: convert it alone.")

@@ -132,11 +132,11 @@ def deliver_each(
     """Write the family over time, or a file for each time where a format holds one linear model; or JSON; or tables."""
     from fmilin.families.family_builder import family_of
     from fmilin.output.export.family_json import pieces
-    from fmilin.output.export.files import dumps, dumps_family
+    from fmilin.output.export.files import dumps
 
     runner.restore_directory()
     family = family_of(models, {"time": times})
-    made = {path: dumps_family(family, path) for path in files if is_named_as(path, "family")}
+    made = {path: dumps(family, path) for path in files if is_named_as(path, "family")}
     singles = [path for path in files if path not in made]
     made |= {file_at(path, t): dumps(m, path, writing) for m, t in zip(models, times, strict=True) for path in singles}
     runner.write_files(made)

@@ -65,7 +65,7 @@ def command(
 
     def job(runner: JobRunner) -> None:
         from fmilin.families.family import LinearFamily
-        from fmilin.output.report.web.saving import report_html
+        from fmilin.output.report.web import report_html
 
         result, plant = _result_of(model, request, runner, against)
         verification = None

@@ -142,11 +142,8 @@ FORMATS: tuple[Format, ...] = (
         "motion picture", ".gif", "screens", "a mechanism that moves in its modes",
         ".report.mechanism_picture:mechanism_motion",
     ),
-    Format(
-        "page", ".html", "browsers", "tables and pictures in one file: `fmilin report`",
-        ".report.web.saving:report_html",
-    ),
-    Format("page", ".htm", "browsers", "the same", ".report.web.saving:report_html"),
+    Format("page", ".html", "browsers", "tables and pictures in one file: `fmilin report`", ".report.web:report_html"),
+    Format("page", ".htm", "browsers", "the same", ".report.web:report_html"),
 )  # fmt: skip
 """Refusals and help texts list them in this order."""
 

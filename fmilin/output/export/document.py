@@ -39,6 +39,7 @@ MATRICES = {
 ERRORS = ("A", "B", "C", "D", "T")  # matrices that have an error estimate for every entry
 GROUPS = ("states", "full_states", "inputs", "outputs")  # the four lists of names
 POINT_PARTS = ("states", "inputs", "outputs", "parameters")  # what a point has values of, by name
+METHOD = {"derivatives": str, "coordinates": str, "evaluations": int, "products": int}  # the fields, in their order
 
 
 def to_document(linear: LinearModel) -> dict[str, Any]:
@@ -119,12 +120,7 @@ def _linear_model(document: Mapping[str, Any]) -> LinearModel:
         y0=_array(document, "y0", (sizes["states"],)),
         point=Point(time=_float(point["time"]), **{part: _by_name(point[part]) for part in POINT_PARTS}),
         accuracy=Accuracy(**{f.name: _float(document["accuracy"][f.name]) for f in fields(Accuracy)}),
-        method=Method(
-            derivatives=str(method["derivatives"]),
-            coordinates=str(method["coordinates"]),
-            evaluations=int(method["evaluations"]),
-            products=int(method["products"]),
-        ),
+        method=Method(*(kind(method[name]) for name, kind in METHOD.items())),
         model=ModelInfo(**{f.name: str(model[f.name]) for f in fields(ModelInfo)}),
         warnings=tuple(Remark(str(w["kind"]), str(w["message"]), is_read=True) for w in document["warnings"]),
         sample_time=sample_time,
@@ -149,25 +145,17 @@ def signals_of(document: Mapping[str, Any], group: str) -> Signals:
     names: Sequence[str] = document[group]
     details = document["signals"][group]
     columns = [details[key] for key in ("unit", "nominal", "start", "description", "aliases")]
-    return Signals(
-        Signal(
-            require_text(name),
-            require_text(unit),
-            None if nominal is None else float(nominal),
-            _float(start),
-            text,
-            (*aliases,),
-        )
-        for name, unit, nominal, start, text, aliases in zip(names, *columns, strict=True)
-    )
+    signals = []
+    for name, unit, nominal, start, text, aliases in zip(names, *columns, strict=True):
+        size = None if nominal is None else float(nominal)
+        signals.append(Signal(require_text(name), require_text(unit), size, _float(start), text, (*aliases,)))
+    return Signals(signals)
 
 
-def _array(
-    document: Mapping[str, Any],
-    name: str,
-    shape: tuple[int, ...],
-    read: Callable[[Any, str], FloatArray] = finite_array,
-) -> FloatArray:
+Read = Callable[[Any, str], FloatArray]
+
+
+def _array(document: Mapping[str, Any], name: str, shape: tuple[int, ...], read: Read = finite_array) -> FloatArray:
     """Return a field as an array of ``shape``; only an empty one may lack the shape (a list cannot say (0, 3))."""
     array = read(document[name], name)
     if array.shape == shape:

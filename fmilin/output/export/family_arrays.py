@@ -114,11 +114,12 @@ def to_xarray(family: LinearFamily) -> xarray.Dataset:
     import xarray as xr
 
     names = _variables(family)
-    data: dict[str, Any] = {n: (_dimensions(family, n), family.array(n)) for n in names}
-    data["ok"] = (_grid(family), family.ok)
-    data["reason"] = (_grid(family), family.reasons.astype(np.str_))
-    data["chosen"] = (_grid(family), family.chosen.reshape(family.shape))
-    data["eigenvalues"] = ((*_grid(family), "mode"), family.eigenvalues)
+    grid = _grid(family)
+    data: dict[str, Any] = {n: ((*grid, *_tail(n)), family.array(n)) for n in names}
+    data["ok"] = (grid, family.ok)
+    data["reason"] = (grid, family.reasons.astype(np.str_))
+    data["chosen"] = (grid, family.chosen.reshape(family.shape))
+    data["eigenvalues"] = ((*grid, "mode"), family.eigenvalues)
     attributes = {"format": "fmilin-family/1", "fmilin": json.dumps(texts_of(family))}
     return xr.Dataset(data, coords={**_labels(family), **_coordinates(family)}, attrs=attributes)
 
@@ -144,14 +145,13 @@ def write_nc(family: LinearFamily, path: Path) -> None:
             with h5netcdf.File(temporary, "w") as file:
                 _fill(file, family)
         except (OSError, RuntimeError) as error:  # h5py says RuntimeError when the disk is full
-            raise UsageError(
-                f"Cannot write '{path}': {_short(error)}. Choose another place, or free this one."
-            ) from None
+            why = _short(error)
+            raise UsageError(f"Cannot write '{path}': {why}. Choose another place, or free this one.") from None
 
 
 def _fill(file: Any, family: LinearFamily) -> None:
-    layout, shape = family.layout, family.shape
-    for name, size in zip(_grid(family), shape, strict=True):
+    layout, shape, grid = family.layout, family.shape, _grid(family)
+    for name, size in zip(grid, shape, strict=True):
         file.dimensions[name] = size
     sizes = {d: n for name in layout.shapes for d, n in zip(_tail(name), layout.shapes[name], strict=True)}
     for name, size in sizes.items():
@@ -160,17 +160,17 @@ def _fill(file: Any, family: LinearFamily) -> None:
     file.dimensions["part"] = 2
     for name, (dimension, values) in (_labels(family) | _coordinates(family)).items():
         _text_or_numbers(file, name, (dimension,), np.asarray(values))
-    variables = {n: file.create_variable(n, _dimensions(family, n), "f8") for n in _variables(family)}
+    variables = {n: file.create_variable(n, (*grid, *_tail(n)), "f8") for n in _variables(family)}
     for block in layout.blocks(family.rows):
         rows = family.rows[block]
         for name, variable in variables.items():
             if layout.slices[name].stop > layout.slices[name].start:
                 _put(variable, block, shape, np.asarray(layout.part(rows, name)))
-    file.create_variable("ok", _grid(family), "i1")[...] = family.ok.astype(np.int8)
-    file.create_variable("chosen", _grid(family), "i4")[...] = family.chosen.reshape(shape).astype(np.int32)
+    file.create_variable("ok", grid, "i1")[...] = family.ok.astype(np.int8)
+    file.create_variable("chosen", grid, "i4")[...] = family.chosen.reshape(shape).astype(np.int32)
     if layout.template.order:
         w = family.eigenvalues
-        parts = file.create_variable("eigenvalues", (*_grid(family), "mode", "part"), "f8")
+        parts = file.create_variable("eigenvalues", (*grid, "mode", "part"), "f8")
         parts[...] = np.stack((w.real, w.imag), axis=-1)
     file.attrs["format"] = "fmilin-family/1"
     text = np.frombuffer(json.dumps(texts_of(family)).encode("ascii"), dtype=np.uint8)
@@ -204,16 +204,11 @@ def read_nc(path: Path, origin: str) -> LinearFamily:
 
     try:
         with h5netcdf.File(path, "r") as file:
-            if "fmilin" in file.variables:
-                texts = json.loads(bytes(file.variables["fmilin"][...]).decode("ascii"))
-            else:
-                texts = json.loads(file.attrs["fmilin"])
+            held = file.variables
+            texts = json.loads(bytes(held["fmilin"][...]) if "fmilin" in held else file.attrs["fmilin"])
             require_format(texts, origin)
-            shape = tuple(texts["shape"])
-            ok, chosen = np.asarray(file.variables["ok"][...]).reshape(shape), np.asarray(file.variables["chosen"][...])
-            arrays = {
-                name: file.variables[name][...] for name in file.variables if name in _AXES or name[:6] == "error_"
-            }
+            ok, chosen = np.asarray(held["ok"][...]).reshape(tuple(texts["shape"])), np.asarray(held["chosen"][...])
+            arrays = {name: held[name][...] for name in held if name in _AXES or name[:6] == "error_"}
     except (OSError, KeyError, ValueError, TypeError, RuntimeError) as error:
         raise ModelError(f"'{origin}' is no netCDF file of a family that fmilin reads: {_short(error)}.") from None
     return from_texts(texts, lambda layout: rows_of(arrays, layout, ok.size), ok, chosen, origin)
@@ -239,31 +234,27 @@ def _tail(name: str) -> tuple[str, ...]:
     return _AXES[name.removeprefix("error_")]
 
 
-def _dimensions(family: LinearFamily, name: str) -> tuple[str, ...]:
-    return (*_grid(family), *_tail(name))
-
-
 def _labels(family: LinearFamily) -> dict[str, tuple[str, Any]]:
     """Return the names of rows and columns."""
     template = family.template
     labels = {
-        "state": list(family.states.names),
-        "state_": list(family.states.names),
-        "full_state": list(template.full_states.names),
-        "input": list(template.inputs.names),
-        "output": list(template.outputs.names),
-        "parameter": list(template.parameters),
-        "estimate": list(_ESTIMATES),
-        "visit": list(_VISITS),
+        "state": family.states.names,
+        "state_": family.states.names,
+        "full_state": template.full_states.names,
+        "input": template.inputs.names,
+        "output": template.outputs.names,
+        "parameter": template.parameters,
+        "estimate": _ESTIMATES,
+        "visit": _VISITS,
     }
     return {name: (name, np.array(values, dtype=np.str_)) for name, values in labels.items() if values}
 
 
 def _coordinates(family: LinearFamily) -> dict[str, tuple[str, Any]]:
     """Return the values of what varies."""
-    if family.grid.zipped:
-        return {_safe(family, name): (_grid(family)[0], values) for name, values in family.axes.items()}
-    return {_safe(family, name): (_safe(family, name), values) for name, values in family.axes.items()}
+    safe = {name: _safe(family, name) for name in family.axes}
+    one = _grid(family)[0] if family.grid.zipped else ""
+    return {safe[name]: (one or safe[name], values) for name, values in family.axes.items()}
 
 
 def _text_or_numbers(file: Any, name: str, dimensions: tuple[str, ...], values: np.ndarray) -> None:

@@ -14,7 +14,6 @@ from dataclasses import asdict, fields
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fmilin.families.family import Choice, LinearFamily
 from fmilin.families.grid import Grid
@@ -79,13 +78,11 @@ def from_texts(texts: Mapping[str, Any], rows: Any, ok: Any, chosen: Any, origin
         grid = Grid({str(n): np.array(v, dtype=np.float64) for n, v in texts["axes"].items()}, bool(texts["zipped"]))
         layout = Layout(template)
         table = np.asarray(rows(layout) if callable(rows) else rows, dtype=np.float64).reshape(grid.size, layout.width)
-        _require_numbers(table, layout, np.asarray(ok, dtype=bool).ravel())
-        choices = [
-            Choice(
-                signals_of({"states": c["states"], "signals": {"states": c["signals"]}}, "states"), tuple(c["method"])
-            )
-            for c in texts["choices"]
-        ]
+        good = np.asarray(ok, dtype=bool).reshape(grid.shape)
+        _require_numbers(table[good.ravel()], layout)
+        groups = [{"states": c["states"], "signals": {"states": c["signals"]}} for c in texts["choices"]]
+        methods = [tuple(c["method"]) for c in texts["choices"]]
+        choices = tuple(Choice(signals_of(g, "states"), m) for g, m in zip(groups, methods, strict=True))
         remarks = [Remark(str(r["kind"]), str(r["message"]), is_read=True) for r in texts["distinct_remarks"]]
         reasons = np.full(grid.size, "", dtype=object)
         for k, reason in texts["reasons"].items():
@@ -94,9 +91,9 @@ def from_texts(texts: Mapping[str, Any], rows: Any, ok: Any, chosen: Any, origin
             grid,
             template,
             table,
-            np.asarray(ok, dtype=bool).reshape(grid.shape),
+            good,
             reasons.reshape(grid.shape),
-            tuple(choices),
+            choices,
             np.asarray(chosen, dtype=np.intp).reshape(grid.size),
             {int(k): tuple(remarks[i] for i in numbers) for k, numbers in texts["remarks"].items()},
         )
@@ -106,10 +103,9 @@ def from_texts(texts: Mapping[str, Any], rows: Any, ok: Any, chosen: Any, origin
         raise ModelError(f"'{origin}' is damaged: {error}. Save it again.") from None
 
 
-def _require_numbers(table: FloatArray, layout: Layout, good: NDArray[np.bool_]) -> None:
-    """Raise ValueError where a matrix of a good point has an entry that is no number."""
+def _require_numbers(rows: FloatArray, layout: Layout) -> None:
     for name in "ABCD":
-        if not np.isfinite(table[:, layout.slices[name]][good]).all():
+        if not np.isfinite(rows[:, layout.slices[name]]).all():
             raise ValueError(f"{name} has NaN or infinite entries at a point that is good")
 
 
@@ -150,19 +146,16 @@ def _point(family: LinearFamily, number: int) -> dict[str, Any]:
     }
     if not head["ok"]:
         return head
-    choice = family.choices[family.chosen[number]]
-    row = family.rows[number]
-    layout = family.layout
+    row, layout = family.rows[number], family.layout
     numbers = {name: np.reshape(row[columns], layout.shapes[name]) for name, columns in layout.slices.items()}
-    numbers["time"] = float(numbers["time"])  # type: ignore[assignment]
-    remarks = [{"kind": r.kind, "message": r.message} for r in family.remarks.get(number, ())]
     return {
         **head,
         **numbers,
+        "time": float(numbers["time"]),
         "eigenvalues": family.eigenvalues.reshape(-1, family.template.order)[number],
-        "states": list(choice.states.names),
+        "states": list(family.choices[family.chosen[number]].states.names),
         "choice": int(family.chosen[number]),
-        "warnings": remarks,
+        "warnings": [{"kind": r.kind, "message": r.message} for r in family.remarks.get(number, ())],
     }
 
 
@@ -178,12 +171,11 @@ def loads(content: bytes, origin: str) -> LinearFamily:
     try:
         points = document["points"]
         distinct: dict[tuple[str, str], int] = {}
-        remarks = {
+        document["remarks"] = {
             str(k): [distinct.setdefault((w["kind"], w["message"]), len(distinct)) for w in p["warnings"]]
             for k, p in enumerate(points)
             if p["ok"] and p["warnings"]
         }
-        document["remarks"] = remarks
         document["distinct_remarks"] = [{"kind": k, "message": m} for k, m in distinct]
         document["reasons"] = {str(k): p["reason"] for k, p in enumerate(points) if not p["ok"]}
         ok = [bool(p["ok"]) for p in points]

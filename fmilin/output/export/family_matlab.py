@@ -38,23 +38,15 @@ def dumps_mat(family: LinearFamily) -> bytes:
     }
     top["f0"] = _columns(family.f0)
     top["eigenvalues"] = _behind(family.eigenvalues, 1)
-    top["ok"] = _grid_shaped(family.ok.astype(np.float64))
+    ok = family.ok.astype(np.float64)
+    top["ok"] = ok.reshape(-1, 1) if ok.ndim == 1 else ok
     top["grid"] = {"names": list(family.axes), "values": [v.reshape(-1, 1) for v in family.axes.values()]}
-    top |= {
-        "states": list(family.states.names),
-        "full_states": list(family.full_states.names),
-        "inputs": list(family.inputs.names),
-        "outputs": list(family.outputs.names),
-        "Ts": float(family.sample_time),
-    }
+    top |= {group: list(getattr(family, group).names) for group in ("states", "full_states", "inputs", "outputs")}
+    top["Ts"] = float(family.sample_time)
     rest = {name: np.asarray(family.layout.part(family.rows, name)) for name in family.layout.shapes if name not in top}
     rows = {name: values.reshape(len(values), -1).T for name, values in rest.items()}
-    top["fmilin"] = {
-        "format": FORMAT,
-        "texts": json.dumps(texts_of(family)),
-        "rows": rows,
-        "chosen": family.chosen + 0.0,
-    }
+    texts = json.dumps(texts_of(family))
+    top["fmilin"] = {"format": FORMAT, "texts": texts, "rows": rows, "chosen": family.chosen + 0.0}
     return write(top)
 
 
@@ -97,10 +89,6 @@ def _behind(array: np.ndarray, last: int) -> np.ndarray:
 
 def _columns(array: np.ndarray) -> np.ndarray:
     return _behind(array[..., None], 2)
-
-
-def _grid_shaped(array: np.ndarray) -> np.ndarray:
-    return array.reshape(-1, 1) if array.ndim == 1 else array
 
 
 def dumps_m(family: LinearFamily, writing: Writing) -> bytes:

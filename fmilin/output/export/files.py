@@ -26,27 +26,27 @@ if TYPE_CHECKING:
     from fmilin.linear_model.descriptor import Descriptor
     from fmilin.linear_model.model import LinearModel
 
+    Result = LinearModel | LinearFamily | Descriptor
+
 
 MARK = "fmilin-family/"  # stands in every file of a family, before the number of its version
 
 
-def save(linear: LinearModel, path: str | Path, writing: Writing | None = None) -> None:
-    """Write ``linear``, completely or not at all, in the format of the suffix and under the name of the stem."""
-    write_atomically(path, dumps(linear, path, writing))
+_HOLDS: dict[str, Holds] = {"LinearModel": "linear model", "LinearFamily": "family", "Descriptor": "descriptor system"}
 
 
-def save_family(family: LinearFamily, path: str | Path) -> None:
-    """Write a family to ``path``, completely or not at all; the suffix picks the format."""
-    stream = format_of(path, "family").stream
+def _holds(result: Result) -> Holds:
+    """Return what a file of a result holds, without importing what it is none of."""
+    return next(_HOLDS[kind.__name__] for kind in type(result).__mro__ if kind.__name__ in _HOLDS)
+
+
+def save(result: Result, path: str | Path, writing: Writing | None = None) -> None:
+    """Write a result, completely or not at all, in the format of the suffix and under the name of the stem."""
+    stream = format_of(path, _holds(result)).stream
     if stream:
-        function_of(stream)(family, Path(path))
+        function_of(stream)(result, Path(path))
     else:
-        write_atomically(path, dumps_family(family, path))
-
-
-def save_descriptor(descriptor: Descriptor, path: str | Path) -> None:
-    """Write ``descriptor``, completely or not at all; the suffix picks the format."""
-    write_atomically(path, _dumps(descriptor, "descriptor system", path, None))
+        write_atomically(path, dumps(result, path, writing))
 
 
 def save_all(family: LinearFamily, paths: Sequence[Path]) -> dict[Path, UsageError]:
@@ -54,20 +54,17 @@ def save_all(family: LinearFamily, paths: Sequence[Path]) -> dict[Path, UsageErr
     refused: dict[Path, UsageError] = {}
     for path in paths:
         try:
-            save_family(family, path)
+            save(family, path)
         except UsageError as error:
             refused[path] = error
     return refused
 
 
-def dumps(linear: LinearModel, path: str | Path, writing: Writing | None = None) -> bytes:
-    """Return what :func:`save` would write to ``path``."""
-    return _dumps(linear, "linear model", path, writing)
-
-
-def dumps_family(family: LinearFamily, path: str | Path) -> bytes:
-    """Return what :func:`save_family` would write to ``path``, of a family that the memory holds twice."""
-    return _dumps(family, "family", path, None)
+def dumps(result: Result, path: str | Path, writing: Writing | None = None) -> bytes:
+    """Return what :func:`save` would write to ``path``, of a family that the memory holds twice."""
+    kind = format_of(path, _holds(result))
+    choices = (replace(writing or Writing(), name=Path(path).stem),) if kind.choices else ()
+    return cast(bytes, function_of(kind.write)(result, *choices))
 
 
 def dumps_each(
@@ -85,7 +82,7 @@ def dumps_each(
     contents = {path: dumps_array(gathered(models, grid), replace(writing, name=path.stem)) for path in programs}
     if others := [path for path in paths if path not in programs]:
         family = family_of(models, (what_varies(models) or None) if grid is None else grid)
-        contents |= {path: dumps_family(family, path) for path in others}
+        contents |= {path: dumps(family, path) for path in others}
     return contents
 
 
@@ -102,7 +99,7 @@ def load_family(path: str | Path) -> LinearFamily:
 
 
 def load_descriptor(path: str | Path) -> Descriptor:
-    """Read what :func:`save_descriptor` wrote."""
+    """Read a descriptor system; the suffix picks the format."""
     return cast("Descriptor", _load("descriptor system", path))
 
 
@@ -164,12 +161,6 @@ def is_family(path: Path) -> bool:
     except ModelError:
         return False
     return True
-
-
-def _dumps(thing: object, holds: Holds, path: str | Path, writing: Writing | None) -> bytes:
-    kind = format_of(path, holds)
-    choices = (replace(writing or Writing(), name=Path(path).stem),) if kind.choices else ()
-    return cast(bytes, function_of(kind.write)(thing, *choices))
 
 
 def _load(holds: Holds, path: str | Path) -> Any:

@@ -18,7 +18,7 @@ import numpy as np
 from fmilin.ground.signals import FloatArray, Signals
 from fmilin.ground.version import __version__
 from fmilin.linear_model.model import LinearModel
-from fmilin.output.export.document import to_document
+from fmilin.output.export.document import MATRICES, to_document
 from fmilin.output.report.numbers import rounded, shortened
 from fmilin.output.report.table import print_table
 
@@ -37,17 +37,11 @@ class NamedMatrix:
 
 def named_matrices(linear: LinearModel) -> Iterator[NamedMatrix]:
     """Yield A, B, C, D, T and T_u; those without entries are left out, and T_u when it is zero."""
-    y, u, out = linear.states.names, linear.inputs.names, linear.outputs.names
-    for named in (
-        NamedMatrix("A", linear.A, y, y),
-        NamedMatrix("B", linear.B, y, u),
-        NamedMatrix("C", linear.C, out, y),
-        NamedMatrix("D", linear.D, out, u),
-        NamedMatrix("T", linear.T, linear.full_states.names, y),
-        NamedMatrix("T_u", linear.T_u, linear.full_states.names, u),
-    ):
-        if named.matrix.size and (named.letter != "T_u" or named.matrix.any()):
-            yield named
+    for letter, groups in MATRICES.items():
+        matrix: FloatArray = getattr(linear, letter)
+        rows, columns = (getattr(linear, group).names for group in groups)
+        if matrix.size and (letter != "T_u" or matrix.any()):
+            yield NamedMatrix(letter, matrix, rows, columns)
 
 
 def by_name(values: Mapping[str, float], names: Sequence[str]) -> FloatArray:

@@ -17,10 +17,10 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from fmilin.ground.errors import UsageError
-from fmilin.ground.signals import FloatArray
+from fmilin.ground.signals import FloatArray, Signals
 from fmilin.ground.version import __version__
 from fmilin.linear_model.model import LinearModel
-from fmilin.output.export.document import to_document
+from fmilin.output.export.document import POINT_PARTS, to_document
 from fmilin.output.export.for_people import by_name
 from fmilin.output.export.model_array import ModelArray, gathered
 from fmilin.output.formats import Writing
@@ -131,13 +131,9 @@ def _matrix(target: str, matrix: FloatArray) -> Iterator[str]:
 def _point(model: LinearModel, k: int) -> Iterator[str]:
     point, at = model.point, f"points({k})"
     yield f"{at}.time = {_number(point.time)};"
-    units = dict(zip(model.full_states.names, model.full_states.units, strict=True))
-    yield f"{at}.states = {_by_name(point.states, units)};"
-    units = dict(zip(model.inputs.names, model.inputs.units, strict=True))
-    yield f"{at}.inputs = {_by_name(point.inputs, units)};"
-    units = dict(zip(model.outputs.names, model.outputs.units, strict=True))
-    yield f"{at}.outputs = {_by_name(point.outputs, units)};"
-    yield f"{at}.parameters = {_by_name(point.parameters, {})};"
+    groups = (model.full_states, model.inputs, model.outputs, Signals())
+    for part, signals in zip(POINT_PARTS, groups, strict=True):
+        yield f"{at}.{part} = {_by_name(getattr(point, part), signals)};"
     yield from _matrix(f"{at}.T", model.T)
     yield from _matrix(f"{at}.T_u", model.T_u)
 
@@ -210,14 +206,13 @@ def _fields(names: Sequence[str]) -> list[str]:
     return fields
 
 
-def _by_name(values: Mapping[str, float], units: Mapping[str, str]) -> str:
+def _by_name(values: Mapping[str, float], signals: Signals) -> str:
+    units = dict(zip(signals.names, signals.units, strict=True))
     numbers = "; ".join(_number(float(v)) for v in values.values())
     column = f"[{numbers}]" if values else "zeros(0, 1)"
+    names, texts = _cell(list(values)), _cell([units.get(n, "") for n in values])
     # A cell array in struct() would make an array of structs: hence the second pair of braces.
-    return (
-        f"struct('names', {{{_cell(list(values))}}}, 'values', {column}, "
-        f"'units', {{{_cell([units.get(n, '') for n in values])}}})"
-    )
+    return f"struct('names', {{{names}}}, 'values', {column}, 'units', {{{texts}}})"
 
 
 def _cell(texts: Sequence[str]) -> str:

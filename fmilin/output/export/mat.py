@@ -23,7 +23,7 @@ from fmilin.linear_model.model import LinearModel
 from fmilin.output.export import dslin
 from fmilin.output.export.archives import real_array
 from fmilin.output.export.descriptors import of_mat, to_mat, to_part
-from fmilin.output.export.document import GROUPS, MATRICES, POINT_PARTS, from_document, to_document
+from fmilin.output.export.document import GROUPS, MATRICES, METHOD, POINT_PARTS, from_document, to_document
 from fmilin.output.export.mat5 import read, write
 
 
@@ -33,13 +33,13 @@ def dumps(linear: LinearModel) -> bytes:
     top: dict[str, Any] = {name: document.pop(name) for name in MATRICES}
     top["f0"] = _column(document.pop("f0"))
     top |= {group: document.pop(group) for group in GROUPS}
-    point = document.pop("point")
-    warnings = document.pop("warnings")
+    point, units, warnings = (document.pop(name) for name in ("point", "units", "warnings"))
+    values = {p: {"names": list(point[p]), "values": _column(list(point[p].values()))} for p in POINT_PARTS}
     rest: dict[str, Any] = {
         "y0": _column(document.pop("y0")),
         "eigenvalues": document.pop("eigenvalues").reshape(-1, 1),
-        "units": _texts_by_name(document.pop("units")),
-        "point": {"time": point["time"]} | {part: _numbers_by_name(point[part]) for part in POINT_PARTS},
+        "units": {"names": list(units), "values": list(units.values())},
+        "point": {"time": point["time"]} | values,
         "warnings": {"kinds": [w["kind"] for w in warnings], "messages": [w["message"] for w in warnings]},
         "signals": {group: _packed(details) for group, details in document.pop("signals").items()},
     }
@@ -73,16 +73,13 @@ def _document(top: Mapping[str, Any]) -> dict[str, Any]:
     point = rest["point"]
     document["point"] = {"time": _number(point["time"])} | {part: _pairs(point[part]) for part in POINT_PARTS}
     document["accuracy"] = {key: _number(value) for key, value in rest["accuracy"].items()}
-    method = rest["method"]
-    document["method"] = {key: _text(method[key]) for key in ("derivatives", "coordinates")} | {
-        key: int(_number(method[key])) for key in ("evaluations", "products")
+    document["method"] = {
+        name: _text(rest["method"][name]) if kind is str else int(_number(rest["method"][name]))
+        for name, kind in METHOD.items()
     }
     document["model"] = {key: _text(value) for key, value in rest["model"].items()}
-    warnings = rest["warnings"]
-    document["warnings"] = [
-        {"kind": kind, "message": message}
-        for kind, message in zip(_texts(warnings["kinds"]), _texts(warnings["messages"]), strict=True)
-    ]
+    remarks = zip(_texts(rest["warnings"]["kinds"]), _texts(rest["warnings"]["messages"]), strict=True)
+    document["warnings"] = [{"kind": kind, "message": message} for kind, message in remarks]
     document["errors"] = rest["errors"]
     document["sample_time"] = _number(rest["sample_time"])
     document["signals"] = {group: _unpacked(rest["signals"][group]) for group in GROUPS}
@@ -97,14 +94,6 @@ def _document(top: Mapping[str, Any]) -> dict[str, Any]:
 
 def _column(values: Sequence[float] | FloatArray) -> FloatArray:
     return np.array(values, dtype=np.float64).reshape(-1, 1)
-
-
-def _texts_by_name(values: Mapping[str, str]) -> dict[str, Any]:
-    return {"names": list(values), "values": list(values.values())}
-
-
-def _numbers_by_name(values: Mapping[str, float]) -> dict[str, Any]:
-    return {"names": list(values), "values": _column(list(values.values()))}
 
 
 def _packed(details: Mapping[str, list[Any]]) -> dict[str, Any]:

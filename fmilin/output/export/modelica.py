@@ -89,9 +89,7 @@ def _connectors(kind: str, linear: LinearModel, writing: Writing, names: _Names)
     for i, (signal, name) in enumerate(zip(signals, legal, strict=True)):
         # An input that nobody connects stays at the operating point.
         start = 0.0 if writing.deviation else linear.point.inputs.get(signal.name, 0.0)
-        attributes = [f"start = {_number(start)}"] if kind == "input" else []
-        attributes += [unit] if (unit := _unit(signal)) else []
-        modified = f"({', '.join(attributes)})" if attributes else ""
+        modified = _modified(signal, f"start = {_number(start)}" if kind == "input" else "")
         placed = _placed(kind, i, len(legal), blocks=blocks)
         yield f"  {declared} {name}{modified} {_described(signal)}{placed};"
 
@@ -112,36 +110,31 @@ def _states(linear: LinearModel, writing: Writing, names: _Names) -> Iterator[st
         discrete = "discrete " if _is_sampled(linear) else ""
         yield f"  {discrete}Real x[{len(starts)}](start = {_vector(starts)}, each fixed = true);"
     for i, (signal, name) in enumerate(zip(linear.states, names.states, strict=True)):
-        attributes = [] if as_vector else [f"start = {_number(starts[i])}", "fixed = true"]
-        attributes += [unit] if (unit := _unit(signal)) else []
-        modified = f"({', '.join(attributes)})" if attributes else ""
+        modified = _modified(signal, "" if as_vector else f"start = {_number(starts[i])}, fixed = true")
         value = f" = x[{i + 1}]" if _is_sampled(linear) else ""
         yield f"  Real {name}{modified}{value} {_described(signal)};"
 
 
 def _parameters(linear: LinearModel, writing: Writing) -> Iterator[str]:
-    if _is_sampled(linear):
-        if len(linear.inputs):
-            yield f"  Real u[{len(linear.inputs)}];"
-        if len(linear.outputs):
-            yield f"  discrete Real g[{len(linear.outputs)}];"
-    elif writing.modelica == "equations":
-        for letter, signals in (("u", linear.inputs), ("y", linear.outputs)):
+    if _is_sampled(linear) or writing.modelica == "equations":
+        output = "discrete Real g" if _is_sampled(linear) else "Real y"
+        for vector, signals in (("Real u", linear.inputs), (output, linear.outputs)):
             if len(signals):
-                yield f"  Real {letter}[{len(signals)}];"
+                yield f"  {vector}[{len(signals)}];"
     for letter in "ABCD":
         matrix = getattr(linear, letter)
         if matrix.size:
             yield f"  parameter Real {letter}[{matrix.shape[0]}, {matrix.shape[1]}] = [{_rows(matrix)}];"
-    vectors: dict[str, tuple[FloatArray, str]] = {}
-    if not writing.deviation:
-        vectors["f0"] = (linear.f0, "rate at the operating point")
-        vectors["x0"] = (linear.y0, "states at the operating point")
-        vectors["u0"] = (by_name(linear.point.inputs, linear.inputs.names), "inputs at the operating point")
-        vectors["g0"] = (by_name(linear.point.outputs, linear.outputs.names), "outputs at the operating point")
-    for name, (vector, what) in vectors.items():
-        if len(vector):
-            yield f"  parameter Real {name}[{len(vector)}] = {_vector(vector)} {_string(what)};"
+    vectors = (
+        ("f0", linear.f0, "rate"),
+        ("x0", linear.y0, "states"),
+        ("u0", by_name(linear.point.inputs, linear.inputs.names), "inputs"),
+        ("g0", by_name(linear.point.outputs, linear.outputs.names), "outputs"),
+    )
+    for name, values, what in vectors:
+        if len(values) and not writing.deviation:
+            described = _string(f"{what} at the operating point")
+            yield f"  parameter Real {name}[{len(values)}] = {_vector(values)} {described};"
 
 
 def _equations(linear: LinearModel, writing: Writing, names: _Names) -> Iterator[str]:
@@ -151,8 +144,7 @@ def _equations(linear: LinearModel, writing: Writing, names: _Names) -> Iterator
     x, u = _list(names.states), _list(names.inputs)
     if names.states:
         rates = _list([f"der({name})" for name in names.states])
-        terms = _linear_terms("AB", x, u, writing)
-        yield f"  {rates} = {terms.removeprefix(' + ') if writing.deviation else 'f0' + terms};"
+        yield f"  {rates} = {_linear_terms('AB', x, u, writing, 'f0')};"
     if names.outputs:
         yield f"  {_list(names.outputs)} = {_output(linear, x, u, writing)};"
 
@@ -163,8 +155,7 @@ def _vector_equations(linear: LinearModel, writing: Writing, names: _Names) -> I
         yield f"  u[{i + 1}] = {name};"
     x, u = "x" * bool(names.states), "u" * bool(names.inputs)
     if names.states:
-        terms = _linear_terms("AB", x, u, writing)
-        yield f"  der(x) = {terms.removeprefix(' + ') if writing.deviation else 'f0' + terms};"
+        yield f"  der(x) = {_linear_terms('AB', x, u, writing, 'f0')};"
     if names.outputs:
         yield f"  y = {_output(linear, x, u, writing)};"
     for vector, aliases in (("x", names.states), ("y", names.outputs)):
@@ -179,8 +170,7 @@ def _sampled_equations(linear: LinearModel, writing: Writing, names: _Names) -> 
     if names.states or names.outputs:
         yield f"  when sample({_number(_start_time(linear))}, {_number(linear.sample_time)}) then"
         if names.states:
-            terms = _linear_terms("AB", x, u, writing)
-            yield f"    x = {terms.removeprefix(' + ') if writing.deviation else 'x0 + f0' + terms};"
+            yield f"    x = {_linear_terms('AB', x, u, writing, 'x0 + f0')};"
         if names.outputs:
             yield f"    g = {_output(linear, x, u, writing)};"
         yield "  end when;"
@@ -189,15 +179,14 @@ def _sampled_equations(linear: LinearModel, writing: Writing, names: _Names) -> 
 
 
 def _output(linear: LinearModel, x: str, u: str, writing: Writing) -> str:
-    terms = _linear_terms("CD", x, u, writing)
-    origin = f"zeros({len(linear.outputs)})" if writing.deviation else "g0"
-    return terms.removeprefix(" + ") if writing.deviation and terms else origin + terms
+    return _linear_terms("CD", x, u, writing, "g0") or f"zeros({len(linear.outputs)})"
 
 
-def _linear_terms(letters: str, x: str, u: str, writing: Writing) -> str:
+def _linear_terms(letters: str, x: str, u: str, writing: Writing, origin: str) -> str:
+    """Return ``origin + A*(x - x0) + B*(u - u0)``; for deviations ``A*x + B*u``."""
     terms = [(letters[0], x, "x0"), (letters[1], u, "u0")]
-    parts = [f" + {M}*{v if writing.deviation else f'({v} - {v0})'}" for M, v, v0 in terms if v]
-    return "".join(parts)
+    products = [f"{M}*{v if writing.deviation else f'({v} - {v0})'}" for M, v, v0 in terms if v]
+    return " + ".join(products if writing.deviation else [origin, *products])
 
 
 def _annotation(linear: LinearModel, writing: Writing) -> Iterator[str]:
@@ -242,6 +231,11 @@ def _information(linear: LinearModel, writing: Writing) -> str:
 
 def _unit(signal: Signal) -> str:
     return f'unit = "{signal.unit}"' if _LEGAL_UNIT.fullmatch(signal.unit) else ""
+
+
+def _modified(signal: Signal, attributes: str) -> str:
+    modifiers = ", ".join(filter(None, (attributes, _unit(signal))))
+    return f"({modifiers})" if modifiers else ""
 
 
 def _described(signal: Signal) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 
 from fmilin.connected.cosimulation import Cosimulation, CoupledMode
 from fmilin.ground.errors import FmilinError
-from fmilin.output.report.figures import COLORS, QUIET, UNSTABLE, gridded, new_figure, rendered
+from fmilin.output.report.figures import COLORS, QUIET, UNSTABLE, gridded, headed_figure, rendered
 from fmilin.output.report.numbers import eigenvalue_text
 from fmilin.output.report.table import console_on, print_fact, simple_table
 
@@ -27,11 +27,8 @@ def print_cosimulation(cosimulation: Cosimulation, stream: TextIO) -> None:
         print_fact(console, "System", [cosimulation.model.info.name, f"{len(cosimulation.model.members)} members"])
         print_fact(console, "Master", [master_in_words(cosimulation), f"steps of {cosimulation.step:g} s"])
         memories = len(cosimulation.linear.states) - len(cosimulation.plant.states)
-        order = [
-            f"{len(cosimulation.linear.states)} states",
-            *([f"{memories} of them held outputs"] if memories else []),
-        ]
-        print_fact(console, "Order", order)
+        held = [f"{memories} of them held outputs"] if memories else []
+        print_fact(console, "Order", [f"{len(cosimulation.linear.states)} states", *held])
         console.print()
         console.print(table)
         console.print()
@@ -79,15 +76,10 @@ MODE_COLORS = COLORS[:1] + COLORS[2:]  # the second one marks the largest stable
 
 def cosimulation_picture(cosimulation: Cosimulation, suffix: str = ".png") -> bytes:
     """Return a picture of two panels over the step: damping ratios of the modes, and the largest |z|."""
-    figure = new_figure(10.0, 5.2)
+    master, limits = master_in_words(cosimulation), limit_in_words(cosimulation)
+    subtitle = f"{master} master, steps of {cosimulation.step:g} s; {limits}"[:120]
+    figure = headed_figure(f"Damping lost: {cosimulation.model.info.name}", subtitle, 10.0, 5.2, (0.945, 0.885))
     figure.subplots_adjust(left=0.085, right=0.975, bottom=0.13, top=0.8, wspace=0.28)
-    figure.text(
-        0.02, 0.945, f"Damping lost: {cosimulation.model.info.name}", fontsize=15, fontweight="bold", va="center"
-    )
-    subtitle = (
-        f"{master_in_words(cosimulation)} master, steps of {cosimulation.step:g} s; {limit_in_words(cosimulation)}"
-    )
-    figure.text(0.02, 0.885, subtitle[:120], fontsize=10.5, color=QUIET, va="center")
     limit = _limit(cosimulation)
     marked = cosimulation.step if limit is None else limit
     steps = np.geomspace(0.05 * min(marked, cosimulation.step), 2.0 * max(marked, cosimulation.step), STEPS)

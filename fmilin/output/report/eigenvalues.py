@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from fmilin.ground.errors import UsageError
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.modes import Mode
-from fmilin.output.report.figures import COLORS, QUIET, UNSTABLE, gridded, new_figure, plain, png
+from fmilin.output.report.figures import COLORS, QUIET, UNSTABLE, gridded, headed_figure, plain, png, titled_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,10 +23,8 @@ Complex = NDArray[np.complex128]
 
 def eigenvalue_picture(true: Complex, naive: Complex, *, title: str, subtitle: str = "") -> bytes:
     """Return a PNG of all eigenvalues in 1/s, true (P,) and naive (N,), and close up of those of no motion."""
-    figure = new_figure(10.0, 5.6)
+    figure = headed_figure(title, subtitle, 10.0, 5.6, (0.945, 0.885))
     figure.subplots_adjust(left=0.085, right=0.975, bottom=0.205, top=0.765, wspace=0.28)
-    figure.text(0.02, 0.945, title, fontsize=15, fontweight="bold", va="center")
-    figure.text(0.02, 0.885, subtitle, fontsize=10.5, color=QUIET, va="center")
     overview, close_up = figure.subplots(1, 2)
     false = without(naive, true)
     scale = _draw(overview, true, naive, reach=_reach(np.concatenate([true, naive])))
@@ -106,8 +104,7 @@ def eigenvalue_figure(linear: LinearModel, naive: LinearModel | None = None) -> 
     size = np.abs(np.concatenate((true, false)))
     crowded = size[size < CLOSE * np.max(size, initial=0.0)]
     panels = 2 if len(crowded) > 1 and crowded.max() > 0 else 1
-    figure = new_figure(6.5 * panels, 5.6, layout="constrained")
-    figure.suptitle(f"Eigenvalues of {plain(linear.model.name, 60)}", x=0.01, ha="left", fontweight="bold")
+    figure = titled_figure(f"Eigenvalues of {plain(linear.model.name, 60)}", 6.5 * panels, 5.6, None)
     every = figure.subplots(1, panels, squeeze=False)[0]
     _panel(every[0], true, false, 1.15 * float(size.max(initial=0.0)) or 1.0)
     if panels > 1:

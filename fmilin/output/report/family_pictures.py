@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from fmilin.ground.errors import UnknownNameError, UsageError
 from fmilin.ground.signals import FloatArray, Signals
 from fmilin.output.report.eigenvalues import rays
-from fmilin.output.report.figures import COLORS, DASHES, QUIET, UNSTABLE, gridded, new_figure, plain
+from fmilin.output.report.figures import COLORS, DASHES, QUIET, UNSTABLE, gridded, plain, titled_figure
+from fmilin.output.report.numbers import matrices_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -57,8 +58,7 @@ def quantity_of(family: LinearFamily, quantity: str) -> tuple[FloatArray, str]:
 
 
 def _entry(family: LinearFamily, matrix: str, inside: str) -> tuple[FloatArray, str]:
-    y, u, out = family.states, family.inputs, family.outputs
-    rows, columns = {"A": (y, y), "B": (y, u), "C": (out, y), "D": (out, u)}[matrix]
+    rows, columns = next(signals for name, *signals in matrices_of(family) if name == matrix)
     for comma in [m.start() for m in re.finditer(",", inside)]:
         i, j = _index(inside[:comma], rows), _index(inside[comma + 1 :], columns)
         if i is not None and j is not None:
@@ -95,12 +95,10 @@ def surface_figure(family: LinearFamily, quantity: str) -> Figure:
     (first, rows), (second, columns) = family.axes.items()
     x, y = np.sort(columns), np.sort(rows)
     shown = np.ma.masked_invalid(values[np.argsort(rows)][:, np.argsort(columns)])
-    figure = new_figure(7.5, 5.6, layout="constrained")
-    axes = figure.subplots()
     what = label.split(" [")[0] if quantity in QUANTITIES else label
-    title = what[0].upper() + what[1:]
     name = plain(family.template.model.name or "sweep", 40)
-    figure.suptitle(f"{title}: {name}", x=0.01, ha="left", fontweight="bold", fontsize=12)
+    figure = titled_figure(f"{what[0].upper()}{what[1:]}: {name}", 7.5, 5.6)
+    axes = figure.subplots()
     if quantity in ("growth", "damping") and shown.min() < 0 < shown.max():
         reach = float(np.abs(shown).max())  # stability is where the colour changes
         image = axes.pcolormesh(x, y, shown, cmap="PuOr_r" if quantity == "growth" else "PuOr", vmin=-reach, vmax=reach,
@@ -146,9 +144,8 @@ MARKERS = "osD^vP"
 def family_eigenvalue_figure(family: LinearFamily) -> Figure:
     """Return real and imaginary parts of the eigenvalues over the axis, each mode tracked as one line."""
     lines = list(_lines(family))
-    figure = new_figure(8.5, 7.0, layout="constrained")
+    figure = titled_figure(_title(family, "Eigenvalues"), 8.5, 7.0)
     real, imaginary = figure.subplots(2, 1, sharex=True)
-    figure.suptitle(_title(family, "Eigenvalues"), x=0.01, ha="left", fontweight="bold", fontsize=12)
     line = lines[0]
     for mode, values in enumerate(line.eigenvalues.T):
         style = _style(mode)
@@ -174,9 +171,8 @@ def family_eigenvalue_figure(family: LinearFamily) -> Figure:
 def root_locus_figure(family: LinearFamily) -> Figure:
     """Return how the eigenvalues walk through the complex plane, coloured by the last axis of the grid."""
     lines = list(_lines(family))
-    figure = new_figure(8.0, 6.4, layout="constrained")
+    figure = titled_figure(_title(family, "Root locus"), 8.0, 6.4)
     axes = figure.subplots()
-    figure.suptitle(_title(family, "Root locus"), x=0.01, ha="left", fontweight="bold", fontsize=12)
     every = np.concatenate([line.eigenvalues.ravel() for line in lines])
     finite = every[np.isfinite(every)]
     reach = 1.12 * float(np.abs(finite).max(initial=0.0)) or 1.0
@@ -207,9 +203,8 @@ def root_locus_figure(family: LinearFamily) -> Figure:
 def campbell_figure(family: LinearFamily, *, orders: Sequence[float] = (), hertz: bool = False) -> Figure:
     """Return frequencies and damping ratios of the modes that swing, over the axis (Campbell's diagram)."""
     line = next(_lines(family))
-    figure = new_figure(8.5, 7.0, layout="constrained")
+    figure = titled_figure(_title(family, "Campbell diagram"), 8.5, 7.0)
     frequency, damping = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
-    figure.suptitle(_title(family, "Campbell diagram"), x=0.01, ha="left", fontweight="bold", fontsize=12)
     factor = 1 / (2 * np.pi) if hertz else 1.0
     drawn, marked, largest = 0, False, 0.0
     for mode, values in enumerate(line.eigenvalues.T):

@@ -37,6 +37,21 @@ def new_figure(width: float, height: float, **more: Any) -> Figure:
     return figure
 
 
+def titled_figure(title: str, width: float, height: float, fontsize: float | None = 12) -> Figure:
+    """Return a figure whose parts find their places by themselves, with its title above at the left."""
+    figure = new_figure(width, height, layout="constrained")
+    figure.suptitle(title, x=0.01, ha="left", fontweight="bold", fontsize=fontsize)
+    return figure
+
+
+def headed_figure(title: str, subtitle: str, width: float, height: float, heads: tuple[float, float]) -> Figure:
+    """Return a figure with a large title and a quiet line below it, at two heights in parts of its own."""
+    figure = new_figure(width, height)
+    figure.text(0.02, heads[0], title, fontsize=15, fontweight="bold", va="center")
+    figure.text(0.02, heads[1], subtitle, fontsize=10.5, color=QUIET, va="center")
+    return figure
+
+
 @cache
 def _shown_figure() -> type[Figure]:
     """Return the class of figures that show themselves: matplotlib's do so only after pyplot has been imported."""

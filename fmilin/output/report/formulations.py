@@ -16,7 +16,7 @@ from scipy import sparse
 from fmilin.ground.errors import UsageError
 from fmilin.native.formulations.formulation import ComplexArray, Spectrum
 from fmilin.native.formulations.sparse.elimination import sparse_null_space
-from fmilin.output.report.figures import COLORS, QUIET, new_figure, rendered
+from fmilin.output.report.figures import COLORS, QUIET, headed_figure, rendered
 from fmilin.output.report.numbers import eigenvalue_text, rough
 from fmilin.output.report.table import console_on, order_text, print_fact, print_facts, simple_table
 
@@ -84,13 +84,8 @@ def _facts(spectrum: Spectrum) -> Iterator[tuple[str, list[str]]]:
     yield "", [f"n = {sizes['n']} coordinates", f"m = {sizes['m']} constraints", f"{sizes['rank']} independent"]
     yield "Eigenvalues", [f"{len(spectrum.true)} true", _spurious_text(spectrum)]
     if len(spectrum.true):
-        yield (
-            "",
-            [
-                f"true ones violate the constraints by {_largest(spectrum.violations[spectrum.is_true])}",
-                f"rounding may change them by {_largest(spectrum.errors[spectrum.is_true])} 1/s",
-            ],
-        )
+        violation, rounding = (_largest(values[spectrum.is_true]) for values in (spectrum.violations, spectrum.errors))
+        yield "", [f"true ones violate the constraints by {violation}", f"rounding may change them by {rounding} 1/s"]
 
 
 def _spurious_text(spectrum: Spectrum) -> str:
@@ -123,7 +118,6 @@ def _finite_spurious(spectrum: Spectrum) -> ComplexArray:
 
 def _spurious_table(spectrum: Spectrum) -> Table:
     table = simple_table("Spurious eigenvalue [1/s]", "Violation of the constraints", columns="Rr")
-    shown = 0
     at = np.flatnonzero(~spectrum.is_true & np.isfinite(spectrum.eigenvalues))
     at = at[spectrum.eigenvalues[at].imag >= 0]
     for i in at[:MOST]:
@@ -131,9 +125,8 @@ def _spurious_table(spectrum: Spectrum) -> Table:
         violation = spectrum.violations[i]
         text = rough(float(violation)) if np.isfinite(violation) else "moves only multipliers"
         table.add_row(eigenvalue_text(s, pair=s.imag > 0), text)
-        shown += 1
-    if shown < len(at):
-        table.add_row(f"and {len(at) - shown} more", "")
+    if len(at) > MOST:
+        table.add_row(f"and {len(at) - MOST} more", "")
     return table
 
 
@@ -166,10 +159,8 @@ def _comparison_table(spectra: Sequence[Spectrum]) -> Table:
         differences = [rough(float(np.abs(other.nearest(np.array([s]))[0] - s))) for other in others]
         table.add_row(eigenvalue_text(complex(s), pair=bool(s.imag > 0)), *differences)
     if len(values) > MOST:
-        worst = [
-            rough(float(np.max(np.abs(other.nearest(values[MOST:]) - values[MOST:])))) + " at most" for other in others
-        ]
-        table.add_row(f"and {len(values) - MOST} more", *worst)
+        worst = (float(np.max(np.abs(other.nearest(values[MOST:]) - values[MOST:]))) for other in others)
+        table.add_row(f"and {len(values) - MOST} more", *(f"{rough(value)} at most" for value in worst))
     return table
 
 
@@ -247,11 +238,9 @@ def sparsity_picture(form: ConstrainedForm, *, title: str, suffix: str = ".png")
             f"A picture of {form.n} x {form.n} entries shows nothing but a black square: draw it for a smaller system "
             f"of the same kind, of at most {LARGEST} coordinates."
         )
-    figure = new_figure(10.0, 7.0)
-    figure.subplots_adjust(left=0.05, right=0.985, bottom=0.05, top=0.82, wspace=0.16, hspace=0.32)
-    figure.text(0.02, 0.955, title, fontsize=15, fontweight="bold", va="center")
     subtitle = f"n = {form.n} coordinates, m = {form.m} constraints. Above the matrices, below their Cholesky factors."
-    figure.text(0.02, 0.905, subtitle, fontsize=10.5, color=QUIET, va="center")
+    figure = headed_figure(title, subtitle, 10.0, 7.0, (0.955, 0.905))
+    figure.subplots_adjust(left=0.05, right=0.985, bottom=0.05, top=0.82, wspace=0.16, hspace=0.32)
     for (above, below), (name, M) in zip(figure.subplots(2, 3).T, mass_matrices(form).items(), strict=True):
         _spy(above, M.nonzero(), M.shape[0], name)
         _spy(below, factor_structure(M), M.shape[0], "Cholesky factor")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,8 +13,8 @@ from fmilin.linear_model.modal import modal_analysis
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.modes import Mode
 from fmilin.output.report.eigenvalues import modes_of
-from fmilin.output.report.figures import COLORS, INK, QUIET, labelled, named_ticks, new_figure, open_sides, plain
-from fmilin.output.report.numbers import eigenvalue_text
+from fmilin.output.report.figures import COLORS, INK, QUIET, labelled, named_ticks, open_sides, plain, titled_figure
+from fmilin.output.report.numbers import eigenvalue_text, matrices_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,9 +36,9 @@ def mode_figure(linear: LinearModel, numbers: Sequence[int] | None = None) -> Fi
     columns = min(len(chosen), 2)
     rows = -(-len(chosen) // columns)
     states = min(len(linear.full_states), MOST_STATES)
-    figure = new_figure(5.2 * columns, (1.0 + 0.3 * states) * rows + 0.4, layout="constrained")
     left = f" ({len(chosen)} slowest of {len(modes)})" if numbers is None and len(modes) > len(chosen) else ""
-    figure.suptitle(f"Modes of {plain(linear.model.name, 60)}{left}", x=0.01, ha="left", fontweight="bold")
+    title = f"Modes of {plain(linear.model.name, 60)}{left}"
+    figure = titled_figure(title, 5.2 * columns, (1.0 + 0.3 * states) * rows + 0.4, None)
     grid = figure.subplots(rows, columns, squeeze=False).ravel()
     for axes, number in zip(grid, chosen, strict=False):
         _bars(axes, number, modes[number - 1], linear.full_states)
@@ -76,8 +76,8 @@ def participation_figure(linear: LinearModel) -> Figure:
     ]
     shown = [(title, values, signals) for title, values, signals in panels if len(signals)]
     widths = [min(max(len(signals), 3), 40) for *_, signals in shown]  # room for the titles
-    figure = new_figure(3.4 + 0.42 * sum(widths) + 0.9 * len(shown), 2.2 + 0.34 * len(rows), layout="constrained")
-    figure.suptitle(f"Modes of {plain(linear.model.name, 40)}", x=0.01, ha="left", fontweight="bold")
+    width = 3.4 + 0.42 * sum(widths) + 0.9 * len(shown)
+    figure = titled_figure(f"Modes of {plain(linear.model.name, 40)}", width, 2.2 + 0.34 * len(rows), None)
     grid = figure.subplots(1, len(shown), squeeze=False, width_ratios=widths)[0]
     images: list[AxesImage] = []
     for k, (axes, (title, values, signals)) in enumerate(zip(grid, shown, strict=True)):
@@ -126,9 +126,8 @@ def sparsity_figure(linear: LinearModel) -> Figure:
         seen = np.where(size > error, size, 0.0) / (float(size.max()) or 1.0)
         count = int((seen > 0).sum())
         axes.set_title(f"{name}: {count} of {matrix.size} entries", loc="left", fontsize=10)
-        return axes.imshow(
-            np.where(seen > 0, seen, np.nan), norm=LogNorm(1e-8, 1.0, clip=True), cmap="viridis_r", aspect="auto"
-        )
+        norm = LogNorm(1e-8, 1.0, clip=True)
+        return axes.imshow(np.where(seen > 0, seen, np.nan), norm=norm, cmap="viridis_r", aspect="auto")
 
     figure, image = _four(linear, "Entries", draw)
     if image is not None:
@@ -138,12 +137,11 @@ def sparsity_figure(linear: LinearModel) -> Figure:
 
 def _four(linear: LinearModel, title: str, draw: Draw) -> tuple[Figure, AxesImage | None]:
     """Return a figure with a panel for each of A, B, C and D that has entries, and the last image."""
-    parts = list(_parts(linear))
-    figure = new_figure(8.0, 6.5, layout="constrained")
-    figure.suptitle(f"{title}: {plain(linear.model.name, 50)}", x=0.01, ha="left", fontweight="bold")
+    figure = titled_figure(f"{title}: {plain(linear.model.name, 50)}", 8.0, 6.5, None)
     grid = figure.subplots(2, 2)
     image: AxesImage | None = None
-    for axes, (name, matrix, rows, columns) in zip(grid.ravel(), parts, strict=True):
+    for axes, (name, rows, columns) in zip(grid.ravel(), matrices_of(linear), strict=True):
+        matrix: FloatArray = getattr(linear, name)
         axes.set_title(name, loc="left", fontsize=10)
         if not matrix.size:
             axes.set_axis_off()
@@ -151,9 +149,3 @@ def _four(linear: LinearModel, title: str, draw: Draw) -> tuple[Figure, AxesImag
         image = draw(axes, name, matrix)
         named_ticks(axes, rows.names, columns.names)
     return figure, image
-
-
-def _parts(linear: LinearModel) -> Iterator[tuple[str, FloatArray, Signals, Signals]]:
-    y, u, out = linear.states, linear.inputs, linear.outputs
-    for name, rows, columns in (("A", y, y), ("B", y, u), ("C", out, y), ("D", out, u)):
-        yield name, getattr(linear, name), rows, columns

@@ -62,14 +62,15 @@ def mechanism_figure(
     ratios = [1.3, *([1.0] * len(shown))]
     height = min(max(5.2 * tallness(view, everything), 2.4), 5.2) + 0.75
     figure = new_figure(5.2 + 4.0 * len(shown), height)
-    figure.text(
-        0.02, 1 - 0.25 / height, plain(title or description.name, 60), fontsize=14, fontweight="bold", va="center"
-    )
+    name = plain(title or description.name, 60)
+    figure.text(0.02, 1 - 0.25 / height, name, fontsize=14, fontweight="bold", va="center")
     grid = figure.add_gridspec(1, len(ratios), width_ratios=ratios, left=0.02, right=0.99, bottom=0.02,
                                top=1 - 0.75 / height, wspace=0.05)  # fmt: skip
+    moves = linear is not None and bool(np.any(np.abs(linear.f0) > 1e-9))
+    when = "at its start" if linear is None else "at the operating point" if moves else "in equilibrium"
     first = MechanismAxes.on(figure, grid[0], view, everything)
     first.draw(standing)
-    first.axes.set_title(_when(linear), fontsize=10, color=QUIET, loc="left")
+    first.axes.set_title(when, fontsize=10, color=QUIET, loc="left")
     for i, (motion, (forth, back)) in enumerate(zip(shown, swings, strict=True), start=1):
         panel = MechanismAxes.on(figure, grid[i], view, everything)
         panel.draw(standing, faint=True)
@@ -77,13 +78,6 @@ def mechanism_figure(
         panel.draw(forth)
         panel.axes.set_title(named(motion), fontsize=10, color=QUIET, loc="left")
     return figure
-
-
-def _when(linear: LinearModel | None) -> str:
-    if linear is None:
-        return "at its start"
-    at_rest = not np.any(np.abs(linear.f0) > 1e-9)
-    return "in equilibrium" if at_rest else "at the operating point"
 
 
 def named(motion: Motion) -> str:
@@ -132,11 +126,8 @@ def moving(linear: LinearModel, shapes: Shapes) -> list[Motion]:
         a, eigenvalue = _real(mode.shape), mode.eigenvalue.real
         if not a.any():
             continue
-        same = (
-            None
-            if mode.is_oscillatory
-            else next((m for m in motions if m.real and _alike(a, _real(m.mode.shape))), None)
-        )
+        alike = (m for m in motions if m.real and _alike(a, _real(m.mode.shape)))
+        same = None if mode.is_oscillatory else next(alike, None)
         if same is None:
             motions.append(Motion(mode, () if mode.is_oscillatory else (eigenvalue,)))
         else:

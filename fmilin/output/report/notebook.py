@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from functools import singledispatch
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 from fmilin.families.family import LinearFamily
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.verification import Verification
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.native.mechanism.description import MechanismDescription
-from fmilin.output.report.page import Page, as_html, as_text
+from fmilin.output.report.page import Page, Show, as_html, as_text
 from fmilin.output.report.result_tables import show_family, show_mechanism, show_plain_point, show_point, show_report
 from fmilin.output.report.summary import show_summary, summary_at_rest
 from fmilin.output.report.table import show_linear
@@ -18,72 +20,38 @@ from fmilin.points.request import TrimmedPoint, TrimReport
 
 MOST_COORDINATES = 100  # of larger linear models no eigenvalues are calculated only to be looked at
 
-_MORE: dict[type, str] = {
-    LinearFamily: ".ok, .eigenvalues, .mode_events, .array(name); family[k] is a model",
-    LinearModel: ".modes(), .point, .full_states, .warnings",
-    MechanismDescription: "its .bodies, .joints, .loops, .springs, .inputs and .sensors",
-    Model: ".states, .outputs, .parameters, .constraints",
-    OperatingPoint: ".states, .inputs, .parameters",
-    TrimReport: ".rates, .moving, .free_directions, .remarks",
-    Verification: ".table(), .channels",
+
+def _show_linear(linear: LinearModel, page: Page) -> None:
+    show_linear(linear, page, adjusted=None, modes=len(linear.states) <= MOST_COORDINATES)
+
+
+def _show_model(model: Model, page: Page) -> None:
+    show_summary(summary_at_rest(model), page)
+
+
+_TABLES: dict[type, tuple[Callable[[Any, Page], None], str]] = {
+    LinearFamily: (show_family, ".ok, .eigenvalues, .mode_events, .array(name); family[k] is a model"),
+    LinearModel: (_show_linear, ".modes(), .point, .full_states, .warnings"),
+    MechanismDescription: (show_mechanism, "its .bodies, .joints, .loops, .springs, .inputs and .sensors"),
+    Model: (_show_model, ".states, .outputs, .parameters, .constraints"),
+    TrimmedPoint: (show_point, ".states, .inputs, .parameters"),
+    OperatingPoint: (show_plain_point, ".states, .inputs, .parameters"),
+    TrimReport: (show_report, ".rates, .moving, .free_directions, .remarks"),
+    Verification: (show_verification, ".table(), .channels"),
 }
+"""What shows a result on a page, and where there is more of it."""
 
 
 def text_of(thing: object) -> str:
     """Return the table of a result, 80 columns wide and of at most 40 lines."""
-    return as_text(lambda page: _show(thing, page), _more(thing))
+    return as_text(*_table_of(thing))
 
 
 def html_of(thing: object) -> str:
     """Return the same as HTML."""
-    return as_html(lambda page: _show(thing, page), _more(thing))
+    return as_html(*_table_of(thing))
 
 
-def _more(thing: object) -> str:
-    return next(more for kind, more in _MORE.items() if isinstance(thing, kind))
-
-
-@singledispatch
-def _show(thing: object, page: Page) -> None:
-    del page
-    raise TypeError(f"There is no table of a {type(thing).__name__}.")
-
-
-@_show.register
-def _(linear: LinearModel, page: Page) -> None:
-    show_linear(linear, page, adjusted=None, modes=len(linear.states) <= MOST_COORDINATES)
-
-
-@_show.register
-def _(family: LinearFamily, page: Page) -> None:
-    show_family(family, page)
-
-
-@_show.register
-def _(model: Model, page: Page) -> None:
-    show_summary(summary_at_rest(model), page)
-
-
-@_show.register
-def _(point: OperatingPoint, page: Page) -> None:
-    show_plain_point(point, page)
-
-
-@_show.register
-def _(point: TrimmedPoint, page: Page) -> None:
-    show_point(point, page)
-
-
-@_show.register
-def _(report: TrimReport, page: Page) -> None:
-    show_report(report, page)
-
-
-@_show.register
-def _(verification: Verification, page: Page) -> None:
-    show_verification(verification, page)
-
-
-@_show.register
-def _(mechanism: MechanismDescription, page: Page) -> None:
-    show_mechanism(mechanism, page)
+def _table_of(thing: object) -> tuple[Show, str]:
+    show, more = next(table for kind, table in _TABLES.items() if isinstance(thing, kind))
+    return partial(show, thing), more

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
+if TYPE_CHECKING:
+    from fmilin.families.family import LinearFamily
+    from fmilin.ground.signals import Signals
+    from fmilin.linear_model.model import LinearModel
 SIGNIFICANT = 8  # digits shown of an eigenvalue
 
 LONGEST_NAME = 60
@@ -51,6 +57,12 @@ def value_with_unit(value: float, unit: str) -> str:
     """
     degrees = f" ({math.degrees(value):.6g}°)" if unit == "rad" and value and math.isfinite(value) else ""
     return f"{value:.8g} {'' if unit == '1' else unit}".rstrip() + degrees
+
+
+def matrices_of(result: LinearModel | LinearFamily) -> Iterator[tuple[str, Signals, Signals]]:
+    """Yield A, B, C and D with the signals of their rows and columns."""
+    y, u, out = result.states, result.inputs, result.outputs
+    yield from (("A", y, y), ("B", y, u), ("C", out, y), ("D", out, u))
 
 
 def shortened(name: str, longest: int = LONGEST_NAME) -> str:

@@ -12,7 +12,7 @@ from fmilin.ground.errors import UsageError
 from fmilin.ground.signals import Signal, Signals
 from fmilin.linear_model.model import LinearModel
 from fmilin.model.interface import Model, OperatingPoint
-from fmilin.output.report.figures import COLORS, GRID, INK, QUIET, gridded, labelled, new_figure, plain
+from fmilin.output.report.figures import COLORS, GRID, INK, QUIET, gridded, labelled, new_figure, plain, titled_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -63,9 +63,8 @@ def nyquist_figure(linear: LinearModel, inputs: Names = None, outputs: Names = N
     import control
 
     u, out = _channels(linear, inputs, outputs)
-    figure = new_figure(4.6 * len(u), 4.4 * len(out), layout="constrained")
+    figure = titled_figure(_title(linear, "Nyquist diagram", u, out), 4.6 * len(u), 4.4 * len(out))
     grid = figure.subplots(len(out), len(u), squeeze=False)
-    figure.suptitle(_title(linear, "Nyquist diagram", u, out), x=0.01, ha="left", fontweight="bold", fontsize=12)
     system = linear.to_control()
     for (row, column), axes in np.ndenumerate(grid):
         i, j = out[row], u[column]
@@ -213,11 +212,10 @@ def _gentle(linear: LinearModel, j: int, horizon: float) -> float:
 
 
 def _step_grid(linear: LinearModel, what: str, u: Sequence[int], out: Sequence[int]) -> tuple[Figure, np.ndarray]:
-    figure = new_figure(4.2 * len(u) + 0.4, 1.3 + 2.2 * len(out), layout="constrained")
-    figure.suptitle(_title(linear, what, u, out), x=0.01, ha="left", fontweight="bold", fontsize=12)
+    figure = titled_figure(_title(linear, what, u, out), 4.2 * len(u) + 0.4, 1.3 + 2.2 * len(out))
     grid = figure.subplots(len(out), len(u), squeeze=False, sharex="col", sharey="row")
     for row, i in enumerate(out):
-        grid[row, 0].set_ylabel(_deviation(linear.outputs[i]))
+        grid[row, 0].set_ylabel(f"Δ {labelled(linear.outputs[i])}")
     for axes in grid.ravel():
         axes.axhline(0, color=QUIET, linewidth=0.8)
         axes.margins(x=0)
@@ -249,10 +247,6 @@ def _say_no_response(axes: Axes) -> None:
     axes.text(0.5, 0.5, "no response", transform=axes.transAxes, ha="center", va="center", color=QUIET)
 
 
-def _deviation(signal: Signal) -> str:
-    return f"Δ {labelled(signal)}"
-
-
 def _ratio(output: Signal, source: Signal) -> str:
     top, below = (f"({unit})" if any(c in unit for c in "/ .*") else unit for unit in (output.unit or "1", source.unit))
     return top if below in ("", "1") else f"{top}/{below}"
@@ -279,12 +273,8 @@ def _restyled(axes: np.ndarray) -> None:
                 line.set(color=COLORS[0], linewidth=1.8)
             elif line.get_color() != INK:
                 line.set(color=QUIET, linewidth=0.8)
-        _quiet_grid(each)
-
-
-def _quiet_grid(axes: Axes) -> None:
-    axes.grid(visible=True, which="major", color=GRID, linewidth=0.7)
-    axes.grid(visible=False, which="minor")
+        each.grid(visible=True, which="major", color=GRID, linewidth=0.7)
+        each.grid(visible=False, which="minor")
 
 
 def _channels(linear: LinearModel, inputs: Names, outputs: Names) -> tuple[list[int], list[int]]:

@@ -183,25 +183,18 @@ def show_summary(summary: Summary, page: Console | Page) -> None:
 
 
 def _plain(signal: Signal) -> dict[str, Any]:
-    return {
-        "name": signal.name,
-        "unit": signal.unit,
-        "start": signal.start,
-        "nominal": signal.nominal,
-        "description": signal.description,
-    }
+    return {name: getattr(signal, name) for name in ("name", "unit", "start", "nominal", "description")}
 
 
 def _stepping(description: Description) -> tuple[str, ...]:
     """Return what a co-simulation FMU says about how it can be stepped; empty where model exchange is used."""
     if description.interface != "CoSimulation":
         return ()
+    from fmilin.fmi.read.description import is_true
     from fmilin.fmi.read.stepped_model import cadence_of
 
     cadence, capabilities = cadence_of(description), description.capabilities
-    saves = any(
-        (capabilities.get(f"canGetAndSetFMU{word}") or "").strip() in ("true", "1") for word in ("state", "State")
-    )
+    saves = any(is_true(capabilities, f"canGetAndSetFMU{word}") for word in ("state", "State"))
     states = len(description.states)
     return (
         f"{states} declared states" if states else "no declared states: the linear model is measured from responses",

@@ -36,14 +36,11 @@ def print_table(linear: LinearModel, stream: TextIO, *, adjusted: float = 0.0) -
 
 def show_linear(linear: LinearModel, page: Console | Page, *, adjusted: float | None, modes: bool = True) -> None:
     """Print the same on a console or page, ``adjusted`` None if nobody knows; without ``modes`` none are computed."""
-    print_facts(page, _facts(linear, adjusted))
+    print_facts(page, facts_of(linear, adjusted))
     if len(linear.states):
         page.print()
-        page.print(
-            eigenvalue_table(linear.modes(), sampled=linear.sample_time > 0)
-            if modes
-            else f"{len(linear.states)} eigenvalues: .eigenvalues() calculates them."
-        )
+        hint = f"{len(linear.states)} eigenvalues: .eigenvalues() calculates them."
+        page.print(eigenvalue_table(linear.modes(), sampled=linear.sample_time > 0) if modes else hint)
     page.print()
     print_remarks(page, linear.warnings)
     if all(remark.is_information for remark in linear.warnings):
@@ -137,13 +134,8 @@ def eigenvalue_table(modes: Sequence[Mode], *, sampled: bool = False) -> Table:
     return table
 
 
-def facts_of(linear: LinearModel) -> Iterator[tuple[str, str]]:
-    """Yield the same facts as pairs of a word, empty where the one before goes on, and what is said."""
-    for word, pieces in _facts(linear, None):
-        yield word, ", ".join(pieces)
-
-
-def _facts(linear: LinearModel, adjusted: float | None) -> Iterator[Fact]:
+def facts_of(linear: LinearModel, adjusted: float | None = None) -> Iterator[Fact]:
+    """Yield words, empty where the one before goes on, with what is said about the model."""
     point, accuracy, model = linear.point, linear.accuracy, linear.model
     kind = f"FMI {model.fmi_version}" if model.fmi_version else "native"
     yield "Model", [f"{shortened(model.name)} ({kind})", *([f"made by {model.tool}"] if model.tool else [])]
@@ -166,14 +158,12 @@ def _facts(linear: LinearModel, adjusted: float | None) -> Iterator[Fact]:
 
 
 def _names(signals: Signals) -> list[str]:
-    return cut_list([shortened(name) for name in signals.names]) or ["none"]
+    return cut_list([*map(shortened, signals.names)]) or ["none"]
 
 
 def _values(values: Mapping[str, float], signals: Signals) -> list[str]:
     units = dict(zip(signals.names, signals.units, strict=True))
-    return cut_list(
-        [f"{shortened(name)} = {value_with_unit(value, units.get(name, ''))}" for name, value in values.items()]
-    )
+    return cut_list([f"{shortened(n)} = {value_with_unit(v, units.get(n, ''))}" for n, v in values.items()])
 
 
 def cut_list(pieces: list[str]) -> list[str]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
 
 from fmilin.ground.signals import FloatArray
-from fmilin.output.report.figures import COLORS, GRID, QUIET, gridded, new_figure, rendered
+from fmilin.output.report.figures import COLORS, GRID, QUIET, gridded, rendered, titled_figure
 from fmilin.output.report.numbers import shortened, value_with_unit
 from fmilin.output.report.table import Fact, console_on, print_fact, print_facts
 
@@ -40,8 +40,7 @@ def trajectory_picture(
     panels = _panels(trajectory)
     with_drift = trajectory.drift.shape[1] > 0
     rows = len(panels) + with_drift
-    figure = new_figure(9.5, 1.3 + 2.2 * rows, layout="constrained")
-    figure.suptitle(title, fontsize=13, fontweight="bold", x=0.01, ha="left")
+    figure = titled_figure(title, 9.5, 1.3 + 2.2 * rows, 13)
     every = figure.subplots(rows, 1, sharex=True, squeeze=False)[:, 0]
     for axes, (unit, lines) in zip(every, panels.items(), strict=False):
         _draw(axes, trajectory.times, lines, comparison)
@@ -81,15 +80,9 @@ def _draw(axes: Axes, times: FloatArray, lines: list[_Line], comparison: Compari
             axes.plot(comparison.times, column, color=color, linewidth=1.5, linestyle=(0, (4, 2.5)), alpha=0.75)
     if comparison is not None:
         axes.plot([], [], color=QUIET, linewidth=1.5, linestyle=(0, (4, 2.5)), label="linear")
-    more = len(lines) - MOST_LINES
-    axes.legend(
-        loc="center left",
-        bbox_to_anchor=(1.0, 0.5),
-        frameon=False,
-        fontsize=9,
-        title=f"and {more} more" if more > 0 else None,
-        title_fontsize=8,
-    )
+    more = f"and {len(lines) - MOST_LINES} more" if len(lines) > MOST_LINES else None
+    at_right: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)}
+    axes.legend(**at_right, frameon=False, fontsize=9, title=more, title_fontsize=8)
 
 
 def _draw_drift(axes: Axes, trajectory: Trajectory) -> None:
@@ -126,10 +119,8 @@ def print_comparison(comparison: Comparison, name: str, stream: TextIO) -> None:
     ranges, deviations = comparison.ranges, comparison.deviations
     for signal, reach, off in list(zip(comparison.signals, ranges, deviations, strict=True))[:MOST_ROWS]:
         part = f"{100 * off / reach:.2g} %" if reach > 0 else ""
-        unit = signal.unit
-        table.add_row(
-            shortened(signal.name), value_with_unit(_short(reach), unit), value_with_unit(_short(off), unit), part
-        )
+        short = (value_with_unit(float(f"{value:.4g}"), signal.unit) for value in (reach, off))
+        table.add_row(shortened(signal.name), *short, part)
     with console_on(stream) as console:
         console.print(table)
         if len(comparison.signals) > MOST_ROWS:
@@ -140,16 +131,9 @@ def _facts(trajectory: Trajectory, name: str) -> Iterator[Fact]:
     times, statistics = trajectory.times, trajectory.statistics
     yield "Model", [name]
     yield "Time", [f"{times[0]:g} s to {times[-1]:g} s", f"{len(times)} samples"]
-    yield (
-        "Integrated",
-        [
-            trajectory.stabilization,
-            trajectory.method,
-            f"{statistics.steps} steps",
-            f"{statistics.evaluations} evaluations",
-            *([f"{statistics.projections} projections"] if statistics.projections else []),
-        ],
-    )
+    counts = [f"{statistics.steps} steps", f"{statistics.evaluations} evaluations"]
+    counts += [f"{statistics.projections} projections"] if statistics.projections else []
+    yield "Integrated", [trajectory.stabilization, trajectory.method, *counts]
     if trajectory.drift.shape[1]:
         worst = int(abs(trajectory.drift).max(axis=0).argmax())
         yield "Drift", [f"{trajectory.largest_drift:.2g} at most ({shortened(trajectory.invariants[worst])})"]
@@ -159,13 +143,9 @@ def _facts(trajectory: Trajectory, name: str) -> Iterator[Fact]:
     if trajectory.switches:
         yield "Switches", [f"{s.time:.6g} s: {', '.join(s.before)} → {', '.join(s.after)}" for s in trajectory.switches]
     if trajectory.events:
-        yield "Events", _events(trajectory)
-
-
-def _events(trajectory: Trajectory) -> Sequence[str]:
-    shown = [f"{e.time:.8g} s ({e.cause})" for e in trajectory.events[:MOST_EVENTS]]
-    more = len(trajectory.events) - len(shown)
-    return [*shown, *([f"and {more} more"] if more else [])]
+        shown = [f"{e.time:.8g} s ({e.cause})" for e in trajectory.events[:MOST_EVENTS]]
+        more = len(trajectory.events) - len(shown)
+        yield "Events", [*shown, *([f"and {more} more"] if more else [])]
 
 
 def _final_values(trajectory: Trajectory) -> Table:
@@ -184,7 +164,3 @@ def _final_values(trajectory: Trajectory) -> Table:
     if len(rows) > MOST_ROWS:
         table.add_row(f"and {len(rows) - MOST_ROWS} more", "")
     return table
-
-
-def _short(value: float) -> float:
-    return float(f"{value:.4g}")

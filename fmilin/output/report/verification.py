@@ -70,11 +70,9 @@ def limit_text(channel: Channel) -> str:
 
 def _facts(verification: Verification) -> Iterator[Fact]:
     count = len(verification.channels)
+    wrong = f"WRONG in {len(verification.failed)} of {count} channels"
     yield "Model", [shortened(verification.model.name)]
-    if verification.passed:
-        yield "Verdict", [f"right to first order in all {count} channels"]
-    else:
-        yield "Verdict", [f"WRONG in {len(verification.failed)} of {count} channels"]
+    yield "Verdict", [f"right to first order in all {count} channels" if verification.passed else wrong]
     yield "Followed", [f"{verification.horizon:.4g} s", f"{verification.evaluations} evaluations"]
 
 
@@ -111,17 +109,12 @@ def _limiting(channel: Channel) -> str:
 def _reason(channel: Channel) -> str:
     if not np.isfinite(channel.slope_error):
         return f"{channel.label}: {channel.worst}"
+    what, scale = f"in the limit of small amplitudes '{channel.worst}'", "the largest response"
     if channel.kind == "point":
-        return f"{channel.label}: '{channel.worst}' is off by {channel.slope_error:.2g} of its size."
-    if channel.kind == "drift":
-        return (
-            f"{channel.label}: the rate of '{channel.worst}' or its change is off by {channel.slope_error:.2g} of "
-            "its size."
-        )
-    return (
-        f"{channel.label}: in the limit of small amplitudes '{channel.worst}' is off by {channel.slope_error:.2g} of "
-        "the largest response."
-    )
+        what, scale = f"'{channel.worst}'", "its size"
+    elif channel.kind == "drift":
+        what, scale = f"the rate of '{channel.worst}' or its change", "its size"
+    return f"{channel.label}: {what} is off by {channel.slope_error:.2g} of {scale}."
 
 
 NONLINEAR, LINEAR, BEYOND = COLORS[0], COLORS[5], COLORS[4]
@@ -165,24 +158,20 @@ def _barred(verification: Verification) -> list[Channel]:
 
 def verification_figure(verification: Verification) -> Figure:
     """Return a panel per channel, and a bar per channel up to the amplitude at which it is 5 % off."""
-    drawn = [c for c in verification.channels if c.trace is not None]
-    panels = _chosen(drawn)
+    panels = _chosen([c for c in verification.channels if c.trace is not None])
     bars = _barred(verification)
     rows = max(-(-len(panels) // COLUMNS), 1)
     bar_height = 0.26 * max(len(bars), 2) + 1.0
     height = 1.45 + 2.45 * rows + bar_height + 0.3
     figure = new_figure(11.5, height)
     _headline(figure, verification, height)
-    top = 1 - 1.4 / height
     middle = (bar_height + 0.45) / height
-    grid = figure.add_gridspec(
-        rows, COLUMNS, left=0.07, right=0.985, top=top, bottom=middle + 0.28 / height, wspace=0.28, hspace=0.62
-    )
+    edges = {"left": 0.07, "right": 0.985, "top": 1 - 1.4 / height, "bottom": middle + 0.28 / height}
+    grid = figure.add_gridspec(rows, COLUMNS, **edges, wspace=0.28, hspace=0.62)
     for i, channel in enumerate(panels):
         _draw_responses(figure.add_subplot(grid[i // COLUMNS, i % COLUMNS]), channel)
     if bars:
-        axes = figure.add_axes((0.30, 0.62 / height, 0.55, middle - 1.12 / height))
-        _draw_bars(axes, bars)
+        _draw_bars(figure.add_axes((0.30, 0.62 / height, 0.55, middle - 1.12 / height)), bars)
     return figure
 
 
@@ -201,18 +190,13 @@ def _headline(figure: Figure, verification: Verification, height: float) -> None
     count, failed = len(verification.channels), len(verification.failed)
     words = f"right to first order in all {count} channels" if not failed else f"wrong in {failed} of {count} channels"
     title = f"{shortened(verification.model.name)}: the linear model is {words}"
-    figure.text(
-        0.02, 1 - 0.33 / height, title, fontsize=15, fontweight="bold", va="center", color=WRONG if failed else "black"
-    )
-    figure.text(
-        0.02,
-        1 - 0.66 / height,
+    subtitle = (
         "Each response at the amplitude where it is 5 % off, or at a small one where the channel fails: deviations "
-        f"from the point, over {verification.horizon:.3g} s.",
-        fontsize=10,
-        color=QUIET,
-        va="center",
+        f"from the point, over {verification.horizon:.3g} s."
     )
+    color = WRONG if failed else "black"
+    figure.text(0.02, 1 - 0.33 / height, title, fontsize=15, fontweight="bold", va="center", color=color)
+    figure.text(0.02, 1 - 0.66 / height, subtitle, fontsize=10, color=QUIET, va="center")
     from matplotlib.lines import Line2D
 
     handles = [
@@ -220,9 +204,8 @@ def _headline(figure: Figure, verification: Verification, height: float) -> None
         Line2D([], [], color=LINEAR, linewidth=1.6, linestyle=(0, (4, 2)), label="linear model"),
         Line2D([], [], color=BEYOND, linewidth=1.2, label="nonlinear at four times the amplitude, divided by four"),
     ]
-    figure.legend(
-        handles=handles, loc="upper left", bbox_to_anchor=(0.01, 1 - 0.75 / height), ncols=3, frameon=False, fontsize=10
-    )
+    corner = (0.01, 1 - 0.75 / height)
+    figure.legend(handles=handles, loc="upper left", bbox_to_anchor=corner, ncols=3, frameon=False, fontsize=10)
 
 
 def _draw_responses(axes: Axes, channel: Channel) -> None:
@@ -239,9 +222,8 @@ def _draw_responses(axes: Axes, channel: Channel) -> None:
     peak = float(max(np.abs(trace.nonlinear).max(), np.abs(trace.linear).max())) / scale or 1.0
     low, high = _limits(trace, scale, peak)
     axes.set_ylim(low, high)
-    title = shortened(channel.label)
-    color = "black" if channel.passed else WRONG
-    axes.set_title("\n".join(textwrap.wrap(title, 40)), fontsize=10, loc="left", color=color, fontweight="bold")
+    title, color = "\n".join(textwrap.wrap(shortened(channel.label), 40)), "black" if channel.passed else WRONG
+    axes.set_title(title, fontsize=10, loc="left", color=color, fontweight="bold")
     amplitude = f"amplitude {rough(trace.amplitude)} {channel.unit}".rstrip()
     if channel.kind == "drift":
         amplitude = f"time to {trace.amplitude:.3g} s"
@@ -297,9 +279,8 @@ def _draw_bars(axes: Axes, channels: Sequence[Channel]) -> None:
     axes.set_yticks(positions, [shortened(c.label) for c in channels], fontsize=9.5)
     axes.set_ylim(-0.6, len(channels) - 0.4)
     axes.set_xlim(0, longest)
-    axes.set_xlabel(
-        "largest linear deviation of a state at the limit, in sizes of the states (logarithmic)", fontsize=9
-    )
+    along = "largest linear deviation of a state at the limit, in sizes of the states (logarithmic)"
+    axes.set_xlabel(along, fontsize=9)
     ticks = [t for t in (-3, -2, -1, 0, 1, 2) if t + 3 <= longest]
     axes.set_xticks([t + 3 for t in ticks], [rf"$10^{{{t}}}$" for t in ticks])
     axes.set_title("Right within 5 % up to", fontsize=11, loc="left", fontweight="bold")

@@ -15,7 +15,7 @@ import numpy as np
 from fmilin.families.family import LinearFamily
 from fmilin.ground.signals import FloatArray, Signals
 from fmilin.linear_model.modal import ModalAnalysis, modal_analysis
-from fmilin.output.report.numbers import eigenvalue_text, rough, rounded, shortened
+from fmilin.output.report.numbers import eigenvalue_text, matrices_of, rough, rounded, shortened
 from fmilin.output.report.web.blocks import Block, Cell, Section, html_of, number, picture, table, text
 
 MOST_POINTS = 2000  # that are looked at for participation and channels, evenly chosen; those of the eigenvalues are all
@@ -40,18 +40,13 @@ def family_mode_sections(family: LinearFamily) -> list[Section]:
     if not family.ok.any() or not family.template.order:
         return []
     values = family.eigenvalues.reshape(len(family), -1)
-    shown = [m for m in range(values.shape[1]) if _is_shown(values[:, m])][:MOST_MODES]
+    # Of two modes that are conjugates of each other at every point one is shown.
+    shown = np.flatnonzero((np.isfinite(values) & (values.imag >= 0)).any(axis=0)).tolist()[:MOST_MODES]
     followed = _follow(family, values)
     return [
         Section("Modes", [*_modes(family, values, shown), *_participation(family, followed, shown), *_events(family)]),
         Section("Controllability and observability", _channels(family, followed, shown)),
     ]
-
-
-def _is_shown(values: np.ndarray) -> bool:
-    """Whether a mode is not the conjugate of another at every point."""
-    w = values[np.isfinite(values)]
-    return bool((w.imag >= 0).any())
 
 
 def _modes(family: LinearFamily, values: np.ndarray, shown: Sequence[int]) -> list[Block]:
@@ -87,42 +82,28 @@ def _at(family: LinearFamily, point: int) -> str:
 
 
 def _events(family: LinearFamily) -> list[Block]:
-    rows = (
-        [
-            e.kind,
-            number(e.modes[0] + 1, digits=4),
-            number(e.modes[1] + 1, digits=4),
-            *(_at(family, k) for k in e.between),
-        ]
+    rows = [
+        [e.kind, *(number(m + 1, digits=4) for m in e.modes), *(_at(family, k) for k in e.between)]
         for e in family.mode_events
-    )
-    meetings_table = table("Where modes meet", ["What", "Mode", "and mode", "Between", "and"], rows, most=500)
-    return [meetings_table] if meetings_table.rows else []
+    ]
+    heads = ["What", "Mode", "and mode", "Between", "and"]
+    return [table("Where modes meet", heads, rows, most=500)] if rows else []
 
 
 def _follow(family: LinearFamily, values: np.ndarray) -> _Followed:
     """Analyse points one by one, and sort what is found by the modes that run through the grid."""
     good = np.flatnonzero(family.ok)
     points = good[np.unique(np.linspace(0, len(good) - 1, min(len(good), MOST_POINTS)).round().astype(int))].tolist()
-    every = [(modal_analysis(family.linear_model(k)), values[k]) for k in points]
-    groups = [_groups_of(analysis, w) for analysis, w in every]
+    analyses = [modal_analysis(family.linear_model(k)) for k in points]
+    groups = [_groups_of(analysis, values[k]) for analysis, k in zip(analyses, points, strict=True)]
 
     def stacked(name: str) -> FloatArray:
-        return np.array(
-            [getattr(analysis, name)[p] for (analysis, _), p in zip(every, groups, strict=True)], dtype=float
-        )
+        return np.array([getattr(a, name)[p] for a, p in zip(analyses, groups, strict=True)], dtype=float)
 
-    counts = np.array(
-        [[analysis.groups[g].count for g in p] for (analysis, _), p in zip(every, groups, strict=True)], dtype=float
-    )
-    return _Followed(
-        points,
-        stacked("participation"),
-        stacked("controllability"),
-        stacked("observability"),
-        (stacked("unmoved") == counts[..., None]).astype(float),
-        (stacked("unseen") == counts[..., None]).astype(float),
-    )
+    counts = np.array([[a.groups[g].count for g in p] for a, p in zip(analyses, groups, strict=True)], dtype=float)
+    shares = (stacked(name) for name in ("participation", "controllability", "observability"))
+    never = ((stacked(name) == counts[..., None]).astype(float) for name in ("unmoved", "unseen"))
+    return _Followed(points, *shares, *never)
 
 
 def _groups_of(analysis: ModalAnalysis, values: np.ndarray) -> list[int]:
@@ -152,20 +133,16 @@ def _channels(family: LinearFamily, followed: _Followed, shown: Sequence[int]) -
     blocks: list[Block] = [
         text(
             "The share of a mode is the largest part that it has in the impulse response of any coordinate to the "
-            "input; "
-            "for outputs, in the response to initial values. 'not' counts the points where this input cannot move "
-            "it, this "
-            "output does not show it, by the test of Popov, Belevitch and Hautus. Looked at: "
+            "input; for outputs, in the response to initial values. 'not' counts the points where this input cannot "
+            "move it, this output does not show it, by the test of Popov, Belevitch and Hautus. Looked at: "
             f"{_count(family, followed)}."
         )
     ]
-    for caption, signals, shares, lack in (
+    channels = (
         ("Which input moves which mode: share in percent", family.inputs, followed.controllability, followed.unmoved),
         ("Which output shows which mode: share in percent", family.outputs, followed.observability, followed.unseen),
-    ):
-        if len(signals):
-            blocks.append(_shares(caption, signals, shares, lack, shown))
-    return blocks
+    )
+    return [*blocks, *(_shares(*channel, shown) for channel in channels if len(channel[1]))]
 
 
 def _shares(caption: str, signals: Signals, shares: FloatArray, lack: FloatArray, shown: Sequence[int]) -> Block:
@@ -180,9 +157,6 @@ def _shares(caption: str, signals: Signals, shares: FloatArray, lack: FloatArray
             cells.append(Cell(said, float(low), alarm=never > 0))
         rows.append(cells)
     return table(caption, ["Mode", *map(shortened, signals.names)], rows)
-
-
-MOST_REMARKS = 20
 
 
 def family_report(family: LinearFamily) -> str:
@@ -235,9 +209,8 @@ def _overview(family: LinearFamily) -> list[Block]:
 def _pictures(family: LinearFamily) -> list[Block]:
     if not family.ok.any() or not family.template.order or not family.axes:
         return []
-    plot, blocks = family.plot, []
-    blocks.append(picture("Root locus", plot.root_locus))
-    blocks.append(picture("Eigenvalues over the last axis", plot.eigenvalues))
+    plot = family.plot
+    blocks = [picture("Root locus", plot.root_locus), picture("Eigenvalues over the last axis", plot.eigenvalues)]
     if (np.abs(np.nan_to_num(family.eigenvalues.imag)) > 0).any():
         blocks.append(picture("Frequencies and damping (Campbell's diagram)", plot.campbell))
     if len(family.shape) == 2 and min(family.shape) > 1:
@@ -254,9 +227,9 @@ def _coordinates(family: LinearFamily) -> list[Block]:
         worst = float(np.nanmax(conditioning[here])) if here.any() else np.nan
         names = ", ".join(map(shortened, choice.states.names)) or "none"
         rows.append([Cell(names), Cell(choice.method[1]), number(int(here.sum()), digits=8), number(worst, digits=3)])
-    sentence = "The coordinates are not the same at all points." if family.switches else ""
+    warning = [text("The coordinates are not the same at all points.", alarm=True)] if family.switches else []
     heads = ["Independent coordinates", "Chosen by", "Points", "Largest condition number"]
-    return [*([text(sentence, alarm=True)] if sentence else []), table("Which coordinates, and how", heads, rows)]
+    return [*warning, table("Which coordinates, and how", heads, rows)]
 
 
 def _accuracy(family: LinearFamily) -> list[Block]:
@@ -274,9 +247,8 @@ def _accuracy(family: LinearFamily) -> list[Block]:
 
 
 def _entries(family: LinearFamily) -> Iterator[list[Cell]]:
-    y, u, out = family.states, family.inputs, family.outputs
     good = np.flatnonzero(family.ok)
-    for name, rows, columns in (("A", y, y), ("B", y, u), ("C", out, y), ("D", out, u)):
+    for name, rows, columns in matrices_of(family):
         values = family.layout.part(family.rows[good], name)
         errors = family.layout.part(family.rows[good], f"error_{name}")
         if not values.size:

@@ -6,16 +6,17 @@ A verification in a report.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fmilin.ground.remarks import Remark
-from fmilin.ground.signals import FloatArray, Signals
+from fmilin.ground.signals import FloatArray
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.verification import Verification
 from fmilin.output.report.mechanism_picture import mechanism_figure
-from fmilin.output.report.numbers import shortened
+from fmilin.output.report.numbers import matrices_of, shortened
 from fmilin.output.report.table import facts_of
 from fmilin.output.report.verification import limit_text, verification_figure
 from fmilin.output.report.web.blocks import Block, Cell, Section, html_of, number, picture, table, text
@@ -27,12 +28,8 @@ if TYPE_CHECKING:
 
 def verification_section(verification: Verification) -> Section:
     """Return what the comparison with the nonlinear model found, channel by channel."""
-    failed = len(verification.failed)
-    verdict = (
-        f"The linear model is right to first order in all {len(verification.channels)} channels."
-        if not failed
-        else f"The linear model is WRONG to first order in {failed} of {len(verification.channels)} channels."
-    )
+    failed, count = len(verification.failed), len(verification.channels)
+    verdict = f"WRONG to first order in {failed} of {count}" if failed else f"right to first order in all {count}"
     rows = (
         [
             Cell(shortened(c.label)), Cell("yes" if c.passed else "NO", alarm=not c.passed),
@@ -44,19 +41,18 @@ def verification_section(verification: Verification) -> Section:
         for c in verification.channels
     )  # fmt: skip
     heads = ["Channel", "Right", "Slope error", "Tolerance", "Amplitude", "Order", "Within 5 % up to", "Limited by"]
+    draw = partial(verification_figure, verification)
     return Section(
         "Verification",
         [
-            text(verdict, alarm=bool(failed)),
+            text(f"The linear model is {verdict} channels.", alarm=bool(failed)),
             text(
                 f"Responses were followed over {verification.horizon:.3g} s; {verification.evaluations} visits to the "
                 "nonlinear model.",
                 *(r.message for r in verification.remarks),
             ),
             table("Channel by channel, against the nonlinear model on its manifold", heads, rows),
-            picture(
-                "Both responses of each channel, and how far each holds", lambda: verification_figure(verification)
-            ),
+            picture("Both responses of each channel, and how far each holds", draw),
         ],
     )
 
@@ -65,9 +61,8 @@ MOST_CELLS = 30  # columns of a matrix that is printed
 
 CHOICES = {
     "named": "They were named: by the user, or as the coordinates that the model recommends.",
-    "partition": "They were chosen among the states: the columns of the constraints' Jacobian were pivoted "
-    "(QR) so that the "
-    "remaining, dependent states follow from them as well conditioned as possible.",
+    "partition": "They were chosen among the states: the columns of the constraints' Jacobian were pivoted (QR) so "
+    "that the remaining, dependent states follow from them as well conditioned as possible.",
     "tangent": "They are orthonormal directions in the tangent space of the manifold (SVD), and no states.",
     "identified": "They are the order of the responses from which the model was identified.",
     "enlarged": "They were chosen by pivoted QR over the enlarged set of velocities at a singular configuration.",
@@ -96,40 +91,33 @@ def linear_report(linear: LinearModel, verification: Verification | None = None,
     return html_of(name or "linear model", subtitle, sections)
 
 
-def _overview(linear: LinearModel) -> Iterator[list[Cell | str]]:
-    for word, text_of_fact in facts_of(linear):
-        yield [word, text_of_fact]
-    model = linear.model
-    if model.guid:
-        yield ["Identity", model.guid]
+def _overview(linear: LinearModel) -> Iterator[list[str]]:
+    for word, pieces in facts_of(linear):
+        yield [word, ", ".join(pieces)]
+    if linear.model.guid:
+        yield ["Identity", linear.model.guid]
     yield ["Sampling", f"every {linear.sample_time:g} s" if linear.sample_time > 0 else "continuous"]
 
 
 def _point(linear: LinearModel) -> list[Block]:
     point, independent = linear.point, set(linear.states.names)
-    states = (
-        [
-            s.name,
-            number(point.states.get(s.name, np.nan), digits=8),
-            s.unit,
-            "independent" if s.name in independent else "dependent",
-        ]
-        for s in linear.full_states
-    )
-    blocks: list[Block] = [
-        text(f"Time {point.time:.8g} s."),
-        table("States", ["State", "Value", "Unit", "Kind"], states),
-    ]
-    for caption, signals, values in (
+    groups = (
+        ("States", linear.full_states, point.states),
         ("Inputs", linear.inputs, point.inputs),
         ("Outputs", linear.outputs, point.outputs),
-    ):
-        rows = ([s.name, number(values.get(s.name, np.nan), digits=8), s.unit] for s in signals)
-        if len(signals):
-            blocks.append(table(caption, [caption[:-1], "Value", "Unit"], rows))
+    )
+    blocks: list[Block] = [text(f"Time {point.time:.8g} s.")]
+    for caption, signals, values in groups:
+        rows = [[s.name, number(values.get(s.name, np.nan), digits=8), s.unit] for s in signals]
+        heads = [caption[:-1], "Value", "Unit"]
+        if caption == "States":
+            rows = [[*row, "independent" if row[0] in independent else "dependent"] for row in rows]
+            heads.append("Kind")
+        if rows or caption == "States":
+            blocks.append(table(caption, heads, rows))
     if point.parameters:
-        rows = ([name, number(value, digits=8)] for name, value in point.parameters.items())
-        blocks.append(table("Parameters that were changed", ["Parameter", "Value"], rows))
+        changed = ([name, number(value, digits=8)] for name, value in point.parameters.items())
+        blocks.append(table("Parameters that were changed", ["Parameter", "Value"], changed))
     return blocks
 
 
@@ -137,14 +125,13 @@ def _coordinates(linear: LinearModel, model: Model | None) -> list[Block]:
     P, N = len(linear.states), len(linear.full_states)
     accuracy = linear.accuracy
     relations = N - P
-    sentence = (
-        f"{relations} independent relations hold between the {N} states, those between rates included: {P} of them "
-        f"can be "
-        f"chosen freely. Their largest residual at the point is {accuracy.constraint_residual:.1e} in sizes of the "
-        f"states."
-        if relations
-        else f"No relation holds between the {N} states: all are independent."
-    )
+    sentence = f"No relation holds between the {N} states: all are independent."
+    if relations:
+        sentence = (
+            f"{relations} independent relations hold between the {N} states, those between rates included: {P} of them "
+            f"can be chosen freely. Their largest residual at the point is {accuracy.constraint_residual:.1e} in sizes "
+            "of the states."
+        )
     blocks: list[Block] = [text(sentence)]
     if model is not None and len(model.constraints):
         rows = ([c.name, Cell(shortened(c.expression.text, 200) + " = 0"), c.level] for c in model.constraints.declared)
@@ -152,20 +139,14 @@ def _coordinates(linear: LinearModel, model: Model | None) -> list[Block]:
     why = CHOICES.get(linear.method.coordinates, f"They were chosen by {linear.method.coordinates}.")
     blocks.append(text(
         f"Independent coordinates: {', '.join(map(shortened, linear.states.names)) or 'none'}. {why}",
-        f"The condition number of the choice is {accuracy.conditioning:.3g}: 1 is best, and what is near 1/eps "
-        f"means that "
-        "the coordinates hardly determine the dependent states." if relations else "",
+        f"The condition number of the choice is {accuracy.conditioning:.3g}: 1 is best, and what is near 1/eps means "
+        "that the coordinates hardly determine the dependent states." if relations else "",
     ))  # fmt: skip
     dependent = [i for i, name in enumerate(linear.full_states.names) if name not in set(linear.states.names)]
     if dependent and P <= MOST_CELLS:
         rows = ([linear.full_states[i].name, *(number(v, digits=5) for v in linear.T[i])] for i in dependent)
-        blocks.append(
-            table(
-                "Dependent states follow to first order: rows of T",
-                ["State", *map(shortened, linear.states.names)],
-                rows,
-            )
-        )
+        heads = ["State", *map(shortened, linear.states.names)]
+        blocks.append(table("Dependent states follow to first order: rows of T", heads, rows))
     description = getattr(model, "description", None)
     if description is not None and hasattr(description, "joints"):
         blocks.append(picture("The mechanism and its modes", lambda: mechanism_figure(description, linear)))
@@ -183,25 +164,20 @@ def _responses(linear: LinearModel) -> list[Block]:
 
 def _accuracy(linear: LinearModel) -> list[Block]:
     rows = sorted(_entries(linear), key=lambda row: -(row[-1].value or 0.0))
+    heads = ["Matrix", "Row", "Column", "Value", "Estimated error", "Over the largest entry of the row"]
     return [
         text(
-            "Every entry has an estimated error. It counts against the largest entry of its row; beyond 1e-3 there "
-            "is a "
-            "remark, and 0 means that the entry is exact."
+            "Every entry has an estimated error. It counts against the largest entry of its row; beyond 1e-3 there is "
+            "a remark, and 0 means that the entry is exact."
         ),
-        table(
-            "Entry by entry, the least certain first",
-            ["Matrix", "Row", "Column", "Value", "Estimated error", "Over the largest entry of the row"],
-            rows,
-            most=2000,
-        ),
+        table("Entry by entry, the least certain first", heads, rows, most=2000),
         picture("Estimated relative errors", linear.plot.errors),
         picture("Which entries are zero, and the sizes of the others", linear.plot.sparsity),
     ]
 
 
 def _entries(linear: LinearModel) -> Iterator[list[Cell]]:
-    for name, rows, columns in _parts(linear):
+    for name, rows, columns in matrices_of(linear):
         matrix, errors = getattr(linear, name), getattr(linear.errors, name)
         largest = np.abs(matrix).max(axis=1, initial=0.0)
         for i, j in np.ndindex(*matrix.shape):
@@ -212,11 +188,6 @@ def _entries(linear: LinearModel) -> Iterator[list[Cell]]:
                 Cell(name), Cell(rows[i].name), Cell(columns[j].name), number(matrix[i, j], digits=8),
                 number(errors[i, j], digits=2), number(part, digits=2, alarm=part > 1e-3),
             ]  # fmt: skip
-
-
-def _parts(linear: LinearModel) -> Iterator[tuple[str, Signals, Signals]]:
-    y, u, out = linear.states, linear.inputs, linear.outputs
-    yield from (("A", y, y), ("B", y, u), ("C", out, y), ("D", out, u))
 
 
 def remark_blocks(remarks: tuple[Remark, ...]) -> Iterator[Block]:
@@ -231,7 +202,7 @@ def remark_blocks(remarks: tuple[Remark, ...]) -> Iterator[Block]:
 def _matrices(linear: LinearModel) -> list[Block]:
     blocks: list[Block] = [text("y' = f0 + A (y - y0) + B (u - u0), out = g0 + C (y - y0) + D (u - u0).")]
     f0: FloatArray = linear.f0[:, None]
-    every = [(name, getattr(linear, name), rows, columns.names) for name, rows, columns in _parts(linear)]
+    every = [(name, getattr(linear, name), rows, columns.names) for name, rows, columns in matrices_of(linear)]
     for name, matrix, rows, columns in [*every, ("f0", f0, linear.states, ("rate",))]:
         if matrix.size and matrix.shape[1] <= MOST_CELLS:
             lines = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -12,6 +12,11 @@ from fmilin.output.report.numbers import eigenvalue_text, rounded, shortened
 from fmilin.output.report.web.blocks import Block, Cell, Section, number, picture, table, text
 
 ALIKE = "eigenvalues that are equal as far as they are known count together"
+REACHED = (
+    "Amplitude that an input of unit energy reaches (from the controllability Gramian of the mode), in the unit of the "
+    "state that moves most; ∞ where the mode does not decay, empty for several equal modes"
+)
+SHOWN = "Root of the energy of an output while the mode decays from amplitude 1 (from the observability Gramian)"
 
 
 def mode_sections(linear: LinearModel) -> list[Section]:
@@ -52,9 +57,8 @@ def _modes(linear: LinearModel, analysis: ModalAnalysis) -> list[Block]:
     return [
         table(f"Modes, slowest first; {ALIKE}", heads, rows),
         text(
-            "A participation factor is the share of a coordinate in a mode: the diagonal of the spectral "
-            "projector, with "
-            "the sum 100 % over all coordinates. It does not depend on units or scaling; it does depend on which "
+            "A participation factor is the share of a coordinate in a mode: the diagonal of the spectral projector, "
+            "with the sum 100 % over all coordinates. It does not depend on units or scaling; it does depend on which "
             "coordinates were chosen."
         ),
         table("Participation factors in percent", ["Mode", *map(shortened, linear.states.names)], factors),
@@ -78,67 +82,41 @@ def _verdict(group: ModeGroup) -> Cell:
 
 
 def _largest(linear: LinearModel, factors: np.ndarray) -> str:
-    order = np.argsort(-factors, kind="stable")[:4]
-    return ", ".join(
-        f"{shortened(linear.states[i].name)} {100 * factors[i]:.0f} %" for i in order if factors[i] > 0.005
-    )
+    order = [i for i in np.argsort(-factors, kind="stable")[:4] if factors[i] > 0.005]
+    return ", ".join(f"{shortened(linear.states[i].name)} {100 * factors[i]:.0f} %" for i in order)
 
 
 def _channels(linear: LinearModel, analysis: ModalAnalysis) -> list[Block]:
     blocks: list[Block] = [
         text(
             "The share of a mode is the largest part that it has in the impulse response of any coordinate to the "
-            "input; "
-            "for outputs, in the response to initial values. It is independent of all units. 'No' is the test of "
-            "Popov, "
-            "Belevitch and Hautus with this input or output alone, against the estimated errors of the entries.",
+            "input; for outputs, in the response to initial values. It is independent of all units. 'No' is the test "
+            "of Popov, Belevitch and Hautus with this input or output alone, against the estimated errors of the "
+            "entries.",
         ),
         text(*ill_moved(linear, analysis), alarm=True),
     ]
-    if len(linear.inputs):
-        rows = (
-            _channel_row(k, g, analysis.controllability[k], analysis.unmoved[k], analysis.uncontrollable[k])
-            for k, g in enumerate(analysis.groups)
-        )
-        blocks.append(table("Which input moves which mode: share in percent", _heads(linear.inputs.names), rows))
-        energies = [
-            [number(k + 1, digits=4), *(number(v, digits=3) for v in row)] for k, row in enumerate(analysis.reached)
-        ]
-        blocks.append(
-            table(
-                "Amplitude that an input of unit energy reaches (from the controllability Gramian of the mode), in the "
-                "unit of the state that moves most; ∞ where the mode does not decay, empty for several equal modes",
-                ["Mode", *(f"{shortened(s.name)} [{s.unit or '1'}]" for s in linear.inputs)],
-                energies,
+    moved = (analysis.controllability, analysis.unmoved, analysis.uncontrollable)
+    seen = (analysis.observability, analysis.unseen, analysis.unobservable)
+    for signals, caption, shares, energies, energy_caption in (
+        (linear.inputs, "Which input moves which mode", moved, analysis.reached, REACHED),
+        (linear.outputs, "Which output shows which mode", seen, analysis.shown, SHOWN),
+    ):
+        if len(signals):
+            rows = (_channel_row(k, *of_mode) for k, of_mode in enumerate(zip(analysis.groups, *shares, strict=True)))
+            heads = ["Mode", "Eigenvalue [1/s]", "All together", *map(shortened, signals.names)]
+            blocks.append(table(f"{caption}: share in percent", heads, rows))
+            amplitudes = (
+                [number(k + 1, digits=4), *(number(v, digits=3) for v in row)] for k, row in enumerate(energies)
             )
-        )
-    if len(linear.outputs):
-        rows = (
-            _channel_row(k, g, analysis.observability[k], analysis.unseen[k], analysis.unobservable[k])
-            for k, g in enumerate(analysis.groups)
-        )
-        blocks.append(table("Which output shows which mode: share in percent", _heads(linear.outputs.names), rows))
-        energies = [
-            [number(k + 1, digits=4), *(number(v, digits=3) for v in row)] for k, row in enumerate(analysis.shown)
-        ]
-        blocks.append(
-            table(
-                "Root of the energy of an output while the mode decays from amplitude 1 (from the observability "
-                "Gramian)",
-                ["Mode", *(f"{shortened(s.name)} [{s.unit or '1'}]" for s in linear.outputs)],
-                energies,
-            )
-        )
+            heads = ["Mode", *(f"{shortened(s.name)} [{s.unit or '1'}]" for s in signals)]
+            blocks.append(table(energy_caption, heads, amplitudes))
     if len(analysis.hankel):
         rows = ([number(k + 1, digits=4), number(v, digits=4)] for k, v in enumerate(analysis.hankel.tolist()))
         blocks.append(
             table("Hankel singular values of the part that decays, channels in their sizes", ["Number", "Value"], rows)
         )
     return blocks
-
-
-def _heads(names: Sequence[str]) -> list[str]:
-    return ["Mode", "Eigenvalue [1/s]", "All together", *map(shortened, names)]
 
 
 def _channel_row(k: int, group: ModeGroup, shares: np.ndarray, missing: np.ndarray, together: int) -> list[Cell | str]:
