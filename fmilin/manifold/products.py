@@ -14,6 +14,8 @@ from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.model.interface import ExactSlopes
 from fmilin.numerics.differences.differences import Slopes
 
+EPS = float(np.finfo(np.float64).eps)
+
 
 def by_procedure(nearby: Neighbourhood) -> Slopes | None:
     """Let the model's own procedure eliminate the dependent states; None where it has none for these coordinates."""
@@ -42,14 +44,20 @@ def _along(exact: ExactSlopes, independent: Sequence[int]) -> FloatArray | None:
 
 def _rounding_error(nearby: Neighbourhood, J: FloatArray, independent: Sequence[int]) -> FloatArray | None:
     """Return what rounding changes in a procedure's slopes, shape of J, asked again some bits further on; or None."""
-    point, eps = nearby.point, np.finfo(float).eps
-    nudged = point.states * (1 + 2 * eps * np.random.default_rng(1952).choice([-1.0, 1.0], len(point.states)))
+    point = nearby.point
+    nudged = some_bits_further(point.states, nearby.frame.invariants.scales)
     try:
         again = nearby.model.exact_slopes(point.time, nudged, point.inputs)
     except FmilinError:
         return None
     other = None if again is None else _along(again, independent)
     return None if other is None else row_sizes(other - J, nearby.scales)
+
+
+def some_bits_further(states: FloatArray, sizes: FloatArray) -> FloatArray:
+    """Return states (..., N) moved by some bits of their sizes: also where they are zero, as angles at rest are."""
+    signs = np.random.default_rng(1952).choice([-1.0, 1.0], states.shape[-1])
+    return np.asarray(states + 2 * EPS * np.maximum(np.abs(states), sizes) * signs)
 
 
 def by_products(nearby: Neighbourhood) -> Slopes | None:
@@ -72,7 +80,7 @@ def by_products(nearby: Neighbourhood) -> Slopes | None:
 def _with_error(nearby: Neighbourhood, J: FloatArray) -> Slopes:
     """Return slopes that are as good as the coordinates are conditioned, with the rows that are exact."""
     T, T_error = nearby.frame.T, nearby.frame.T_error
-    relative = 8 * np.finfo(float).eps * nearby.frame.condition_number
+    relative = 8 * EPS * nearby.frame.condition_number
     relative += float(T_error.max(initial=0.0)) / max(float(np.abs(T).max(initial=0.0)), 1e-300)
     return nearby.with_exact_rows(_smooth(J, relative * row_sizes(J, nearby.scales)))
 

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 import fmilin as fl
+from fmilin.native.batch_graph import StatePartition, batch_graph
 from fmilin.native.mechanism import Mechanism
+from fmilin.native.systems import double_wishbone
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "one_mechanism"
 
@@ -30,3 +32,16 @@ def test_kanes_estimate_of_the_spatial_linkage_covers_its_error(monkeypatch: pyt
     error = np.abs(found.A - reference.A)
     assert (error <= 10 * (found.errors.A + reference.errors.A)).all()
     assert error.max() <= 1e-10 * np.abs(reference.A).max()
+
+
+def test_an_estimate_at_rest_covers_what_springs_cancel_to() -> None:
+    """Against the equations as a graph: the slopes that cancel belong to joints whose angles and speeds are zero."""
+    wishbone = double_wishbone()
+    linear, start = fl.linearize(wishbone), wishbone.start
+    graph, kept = batch_graph(wishbone, ()), [wishbone.states.positions[name] for name in linear.states.names]
+    assert graph is not None
+    reference = StatePartition(graph, wishbone, kept, start).at(0.0, start.states[None], start.inputs[None]).tangents
+    p = len(kept)
+    assert (np.abs(linear.A - reference.derivatives[0, kept, :p]) <= linear.errors.A).all()
+    assert (np.abs(linear.C - reference.outputs[0, :, :p]) <= linear.errors.C).all()
+    assert linear.accuracy.A <= 1e-12
