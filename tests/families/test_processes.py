@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import faulthandler
 import os
 import signal
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import psutil
@@ -32,17 +31,10 @@ from fmilin.native.systems import four_bar
 from tests.families.plants import oscillator
 from tests.shared import shared
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes of fmilin need fork()")
-
-
-@pytest.fixture(autouse=True)
-def no_dump_of_the_stack() -> Iterator[None]:
-    """The crashes here are wanted: pytest need not report them."""
-    was_on = faulthandler.is_enabled()
-    faulthandler.disable()
-    yield
-    if was_on:
-        faulthandler.enable(sys.__stderr__ or 2)
+pytestmark = [
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="processes of fmilin need fork()"),
+    pytest.mark.usefixtures("no_dump_of_the_stack"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -175,18 +167,20 @@ def test_a_cosimulation_fmu_over_a_parameter(linkage: Path) -> None:
         np.testing.assert_allclose(np.sort_complex(np.linalg.eigvals(A)), np.sort_complex(known), rtol=1e-4)
 
 
-def test_a_cluster_of_two_processes_of_which_one_is_killed(linkage: Path) -> None:
+def local_cluster(**options: object) -> contextlib.AbstractContextManager[Any]:
+    """Start a cluster whose scheduler takes any free port for its status, so that test runs do not meet at one."""
     distributed = pytest.importorskip("distributed")
+    status = {"dashboard": False, "dashboard_address": "127.0.0.1:0"}
+    cluster: contextlib.AbstractContextManager[Any] = distributed.LocalCluster(
+        silence_logs=50, scheduler_kwargs=status, **options
+    )
+    return cluster
+
+
+def test_a_cluster_of_two_processes_of_which_one_is_killed(linkage: Path) -> None:
     vary = {"phi": np.linspace(0.4, 2.6, 160)}
     killed: list[int] = []
-    options = {
-        "n_workers": 2,
-        "threads_per_worker": 1,
-        "processes": True,
-        "dashboard_address": None,
-        "silence_logs": 50,
-    }
-    with distributed.LocalCluster(**options) as cluster:
+    with local_cluster(n_workers=2, threads_per_worker=1, processes=True) as cluster:
         victims = [worker.pid for worker in cluster.workers.values()]
 
         def progress(done: int, _: int) -> None:
@@ -208,9 +202,8 @@ def test_a_cluster_of_two_processes_of_which_one_is_killed(linkage: Path) -> Non
 
 
 def test_a_cluster_that_goes_away_is_one_sentence(linkage: Path) -> None:
-    distributed = pytest.importorskip("distributed")
     with (
-        distributed.LocalCluster(n_workers=1, processes=False, dashboard_address=None, silence_logs=50) as cluster,
+        local_cluster(n_workers=1, processes=False) as cluster,
         pytest.raises(fl.ModelCrashError, match="The Dask scheduler is gone"),
     ):
         fl.sweep(
