@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import faulthandler
 import gc
 import hashlib
 import io
 import shutil
+import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 
@@ -32,6 +34,16 @@ def pytest_collection_finish() -> None:
     """Spare the garbage collector what stays until the end: thousands of tests, and the libraries that they import."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture
+def no_dump_of_the_stack() -> Iterator[None]:
+    """The crashes here are wanted: pytest need not report them."""
+    was_on = faulthandler.is_enabled()
+    faulthandler.disable()
+    yield
+    if was_on:
+        faulthandler.enable(sys.__stderr__ or 2)
 
 
 @pytest.fixture(scope="session")

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 from fmilin.ground.remark_kinds import KINDS
+from tests.documentation.scripts import script
 
 ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
 def remarks() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("remarks", ROOT / "docs" / "remarks.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return script("remarks")
 
 
 def test_the_page_is_made_from_the_table(remarks: ModuleType) -> None:

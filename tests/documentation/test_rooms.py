@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-DOCS = Path(__file__).parents[2] / "docs"
+from tests.documentation.scripts import DOCS, script
 
 
 @pytest.fixture(scope="module")
 def rooms() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("rooms", DOCS / "rooms.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return script("rooms")
 
 
 def test_the_page_says_what_the_folders_say_of_themselves(rooms: ModuleType) -> None:

@@ -26,8 +26,8 @@ def rates(_: float, s: FloatArray, u: FloatArray) -> FloatArray:
     return np.array([vx, vy, u[0] - tension * x, -G - tension * y])
 
 
-def pendulum(law: Callable[..., FloatArray] = rates) -> FunctionModel:
-    return FunctionModel(
+def pendulum(law: Callable[..., FloatArray] = rates, kind: type[FunctionModel] = FunctionModel) -> FunctionModel:
+    return kind(
         "pendulum",
         {"x": 0.0, "y": -1.0, "vx": 0.0, "vy": 0.0},
         law,
@@ -65,14 +65,7 @@ def test_the_second_call_finds_the_matrices_of_a_first_one(make: Callable[[], fl
 
 
 def test_products_that_are_wrong_elsewhere_are_found() -> None:
-    model = Liar(
-        "pendulum",
-        {"x": 0.0, "y": -1.0, "vx": 0.0, "vy": 0.0},
-        rates,
-        inputs=["F"],
-        constraints=["x^2 + y^2 - 1"],
-        analytic=True,
-    )
+    model = pendulum(kind=Liar)
     assert fl.linearize(model).method.derivatives == "exact"
     point = fl.operating_point(model, {"x": 0.6})
     lin = fl.linearize(model, point)

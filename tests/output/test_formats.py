@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import re
 import sys
 from pathlib import Path
@@ -17,6 +17,7 @@ from fmilin.ground.errors import UsageError
 from fmilin.output import formats
 from fmilin.output.export.files import check_output, is_family, load_result
 from fmilin.output.formats import FORMATS, Format, Holds, format_of, function_of, suffixes
+from tests.documentation.scripts import script
 from tests.hand_made import differences, pendulum
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -29,12 +30,7 @@ ADDED = Format(
 @pytest.fixture
 def page() -> ModuleType:
     """The script that writes the tables of the documentation."""
-    spec = importlib.util.spec_from_file_location("docs_formats", DOCS / "formats.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return script("formats")
 
 
 @pytest.fixture

@@ -5,13 +5,10 @@ Work in a copy of the process: what it changes is changed nowhere else.
 
 from __future__ import annotations
 
-import faulthandler
 import os
 import select
 import signal
-import sys
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -28,17 +25,10 @@ from fmilin.ground.sandbox.isolated_use import in_a_copy, isolated
 from fmilin.ground.sandbox.isolation import Limits
 from tests.fmus.make import build
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="another process needs fork()")
-
-
-@pytest.fixture(autouse=True)
-def no_dump_of_the_stack() -> Iterator[None]:
-    """The crashes here are wanted: pytest need not report them."""
-    was_on = faulthandler.is_enabled()
-    faulthandler.disable()
-    yield
-    if was_on:
-        faulthandler.enable(sys.__stderr__ or 2)
+pytestmark = [
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="another process needs fork()"),
+    pytest.mark.usefixtures("no_dump_of_the_stack"),
+]
 
 
 @pytest.fixture(scope="module")
