@@ -46,7 +46,8 @@ if TYPE_CHECKING:
     from fmilin.native.to_casadi import to_casadi
     from fmilin.numerics.differences.differences import Differences
     from fmilin.points.procedure import trim, trim_each
-    from fmilin.points.request import TrimmedPoint, TrimRequest
+    from fmilin.points.report import TrimmedPoint
+    from fmilin.points.request import TrimRequest
 
 _HOMES = {
     "Connection": "connected.connect",
@@ -68,7 +69,7 @@ _HOMES = {
     "Stepping": "model.stepping",
     "Trajectory": "motion.simulation.trajectory",
     "TrimRequest": "points.request",
-    "TrimmedPoint": "points.request",
+    "TrimmedPoint": "points.report",
     "UnknownNameError": "ground.errors",
     "UsageError": "ground.errors",
     "Verification": "linear_model.verification",

@@ -10,9 +10,10 @@ import click
 from fmilin.cli.files import Command
 from fmilin.cli.job_runner import JobRunner, work
 from fmilin.cli.linear_options import FMI, PLATFORMS
-from fmilin.cli.model_options import DEBUG, FileOptions, file_options, is_fmu
+from fmilin.cli.model_options import DEBUG, FileOptions, file_options
 from fmilin.cli.options import MODEL, new_file_option
 from fmilin.ground.errors import UsageError
+from fmilin.loading.request import is_fmu
 
 
 @click.command(

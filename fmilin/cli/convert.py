@@ -68,6 +68,6 @@ def command(
         runner.write_files(dumps_each(models, files, grid, writing))
         for old, new in zip(given, models, strict=True):
             for remark in new.warnings[len(old.warnings) :]:
-                runner.say(f"Warning: {remark}\n")
+                runner.say(f"{remark.heading}: {remark}\n")
 
     return work(job, isolate=False, debug=debug)

@@ -15,6 +15,7 @@ from fmilin.cli.model_options import DEBUG
 from fmilin.cli.request import Request
 from fmilin.ground.errors import UsageError
 from fmilin.ground.files import check_writable
+from fmilin.loading.request import LoadRequest
 
 if TYPE_CHECKING:
     from fmilin.linear_model.model import LinearModel
@@ -55,11 +56,11 @@ def _demo(directory: Path, runner: JobRunner) -> None:
     say(f"A planar four-bar linkage in Cartesian coordinates becomes an FMU: {fmu}\n")
     build_fmu(four_bar(), fmu, fmi_version="2.0", directional_derivatives=True)
     say(f"Now what 'fmilin linearize {_typed(fmu)} -o {_typed(mat)}' does:\n\n")
-    true, point = linear_model(Request(source=str(fmu), settings={}), runner)
+    true, point = linear_model(Request(str(fmu)), runner)
     deliver(true, point, [mat], runner)
     print_table(true, runner.results, adjusted=point.adjusted)
     say("\n")
-    naive, _ = linear_model(Request(source=str(fmu), settings={}, constraints=[]), runner)
+    naive, _ = linear_model(Request(str(fmu), LoadRequest(constraints=[])), runner)
     _compare(true, naive, runner.results)
     runner.write_files({picture: _draw(true, naive)})
     say(

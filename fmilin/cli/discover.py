@@ -12,7 +12,7 @@ from fmilin.cli.files import Command
 from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.model_options import Running, running_options
 from fmilin.cli.options import MODEL, json_option, new_file_option, number_option, one_of, settings_option, time_option
-from fmilin.cli.request import Request
+from fmilin.cli.request import request_of
 from fmilin.ground.errors import UsageError
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def command(
     """
     if not excite > 0:
         raise UsageError(f"--excite {excite:g}: give a factor more than 0.")
-    request = Request(model, settings, constraints=[], time=time, interface=interface, fmu=running.fmu())
+    request = request_of(model, running, constraints=[], settings=settings, time=time, interface=interface)
 
     def job(runner: JobRunner) -> None:
         from fmilin.cli.request import at_point
@@ -71,7 +71,7 @@ def command(
 
             print_discovery(discovery, runner.results)
         for remark in discovery.warnings:
-            runner.say(f"Warning: {remark}\n")
+            runner.say(f"{remark.heading}: {remark}\n")
         if output is not None:
             count = f"{len(discovery.findings)} constraint{'' if len(discovery.findings) == 1 else 's'}"
             runner.say(f"{output}: {count}, order {discovery.order} instead of {discovery.full_order}\n")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -93,11 +93,12 @@ formulation_options = grouped(
 def require_plain(request: Request, chosen: Formulated, others: Sequence[str], *, wants_model: bool) -> None:
     """Refuse options that say how the general procedure works."""
     contradicting = list(others)
-    if request.derivatives == "differences" or request.one_sided is not None:
-        contradicting.append("--derivatives differences" if request.one_sided is None else "--one-sided")
-    if request.coordinates != "partition":
-        contradicting.append(f"--coordinates {request.coordinates} (use --basis svd)")
-    if request.constraints is not None or request.constraints_file is not None:
+    how, load = request.how, request.load
+    if how.derivatives not in ("auto", "exact"):
+        contradicting.append("--derivatives differences" if isinstance(how.derivatives, str) else "--one-sided")
+    if how.coordinates != "partition":
+        contradicting.append(f"--coordinates {how.coordinates} (use --basis svd)")
+    if load.constraints is not None or load.constraints_file is not None:
         contradicting.append("--constraint, --constraints or --no-constraints")
     if contradicting:
         raise UsageError(
@@ -116,14 +117,15 @@ def one(request: Request, chosen: Formulated, runner: JobRunner) -> tuple[Spectr
     from fmilin.native.formulations import spectrum
 
     model, point = _at(request, runner)
+    how = request.how
     result = spectrum(
         model,
         point,
         chosen.options(chosen.formulation or ""),
-        independent=tuple(request.independent or ()),
-        interface=(request.inputs, request.outputs),
-        at_singularity=request.at_singularity,
-        descriptor=request.descriptor,
+        independent=tuple(how.independent or ()),
+        interface=(how.inputs, how.outputs),
+        at_singularity=how.at_singularity,
+        descriptor=how.descriptor,
     )
     if result.linear is None:
         raise NumericalError(" ".join(str(remark) for remark in result.remarks))
@@ -136,7 +138,7 @@ def compare(request: Request, chosen: Formulated, runner: JobRunner, *, as_json:
     from fmilin.output.report.formulations import print_comparison
 
     model, point = _at(request, runner)
-    independent, at_singularity, spectra = tuple(request.independent or ()), request.at_singularity, []
+    independent, at_singularity, spectra = tuple(request.how.independent or ()), request.how.at_singularity, []
     for form in FORMS:
         formulation = chosen.options(form)
         try:
@@ -154,16 +156,15 @@ def compare(request: Request, chosen: Formulated, runner: JobRunner, *, as_json:
 
 
 def _at(request: Request, runner: JobRunner) -> tuple[Model, OperatingPoint]:
-    from fmilin.cli.request import at_point, open_model, with_saved_point
-    from fmilin.manifold.operating_points import operating_point
+    from fmilin.cli.request import at_point, completed, open_model
+    from fmilin.points.described import point_of
 
-    if not request.trim:
+    if request.point.trim is None:
         return at_point(request, runner)
-    request, saved = with_saved_point(request)
-    model, values = open_model(request, runner)
-    near = saved.on(model) if saved is not None and not values else None
-    near = near or operating_point(model, values, time=request.time, project=request.project)
-    return model, _balanced(model, near)
+    request = completed(request)
+    model = open_model(request, runner)
+    saved = None if request.point.values_of(model) else request.point.saved
+    return model, _balanced(model, point_of(model, replace(request.point, trim=None, saved=saved)))
 
 
 def _balanced(model: Model, near: OperatingPoint) -> OperatingPoint:

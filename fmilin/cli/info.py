@@ -18,12 +18,11 @@ from fmilin.cli.model_options import (
     FileOptions,
     file_options,
     fmu,
-    is_fmu,
-    is_system,
 )
 from fmilin.cli.options import MODEL, json_option
 from fmilin.ground.errors import UsageError
 from fmilin.ground.sandbox.isolation import Limits
+from fmilin.loading.request import is_fmu, is_system
 
 
 @click.command(
@@ -104,6 +103,6 @@ def _dependence(runner: JobRunner, model: str, options: Mapping[str, Any]) -> It
         yield f"Dependence: declared, by {len(opened.constraints)} equations"
         return
     remarks = [w for w in fl.linearize(opened).warnings if w.kind == "dependent-states"]
-    yield from (f"Warning: {remark}" for remark in remarks)
+    yield from (f"{remark.heading}: {remark}" for remark in remarks)
     if not remarks:
         yield "Dependence: none is seen at the start values"

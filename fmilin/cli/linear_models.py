@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from math import isfinite
 from pathlib import Path
@@ -38,18 +39,14 @@ def linearize_cosimulation(
     model, point = at_point(request, runner)
     if not isinstance(model, ConnectedModel):
         raise UsageError(f"'{request.source}' is no system of several members: --as-cosimulated is for those.")
-    model = model.with_interface(request.inputs, request.outputs)
+    model = model.with_interface(request.how.inputs, request.how.outputs)
     cosimulation = fl.cosimulated(model, _on(model, point), step=wanted.step, master=wanted.master, order=wanted.order)
     _deliver(cosimulation, wanted, files, runner, as_json=as_json)
 
 
 def _on(model: Any, point: Any) -> Any:
     """Return the point with the inputs that were chosen; the others stand at their start values."""
-    if len(point.inputs) == len(model.inputs):
-        return point
-    from dataclasses import replace
-
-    return replace(point, inputs=model.start.inputs)
+    return point if len(point.inputs) == len(model.inputs) else replace(point, inputs=model.start.inputs)
 
 
 def _deliver(cosimulation: Any, wanted: Wanted, files: Sequence[Path], runner: JobRunner, *, as_json: bool) -> None:
@@ -92,32 +89,34 @@ def linear_models(
     """Load, assemble, and linearize at every time of one motion, in coordinates that do not jump."""
     import fmilin as fl
     from fmilin.cli.request import at_point
+    from fmilin.families.along import linearize_along_as
     from fmilin.model.stepping import Stepped
     from fmilin.motion.simulation.trajectory import read_inputs
 
     inputs = None if table is None else read_inputs(table)
     model, start = at_point(request, runner)
-    if request.outputs is not None:
-        model = model.with_interface(None, request.outputs)
+    if request.how.outputs is not None:
+        model = model.with_interface(None, request.how.outputs)
     if isinstance(model, Stepped):
         if inputs is not None:
             raise UsageError("--input: a model that is stepped from time to time keeps its inputs. Leave it out.")
         return list(_one_by_one(model, start, times, request))
-    view = model if request.inputs is None else model.with_interface(request.inputs, None)
+    chosen = request.how.inputs
+    view = model if chosen is None else model.with_interface(chosen, None)
     with progress_bar(model.info.name, start.time, times[-1]) as progress:
         points = fl.snapshots(model, start, times=times, inputs=inputs, progress=progress)
-        return fl.linearize_along(view, _of_view(model, points, request.inputs), **request.how())
+        return linearize_along_as(view, _of_view(model, points, chosen), replace(request.how, stepping=None))
 
 
 def _one_by_one(model: Model, start: OperatingPoint, times: Sequence[float], request: Request) -> Iterator[LinearModel]:
     """Lead a stepped model from time to time and linearize it at each."""
-    import fmilin as fl
     from fmilin.cli.request import carried
+    from fmilin.linearization.procedure import linearize_as
 
     point = start
     for t in times:
-        point = carried(model, point, t, request.stepping)
-        yield fl.linearize(model, point, inputs=request.inputs, stepping=request.stepping, **request.how())
+        point = carried(model, point, t, request.how.stepping)
+        yield linearize_as(model, point, replace(request.how, outputs=None))
 
 
 def deliver_each(
@@ -153,7 +152,7 @@ def deliver_each(
     if files and not as_json:
         for t, m in zip(times, models, strict=True):
             for remark in m.warnings:
-                runner.say(f"Warning: at t = {t:g} s: {remark}\n")
+                runner.say(f"{remark.heading}: at t = {t:g} s: {remark}\n")
         for path in made:
             runner.say(f"{path}\n")
 
@@ -192,26 +191,16 @@ def _of_view(model: Model, points: Iterator[OperatingPoint], inputs: Sequence[st
 
 def linear_model(request: Request, runner: JobRunner) -> tuple[LinearModel, OperatingPoint]:
     """Load, assemble the point, linearize."""
-    import fmilin as fl
     from fmilin.cli.request import at_point
+    from fmilin.linearization.procedure import linearize_as
 
     model, point = at_point(request, runner)
     if request.tangent_only:
         from fmilin.discovery.tangent import linearize_on_tangent
 
-        named = {n: getattr(request, n) for n in ("independent", "inputs", "outputs", "derivatives")}
+        named = {n: getattr(request.how, n) for n in ("independent", "inputs", "outputs", "derivatives")}
         return linearize_on_tangent(model, point, **named), point
-    linear = fl.linearize(
-        model,
-        point,
-        inputs=request.inputs,
-        outputs=request.outputs,
-        one_sided=request.one_sided,
-        at_singularity=request.at_singularity,
-        stepping=request.stepping,
-        **request.how(),
-    )
-    return linear, point
+    return linearize_as(model, point, request.how), point
 
 
 def draw(linear: LinearModel, path: Path, runner: JobRunner) -> None:
@@ -244,7 +233,7 @@ def deliver(
         print_table(linear, runner.results, adjusted=point.adjusted)
     if files and not as_json:
         for remark in linear.warnings:
-            runner.say(f"{'Note' if remark.is_information else 'Warning'}: {remark}\n")
+            runner.say(f"{remark.heading}: {remark}\n")
         order = f"{len(linear.states)} independent states out of {len(linear.full_states)}"
         for path in files:
             runner.say(f"{path}: {order}\n")

@@ -41,7 +41,6 @@ from fmilin.cli.model_options import (
     TrimOptions,
     constraints_options,
     file_options,
-    is_fmu,
     running_options,
     trim_options,
 )
@@ -61,6 +60,7 @@ from fmilin.cli.options import (
 )
 from fmilin.cli.request import Request, request_of
 from fmilin.ground.errors import UsageError
+from fmilin.loading.request import is_fmu
 from fmilin.output.formats import format_of, listed
 
 
@@ -154,19 +154,17 @@ def command(
     """
     files = list(output) if times else checked_outputs(output)
     writing = written.writing()
-    trimming.require_trim(trim=more["trim"])
-    more["settings"] = trimming.with_settings(more["settings"])
     shows_equations = not times and not is_fmu(model)  # of the models that have any, in files that carry them
     request = request_of(
         model,
         running,
         constrained,
         opened,
+        trimming,
         constraints=_constraints(constrained, more),
-        trimming=trimming,
         stepping=None if coupled.as_cosimulated else stepped.stepping(),
         descriptor=shows_equations and (as_json or any(format_of(path, "linear model").complete for path in files)),
-        **more,  # the options that are called like fields of a request
+        **more,
     )
     chosen = formulated.chosen()
     how = coupled.request(stepped)
@@ -213,7 +211,7 @@ def _check_times(
         if table is not None:
             raise UsageError("--input goes with --snapshots: it says what the inputs do on the way.")
         return
-    if request.simulate_to is not None or request.one_sided is not None or request.at_singularity:
+    if request.simulate_to is not None or not isinstance(request.how.derivatives, str) or request.how.at_singularity:
         raise UsageError("--snapshots does not go with --simulate-to, --one-sided or --at-singularity.")
     if plot is not None:
         raise UsageError("--plot draws one linear model, and --snapshots asks for several. Leave one of them out.")

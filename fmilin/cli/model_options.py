@@ -25,11 +25,11 @@ from fmilin.cli.options import (
 )
 from fmilin.ground.errors import UsageError
 from fmilin.ground.sandbox.isolation import Limits
+from fmilin.loading.request import is_fmu, is_system
+from fmilin.points.request import TrimRequest
 
 if TYPE_CHECKING:
     from fmilin.fmi.read.archive import FmuOptions
-    from fmilin.model.interface import Model
-    from fmilin.points.request import TrimRequest
 
 
 TIMEOUT = 120.0  # seconds for a single call of an FMU's function, unless others are given
@@ -42,9 +42,7 @@ PROJECT = click.option("--project", is_flag=True, help="Start from the nearest p
 UNPACK_LIMIT = click.option(
     "--unpack-limit", metavar="GIB", type=float, help="That an FMU's files may take unpacked; 4."
 )
-
-
-POINT = path_option("--point", metavar="FILE", help="A point that 'fmilin trim -o' saved: .toml .json")
+POINT = path_option("--point", "saved", metavar="FILE", help="A point that 'fmilin trim -o' saved: .toml .json")
 
 
 @dataclass(frozen=True)
@@ -116,27 +114,27 @@ class TrimOptions:
     bound: Mapping[str, tuple[float, float]]
     guess: Sequence[Mapping[str, float]]  # one search each; empty: one search from where the model starts
 
-    def require_trim(self, *, trim: bool) -> None:
-        """Make sure that there is one trimmed point for what is wished."""
-        if not trim and (self.free or self.steady or self.bound or self.guess):
-            raise UsageError("--free, --steady, --bound and --guess are for trimmed points: add --trim.")
-        if len(self.guess) > 1:
-            raise UsageError("Here one guess is enough: give --guess once. 'fmilin trim' looks for several points.")
-
     def with_settings(self, settings: Mapping[str, float]) -> dict[str, float]:
         """Return what ``--set`` and ``--fix`` say together."""
         if both := sorted(settings.keys() & self.fix.keys()):
             raise UsageError(f"'{both[0]}' has a value both in --set and in --fix. Leave one of them out.")
         return dict(settings) | dict(self.fix)
 
-    def of(self, model: Model, values: Mapping[str, float], time: float | None) -> tuple[TrimRequest, dict[str, float]]:
-        """Return the request, inputs of ``--set`` held unless free, and the part of each guess that ``--set`` names."""
-        from fmilin.points.request import TrimRequest
+    def request(self) -> TrimRequest:
+        """Return the trim problem, without what is set."""
+        return TrimRequest(self.fix, self.steady or (), self.free or (), self.bound)
 
-        given = {name: value for name, value in values.items() if name not in self.fix}
-        start = {name: value for name, value in given.items() if model.states.has(name) or name in (self.free or ())}
-        fixed = {name: value for name, value in values.items() if name not in start}
-        return TrimRequest(fixed, self.steady or (), self.free or (), self.bound, time), start
+    def of_point(self, settings: Mapping[str, float], *, trim: bool) -> dict[str, Any]:
+        """Return the fields of :class:`~fmilin.points.request.PointRequest` for one point, trimmed or not."""
+        if not trim and (self.free or self.steady or self.bound or self.guess):
+            raise UsageError("--free, --steady, --bound and --guess are for trimmed points: add --trim.")
+        if len(self.guess) > 1:
+            raise UsageError("Here one guess is enough: give --guess once. 'fmilin trim' looks for several points.")
+        return {
+            "settings": self.with_settings(settings),
+            "trim": self.request() if trim else None,
+            "guess": self.guess[0] if self.guess else {},
+        }
 
 
 def _bounds(texts: Sequence[str], option: str) -> dict[str, tuple[float, float]]:
@@ -186,16 +184,6 @@ trim_options = grouped(
         callback=read_by(_guesses),
     ),
 )
-
-
-def is_fmu(source: str) -> bool:
-    """Whether ``source`` names an FMU: foreign code that should not run in this process."""
-    return source.lower().endswith(".fmu")
-
-
-def is_system(source: str) -> bool:
-    """Whether ``source`` names FMUs that are connected: an SSP or SSD file."""
-    return source.lower().endswith((".ssp", ".ssd"))
 
 
 @dataclass(frozen=True)
@@ -307,7 +295,7 @@ class OfModel:
     independent: list[str] | None
     settings: dict[str, float]
     time: float | None
-    point: Path | None
+    saved: Path | None
     trim: bool
     project: bool
     running: Running

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +12,6 @@ from fmilin.cli.files import Command
 from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.model_options import (
     OfModel,
-    is_fmu,
-    is_system,
     of_model_options,
 )
 from fmilin.cli.options import (
@@ -25,8 +23,9 @@ from fmilin.cli.options import (
     one_of,
     read_by,
 )
-from fmilin.cli.request import Request, refuse_points, request_for
+from fmilin.cli.request import Request, at_point, open_beside, refuse_points, request_for
 from fmilin.ground.errors import FmilinError, UsageError
+from fmilin.loading.request import is_fmu, is_system
 from fmilin.output.formats import suffixes
 
 if TYPE_CHECKING:
@@ -200,12 +199,7 @@ def _of_family(family: LinearFamily, source: str, drawing: Drawing) -> Figure:
 def _of_linear(linear: LinearModel, source: str, drawing: Drawing, request: Request, runner: JobRunner) -> Figure:
     against = None
     if drawing.against is not None:
-        from dataclasses import replace
-
-        from fmilin.cli.request import open_model
-
-        at = {**linear.point.parameters, **request.settings}
-        against, _ = open_model(replace(request, settings=at, time=linear.point.time), runner)
+        against = open_beside(request, linear, runner)
     elif drawing.kind in NONLINEAR:
         raise UsageError(
             f"--kind {drawing.kind} needs the nonlinear model that '{source}' was made from: --against MODEL."
@@ -214,7 +208,7 @@ def _of_linear(linear: LinearModel, source: str, drawing: Drawing, request: Requ
 
 
 def _linear_figure(linear: LinearModel, drawing: Drawing, request: Request, against: Model | None) -> Figure:
-    plot, channels = linear.plot, {"inputs": request.inputs, "outputs": request.outputs}
+    plot, channels = linear.plot, {"inputs": request.how.inputs, "outputs": request.how.outputs}
     match drawing.kind:
         case "bode":
             return plot.bode(**channels)
@@ -240,8 +234,7 @@ def _linear_figure(linear: LinearModel, drawing: Drawing, request: Request, agai
 
 def _of_model(drawing: Drawing, request: Request, runner: JobRunner) -> Figure:
     """Linearize, and draw what comes of it."""
-    import fmilin as fl
-    from fmilin.cli.request import at_point
+    from fmilin.linearization.procedure import linearize_as
 
     if drawing.kind in FAMILY and drawing.kind not in LINEAR:
         raise UsageError(
@@ -249,7 +242,7 @@ def _of_model(drawing: Drawing, request: Request, runner: JobRunner) -> Figure:
             "NAME=FROM:TO:COUNT -o FILE.nc' makes one."
         )
     model, point = at_point(request, runner)
-    linear = fl.linearize(model, point, inputs=request.inputs, outputs=request.outputs, **request.how())
+    linear = linearize_as(model, point, request.how)
     if drawing.kind == "eigenvalues":
         return linear.plot.eigenvalues(_naive(model, point, linear))
     return _linear_figure(linear, drawing, request, model)
@@ -269,8 +262,7 @@ def _naive(model: Model, point: OperatingPoint, linear: LinearModel) -> LinearMo
 
 def _mechanism(drawing: Drawing, request: Request, runner: JobRunner) -> bytes:
     """Draw a mechanism in its posture, in its mode shapes, or moving in them."""
-    import fmilin as fl
-    from fmilin.cli.request import at_point
+    from fmilin.linearization.procedure import linearize_as
     from fmilin.native.mechanism import MechanismDescription
     from fmilin.output.report.figures import rendered
     from fmilin.output.report.mechanism_picture import mechanism_figure
@@ -286,7 +278,7 @@ def _mechanism(drawing: Drawing, request: Request, runner: JobRunner) -> bytes:
     if drawing.kind == "mechanism":
         states = dict(zip(model.states.names, point.states.tolist(), strict=True))
         return rendered(mechanism_figure(description, states=states), drawing.output.suffix, dpi=120)
-    linear = fl.linearize(model, point, **request.how())
+    linear = linearize_as(model, point, replace(request.how, inputs=None, outputs=None))
     if drawing.output.suffix.lower() != ".gif":
         return rendered(mechanism_figure(description, linear), drawing.output.suffix, dpi=120)
     from fmilin.output.report.mechanism_picture import mechanism_motion

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,7 @@ from fmilin.cli.model_options import (
 )
 from fmilin.cli.options import MODEL, names_option, new_file_option, number_option
 from fmilin.cli.progress import progress_bar
-from fmilin.cli.request import Request, refuse_points, request_for
+from fmilin.cli.request import Request, at_point, open_beside, refuse_points, request_for
 from fmilin.ground.errors import UsageError
 from fmilin.output.formats import suffixes
 
@@ -102,19 +101,14 @@ def _result_of(
     refuse_points(source, request, against)
     if against is None or isinstance(result, LinearFamily):
         return result, None
-    from fmilin.cli.request import open_model
-
-    at = {**result.point.parameters, **request.settings}
-    plant, _ = open_model(replace(request, settings=at, time=result.point.time), runner)
-    return result, plant
+    return result, open_beside(request, result, runner)
 
 
 def _linearized(request: Request, runner: JobRunner) -> tuple[LinearModel, Model]:
-    import fmilin as fl
-    from fmilin.cli.request import at_point
+    from fmilin.linearization.procedure import linearize_as
 
     model, point = at_point(request, runner)
-    return fl.linearize(model, point, inputs=request.inputs, outputs=request.outputs, **request.how()), model
+    return linearize_as(model, point, request.how), model
 
 
 def _verified(linear: LinearModel, model: Model, horizon: float | None) -> Verification:

@@ -33,7 +33,7 @@ from fmilin.cli.options import (
     settings_option,
 )
 from fmilin.cli.progress import progress_bar
-from fmilin.cli.request import Request, request_of
+from fmilin.cli.request import Request, at_point, request_of
 from fmilin.ground.errors import UsageError
 from fmilin.output.formats import listed, suffixes
 
@@ -134,7 +134,7 @@ def command(
     settings: dict[str, float],
     constrained: Constraints,
     opened: FileOptions,
-    point: Path | None,
+    saved: Path | None,
     outputs: list[str] | None,
     against: Path | None,
     output: Path | None,
@@ -151,7 +151,7 @@ def command(
         raise UsageError("--keep-energy goes with --stabilization projection. Leave one of them out.")
     request = request_of(
         model, running, constrained, opened,
-        settings=settings, outputs=outputs, time=run.start_time, project=project, point=point,
+        settings=settings, outputs=outputs, time=run.start_time, project=project, saved=saved,
     )  # fmt: skip
 
     def job(runner: JobRunner) -> None:
@@ -171,12 +171,9 @@ def command(
 
 
 def _opened(request: Request, runner: JobRunner) -> tuple[Model, OperatingPoint]:
-    from fmilin.cli.request import at_point
-
     model, point = at_point(request, runner)
-    if request.outputs is not None:
-        model = model.with_interface(None, request.outputs)
-    return model, point
+    outputs = request.how.outputs
+    return model if outputs is None else model.with_interface(None, outputs), point
 
 
 def _simulated(model: Model, point: OperatingPoint, run: Run, table: InputTable | None) -> Trajectory:
@@ -245,7 +242,7 @@ def _print(trajectory: Trajectory, comparison: Comparison | None, name: str, run
 
     if quiet:
         for remark in trajectory.remarks:
-            runner.say(f"Warning: {remark}\n")
+            runner.say(f"{remark.heading}: {remark}\n")
     else:
         print_trajectory(trajectory, name, runner.results)
     if comparison is not None:

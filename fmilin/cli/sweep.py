@@ -22,7 +22,6 @@ from fmilin.cli.model_options import (
     TrimOptions,
     constraints_options,
     file_options,
-    is_fmu,
     running_options,
     trim_options,
 )
@@ -39,6 +38,7 @@ from fmilin.cli.options import (
     settings_option,
     time_option,
 )
+from fmilin.cli.request import request_of
 from fmilin.ground.errors import NumericalError, UsageError
 from fmilin.output.export.files import checked_families, save_all
 
@@ -177,7 +177,6 @@ def command(
     running: Running,
     *,
     zipped: bool,
-    trim: bool,
     jobs: int,
     scheduler: str | None,
     resume: bool,
@@ -193,44 +192,14 @@ def command(
     checked_families(output)
     if resume and not output:
         raise UsageError("--resume goes on with a sweep into a file: name it with -o.")
-    trimming.require_trim(trim=trim)
+    request = request_of(model, running, constrained, opened, trimming, stepping=stepped.stepping(), **more)
     delivery = Delivery(output, as_json, strict, resume, plot)
 
     def job(runner: JobRunner) -> None:
         from fmilin.families.grid import grid_over
         from fmilin.families.plan import Plan
-        from fmilin.linearization.request import Request
-        from fmilin.loading.load import LoadRequest
-        from fmilin.points.request import TrimRequest
 
-        settings = dict(more["settings"])
-        plan = Plan(
-            source=model,
-            grid=grid_over(vary, zipped=zipped),
-            load=LoadRequest(
-                constraints=constrained.expressions(),
-                constraints_file=constrained.constraints,
-                options=opened.given(),
-                time=more["time"] if is_fmu(model) else None,
-                interface=more["interface"],
-                fmu=running.fmu(),
-            ),
-            settings=trimming.with_settings(settings),
-            trim=TrimRequest(trimming.fix, trimming.steady or (), trimming.free or (), trimming.bound, more["time"])
-            if trim
-            else None,
-            guess=trimming.guess[0] if trimming.guess else {},
-            time=more["time"],
-            project=more["project"],
-            how=Request(
-                more["independent"],
-                more["inputs"],
-                more["outputs"],
-                coordinates=more["coordinates"],
-                derivatives=more["derivatives"],
-                stepping=stepped.stepping(),
-            ),
-        )
+        plan = Plan(request.source, grid_over(vary, zipped=zipped), request.load, request.point, request.how)
         _sweep(plan, delivery, runner, running, jobs=jobs, scheduler=scheduler)
 
     return work(job, isolate=False, debug=running.debug)

@@ -22,12 +22,13 @@ from fmilin.cli.model_options import (
     trim_options,
 )
 from fmilin.cli.options import MODEL, json_option, output_option, settings_option, time_option
-from fmilin.cli.request import Request, open_model, request_of
+from fmilin.cli.request import open_model, request_of
 from fmilin.ground.errors import UsageError
 
 if TYPE_CHECKING:
     from fmilin.model.interface import Model
-    from fmilin.points.request import TrimmedPoint
+    from fmilin.points.report import TrimmedPoint
+    from fmilin.points.request import PointRequest
 
 
 @click.command(
@@ -66,25 +67,24 @@ def command(
     """
     files = _checked_files(output, trimming)
     values = trimming.with_settings(settings)
-    request = request_of(model, running, constrained, opened, settings=values, time=time, project=project)
+    request = request_of(
+        model, running, constrained, opened, settings=values, time=time, project=project, trim=trimming.request()
+    )
 
     def job(runner: JobRunner) -> None:
-        loaded, values = open_model(request, runner)
-        points = _trimmed(loaded, request, trimming, values)
+        loaded = open_model(request, runner)
+        points = _trimmed(loaded, request.point, trimming.guess or [{}])
         _deliver(loaded, points, files, runner, as_json=as_json)
 
     return running.work(job, model)
 
 
-def _trimmed(
-    model: Model, request: Request, trimming: TrimOptions, values: Mapping[str, float]
-) -> Sequence[TrimmedPoint]:
+def _trimmed(model: Model, request: PointRequest, guesses: Sequence[Mapping[str, float]]) -> Sequence[TrimmedPoint]:
     """Return the points; states of ``--set`` are where every search starts, its inputs are held unless free."""
     from fmilin.points.procedure import search_each
 
-    what, start = trimming.of(model, values, request.time)
-    guesses = [start | dict(guess) for guess in trimming.guess or [{}]]
-    return search_each(model, what, guesses, anywhere=request.project)
+    problem, start = request.trim_of(model)
+    return search_each(model, problem, [start | dict(guess) for guess in guesses], anywhere=request.project)
 
 
 def _checked_files(paths: Sequence[Path], trimming: TrimOptions) -> list[Path]:
@@ -119,6 +119,6 @@ def _deliver(
         print_points(model, points, runner.results)
     if files and not as_json:
         for remark in points[0].report.remarks:
-            runner.say(f"Warning: {remark}\n")
+            runner.say(f"{remark.heading}: {remark}\n")
         for path in files:
             runner.say(f"{path}: {points[0].report.summary}\n")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +19,7 @@ from fmilin.cli.model_options import (
 )
 from fmilin.cli.options import MODEL, json_option, number_option, picture_option
 from fmilin.cli.progress import progress_bar
-from fmilin.cli.request import open_model, request_of
+from fmilin.cli.request import open_beside, request_of
 from fmilin.ground.errors import NumericalError
 
 if TYPE_CHECKING:
@@ -54,15 +53,14 @@ def command(
     LINEAR is a linear model of MODEL: {linear_file}.
     Ends with status 5 when a channel is wrong to first order.
     """
-    request = request_of(model, running, constrained, opened, settings={})
+    request = request_of(model, running, constrained, opened)
 
     def job(runner: JobRunner) -> None:
         from fmilin.linear_model.model import LinearModel
         from fmilin.motion.verifying.procedure import verify
 
         claimed = LinearModel.load(linear)
-        at_point = replace(request, settings=dict(claimed.point.parameters), time=claimed.point.time)
-        loaded, _ = open_model(at_point, runner)
+        loaded = open_beside(request, claimed, runner)
         with progress_bar("verifying", 0.0, 1.0, "") as progress:
             verification = verify(loaded, claimed, horizon=horizon, progress=progress)
         _deliver(verification, plot, runner, as_json=as_json)

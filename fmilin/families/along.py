@@ -68,8 +68,12 @@ def linearize_along(
         descriptor=descriptor,
         keep_inaccurate=keep_inaccurate,
     )
-    path = _Path(model, request, list(points))
-    return path.family()
+    return linearize_along_as(model, points, request)
+
+
+def linearize_along_as(model: Model, points: Iterable[OperatingPoint], request: Request) -> LinearFamily:
+    """Return the linear models that a request describes, its interface apart; see :func:`linearize_along`."""
+    return _Path(model, request, list(points)).family()
 
 
 class _Path:

@@ -6,6 +6,7 @@ from fmilin.families.engine import Engine, Here
 from fmilin.families.plan import Plan
 from fmilin.ground.errors import UsageError
 from fmilin.ground.sandbox.isolation import Limits, can_isolate
+from fmilin.loading.request import is_fmu
 
 
 def engine_for(
@@ -18,7 +19,7 @@ def engine_for(
         from fmilin.families.cluster import Cluster
 
         return Cluster(plan, scheduler)
-    foreign = isinstance(plan.source, str) and plan.source.lower().endswith(".fmu")
+    foreign = isinstance(plan.source, str) and is_fmu(plan.source)
     if jobs > 1 or (isolate and foreign and can_isolate()):
         from fmilin.families.processes import Processes
 

@@ -21,12 +21,13 @@ from fmilin.ground.remarks import Remark
 from fmilin.linear_model.builder import chosen_inputs, with_inputs
 from fmilin.linearization.procedure import linearize_next
 from fmilin.loading.load import load_as
-from fmilin.manifold.operating_points import model_at, operating_point
+from fmilin.manifold.operating_points import model_at
 from fmilin.manifold.selection import Selection
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Stepped
+from fmilin.points.described import point_of
 from fmilin.points.procedure import search
-from fmilin.points.request import TrimRequest
+from fmilin.points.request import PointRequest, TrimRequest
 
 OPEN_MODELS = 4  # models with other parameters that stay open
 WORTH_A_STACK = 3  # points of a run that are left: fewer are computed one by one
@@ -57,8 +58,7 @@ class Solver:
         if plan.how.inputs is not None:
             return None
         varied = [n for n in plan.grid.axes if self._kind(n) == "parameter"]
-        given = {n: v for n, v in plan.settings.items() if self.base.states.has(n) or self.base.inputs.has(n)}
-        return StackedRuns(self.base, plan.grid, varied, plan.how, given)
+        return StackedRuns(self.base, plan.grid, varied, plan.how, plan.point.values_of(self.base))
 
     def check(self) -> None:
         """Refuse what can be seen to be wrong before the first point."""
@@ -71,7 +71,7 @@ class Solver:
         for name in plan.how.independent or ():
             if "=" not in name:
                 self.base.states.index_of(name, "a state of the model")
-        if plan.trim is not None:
+        if plan.point.trim is not None:
             request, guess = self._request(first)
             request.checked(self._model(first)).checked_guess(self._model(first), guess)
 
@@ -108,7 +108,7 @@ class Solver:
         if self._stacks is None or self._barrier is not None:
             return
         request = None
-        if self.plan.trim is not None:
+        if self.plan.point.trim is not None:
             request = self._request(self.plan.grid.values(numbers[0]))[0].checked(self.base)
         yield from self._stacks.outcomes(numbers, predecessor, request, self._model(predecessor.values))
 
@@ -132,11 +132,9 @@ class Solver:
         return outcome, reached.solution
 
     def _reached(self, values: Mapping[str, float], predecessor: SolvedPoint | None) -> _Reached:
-        if self.plan.trim is None:
+        if self.plan.point.trim is None:
             model = self._model(values)
-            given = {n: v for n, v in self.plan.settings.items() if model.states.has(n) or model.inputs.has(n)}
-            given |= {n: v for n, v in values.items() if self._kind(n) != "parameter"}
-            point = operating_point(model, given, time=self.plan.time, project=self.plan.project)
+            point = point_of(model, self._point_request(values))
             return _Reached(self._linearized(model, point, values, predecessor))
         if predecessor is None:
             return _Reached(self._approached(values) or self._searched(values, None))
@@ -163,12 +161,12 @@ class Solver:
 
         A search that begins far from the point may assemble the mechanism in another configuration.
         """
-        if self.plan.guess:
+        if self.plan.point.guess:
             return None
         start = self.base.start
         begin: dict[str, float] = dict(zip(self.base.states.names, start.states.tolist(), strict=True))
         begin |= zip(self.base.inputs.names, start.inputs.tolist(), strict=True)
-        begin |= {**self.base.parameters, **self.plan.settings}
+        begin |= {**self.base.parameters, **self.plan.point.settings}
         if any(name not in begin for name in values):
             return None
         begin = {name: float(begin[name]) for name in values}
@@ -227,7 +225,7 @@ class Solver:
             states = zip(model.states.names, predecessor.point.states.tolist(), strict=True)
             inputs = zip(model.inputs.names, predecessor.point.inputs.tolist(), strict=True)
             guess = {n: v for n, v in states if n not in fixed} | {n: v for n, v in inputs if n in request.free}
-        point = search(model, request, guess, anywhere=self.plan.project)
+        point = search(model, request, guess, anywhere=self.plan.point.project)
         return self._linearized(model_at(model, point), point, values, predecessor)
 
     def _linearized(
@@ -243,17 +241,14 @@ class Solver:
 
     def _request(self, values: Mapping[str, float]) -> tuple[TrimRequest, dict[str, float]]:
         """Return what is asked of a point besides its parameters, and where its search starts."""
-        trim, model = self.plan.trim, self.base
-        assert trim is not None  # noqa: S101 - asked for trimmed points only
-        given = {n: v for n, v in self.plan.settings.items() if model.states.has(n) or model.inputs.has(n)}
-        start = {n: v for n, v in given.items() if model.states.has(n) or n in trim.free}
-        start = {n: v for n, v in start.items() if n not in trim.fixed}
-        held = {n: v for n, v in given.items() if n not in start}
+        request, guess = self.plan.point.trim_of(self.base)
         varied = {n: v for n, v in values.items() if self._kind(n) != "parameter"}
-        given_at_loading = {n for n in trim.fixed if n in self.plan.settings and self._kind(n) == "parameter"}
-        fixed = {**held, **{n: v for n, v in trim.fixed.items() if n not in given_at_loading}, **varied}
-        time = trim.time if trim.time is not None else self.plan.time
-        return replace(trim, fixed=fixed, time=time), {**start, **self.plan.guess}
+        return replace(request, fixed={**request.fixed, **varied}), guess
+
+    def _point_request(self, values: Mapping[str, float]) -> PointRequest:
+        """Return what is asked of the point with these values."""
+        point = self.plan.point
+        return replace(point, settings={**point.settings, **values})
 
     # -- the model ---------------------------------------------------------------------------------------
 
@@ -281,9 +276,9 @@ class Solver:
         if parameters and (self.base.parameters or not isinstance(plan.source, str)):
             return self.base.with_parameters(parameters)
         if isinstance(plan.source, Model):
-            own = {n: v for n, v in plan.settings.items() if n in plan.source.parameters}
+            own = {n: v for n, v in plan.point.settings.items() if n in plan.source.parameters}
             return plan.source.with_parameters(own)
-        return load_as(plan.source, replace(plan.load, settings={**plan.settings, **parameters}))
+        return load_as(plan.source, plan.load, self._point_request(parameters))
 
     def _shown(self, model: Model) -> Model:
         """Return the model with the outputs that are wanted, and with parameters among the inputs that are."""

@@ -13,11 +13,11 @@ from fmilin.families.order import Progress, run
 from fmilin.families.plan import Plan
 from fmilin.ground.signals import FloatArray
 from fmilin.linearization.request import Request
-from fmilin.loading.load import LoadRequest
+from fmilin.loading.request import LoadRequest
 from fmilin.model.interface import Model
 from fmilin.model.stepping import Stepping
 from fmilin.numerics.differences.differences import Differences
-from fmilin.points.request import TrimRequest
+from fmilin.points.request import PointRequest, TrimRequest
 
 
 def sweep(  # noqa: PLR0913 - what linearize, trim and load take; all but two by keyword
@@ -96,10 +96,7 @@ def sweep(  # noqa: PLR0913 - what linearize, trim and load take; all but two by
         source=source if isinstance(source, Model) else str(source),
         grid=grid_over(vary, zipped=zipped),
         load=LoadRequest(constraints=constraints),
-        settings=dict(settings or {}),
-        trim=trim,
-        guess=dict(guess or {}),
-        time=time,
+        point=PointRequest(dict(settings or {}), time, trim=trim, guess=dict(guess or {})),
         how=Request(independent, inputs, outputs, coordinates=coordinates, derivatives=derivatives, stepping=stepping),
     )
     builder = FamilyBuilder(plan.grid)

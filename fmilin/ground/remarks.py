@@ -30,6 +30,11 @@ class Remark:
         return self._row.severity == "information"
 
     @property
+    def heading(self) -> str:
+        """The word before its sentence: ``"Note"`` or ``"Warning"``."""
+        return "Note" if self.is_information else "Warning"
+
+    @property
     def speaks_of_the_model(self) -> bool:
         """Whether it is true of the model as a whole, rather than of the point or an entry there."""
         return self._row.scope == "model"

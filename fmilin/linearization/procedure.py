@@ -134,7 +134,12 @@ def linearize(  # noqa: PLR0913 - each is a choice of its own, named where it is
         descriptor=descriptor,
         keep_inaccurate=keep_inaccurate,
     )
-    point = start_of(model) if point is None else point
+    return linearize_as(model, start_of(model) if point is None else point, request)
+
+
+def linearize_as(model: Model, point: OperatingPoint, request: Request) -> LinearModel:
+    """Return the linear model that a request describes; see :func:`linearize`."""
+    inputs, outputs = request.inputs, request.outputs
     model = model_at(model, point)
     if inputs is not None:
         model, point = with_parameters_as_inputs(model, point, inputs)

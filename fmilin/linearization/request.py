@@ -1,4 +1,4 @@
-"""What is asked of a linearization, checked once."""
+"""What is asked of a linearization, checked once: before a model is opened, and before anything heavy is loaded."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fmilin.ground.errors import UsageError
-from fmilin.manifold.selection import require_kind
-from fmilin.model.stepping import Stepping
-from fmilin.numerics.differences.differences import Differences
 
 if TYPE_CHECKING:
+    from fmilin.model.stepping import Stepping
     from fmilin.native.formulations.formulation import Formulation
+    from fmilin.numerics.differences.differences import Differences
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +30,15 @@ class Request:
     keep_inaccurate: bool = False
 
     def __post_init__(self) -> None:
-        require_kind(self.coordinates)
-        if not isinstance(self.derivatives, Differences) and self.derivatives not in ("auto", "exact", "differences"):
-            raise UsageError(f"'{self.derivatives}' is no way to take derivatives: use auto, exact or differences.")
+        if self.coordinates != "partition":
+            from fmilin.manifold.selection import require_kind
+
+            require_kind(self.coordinates)
+        if self.derivatives not in ("auto", "exact", "differences"):
+            from fmilin.numerics.differences.differences import Differences
+
+            if not isinstance(self.derivatives, Differences):
+                raise UsageError(f"'{self.derivatives}' is no way to take derivatives: use auto, exact or differences.")
         of_its_own = self.coordinates != "partition" or self.derivatives not in ("auto", "exact") or self.stepping
         if self.formulation is not None and of_its_own:
             raise UsageError(

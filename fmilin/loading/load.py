@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,17 +11,17 @@ from fmilin.fmi.read.process import absolute, process_state
 from fmilin.ground.errors import ConstraintError, UnknownNameError, UsageError, nearest_names
 from fmilin.loading.adapters import adapter_for, chosen_adapter, load_with, suggestion_for
 from fmilin.loading.python_objects import model_in_python, names_python
+from fmilin.loading.request import LoadRequest, Value, is_fmu, is_system
 from fmilin.model.constraints.declared import Constraint
 from fmilin.model.constraints.expressions import Expression
 from fmilin.model.interface import Model, OperatingPoint
+from fmilin.points.request import PointRequest
 
 if TYPE_CHECKING:
     from fmilin.fmi.read.archive import FmuFile, FmuOptions
     from fmilin.model.constraints.file import ConstraintsFile
-    from fmilin.model.point_files import SavedPoint
 
 
-Value = float | int | bool | str | Sequence[float]
 logger = logging.getLogger("fmilin.loading")
 
 _UNDERSTOOD = (
@@ -30,22 +29,6 @@ _UNDERSTOOD = (
     "literal keyword arguments if any: 'fmilin.systems:four_bar(loops=20)'), mechanisms as 'file.toml' or "
     "'robot.urdf', and systems as 'system.ssp'"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class LoadRequest:
-    """What is asked for, beside the source; see :func:`load`."""
-
-    constraints: Sequence[str | Constraint] | None = None
-    constraints_file: str | Path | None = None
-    parameters: Mapping[str, Value] = field(default_factory=dict)
-    time: float | None = None
-    interface: str | None = None
-    fmu: FmuOptions | None = None
-    # values by name, of which those of states and inputs are left to the operating point; the others are parameters
-    settings: Mapping[str, float] = field(default_factory=dict)
-    options: Mapping[str, Any] = field(default_factory=dict)
-    saved: SavedPoint | None = None  # where feet are held, unless the settings have states
 
 
 _OPTIONS = ("floating_base", "hold", "keyframe")  # what files may be asked for
@@ -104,14 +87,15 @@ def load(
     ConstraintError
         When constraints are wrong or name unknown variables.
     """
-    return load_as(
-        source,
-        LoadRequest(constraints, constraints_file, parameters or {}, time, interface, fmu, options=options or {}),
-    )
+    if time is not None and not (is_fmu(str(source)) or is_system(str(source))):
+        raise UsageError(f"'{source}' is no FMU: its start time is not set when it is loaded.")
+    request = LoadRequest(constraints, constraints_file, parameters or {}, interface, fmu, options or {})
+    return load_as(source, request, PointRequest(time=time))
 
 
-def load_as(source: str | Path, request: LoadRequest) -> Model:
-    """Return the model behind ``source``; see :func:`load`, which differs in having no ``settings``."""
+def load_as(source: str | Path, request: LoadRequest, at: PointRequest | None = None) -> Model:
+    """Return the model behind ``source``, with what is set at loading of a completed request for a point."""
+    at = at or PointRequest()
     if isinstance(request.constraints, str):
         raise UsageError("'constraints' is a sequence: write constraints=['...'] even for a single one.")
     if request.interface is not None and request.interface not in INTERFACES:
@@ -121,11 +105,11 @@ def load_as(source: str | Path, request: LoadRequest) -> Model:
     text = str(source)
     _require_options(text, request)
     if names_python(text):
-        return _as_requested(lambda: model_in_python(text), text, request)
+        return _as_requested(lambda: model_in_python(text), request, at)
     if Path(text).suffix.lower() == ".fmu" and chosen_adapter(text) is None:
-        return _from_fmu(Path(text), request)
+        return _from_fmu(Path(text), request, at)
     with process_state():  # relative paths are looked at in many places
-        return _from_file(text, request)
+        return _from_file(text, request, at)
 
 
 def _require_options(text: str, request: LoadRequest) -> None:
@@ -150,18 +134,18 @@ def _of_file(request: LoadRequest) -> dict[str, Any]:
     return {name: value for name, value in request.options.items() if name != "hold"}
 
 
-def _from_file(text: str, request: LoadRequest) -> Model:
+def _from_file(text: str, request: LoadRequest, at: PointRequest) -> Model:
     """Return the model in a file that is neither an FMU nor Python."""
     suffix = Path(text).suffix.lower()
     chosen = chosen_adapter(text)
     if chosen is not None:
-        return _as_requested(lambda: load_with(*chosen, _of_file(request), by_name=True), str(chosen[1]), request)
+        return _as_requested(lambda: load_with(*chosen, _of_file(request), by_name=True), request, at)
     reader = _READERS.get(suffix)
     if reader is not None:
-        return reader(Path(text), request)
+        return reader(Path(text), request, at)
     adapter = adapter_for(Path(text))
     if adapter is not None:
-        return _as_requested(lambda: load_with(adapter, Path(text), _of_file(request)), text, request)
+        return _as_requested(lambda: load_with(adapter, Path(text), _of_file(request)), request, at)
     suggestion = suggestion_for(Path(text))
     if suggestion:
         raise UsageError(suggestion)
@@ -173,7 +157,7 @@ def _from_file(text: str, request: LoadRequest) -> Model:
     raise UsageError(f"Nothing reads models with the suffix '{suffix}' ('{text}'). Understood are {_UNDERSTOOD}.")
 
 
-def _from_fmu(path: Path, request: LoadRequest) -> Model:
+def _from_fmu(path: Path, request: LoadRequest, at: PointRequest) -> Model:
     from fmilin.fmi.read.archive import FmuFile
     from fmilin.fmi.read.model import FmuModel
 
@@ -203,8 +187,8 @@ def _from_fmu(path: Path, request: LoadRequest) -> Model:
     return kind.opened(
         fmu,
         parameters=request.parameters,
-        settings=request.settings,
-        time=request.time,
+        settings=at.settings,
+        time=at.time,
         constraints=declared,
         independent=independent,
         notes=notes,
@@ -261,31 +245,32 @@ def _constraint(item: str | Constraint, is_name: Callable[[str], bool]) -> Const
     return Constraint(Expression.variable(item)) if is_name(item) else Constraint.from_text(item)
 
 
-def _from_ssp(path: Path, request: LoadRequest) -> Model:
+def _from_ssp(path: Path, request: LoadRequest, at: PointRequest) -> Model:
     from fmilin.connected.ssp.opening import open_ssp
 
     if request.interface is not None:
         raise UsageError(f"'{path}' is a system: 'interface' is for single FMUs.")
 
     def member(fmu: Path, parameters: Mapping[str, Value], settings: Mapping[str, Value]) -> Model:
-        return load_as(fmu, LoadRequest(None, None, parameters, request.time, None, request.fmu, _numbers(settings)))
+        wanted = LoadRequest(parameters=parameters, fmu=request.fmu)
+        return load_as(fmu, wanted, PointRequest(_numbers(settings), at.time))
 
-    settings: dict[str, Any] = {**request.settings, **request.parameters}
+    settings: dict[str, Any] = {**at.settings, **request.parameters}
     model = open_ssp(path, member, settings=settings, options=request.fmu)
     variables = {*model.states.positions, *model.inputs.positions, *model.outputs.positions}
     declared = _declared(request, variables.__contains__)
     return model if declared is None else model.with_constraints(declared)
 
 
-def _from_mechanism_file(path: Path, request: LoadRequest) -> Model:
+def _from_mechanism_file(path: Path, request: LoadRequest, at: PointRequest) -> Model:
     from fmilin.native.mechanism import Mechanism
     from fmilin.native.mechanism.files import mechanism_from
 
     floating = bool(request.options.get("floating_base", False))
-    return _as_requested(lambda: mechanism_from(Mechanism, path, floating_base=floating), str(path), request)
+    return _as_requested(lambda: mechanism_from(Mechanism, path, floating_base=floating), request, at)
 
 
-_READERS: dict[str, Callable[[Path, LoadRequest], Model]] = {
+_READERS: dict[str, Callable[[Path, LoadRequest, PointRequest], Model]] = {
     ".ssd": _from_ssp,
     ".ssp": _from_ssp,
     ".toml": _from_mechanism_file,
@@ -294,19 +279,17 @@ _READERS: dict[str, Callable[[Path, LoadRequest], Model]] = {
 """Who reads a file, by suffix; for other suffixes the adapters are asked."""
 
 
-def _as_requested(loaded: Callable[[], Model], source: str, request: LoadRequest) -> Model:
+def _as_requested(loaded: Callable[[], Model], request: LoadRequest, at: PointRequest) -> Model:
     """Return a model that is no FMU with the parameters and constraints that were asked for."""
-    if request.time is not None:
-        raise UsageError(f"'{source}' is no FMU: its start time is not set when it is loaded.")
     model = loaded()
     start_names = {*model.states.positions, *model.inputs.positions}
-    parameters = {**request.parameters, **{n: v for n, v in request.settings.items() if n not in start_names}}
+    parameters = {**request.parameters, **{n: v for n, v in at.settings.items() if n not in start_names}}
     if parameters:
         try:
             model = model.with_parameters(_numbers(parameters))
         except UnknownNameError as error:
             near = nearest_names(error.name, start_names)
-            if error.name not in request.settings or not near:
+            if error.name not in at.settings or not near:
                 raise
             candidates = [*near, *error.suggestions]
             raise UnknownNameError.among(error.name, candidates, "a state, input or parameter of the model") from None
@@ -314,16 +297,16 @@ def _as_requested(loaded: Callable[[], Model], source: str, request: LoadRequest
     declared = _declared(request, variables.__contains__)
     model = model if declared is None else model.with_constraints(declared)
     contacts = request.options.get("hold", ())
-    return model.with_held(contacts, _where_held(model, request)) if contacts else model
+    return model.with_held(contacts, _where_held(model, at)) if contacts else model
 
 
-def _where_held(model: Model, request: LoadRequest) -> OperatingPoint:
-    """Return the operating point that was asked for: there, feet are held where they are."""
+def _where_held(model: Model, at: PointRequest) -> OperatingPoint:
+    """Return the point at which feet are held where they are: by values, in a file, or the model's start."""
     from fmilin.manifold.operating_points import operating_point
 
-    values = {n: v for n, v in request.settings.items() if model.states.has(n) or model.inputs.has(n)}
-    if request.saved is not None and not any(model.states.has(name) for name in values):
-        return request.saved.on(model)
+    values, saved = at.values_of(model), at.saved_point
+    if saved is not None and not any(model.states.has(name) for name in values):
+        return saved.on(model)
     return operating_point(model, values) if values else model.start
 
 

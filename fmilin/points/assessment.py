@@ -17,7 +17,8 @@ from fmilin.ground.signals import FloatArray, rate_unit
 from fmilin.ground.tolerances import RANK, RANK_MEASURED, STAYS
 from fmilin.points.equations import Equations, Row
 from fmilin.points.newton import balanced
-from fmilin.points.request import FreeDirection, TrimReport, TrimRequest, quantity
+from fmilin.points.report import FreeDirection, TrimReport
+from fmilin.points.request import TrimRequest, quantity
 from fmilin.points.solver import Solution
 from fmilin.points.unknowns import Candidate
 

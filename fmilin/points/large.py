@@ -15,7 +15,8 @@ from fmilin.ground.tolerances import BALANCED_EXACTLY, EQUILIBRIUM
 from fmilin.manifold.operating_points import consistent_states
 from fmilin.model.interface import Model
 from fmilin.model.sparse import SparseEquations
-from fmilin.points.request import TrimmedPoint, TrimReport, TrimRequest
+from fmilin.points.report import TrimmedPoint, TrimReport
+from fmilin.points.request import TrimRequest
 
 ITERATIONS = 60
 

@@ -20,7 +20,8 @@ from fmilin.points.assessment import free_directions, no_solution, remarks_on
 from fmilin.points.contact_forces import least_contact_forces
 from fmilin.points.equations import Equations
 from fmilin.points.large import answers, search_sparse
-from fmilin.points.request import TrimmedPoint, TrimReport, TrimRequest, quantity
+from fmilin.points.report import TrimmedPoint, TrimReport
+from fmilin.points.request import TrimRequest, quantity
 from fmilin.points.solver import Solution, compromise, solve
 from fmilin.points.unknowns import Candidate, Unknowns, independent_states, invariants_at, recommended
 

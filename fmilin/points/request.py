@@ -1,21 +1,21 @@
-"""What is asked for, and the answer: an operating point that was solved for, with a report.
+"""What is asked of an operating point: what is held, what is free, within which bounds, which states may move.
 
-A request says which numbers are fixed, which are free, within which bounds, and which states may move.
+A request is made before a model is opened, and before anything heavy is loaded.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Literal
-
-import numpy as np
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 from fmilin.ground.errors import UnknownNameError, UsageError
-from fmilin.ground.remarks import Remark
-from fmilin.ground.signals import FloatArray, Signals
-from fmilin.ground.verbs import html_of, text_of
-from fmilin.model.interface import Model, OperatingPoint
+
+if TYPE_CHECKING:
+    from fmilin.model.interface import Model
+    from fmilin.model.point_files import SavedPoint
 
 Kind = Literal["state", "input", "parameter"]
 
@@ -66,7 +66,7 @@ class TrimRequest:
                 raise UsageError(f"'{name}' is both fixed and bounded. Leave one of them out.")
             if not model.states.has(name) and name not in free:
                 raise UsageError(f"'{name}' has bounds but is held. Name it among the free ones (--free {name}).")
-        if self.time is not None and not np.isfinite(self.time):
+        if self.time is not None and not math.isfinite(self.time):
             raise UsageError(f"The time {self.time} is not finite.")
         return TrimRequest(fixed, steady, free, bounds, self.time)
 
@@ -88,6 +88,51 @@ class TrimRequest:
                     f"free ones (--free {name}); to hold another value, fix it (--fix {name}=VALUE)."
                 )
         return checked
+
+
+@dataclass(frozen=True, slots=True)
+class PointRequest:
+    """An operating point: by values of states, inputs and parameters, or the steady one nearest to these."""
+
+    settings: Mapping[str, float] = field(default_factory=dict)  # of parameters also those that are set at loading
+    time: float | None = None  # in seconds; None: where the model starts
+    project: bool = False  # whether start values may lie off the manifold
+    saved: Path | SavedPoint | None = None  # a point, or the file of one, that the settings change
+    trim: TrimRequest | None = None  # look for an equilibrium or a steady motion
+    guess: Mapping[str, float] = field(default_factory=dict)  # where that search starts, beside the settings
+
+    def completed(self) -> PointRequest:
+        """Return the request with its file read: parameters and time of a saved point stand behind its own."""
+        if self.saved is None:
+            return self
+        from fmilin.model.point_files import load_point
+
+        saved = load_point(self.saved) if isinstance(self.saved, Path) else self.saved
+        time = saved.time if self.time is None else self.time
+        return replace(self, settings={**saved.parameters, **self.settings}, time=time, saved=saved)
+
+    @property
+    def saved_point(self) -> SavedPoint | None:
+        """The saved point of a completed request."""
+        assert not isinstance(self.saved, Path), "the request is not completed"  # noqa: S101
+        return self.saved
+
+    def values_of(self, model: Model) -> dict[str, float]:
+        """Return the settings of states and inputs."""
+        return {n: v for n, v in self.settings.items() if model.states.has(n) or model.inputs.has(n)}
+
+    def trim_of(self, model: Model) -> tuple[TrimRequest, dict[str, float]]:
+        """Return the trim problem of a model loaded with the settings, and where its search starts.
+
+        Inputs that are set are held unless they are free; states that are set are where the search starts.
+        """
+        trim, saved = self.trim or TrimRequest(), self.saved_point
+        values = self.values_of(model) if saved is None else {**saved.states, **saved.inputs, **self.values_of(model)}
+        start = {n: v for n, v in values.items() if (model.states.has(n) or n in trim.free) and n not in trim.fixed}
+        held = {n: v for n, v in values.items() if n not in start}
+        fixed = {n: v for n, v in trim.fixed.items() if n not in self.settings or n in values}
+        time = self.time if trim.time is None else trim.time
+        return replace(trim, fixed=held | fixed, time=time), start | dict(self.guess)
 
 
 def quantity(model: Model, name: str) -> tuple[Kind, int]:
@@ -113,7 +158,7 @@ def _own_name(model: Model, name: str) -> str:
 
 
 def _finite(name: str, value: float) -> float:
-    if not np.isfinite(value):
+    if not math.isfinite(value):
         raise UsageError(f"The value of '{name}' is {value}: give a finite number.")
     return float(value)
 
@@ -125,81 +170,3 @@ def _ordered(name: str, pair: tuple[float, float]) -> tuple[float, float]:
             f"The bounds of '{name}' are {low:g} and {high:g}: the first must be the smaller one. Fix it to hold it."
         )
     return low, high
-
-
-@dataclass(frozen=True)
-class FreeDirection:
-    """A way to move through a whole family of solutions, to first order."""
-
-    name: str  # the quantity that leads; when it moves by one, the others that lead stay
-    along: dict[str, float]  # how far the quantities that follow move, in their units per unit of the leading one
-
-
-@dataclass(frozen=True, eq=False)
-class TrimReport:
-    """What was found beside the point."""
-
-    states: Signals  # of the model
-    inputs: Signals  # of the model
-    # (N,), derivatives of all states at the point, in their units per second. Rounding where the state rests
-    rates: FloatArray
-    changes: FloatArray | None  # (N,), in a steady motion, the derivatives of the rates at the point
-    moving: tuple[str, ...]  # states that move, some of them perhaps only later
-    varying: tuple[str, ...]  # those among them whose rate is not constant, because they follow other states that move
-    dragged: tuple[str, ...]  # those among them that were not listed: the constraints take them along
-    free_directions: tuple[FreeDirection, ...]  # empty when the solution is isolated
-    at_bounds: tuple[str, ...]  # quantities that lie on one of their bounds
-    residual: float  # the largest residual, in sizes of the states (per second)
-    exact: bool  # False when the residual is above 1e-10 and only the model's own noise or rounding explains it
-    remarks: tuple[Remark, ...]
-    # the smallest singular value of the balanced Jacobian over the largest: near zero at a fold, where two solutions
-    # meet, and inside a family; NaN where it was not looked at
-    regularity: float = np.nan
-
-    def __repr__(self) -> str:
-        return text_of(self)
-
-    def _repr_html_(self) -> str:
-        return html_of(self)
-
-    @property
-    def is_equilibrium(self) -> bool:
-        """Whether nothing moves."""
-        return not self.moving
-
-    @property
-    def summary(self) -> str:
-        """What was found, in words: ``"an equilibrium"``."""
-        if self.is_equilibrium:
-            return "an equilibrium"
-        return f"a steady motion of {', '.join(self.moving)}"
-
-    def rate(self, name: str) -> float:
-        """Return the rate of the state ``name``, in its unit per second."""
-        return float(self.rates[self.states.index_of(name, "a state of the model")])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrimmedPoint(OperatingPoint):
-    """An operating point from :func:`fmilin.trim`: the argument ``point`` of :func:`fmilin.linearize`.
-
-    Parameters
-    ----------
-    time, states, inputs, parameters, adjusted
-        As in :class:`fmilin.OperatingPoint`. ``parameters`` has those that were fixed or solved for.
-    report : TrimReport
-    """
-
-    report: TrimReport
-
-    __repr__ = OperatingPoint.__repr__
-
-    def same_place(self, other: TrimmedPoint) -> bool:
-        """Whether the ``other`` point is the same solution, up to what two searches may differ by."""
-        values, others = _everything(self), _everything(other)
-        return bool(np.all(np.abs(values - others) <= 1e-6 * np.maximum(np.abs(values), 1.0)))
-
-
-def _everything(point: TrimmedPoint) -> FloatArray:
-    parameters = np.array([value for _, value in sorted(point.parameters.items())], dtype=np.float64)
-    return np.concatenate((point.states, point.inputs, parameters))

@@ -26,7 +26,7 @@ from fmilin.families.plan import Plan
 from fmilin.ground.sandbox import server
 from fmilin.ground.sandbox.isolation import Limits
 from fmilin.ground.sandbox.server import Pipe, Server
-from fmilin.loading.load import LoadRequest
+from fmilin.loading.request import LoadRequest
 from fmilin.native.systems import four_bar
 from tests.families.plants import oscillator
 from tests.shared import shared

@@ -10,8 +10,10 @@ import pytest
 import fmilin
 from fmilin.fmi.read.archive import FmuFile
 from fmilin.ground.errors import ConstraintError, ModelError, UnknownNameError, UsageError
-from fmilin.loading.load import LoadRequest, constraints_with, load, load_as
+from fmilin.loading.load import constraints_with, load, load_as
+from fmilin.loading.request import LoadRequest
 from fmilin.model.constraints.declared import Constraint
+from fmilin.points.request import PointRequest
 from tests.fmus.make import build
 
 INSIDE = "extra/org.fmilin/constraints.toml"
@@ -278,14 +280,14 @@ def once(monkeypatch: pytest.MonkeyPatch, owner: object, name: str) -> list[obje
 
 def test_a_python_model_is_loaded_once_whatever_is_set(models: Path) -> None:
     models.write_text(MODELS + "with open(__file__ + '.log', 'a') as log:\n    log.write('read ')\n")
-    model = load_as(f"{models}:decay(rates=(1.0, 2.0))", LoadRequest(settings={"x1": 3.0}))
+    model = load_as(f"{models}:decay(rates=(1.0, 2.0))", LoadRequest(), PointRequest({"x1": 3.0}))
     assert model.states.has("x1")
     assert Path(f"{models}.log").read_text() == "read "
 
 
 def test_a_setting_that_nothing_is_called_is_compared_with_states_inputs_and_parameters() -> None:
     with pytest.raises(UnknownNameError, match=r"'phy'.*phi"):
-        load_as("fmilin.systems:four_bar", LoadRequest(settings={"phy": 1.0}))
+        load_as("fmilin.systems:four_bar", LoadRequest(), PointRequest({"phy": 1.0}))
 
 
 def test_the_description_of_an_fmu_is_read_once_and_its_states_are_left_to_the_point(
@@ -294,8 +296,8 @@ def test_the_description_of_an_fmu_is_read_once_and_its_states_are_left_to_the_p
     from fmilin.fmi.read import archive
 
     read = once(monkeypatch, archive, "parse_description")
-    request = LoadRequest(constraints=[], settings={"pin.x": 0.5, "F": 1.0, "mass": 3.0})
-    with load_as(pendulum, request) as model:
+    at = PointRequest({"pin.x": 0.5, "F": 1.0, "mass": 3.0})
+    with load_as(pendulum, LoadRequest(constraints=[]), at) as model:
         assert len(read) == 1
         assert model.start.parameters == {"mass": 3.0}
         assert model.start.states[model.states.positions["pin.x"]] == 0.0
@@ -309,7 +311,7 @@ def test_an_fmu_of_fmi_1_is_loaded_once_although_its_code_alone_knows_the_states
 
     loaded = once(monkeypatch, LoadedCode, "__init__")
     path = build("spring1", tmp_path)
-    with load_as(path, LoadRequest(settings={"x": 2.0, "stiffness": 5.0})) as model:
+    with load_as(path, LoadRequest(), PointRequest({"x": 2.0, "stiffness": 5.0})) as model:
         assert len(loaded) == 1
         assert model.start.states[model.states.positions["x"]] != 2.0
         assert model.start.parameters == {"stiffness": 5.0}

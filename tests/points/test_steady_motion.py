@@ -13,7 +13,7 @@ from fmilin.native.ode import OdeModel
 from fmilin.native.systems import cartesian_pendulum, rolling_disk
 from fmilin.native.systems.disk import steady_yaw_rates
 from fmilin.points.procedure import trim
-from fmilin.points.request import TrimmedPoint
+from fmilin.points.report import TrimmedPoint
 
 MOVING = ["q1", "q3", "q4", "q5"]
 RESTING = [1, 6, 7, 8]  # q2, u1, u2, u3

@@ -37,7 +37,7 @@ def print_cosimulation(cosimulation: Cosimulation, stream: TextIO) -> None:
         print_fact(console, "Limit", limit_in_words(cosimulation))
         for remark in cosimulation.plant.warnings:
             if not remark.is_information:
-                print_fact(console, "Warning", str(remark))
+                print_fact(console, remark.heading, str(remark))
 
 
 def master_in_words(cosimulation: Cosimulation) -> str:

@@ -69,7 +69,7 @@ def print_comparison(spectra: Sequence[Spectrum], stream: TextIO) -> None:
             for remark in spectrum.remarks:
                 if str(remark) not in printed:
                     printed.add(str(remark))
-                    label = _NAMES[spectrum.formulation] if remark.kind not in _COMMON else "Warning"
+                    label = _NAMES[spectrum.formulation] if remark.kind not in _COMMON else remark.heading
                     print_fact(console, label, str(remark))
         if not printed:
             console.print("No warnings.")
@@ -186,7 +186,7 @@ def print_nearest(name: str, spectrum: Spectrum, stream: TextIO) -> None:
         console.print(table)
         console.print()
         for remark in spectrum.remarks:
-            print_fact(console, "Warning", str(remark))
+            print_fact(console, remark.heading, str(remark))
         if not spectrum.remarks:
             console.print("No warnings.")
 

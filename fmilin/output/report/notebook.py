@@ -16,7 +16,7 @@ from fmilin.output.report.result_tables import show_family, show_mechanism, show
 from fmilin.output.report.summary import show_summary, summary_at_rest
 from fmilin.output.report.table import show_linear
 from fmilin.output.report.verification import show_verification
-from fmilin.points.request import TrimmedPoint, TrimReport
+from fmilin.points.report import TrimmedPoint, TrimReport
 
 MOST_COORDINATES = 100  # of larger linear models no eigenvalues are calculated only to be looked at
 

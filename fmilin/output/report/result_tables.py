@@ -15,7 +15,7 @@ from fmilin.native.mechanism.description import MechanismDescription
 from fmilin.output.report.numbers import eigenvalue_text, rough, shortened, value_with_unit
 from fmilin.output.report.page import Page
 from fmilin.output.report.table import Fact, console_on, print_fact, print_facts, print_remarks, simple_table
-from fmilin.points.request import TrimmedPoint, TrimReport
+from fmilin.points.report import TrimmedPoint, TrimReport
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -91,7 +91,7 @@ def show_plain_point(point: OperatingPoint, page: Page) -> None:
             table.add_row(f"and {len(values) - MOST_STATES} more", "")
         page.print(table)
     for remark in point.remarks:
-        print_fact(page, "Warning", str(remark))
+        print_fact(page, remark.heading, str(remark))
 
 
 def _show_remarks(report: TrimReport, page: Console | Page) -> None:

@@ -78,7 +78,7 @@ def print_fact(page: Console | Page, word: str, pieces: Sequence[str]) -> None:
 def print_remarks(page: Console | Page, remarks: Iterable[Remark]) -> None:
     """Print warnings and notes, one after the other."""
     for remark in remarks:
-        print_fact(page, "Note" if remark.is_information else "Warning", str(remark))
+        print_fact(page, remark.heading, str(remark))
 
 
 def fact(word: str, pieces: Sequence[str], width: int, separator: str = ", ") -> Text:

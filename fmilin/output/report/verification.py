@@ -56,7 +56,7 @@ def show_verification(verification: Verification, page: Console | Page) -> None:
     if len(failed) > MOST_REASONS:
         print_fact(page, "", [f"and {len(failed) - MOST_REASONS} more"])
     for remark in verification.remarks:
-        print_fact(page, "Warning", str(remark))
+        print_fact(page, remark.heading, str(remark))
 
 
 def limit_text(channel: Channel) -> str:

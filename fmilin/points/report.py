@@ -1,0 +1,90 @@
+"""What a search for an operating point found: the point, with a report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fmilin.ground.remarks import Remark
+from fmilin.ground.signals import FloatArray, Signals
+from fmilin.ground.verbs import html_of, text_of
+from fmilin.model.interface import OperatingPoint
+
+
+@dataclass(frozen=True)
+class FreeDirection:
+    """A way to move through a whole family of solutions, to first order."""
+
+    name: str  # the quantity that leads; when it moves by one, the others that lead stay
+    along: dict[str, float]  # how far the quantities that follow move, in their units per unit of the leading one
+
+
+@dataclass(frozen=True, eq=False)
+class TrimReport:
+    """What was found beside the point."""
+
+    states: Signals  # of the model
+    inputs: Signals  # of the model
+    # (N,), derivatives of all states at the point, in their units per second. Rounding where the state rests
+    rates: FloatArray
+    changes: FloatArray | None  # (N,), in a steady motion, the derivatives of the rates at the point
+    moving: tuple[str, ...]  # states that move, some of them perhaps only later
+    varying: tuple[str, ...]  # those among them whose rate is not constant, because they follow other states that move
+    dragged: tuple[str, ...]  # those among them that were not listed: the constraints take them along
+    free_directions: tuple[FreeDirection, ...]  # empty when the solution is isolated
+    at_bounds: tuple[str, ...]  # quantities that lie on one of their bounds
+    residual: float  # the largest residual, in sizes of the states (per second)
+    exact: bool  # False when the residual is above 1e-10 and only the model's own noise or rounding explains it
+    remarks: tuple[Remark, ...]
+    # the smallest singular value of the balanced Jacobian over the largest: near zero at a fold, where two solutions
+    # meet, and inside a family; NaN where it was not looked at
+    regularity: float = np.nan
+
+    def __repr__(self) -> str:
+        return text_of(self)
+
+    def _repr_html_(self) -> str:
+        return html_of(self)
+
+    @property
+    def is_equilibrium(self) -> bool:
+        """Whether nothing moves."""
+        return not self.moving
+
+    @property
+    def summary(self) -> str:
+        """What was found, in words: ``"an equilibrium"``."""
+        if self.is_equilibrium:
+            return "an equilibrium"
+        return f"a steady motion of {', '.join(self.moving)}"
+
+    def rate(self, name: str) -> float:
+        """Return the rate of the state ``name``, in its unit per second."""
+        return float(self.rates[self.states.index_of(name, "a state of the model")])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrimmedPoint(OperatingPoint):
+    """An operating point from :func:`fmilin.trim`: the argument ``point`` of :func:`fmilin.linearize`.
+
+    Parameters
+    ----------
+    time, states, inputs, parameters, adjusted
+        As in :class:`fmilin.OperatingPoint`. ``parameters`` has those that were fixed or solved for.
+    report : TrimReport
+    """
+
+    report: TrimReport
+
+    __repr__ = OperatingPoint.__repr__
+
+    def same_place(self, other: TrimmedPoint) -> bool:
+        """Whether the ``other`` point is the same solution, up to what two searches may differ by."""
+        values, others = _everything(self), _everything(other)
+        return bool(np.all(np.abs(values - others) <= 1e-6 * np.maximum(np.abs(values), 1.0)))
+
+
+def _everything(point: TrimmedPoint) -> FloatArray:
+    parameters = np.array([value for _, value in sorted(point.parameters.items())], dtype=np.float64)
+    return np.concatenate((point.states, point.inputs, parameters))
