@@ -44,13 +44,16 @@ def test_no_arguments_show_the_help_as_an_error(tmp_path: Path) -> None:
 
 
 HELP = "from fmilin.cli.main import main; main(['--help'])"
-REQUEST = "from fmilin.cli.main import program; program.get_command(None, 'linearize'); from fmilin.cli.request import *;"
-REQUEST += " Request('model.fmu', LoadRequest(), PointRequest(trim=TrimRequest()))"
+REQUEST = """
+import fmilin.cli.linearize
+from fmilin.cli.request import LoadRequest, PointRequest, Request, TrimRequest
+Request("model.fmu", LoadRequest(), PointRequest(trim=TrimRequest()))
+"""
 
 
 @pytest.mark.parametrize("program", [HELP, REQUEST], ids=["help", "request"])
 def test_nothing_heavy_is_imported_before_the_work_begins(program: str, tmp_path: Path) -> None:
-    listed = f"{program}; import sys; print(sorted(sys.modules))"
+    listed = f"{program}\nimport sys; print(sorted(sys.modules))"
     done = subprocess.run([sys.executable, "-c", listed], capture_output=True, text=True, check=True, cwd=tmp_path)
     for heavy in ("numpy", "scipy", "sympy", "control", "matplotlib", "pydantic", "rich", "fmpy", "lxml"):
         assert f"'{heavy}'" not in done.stdout

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from math import pi, sqrt
 from pathlib import Path
 
@@ -157,3 +158,12 @@ def test_an_old_file_survives_a_failed_search(run: Run) -> None:
 def test_the_hanging_linkage_needs_to_be_told_where_its_joints_are(run: Run) -> None:
     done = run("trim", FOUR_BAR, "--guess", "phi=-1.2,y0=-0.9,y1=-0.9", "--json")
     assert json.loads(done.out)["states"]["phi"] == pytest.approx(-pi / 2, abs=1e-12)
+
+
+@pytest.mark.parametrize("arguments", [("trim",), ("trim", "-o", "point.toml"), ("linearize", "--trim")])
+def test_what_is_said_of_an_equilibrium_that_is_one_of_many_is_a_note(run: Run, arguments: tuple[str, ...]) -> None:
+    done = run(arguments[0], "fmilin.systems:rolling_disk", *arguments[1:])
+    assert done.status == 0
+    said = " ".join((done.out + done.err).split())
+    assert re.search(r"Note:? The solution is one of a family: q1, q3, q4, q5", said)
+    assert not re.search(r"Warning:? The solution is one of a family", said)
