@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from fmilin.ground.errors import FmilinError, NumericalError
 from fmilin.ground.remarks import Remark, model_remarks, rate_of_change
 from fmilin.ground.signals import FloatArray
-from fmilin.ground.tolerances import AGREEMENT, KINK
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.no_response import is_connected
 from fmilin.linearization.findings import motion_remark
@@ -28,7 +27,7 @@ from fmilin.manifold.continuation import CONDITION_LIMIT
 from fmilin.manifold.facts import VerifiedFacts
 from fmilin.manifold.rank import independent_rows, scaled
 from fmilin.manifold.selection import Selection
-from fmilin.manifold.slopes import LEFT_OUT, SMALL_STEP, random_direction
+from fmilin.manifold.slopes import SMALL_STEP, compared, random_direction
 from fmilin.manifold.stack import PointStack, StackGeometry, StackSurroundings
 from fmilin.manifold.steady_stack import StackMotion, stack_motion
 from fmilin.model.interface import Model, OperatingPoint, TangentStack
@@ -241,15 +240,9 @@ class StackProcedure:
             states, good = surroundings.reached(moved, self.kept, guess, geometry.sizes)
             values.append(np.concatenate(surroundings.visited(states, self.kept), axis=1))
             reached &= good
-        ahead, behind = values
-        gap = np.abs((ahead - behind) / (2 * SMALL_STEP) - (J @ direction[..., None])[..., 0])
-        bend = np.abs(ahead + behind - 2 * base) / SMALL_STEP
-        sizes = (np.abs(J) * scales[:, None]).max(axis=2, initial=0.0)
         precision = self._facts.precision if self._facts.precision is not None else EPS / SMALL_STEP
-        visible = 10 * scales.shape[1] * precision * (sizes + np.abs(base))
-        agrees = gap <= np.maximum(np.maximum(visible, LEFT_OUT * SMALL_STEP * bend), AGREEMENT * sizes)
-        straight = bend <= KINK / 4 * sizes.max(axis=1, initial=0.0, keepdims=True)
-        return np.asarray(reached & (agrees & straight).all(axis=1))
+        agrees, _ = compared(J, scales, (values[0], base, values[1]), precision)
+        return np.asarray(reached & agrees)
 
     def _remarks(
         self, points: PointStack, tangents: TangentStack, motion: StackMotion, usual: Mask

@@ -6,10 +6,11 @@ on the manifold. Rows that are exact without either (an output that is a state, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fmilin.ground.errors import KinkError, ModelError, NumericalError, UsageError
 from fmilin.ground.remarks import Remark
@@ -100,28 +101,39 @@ def _differenced(nearby: Neighbourhood, options: Differences) -> Slopes:
 def _compared_once(
     nearby: Neighbourhood, exact: Slopes, precision: FloatArray, floor: FloatArray | float = 0.0
 ) -> Slopes | None:
-    """Compare the products with a difference along a random direction; None where every column must be looked at.
-
-    Returns the products, errors raised where the comparison shows one. Gaps up to ``floor`` (r,) are rounding;
-    where a slope vanishes a gap is what the difference leaves out, of the order of the step squared times the
-    curvature.
-    """
+    """Return the products, errors raised where a comparison shows one; None where every column must be looked at."""
     direction = random_direction(len(nearby.scales)) * nearby.scales
     try:
-        ahead, behind = nearby.at(SMALL_STEP * direction), nearby.at(-SMALL_STEP * direction)
+        values = nearby.at(SMALL_STEP * direction), nearby.base, nearby.at(-SMALL_STEP * direction)
     except (ModelError, NumericalError):
         return None
-    gap = np.abs((ahead - behind) / (2 * SMALL_STEP) - exact.J @ direction)
-    bend = np.abs(ahead + behind - 2 * nearby.base) / SMALL_STEP
-    sizes = (np.abs(exact.J) * nearby.scales).max(axis=1, initial=0.0)
-    visible = 10 * len(direction) * precision * (sizes + np.abs(nearby.base))
-    left_out = LEFT_OUT * SMALL_STEP * bend
-    if not (gap <= np.max([visible, left_out, AGREEMENT * sizes, np.broadcast_to(floor, gap.shape)], axis=0)).all():
-        return None
-    if not (bend <= KINK / 4 * sizes.max(initial=0.0)).all():
-        return None
-    shown = np.where(gap > visible, gap, 0.0)[:, None] / nearby.scales
-    return Slopes(exact.J, np.maximum(exact.error, shown), exact.jump, exact.bend)
+    ahead, base, behind = (value[None] for value in values)
+    agrees, shown = compared(exact.J[None], nearby.scales[None], (ahead, base, behind), precision, floor)
+    return replace(exact, error=np.maximum(exact.error, shown[0][:, None] / nearby.scales)) if agrees[0] else None
+
+
+def compared(
+    J: FloatArray,
+    scales: FloatArray,
+    values: tuple[FloatArray, FloatArray, FloatArray],
+    precision: FloatArray | float,
+    floor: FloatArray | float = 0.0,
+) -> tuple[NDArray[np.bool_], FloatArray]:
+    """Compare slopes J (k, r, c) with a difference along a direction: where they agree (k,), visible gaps (k, r).
+
+    ``values`` (k, r) of the model ahead, at the points and behind, :data:`SMALL_STEP` away. Gaps up to ``floor`` are
+    rounding; where a slope vanishes a gap is what the difference leaves out, of the order of the step squared times the
+    curvature. They do not agree where the model bends.
+    """
+    ahead, base, behind = values
+    direction = random_direction(scales.shape[1]) * scales
+    gap = np.abs((ahead - behind) / (2 * SMALL_STEP) - (J @ direction[..., None])[..., 0])
+    bend = np.abs(ahead + behind - 2 * base) / SMALL_STEP
+    sizes = (np.abs(J) * scales[:, None]).max(axis=2, initial=0.0)
+    visible = 10 * scales.shape[1] * precision * (sizes + np.abs(base))
+    allowed = np.maximum(np.maximum(visible, floor), np.maximum(LEFT_OUT * SMALL_STEP * bend, AGREEMENT * sizes))
+    straight = bend <= KINK / 4 * sizes.max(axis=1, initial=0.0, keepdims=True)
+    return ((gap <= allowed) & straight).all(axis=1), np.where(gap > visible, gap, 0.0)
 
 
 @cache
