@@ -87,15 +87,9 @@ class Cosimulation:
         rows, columns = linear_sum_assignment(cost)
         multipliers = dict(zip(columns.tolist(), z[rows].tolist(), strict=True))
         upper = sorted((i for i in multipliers if s[i].imag >= -1e-12 * abs(s[i])), key=lambda i: abs(s[i]))
-        return tuple(
-            CoupledMode(
-                complex(s[i]),
-                complex(multipliers[i]),
-                complex(np.log(multipliers[i]) / self.step) if multipliers[i] else complex(-np.inf),
-                bool(abs(s[i].imag) * self.step < np.pi),
-            )
-            for i in upper
-        )
+        seen = {i: complex(np.log(m) / self.step) if m else complex(-np.inf) for i, m in multipliers.items()}
+        resolved = np.abs(s.imag) * self.step < np.pi
+        return tuple(CoupledMode(complex(s[i]), complex(multipliers[i]), seen[i], bool(resolved[i])) for i in upper)
 
     @property
     def growth(self) -> float:
@@ -224,29 +218,15 @@ def _slopes(of: Cosimulation, whole: OneStep) -> Slopes:
     nz, nu = len(whole.states), len(of.model.inputs)
     states, outputs = np.abs(off.states - whole.states), np.abs(off.outputs - whole.outputs)
     y, u = slice(nz), slice(nz, nz + nu)
-    return Slopes(
-        whole.states[:, y],
-        whole.states[:, u],
-        whole.outputs[:, y],
-        whole.outputs[:, u],
-        whole.states[:, -1],
-        A_error=states[:, y],
-        B_error=states[:, u],
-        C_error=outputs[:, y],
-        D_error=outputs[:, u],
-    )
+    matrices = whole.states[:, y], whole.states[:, u], whole.outputs[:, y], whole.outputs[:, u]
+    errors = states[:, y], states[:, u], outputs[:, y], outputs[:, u]
+    return Slopes(*matrices, whole.states[:, -1], *errors)
 
 
 def _moved(linear: LinearModel) -> LinearModel:
     """Return a member whose slopes are wrong by their errors; an output without feedthrough gets none."""
-    errors = linear.errors
-    return replace(
-        linear,
-        A=linear.A + errors.A,
-        B=linear.B + errors.B,
-        C=linear.C + errors.C,
-        D=np.where(linear.D == 0.0, 0.0, linear.D + errors.D),
-    )
+    moved = {name: getattr(linear, name) + getattr(linear.errors, name) for name in "ABCD"}
+    return replace(linear, **moved | {"D": np.where(linear.D == 0.0, 0.0, moved["D"])})
 
 
 def _as_linear_model(of: Cosimulation, held: Sequence[str], slopes: Slopes) -> LinearModel:
@@ -256,33 +236,24 @@ def _as_linear_model(of: Cosimulation, held: Sequence[str], slopes: Slopes) -> L
     coordinates = [replace(s, name=qualified(m.name, s.name), aliases=()) for m in of.members for s in m.linear.states]
     taken = {s.name for s in coordinates}
     memories = [Signal(name if name not in taken else f"held({name})") for name in held]
-    values = _held_values(of, held)
     every = [replace(s, name=qualified(m.name, s.name), aliases=()) for m in of.members for s in m.linear.full_states]
-    return built(
-        of.model,
-        IndependentCoordinates(
-            Signals([*coordinates, *memories]),
-            Signals(every),
-            np.concatenate([np.empty(0), *(m.linear.y0 for m in of.members), values]),
-            T,
-            np.zeros_like(T),
-            plant.method.coordinates,
-            condition_number=plant.accuracy.conditioning,
-            residual=plant.accuracy.constraint_residual,
-        ),
-        slopes,
-        _point(of),
-        (plant.method.derivatives, plant.method.evaluations, plant.method.products),
-        (
-            Remark(
-                "way",
-                f"The discrete model of a co-simulation by a {of.master.kind} master over steps of {of.step:g} s; the "
-                "members' own solvers are taken as exact.",
-            ),
-            *plant.warnings,
-        ),
-        sample_time=of.step,
+    own = IndependentCoordinates(
+        Signals([*coordinates, *memories]),
+        Signals(every),
+        np.concatenate([np.empty(0), *(m.linear.y0 for m in of.members), _held_values(of, held)]),
+        T,
+        np.zeros_like(T),
+        plant.method.coordinates,
+        plant.accuracy.conditioning,
+        plant.accuracy.constraint_residual,
     )
+    method = plant.method.derivatives, plant.method.evaluations, plant.method.products
+    remark = Remark(
+        "way",
+        f"The discrete model of a co-simulation by a {of.master.kind} master over steps of {of.step:g} s; the "
+        "members' own solvers are taken as exact.",
+    )
+    return built(of.model, own, slopes, _point(of), method, (remark, *plant.warnings), sample_time=of.step)
 
 
 def _point(of: Cosimulation) -> Point:

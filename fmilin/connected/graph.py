@@ -32,6 +32,12 @@ class Drawn:
     observed: Mapping[str, int]  # which outputs of members constraints observe
 
 
+def _column(*parts: SX) -> SX:
+    import casadi as ca
+
+    return ca.vertcat(ca.SX(0, 1), *parts)
+
+
 def in_graph(model: Drawn) -> ImplicitSystem | None:
     """Return the equations of a system; None where a member has no graph."""
     import casadi as ca
@@ -49,18 +55,18 @@ def in_graph(model: Drawn) -> ImplicitSystem | None:
     wired.place_known()
     unknown = wired.unknown
     names = [model.coupling.wires.names[j] for j in unknown]
-    w = ca.vertcat(ca.SX(0, 1), *(g.unknowns for g in graphs), *(wired.own[j] for j in unknown))
+    w = _column(*(g.unknowns for g in graphs), *(wired.own[j] for j in unknown))
     rows = [wired.placed(ca.mtimes(g.matrix, g.unknowns) - g.right_hand_side) for g in graphs]
     rows += [wired.own[j] - wired.placed(wired.fed(j)) for j in unknown]
-    residual = ca.vertcat(ca.SX(0, 1), *rows)
+    residual = _column(*rows)
     W = ca.jacobian(residual, w)
     if w.numel() and any(ca.which_depends(ca.vec(ca.densify(W)), w, 1)):
         raise UsageError(
-            f"The system '{model.name}' cannot be written as C: the connections to {', '.join(names)} close a "
-            "loop "
-            "in which accelerations or inputs do not enter linearly. Put a state (a filter) into it."
+            f"The system '{model.name}' cannot be written as C: the connections to {', '.join(names)} close a loop in "
+            "which accelerations or inputs do not enter linearly. Put a state (a filter) into it."
         )
-    outputs = wired.placed(ca.vertcat(ca.SX(0, 1), *(g.outputs for g in graphs)))
+    outputs = wired.placed(wired.all_outputs)
+    by_part = [(part.name, graph) for part, graph in zip(model.coupling.parts, graphs, strict=True)]
     shown = [outputs[int(i)] * factor + offset for i, factor, offset in model.shown]
     observed = {name: outputs[i] for name, i in model.observed.items()}
 
@@ -70,25 +76,20 @@ def in_graph(model: Drawn) -> ImplicitSystem | None:
     return ImplicitSystem(
         name=model.name,
         time=time,
-        states=ca.vertcat(ca.SX(0, 1), *(g.states for g in graphs)),
+        states=_column(*(g.states for g in graphs)),
         inputs=inputs,
-        parameters=ca.vertcat(ca.SX(0, 1), *(g.parameters for g in graphs)),
+        parameters=_column(*(g.parameters for g in graphs)),
         unknowns=w,
-        unknown_names=(
-            *(qualified(p.name, n) for p, g in zip(model.coupling.parts, graphs, strict=True) for n in g.unknown_names),
-            *names,
-        ),
+        unknown_names=(*(qualified(p, n) for p, g in by_part for n in g.unknown_names), *names),
         matrix=timed(ca.sparsify(W)),
         right_hand_side=timed(ca.densify(-ca.substitute(residual, w, ca.SX.zeros(w.numel())))),
-        derivatives=timed(wired.placed(ca.vertcat(ca.SX(0, 1), *(g.derivatives for g in graphs)))),
-        outputs=timed(ca.vertcat(ca.SX(0, 1), *shown)),
+        derivatives=timed(wired.placed(_column(*(g.derivatives for g in graphs)))),
+        outputs=timed(_column(*shown)),
         further={name: timed(e) for name, e in observed.items()},
         state_signals=model.signals[0],
         input_signals=model.signals[1],
         output_signals=model.signals[2],
-        parameter_signals=Signals(
-            of_member(p.name, s) for p, g in zip(model.coupling.parts, graphs, strict=True) for s in g.parameter_signals
-        ),
+        parameter_signals=Signals(of_member(p, s) for p, g in by_part for s in g.parameter_signals),
         parameter_values=np.concatenate([np.empty(0), *(g.parameter_values for g in graphs)]),
     )
 
@@ -105,9 +106,9 @@ class _Wired:
         import casadi as ca
 
         wires = self.model.coupling.wires
-        self.own = ca.vertcat(ca.SX(0, 1), *(g.inputs for g in self.graphs))
-        self.all_outputs = ca.vertcat(ca.SX(0, 1), *(g.outputs for g in self.graphs))
-        self.w = ca.vertcat(ca.SX(0, 1), *(g.unknowns for g in self.graphs))
+        self.own = _column(*(g.inputs for g in self.graphs))
+        self.all_outputs = _column(*(g.outputs for g in self.graphs))
+        self.w = _column(*(g.unknowns for g in self.graphs))
         self.expressions = [self.own[j] for j in range(self.own.numel())]
         for j, i in enumerate(wires.inputs):
             if i >= 0:

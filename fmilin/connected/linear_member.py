@@ -129,12 +129,9 @@ def from_linear(linear: LinearModel) -> EngineModel:
     further = [i for i, s in enumerate(linear.full_states) if s.name not in own and not linear.outputs.has(s.name)]
     states = Signals(s.starting_at(float(v)) for s, v in zip(linear.states, linear.y0, strict=True))
     inputs = Signals(s.starting_at(point.inputs.get(s.name, s.start)) for s in linear.inputs)
-    quantities = Signals(
-        [
-            *(s.starting_at(point.outputs.get(s.name, s.start)) for s in linear.outputs),
-            *(s.starting_at(point.states.get(s.name, s.start)) for s in linear.full_states.select(further)),
-        ]
-    )
+    hidden = linear.full_states.select(further)
+    shown = [s.starting_at(point.outputs.get(s.name, s.start)) for s in linear.outputs]
+    quantities = Signals([*shown, *(s.starting_at(point.states.get(s.name, s.start)) for s in hidden)])
     C, D = linear.C, linear.D
     if further:
         C, D = np.vstack((C, linear.T[further])), np.vstack((D, linear.T_u[further]))

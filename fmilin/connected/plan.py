@@ -16,6 +16,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 Indices = NDArray[np.intp]
+Depends = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -37,24 +38,19 @@ class VisitStep:
 
 
 def planned(
-    owners: tuple[Indices, Indices], sources: Indices, depends: Sequence[NDArray[np.bool_]], free: NDArray[np.bool_]
+    owners: tuple[Indices, Indices], sources: Indices, depends: Sequence[Depends], free: Depends
 ) -> list[VisitStep]:
     """Return the steps that end with every member visited at its right inputs.
 
     ``owners`` (nv,), (ny,): the member of every input and output. ``sources`` (nv,): the output that feeds it, or -1.
     ``depends`` (ny_i, nv_i): which outputs hang on which inputs at once. ``free`` (ny,): states, known without a visit.
     """
-    planner = _Planner(owners, sources, depends, free)
-    return planner.steps()
+    return _Planner(owners, sources, depends, free).steps()
 
 
 class _Planner:
     def __init__(
-        self,
-        owners: tuple[Indices, Indices],
-        sources: Indices,
-        depends: Sequence[NDArray[np.bool_]],
-        free: NDArray[np.bool_],
+        self, owners: tuple[Indices, Indices], sources: Indices, depends: Sequence[Depends], free: Depends
     ) -> None:
         self.of_input, self.of_output = owners
         self.sources, self.depends = sources, depends

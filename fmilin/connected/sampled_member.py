@@ -153,16 +153,9 @@ class HeldMember(Model, Hybrid):
         return self._view([self._every.index_of(name, what) for name in outputs])
 
     def _view(self, shown: Sequence[int]) -> Self:
-        return type(self)(
-            self.info,
-            self.law,
-            self.schedule,
-            self.inputs,
-            self._every,
-            actuator=self.actuator,
-            shown=shown,
-            mode=self._mode,
-        )
+        signals = self.inputs, self._every
+        view = {"actuator": self.actuator, "shown": shown, "mode": self._mode}
+        return type(self)(self.info, self.law, self.schedule, *signals, **view)  # type: ignore[arg-type]
 
     def with_constraints(self, constraints: Sequence[Constraint]) -> Self:
         """Return the same: it has no states that constraints could be about."""

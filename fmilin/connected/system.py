@@ -104,14 +104,10 @@ class ConnectedModel(Model):
                 return variable
             return direct.get((name, variable), qualified(name, variable))
 
+        rates = [None if c.rate is None else c.rate.renamed(new) for c in model.constraints.declared]
         return [
-            replace(
-                c,
-                expression=c.expression.renamed(new),
-                rate=None if c.rate is None else c.rate.renamed(new),
-                name=f"{name}: {c.label}",
-            )
-            for c in model.constraints.declared
+            replace(c, expression=c.expression.renamed(new), rate=rate, name=f"{name}: {c.label}")
+            for c, rate in zip(model.constraints.declared, rates, strict=True)
         ]
 
     def _canonical(self, name: str) -> str | None:
@@ -131,10 +127,9 @@ class ConnectedModel(Model):
         parts = []
         for name, model in self.members.items():
             with in_member(name):
-                names = list(taps[name])
-                parts.append(
-                    Part(name, model if model.outputs.names == tuple(names) else model.with_interface(None, names))
-                )
+                names = tuple(taps[name])
+                view = model if model.outputs.names == names else model.with_interface(None, names)
+                parts.append(Part(name, view))
         first = np.cumsum([0, *(len(t) for t in taps.values())])
         self._taps = {
             (name, own): int(first[i]) + tap
@@ -148,10 +143,8 @@ class ConnectedModel(Model):
         return CoupledMembers(parts, self._wires())
 
     def _wires(self) -> Wires:
-        positions = {
-            (name, s.name): i
-            for i, (name, s) in enumerate((name, s) for name, m in self.members.items() for s in m.inputs)
-        }
+        keys = [(name, s.name) for name, m in self.members.items() for s in m.inputs]
+        positions = {key: i for i, key in enumerate(keys)}
         starts = np.concatenate([np.empty(0), *(m.start.inputs for m in self.members.values())])
         count = len(positions)
         sources, inputs = np.full(count, -1, dtype=np.intp), np.full(count, -1, dtype=np.intp)

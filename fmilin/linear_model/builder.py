@@ -85,7 +85,12 @@ def built(
     matrices = slopes.A, slopes.B, slopes.C, slopes.D, coordinates.T
     derivatives, evaluations, products = method
     T_u = coordinates.T_u
-    A, B, C, D, T = relative_errors(errors, matrices)
+    accuracy = Accuracy(
+        **dict(zip("ABCDT", relative_errors(errors, matrices), strict=True)),
+        f0=EPS if slopes.f0.any() else 0.0,
+        constraint_residual=coordinates.residual,
+        conditioning=coordinates.condition_number,
+    )
     return LinearModel(
         *matrices,
         f0=slopes.f0,
@@ -95,16 +100,7 @@ def built(
         outputs=interface.outputs,
         y0=coordinates.y0,
         point=point,
-        accuracy=Accuracy(
-            A=A,
-            B=B,
-            C=C,
-            D=D,
-            T=T,
-            f0=EPS if slopes.f0.any() else 0.0,
-            constraint_residual=coordinates.residual,
-            conditioning=coordinates.condition_number,
-        ),
+        accuracy=accuracy,
         method=Method(derivatives, coordinates.kind, evaluations, products),
         model=interface.info,
         warnings=tuple(remarks),

@@ -9,6 +9,7 @@ from urllib.parse import unquote
 
 from fmilin.connected.declaration import AbsoluteUnit, Affine
 from fmilin.connected.ssp.xml import SSB, SSC, SSD, SSM, SSV, Reader, local_name
+from fmilin.fmi.read.description import is_true
 from fmilin.ground.errors import ModelError
 
 Value = float | int | bool | str
@@ -140,8 +141,11 @@ def read_structure(read: Read, path: str, archive: str) -> SystemStructure:
     xml = read(path)
     if xml is None:
         raise ModelError(f"'{archive}' contains no {path}. Is it an SSP file at all?")
-    file = _SsdFile(read, xml, path, archive)
-    return file.structure()
+    return _SsdFile(read, xml, path, archive).structure()
+
+
+def _keeps_units(element: Any) -> bool:
+    return is_true(element, "suppressUnitConversion")
 
 
 class _SsdFile:
@@ -159,8 +163,8 @@ class _SsdFile:
         system = root.find(f"{SSD}System")
         if system is None:
             raise reader.error("there is no System", root)
-        units = reader.units(f"{SSD}Units")
-        return SystemStructure(root.get("name") or "system", version, self._system(system), units, self.folder)
+        name, units = root.get("name") or "system", reader.units(f"{SSD}Units")
+        return SystemStructure(name, version, self._system(system), units, self.folder)
 
     # -- elements ----------------------------------------------------------------------------------------
 
@@ -230,9 +234,7 @@ class _SsdFile:
     def _wire(self, element: Any) -> Wire:
         reader = self.reader
         start, end = (self._end(element, side) for side in ("start", "end"))
-        convert = not reader.flag(element, "suppressUnitConversion")
-        change, table = reader.transformation(element)
-        return Wire(start, end, change, table, convert, element.sourceline)
+        return Wire(start, end, *reader.transformation(element), not _keeps_units(element), element.sourceline)
 
     def _end(self, element: Any, side: str) -> tuple[str, str]:
         name = self.reader.required(element, f"{side}Connector")
@@ -300,15 +302,11 @@ class _SsdFile:
             mapping = owner.root
         if mapping is None:
             raise owner.error("the parameter mapping is neither there nor in a file", element)
-        return tuple(
-            Mapped(
-                owner.required(m, "source"),
-                owner.required(m, "target"),
-                *owner.transformation(m),
-                not owner.flag(m, "suppressUnitConversion"),
-            )
-            for m in mapping.iterfind(f"{SSM}MappingEntry")
-        )
+        entries = []
+        for m in mapping.iterfind(f"{SSM}MappingEntry"):
+            source, target = owner.required(m, "source"), owner.required(m, "target")
+            entries.append(Mapped(source, target, *owner.transformation(m), not _keeps_units(m)))
+        return tuple(entries)
 
     def _file(self, source: str, element: Any, root: str) -> Reader:
         """Open a further file of the archive."""

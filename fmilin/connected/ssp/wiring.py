@@ -26,14 +26,8 @@ def declaration_of(flat: Flat, members: Mapping[str, Model]) -> Declaration:
     try:
         for node in [node for node in flat.drivers if node[0] in members]:
             wiring.join(node)
-        return Declaration(
-            flat.structure.name or flat.structure.system.name,
-            members,
-            wiring.links,
-            wiring.feeds(),
-            wiring.wanted(),
-            notes=wiring.notes,
-        )
+        name = flat.structure.name or flat.structure.system.name
+        return Declaration(name, members, wiring.links, wiring.feeds(), wiring.wanted(), notes=wiring.notes)
     except UsageError as error:
         raise ModelError(str(error)) from None
 

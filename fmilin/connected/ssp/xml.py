@@ -64,10 +64,6 @@ class Reader:
             raise self.error(f"{attribute}='{text}' of '{local_name(element)}' is no finite number", element)
         return value
 
-    def flag(self, element: Any, attribute: str) -> bool:
-        """Return whether a flag is set."""
-        return (element.get(attribute) or "").strip() in ("true", "1")
-
     def transformation(self, element: Any) -> tuple[Affine, dict[str, str]]:
         """Return the transformation of a connection or a mapping entry: of real numbers, or a table of other values."""
         for child in element:
@@ -113,13 +109,12 @@ class Reader:
 
     def enumerations(self, parent: str) -> dict[str, dict[str, int]]:
         """Return the numbers of the items of all enumerations that the file defines under ``parent``."""
-        return {
-            self.required(enumeration, "name"): {
-                self.required(item, "name"): int(self.number(item, "value", 0.0))
-                for item in enumeration.findall(f"{SSC}Item")
-            }
-            for enumeration in self.root.findall(f"{parent}/{SSC}Enumeration")
-        }
+        numbers: dict[str, dict[str, int]] = {}
+        for enumeration in self.root.findall(f"{parent}/{SSC}Enumeration"):
+            items = numbers.setdefault(self.required(enumeration, "name"), {})
+            for item in enumeration.findall(f"{SSC}Item"):
+                items[self.required(item, "name")] = int(self.number(item, "value", 0.0))
+        return numbers
 
     def units(self, parent: str) -> dict[str, AbsoluteUnit]:
         """Return the units that the file defines under ``parent``."""

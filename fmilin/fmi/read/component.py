@@ -9,14 +9,14 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from fmilin.fmi.platforms import c_library
 from fmilin.fmi.read.log import LogSink
+from fmilin.fmi.read.process import same_directory
 from fmilin.ground.errors import ModelError, NumericalError
 from fmilin.ground.sandbox import watchdog
 
@@ -50,7 +50,8 @@ class LoadedCode:
     def _loaded(self, path: Path) -> ctypes.CDLL:
         try:
             # Some libraries look for others in the working directory.
-            with watchdog.calling("the loading of the library"), _inside(path.parent):
+            with watchdog.calling("the loading of the library"), same_directory():
+                os.chdir(path.parent)
                 return ctypes.CDLL(str(path))
         except OSError as error:
             raise self._not_loaded(f"Failed to load shared library {path}. {error}") from None
@@ -166,17 +167,3 @@ class LoadedCode:
             f"The library of '{self._sink.source}' cannot be loaded: {why}. It may need other libraries that are not "
             "installed, a newer system, or lack functions that FMI requires."
         )
-
-
-@contextmanager
-def _inside(folder: Path) -> Iterator[None]:
-    try:
-        before = os.getcwd()  # noqa: PTH109 - Path.cwd() is the same call; the text is what chdir takes
-    except OSError:  # it was removed meanwhile: nothing to return to
-        before = None
-    os.chdir(folder)
-    try:
-        yield
-    finally:
-        if before is not None:
-            os.chdir(before)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple, NoReturn
 
 from fmilin.fmi.read.description import FLOATS, Unknown, Variable, Variables
@@ -15,24 +16,16 @@ SCALAR_TYPES = ("Real", "Integer", "Boolean", "String", "Enumeration")
 LARGEST_REFERENCE = 2**32 - 1  # value references are unsigned numbers of 32 bits in all versions
 MOST_EVENT_INDICATORS = 1_000_000  # no model has as many; each takes room at every call
 
-_INITIAL = {
-    # FMI 2.0.4 section 2.2.7, FMI 3.0.1 section 2.4.7.5: the default of `initial`.
-    ("constant", "output"): "exact",
-    ("constant", "local"): "exact",
-    ("fixed", "parameter"): "exact",
-    ("fixed", "structuralParameter"): "exact",
-    ("fixed", "calculatedParameter"): "calculated",
-    ("fixed", "local"): "calculated",
-    ("tunable", "parameter"): "exact",
-    ("tunable", "structuralParameter"): "exact",
-    ("tunable", "calculatedParameter"): "calculated",
-    ("tunable", "local"): "calculated",
-    ("discrete", "input"): "exact",
-    ("discrete", "output"): "calculated",
-    ("discrete", "local"): "calculated",
-    ("continuous", "input"): "exact",
-    ("continuous", "output"): "calculated",
-    ("continuous", "local"): "calculated",
+_OF_PARAMETERS = {"parameter": "exact", "structuralParameter": "exact", "calculatedParameter": "calculated",
+                  "local": "calculated"}  # fmt: skip
+_OF_SIGNALS = {"input": "exact", "output": "calculated", "local": "calculated"}
+_INITIAL: Mapping[str, Mapping[str, str]] = {
+    # By variability and causality; FMI 2.0.4 section 2.2.7, FMI 3.0.1 section 2.4.7.5: the default of `initial`.
+    "constant": {"output": "exact", "local": "exact"},
+    "fixed": _OF_PARAMETERS,
+    "tunable": _OF_PARAMETERS,
+    "discrete": _OF_SIGNALS,
+    "continuous": _OF_SIGNALS,
 }
 
 TypeDefaults = Mapping[str, Mapping[str, str]]  # attributes of the declared types, by type name
@@ -89,7 +82,7 @@ def shortened(names: Iterable[str], most: int = 4) -> str:
 
 def default_initial(variability: str, causality: str) -> str:
     """Return the value of ``initial`` that holds when it is not written; empty where there is none."""
-    return _INITIAL.get((variability, causality), "")
+    return _INITIAL.get(variability, {}).get(causality, "")
 
 
 def integer(text: str | None) -> int | None:
@@ -104,11 +97,8 @@ def number_of_event_indicators(root: Any, notes: Notes) -> int:
     """Return what the attribute numberOfEventIndicators says; 0 without it."""
     number = integer(root.get("numberOfEventIndicators")) or 0
     if not 0 <= number <= MOST_EVENT_INDICATORS:
-        notes.refuse(
-            root.sourceline,
-            f"numberOfEventIndicators is {_number(number)}",
-            f"From 0 to {MOST_EVENT_INDICATORS} are possible",
-        )
+        possible = f"From 0 to {MOST_EVENT_INDICATORS} are possible"
+        notes.refuse(root.sourceline, f"numberOfEventIndicators is {_number(number)}", possible)
     return number
 
 
@@ -135,7 +125,10 @@ def read_variable(
             notes.refuse(element.sourceline, f"the {causality} '{name}' has {missing}")
         notes.add_name(name, f"{{names}}: left out, since the description gives {missing.replace(' no ', ' ')}.")
         return None
-    declared = _declared_type(value, types, name, notes)
+    type_name = value.get("declaredType")
+    if type_name is not None and type_name not in types:
+        notes.add_name(name, "{names}: a declared type that is not defined was ignored.")
+    declared = types.get(type_name or "", {})
     is_float = value.tag in FLOATS
     start = element.find("Start") if value is element else None  # of strings and binaries
     return Variable(
@@ -165,25 +158,14 @@ def _value_reference(element: Any, name: str, notes: Notes) -> int | None:
     return reference
 
 
-def _declared_type(element: Any, types: TypeDefaults, name: str, notes: Notes) -> Mapping[str, str]:
-    """Return the attributes of the variable's declared type; empty when it has none."""
-    type_name = element.get("declaredType")
-    if type_name is not None and type_name not in types:
-        notes.add_name(name, "{names}: a declared type that is not defined was ignored.")
-    return types.get(type_name or "", {})
-
-
 def _nominal(element: Any, declared: Mapping[str, str], name: str, notes: Notes) -> float | None:
     """Return the nominal value, or None when there is no usable one."""
     text = element.get("nominal") or declared.get("nominal")
     if text is None:
         return None
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if math.isfinite(value) and value > 0:
-        return value
+    with suppress(ValueError):
+        if 0 < (value := float(text)) < math.inf:
+            return value
     notes.add_name(name, "{names}: a nominal value that is not positive was treated as missing.")
     return None
 

@@ -54,17 +54,10 @@ class Instance2(Instance):
     def _instantiate(self) -> bool:
         self._callbacks = callbacks(_Callbacks)
         self._callbacks.environment = self.sink.number
-        d = self.description
-        return self.component.create(
-            "Instantiate",
-            d.model_name.encode(),
-            ctypes.c_int(self.interface),
-            d.token.encode(),
-            (self._folder / "resources").as_uri().encode(),
-            ctypes.byref(self._callbacks),
-            self.truth(0),
-            self.truth(1),
-        )
+        d, resources = self.description, (self._folder / "resources").as_uri()
+        identity = d.model_name.encode(), ctypes.c_int(self.interface), d.token.encode(), resources.encode()
+        invisible_and_talkative = self.truth(0), self.truth(1)
+        return self.component.create("Instantiate", *identity, ctypes.byref(self._callbacks), *invisible_and_talkative)
 
     def _enter_initialization(self, time: float, settings: Sequence[Assignment]) -> None:
         without, nothing = self.truth(0), ctypes.c_double(0.0)

@@ -86,17 +86,9 @@ class Instance3(Instance):
 
     def directional(self, unknowns: Group, knowns: Group, target: ctypes.c_void_p) -> Call:
         """Return the call for derivatives along the seed in ``knowns``; see :class:`Instance`."""
-        return self.component.bound(
-            "GetDirectionalDerivative",
-            unknowns.references_pointer,
-            unknowns.count,
-            knowns.references_pointer,
-            knowns.count,
-            knowns.doubles_pointer,
-            knowns.size,
-            target,
-            unknowns.size,
-        )
+        variables = *_referred(unknowns), *_referred(knowns)
+        seed = knowns.doubles_pointer, knowns.size
+        return self.component.bound("GetDirectionalDerivative", *variables, *seed, target, unknowns.size)
 
     @property
     def adjoint(self) -> Callable[[Group, Group, ctypes.c_void_p], Call] | None:
@@ -105,17 +97,9 @@ class Instance3(Instance):
         return self._adjoint if is_true(self.description.capabilities, flag) else None
 
     def _adjoint(self, unknowns: Group, knowns: Group, target: ctypes.c_void_p) -> Call:
-        return self.component.bound(
-            "GetAdjointDerivative",
-            unknowns.references_pointer,
-            unknowns.count,
-            knowns.references_pointer,
-            knowns.count,
-            unknowns.doubles_pointer,
-            unknowns.size,
-            target,
-            knowns.size,
-        )
+        variables = *_referred(unknowns), *_referred(knowns)
+        seed = unknowns.doubles_pointer, unknowns.size
+        return self.component.bound("GetAdjointDerivative", *variables, *seed, target, knowns.size)
 
     def _number_of_event_indicators(self) -> int:
         return self._count("GetNumberOfEventIndicators")
@@ -128,6 +112,10 @@ class Instance3(Instance):
         number = ctypes.c_size_t()
         self.component.call(function, ctypes.byref(number))
         return number.value
+
+
+def _referred(group: Group) -> tuple[Any, Any]:
+    return group.references_pointer, group.count
 
 
 _SIMULTANEOUS = 1e-9  # times closer than this, in parts of a clock's interval, are the same
@@ -149,16 +137,10 @@ class SteppedInstance3(SteppedInstance, Instance3):
 
     def _instantiate(self) -> bool:
         self._begin = self._time
-        return self.component.create(
-            "InstantiateCoSimulation",
-            *self._identity(),
-            self.truth(self._has_event_mode),
-            self.truth(self._has_event_mode),  # it may return early from a step, for an event of its own
-            ctypes.c_void_p(),  # no intermediate variables
-            ctypes.c_size_t(0),
-            *self._environment(),
-            ctypes.c_void_p(),  # no intermediate updates
-        )
+        has_events = self.truth(self._has_event_mode), self.truth(self._has_event_mode)  # it may return early for one
+        nothing_between = ctypes.c_void_p(), ctypes.c_size_t(0)  # no intermediate variables
+        arguments = *self._identity(), *has_events, *nothing_between, *self._environment()
+        return self.component.create("InstantiateCoSimulation", *arguments, ctypes.c_void_p())  # no updates either
 
     def _start(self) -> None:
         """Settle in event mode, if there is one; the FMU's own clocks tick in the first step, once inputs are set."""

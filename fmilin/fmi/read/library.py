@@ -9,6 +9,7 @@ import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -31,23 +32,13 @@ def class_of_instances(description: Description) -> type[Instance]:
             f"'{description.source}' was made for a draft of FMI 3.0 ({description.fmi_version}), whose functions took "
             "other arguments than those of the standard, so its code is not called. Export it again as FMI 3.0 or 2.0."
         )
-    if number == "1":
-        from fmilin.fmi.read.instance1 import Instance1
-
-        return Instance1
-    if number == "2":
-        from fmilin.fmi.read.instance2 import Instance2
-
-        return Instance2
-    from fmilin.fmi.read.instance3 import Instance3
-
-    return Instance3
+    kind: type[Instance] = getattr(import_module(f"fmilin.fmi.read.instance{number}"), f"Instance{number}")
+    return kind
 
 
 def unexpected_library(fmu: FmuFile, description: Description, kind: type[Instance]) -> str:
     """Return the only library for this platform, where none bears the name that the description gives; else ""."""
-    library = description.model_identifier + library_suffix()
-    if any(f"binaries/{folder}/{library}" in fmu.by_path for folder in kind.binaries):
+    if _has_library(fmu, description.model_identifier + library_suffix(), kind):
         return ""
     for folder in kind.binaries:
         paths = [PurePosixPath(path) for path in fmu.by_path if path.startswith(f"binaries/{folder}/")]
@@ -57,12 +48,14 @@ def unexpected_library(fmu: FmuFile, description: Description, kind: type[Instan
     return ""
 
 
+def _has_library(fmu: FmuFile, library: str, kind: type[Instance]) -> bool:
+    return any(f"binaries/{folder}/{library}" in fmu.by_path for folder in kind.binaries)
+
+
 def must_be_compiled(fmu: FmuFile, description: Description, kind: type[Instance]) -> bool:
     """Return whether the sources have to be compiled, and may be; nothing of that when a library is there."""
     library = description.model_identifier + library_suffix()
-    if any(f"binaries/{folder}/{library}" in fmu.by_path for folder in kind.binaries):
-        return False
-    if unexpected_library(fmu, description, kind):
+    if _has_library(fmu, library, kind) or unexpected_library(fmu, description, kind):
         return False
     if fmu.options.compile_sources and "C sources" in fmu.platforms:
         return True
@@ -111,23 +104,13 @@ def compile_sources(folder: Path, description: Description, binaries: str) -> st
 def _command(folder: Path, plan: _Plan, target: Path) -> list[str]:
     headers = fmpy_folder()
     standard = [] if headers is None else [headers / "c-code"]
-    includes = [*plan.includes, folder / "sources", *standard]
-    cplusplus = [] if all(s.suffix == ".c" for s in plan.sources) else ["-lstdc++"]
-    return [
-        *find_compiler(),
-        "-O2",
-        "-w",
-        "-shared",
-        *([] if sys.platform == "win32" else ["-fPIC"]),
-        *(f"-D{d}" for d in plan.definitions),
-        *(f"-I{i}" for i in includes),
-        "-o",
-        str(target),
-        *map(str, plan.sources),
-        "-lm",
-        *cplusplus,
-        *(f"-l{name}" for name in plan.libraries),
-    ]
+    settings = [f"-D{d}" for d in plan.definitions]
+    settings += [f"-I{i}" for i in (*plan.includes, folder / "sources", *standard)]
+    cplusplus = [] if all(s.suffix == ".c" for s in plan.sources) else ["stdc++"]
+    libraries = [f"-l{name}" for name in ("m", *cplusplus, *plan.libraries)]
+    position = [] if sys.platform == "win32" else ["-fPIC"]
+    command = [*find_compiler(), "-O2", "-w", "-shared", *position, *settings, "-o", str(target)]
+    return [*command, *map(str, plan.sources), *libraries]
 
 
 def _plan(folder: Path, description: Description) -> _Plan:

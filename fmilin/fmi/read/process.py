@@ -57,21 +57,30 @@ def undisturbed_process() -> Iterator[None]:
     or switch floating-point traps on, with which the next division by zero of ours would end the process.
     """
     with process_state():
-        try:
-            directory = os.getcwd()  # noqa: PTH109 - Path.cwd() is the same call; the text is what chdir takes
-        except OSError:  # it was removed meanwhile: nothing to return to
-            directory = None
         language = locale.setlocale(locale.LC_ALL)
         arithmetic = _floating_point()
         try:
-            with standard_output_diverted():
+            with same_directory(), standard_output_diverted():
                 yield
         finally:
-            if directory is not None:
-                os.chdir(directory)
             with contextlib.suppress(locale.Error):
                 locale.setlocale(locale.LC_ALL, language)
-            _restore_floating_point(arithmetic)
+            if arithmetic is not None:
+                ctypes.CDLL(None).fesetenv(arithmetic)
+
+
+@contextmanager
+def same_directory() -> Iterator[None]:
+    """Return to the working directory at the end of the block."""
+    try:
+        directory = os.getcwd()  # noqa: PTH109 - Path.cwd() is the same call; the text is what chdir takes
+    except OSError:  # it was removed meanwhile: nothing to return to
+        directory = None
+    try:
+        yield
+    finally:
+        if directory is not None:
+            os.chdir(directory)
 
 
 @contextmanager
@@ -108,11 +117,6 @@ def _floating_point() -> ctypes.Array[ctypes.c_char] | None:
         return None if ctypes.CDLL(None).fegetenv(environment) else environment
     except (AttributeError, OSError, TypeError):
         return None
-
-
-def _restore_floating_point(environment: ctypes.Array[ctypes.c_char] | None) -> None:
-    if environment is not None:
-        ctypes.CDLL(None).fesetenv(environment)
 
 
 def _flush() -> None:

@@ -11,7 +11,8 @@ from __future__ import annotations
 import codecs
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fmilin.fmi.platforms import fmpy_folder
@@ -87,6 +88,7 @@ def parse_description(xml: bytes, source: str) -> Description:
     if scanned is not None:
         notes.add("The description is large: variables are read when they are needed, without a check of all others.")
     structure = reader.read(root, notes, scanned)
+    experiment = {} if (element := root.find("DefaultExperiment")) is None else dict(element.attrib)
     identifier = chosen.get("modelIdentifier") or ""
     if not identifier:
         raise ModelError(f"'{source}' does not name its library: the attribute modelIdentifier is missing.")
@@ -101,17 +103,13 @@ def parse_description(xml: bytes, source: str) -> Description:
         model_identifier=identifier,
         capabilities=chosen,
         directional_derivatives=is_true(chosen, reader.directional),
-        start_time=_start_time(root),
-        variables=structure.variables,
-        derivatives=structure.derivatives,
-        states=structure.states,
-        outputs=structure.outputs,
-        event_indicators=structure.event_indicators,
+        start_time=_start_time(experiment),
+        **structure._asdict(),
         log_categories=tuple(c.get("name") or "" for c in root.findall("LogCategories/Category")),
         notes=notes.collected,
         attributes=attributes,
         source_files=tuple(f.get("name") or "" for f in root.findall(f"{interface}/SourceFiles/File")),
-        experiment={} if (experiment := root.find("DefaultExperiment")) is None else dict(experiment.attrib),
+        experiment=experiment,
     )
 
 
@@ -136,20 +134,14 @@ def _decodable(xml: bytes) -> tuple[bytes, bool]:
     declared = _ENCODING.match(xml[:200])
     if xml[:2] in (b"\xff\xfe", b"\xfe\xff") or (declared and declared[1].lower() != b"utf-8"):
         return xml, False
+    decoder = codecs.getincrementaldecoder("utf-8")()
     try:
-        _check_utf8(xml)
+        for begin in range(0, 0 if xml.isascii() else len(xml), 1 << 20):  # in pieces: all of it might not fit into
+            decoder.decode(xml[begin : begin + (1 << 20)])  # memory once more
+        decoder.decode(b"", final=True)
     except UnicodeDecodeError:
         return xml.decode("utf-8", "replace").encode("utf-8"), True
     return xml, False
-
-
-def _check_utf8(text: bytes) -> None:
-    if text.isascii():
-        return
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    for begin in range(0, len(text), 1 << 20):  # in pieces: all of it might not fit into memory once more
-        decoder.decode(text[begin : begin + (1 << 20)])
-    decoder.decode(b"", final=True)
 
 
 def safe_root(xml: bytes, where: str, standard: str = "FMI", exported: str = "FMU") -> Any:
@@ -181,11 +173,8 @@ def _root(xml: bytes, source: str) -> Any:
     return root
 
 
-def _start_time(root: Any) -> float:
-    experiment = root.find("DefaultExperiment")
-    text = "" if experiment is None else experiment.get("startTime") or ""
-    try:
-        time = float(text)
-    except ValueError:
-        return 0.0
-    return time if math.isfinite(time) else 0.0
+def _start_time(experiment: Mapping[str, str]) -> float:
+    with suppress(ValueError):
+        if math.isfinite(time := float(experiment.get("startTime") or "")):
+            return time
+    return 0.0

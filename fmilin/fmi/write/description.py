@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from operator import attrgetter
@@ -55,6 +55,10 @@ class FmuDescription:
     def derivatives(self) -> list[FmuVariable]:
         """The derivatives of the states."""
         return [v for v in self.variables if v.derivative_of is not None]
+
+    def step_size(self, attribute: str) -> dict[str, str]:
+        """Return the attribute that tells the sample time; none of a continuous model."""
+        return {attribute: repr(self.sample_time)} if self.is_sampled else {}
 
     @cached_property
     def _n_known(self) -> int:
@@ -128,22 +132,15 @@ class Standard(ABC):
     def model_description(self, model: FmuDescription, token: str) -> bytes:
         """Return ``modelDescription.xml``."""
         root = self.root(model, token)
-        variables = model.variables
-        _add_units(root, sorted({v.unit for v in variables if v.unit}))
+        _add_units(root, sorted({v.unit for v in model.variables if v.unit}))
         categories = SubElement(root, "LogCategories")
         for name, meaning in LOG_CATEGORIES.items():
             SubElement(categories, "Category", name=name, description=meaning)
-        experiment = SubElement(
-            root,
-            "DefaultExperiment",
-            startTime=repr(model.start_time),
-            stopTime=repr(model.start_time + (model.sample_time * STEPS if model.sample_time else DURATION)),
-            tolerance=repr(TOLERANCE),
-        )
-        if model.is_sampled:
-            experiment.set("stepSize", repr(model.sample_time))
+        stop_time = model.start_time + (model.sample_time * STEPS if model.sample_time else DURATION)
+        times = {"startTime": repr(model.start_time), "stopTime": repr(stop_time), "tolerance": repr(TOLERANCE)}
+        SubElement(root, "DefaultExperiment", times | model.step_size("stepSize"))
         parent = SubElement(root, "ModelVariables")
-        for v in variables:
+        for v in model.variables:
             element = self.variable(parent, v)
             if v.derivative_of is not None:
                 element.set("derivative", str(self.first + v.derivative_of))
@@ -151,43 +148,33 @@ class Standard(ABC):
         return to_bytes(root)
 
 
-def naming_convention(variables: Iterable[FmuVariable]) -> str:
-    """Return ``structured`` when all names follow that grammar of the standard."""
-    return "structured" if all(_STRUCTURED.fullmatch(v.name) for v in variables) else "flat"
+def _described(description: str) -> dict[str, str]:
+    return {"description": legal_text(description)} if description else {}
 
 
 def root_attributes(model: FmuDescription) -> dict[str, str]:
     """Return the attributes of the root element that both versions have."""
-    attributes = {"modelName": legal_text(model.name)}
-    if model.description:
-        attributes["description"] = legal_text(model.description)
-    attributes["generationTool"] = f"fmilin {__version__}"
-    attributes["variableNamingConvention"] = naming_convention(model.variables)
-    return attributes
+    structured = all(_STRUCTURED.fullmatch(v.name) for v in model.variables)  # by that grammar of the standard
+    return {
+        "modelName": legal_text(model.name),
+        **_described(model.description),
+        "generationTool": f"fmilin {__version__}",
+        "variableNamingConvention": "structured" if structured else "flat",
+    }
 
 
 def real_attributes(v: FmuVariable) -> dict[str, str]:
     """Return the attributes of a real variable that both versions have."""
-    attributes = {}
-    if v.unit:
-        attributes["unit"] = v.unit
-    if v.nominal is not None:
-        attributes["nominal"] = repr(float(v.nominal))
-    if v.start is not None:
-        attributes["start"] = repr(float(v.start))
-    return attributes
+    numbers = {"nominal": v.nominal, "start": v.start}
+    written = {name: repr(float(value)) for name, value in numbers.items() if value is not None}
+    return ({"unit": v.unit} if v.unit else {}) | written
 
 
 def common_attributes(v: FmuVariable) -> dict[str, str]:
     """Return name, reference, description, causality, variability and initial of a variable."""
-    attributes = {"name": v.name, "valueReference": str(v.reference)}
-    if v.description:
-        attributes["description"] = legal_text(v.description)
-    attributes["causality"] = v.causality
-    attributes["variability"] = v.variability
-    if v.is_state or v.causality == "parameter":
-        attributes["initial"] = "exact"
-    return attributes
+    initial = {"initial": "exact"} if v.is_state or v.causality == "parameter" else {}
+    identity = {"name": v.name, "valueReference": str(v.reference)} | _described(v.description)
+    return identity | {"causality": v.causality, "variability": v.variability} | initial
 
 
 def legal_text(text: str) -> str:

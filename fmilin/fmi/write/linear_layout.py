@@ -64,23 +64,12 @@ def lay_out_linear(linear: LinearModel, *, deviation: bool) -> LinearLayout:
         rows.add(linear.full_states[i], hidden[i], "local")
     check(rows.variables, linear.model.name or "the linear model")
     references = copies | dict(zip(own, computed, strict=True))
-    equations = AffineEquations(
-        A=linear.A,
-        B=linear.B,
-        C=np.vstack((linear.C[own], linear.T[dependent])),
-        D=np.vstack((linear.D[own], linear.T_u[dependent])),
-        f0=np.zeros_like(linear.f0) if deviation else linear.f0,
-        x0=point.x,
-        u0=point.u,
-        g0=np.concatenate((point.g[own], point.full[dependent])),
-    )
-    return LinearLayout(
-        variables=tuple(rows.variables),
-        outputs=tuple(references[i] for i in range(len(linear.outputs))),
-        depends=rows.dependencies(equations),
-        equations=equations,
-        n_outputs=len(own),
-    )
+    C, D = np.vstack((linear.C[own], linear.T[dependent])), np.vstack((linear.D[own], linear.T_u[dependent]))
+    f0 = np.zeros_like(linear.f0) if deviation else linear.f0
+    g0 = np.concatenate((point.g[own], point.full[dependent]))
+    equations = AffineEquations(linear.A, linear.B, C, D, f0, point.x, point.u, g0)
+    outputs = tuple(references[i] for i in range(len(linear.outputs)))
+    return LinearLayout(tuple(rows.variables), outputs, rows.dependencies(equations), equations, n_outputs=len(own))
 
 
 @dataclass(frozen=True)
@@ -100,15 +89,11 @@ def _point(linear: LinearModel, *, deviation: bool) -> _Point:
                 f"The matrix {name} contains NaN or infinite entries, with which no FMU can run. Linearize again at a "
                 f"point where the model is defined."
             )
-    sizes = [len(s) for s in (linear.states, linear.inputs, linear.outputs, linear.full_states)]
+    point, sizes = linear.point, [len(s) for s in (linear.states, linear.inputs, linear.outputs, linear.full_states)]
     if deviation:
         return _Point(*(np.zeros(size) for size in sizes))
-    return _Point(
-        x=linear.y0,
-        u=_values(linear.inputs, linear.point.inputs, "input"),
-        g=_values(linear.outputs, linear.point.outputs, "output"),
-        full=_values(linear.full_states, linear.point.states, "state"),
-    )
+    u, g = _values(linear.inputs, point.inputs, "input"), _values(linear.outputs, point.outputs, "output")
+    return _Point(linear.y0, u, g, full=_values(linear.full_states, point.states, "state"))
 
 
 def _values(signals: Signals, values_at_point: Mapping[str, float], what: str) -> FloatArray:

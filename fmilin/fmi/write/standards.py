@@ -19,6 +19,10 @@ from fmilin.fmi.write.variables import FmuVariable
 from fmilin.ground.errors import UsageError
 
 
+def _slopes(model: FmuDescription, *flags: str) -> dict[str, str]:
+    return dict.fromkeys(flags, str(model.directional_derivatives).lower())
+
+
 class Fmi2(Standard):
     """FMI 2.0.4, https://fmi-standard.org. Variables are referred to by their position, counted from 1."""
 
@@ -34,13 +38,9 @@ class Fmi2(Standard):
         """Return ``fmiModelDescription`` with ``ModelExchange`` and ``CoSimulation`` in it."""
         root = Element("fmiModelDescription", {"fmiVersion": "2.0", "guid": token, **root_attributes(model)})
         root.set("numberOfEventIndicators", "0")
-        common = {
-            "modelIdentifier": model.identifier,
-            "canNotUseMemoryManagementFunctions": "true",
-            "canGetAndSetFMUstate": "true",
-            "canSerializeFMUstate": "true",
-            "providesDirectionalDerivative": str(model.directional_derivatives).lower(),
-        }
+        abilities = ("canNotUseMemoryManagementFunctions", "canGetAndSetFMUstate", "canSerializeFMUstate")
+        common = {"modelIdentifier": model.identifier} | dict.fromkeys(abilities, "true")
+        common |= _slopes(model, "providesDirectionalDerivative")
         if not model.is_sampled:
             _add_interface(root, "ModelExchange", {"completedIntegratorStepNotNeeded": "true"} | common)
         steps = {"canHandleVariableCommunicationStepSize": "true", "canInterpolateInputs": "true"}
@@ -74,19 +74,11 @@ class Fmi3(Standard):
         """Return ``fmiModelDescription`` with ``ModelExchange`` and ``CoSimulation`` in it."""
         attributes = {"fmiVersion": "3.0", "instantiationToken": token, **root_attributes(model)}
         root = Element("fmiModelDescription", attributes)
-        provided = str(model.directional_derivatives).lower()
-        common = {
-            "modelIdentifier": model.identifier,
-            "canGetAndSetFMUState": "true",
-            "canSerializeFMUState": "true",
-            "providesDirectionalDerivatives": provided,
-            "providesAdjointDerivatives": provided,
-        }
+        common = {"modelIdentifier": model.identifier, "canGetAndSetFMUState": "true", "canSerializeFMUState": "true"}
+        common |= _slopes(model, "providesDirectionalDerivatives", "providesAdjointDerivatives")
         if not model.is_sampled:
             SubElement(root, "ModelExchange", common)
-        steps = {"canHandleVariableCommunicationStepSize": "true"}
-        if model.is_sampled:
-            steps["fixedInternalStepSize"] = repr(model.sample_time)
+        steps = {"canHandleVariableCommunicationStepSize": "true"} | model.step_size("fixedInternalStepSize")
         if model.output_slopes:
             steps["maxOutputDerivativeOrder"] = "1"
         SubElement(root, "CoSimulation", common | steps)
