@@ -63,10 +63,10 @@ def _misused(error: click.ClickException) -> int:
 class _Program(click.Group):
     """The commands, each imported when it is asked for: only the one that is called costs time."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - as click calls it
+    def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
         command: click.Command = import_module(f"fmilin.cli.{cmd_name}").command

@@ -80,7 +80,8 @@ class CoupledMembers(Members):
                 self._close(number, step, visit, solved=key in self._solved)
             elif step.member >= 0:
                 visit.at(step.member)
-            self._pass_on(step.settles, visit)
+            if len(step.settles):
+                visit.inputs[step.settles] = self.wires.fed(step.settles, visit.outputs)
         gaps = self._gaps(visit)
         if gaps.size and not (gaps <= LOOP_CLOSED).all():
             return self._again(int(np.argmax(~(gaps <= LOOP_CLOSED))), t, x, w)
@@ -114,10 +115,6 @@ class CoupledMembers(Members):
                 if others:
                     several.append(([self.wires.names[v] for v in which], np.array([base[which], *others])))
         return several
-
-    def _pass_on(self, ready: Indices, visit: Visits) -> None:
-        if len(ready):
-            visit.inputs[ready] = self.wires.fed(ready, visit.outputs)
 
     def _gaps(self, visit: Visits) -> FloatArray:
         """Return how far every connected input is from what feeds it, relative to its size."""
@@ -181,14 +178,10 @@ class CoupledMembers(Members):
         """Return the exact slopes of all members at a point; None where one of them has none."""
         key = (t, x.tobytes(), w.tobytes())
         if self._last is None or self._last[0] != key:
-            self._last = (key, self._jacobians(self._settled_at(key, w), t, x))
+            latest = self._latest  # mostly this point has just been evaluated
+            settled = latest[1] if latest is not None and latest[0] == key else self.settle(t, x, w)
+            self._last = (key, self._jacobians(settled, t, x))
         return self._last[1]
-
-    def _settled_at(self, key: tuple[float, bytes, bytes], w: FloatArray) -> Settled:
-        """Return the last point, if it is this one: it has mostly just been evaluated."""
-        if self._latest is not None and self._latest[0] == key:
-            return self._latest[1]
-        return self.settle(key[0], np.frombuffer(key[1]), w)
 
     def _jacobians(self, at: Settled, t: float, x: FloatArray) -> Jacobians | None:
         members: list[MemberSlopes] = []

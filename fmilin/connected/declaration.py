@@ -216,18 +216,14 @@ def inputs_of(
     for name, value in wanted.items():
         texts = [value] if isinstance(value, str) else _listed("inputs", value)
         ends = [_scalars(members, split(text, members, "an input of the system"), outputs=False) for text in texts]
-        for scalars in zip(*_same_length(name, ends), strict=True):
+        if len({len(end) for end in ends}) > 1:
+            raise UsageError(f"The input '{name}' feeds arrays of different sizes. Give each an input of its own.")
+        for scalars in zip(*ends, strict=True):
             own = scalars[0][1][len(split(texts[0], members)[1]) :] if len(ends[0]) > 1 else ""
             label = qualified(*scalars[0]) if name == texts[0] else f"{name}{own}"
             feeds.append(_feed(members, label, scalars))
     _refuse_second_feeds([*taken.items(), *((t, feed.signal.name) for feed in feeds for t, _ in feed.targets)])
     return feeds
-
-
-def _same_length(name: str, ends: list[list[tuple[str, str]]]) -> list[list[tuple[str, str]]]:
-    if len({len(end) for end in ends}) > 1:
-        raise UsageError(f"The input '{name}' feeds arrays of different sizes. Give each an input of its own.")
-    return ends
 
 
 def _feed(members: Mapping[str, Model], name: str, targets: Sequence[tuple[str, str]]) -> Feed:
@@ -258,8 +254,6 @@ def outputs_of(members: Mapping[str, Model], chosen: Sequence[str] | Mapping[str
         end = split(text, members, "an output of the system")
         scalars = _scalars(members, end, outputs=True)
         for scalar in scalars:
-            label = (
-                qualified(*scalar) if name == text else name + (scalar[1][len(end[1]) :] if len(scalars) > 1 else "")
-            )
-            outputs.append(Wanted(label, scalar))
+            index = scalar[1][len(end[1]) :] if len(scalars) > 1 else ""
+            outputs.append(Wanted(qualified(*scalar) if name == text else name + index, scalar))
     return outputs

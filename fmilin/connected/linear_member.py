@@ -47,7 +47,6 @@ class LinearEngine(Engine):
 
     def visit(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the rates and quantities."""
-        del t
         values = self._base + self.J @ (np.concatenate((x, u)) - self._at)
         return values[: len(x)], values[len(x) :]
 
@@ -55,7 +54,6 @@ class LinearEngine(Engine):
         self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Return the matrices times the directions."""
-        del t, u
         changes = self.J @ np.concatenate((dx, du))
         return changes[: len(x)], changes[len(x) :]
 

@@ -103,12 +103,10 @@ class HeldMember(Model, Hybrid):
 
     def evaluate(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:
         """Return the outputs that are held."""
-        del t, x, u
         return Evaluation(np.empty(0), self._mode.held[self._shown], np.empty(0))
 
     def products(self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray) -> Evaluation:
         """Return zeros: what is held follows nothing."""
-        del t, x, u, du
         k = dx.shape[1]
         return Evaluation(np.zeros((0, k)), np.zeros((len(self.outputs), k)), np.zeros((0, k)))
 
@@ -180,7 +178,6 @@ class LinearLaw:
 
     def answer(self, t: float, read: FloatArray) -> FloatArray:
         """Return the outputs, and move on to the next sample."""
-        del t
         lin = self.linear
         s, e = self._states - lin.y0, read - self.inputs.starts
         outputs: FloatArray = self.outputs.starts + lin.C @ s + lin.D @ e
@@ -189,7 +186,6 @@ class LinearLaw:
 
     def applied(self, outputs: FloatArray) -> None:
         """Pay no heed to limits: a linear system does not know them."""
-        del outputs
 
 
 class SampledMember(HeldMember):

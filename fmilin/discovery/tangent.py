@@ -16,7 +16,8 @@ from fmilin.ground.errors import NumericalError, UsageError
 from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import EQUILIBRIUM, REFUSED
-from fmilin.linear_model.model import EntryErrors, LinearModel, relative_error
+from fmilin.linear_model.builder import with_errors
+from fmilin.linear_model.model import EntryErrors, LinearModel
 from fmilin.linearization.dependence import dependent_combinations
 from fmilin.linearization.procedure import linearize
 from fmilin.model.interface import Model, OperatingPoint
@@ -99,39 +100,26 @@ def _restricted(
     T_error = np.zeros_like(T)
     T_error[dependent] = (gap * condition + np.finfo(float).eps) * np.abs(T[dependent]).max(initial=0.0)
     E = full.errors
-    errors = EntryErrors(
-        A=E.A[rows] @ np.abs(T) + np.abs(full.A[rows]) @ T_error,
-        B=E.B[rows],
-        C=E.C @ np.abs(T) + np.abs(full.C) @ T_error,
-        D=E.D,
-        T=T_error,
-    )
-    A, C = full.A[rows] @ T, full.C @ T
-    accuracy = replace(
-        full.accuracy,
-        A=relative_error(errors.A, A),
-        B=relative_error(errors.B, full.B[rows]),
-        C=relative_error(errors.C, C),
-        T=relative_error(T_error, T),
-        conditioning=condition,
-    )
+    A_error = E.A[rows] @ np.abs(T) + np.abs(full.A[rows]) @ T_error
+    C_error = E.C @ np.abs(T) + np.abs(full.C) @ T_error
+    errors = EntryErrors(A_error, E.B[rows], C_error, E.D, T_error)
+
     remark = Remark(
         "tangent-only",
         f"No constraint is known: that {n - k} of {n} states can move independently was found from the numbers at this "
         "point alone. The linear model holds at this point; nothing can be said about others.",
     )
-    others = (w for w in full.warnings if w.kind != "dependent-states")
-    return replace(
+    restricted = replace(
         full,
-        A=A,
+        A=full.A[rows] @ T,
         B=full.B[rows],
-        C=C,
+        C=full.C @ T,
         T=T,
         T_u=np.zeros((n, len(full.inputs))),
         f0=full.f0[rows],
         y0=full.y0[rows],
         states=full.states.select(rows),
-        accuracy=accuracy,
-        errors=errors,
-        warnings=(*others, remark),
+        accuracy=replace(full.accuracy, conditioning=condition),
+        warnings=tuple(w for w in full.warnings if w.kind != "dependent-states"),
     )
+    return with_errors(restricted, errors, remark)

@@ -48,7 +48,6 @@ class _DocumentedPaths(MetaPathFinder, Loader):
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """Return a spec for a path of the table that leads to a module, None for every other name."""
-        del path, target
         where = resolve(fullname)
         return None if where is None or find_spec(where) is None else ModuleSpec(fullname, self, loader_state=where)
 

@@ -154,25 +154,13 @@ class Verification:
 
 
 def _channel(channel: Channel) -> dict[str, Any]:
-    validity = channel.validity
-    return {
-        "channel": channel.label,
-        "kind": channel.kind,
-        "signal": channel.signal,
-        "unit": channel.unit,
-        "frequency": channel.frequency,
-        "passed": channel.passed,
-        "slope_error": _finite(channel.slope_error),
-        "tolerance": channel.tolerance,
-        "order": _finite(channel.order),
-        "amplitude": channel.amplitude,
-        "worst": channel.worst,
-        "limit": None if validity is None else _finite(validity.limit),
-        "limit_is_lower_bound": False if validity is None else validity.at_least,
-        "limited_by": "" if validity is None else validity.limited_by,
-        "motion_at_limit": None if validity is None else _finite(validity.motion),
+    validity = channel.validity or Validity(np.nan, motion=np.nan)
+    own = ("kind", "signal", "unit", "frequency", "passed", "slope_error", "tolerance", "order", "amplitude", "worst")
+    document = {"channel": channel.label} | {name: getattr(channel, name) for name in own}
+    document |= {
+        "limit": validity.limit,
+        "limit_is_lower_bound": validity.at_least,
+        "limited_by": validity.limited_by,
+        "motion_at_limit": validity.motion,
     }
-
-
-def _finite(value: float) -> float | None:
-    return value if np.isfinite(value) else None
+    return {name: None if isinstance(v, float) and not np.isfinite(v) else v for name, v in document.items()}

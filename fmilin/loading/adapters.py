@@ -36,7 +36,6 @@ class Adapter(ABC):
 
     def claims(self, path: Path) -> bool:
         """Whether this file, which has one of the suffixes, is for this adapter; it may look into the file."""
-        del path
         return True
 
     def engine(self) -> str:
@@ -62,7 +61,6 @@ class Adapter(ABC):
 
     def load_as(self, path: Path, options: Mapping[str, Any]) -> Model:
         """Return the model in the file as it is asked for, by name, in what ``options`` lists."""
-        del options
         return self.load(path)
 
     def load_by_name(self, path: Path, options: Mapping[str, Any]) -> Model:

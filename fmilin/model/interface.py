@@ -268,7 +268,6 @@ class Model(ABC):
 
     def remarks_at(self, point: OperatingPoint) -> tuple[Remark, ...]:
         """Return what a user should know about this model at a point: what it takes for the point to be real."""
-        del point
         return ()
 
     def contact_forces(self, t: float, x: FloatArray, u: FloatArray) -> Mapping[str, FloatArray]:
@@ -276,7 +275,6 @@ class Model(ABC):
 
         NaN where rigid bodies do not determine it; empty where nothing is held.
         """
-        del t, x, u
         return {}
 
     def seen_at(self, point: OperatingPoint) -> Model:
@@ -285,7 +283,6 @@ class Model(ABC):
         A model whose inputs have limits lets them cross those at which they stand there, so that slopes are those of
         the inner side, and notes which inputs these are, and which are beyond their limits and move nothing.
         """
-        del point
         return self
 
     @abstractmethod
@@ -321,7 +318,6 @@ class Model(ABC):
         Evaluation or None
             Each member with k columns; NaN rows or columns stand where the source has no exact answer.
         """
-        del t, x, u, dx, du
         return None
 
     def product_errors(
@@ -331,7 +327,6 @@ class Model(ABC):
 
         Of a model that was identified itself: its own errors travel into whatever it is a part of.
         """
-        del t, x, u, dx, du
         return None
 
     def exact_slopes(self, t: float, x: FloatArray, u: FloatArray) -> ExactSlopes | None:
@@ -344,7 +339,6 @@ class Model(ABC):
         NumericalError
             When the rates are not determined at the point.
         """
-        del t, x, u
         return None
 
     def tangents(
@@ -372,7 +366,6 @@ class Model(ABC):
         NumericalError
             When the rates are not determined at one of the points.
         """
-        del t, x, u, kept, parameters
         return None
 
     def constraint_residuals(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray | None:
@@ -380,7 +373,6 @@ class Model(ABC):
 
         With ``batches`` also at many points, x (batch, N) and u (batch, nu), or None.
         """
-        del t, x, u
         return None
 
     def constraint_gradient(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray] | None:
@@ -388,12 +380,10 @@ class Model(ABC):
 
         With ``batches`` also at many points, x (batch, N) and u (batch, nu), or None.
         """
-        del t, x, u
         return None
 
     def second_order_form(self, t: float, x: FloatArray, u: FloatArray) -> SecondOrderForm | None:
         """Return the equations of motion in their parts, also where they are singular; None without."""
-        del t, x, u
         return None
 
     def sparse_form(self, t: float, x: FloatArray, u: FloatArray) -> SparseForm | None:
@@ -404,7 +394,6 @@ class Model(ABC):
         NumericalError
             At a singular configuration.
         """
-        del t, x, u
         return None
 
     def sparse_equations(self) -> SparseEquations | None:
@@ -420,7 +409,6 @@ class Model(ABC):
 
     def formula(self, name: str) -> Expression | None:
         """Return the quantity ``name`` as an expression over states, inputs, parameters and time; None when unknown."""
-        del name
         return None
 
     def stabilized(self, alpha: float, beta: float) -> Model | None:
@@ -431,12 +419,10 @@ class Model(ABC):
         alpha, beta : float
             The constraints become 0 = g'' + 2 alpha g' + beta^2 g; in 1/s, not negative.
         """
-        del alpha, beta
         return None
 
     def event_indicators(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
         """Return values whose sign changes mark state events, shape (ne,); empty for a smooth model."""
-        del t, x, u
         return np.empty(0)
 
     def discrete_states(self) -> Mapping[str, str]:
@@ -487,7 +473,6 @@ class Model(ABC):
         ConstraintError
             When a foot moves at the point.
         """
-        del point
         raise UsageError(
             f"'{self.info.name}' has no bodies that are known by name: {', '.join(feet)} cannot be held. Feet are held "
             "in MJCF and URDF files and in mechanisms."

@@ -69,7 +69,6 @@ class Stepped(ABC):
 
     def respond_within(self, tolerance: float, point: OperatingPoint, inputs: FloatArray, step: float) -> Response:
         """Run as :meth:`respond` does, the solver inside set to another relative tolerance this once."""
-        del point, inputs, step
         raise UsageError(f"The solver inside cannot be asked for a tolerance of {tolerance:g}.")
 
     def how_it_solves(self) -> str:
@@ -82,7 +81,6 @@ class Stepped(ABC):
 
     def make_repeatable(self, point: OperatingPoint, step: float) -> str:
         """Make equal runs give equal answers, and say what that took or what is left; empty when they do anyway."""
-        del point, step
         return ""
 
 
@@ -150,7 +148,6 @@ class Hybrid(ABC):
 
     def completed_step(self, t: float, x: FloatArray, u: FloatArray) -> Passage:
         """Take note that the integrator has accepted a step that ends here."""
-        del t, u
         return Passage(x)
 
     @property

@@ -56,14 +56,12 @@ class Version1(Instance):
 
     def directional(self, unknowns: Group, knowns: Group, target: ctypes.c_void_p) -> Call:
         """Refuse: FMI 1.0 has no directional derivatives."""
-        del unknowns, knowns, target
         raise NotImplementedError
 
     def _exit_initialization(self) -> None:
         """Do nothing: there is no such mode."""
 
     def _set_logging(self, categories: Sequence[bytes], *, on: bool) -> None:
-        del categories
         self.component.call("SetDebugLogging", self.truth(on))
 
 

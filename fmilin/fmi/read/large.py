@@ -285,14 +285,11 @@ def _escaped(text: str, entities: Mapping[str, str]) -> str:
 def _spellings(name: str) -> list[bytes]:
     """Return how the attribute of a name may be written."""
     double, single, greater = {'"': "&quot;"}, {"'": "&apos;"}, ("&gt;", ">")
-    texts = (
-        f'name="{_escaped(name, double)}"',
-        f'name="{_escaped(name, double).replace(*greater)}"',
-        f'name="{_escaped(name, double | single)}"',
-        f"name='{_escaped(name, single)}'",
-        f"name='{_escaped(name, single).replace(*greater)}'",
-        f"name='{_escaped(name, double | single)}'",
-    )
+    texts: list[str] = []
+    for quote, own in (('"', double), ("'", single)):
+        escaped = _escaped(name, own)
+        ways = (escaped, escaped.replace(*greater), _escaped(name, double | single))
+        texts += [f"name={quote}{way}{quote}" for way in ways]
     return [text.encode("utf-8", "replace") for text in dict.fromkeys(texts)]
 
 

@@ -110,7 +110,6 @@ class Standard(ABC):
 
     def build_description(self, model: FmuDescription) -> dict[str, bytes]:
         """Return the file in ``sources/`` that says how they are compiled, where the version has one."""
-        del model
         return {}
 
     def source_files(self, model: FmuDescription, sources: Mapping[str, bytes]) -> dict[str, bytes]:

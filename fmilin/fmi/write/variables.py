@@ -155,9 +155,7 @@ def _residual(system: ImplicitSystem, name: str, label: str, expression: Express
 
 def _meanings(system: ImplicitSystem, names: Sequence[str], label: str) -> dict[str, SX]:
     """Return what the names in a constraint stand for; the same precedence as in :class:`Constraints`."""
-    meanings: dict[str, SX] = {"time": system.time}
-    meanings |= system.further
-    meanings |= _of_states(system)
+    meanings: dict[str, SX] = {"time": system.time, **system.further, **_of_states(system)}
     meanings |= dict(zip(system.output_signals.names, system.outputs.elements(), strict=True))
     meanings |= dict(zip(system.parameter_signals.names, system.parameters.elements(), strict=True))
     meanings |= {symbol.name(): symbol for symbol in system.parameters.elements()}

@@ -249,9 +249,15 @@ class Server:
         if self._program is not None:
             self._program.kill()
             self._program.wait()
-        elif self._guard is not None:
-            self._guard.stop()
-        self._tidy()
+            for stream in (self._program.stdin, self._program.stdout):
+                with suppress(OSError):
+                    if stream is not None:
+                        stream.close()
+        else:
+            if self._guard is not None:
+                self._guard.stop()
+            self.pipe.close()
+        shutil.rmtree(self._scratch, ignore_errors=True)
 
     def close(self) -> None:
         """Ask the child to end, which closes its model; one that does not is ended."""
@@ -263,16 +269,6 @@ class Server:
                 if time.monotonic() > until:  # it talks without end
                     break
         self.kill()
-
-    def _tidy(self) -> None:
-        if self._program is not None:
-            for stream in (self._program.stdin, self._program.stdout):
-                with suppress(OSError):
-                    if stream is not None:
-                        stream.close()
-        else:
-            self.pipe.close()
-        shutil.rmtree(self._scratch, ignore_errors=True)
 
 
 def serve_standard_streams() -> Pipe:

@@ -148,13 +148,10 @@ def balanced_truncation(linear: LinearModel, order: int) -> LinearModel:
     bound = 2 * float(values[r:].sum())
     names = [f"kept[{i + 1}]" for i in range(rest)] + [f"balanced[{i + 1}]" for i in range(r)]
     words = ["does not decay"] * rest + [f"Hankel singular value {s:.4g}" for s in values[:r]]
-    reduced = transformed(
-        linear,
-        np.column_stack((parts.V_kept, parts.V_stable @ V[:, :r])),
-        np.vstack((parts.W_kept, W[:r] @ parts.W_stable)),
-        new_states(names, words, linear),
-        coordinates="balanced truncation",
-    )
+    V_all = np.column_stack((parts.V_kept, parts.V_stable @ V[:, :r]))
+    W_all = np.vstack((parts.W_kept, W[:r] @ parts.W_stable))
+    states = new_states(names, words, linear)
+    reduced = transformed(linear, V_all, W_all, states, coordinates="balanced truncation")
     text = _sentence(linear, parts.stable, (V[:, :r], W[:r]), bound)
     text += f" Hankel singular values: {_listed(values[:r])} kept, {_listed(values[r:])} dropped."
     remark = Remark("reduced", f"Order {rest + r} instead of {n} by balanced truncation: {text}")

@@ -75,20 +75,11 @@ def minimal_realization(linear: LinearModel, *, tolerance: float | None = None) 
     else:
         count = V.shape[1]
         words = ["combination of states that inputs reach and outputs show"] * count
-        states, z0, unit = (
-            new_states([f"z[{i + 1}]" for i in range(count)], words, linear),
-            np.zeros(count),
-            np.ones(count),
-        )
-    return transformed(
-        linear,
-        S[:, None] * V / unit,
-        unit[:, None] * W / S,
-        states,
-        z0=z0,
-        coordinates="minimal realization" if positions is None else linear.method.coordinates,
-        remarks=[remark],
-    )
+        states = new_states([f"z[{i + 1}]" for i in range(count)], words, linear)
+        z0, unit = np.zeros(count), np.ones(count)
+    kind = "minimal realization" if positions is None else linear.method.coordinates
+    V, W = S[:, None] * V / unit, unit[:, None] * W / S
+    return transformed(linear, V, W, states, z0=z0, coordinates=kind, remarks=[remark])
 
 
 def _driven(linear: LinearModel, S: FloatArray) -> _Pair:

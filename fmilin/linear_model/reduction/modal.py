@@ -25,12 +25,14 @@ from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.reduction.gramians import StateSpace, peak_gain
 from fmilin.linear_model.reduction.transformation import is_at_rest, new_states, sizes, transformed
 
+Complex = NDArray[np.complex128]
+
 
 @dataclass(frozen=True)
 class Block:
     """An invariant subspace of A."""
 
-    eigenvalues: NDArray[np.complex128]  # shape (k,)
+    eigenvalues: Complex  # shape (k,)
     V: FloatArray  # (P, k), its basis
 
     @property
@@ -86,20 +88,15 @@ def blocks_of(A: FloatArray, scales: FloatArray) -> list[Block]:
         if np.linalg.cond(np.column_stack(bases)) <= INSEPARABLE:
             break
         groups = _joined(groups, bases)
-    blocks = [_block(scaled, values, vectors, group, scales) for group in groups]
+    blocks = []
+    for group in groups:
+        own = [v for i in group for v in ((values[i], values[i].conjugate()) if values[i].imag > 0 else (values[i],))]
+        basis = scales[:, None] * _basis(scaled, values, vectors, group)
+        blocks.append(Block(np.array(own, dtype=np.complex128), basis))
     return sorted(blocks, key=lambda b: (b.speed, float(b.eigenvalues[0].real)))
 
 
-def _block(
-    A: FloatArray, values: NDArray[np.complex128], vectors: NDArray[np.complex128], group: list[int], scales: FloatArray
-) -> Block:
-    own = [v for i in group for v in ([values[i], values[i].conjugate()] if values[i].imag > 0 else [values[i]])]
-    return Block(np.array(own, dtype=np.complex128), scales[:, None] * _basis(A, values, vectors, group))
-
-
-def _basis(
-    A: FloatArray, values: NDArray[np.complex128], vectors: NDArray[np.complex128], group: list[int]
-) -> FloatArray:
+def _basis(A: FloatArray, values: Complex, vectors: Complex, group: list[int]) -> FloatArray:
     """Return a real basis of the invariant subspace of some eigenvalues, columns of length 1."""
     if len(group) > 1:
         return _schur_basis(A, values, group)
@@ -112,7 +109,7 @@ def _basis(
     return np.asarray(basis * (np.sqrt(2) / np.linalg.norm(turned)), dtype=np.float64)
 
 
-def _schur_basis(A: FloatArray, values: NDArray[np.complex128], group: list[int]) -> FloatArray:
+def _schur_basis(A: FloatArray, values: Complex, group: list[int]) -> FloatArray:
     """Return an orthonormal basis, from a real Schur form that has the group's eigenvalues first."""
     from scipy.linalg import schur
 
@@ -137,12 +134,8 @@ def _schur_basis(A: FloatArray, values: NDArray[np.complex128], group: list[int]
 def _joined(groups: list[list[int]], bases: list[FloatArray]) -> list[list[int]]:
     """Join the two groups whose subspaces are closest to each other."""
     orthonormal = [np.linalg.qr(basis)[0] for basis in bases]
-    cosine, a, b = max(
-        (float(np.linalg.norm(orthonormal[i].T @ orthonormal[j], 2)), i, j)
-        for i in range(len(groups))
-        for j in range(i)
-    )
-    del cosine
+    pairs = [(i, j) for i in range(len(groups)) for j in range(i)]
+    a, b = max(pairs, key=lambda p: (float(np.linalg.norm(orthonormal[p[0]].T @ orthonormal[p[1]], 2)), *p))
     return [*(g for k, g in enumerate(groups) if k not in (a, b)), sorted(groups[a] + groups[b])]
 
 
@@ -194,12 +187,10 @@ def _grows(block: Block, linear: LinearModel) -> bool:
     return bool(np.any(block.eigenvalues.real > GROWS * fastest))
 
 
-def _difference(
-    linear: LinearModel,
-    fast: tuple[FloatArray, FloatArray],
-    slow: tuple[FloatArray, FloatArray],
-    band: tuple[float, float],
-) -> str:
+Bases = tuple[FloatArray, FloatArray]  # V, and the same rows of its inverse
+
+
+def _difference(linear: LinearModel, fast: Bases, slow: Bases, band: tuple[float, float]) -> str:
     """Say how much the response inside the range changes at most; nothing without inputs and outputs."""
     if not (len(linear.inputs) and len(linear.outputs)):
         return ""

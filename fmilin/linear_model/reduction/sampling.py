@@ -104,12 +104,8 @@ def _by_scipy(system: tuple[FloatArray, ...], h: float, hold: str) -> tuple[Floa
 
 def _aliasing(linear: LinearModel, h: float) -> list[Remark]:
     fastest = float(np.abs(linear.eigenvalues().imag).max(initial=0.0))
-    if fastest * h < np.pi:
-        return []
-    return [
-        Remark(
-            "aliasing",
-            f"A motion of {fastest:.5g} rad/s is faster than half the sampling frequency ({np.pi / h:.5g} rad/s): "
-            "samples show it as a slower one.",
-        )
-    ]
+    text = (
+        f"A motion of {fastest:.5g} rad/s is faster than half the sampling frequency ({np.pi / h:.5g} rad/s): samples "
+        "show it as a slower one."
+    )
+    return [] if fastest * h < np.pi else [Remark("aliasing", text)]

@@ -72,15 +72,17 @@ def new_states(names: Sequence[str], descriptions: Sequence[str], linear: Linear
     """Return signals of size 1 without units; a name that the model uses already gets an underscore."""
     groups = (linear.full_states, linear.inputs, linear.outputs)
     taken = {name for group in groups for name in group.names}
-    return Signals(
-        Signal(_free(name, taken), description=text, nominal=1.0)
-        for name, text in zip(names, descriptions, strict=True)
-    )
+    described = zip(names, descriptions, strict=True)
+    return Signals(Signal(_free(name, taken), description=text, nominal=1.0) for name, text in described)
 
 
 def sizes(signals: Signals) -> FloatArray:
     """Return the declared nominal values, and 1 where there is none, shape (n,)."""
-    return np.array([s.nominal if s.nominal and np.isfinite(s.nominal) and s.nominal > 0 else 1.0 for s in signals])
+    return np.array([nominal or 1.0 for nominal in _declared(signals)])
+
+
+def _declared(signals: Signals) -> list[float | None]:
+    return [s.nominal if s.nominal and 0 < s.nominal < np.inf else None for s in signals]
 
 
 def is_at_rest(linear: LinearModel) -> bool:
@@ -115,25 +117,19 @@ def _scales(linear: LinearModel, by: str) -> FloatArray:
         return np.asarray(matrix_balance(linear.A, permute=False, separate=True)[1][0], dtype=np.float64)
     if by != "nominals":
         raise UsageError(f"'{by}' is no way to balance a linear model: use nominals or norms.")
-    declared = [s.nominal if s.nominal and np.isfinite(s.nominal) and s.nominal > 0 else None for s in linear.states]
+    declared = _declared(linear.states)
     if declared and not any(declared):
         raise UsageError(
             "No state of this linear model has a nominal value to be divided by. Balance by norms instead "
             "(--balance norms)."
         )
-    return np.array([1.0 if nominal is None else nominal for nominal in declared])
+    return sizes(linear.states)
 
 
 def _scaled(signal: Signal, size: float) -> Signal:
     if size == 1.0:
         return signal
     text = f"{size:g}" if float(f"{size:g}") == size else repr(size)
-    return replace(
-        signal,
-        name=f"{signal.name}/{text}",
-        unit="",
-        nominal=1.0 if signal.nominal is None else signal.nominal / size,
-        start=signal.start / size,
-        description=f"{signal.description} in {text} {signal.unit}".strip(),
-        aliases=(),
-    )
+    nominal = 1.0 if signal.nominal is None else signal.nominal / size
+    description = f"{signal.description} in {text} {signal.unit}".strip()
+    return Signal(f"{signal.name}/{text}", nominal=nominal, start=signal.start / size, description=description)
