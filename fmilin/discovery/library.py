@@ -123,9 +123,6 @@ def _slopes(term: Term, x: FloatArray) -> Iterator[tuple[int, FloatArray]]:
         yield i, k * monomial * slope
 
 
-# -- which ones ------------------------------------------------------------------------------------------------------
-
-
 def _monomials(states: Sequence[int], degree: int) -> list[tuple[tuple[int, int], ...]]:
     every = chain.from_iterable(combinations_with_replacement(states, d) for d in range(degree + 1))
     return [tuple((i, chosen.count(i)) for i in dict.fromkeys(chosen)) for chosen in every]

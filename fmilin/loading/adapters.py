@@ -106,9 +106,6 @@ def installed_adapters() -> list[Installed]:
     return sorted(installed, key=lambda adapter: adapter.name)
 
 
-# ---------------------------------------------------------------------- for loading
-
-
 def chosen_adapter(text: str) -> tuple[Installed, Path] | None:
     """Return adapter and file of a source ``ADAPTER:FILE``, or None when it is not written so."""
     name, colon, file = text.partition(":")
@@ -153,12 +150,9 @@ def load_with(adapter: Installed, path: Path, options: Mapping[str, Any], *, by_
         raise UsageError(
             f"The adapter '{adapter.name}' reads {_listed(reader.suffixes)}, not '{path.suffix}' ('{path}')."
         )
-    for name in options:
-        if name not in reader.options:
-            options_text = f"It knows {', '.join(reader.options)}." if reader.options else "It knows none."
-            raise UsageError(
-                f"The adapter '{adapter.name}' does not know the option '{name}' ('{path}'). {options_text}"
-            )
+    if unknown := [name for name in options if name not in reader.options]:
+        others = f"It knows {', '.join(reader.options)}." if reader.options else "It knows none."
+        raise UsageError(f"The adapter '{adapter.name}' does not know the option '{unknown[0]}' ('{path}'). {others}")
     try:
         model = (reader.load_by_name if by_name else reader.load_as)(path, options)
     except FmilinError:

@@ -71,12 +71,10 @@ def _require_callable(function: Callable[..., Any], name: str, arguments: Mappin
     try:
         signature.bind(**arguments)
     except TypeError as error:
-        keywords = [
-            p.name for p in signature.parameters.values() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
-        ]
-        for argument in arguments:
-            if argument not in keywords:
-                raise UnknownNameError.among(argument, keywords, f"a keyword of '{name}'") from None
+        parameters = signature.parameters.values()
+        keywords = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+        if unknown := [argument for argument in arguments if argument not in keywords]:
+            raise UnknownNameError.among(unknown[0], keywords, f"a keyword of '{name}'") from None
         raise UsageError(f"'{name}{signature}' cannot be called as asked: {error}. Give it as NAME=VALUE.") from None
 
 
@@ -86,20 +84,14 @@ def _arguments(name: str, text: str) -> dict[str, Any]:
         return {}
     try:
         call = ast.parse(f"f{text}", mode="eval").body
-        if not isinstance(call, ast.Call) or call.args:
+        if not isinstance(call, ast.Call) or call.args or any(k.arg is None for k in call.keywords):
             raise ValueError  # noqa: TRY301 - one message for all that is wrong with the text
-        return {_keyword(k): ast.literal_eval(k.value) for k in call.keywords}
+        return {str(k.arg): ast.literal_eval(k.value) for k in call.keywords}
     except (SyntaxError, ValueError, TypeError, MemoryError, RecursionError):
         raise UsageError(
             f"The arguments of '{name}{text}' are not understood: only keywords with literal values are allowed, as in "
             f"'{name}(loops=20, damping=0.5)'."
         ) from None
-
-
-def _keyword(keyword: ast.keyword) -> str:
-    if keyword.arg is None:
-        raise ValueError(keyword)
-    return keyword.arg
 
 
 def _file(path: Path) -> Any:

@@ -115,11 +115,8 @@ class FmuFile:
         xml = self.read("modelDescription.xml")
         if xml is None:
             deeper = [m.filename for m in self.members if m.filename.endswith("/modelDescription.xml")]
-            hint = (
-                f"There is one at '{deeper[0]}': the folder was zipped instead of its content."
-                if deeper
-                else "Is it an FMU at all?"
-            )
+            zipped = f"There is one at '{deeper[0]}': the folder was zipped instead of its content." if deeper else ""
+            hint = zipped or "Is it an FMU at all?"
             raise ModelError(f"'{self.path}' contains no modelDescription.xml at its top level. {hint}")
         return parse_description(xml, self.name)
 
@@ -132,11 +129,8 @@ class FmuFile:
     def platforms(self) -> tuple[str, ...]:
         """The folders under ``binaries/`` that hold a library, and ``"C sources"`` if there are any."""
         paths = [PurePosixPath(path) for path in self.by_path]
-        binaries = {
-            p.parts[1]: None
-            for p in paths
-            if len(p.parts) > 2 and p.parts[0] == "binaries" and p.suffix.lower() in _LIBRARY_SUFFIXES
-        }
+        libraries = (p for p in paths if p.parts[:1] == ("binaries",) and p.suffix.lower() in _LIBRARY_SUFFIXES)
+        binaries = dict.fromkeys(p.parts[1] for p in libraries if len(p.parts) > 2)
         sources = any(p.parts[:1] == ("sources",) and p.suffix in (".c", ".cpp", ".cc") for p in paths)
         return (*binaries, *(("C sources",) if sources else ()))
 
@@ -177,16 +171,13 @@ class FmuFile:
 
     def _check(self, member: zipfile.ZipInfo) -> None:
         name = member.filename.replace("\\", "/")
-        reason = None
-        if stat.S_ISLNK(member.external_attr >> 16):
-            reason = "is a symbolic link"
-        elif name.startswith("/"):
-            reason = "is an absolute path"
-        elif ":" in name:
-            reason = "has a drive letter or a stream name"
-        elif ".." in PurePosixPath(name).parts:
-            reason = "leads out of the archive"
-        if reason:
+        reasons = {
+            "is a symbolic link": stat.S_ISLNK(member.external_attr >> 16),
+            "is an absolute path": name.startswith("/"),
+            "has a drive letter or a stream name": ":" in name,
+            "leads out of the archive": ".." in PurePosixPath(name).parts,
+        }
+        if reason := next((reason for reason, holds in reasons.items() if holds), ""):
             raise ModelError(
                 f"'{self.path}' was not unpacked: its member '{member.filename}' {reason}. An FMU has no need of that; "
                 f"do not use this file unless you know where it comes from."
@@ -255,14 +246,12 @@ def _announced(path: Path) -> tuple[int, int]:
         if at < 0 or len(end) - at < 22:
             return 0, 0
         members, directory = struct.unpack_from("<HI", end, at + 10)
-        beyond = at >= 20 and end[at - 20 : at - 16] == b"PK\6\7"
-        if not beyond:
-            return members, directory
-        file.seek(min(struct.unpack_from("<Q", end, at - 12)[0], size))
-        large = file.read(56)
-    if len(large) < 56 or large[:4] != b"PK\6\6":
-        return members, directory
-    members, directory = struct.unpack_from("<QQ", large, 32)
+        large = b""
+        if at >= 20 and end[at - 20 : at - 16] == b"PK\6\7":
+            file.seek(min(struct.unpack_from("<Q", end, at - 12)[0], size))
+            large = file.read(56)
+    if len(large) == 56 and large[:4] == b"PK\6\6":
+        members, directory = struct.unpack_from("<QQ", large, 32)
     return members, directory
 
 

@@ -102,9 +102,8 @@ class Buffers:
         starts = np.concatenate(([0], np.cumsum(sizes))).astype(int) + 1 + 2 * n + k
         self._layout = layout
         self._tuned = {s.key: 1 + n + own + i for i, s in enumerate(tuned)}
-        self._further: dict[int, int] = dict(
-            zip((v.reference for v in self.further), starts[:-1].tolist(), strict=True)
-        )
+        references = (v.reference for v in self.further)
+        self._further: dict[int, int] = dict(zip(references, starts[:-1].tolist(), strict=True))
         self.values = np.zeros(1 + 2 * n + k + sum(sizes))
         self.time = ctypes.c_double.from_buffer(self.values.data)
         self.x = self.values[1 : 1 + n]

@@ -53,7 +53,7 @@ class Instance(VariableAccess):
         """Relative tolerance that the FMU's own solver is asked for; None: none is mentioned."""
         self._library = library_in(folder, description.model_identifier, self.binaries)
         self.component = self._component(self._library)
-        self.component.may_change = self._loads_afresh
+        self.component.may_change = is_true(description.capabilities, "canBeInstantiatedOnlyOncePerProcess")
         self._instances = 0
         self._folder = folder
         self._number_of_states = number_of_states
@@ -102,11 +102,8 @@ class Instance(VariableAccess):
             self._load_afresh()
         self._instances += 1
         if not self._instantiate():
-            raise (
-                self._not_instantiated()
-                if self._instances == 1
-                else AnotherInstanceError(str(self._not_instantiated()))
-            )
+            refusal = self._not_instantiated()
+            raise refusal if self._instances == 1 else AnotherInstanceError(str(refusal))
         try:
             self._enter_initialization(time, settings)
             for setting in settings:
@@ -159,14 +156,9 @@ class Instance(VariableAccess):
         """
         visit = buffers.visits.get(wanted) or self._prepared(buffers, wanted)
         self.sink.forget()
-        time = buffers.time.value
-        standing = (time, buffers.u.tobytes())
-        if standing == self._standing:
-            calls = visit.again
-        else:
-            calls = visit.anew
-            self._time = time
-        self._standing = None
+        standing = (buffers.time.value, buffers.u.tobytes())
+        calls = visit.again if standing == self._standing else visit.anew
+        self._time, self._standing = standing[0], None
         self.component.run(calls + then)
         self._standing = standing
 
@@ -254,17 +246,9 @@ class Instance(VariableAccess):
 
     def completed_step(self) -> tuple[bool, bool]:
         """Say that a step was accepted; return whether the FMU asks for an event, and to end the simulation."""
-        wants_event, terminates = self.truth(), self.truth()
-        self.component.call(
-            "CompletedIntegratorStep", self.truth(1), ctypes.byref(wants_event), ctypes.byref(terminates)
-        )
-        return bool(wants_event.value), bool(terminates.value)
-
-    # ------------------------------------------------------------------ details
-
-    @property
-    def _loads_afresh(self) -> bool:
-        return is_true(self.description.capabilities, "canBeInstantiatedOnlyOncePerProcess")
+        answers = self.truth(), self.truth()
+        self.component.call("CompletedIntegratorStep", self.truth(1), *map(ctypes.byref, answers))
+        return bool(answers[0].value), bool(answers[1].value)
 
     def load_afresh(self) -> None:
         """Give every instance a library of its own, whatever the description says; before the first begins."""

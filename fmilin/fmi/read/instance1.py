@@ -112,8 +112,6 @@ class Instance1(Version1):
         self.component.call("CompletedIntegratorStep", ctypes.byref(wants_event))
         return bool(wants_event.value), False
 
-    # ------------------------------------------------------------------ details
-
     def _enter_initialization(self, time: float, settings: Sequence[Assignment]) -> None:
         self.component.call("SetTime", ctypes.c_double(time))
         for setting in settings:
@@ -164,8 +162,6 @@ class SteppedInstance1(SteppedInstance, Version1):
 
     save_function = restore_function = free_function = save_flag = ""
     frees_with = "FreeSlaveInstance"
-
-    # ------------------------------------------------------------------ details
 
     def _instantiate(self) -> bool:
         d = self.description

@@ -205,8 +205,6 @@ class Scanned(Variables):
     def _distinct_references(self) -> Iterable[int]:
         return dict.fromkeys(v.reference for v in self)
 
-    # ------------------------------------------------------------------ details
-
     @cached_property
     def _starts(self) -> _Occurrences:
         """Where the elements of FMI 2.0 begin."""

@@ -48,7 +48,10 @@ class ScalarLayout:
     def __init__(self, description: Description, sizes: Mapping[int, int] | None = None) -> None:
         self.description = description
         self._sizes = _declared_sizes(description) | dict(sizes or {})
-        self._refuse_repetitions(description.states)
+        if twice := [v.name for v, number in Counter(description.states).items() if number > 1]:
+            raise ModelError(
+                f"'{description.source}' lists {shortened(twice)} among its states more than once. Export again."
+            )
         self.states = tuple(self._all(description.states))
         self.derivatives = tuple(self._all(u.variable for u in description.derivatives))
         if len(self.states) != len(self.derivatives):
@@ -178,13 +181,6 @@ class ScalarLayout:
             )
         for v in variables:
             yield from self.scalars(v)
-
-    def _refuse_repetitions(self, states: Iterable[Variable]) -> None:
-        twice = [v.name for v, number in Counter(states).items() if number > 1]
-        if twice:
-            raise ModelError(
-                f"'{self.description.source}' lists {shortened(twice)} among its states more than once. Export again."
-            )
 
     def _interface(self, causality: str) -> tuple[Scalar, ...]:
         distinct: dict[int, Variable] = {}

@@ -71,10 +71,9 @@ class FmuModel(Model, Hybrid):
         session.notes += notes
         try:
             hidden, layout = _constrained(constraints), session.layout
+            inputs = tuple((s.name, s) for s in layout.inputs)
             outputs = tuple((s.name, s) for s in layout.outputs if s.name not in hidden)
-            return cls(
-                session, _Interface(tuple((s.name, s) for s in layout.inputs), outputs), constraints, independent
-            )
+            return cls(session, _Interface(inputs, outputs), constraints, independent)
         except BaseException:
             session.close()
             raise
@@ -92,7 +91,8 @@ class FmuModel(Model, Hybrid):
         chosen = [positions[s.key] if s.key in positions else _index(layout, s) for _, s in interface.inputs]
         self._input_positions: NDArray[np.intp] = np.array(chosen, dtype=np.intp)
         self._base_inputs = np.concatenate((session.start_inputs, [session.number(s) for s in self._tuned]))
-        self.info = _info(layout.description)
+        about = layout.description
+        self.info = ModelInfo(about.model_name, about.token, about.tool, about.fmi_version)
         self.states = session.states
         self.inputs = Signals(
             layout.signal(s, name=name, start=float(self._base_inputs[i]))
@@ -124,12 +124,9 @@ class FmuModel(Model, Hybrid):
         # Nothing is declared about parameters.
         declared = None if self._tuned else declared_structure(layout, outputs, self._input_positions)
         self.structure = declared
-        self.start = OperatingPoint(
-            session.start_time,
-            session.start_states.copy(),
-            self._base_inputs[self._input_positions],
-            changed_parameters(session),
-        )
+        start_inputs = self._base_inputs[self._input_positions]
+        states, parameters = session.start_states.copy(), changed_parameters(session)
+        self.start = OperatingPoint(session.start_time, states, start_inputs, parameters)
 
     @property
     def description(self) -> Description:
@@ -236,9 +233,8 @@ class FmuModel(Model, Hybrid):
         """Return the point that the model really holds since the last :meth:`evaluate`."""
         buffers = self._buffers
         self._session.instance.read_back(buffers)
-        return OperatingPoint(
-            buffers.time.value, buffers.x.copy(), buffers.u[self._input_positions], self.start.parameters
-        )
+        inputs = buffers.u[self._input_positions]
+        return OperatingPoint(buffers.time.value, buffers.x.copy(), inputs, self.start.parameters)
 
     def with_interface(self, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Self:
         """Return a view with chosen inputs and outputs; see :meth:`fmilin.Model.with_interface`."""
@@ -263,8 +259,6 @@ class FmuModel(Model, Hybrid):
         if detached is not None:
             _, release, (token,), _ = detached
             release(token, explicitly=True)
-
-    # ------------------------------------------------------------------ details
 
     def _aim(self, t: float, x: FloatArray, u: FloatArray) -> Buffers:
         """Write the point into the buffers and return them."""
@@ -340,10 +334,6 @@ class FmuModel(Model, Hybrid):
 
 
 open_fmu = FmuModel.opened
-
-
-def _info(description: Description) -> ModelInfo:
-    return ModelInfo(description.model_name, description.token, description.tool, description.fmi_version)
 
 
 def _index(layout: ScalarLayout, scalar: Scalar) -> int:

@@ -189,11 +189,8 @@ class Sensitivities:
         """Return the columns in groups by the declared structure; None where nothing shares calls, or for arrays."""
         layout = self._session.layout
         knowns = [s.variable for s in (*layout.states, *layout.inputs)]
-        if (
-            len(knowns) < FEWEST
-            or len({v.reference for v in knowns}) < len(knowns)
-            or any(v.dimensions for v in knowns)
-        ):
+        distinct = {v.reference for v in knowns if not v.dimensions}
+        if len(knowns) < FEWEST or len(distinct) < len(knowns):
             return None
         further = [s for v in self._buffers.further for s in layout.scalars(v)]
         structure = declared_structure(layout, further, np.arange(len(layout.inputs)))

@@ -241,8 +241,6 @@ class Session:
         finally:
             shutil.rmtree(self._folder, ignore_errors=True)
 
-    # ------------------------------------------------------------------ details
-
     def _choose_instances(self, instance: Instance) -> None:
         """Let instances live where the options say, and say so."""
         if self.copies:
@@ -303,11 +301,10 @@ class Session:
         for group in (*buffers.inputs, *buffers.sampled_inputs):
             instance.read(group)
         self.start_states, self.start_inputs = buffers.x.copy(), buffers.u.copy()
+        starts, nominals = self.start_states.tolist(), self._nominals(instance)
         self.states = Signals(
             replace(self.layout.signal(s, start=value), nominal=nominal)
-            for s, value, nominal in zip(
-                self.layout.states, self.start_states.tolist(), self._nominals(instance), strict=True
-            )
+            for s, value, nominal in zip(self.layout.states, starts, nominals, strict=True)
         )
         for setting in self.settings:
             self._compare(self.instance, setting)

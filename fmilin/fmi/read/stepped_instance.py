@@ -114,8 +114,6 @@ class SteppedInstance(Instance):
         """Return nothing: the FMU's own solver watches them."""
         return np.empty(0)
 
-    # ------------------------------------------------------------------ details
-
     def _start(self) -> None:
         """Do nothing: after initialization the FMU waits for its first step."""
 

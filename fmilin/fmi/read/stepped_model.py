@@ -154,10 +154,9 @@ class SteppedFmu(FmuModel, Stepped):
             return reason
         x, u, s = point.states, point.inputs, self.states.scales(point.states)
         try:
-            base = super().evaluate(point.time, x, u).derivatives
-            moved = [
-                super(SteppedFmu, self).evaluate(point.time, x + d * s, u).derivatives for d in self._directions(len(x))
-            ]
+            visit = super().evaluate
+            base = visit(point.time, x, u).derivatives
+            moved = [visit(point.time, x + d * s, u).derivatives for d in self._directions(len(x))]
         except FmilinError as error:
             return f"Its derivatives cannot be read between two steps: {error}"
         if not np.isfinite(base).all():
@@ -177,9 +176,9 @@ class SteppedFmu(FmuModel, Stepped):
         return reason
 
     def _why_states_change(self, point: OperatingPoint) -> str:
-        return (
-            in_a_copy(lambda: self._change_of_states(point)) if self._session.copies else self._change_of_states(point)
-        )
+        if self._session.copies:
+            return in_a_copy(lambda: self._change_of_states(point))
+        return self._change_of_states(point)
 
     def _change_of_states(self, point: OperatingPoint) -> str:
         x, s = point.states, self.states.scales(point.states)
@@ -225,10 +224,8 @@ class SteppedFmu(FmuModel, Stepped):
         """See to it that equal runs give equal answers; see :meth:`fmilin.model.stepping.Stepped.make_repeatable`."""
         session = self._session
         how = ""
-        if not session.restores:
-            how = (
-                "" if session.copies else "The model cannot save its state, so every run starts from a fresh instance."
-            )
+        if not session.restores and not session.copies:
+            how = "The model cannot save its state, so every run starts from a fresh instance."
         difference = self._difference_of_runs(point, step)
         if difference and session.restores:
             session.restores_twice = True
@@ -252,8 +249,6 @@ class SteppedFmu(FmuModel, Stepped):
                 "outputs and states."
             )
         return how.strip()
-
-    # ------------------------------------------------------------------ details
 
     def _difference_of_runs(self, point: OperatingPoint, step: float) -> float:
         """Return how much a run changes when another one lies between, relative to the sizes of what it shows."""

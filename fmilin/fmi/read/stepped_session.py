@@ -105,7 +105,9 @@ class SteppedSession(Session):
         if self._saved is not None:
             instance.restore(self._saved)
         else:
-            self._begin_anew(instance)
+            with undisturbed_process():
+                instance.begin_again(self.start_time, self.settings)
+            self._follow(instance)
         self._away = False
         return instance
 
@@ -196,8 +198,6 @@ class SteppedSession(Session):
         self._forget_saved()
         super().close()
 
-    # ------------------------------------------------------------------ details
-
     def _class_of_instances(self, description: Description) -> type[Instance]:
         from fmilin.fmi.read.instance1 import SteppedInstance1
         from fmilin.fmi.read.instance2 import SteppedInstance2
@@ -225,11 +225,6 @@ class SteppedSession(Session):
         instance = self._instance
         if saved is not None and isinstance(instance, SteppedInstance):
             instance.free(saved)
-
-    def _begin_anew(self, instance: SteppedInstance) -> None:
-        with undisturbed_process():
-            instance.begin_again(self.start_time, self.settings)
-        self._follow(instance)
 
     def _follow(self, instance: SteppedInstance) -> None:
         """Lead an instance that has just begun to the anchor."""

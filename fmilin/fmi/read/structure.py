@@ -91,9 +91,7 @@ class Together:
         members = [*self._groups, list(range(len(knowns)))]
         wanted = Group(unknowns, np.zeros(len(pattern)))
         seeded = [Group([knowns[j] for j in m], direction) for m, direction in zip(members, directions, strict=True)]
-        calls = [
-            directional(wanted, group, pointer_to(answer)) for group, answer in zip(seeded, self._answers, strict=True)
-        ]
+        calls = [directional(wanted, g, pointer_to(answer)) for g, answer in zip(seeded, self._answers, strict=True)]
         every, rows = Group(knowns, np.zeros(len(knowns))), [Group([unknowns[i]], np.ones(1)) for i in self._rows]
         if adjoint is not None:
             along = (adjoint(row, every, pointer_to(a)) for row, a in zip(rows, self._adjoint_answers, strict=True))

@@ -77,15 +77,8 @@ class WrappedModel(Fmi2Slave):  # type: ignore[misc]  # pythonfmu has no types
         def rates(t: float, x: FloatArray) -> FloatArray:
             return self.model.evaluate(t, x, self.u).derivatives
 
-        scales = self.model.states.scales(self.x)
-        moved = solve_ivp(
-            rates,
-            (current_time, current_time + step_size),
-            self.x,
-            method="DOP853",
-            rtol=RELATIVE,
-            atol=RELATIVE * 1e-2 * scales,
-        )
+        scales, span = self.model.states.scales(self.x), (current_time, current_time + step_size)
+        moved = solve_ivp(rates, span, self.x, method="DOP853", rtol=RELATIVE, atol=RELATIVE * 1e-2 * scales)
         if not moved.success:
             raise NumericalError(f"The step from t = {current_time:g} s failed: {moved.message}")
         self.time = current_time + step_size
@@ -100,8 +93,6 @@ class WrappedModel(Fmi2Slave):  # type: ignore[misc]  # pythonfmu has no types
 
     def _set_fmu_state(self, state: dict[str, Any]) -> None:
         self.time, self.x, self.u = state["time"], np.array(state["x"]), np.array(state["u"])
-
-    # -- variables ---------------------------------------------------------------------------------
 
     def _register(
         self,

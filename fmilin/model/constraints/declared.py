@@ -145,7 +145,10 @@ class Constraints:
             elif name == "time":
                 index[name] = 0
             else:
-                raise _unknown(name, self.rows, [*states.positions, *inputs.positions, *parameters, *offered])
+                where = next(row.name for row in self.rows if name in row.expression.names)
+                names = dict.fromkeys([*states.positions, *inputs.positions, *parameters, *offered])
+                error = UnknownNameError.among(name, names, "a variable of the model")
+                raise ConstraintError(f"In the constraint '{where}': {error}")
         _require_motion(self.declared, index)
         self.observed = tuple(observed)
         self._sizes = (1, n, k, len(observed))
@@ -247,9 +250,3 @@ def _require_motion(declared: Sequence[Constraint], moving: Container[str]) -> N
                 "parameters: it says nothing about the motion. Write it with the states of the model, as in "
                 '"x^2 + y^2 - L^2".'
             )
-
-
-def _unknown(name: str, rows: Sequence[Row], offered: Iterable[str]) -> ConstraintError:
-    where = next(row.name for row in rows if name in row.expression.names)
-    error = UnknownNameError.among(name, dict.fromkeys(offered), "a variable of the model")
-    return ConstraintError(f"In the constraint '{where}': {error}")

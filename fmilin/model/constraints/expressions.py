@@ -319,11 +319,8 @@ class _Steps:
             case ast.Name(id=name) if re.fullmatch(r"_\d+", name):
                 operation, value = "variable", self._names[int(name[1:])]
             case _:
-                raise _refusal(
-                    self._text,
-                    0,
-                    "it contains something that is no arithmetic, or an operator or function is misplaced",
-                )
+                what = "it contains something that is no arithmetic, or an operator or function is misplaced"
+                raise _refusal(self._text, 0, what)
         step = Step(operation, tuple(map(self.add, children, repeat(depth + 1))), value)
         if step not in self.steps:
             self._measure(step)

@@ -92,9 +92,6 @@ def named(motion: Motion) -> str:
     return f"eigenvalue{'s' if len(numbers) > 1 else ''} {' and '.join(numbers)} 1/s"
 
 
-# ---------------------------------------------------------------------- postures
-
-
 def positions_at(shapes: Shapes, values: Mapping[str, float], *, strict: bool) -> Floats:
     """Return the positions of the joints, by the names of the states."""
     q = shapes.start.copy()

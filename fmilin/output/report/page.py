@@ -82,9 +82,6 @@ def _is_shortened(cut: _Cut, page: Page) -> bool:
     return cut.items < len(page.items) or any(map(_MORE.search, cut.lines)) or any(a is not b for a, b in shown)
 
 
-# ------------------------------------------------------------------------- cutting
-
-
 def _fitting(page: Page) -> _Cut:
     """Return what fits on a page of 40 lines: rows of the longest tables go first, then what comes last."""
     rows = {i: min(item.row_count, MOST_LINES) for i, item in enumerate(page.items) if isinstance(item, Table)}
@@ -137,9 +134,6 @@ def _console() -> Console:
         file=io.StringIO(), width=WIDTH, color_system=None, force_jupyter=False,
         highlight=False, emoji=False, markup=False, legacy_windows=False,
     )  # fmt: skip
-
-
-# ------------------------------------------------------------------------- HTML
 
 
 def _html(items: Sequence[Item]) -> Iterator[str]:
