@@ -15,6 +15,7 @@ from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import INVARIANT, ON_MANIFOLD, RANK
 from fmilin.manifold.facts import VerifiedFacts
 from fmilin.manifold.many_points import constraints_at
+from fmilin.manifold.verification import drift
 from fmilin.model.interface import Model, TangentStack
 
 EPS = float(np.finfo(np.float64).eps)
@@ -135,16 +136,10 @@ class StackGeometry:
             turned = np.abs(t.gradient[:, rest] @ (t.T * self.y_sizes[:, None])).max(axis=2, initial=0.0)
             regular &= (turned <= RANK * self._norms[:, rest]).all(axis=1)
         typical = np.abs(t.rates) if rates is None else np.maximum(np.abs(t.rates), rates)
-        return regular & self._keeps(t.rates[..., None], typical[..., None]) & self._keeps_inputs()
-
-    def _keeps(self, rates: FloatArray, typical: FloatArray) -> Mask:
-        """Whether H f is zero beside its terms, f (k, N, 1)."""
-        H, sizes = self._tangents.gradient, np.abs(self._tangents.gradient)
-        fastest = (typical[..., 0] / self.sizes).max(axis=1, initial=0.0)
-        reference = (sizes @ self.sizes[..., None])[..., 0]
-        size = (sizes @ np.maximum(np.abs(rates), 1e-3 * typical))[..., 0]
-        size = np.maximum(size, 1e-3 * fastest[:, None] * reference)
-        return np.asarray((np.abs((H @ rates)[..., 0]) <= INVARIANT * size).all(axis=1))
+        off, size = drift(
+            t.gradient, t.rates, typical, self.sizes, (np.abs(t.gradient) @ self.sizes[..., None])[..., 0]
+        )
+        return np.asarray(regular & (off <= INVARIANT * size).all(axis=1) & self._keeps_inputs())
 
     def _keeps_inputs(self) -> Mask:
         H, f_u = self._tangents.gradient[:, self._rows], self._tangents.derivatives[..., len(self._tangents.kept) :]

@@ -74,20 +74,31 @@ def _verified_here(parametrization: LocalParametrization, facts: VerifiedFacts) 
         return None
     here = _sample(parametrization, x, invariants.inputs)
     typical = np.maximum(np.abs(here.f), facts.rates)
-    drift, size = _drift(here, invariants.scales, typical)
-    return Verified(typical, INVARIANT) if (drift <= INVARIANT * size).all() else None
+    off, size = drift(here.g.H, here.f, typical, invariants.scales, here.g.reference, here.moving)
+    return Verified(typical, INVARIANT) if (off <= INVARIANT * size).all() else None
 
 
 def _rank(g: Gradient) -> int:
     return decide_rank(g.scaled, g.threshold).rank
 
 
-def _drift(s: _Sample, scales: FloatArray, typical: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return |H f + h_t| and the size of its terms, each (m,), where ``typical`` (N,) is the usual size of f."""
-    size = np.abs(s.g.H) @ np.maximum(np.abs(s.f), 1e-3 * typical) + np.abs(s.moving)
-    fastest = float((typical / scales).max(initial=0.0))
+def drift(
+    H: FloatArray,
+    f: FloatArray,
+    typical: FloatArray,
+    scales: FloatArray,
+    reference: FloatArray,
+    moving: FloatArray | float = 0.0,
+) -> tuple[FloatArray, FloatArray]:
+    """Return |H f + h_t| and the size of its terms, each (..., m), from H (..., m, N) and rates f (..., N).
+
+    ``typical`` (..., N) is the usual size of f, ``reference`` (..., m) that of the terms of H in ``scales`` of the
+    states (..., N), and ``moving`` is h_t.
+    """
+    size = (np.abs(H) @ np.maximum(np.abs(f), 1e-3 * typical)[..., None])[..., 0] + np.abs(moving)
+    fastest = (typical / scales).max(axis=-1, initial=0.0, keepdims=True)
     # A row that cancelled to rounding proves nothing.
-    return np.abs(s.g.H @ s.f + s.moving), np.maximum(size, 1e-3 * fastest * s.g.reference)
+    return np.abs((H @ f[..., None])[..., 0] + moving), np.maximum(size, 1e-3 * fastest * reference)
 
 
 def _violation(samples: list[_Sample], scales: FloatArray, noise: FloatArray) -> FloatArray:
@@ -95,10 +106,10 @@ def _violation(samples: list[_Sample], scales: FloatArray, noise: FloatArray) ->
     typical = np.max([np.abs(s.f) for s in samples], axis=0)
     worst = np.zeros(len(samples[0].g.H))
     for s in samples:
-        drift, size = _drift(s, scales, typical)
+        off, size = drift(s.g.H, s.f, typical, scales, s.g.reference, s.moving)
         if noise.any():
-            drift = np.maximum(drift - 10 * np.abs(s.g.H) @ noise - s.g.error @ np.abs(s.f), 0.0)
-        worst = np.maximum(worst, np.divide(drift, size, out=np.zeros_like(size), where=size > 0))
+            off = np.maximum(off - 10 * np.abs(s.g.H) @ noise - s.g.error @ np.abs(s.f), 0.0)
+        worst = np.maximum(worst, np.divide(off, size, out=np.zeros_like(size), where=size > 0))
     return worst
 
 
