@@ -128,7 +128,7 @@ class _Path:
             if not some:
                 return
             rows, given = self._builder.rows(layout.width)[left : left + len(some)], self._given(some)
-            linearized = stacks(stack_of(some), lambda part, parts: layout.fill(rows[part], parts, given[part]))  # noqa: B023
+            linearized = stacks(stack_of(some), layout.written_by_stacks(rows, given))
             good = 0 if linearized is None else int(np.argmin([*linearized.usual, False]))
             if linearized is None or not good:
                 return

@@ -7,7 +7,7 @@ the model's identity) stands once, in the template.
 from __future__ import annotations
 
 import mmap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass, fields, replace
 from functools import cached_property
 
@@ -79,7 +79,7 @@ class Layout:
         ends = np.cumsum([int(np.prod(shape)) for shape in self.shapes.values()]).tolist()
         return {name: slice(a, b) for name, a, b in zip(self.shapes, [0, *ends[:-1]], ends, strict=True)}
 
-    @property
+    @cached_property
     def width(self) -> int:
         """Numbers in a row."""
         return int(sum(np.prod(shape) for shape in self.shapes.values()))
@@ -103,11 +103,12 @@ class Layout:
             row[part] = np.ravel(values[name])
         return row
 
-    def fill(self, rows: FloatArray, parts: Mapping[str, FloatArray], parameters: FloatArray) -> None:
-        """Write the rows (k, width) of a stack from its parts by name and its parameters (k, np)."""
-        for name, part in self.slices.items():
-            values = parameters if name == "parameters" else parts.get(name)
-            rows[:, part] = 0.0 if values is None else values.reshape(len(rows), -1)
+    def written_by_stacks(self, rows: FloatArray, parameters: FloatArray) -> dict[str, FloatArray]:
+        """Return the parts of rows (k, width) by name, to be written to; parameters (k, np) are, and what is zero."""
+        parts = {name: self.part(rows, name) for name in self.shapes}
+        parts["parameters"][...] = parameters
+        parts["T_u"][...] = parts["visits"][...] = 0.0
+        return parts
 
     def part(self, rows: FloatArray, name: str) -> FloatArray:
         """Return one quantity of all rows: a view of shape (n, ...)."""

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -133,8 +132,7 @@ class StackedRuns:
             rows = np.empty((len(block), layout.width))
             if solved is not None and solved.good.any():
                 own = self._own_parameters(template, solved.points, seed)
-                fill = partial(_filled, layout, rows, own)
-                answer = procedure(solved.points, fill, solved.tangents)
+                answer = procedure(solved.points, layout.written_by_stacks(rows, own), solved.tangents)
             good = 0
             if solved is not None and answer is not None:
                 good = int(np.argmin([*(solved.good & answer.usual), False]))
@@ -178,12 +176,6 @@ class StackedRuns:
         x, u = points.states[k].copy(), points.inputs[k].copy()
         point = OperatingPoint(seed.point.time, x, u, dict(linear.point.parameters))
         return replace(seed, values=self._grid.values(number), point=point, linear=linear)
-
-
-def _filled(
-    layout: Layout, rows: FloatArray, parameters: FloatArray, part: slice, parts: Mapping[str, FloatArray]
-) -> None:
-    layout.fill(rows[part], parts, parameters[part])
 
 
 class _Assembly:

@@ -27,15 +27,26 @@ def has_no_response(linear: LinearModel) -> bool:
 
 def is_connected(A: Pattern, B: Pattern, C: Pattern, D: Pattern) -> bool:
     """Whether a path leads from some input to some output, through entries that are there."""
+    return path_to_an_output(A, B, C, D) is not None
+
+
+def path_to_an_output(A: Pattern, B: Pattern, C: Pattern, D: Pattern) -> list[tuple[str, int, int]] | None:
+    """Return the entries (matrix, row, column) of a shortest path from some input to some output; None without."""
     if D.any():
-        return True
-    reached = B.any(axis=1)
-    for _ in range(len(A)):
-        further = reached | A[:, reached].any(axis=1)
-        if (further == reached).all():
-            break
-        reached = further
-    return bool(C[:, reached].any())
+        row, column = np.argwhere(D)[0].tolist()
+        return [("D", row, column)]
+    paths = {i: [("B", i, int(B[i].argmax()))] for i in np.flatnonzero(B.any(axis=1)).tolist()}
+    front = list(paths)
+    while front:
+        if (seen := C[:, front]).any():
+            row, column = np.argwhere(seen)[0].tolist()
+            return [*paths[front[column]], ("C", row, front[column])]
+        reached = [i for i in np.flatnonzero(A[:, front].any(axis=1)).tolist() if i not in paths]
+        for i in reached:
+            before = front[int(A[i, front].argmax())]
+            paths[i] = [*paths[before], ("A", i, before)]
+        front = reached
+    return None
 
 
 def dead_zone_text(names: Sequence[str]) -> str:

@@ -8,9 +8,9 @@ is left to the procedure at one point: what a stack says of a point is what is s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from fmilin.ground.errors import FmilinError, NumericalError
 from fmilin.ground.remarks import Remark, model_remarks, rate_of_change
 from fmilin.ground.signals import FloatArray
 from fmilin.linear_model.model import LinearModel
-from fmilin.linear_model.no_response import is_connected
+from fmilin.linear_model.no_response import is_connected, path_to_an_output
 from fmilin.linearization.findings import motion_remark
 from fmilin.linearization.request import Request
 from fmilin.linearization.verified_facts import verified_facts_of
@@ -40,10 +40,10 @@ AGREES = 1e-9
 OF_EVERY_POINT = frozenset({"model", "off-equilibrium", "steady", "coordinates-switched"})
 """Remarks at the point before that a stack says itself where they are true, or that are no matter of the next point."""
 
-AT_ONCE = 2**18  # slopes that are looked at together: what fits into the processor's cache
+AT_ONCE = 2**18  # slopes that are computed and looked at together: what fits into the processor's cache
 
 Mask = NDArray[np.bool_]
-Fill = Callable[[slice, Mapping[str, FloatArray]], None]
+Parts = Mapping[str, FloatArray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,11 +184,11 @@ class StackProcedure:
         H = tangents.gradient[:, self._rows][:, :, self.dependent]
         return np.asarray(np.linalg.solve(H, tangents.residuals[:, self._rows, None])[..., 0])
 
-    def __call__(self, points: PointStack, fill: Fill, tangents: TangentStack | None = None) -> LinearStack | None:
+    def __call__(self, points: PointStack, parts: Parts, tangents: TangentStack | None = None) -> LinearStack | None:
         """Linearize at the points; return what is to be said of them, None where stacks are of no use.
 
-        ``fill`` is given a slice of the points and parts of their linear models, arrays (k, ...) by name: ``A``
-        to ``T``, ``f0``, ``y0``, ``x0``, ``u0``, ``out0``, ``time``, ``accuracy`` and ``error_A``, ...
+        ``parts`` are arrays (k, ...) by name that the linear models are written to: ``A`` to ``T``, ``f0``, ``y0``,
+        ``x0``, ``u0``, ``out0``, ``time``, ``accuracy`` and ``error_A``, ...
         """
         if not self.usable:
             return None
@@ -196,29 +196,32 @@ class StackProcedure:
             with np.errstate(all="ignore"):
                 if not self._agrees:
                     return None
-                tangents = self.tangents(points) if tangents is None else tangents
-                size = max(1, AT_ONCE // max(1, tangents.derivatives[0].size + tangents.outputs[0].size))
-                slices = [slice(i, min(i + size, len(points))) for i in range(0, len(points), size)]
-                stacks = [self._linearized(points[part], tangents[part], partial(fill, part)) for part in slices]
+                stacks = [
+                    self._linearized(
+                        points[some],
+                        self.tangents(points[some]) if tangents is None else tangents[some],
+                        {name: part[some] for name, part in parts.items()},
+                    )
+                    for some in self._slices(len(points))
+                ]
         except (FmilinError, np.linalg.LinAlgError):
             return None
         return LinearStack([r for s in stacks for r in s.remarks], np.concatenate([s.usual for s in stacks]))
 
-    def _linearized(
-        self, points: PointStack, tangents: TangentStack, fill: Callable[[Mapping[str, FloatArray]], None]
-    ) -> LinearStack:
+    def _slices(self, count: int) -> list[slice]:
+        """Return the points in as many parts as are needed for the slopes of each to stay in the cache."""
+        size = max(1, AT_ONCE // max(1, self._before.derivatives[0].size + self._before.outputs[0].size))
+        return [slice(i, min(i + size, count)) for i in range(0, count, size)]
+
+    def _linearized(self, points: PointStack, tangents: TangentStack, parts: Parts) -> LinearStack:
         model, facts = self._model, self._facts
         geometry = StackGeometry(model, points, tangents, self._rows)
-        condition = geometry.condition_number
-        T_error, T = (np.abs(m).max(axis=(1, 2), initial=0.0) for m in (geometry.T_error, tangents.T))
-        relative = 8 * EPS * condition + T_error / np.maximum(T, 1e-300)
-        parts = _Parts(model, facts, points, tangents, geometry, relative).all()
-        fill(parts)
+        relative = 8 * EPS * geometry.condition_number + geometry.relative_error_of_T
+        _Writer(model, facts, points, tangents, geometry, relative).write(parts)
         surroundings = StackSurroundings(model, self._rows, facts)
         motion = stack_motion(model, points, tangents, geometry, surroundings, relative)
-        usual = (condition <= CONDITION_LIMIT) & geometry.is_regular(facts.rates) & ~motion.open
-        for name in ("A", "B", "C", "D", "T", "f0"):
-            usual &= np.isfinite(parts[name]).all(axis=tuple(range(1, parts[name].ndim)))
+        usual = (geometry.condition_number <= CONDITION_LIMIT) & geometry.is_regular(facts.rates) & ~motion.open
+        usual &= geometry.is_finite
         if not (tangents.smooth and (facts.procedure or facts.precision is not None)):
             usual &= self._has_no_kink(points, tangents, geometry, surroundings)
         usual &= _is_connected(parts)
@@ -272,8 +275,8 @@ class StackProcedure:
         return remarks
 
 
-class _Parts:
-    """The matrices of a stack with their errors."""
+class _Writer:
+    """Writes the matrices of a stack; the error of an entry is that of its row over the size of its column."""
 
     def __init__(
         self,
@@ -285,68 +288,90 @@ class _Parts:
         relative: FloatArray,
     ) -> None:
         self._model, self._pairs, self._points = model, dict(facts.pairs or {}), points
-        self._tangents, self._geometry, self._relative = tangents, geometry, relative
+        self._tangents, self._geometry, self._relative = tangents, geometry, relative[:, None]
         self._kept, self._p = list(tangents.kept), len(tangents.kept)
-        self._scales = np.concatenate((geometry.y_sizes, geometry.u_sizes), axis=1)
 
-    def all(self) -> dict[str, FloatArray]:
-        """Return them by name, with the accuracy that follows."""
-        t, p, points, k = self._tangents, self._p, self._points, len(self._points)
-        J, E = t.derivatives[:, self._kept], self._errors(t.derivatives, self._kept)
-        for row, i in enumerate(self._kept):
-            if i in self._pairs:  # known without asking
-                E[:, row, :p], E[:, row, p:] = self._geometry.T_error[:, self._pairs[i]], 0.0
-        seen, seen_error = t.outputs, self._errors(t.outputs)
-        for row, copy in self._model.copies.items():
-            seen_error[:, row] = 0.0
-            if copy.kind == "state":
-                seen_error[:, row, :p] = self._geometry.T_error[:, copy.index]
-        f0 = t.rates[:, self._kept]
-        parts = {
+    def write(self, parts: Parts) -> None:
+        """Write them by name, with the accuracy that follows."""
+        t, p, points, geometry = self._tangents, self._p, self._points, self._geometry
+        J = t.derivatives if not geometry.others and self._in_order else t.derivatives[:, self._kept]
+        values = {
             "A": J[..., :p],
             "B": J[..., p:],
-            "C": seen[..., :p],
-            "D": seen[..., p:],
+            "C": t.outputs[..., :p],
+            "D": t.outputs[..., p:],
             "T": t.T,
-            "error_A": E[..., :p],
-            "error_B": E[..., p:],
-            "error_C": seen_error[..., :p],
-            "error_D": seen_error[..., p:],
-            "error_T": self._geometry.T_error,
-        }
-        accuracy = [_relative(parts[f"error_{name}"], parts[name]) for name in "ABCDT"]
-        accuracy += [np.where(f0.any(axis=1), EPS, 0.0), self._geometry.distance, self._geometry.condition_number]
-        return {
-            **parts,
-            "f0": f0,
+            "f0": t.rates[:, self._kept],
             "y0": points.states[:, self._kept],
             "x0": points.states,
             "u0": points.inputs,
             "out0": t.values,
             "time": points.time,
-            "accuracy": np.stack(accuracy, axis=1) if k else np.zeros((0, 8)),
         }
+        for name, array in values.items():
+            parts[name][...] = array
+        y, u = geometry.y_sizes, geometry.u_sizes
+        largest, seen = geometry.slopes.largest, geometry.output_slopes.largest
+        rows = {**self._row_errors(), **self._row_errors_of_outputs(), "T": geometry.row_errors_of_T}
+        columns = {"A": y, "B": u, "C": y, "D": u, "T": y}
+        entries = largest[:, :p], largest[:, p:], seen[:, :p], seen[:, p:], geometry.largest_of_T[:, None]
+        for number, (name, entry) in enumerate(zip(columns, entries, strict=True)):
+            np.divide(rows[name][..., None], columns[name][:, None], out=parts[f"error_{name}"])
+            worst = _worst(rows[name], columns[name])
+            parts["accuracy"][:, number] = _relative(worst, entry.max(axis=1, initial=0.0))
+        parts["accuracy"][:, 5] = np.where(parts["f0"].any(axis=1), EPS, 0.0)
+        parts["accuracy"][:, 6], parts["accuracy"][:, 7] = geometry.distance, geometry.condition_number
 
-    def _errors(self, slopes: FloatArray, rows: list[int] | None = None) -> FloatArray:
-        """Return what slopes that are as good as the coordinates are conditioned may be off by, entry by entry."""
-        some = slopes if rows is None else slopes[:, rows]
-        sizes = (np.abs(some) * self._scales[:, None]).max(axis=2, initial=0.0) * self._relative[:, None]
-        return np.asarray(sizes[..., None] / self._scales[:, None])
+    @property
+    def _in_order(self) -> bool:
+        return self._kept == list(range(len(self._kept)))
+
+    def _row_errors(self) -> dict[str, FloatArray]:
+        """Return what rows of A and B may be off by, whose slopes are as good as the coordinates are conditioned."""
+        along_y = self._geometry.slopes.sizes[:, self._kept] * self._relative
+        along_u = along_y.copy()
+        for row, i in enumerate(self._kept):
+            if i in self._pairs:  # known without asking
+                along_y[:, row], along_u[:, row] = self._geometry.row_errors_of_T[:, self._pairs[i]], 0.0
+        return {"A": along_y, "B": along_u}
+
+    def _row_errors_of_outputs(self) -> dict[str, FloatArray]:
+        along_y = self._geometry.output_slopes.sizes * self._relative
+        along_u = along_y.copy()
+        for row, copy in self._model.copies.items():
+            along_y[:, row] = self._geometry.row_errors_of_T[:, copy.index] if copy.kind == "state" else 0.0
+            along_u[:, row] = 0.0
+        return {"C": along_y, "D": along_u}
 
 
-def _relative(error: FloatArray, matrix: FloatArray) -> FloatArray:
+def _worst(rows: FloatArray, columns: FloatArray) -> FloatArray:
+    """Return the largest of the errors of rows over the sizes of columns at each point."""
+    if not columns.shape[1]:
+        return np.zeros(len(columns))
+    return np.asarray(rows.max(axis=1, initial=0.0) / columns.min(axis=1))
+
+
+def _relative(worst: FloatArray, largest: FloatArray) -> FloatArray:
     """Return the largest error over the largest entry at each point; the error itself where all entries are zero."""
-    worst, largest = error.max(axis=(1, 2), initial=0.0), np.abs(matrix).max(axis=(1, 2), initial=0.0)
     return np.asarray(np.where(largest > 0, worst / np.where(largest > 0, largest, 1.0), worst))
 
 
-def _is_connected(parts: Mapping[str, FloatArray]) -> Mask:
-    """Say where some input reaches some output, or there are none of them: at all points at once if one path is."""
+def _is_connected(parts: Parts) -> Mask:
+    """Say where some input reaches some output, or there are none of them: by the path of the first point if possible.
+
+    Entries no larger than their errors are zero.
+    """
     k, inputs, outputs = len(parts["f0"]), parts["D"].shape[2], parts["D"].shape[1]
     if not inputs or not outputs:
         return np.ones(k, dtype=bool)
-    visible = {name: np.abs(parts[name]) > parts[f"error_{name}"] for name in "ABCD"}
-    everywhere = {name: np.asarray(pattern.all(axis=0)) for name, pattern in visible.items()}
-    if is_connected(**everywhere):
-        return np.ones(k, dtype=bool)
-    return np.array([is_connected(**{name: pattern[i] for name, pattern in visible.items()}) for i in range(k)])
+    path = path_to_an_output(*(_visible(parts, name, 0) for name in "ABCD"))
+    connected = np.full(k, path is not None)
+    for name, i, j in path or ():
+        connected &= np.abs(parts[name][:, i, j]) > parts[f"error_{name}"][:, i, j]
+    for point in np.flatnonzero(~connected).tolist():
+        connected[point] = is_connected(*(_visible(parts, name, point) for name in "ABCD"))
+    return connected
+
+
+def _visible(parts: Parts, name: str, point: int) -> Mask:
+    return np.asarray(np.abs(parts[name][point]) > parts[f"error_{name}"][point])

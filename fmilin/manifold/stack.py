@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +47,30 @@ class PointStack:
     def __getitem__(self, some: Any) -> PointStack:
         parameters = {name: values[some] for name, values in self.parameters.items()}
         return PointStack(self.time[some], self.states[some], self.inputs[some], parameters)
+
+
+class SlopeSizes(NamedTuple):
+    """How large slopes along y and u are, in sizes of y and u: rows are those of all rates, or of all outputs.
+
+    Attributes
+    ----------
+    sizes, terms : array, shape (k, rows)
+        The largest of each row, and their sum.
+    largest : array, shape (k, P + nu)
+        Of each column the largest entry as it is, of rates only those of the kept states.
+    """
+
+    sizes: FloatArray
+    terms: FloatArray
+    largest: FloatArray
+
+    @classmethod
+    def of(cls, slopes: FloatArray, scales: FloatArray, rows: Sequence[int] | None = None) -> SlopeSizes:
+        """Return those of slopes (k, rows, columns), ``rows``: those that are compared entry by entry."""
+        entries = np.abs(slopes)
+        largest = (entries if rows is None else entries[:, rows]).max(axis=1, initial=0.0)
+        entries *= scales[:, None]
+        return cls(entries.max(axis=2, initial=0.0), entries.sum(axis=2), largest)
 
 
 class StackGeometry:
@@ -146,10 +170,52 @@ class StackGeometry:
         return np.asarray((np.abs(H @ f_u) <= INVARIANT * (np.abs(H) @ np.abs(f_u))).all(axis=(1, 2)))
 
     @cached_property
-    def T_error(self) -> FloatArray:
-        """Estimated absolute error of T, shape (k, N, P)."""
-        terms = np.maximum((np.abs(self._tangents.T) * self.y_sizes[:, None]).max(axis=2, initial=0.0), self.sizes)
-        return np.asarray(EPS * (self.condition_number[:, None] * terms)[..., None] / self.y_sizes[:, None])
+    def slopes(self) -> SlopeSizes:
+        """Of the rates."""
+        rows = list(self._tangents.kept) if self.others else None
+        return SlopeSizes.of(self._tangents.derivatives, self._scales, rows)
+
+    @cached_property
+    def output_slopes(self) -> SlopeSizes:
+        """Of the outputs."""
+        return SlopeSizes.of(self._tangents.outputs, self._scales)
+
+    @property
+    def _scales(self) -> FloatArray:
+        return np.concatenate((self.y_sizes, self.u_sizes), axis=1)
+
+    @cached_property
+    def _dependent(self) -> FloatArray:
+        """The size of the rows of T that are not those of kept states, which are rows of the unit matrix."""
+        return np.abs(self._tangents.T[:, self.others])
+
+    @cached_property
+    def largest_of_T(self) -> FloatArray:
+        """The largest entry of T, shape (k,)."""
+        return np.asarray(self._dependent.max(axis=(1, 2), initial=1.0 if self._tangents.kept else 0.0))
+
+    @cached_property
+    def row_errors_of_T(self) -> FloatArray:
+        """What the rows of T, in sizes of y, may be off by, shape (k, N): over the sizes of y the error of an entry."""
+        terms = self.sizes.copy()
+        turned = (self._dependent * self.y_sizes[:, None]).max(axis=2, initial=0.0)
+        terms[:, self.others] = np.maximum(turned, terms[:, self.others])
+        return np.asarray(EPS * (self.condition_number[:, None] * terms))
+
+    @property
+    def relative_error_of_T(self) -> FloatArray:
+        """The largest estimated error of an entry of T over its largest entry, shape (k,)."""
+        if not self._tangents.kept:
+            return np.zeros(len(self.sizes))
+        return np.asarray(self.row_errors_of_T.max(axis=1) / self.y_sizes.min(axis=1) / self.largest_of_T)
+
+    @property
+    def is_finite(self) -> Mask:
+        """Say where all slopes of the kept states and of the outputs, T and the rates of y are finite numbers."""
+        kept = list(self._tangents.kept)
+        sizes = self.slopes.sizes[:, kept], self.output_slopes.sizes, self._tangents.rates[:, kept]
+        finite = np.concatenate((*sizes, self.largest_of_T[:, None]), axis=1)
+        return np.asarray(np.isfinite(finite).all(axis=1))
 
 
 class StackSurroundings:

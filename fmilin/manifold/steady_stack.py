@@ -42,14 +42,13 @@ def stack_motion(
 ) -> StackMotion:
     """Say how the points move; ``relative`` (k,) is the error of the slopes over the largest of their rows."""
     kept, shape = list(tangents.kept), (len(points), len(tangents.kept))
-    scaled = np.abs(tangents.derivatives) * np.concatenate((geometry.y_sizes, geometry.u_sizes), axis=1)[:, None]
-    fastest = fastest_states(tangents.rates, geometry.sizes, scaled.sum(axis=2))
+    fastest = fastest_states(tangents.rates, geometry.sizes, geometry.slopes.terms)
     moving = fastest >= 0
     steady, elsewhere = np.zeros(shape[0], dtype=bool), np.zeros(shape[0], dtype=bool)
     motion = StackMotion(fastest, steady, elsewhere, np.zeros(shape, dtype=bool), np.zeros(shape[0]))
     if not len(geometry.others) or not kept or not moving.any():
         return motion
-    f_y, largest = tangents.derivatives[..., : shape[1]], relative[:, None] * scaled.max(axis=2, initial=0.0)
+    f_y, largest = tangents.derivatives[..., : shape[1]], relative[:, None] * geometry.slopes.sizes
     errors, paces = largest[..., None] / geometry.y_sizes[:, None], np.abs(tangents.rates) / model.states.scales()
     at = Moving(tangents.rates, tangents.rates[:, kept], f_y, errors, geometry.sizes, geometry.y_sizes, paces)
     free = ~(tangents.gradient != 0).any(axis=1)
