@@ -90,6 +90,7 @@ class _Path:
         self._parameters = tuple(dict.fromkeys(name for point in points for name in point.parameters))
         self._descriptors: dict[int, Descriptor] = {}
         self._template: Template | None = None
+        self._block = LARGEST_BLOCK
 
     def family(self) -> LinearFamily:
         """Walk along the path."""
@@ -121,15 +122,16 @@ class _Path:
     def _stacked(self, stacks: StackProcedure, left: int) -> Iterator[list[Outcome]]:
         """Yield what stacks say of the points that follow, as far as everything is as usual."""
         assert self._template is not None  # noqa: S101 - a point came before
-        layout, size = Layout(self._template), GROWTH * FIRST_BLOCK
+        layout = Layout(self._template)
         while len(self._points) - left >= WORTH_A_STACK:
             own = self._points[left - 1].parameters  # those of the model that stacks are made of
-            some = list(takewhile(lambda point: point.parameters == own, self._points[left : left + size]))  # noqa: B023
+            some = list(takewhile(lambda point: point.parameters == own, self._points[left : left + self._block]))  # noqa: B023
             if not some:
                 return
             rows, given = self._builder.rows(layout.width)[left : left + len(some)], self._given(some)
             linearized = stacks(stack_of(some), layout.written_by_stacks(rows, given))
             good = 0 if linearized is None else int(np.argmin([*linearized.usual, False]))
+            self._block = min(GROWTH * self._block, LARGEST_BLOCK) if good == len(some) else max(good, FIRST_BLOCK)
             if linearized is None or not good:
                 return
             states, method = self._choice
@@ -137,7 +139,7 @@ class _Path:
                 Outcome(left + k, "", rows[k], self._template, states, method, (*point.remarks, *said))
                 for k, (point, said) in enumerate(zip(some[:good], linearized.remarks, strict=False))
             ]
-            left, size = left + good, min(GROWTH * size, LARGEST_BLOCK)
+            left += good
             if good < len(some):
                 return
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
@@ -13,6 +13,7 @@ from fmilin.families.continuation import SolvedPoint
 from fmilin.families.outcome import Outcome
 from fmilin.families.plan import Plan
 from fmilin.families.solver import Solver
+from fmilin.ground.signals import FloatArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +62,10 @@ class Engine(ABC):
 
 
 class Here(Engine):
-    """Computes in this process, one task after the other."""
+    """Computes in this process, one task after the other; ``table``: where rows of the family are written to."""
 
-    def __init__(self, plan: Plan) -> None:
-        self._solver = Solver(plan)
+    def __init__(self, plan: Plan, table: Callable[[int], FloatArray] | None = None) -> None:
+        self._solver = Solver(plan, table)
         self._solver.check()
         self._tasks: deque[Task] = deque()
         if self._solver.base.compilable:  # nobody to share with: a stack is the quicker the more points it has

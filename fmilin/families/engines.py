@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from fmilin.families.engine import Engine, Here
 from fmilin.families.plan import Plan
 from fmilin.ground.errors import UsageError
 from fmilin.ground.sandbox.isolation import Limits, can_isolate
+from fmilin.ground.signals import FloatArray
 from fmilin.loading.request import is_fmu
 
 
 def engine_for(
-    plan: Plan, *, jobs: int = 1, scheduler: str | None = None, isolate: bool = True, limits: Limits | None = None
+    plan: Plan,
+    *,
+    jobs: int = 1,
+    scheduler: str | None = None,
+    isolate: bool = True,
+    limits: Limits | None = None,
+    table: Callable[[int], FloatArray] | None = None,
 ) -> Engine:
-    """Return who computes the points: this process, children (an FMU's too, with ``isolate``) or a Dask cluster."""
+    """Return who computes the points: this process, children (an FMU's too, with ``isolate``) or a Dask cluster.
+
+    ``table`` returns rows of a width for all points, which this process writes to.
+    """
     if jobs < 1:
         raise UsageError(f"{jobs} jobs do no work: give --jobs 1 or more.")
     if scheduler is not None:
@@ -24,4 +36,4 @@ def engine_for(
         from fmilin.families.processes import Processes
 
         return Processes(plan, min(jobs, plan.grid.size), limits)
-    return Here(plan)
+    return Here(plan, table)

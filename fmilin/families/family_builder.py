@@ -43,6 +43,7 @@ class FamilyBuilder:
     def __init__(self, grid: Grid) -> None:
         self.grid = grid
         self.template: Template | None = None
+        self._fitting: Template | None = None  # the last other one that fits
         self.done = np.zeros(grid.size, dtype=bool)
         self._rows: FloatArray | None = None
         self._ok = np.zeros(grid.size, dtype=bool)
@@ -75,7 +76,7 @@ class FamilyBuilder:
             return
         if self.template is None:
             self.template = outcome.template
-        elif outcome.template is not self.template and Layout(outcome.template).shapes != Layout(self.template).shapes:
+        elif not self._fits(outcome.template):
             self._reasons[k] = (
                 f"The linear model has {outcome.template.order} independent states here and {self.template.order} "
                 "elsewhere: the number of independent constraints changes."
@@ -86,6 +87,14 @@ class FamilyBuilder:
         self._chosen[k] = self._choice(outcome.states, outcome.method)
         if outcome.remarks:
             self._remarks[k] = self._same.setdefault(outcome.remarks, outcome.remarks)
+
+    def _fits(self, template: Template) -> bool:
+        """Whether rows of a template are as long and mean the same; many outcomes share theirs."""
+        if template is not self.template and template is not self._fitting:
+            if Layout(template).shapes != Layout(self.template or template).shapes:
+                return False
+            self._fitting = template
+        return True
 
     def _put(self, number: int, row: FloatArray) -> None:
         """Keep the row of a point."""

@@ -10,6 +10,8 @@ import mmap
 from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass, fields, replace
 from functools import cached_property
+from itertools import accumulate
+from math import prod
 
 import numpy as np
 
@@ -76,13 +78,13 @@ class Layout:
     @cached_property
     def slices(self) -> dict[str, slice]:
         """The part of the row that belongs to every quantity."""
-        ends = np.cumsum([int(np.prod(shape)) for shape in self.shapes.values()]).tolist()
+        ends = list(accumulate(prod(shape) for shape in self.shapes.values()))
         return {name: slice(a, b) for name, a, b in zip(self.shapes, [0, *ends[:-1]], ends, strict=True)}
 
     @cached_property
     def width(self) -> int:
         """Numbers in a row."""
-        return int(sum(np.prod(shape) for shape in self.shapes.values()))
+        return sum(prod(shape) for shape in self.shapes.values())
 
     def packed(self, linear: LinearModel) -> FloatArray:
         """Return the row of a linear model, shape (width,)."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -18,6 +18,7 @@ from fmilin.families.rows import Template
 from fmilin.families.stacked import StackedRuns
 from fmilin.ground.errors import FmilinError, NumericalError, UnknownNameError
 from fmilin.ground.remarks import Remark
+from fmilin.ground.signals import FloatArray
 from fmilin.linear_model.builder import chosen_inputs, with_inputs
 from fmilin.linearization.procedure import linearize_next
 from fmilin.loading.load import load_as
@@ -43,8 +44,8 @@ class _Reached:
 class Solver:
     """What computes points: it holds the open model."""
 
-    def __init__(self, plan: Plan) -> None:
-        self.plan = plan
+    def __init__(self, plan: Plan, table: Callable[[int], FloatArray] | None = None) -> None:
+        self.plan, self._table = plan, table
         self._models: OrderedDict[tuple[tuple[str, float], ...], Model] = OrderedDict()
         self._own = not isinstance(plan.source, Model)
         self.base = self._shown(self._loaded({}))
@@ -58,7 +59,7 @@ class Solver:
         if plan.how.inputs is not None:
             return None
         varied = [n for n in plan.grid.axes if self._kind(n) == "parameter"]
-        return StackedRuns(self.base, plan.grid, varied, plan.how, plan.point.values_of(self.base))
+        return StackedRuns(self.base, plan.grid, varied, plan.how, plan.point.values_of(self.base), self._table)
 
     def check(self) -> None:
         """Refuse what can be seen to be wrong before the first point."""

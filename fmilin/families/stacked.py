@@ -11,7 +11,7 @@ subspaces in which they are regular at the seed, so that what they leave open st
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -65,13 +65,21 @@ class StackedRuns:
     how : Request
     settings : mapping of str to float
         States and inputs that are the same at all points.
+    table : callable, optional
+        Returns the rows of all points of the family, of a width, to be written to.
     """
 
     def __init__(
-        self, model: Model, grid: Grid, parameters: Sequence[str], how: Request, settings: Mapping[str, float]
+        self,
+        model: Model,
+        grid: Grid,
+        parameters: Sequence[str],
+        how: Request,
+        settings: Mapping[str, float],
+        table: Callable[[int], FloatArray] | None = None,
     ) -> None:
         self._model, self._grid, self._how, self._settings = model, grid, how, settings
-        self._parameters = tuple(parameters)
+        self._parameters, self._table = tuple(parameters), table
         self._assembly: _Assembly | None = None
 
     def outcomes(
@@ -124,33 +132,41 @@ class StackedRuns:
     def _blocks(
         self, equations: _Equations | _Assembly, procedure: StackProcedure, numbers: list[int], seed: SolvedPoint
     ) -> Iterator[tuple[list[Outcome], SolvedPoint]]:
-        size, line, (template, layout) = FIRST_BLOCK, _Line(seed), self._layout(seed)
+        line, layout = _Line(seed), self._layout(seed)
         while numbers:
-            block = numbers[:size]
+            block = numbers[: equations.block]
             given = self._given(block, seed)
             solved, answer = equations.solved(*line.guess(given), given), None
-            rows = np.empty((len(block), layout.width))
+            rows = self._rows(block, layout.width)
             if solved is not None and solved.good.any():
-                own = self._own_parameters(template, solved.points, seed)
+                own = self._own_parameters(layout.template, solved.points, seed)
                 answer = procedure(solved.points, layout.written_by_stacks(rows, own), solved.tangents)
             good = 0
             if solved is not None and answer is not None:
                 good = int(np.argmin([*(solved.good & answer.usual), False]))
             if solved is None or answer is None or not good:
-                if size == 1:
+                if equations.block == 1:
+                    equations.block = FIRST_BLOCK
                     return
-                size = max(1, size // 4)
+                equations.block = max(1, min(equations.block, len(block)) // GROWTH)
                 continue
             line.add(given, solved.points, good)
             method = ("exact", seed.linear.method.coordinates)
             outcomes = [
-                Outcome(number, "", rows[k], template, seed.linear.states, method, answer.remarks[k])
+                Outcome(number, "", rows[k], layout.template, seed.linear.states, method, answer.remarks[k])
                 for k, number in enumerate(block[:good])
             ]
-            seed = self._seed(block[good - 1], solved.points, good - 1, seed, outcomes[-1])
+            seed = self._seed(layout, solved.points[good - 1 : good], seed, outcomes[-1])
             yield outcomes, seed
             numbers = numbers[good:]
-            size = min(GROWTH * size, LARGEST_BLOCK) if good == size else max(1, good)
+            equations.block = min(GROWTH * equations.block, LARGEST_BLOCK) if good == len(block) else good
+
+    def _rows(self, block: Sequence[int], width: int) -> FloatArray:
+        """Return rows to write to: those of the family where it grows here and the points stand there in one piece."""
+        table = None if self._table is None else self._table(width)
+        if table is None or table.shape[1] != width or block[-1] - block[0] != len(block) - 1:
+            return np.empty((len(block), width))
+        return table[block[0] : block[-1] + 1]
 
     def _given(self, numbers: list[int], seed: SolvedPoint) -> dict[str, FloatArray]:
         """Return what varies at these points, by name; at the seed where there are none."""
@@ -164,18 +180,18 @@ class StackedRuns:
         columns = [points.parameters.get(n, np.full(len(points), own.get(n, np.nan))) for n in template.parameters]
         return np.stack(columns, axis=1) if columns else np.zeros((len(points), 0))
 
-    def _layout(self, seed: SolvedPoint) -> tuple[Template, Layout]:
-        template = Template.of(seed.linear, tuple(dict.fromkeys((*seed.linear.point.parameters, *self._parameters))))
-        return template, Layout(template)
+    def _layout(self, seed: SolvedPoint) -> Layout:
+        return Layout(
+            Template.of(seed.linear, tuple(dict.fromkeys((*seed.linear.point.parameters, *self._parameters))))
+        )
 
-    def _seed(self, number: int, points: PointStack, k: int, seed: SolvedPoint, outcome: Outcome) -> SolvedPoint:
+    def _seed(self, layout: Layout, points: PointStack, seed: SolvedPoint, outcome: Outcome) -> SolvedPoint:
         """Return the last point of a block as a seed."""
-        _, layout = self._layout(seed)
         assert outcome.row is not None  # noqa: S101 - it is good
         linear = layout.unpacked(outcome.row, seed.linear.states, outcome.method, outcome.remarks)
-        x, u = points.states[k].copy(), points.inputs[k].copy()
+        x, u = points.states[0].copy(), points.inputs[0].copy()
         point = OperatingPoint(seed.point.time, x, u, dict(linear.point.parameters))
-        return replace(seed, values=self._grid.values(number), point=point, linear=linear)
+        return replace(seed, values=self._grid.values(outcome.number), point=point, linear=linear)
 
 
 class _Assembly:
@@ -183,7 +199,7 @@ class _Assembly:
 
     def __init__(self, model: Model, time: float, grid: Grid, settings: Mapping[str, float]) -> None:
         states, inputs = model.states, model.inputs
-        self.time = time
+        self.time, self.block = time, LARGEST_BLOCK
         self._names = [name for name in (*settings, *grid.axes) if states.has(name)]
         self._settings, self._model = settings, model
         self._driven = [name for name in (*settings, *grid.axes) if inputs.has(name)]
@@ -246,7 +262,7 @@ class _Equations:
         self._pinned = [] if request is not None else [i for i in self._kept if i not in held and zero[i]]
         self._trimmed = request is not None
         self._U = self._V = np.zeros((0, 0))
-        self._size = 1.0
+        self._size, self.block = 1.0, FIRST_BLOCK
 
     def hold_at(self, given: Mapping[str, FloatArray]) -> bool:
         """Whether the seed solves them, and they determine what is to be determined; where they are regular is kept."""

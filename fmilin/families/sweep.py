@@ -100,6 +100,6 @@ def sweep(  # noqa: PLR0913 - what linearize, trim and load take; all but two by
         how=Request(independent, inputs, outputs, coordinates=coordinates, derivatives=derivatives, stepping=stepping),
     )
     builder = FamilyBuilder(plan.grid)
-    with engine_for(plan, jobs=jobs, scheduler=scheduler) as engine:
+    with engine_for(plan, jobs=jobs, scheduler=scheduler, table=builder.rows) as engine:
         run(plan, engine, builder.add_all, Progress(progress, plan.grid.size))
     return builder.family()

@@ -41,6 +41,7 @@ OF_EVERY_POINT = frozenset({"model", "off-equilibrium", "steady", "coordinates-s
 """Remarks at the point before that a stack says itself where they are true, or that are no matter of the next point."""
 
 AT_ONCE = 2**18  # slopes that are computed and looked at together: what fits into the processor's cache
+LEAST_AT_ONCE = 64  # points: fewer cost more calls than the cache saves
 
 Mask = NDArray[np.bool_]
 Parts = Mapping[str, FloatArray]
@@ -210,7 +211,8 @@ class StackProcedure:
 
     def _slices(self, count: int) -> list[slice]:
         """Return the points in as many parts as are needed for the slopes of each to stay in the cache."""
-        size = max(1, AT_ONCE // max(1, self._before.derivatives[0].size + self._before.outputs[0].size))
+        slopes = self._before.derivatives[0].size + self._before.outputs[0].size
+        size = max(LEAST_AT_ONCE, AT_ONCE // max(1, slopes))
         return [slice(i, min(i + size, count)) for i in range(0, count, size)]
 
     def _linearized(self, points: PointStack, tangents: TangentStack, parts: Parts) -> LinearStack:
