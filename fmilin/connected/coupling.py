@@ -7,6 +7,7 @@ input of the system, or held: v = K y + L w + v_0 with one entry in each row of 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,7 @@ class CoupledMembers(Members):
         self._solved: dict[tuple[float, bytes, bytes], FloatArray] = {}
         self._last: tuple[tuple[float, bytes, bytes], Jacobians | None] | None = None
         self._latest: tuple[tuple[float, bytes, bytes], Settled] | None = None
+        self._uncompiled: CoupledMembers | None = None  # that this is a view of: its members change their mode, too
         self._plan()
 
     @property
@@ -64,6 +66,20 @@ class CoupledMembers(Members):
         """Forget what was found at points: the members are in another mode now."""
         self._solved.clear()
         self._last = self._latest = None
+        if self._uncompiled is not None:
+            self._uncompiled.forget()
+
+    def compiled_for(self, evaluations: int) -> CoupledMembers:
+        """Return the same of members that are compiled as soon as that pays; these itself where none ever is."""
+        parts = tuple(Part(part.name, part.model.compiled_for(evaluations)) for part in self.parts)
+        if all(part.model is own.model for part, own in zip(parts, self.parts, strict=True)):
+            return self
+        view = copy(self)
+        view.parts, view._uncompiled = parts, self
+        view.depends, view._warm = [matrix.copy() for matrix in self.depends], self._warm.copy()
+        view._solved, view._last, view._latest = {}, None, None
+        view._plan()
+        return view
 
     # -- values ------------------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
@@ -237,6 +238,15 @@ class ConnectedModel(Model):
         at = self.coupling.settle(t, x, u)
         z = at.outputs[self._observed]
         return Evaluation(at.rates, self._converted(at.outputs[self._shown]), self.constraints.residuals(t, x, u, z))
+
+    def compiled_for(self, evaluations: int) -> Self:
+        """Return the system of members that are compiled as soon as that pays."""
+        coupling = self.coupling.compiled_for(evaluations)
+        if coupling is self.coupling:
+            return self
+        view = copy(self)
+        view.coupling = coupling
+        return view
 
     def _converted(self, shown: FloatArray) -> FloatArray:
         return shown if self._plain else self._changes[:, 0] * shown + self._changes[:, 1]

@@ -302,6 +302,19 @@ class Model(ABC):
             When the source refuses. NaN is returned as it is: the caller names the variable.
         """
 
+    def compiled_for(self, evaluations: int) -> Model:
+        """Return the model for work that visits many points: compiled as soon as that pays, else the model itself.
+
+        Its numbers are the same to rounding, and those of the model itself stay what they are.
+
+        Parameters
+        ----------
+        evaluations : int
+            How many visits are certain to come; more may.
+        """
+        del evaluations
+        return self
+
     def products(self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray) -> Evaluation | None:
         """Return exact directional derivatives along the columns of (dx, du), or None when there are none.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -71,6 +72,7 @@ class NativeEngine(ABC):
     batches: bool = False  # whether :meth:`QuantityEvaluator.visit` takes many points at once
     compilable: bool = False  # whether there is a graph, :meth:`in_graph`
     contacts: Sequence[Contact] = ()  # feet that are held on the ground
+    visit_seconds: float = 0.0  # what a visit takes, about; 0 where compiled code of the graph is not to take its place
 
     @property
     @abstractmethod
@@ -89,6 +91,11 @@ class NativeEngine(ABC):
         """Return the equations, with all inputs, as a graph; None if there is none: if not ``compilable``."""
         del outputs, observed
         return None
+
+    @cached_property
+    def compiled(self) -> dict[tuple[tuple[str, ...], ...], Any]:
+        """What :mod:`fmilin.native.compiled_visits` keeps for the models of this engine, by names of quantities."""
+        return {}
 
     def held(self, feet: Sequence[Foot], t: float, x: FloatArray, u: FloatArray) -> NativeEngine:
         """Return the same engine with feet held where they are at a point, which becomes its start."""

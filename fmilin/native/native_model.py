@@ -8,6 +8,7 @@ start values, and their columns are dropped here.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -20,6 +21,7 @@ from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray, Signals
 from fmilin.model.constraints.declared import Constraint, Constraints
 from fmilin.model.interface import Copy, Evaluation, Model, OperatingPoint, SecondOrderForm, TangentStack
+from fmilin.native.compiled_visits import CompiledVisits, compiled_visits
 from fmilin.native.contacts import contact_remarks, feet_from
 from fmilin.native.native_engine import AdjustableEngine, NativeEngine, Quantity
 
@@ -42,6 +44,7 @@ class NativeModel(Model):
     """The model of a :class:`NativeEngine`."""
 
     engine: NativeEngine
+    _visits: CompiledVisits | None = None  # of a view for much work, :meth:`compiled_for`; else the evaluator's own
 
     def __init__(self, engine: NativeEngine) -> None:
         self._set_up(engine, InterfaceChoice())
@@ -155,10 +158,23 @@ class NativeModel(Model):
 
     def evaluate(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:
         """Return derivatives, outputs and residuals at a point, in one visit to the engine."""
-        rates, outputs, z = self._evaluator.visit(t, x, u if self._takes_all else self._full(u))
+        full = u if self._takes_all else self._full(u)
+        compiled = None if self._visits is None or x.ndim > 1 else self._visits.at(t, x, full)
+        rates, outputs, z = compiled or self._evaluator.visit(t, x, full)
         if z.size and self._bends:
             self._last = (t, x.tobytes(), u.tobytes(), z)
         return Evaluation(rates, outputs, self._residuals(t, x, u, z))
+
+    def compiled_for(self, evaluations: int) -> Self:
+        """Return the model whose single points are visited by compiled code as soon as that pays."""
+        observed = [self._quantity(name) for name in self._observed_names()]
+        visits = compiled_visits(self.engine, self._chosen, observed)
+        if visits is None:
+            return self
+        visits.expect(evaluations)
+        view = copy(self)
+        view._visits = visits
+        return view
 
     def products(self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray) -> Evaluation | None:
         """Return exact directional derivatives along the columns of (dx, du), residuals included; None without any."""
@@ -176,6 +192,8 @@ class NativeModel(Model):
         """Return the residuals alone, where rates need not be computed for them; else None."""
         if not self._observed_names():
             z = np.empty((*x.shape[:-1], 0))
+        elif self._visits is not None and x.ndim == 1 and (visit := self._visits.at(t, x, self._full(u))) is not None:
+            z = visit[2]  # all of it takes less than the constraints alone uncompiled
         elif (z := self._evaluator.observed(t, x, self._full(u))) is None:
             return None
         return self._residuals(t, x, u, z)

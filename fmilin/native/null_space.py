@@ -75,6 +75,8 @@ class Singularity:
 class _SaddlePointEngine(SymbolicEngine):
     """W = [[M, G'], [G, 0]] solved in a particular way, with Baumgarte's attraction where that is asked for."""
 
+    visit_seconds = 0.0  # compiled code solves in another way
+
     def __init__(self, system: SymbolicSystem, laws: Sequence[Constraint], factors: Any) -> None:
         super().__init__(system)
         self.factors = factors

@@ -73,6 +73,7 @@ class SymbolicEngine(AdjustableEngine):
     """A :class:`SymbolicSystem` as it was declared, with the values ``p`` of its parameters, as an engine."""
 
     compilable = True
+    visit_seconds = 3e-5
 
     def __init__(self, system: SymbolicSystem) -> None:
         self._made: dict[tuple[Any, ...], Any] = {}
@@ -90,7 +91,8 @@ class SymbolicEngine(AdjustableEngine):
     def having(self, system: SymbolicSystem) -> Self:
         """Return the same engine with other values, start values or right-hand side; what was made is shared."""
         other = copy(self)
-        other.__dict__.pop("available", None)
+        for cached in ("available", "compiled"):
+            other.__dict__.pop(cached, None)
         other._take(system)
         return other
 

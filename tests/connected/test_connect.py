@@ -319,6 +319,25 @@ def test_members_with_events_are_simulated_together() -> None:
     np.testing.assert_allclose(together.states[-1, :2], alone.states[-1], atol=1e-7)
 
 
+def test_a_compiled_view_says_the_same_and_the_system_follows_its_mode() -> None:
+    """The members are the same: what happens to them in a view must not be answered from before by the system."""
+    from tests.motion.simulation.hybrids import Ball
+
+    system = fl.connect({"ball": Ball(), "bar": four_bar()})
+    view = system.compiled_for(0)
+    assert view is not system
+    assert isinstance(view, Hybrid)
+    t, x, u = 0.0, system.start.states, system.start.inputs
+    mine, theirs = view.evaluate(t, x, u), system.evaluate(t, x, u)
+    assert mine.derivatives.tobytes() == theirs.derivatives.tobytes()
+    visited = system.coupling._latest
+    assert visited is not None
+    view.restart()
+    assert system.coupling._latest is None
+    alone = fl.connect({"ball": Ball()})
+    assert alone.compiled_for(10**9) is alone
+
+
 def test_a_loop_that_is_none_where_the_system_starts_is_found_later() -> None:
     """y = max(u - 5, 0) follows nothing at u = 0; at z = 10 the loop u = z + 0.1 (u - 5) has the solution 9.5/0.9."""
     a = OdeModel("a", {"x": "-x"}, inputs=["u"], outputs={"y": "max(u - 5, 0)"})

@@ -33,7 +33,7 @@ class Energy:
         def view(level: float) -> CountedModel:
             row = Constraint(expression.minus(level), name="energy", level="velocity")
             try:
-                return CountedModel(model.with_constraints([*declared, row]))
+                return CountedModel(model.with_constraints([*declared, row]).compiled_for(0))
             except ConstraintError as error:
                 raise UsageError(f"The energy '{text}' cannot be computed. {error}") from None
 
@@ -89,7 +89,7 @@ class Plant:
 
     def replace_dynamics(self, model: Model) -> None:
         """Take the rates from another model of the same states, inputs and outputs."""
-        self._dynamics = CountedModel(model)
+        self._dynamics = CountedModel(model.compiled_for(0))
         self._visited.append(self._dynamics)
 
     def enter(self, start: float, end: float) -> None:

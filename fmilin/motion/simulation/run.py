@@ -118,7 +118,13 @@ def simulate_at(
 ) -> Trajectory:
     """Integrate as :func:`simulate` does, with samples at ``times`` (K,), which increase from that of ``start``."""
     run = _prepared(
-        model, start, inputs=inputs, stabilization=stabilization, method=method, energy=energy, progress=progress
+        model.compiled_for(len(times)),
+        start,
+        inputs=inputs,
+        stabilization=stabilization,
+        method=method,
+        energy=energy,
+        progress=progress,
     )
     integration = run.integration(times)
     recorder = _Recorder(run.plant)
@@ -157,7 +163,7 @@ def snapshots(
     """
     grid = np.array(times, dtype=np.float64)
     run = _prepared(
-        model,
+        model.compiled_for(len(grid)),
         _started(model, point, None),
         inputs=inputs,
         stabilization=formulation or stabilization,

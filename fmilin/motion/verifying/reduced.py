@@ -95,7 +95,7 @@ def reduced_model(model: Model, linear: LinearModel) -> Reduced:
     if inputs is not None or outputs is not None:
         model = model.with_interface(inputs, outputs)
     model = model_at(model, point)
-    visited = RememberingModel(model)
+    visited = RememberingModel(model.compiled_for(0))
     kind = "tangent" if linear.method.coordinates == "tangent" else "partition"
     frame = frame_at(visited, point, named=_names(linear), kind=kind)
     _require_order(frame, linear)

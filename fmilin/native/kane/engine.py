@@ -105,6 +105,8 @@ class KaneNumeric:
 class KaneEngine(SymbolicEngine):
     """Kane's equations; the functions are shared by all choices of inputs and outputs."""
 
+    visit_seconds = 1e-4
+
     def __init__(self, system: SymbolicSystem, functions: KaneFunctions) -> None:
         super().__init__(system)
         self.functions, self.form = functions, functions.form

@@ -35,6 +35,7 @@ class MechanismEngine(AdjustableEngine):
     """A described mechanism; ``independence``: which constraints say something, and which are independent."""
 
     batches = compilable = True
+    visit_seconds = 3e-4
     ground: Callable[[Sequence[Foot], FloatArray, FloatArray], Stance] | None = None
     """Says where feet touch the ground at a point (x, u); None where nothing is known of a ground."""
 
@@ -63,7 +64,7 @@ class MechanismEngine(AdjustableEngine):
         if geometric(self.description).intersection(values):
             return self._like(description)
         other = copy(self)
-        for cached in ("available", "_seen", "_plain"):
+        for cached in ("available", "compiled", "_seen", "_plain"):
             other.__dict__.pop(cached, None)
         other.description, other.parameters = description, parameters_of(description)
         other.system = System(description, self.independence.vanishing)

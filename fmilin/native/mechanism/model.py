@@ -101,7 +101,8 @@ class Mechanism(NativeModel):
         closure, constraints = self._evaluator.closure, self.constraints
         if closure is None:
             return None
-        observed, dz = closure.values_and_gradient(*self.system.parts(x)[:2])
+        compiled = None if self._visits is None or x.ndim > 1 else self._visits.gradient(x)
+        observed, dz = compiled or closure.values_and_gradient(*self.system.parts(x)[:2])
         residuals = self._residuals(t, x, u, observed)
         if constraints.variables is None:
             g = constraints.partials(t, x, u, observed)

@@ -39,6 +39,7 @@ class GeneratedModel:
     # for each row of z, derivatives of the states first, the entries of (x, u, t, p) on which it depends, directly or
     # through the unknowns: by sparsity, not by value
     depends: tuple[tuple[int, ...], ...]
+    instructions: int  # of all functions together: what a compiler's time goes by
 
 
 def generate(system: ImplicitSystem, watched: Sequence[SX] = (), *, derivatives: bool = True) -> GeneratedModel:
@@ -54,7 +55,7 @@ def generate(system: ImplicitSystem, watched: Sequence[SX] = (), *, derivatives:
     sources["equations.c"] = "\n".join(
         [title, *_data(system, equations.order), *_printed(tables), *statements.functions()]
     )
-    return GeneratedModel(sources, equations.depends())
+    return GeneratedModel(sources, equations.depends(), statements.instructions)
 
 
 _Table = list[tuple[int, int]]

@@ -89,9 +89,8 @@ def zig_command(architecture: str, system: str) -> tuple[str, ...] | None:
 
 def compiled_library(sources: Mapping[str, bytes], unit: str, compiler: Compiler) -> bytes:
     """Compile one unit of the sources to a shared library, the same bytes for the same sources and compiler."""
-    command = compiler.command or find_compiler()
-    arguments = [*command, *_flags(), *compiler.flags]
-    name = f"{_key(sources, unit, arguments)}{library_suffix()}" if compiler.use_cache else ""
+    arguments = _arguments(compiler)
+    name = _name(sources, unit, arguments) if compiler.use_cache else ""
     cached = cached_library(name) if name else None
     if cached is not None:
         return cached
@@ -109,6 +108,21 @@ def compiled_library(sources: Mapping[str, bytes], unit: str, compiler: Compiler
     if name:
         cache_library(name, library)
     return library
+
+
+def is_built(sources: Mapping[str, str], unit: str, compiler: Compiler) -> bool:
+    """Whether the cache holds what :func:`loaded_library` would compile; refuses where there is no compiler."""
+    texts = {name: text.encode() for name, text in sources.items()}
+    name = _name(texts, unit, _arguments(compiler))
+    return compiler.use_cache and cached_library(name) is not None
+
+
+def _arguments(compiler: Compiler) -> list[str]:
+    return [*(compiler.command or find_compiler()), *_flags(), *compiler.flags]
+
+
+def _name(sources: Mapping[str, bytes], unit: str, arguments: list[str]) -> str:
+    return f"{_key(sources, unit, arguments)}{library_suffix()}"
 
 
 @contextlib.contextmanager

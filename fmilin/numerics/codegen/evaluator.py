@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from fmilin.ground.errors import ModelError, UsageError
 from fmilin.ground.signals import FloatArray
+from fmilin.numerics.codegen.compilation import CompilationBudget
 from fmilin.numerics.codegen.compiler import Compiler, loaded_library
 from fmilin.numerics.codegen.implicit import cse_option
 from fmilin.numerics.codegen.statements import Statements
@@ -25,9 +26,6 @@ Function = Any  # casadi.Function
 
 _KINDS = ("auto", "c", "casadi")
 
-SECONDS_PER_INSTRUCTION = 3e-9  # what the virtual machine takes; compiled code takes about a fifth
-COMPILING = 1.3e-4  # seconds of a compiler for each instruction
-STARTING = 0.1  # seconds that a compiler takes for nothing
 SMALL = 400  # entries of a matrix up to which its zeros are computed, too: that is quicker than scattering the others
 
 
@@ -43,19 +41,6 @@ class Backend:
     def __post_init__(self) -> None:
         if self.kind not in _KINDS:
             raise UsageError(f"'{self.kind}' computes nothing: the backends are {', '.join(_KINDS)}.")
-
-
-class CompilationBudget:
-    """How long a virtual machine works before code is compiled: as long as a compiler would (ski rental's rule)."""
-
-    def __init__(self, instructions: int) -> None:
-        each = max(instructions, 1)
-        self._left = (STARTING + each * COMPILING) / (each * SECONDS_PER_INSTRUCTION)
-
-    def is_spent_by(self, points: int) -> bool:
-        """Count an evaluation at so many points; return whether it is to be done by compiled code."""
-        self._left -= points
-        return self._left < 0
 
 
 class Native:
@@ -183,7 +168,7 @@ class Evaluator:
         self._results = [_result(*pair) for pair in zip(results, _slices([r.nnz() for r in results]), strict=True)]
         nonzeros = ca.vertcat(ca.SX(0, 1), *(node for r in results for node in r.nonzeros()))
         self.function = ca.Function("f", [ca.vertcat(ca.SX(0, 1), *arguments)], [nonzeros], cse_option(nonzeros))
-        self._budget = CompilationBudget(self.function.n_instructions())
+        self._budget = CompilationBudget.of_graph(self.function.n_instructions())
         self._free: list[_Memory] = []
         self._native: Native | None = None
         if self._backend.kind == "c":

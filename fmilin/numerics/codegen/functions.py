@@ -21,7 +21,8 @@ import numpy as np
 
 from fmilin.ground.errors import ModelError
 from fmilin.ground.signals import FloatArray
-from fmilin.numerics.codegen.evaluator import Backend, CompilationBudget, Evaluator
+from fmilin.numerics.codegen.compilation import CompilationBudget
+from fmilin.numerics.codegen.evaluator import Backend, Evaluator
 from fmilin.numerics.codegen.implicit import ImplicitSystem, jacobian
 from fmilin.numerics.codegen.vectorized import VectorizedCode
 from fmilin.numerics.saddle_point.factors import DenseFactors, Factors, require_regular
@@ -119,7 +120,7 @@ class StackFunctions:
             self._equations = Evaluator(s.arguments, [s.matrix, s.right_hand_side], Backend("casadi"))
             parts = [*parts, jacobian(quantities, w), s.motion_slopes]
         self._parts = Evaluator([*s.arguments, w], parts, Backend("casadi"))
-        self._budget = CompilationBudget(self._parts.function.n_instructions())
+        self._budget = CompilationBudget.of_graph(self._parts.function.n_instructions())
         self._compiled: VectorizedCode | None = None
         self._tried = self._backend.kind == "casadi"
         if self._backend.kind == "c":

@@ -123,6 +123,11 @@ class Statements:
         """How many numbers the array holds."""
         return len(self._stored_at)
 
+    @property
+    def instructions(self) -> int:
+        """How many instructions the functions have together."""
+        return len(self._code)
+
     def functions(self) -> Iterator[str]:
         """Yield the C functions."""
         for stage, name in enumerate(self._stages):

@@ -13,7 +13,7 @@ from numpy.testing import assert_array_equal
 from fmilin.ground.errors import ModelError, UsageError
 from fmilin.ground.signals import FloatArray
 from fmilin.numerics.codegen.compiler import Compiler
-from fmilin.numerics.codegen.evaluator import SMALL, Backend, Buffered, CompilationBudget, Evaluator
+from fmilin.numerics.codegen.evaluator import SMALL, Backend, Buffered, Evaluator
 
 X, P = ca.SX.sym("x", 4), ca.SX.sym("p", 2)
 KINDS = ("casadi", "c")
@@ -83,18 +83,6 @@ def test_the_compiler_is_called_when_the_work_outweighs_it() -> None:
     assert_array_equal(f(np.ones(4))[0], before)
     assert f.kind == "c"
     assert_array_equal(f.at_points(np.ones((3, 4)))[0][2], before)
-
-
-def test_a_long_computation_is_announced_by_its_number_of_points() -> None:
-    assert not CompilationBudget(1000).is_spent_by(10_000)
-    assert CompilationBudget(1000).is_spent_by(1_000_000)
-    budget = CompilationBudget(10_000)
-    assert [budget.is_spent_by(30_000) for _ in range(3)] == [False, True, True]
-
-
-def test_few_instructions_need_more_points_for_the_same_compiler() -> None:
-    assert not CompilationBudget(10).is_spent_by(1_000_000)
-    assert CompilationBudget(10_000).is_spent_by(1_000_000)
 
 
 def test_without_a_compiler_the_virtual_machine_goes_on() -> None:
