@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property, lru_cache, partial
+from threading import local
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -43,7 +44,7 @@ class ExpressionFunctions:
 
     def values(self, s: FloatArray) -> FloatArray:
         """Return g, shape (..., m), at one s (n,) or at many (..., n)."""
-        function = self._made.values
+        function = self._made.values.buffered
         if s.ndim > 1:
             return function.at_points(self._points(s)).reshape(*s.shape[:-1], self.shape[0])
         self._set(function, s)
@@ -52,7 +53,8 @@ class ExpressionFunctions:
 
     def jacobian(self, s: FloatArray) -> FloatArray:
         """Return dg/ds, shape (..., m, n), at one s (n,) or at many (..., n)."""
-        function, cells = self._made.jacobian
+        functions, cells = self._made.jacobian
+        function = functions.buffered
         if s.ndim > 1:
             points = self._points(s)
             matrices = np.zeros((len(points), self.shape[0] * self.shape[1]))
@@ -71,7 +73,8 @@ class ExpressionFunctions:
         if self.shape[0] * self.shape[1] <= LARGEST_DENSE:
             small: FloatArray = self.jacobian(s) @ directions
             return small
-        function, cells = self._made.jacobian
+        functions, cells = self._made.jacobian
+        function = functions.buffered
         self._set(function, s)
         function.run()
         rows, columns = np.divmod(cells, self.shape[1])
@@ -81,7 +84,8 @@ class ExpressionFunctions:
 
     def curvature(self, s: FloatArray, direction: FloatArray) -> FloatArray:
         """Return d/ds (dg/ds . direction), shape (m, n): the second derivative contracted with ``direction``, (n,)."""
-        function, cells = self._made.curvature
+        functions, cells = self._made.curvature
+        function = functions.buffered
         self._set(function, s)
         function.arguments[1][:] = direction
         return self._filled(function, cells)
@@ -135,13 +139,13 @@ class _Made:
         return s, ca.densify(ca.vertcat(ca.SX(0, 1), *(e.built(InGraph(), nodes) for e in self._expressions)))
 
     @cached_property
-    def values(self) -> Buffered:
+    def values(self) -> _InEachThread:
         """G."""
         s, g = self.graph
         return _function([s], g)
 
     @cached_property
-    def jacobian(self) -> tuple[Buffered, NDArray[np.intp]]:
+    def jacobian(self) -> tuple[_InEachThread, NDArray[np.intp]]:
         """Entries of dg/ds, and where they lie."""
         import casadi as ca
 
@@ -150,7 +154,7 @@ class _Made:
         return _function([s], J), self._cells(J)
 
     @cached_property
-    def curvature(self) -> tuple[Buffered, NDArray[np.intp]]:
+    def curvature(self) -> tuple[_InEachThread, NDArray[np.intp]]:
         """Entries of d/ds (dg/ds . d), and where they lie; takes d, too."""
         import casadi as ca
 
@@ -167,11 +171,10 @@ class _Made:
         return cells
 
 
-def _function(arguments: Sequence[SX], result: SX) -> Buffered:
+def _function(arguments: Sequence[SX], result: SX) -> _InEachThread:
     """Return a function in which infinities are NaN: a stored ``inf`` could come back as a finite number, ``1/inf``."""
     import casadi as ca
 
-    from fmilin.numerics.codegen.evaluator import Buffered
     from fmilin.numerics.codegen.implicit import cse_option
 
     largest = float(np.finfo(np.float64).max)
@@ -179,4 +182,13 @@ def _function(arguments: Sequence[SX], result: SX) -> Buffered:
     for i, entry in enumerate(result.nonzeros()):
         if not (entry.is_constant() or entry.is_symbolic()):
             entries.nz[i] = ca.if_else(ca.fabs(entry) <= largest, entry, np.nan)
-    return Buffered(ca.Function("g", list(arguments), [entries], cse_option(entries)))
+    return _InEachThread(ca.Function("g", list(arguments), [entries], cse_option(entries)))
+
+
+class _InEachThread(local):
+    """A function with arrays of its own in each thread: models in several threads share what :func:`_made` keeps."""
+
+    def __init__(self, function: Any) -> None:
+        from fmilin.numerics.codegen.evaluator import Buffered
+
+        self.buffered = Buffered(function)
