@@ -97,7 +97,7 @@ def branches(found: np.ndarray) -> tuple[FloatArray, FloatArray, np.ndarray]:
     return np.array(castering), np.array(capsizing), np.array(weaving)
 
 
-BLUE, RED, GREEN, VIOLET, GREY, QUIET = "#0b5394", "#c0392b", "#38761d", "#674ea7", "#7f6000", "#5f6368"
+BLUE, ORANGE, GREEN, VIOLET, GREY, QUIET = "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#7a7a7a", "#5f6368"
 figure = Figure(figsize=(9.6, 6.0))
 FigureCanvasAgg(figure)
 figure.subplots_adjust(left=0.08, right=0.975, bottom=0.1, top=0.86)
@@ -115,7 +115,7 @@ axes.plot(
     speeds[oscillating], weaving[oscillating, 1].imag, color=VIOLET, linewidth=1.4, linestyle=(0, (5, 2)), zorder=2
 )
 axes.plot(speeds, weaving.real, color=BLUE, linewidth=2.2, zorder=3)
-axes.plot(speeds, capsizing, color=RED, linewidth=2.2, zorder=3)
+axes.plot(speeds, capsizing, color=ORANGE, linewidth=2.2, zorder=3)
 axes.plot(speeds, castering, color=GREY, linewidth=2.2, zorder=3)
 axes.plot([5.0] * 3, [-0.77534188219585, 4.46486771378823, -0.32286642900409], "o", markersize=8,
           markerfacecolor="none", markeredgecolor="black", markeredgewidth=1.3, zorder=4)  # fmt: skip
@@ -135,7 +135,7 @@ def label(text: str, x: float, y: float, colour: str) -> None:
 
 label("weave: grows at low speed", 1.25, 3.95, BLUE)
 label("weave: its frequency [rad/s]", 7.1, 6.1, VIOLET)
-label("capsize: grows slowly at high speed", 6.5, 0.65, RED)
+label("capsize: grows slowly at high speed", 6.5, 0.65, ORANGE)
 label("castering", 2.35, -7.9, GREY)
 axes.text((v_weave + v_capsize) / 2, 8.7, f"stable by itself\n{v_weave:.3f} to {v_capsize:.3f} m/s", color=GREEN,
           fontsize=10.5, ha="center", va="center", zorder=5)  # fmt: skip

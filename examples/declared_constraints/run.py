@@ -54,9 +54,12 @@ start = np.array([0.2, 0.0])  # 0.2 m aside, at rest
 figure = Figure(figsize=(7.0, 3.6), layout="constrained")
 FigureCanvasAgg(figure)
 axes = figure.subplots()
-for system, style, label in ((plant, "--", "as it is"), (closed, "-", "with the regulator")):
+for system, style, color, label in (
+    (plant, "--", "#d55e00", "as it is"),
+    (closed, "-", "#0072b2", "with the regulator"),
+):
     swing = control.initial_response(system, t, start)
-    axes.plot(t, swing.outputs[0].ravel(), style, label=label)
+    axes.plot(t, swing.outputs[0].ravel(), style, color=color, label=label)
 axes.set_xlabel("time [s]")
 axes.set_ylabel("x [m]")
 figure.suptitle("Released 0.2 m aside (linear model)", x=0.02, ha="left")

@@ -34,7 +34,7 @@ RK4 = Method("RK4", longest_step=1e-3)
 RETURN = 2.82536845859
 """When the mechanism is back at the singular configuration, along the symmetric branch, in seconds."""
 
-BLUE, RED, GREEN, GOLD, QUIET = "#0b5394", "#c0392b", "#2e8b57", "#b8860b", "#5f6368"
+BLUE, ORANGE, GREEN, GOLD, QUIET = "#0072b2", "#d55e00", "#009e73", "#e69f00", "#5f6368"
 NAMES = ("$q_1$", "$q_2$", "$q_3$", "$q_4$")
 
 
@@ -109,7 +109,7 @@ def draw_fall(motion: fl.Trajectory, kappa: FloatArray) -> None:
     axes[1].set_ylim(0.7, 1e6)
     axes[1].annotate(f"{RETURN:.3f} s", (RETURN, 2e3), (RETURN + 0.12, 2e4), color=QUIET, fontsize=9.5)
     finish(axes[1], r"Condition number $\sigma_1/\sigma_m$ of G")
-    for name, color in (("kinetic_energy", BLUE), ("potential_energy", RED)):
+    for name, color in (("kinetic_energy", BLUE), ("potential_energy", ORANGE)):
         axes[2].plot(motion.times, motion[name], color=color, label=name.removesuffix("_energy"))
     axes[2].plot(motion.times, motion.energy, color=QUIET, label="sum")
     finish(axes[2], "Energy [J]")
@@ -129,7 +129,7 @@ def draw_passage(projected: tuple[fl.Trajectory, FloatArray], stabilized: tuple[
     axes[0].plot([], [], color=QUIET, linestyle="--", label="Baumgarte")
     finish(axes[0], "Joint angles [π rad]")
     words = ("null space + projection", "multipliers + Baumgarte")
-    for (motion, kappa), color, word in zip((projected, stabilized), (BLUE, RED), words, strict=True):
+    for (motion, kappa), color, word in zip((projected, stabilized), (BLUE, ORANGE), words, strict=True):
         axes[1].semilogy(motion.times, kappa, color=color)
         axes[2].plot(motion.times, motion.energy - motion.energy[0], color=color, label=word)
         draw_drift(axes[3], motion, color)
@@ -167,7 +167,7 @@ def finish(axes: Axes, title: str, legend: str = "") -> None:
 def draw_angles(axes: Axes, motion: fl.Trajectory, *, dashed: bool = False) -> None:
     """Draw the joint angles in turns of pi; q2 and q4 are the same as long as the motion is symmetric."""
     widths = (1.7, 3.4, 1.7, 1.2)
-    for i, (name, color, width) in enumerate(zip(NAMES, (BLUE, RED, GREEN, GOLD), widths, strict=True)):
+    for i, (name, color, width) in enumerate(zip(NAMES, (BLUE, ORANGE, GREEN, GOLD), widths, strict=True)):
         if dashed:
             axes.plot(motion.times, motion.states[:, i] / np.pi, color=color, linestyle="--", linewidth=1.1, alpha=0.7)
         else:

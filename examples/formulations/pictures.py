@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from run import Row
 
-COLORS = {"MCS": "#0b5394", "RCS": "#c0392b", "UCS": "#2e8b57"}
+COLORS = {"MCS": "#0072b2", "RCS": "#d55e00", "UCS": "#009e73"}
 MARKS = {"MCS": "o", "RCS": "s", "UCS": "^"}
 QUIET = "#5f6368"
 
@@ -62,8 +62,8 @@ def draw_spectra(path: Path, linkage: Row, pendulum: Row) -> None:
             true, spurious = found.true, found.spurious
             finite = spurious[np.abs(spurious) < 1e6]
             for place in (axis, _close_up(axis, finite)) if len(finite) else (axis,):
-                place.plot(finite.real, finite.imag, "x", color="#c0392b", ms=6, label="spurious")
-                place.plot(true.real, true.imag, "o", color="#0b5394", mfc="none", ms=7, label="true")
+                place.plot(finite.real, finite.imag, "x", color="#d55e00", ms=6, label="spurious")
+                place.plot(true.real, true.imag, "o", color="#0072b2", mfc="none", ms=7, label="true")
             beyond = len(spurious) - len(finite)
             what = f"{beyond} infinite" if beyond else f"{len(finite)} spurious"
             axis.set_title(f"{name}: {len(true)} true, {what}", fontsize=10, loc="left")
@@ -126,7 +126,7 @@ def _factor(there: np.ndarray) -> np.ndarray:
 
 
 def _spy(axis: Axes, there: np.ndarray, title: str) -> None:
-    axis.spy(there, markersize=2.4, color="#0b5394")
+    axis.spy(there, markersize=2.4, color="#0072b2")
     axis.set_title(f"{title}: {np.count_nonzero(there)}", fontsize=9.5)
     axis.set_xticks([])
     axis.set_yticks([])

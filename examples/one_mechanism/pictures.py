@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 __all__ = ["draw"]
 
-BLUE, RED, QUIET = "#0b5394", "#c0392b", "#5f6368"
+BLUE, ORANGE, QUIET = "#0072b2", "#d55e00", "#5f6368"
 Spectrum = NDArray[np.complex128]
 TITLES = {"four_bar": "four-bar linkage", "spatial": "two loops in space"}
 
@@ -32,7 +32,7 @@ def draw(found: Mapping[str, Sequence[tuple[str, Spectrum, Spectrum]]], file: Pa
     planes = figure.subplots(len(found), columns, sharey="row", squeeze=False)
     for line, (name, rows) in zip(planes, found.items(), strict=True):
         for axes, (source, ours, own) in zip(line, rows, strict=True):
-            axes.plot(own.real, own.imag, "x", color=RED, markersize=7, label="the engine's own linear model")
+            axes.plot(own.real, own.imag, "x", color=ORANGE, markersize=7, label="the engine's own linear model")
             axes.plot(ours.real, ours.imag, "o", color=BLUE, markersize=11, markerfacecolor="none",
                       markeredgewidth=1.8, label="fmilin")  # fmt: skip
             axes.set_xscale("symlog", linthresh=1e-2, linscale=0.6)

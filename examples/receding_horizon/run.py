@@ -105,24 +105,26 @@ if not all(reached.values()):
 
 # ---------------------------------------------------------------------- the picture
 
+BLUE, ORANGE, GREEN, GREY = "#0072b2", "#d55e00", "#009e73", "#8a8f94"  # told apart by colour-blind people, in print
+
 figure = Figure(figsize=(7.0, 5.6), layout="constrained")
 FigureCanvasAgg(figure)
 angle, turn, motor = figure.subplots(3, 1, sharex=True, height_ratios=[2, 1.2, 1])
-angle.plot(at, np.degrees(all_states[:, 1]), label="pendulum")
+angle.plot(at, np.degrees(all_states[:, 1]), color=BLUE, label="pendulum")
 for i, (start, planned) in enumerate(plans.items()):
     later = start + STEP * np.arange(HORIZON + 1)
     label = "" if i else "planned at 0 s and at the shove"
-    angle.plot(later, np.degrees(planned), "--", color="C1", linewidth=1.2, label=label)
+    angle.plot(later, np.degrees(planned), "--", color=ORANGE, linewidth=1.2, label=label)
 low, high = (edge / 180 for edge in angle.get_ylim())
 ticks = 180 * np.arange(np.ceil(low), np.floor(high) + 1)
 angle.set_yticks(ticks, ["hangs" if tick % 360 == 0 else "upright" for tick in ticks])
 height = np.degrees(all_states[:, 1])[~before][0]
 angle.annotate("shoved", (SHOVE_AT, height), (SHOVE_AT, height / 2), ha="center", arrowprops={"arrowstyle": "->"})
-turn.plot(at, np.degrees(all_states[:, 0]), color="C2")
+turn.plot(at, np.degrees(all_states[:, 0]), color=GREEN)
 turn.set_ylabel("arm [\N{DEGREE SIGN}]")
-motor.step(at, torque, where="pre", color="C3")
+motor.step(at, torque, where="pre", color=BLUE)
 for limit in (-LIMIT, LIMIT):
-    motor.axhline(limit, color="#8a9097", linewidth=0.8, linestyle=":")
+    motor.axhline(limit, color=GREY, linewidth=0.8, linestyle=":")
 motor.set_ylabel("torque [N m]")
 motor.set_xlabel("time [s]")
 motor.set_xlim(0, STOP)

@@ -29,7 +29,7 @@ SAMPLE = 0.002
 """Of both controllers, in seconds."""
 FORCE = 60.0
 """On the trunk, in N, for 0.2 s."""
-BLUE, RED, QUIET = "#0b5394", "#c0392b", "#5f6368"
+BLUE, ORANGE, QUIET = "#0072b2", "#d55e00", "#5f6368"
 
 
 def main() -> None:
@@ -139,7 +139,7 @@ def draw_biped(motion: Axes, loads: Axes, held: fl.Trajectory, balanced: fl.Traj
     motion.plot(balanced.times, 1e3 * balanced["trunk_x"], color=BLUE, label="LQR on the stance")
     motion.set(title=f"biped, {FORCE:g} N", ylabel="trunk [mm]", xlabel="t [s]", ylim=(-20, 60))
     motion.legend(frameon=False)
-    for foot, colour in (("left", BLUE), ("right", RED)):
+    for foot, colour in (("left", BLUE), ("right", ORANGE)):
         loads.plot(balanced.times, balanced[f"{foot}_sole.fz"], color=colour, label=f"{foot} sole")
     loads.set(title="biped with LQR: what its soles carry", ylabel="[N]", xlabel="t [s]", ylim=(0, None))
     loads.legend(frameon=False)
