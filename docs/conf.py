@@ -20,6 +20,8 @@ exclude_patterns = ["_build"]
 html_theme = "furo"
 html_title = f"fmilin {__version__}"
 html_show_copyright = False
+html_static_path = ["_static"]
+html_css_files = ["tables.css"]
 
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 4
