@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -148,9 +148,9 @@ def compare(request: Request, chosen: Formulated, runner: JobRunner, *, as_json:
                 raise  # only singular configurations have one
             sys.stderr.write(f"Without mcs: {error}\n")
     if as_json:
-        from fmilin.output.export.json_file import text_of
+        from fmilin.output.export.spectra import spectra_text
 
-        runner.results.write(text_of(_document(model, point, spectra)))
+        runner.results.write(spectra_text(model, point, spectra))
         return
     print_comparison(spectra, runner.results)
 
@@ -177,30 +177,3 @@ def _balanced(model: Model, near: OperatingPoint) -> OperatingPoint:
     kind = "" if rest.is_determinate else f" (of least norm: {rest.rank} constraints are independent)"
     sys.stderr.write(f"Equilibrium found; multipliers{kind}: {multipliers}{more}\n")
     return rest.point
-
-
-def _document(model: Model, point: OperatingPoint, spectra: Sequence[Spectrum]) -> dict[str, Any]:
-    return {
-        "format": "fmilin-spectra/1",
-        "model": model.info.name,
-        "point": {
-            "time": point.time,
-            "states": dict(zip(model.states.names, point.states.tolist(), strict=True)),
-            "inputs": dict(zip(model.inputs.names, point.inputs.tolist(), strict=True)),
-        },
-        "spectra": [document_of(s) for s in spectra],
-    }
-
-
-def document_of(spectrum: Spectrum) -> dict[str, Any]:
-    """Return a spectrum as plain data, None in place of infinite eigenvalues."""
-    return {
-        "formulation": spectrum.formulation,
-        "method": spectrum.method,
-        "sizes": dict(spectrum.sizes),
-        "eigenvalues": [[s.real, s.imag] if abs(s) < float("inf") else None for s in spectrum.eigenvalues.tolist()],
-        "labels": list(spectrum.labels),
-        "violations": spectrum.violations.tolist(),
-        "errors": spectrum.errors.tolist(),
-        "warnings": [{"kind": r.kind, "message": str(r)} for r in spectrum.remarks],
-    }

@@ -95,17 +95,13 @@ def linear_models(
 
     inputs = None if table is None else read_inputs(table)
     model, start = at_point(request, runner)
-    if request.how.outputs is not None:
-        model = model.with_interface(None, request.how.outputs)
     if isinstance(model, Stepped):
         if inputs is not None:
             raise UsageError("--input: a model that is stepped from time to time keeps its inputs. Leave it out.")
         return list(_one_by_one(model, start, times, request))
-    chosen = request.how.inputs
-    view = model if chosen is None else model.with_interface(chosen, None)
     with progress_bar(model.info.name, start.time, times[-1]) as progress:
         points = fl.snapshots(model, start, times=times, inputs=inputs, progress=progress)
-        return linearize_along_as(view, _of_view(model, points, chosen), replace(request.how, stepping=None))
+        return linearize_along_as(model, points, replace(request.how, stepping=None))
 
 
 def _one_by_one(model: Model, start: OperatingPoint, times: Sequence[float], request: Request) -> Iterator[LinearModel]:
@@ -116,7 +112,7 @@ def _one_by_one(model: Model, start: OperatingPoint, times: Sequence[float], req
     point = start
     for t in times:
         point = carried(model, point, t, request.how.stepping)
-        yield linearize_as(model, point, replace(request.how, outputs=None))
+        yield linearize_as(model, point, request.how)
 
 
 def deliver_each(
@@ -172,21 +168,6 @@ def file_at(path: Path, time: float) -> Path:
     'plant_t0.5.mo'
     """
     return path.with_name(f"{path.stem}_t{time:g}{path.suffix}")
-
-
-def _of_view(model: Model, points: Iterator[OperatingPoint], inputs: Sequence[str] | None) -> Iterator[OperatingPoint]:
-    """Return the points with the chosen inputs alone, in their order."""
-    from fmilin.model.interface import OperatingPoint
-
-    chosen = None if inputs is None else [model.inputs.index_of(name, "an input of the model") for name in inputs]
-    for point in points:
-        if chosen is None:
-            yield point
-            continue
-        for i, name in enumerate(model.inputs.names):
-            if i not in chosen and point.inputs[i] != model.start.inputs[i]:
-                raise UsageError(f"The input '{name}' is not at its start value: keep it among the --inputs.")
-        yield OperatingPoint(point.time, point.states, point.inputs[chosen], point.parameters)
 
 
 def linear_model(request: Request, runner: JobRunner) -> tuple[LinearModel, OperatingPoint]:

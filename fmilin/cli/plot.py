@@ -24,7 +24,7 @@ from fmilin.cli.options import (
     read_by,
 )
 from fmilin.cli.request import Request, at_point, open_beside, refuse_points, request_for
-from fmilin.ground.errors import FmilinError, UsageError
+from fmilin.ground.errors import UsageError
 from fmilin.loading.request import is_fmu, is_system
 from fmilin.output.formats import suffixes
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from fmilin.families.family import LinearFamily
     from fmilin.linear_model.model import LinearModel
-    from fmilin.model.interface import Model, OperatingPoint
+    from fmilin.model.interface import Model
 
 
 LINEAR = ("eigenvalues", "modes", "participation", "bode", "nyquist", "step", "errors", "sparsity")
@@ -234,7 +234,7 @@ def _linear_figure(linear: LinearModel, drawing: Drawing, request: Request, agai
 
 def _of_model(drawing: Drawing, request: Request, runner: JobRunner) -> Figure:
     """Linearize, and draw what comes of it."""
-    from fmilin.linearization.procedure import linearize_as
+    from fmilin.linearization.procedure import linearize_as, linearize_naively
 
     if drawing.kind in FAMILY and drawing.kind not in LINEAR:
         raise UsageError(
@@ -244,20 +244,9 @@ def _of_model(drawing: Drawing, request: Request, runner: JobRunner) -> Figure:
     model, point = at_point(request, runner)
     linear = linearize_as(model, point, request.how)
     if drawing.kind == "eigenvalues":
-        return linear.plot.eigenvalues(_naive(model, point, linear))
+        all_independent = len(linear.states) == len(linear.full_states)
+        return linear.plot.eigenvalues(None if all_independent else linearize_naively(model, point))
     return _linear_figure(linear, drawing, request, model)
-
-
-def _naive(model: Model, point: OperatingPoint, linear: LinearModel) -> LinearModel | None:
-    """Return what treating all states as independent says; None where none depends on others, or that fails."""
-    import fmilin as fl
-
-    if len(linear.states) == len(linear.full_states):
-        return None
-    try:
-        return fl.linearize(model.with_constraints([]), point, keep_inaccurate=True)
-    except FmilinError:
-        return None
 
 
 def _mechanism(drawing: Drawing, request: Request, runner: JobRunner) -> bytes:

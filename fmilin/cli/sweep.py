@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -49,10 +48,6 @@ if TYPE_CHECKING:
 
 
 MOST = 10_000_000  # points of one axis
-
-REASONS_SHOWN = 3
-
-_NUMBER = re.compile(r"[-+]?\d+(\.\d+)?(e[-+]?\d+)?")
 
 
 def axes_of(texts: Sequence[str], option: str = "--vary") -> dict[str, list[float]]:
@@ -211,22 +206,20 @@ def _sweep(
     from fmilin.cli.progress import progress_bar
     from fmilin.families.engines import engine_for
     from fmilin.families.family_builder import FamilyBuilder
-    from fmilin.families.order import Progress, run
+    from fmilin.families.order import run
     from fmilin.families.store import Store
 
     total = plan.grid.size
     files = [path.resolve() for path in delivery.files]
     collected = Store(plan, files[0], resume=delivery.resume) if files else FamilyBuilder(plan.grid)
-    before = int(collected.done.sum())
     try:
-        if before < total:
+        if not collected.done.all():
             isolate, limits = not running.no_isolation, running.limits()
             with (
                 engine_for(plan, jobs=jobs, scheduler=scheduler, isolate=isolate, limits=limits) as engine,
                 progress_bar("sweep", 0, total, "points") as tell,
             ):
-                progress = Progress(lambda done, _: tell(before + done), total - before)
-                run(plan, engine, collected.add_all, progress, lambda k: bool(collected.done[k]))
+                run(plan, engine, collected, lambda done, _: tell(done))
     except BaseException as error:
         if isinstance(collected, Store):
             _interrupted(collected, delivery, error)
@@ -283,22 +276,9 @@ def deliver(family: LinearFamily, delivery: Delivery, runner: JobRunner, refused
 
         runner.write_files({delivery.plot: rendered(family.plot.root_locus(), delivery.plot.suffix)})
         runner.say(f"{delivery.plot}: root locus\n")
-    _count(family, delivery)
+    if not family.ok.all():
+        from fmilin.output.report.result_tables import failures_of
 
-
-def _count(family: LinearFamily, delivery: Delivery) -> None:
-    failed = [int(k) for k in (~family.ok.ravel()).nonzero()[0]]
-    if not failed:
-        return
-    alike: dict[str, list[str]] = {}  # reasons that differ in numbers alone
-    for k in failed:
-        reason = str(family.reasons.flat[k])
-        alike.setdefault(_NUMBER.sub("#", reason), []).append(reason)
-    shown = sorted(alike.values(), key=len, reverse=True)[:REASONS_SHOWN]
-    at = ", ".join(f"{name} = {value:g}" for name, value in family.grid.values(failed[0]).items())
-    text = f"{len(failed)} of {len(family)} points failed, the first at {at}. " + " ".join(
-        f"{len(reasons)} of them{', such as' if len(set(reasons)) > 1 else ''}: {reasons[0]}" for reasons in shown
-    )
-    if len(failed) == len(family) or delivery.strict:
-        raise NumericalError(text)
-    sys.stderr.write(f"fmilin: {text}\n")
+        if delivery.strict or not family.ok.any():
+            raise NumericalError(failures_of(family))
+        sys.stderr.write(f"fmilin: {failures_of(family)}\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import takewhile
 
 import numpy as np
@@ -72,8 +73,26 @@ def linearize_along(
 
 
 def linearize_along_as(model: Model, points: Iterable[OperatingPoint], request: Request) -> LinearFamily:
-    """Return the linear models that a request describes, its interface apart; see :func:`linearize_along`."""
-    return _Path(model, request, list(points)).family()
+    """Return the linear models that a request describes; see :func:`linearize_along`.
+
+    The points have all inputs of the model; where some are chosen, the others must stand at their start values.
+    """
+    inputs, outputs = request.inputs, request.outputs
+    if inputs is not None:
+        points = _with_inputs(model, points, inputs)
+    if inputs is not None or outputs is not None:
+        model = model.with_interface(inputs, outputs)
+    return _Path(model, replace(request, inputs=None, outputs=None), list(points)).family()
+
+
+def _with_inputs(model: Model, points: Iterable[OperatingPoint], inputs: Sequence[str]) -> Iterator[OperatingPoint]:
+    """Return the points with the chosen inputs alone, in their order."""
+    chosen = [model.inputs.index_of(name, "an input of the model") for name in inputs]
+    for point in points:
+        for i, name in enumerate(model.inputs.names):
+            if i not in chosen and point.inputs[i] != model.start.inputs[i]:
+                raise UsageError(f"The input '{name}' is not at its start value: keep it among the --inputs.")
+        yield OperatingPoint(point.time, point.states, point.inputs[chosen], point.parameters)
 
 
 class _Path:

@@ -13,8 +13,8 @@ from collections.abc import Callable
 
 from fmilin.families.continuation import SolvedPoint
 from fmilin.families.engine import Engine, Task
+from fmilin.families.family_builder import FamilyBuilder
 from fmilin.families.grid import Grid
-from fmilin.families.outcome import Outcome
 from fmilin.families.plan import Plan
 
 RUNS = 16  # runs that a large grid is cut into at least; a run is computed in batches where the source can
@@ -39,11 +39,11 @@ def runs_of(grid: Grid, *, whole_lines: bool = False, least: int = 32) -> dict[i
     return runs
 
 
-class Progress:
+class _Progress:
     """Tells how many points are done, ten times a second at most."""
 
-    def __init__(self, tell: Callable[[int, int], None] | None, total: int) -> None:
-        self._tell, self._total, self._done, self._last = tell, total, 0, 0.0
+    def __init__(self, tell: Callable[[int, int], None] | None, done: int, total: int) -> None:
+        self._tell, self._done, self._total, self._last = tell, done, total, 0.0
 
     def add(self, count: int) -> None:
         """Count points that are done."""
@@ -57,11 +57,15 @@ class Progress:
 def run(
     plan: Plan,
     engine: Engine,
-    take: Callable[[list[Outcome]], None],
-    progress: Progress,
-    done: Callable[[int], bool] = lambda _: False,
+    builder: FamilyBuilder,
+    progress: Callable[[int, int], None] | None = None,
 ) -> None:
-    """Compute all points of the plan that are not ``done``, and hand outcomes to ``take`` as they come."""
+    """Compute all points of the plan that a family lacks; ``progress`` is told how many it has, and of how many."""
+    counter = _Progress(progress, int(builder.done.sum()), plan.grid.size)
+
+    def done(number: int) -> bool:
+        return bool(builder.done[number])
+
     runs = runs_of(plan.grid, whole_lines=plan.how.coordinates == "tangent", least=engine.least_run)
     waiting: dict[int | None, list[int]] = {}
     for first, (before, _) in runs.items():
@@ -83,8 +87,8 @@ def run(
             pending += 1
         for report in engine.reports():
             fresh = [o for o in report.outcomes if not done(o.number)]
-            take(fresh)
-            progress.add(len(fresh))
+            builder.add_all(fresh)
+            counter.add(len(fresh))
             if not report.finished:
                 continue
             pending -= 1

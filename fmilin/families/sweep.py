@@ -9,7 +9,7 @@ from fmilin.families.engines import engine_for
 from fmilin.families.family import LinearFamily
 from fmilin.families.family_builder import FamilyBuilder
 from fmilin.families.grid import grid_over
-from fmilin.families.order import Progress, run
+from fmilin.families.order import run
 from fmilin.families.plan import Plan
 from fmilin.ground.signals import FloatArray
 from fmilin.linearization.request import Request
@@ -101,5 +101,5 @@ def sweep(  # noqa: PLR0913 - what linearize, trim and load take; all but two by
     )
     builder = FamilyBuilder(plan.grid)
     with engine_for(plan, jobs=jobs, scheduler=scheduler, table=builder.rows) as engine:
-        run(plan, engine, builder.add_all, Progress(progress, plan.grid.size))
+        run(plan, engine, builder, progress)
     return builder.family()

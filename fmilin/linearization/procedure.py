@@ -150,6 +150,14 @@ def linearize_as(model: Model, point: OperatingPoint, request: Request) -> Linea
     return linear if chosen is None else with_inputs(linear, chosen)
 
 
+def linearize_naively(model: Model, point: OperatingPoint) -> LinearModel | None:
+    """Return what treating all states as independent says at a point; None where that fails."""
+    try:
+        return linearize(model.with_constraints([]), point, keep_inaccurate=True)
+    except FmilinError:
+        return None
+
+
 def linearize_next(
     model: Model, point: OperatingPoint, request: Request, previous: Selection | None
 ) -> tuple[LinearModel, Selection | None]:

@@ -21,7 +21,7 @@ from fmilin.families.engine import Engine
 from fmilin.families.engines import engine_for
 from fmilin.families.family_builder import FamilyBuilder
 from fmilin.families.grid import grid_over
-from fmilin.families.order import Progress, run, runs_of
+from fmilin.families.order import run, runs_of
 from fmilin.families.plan import Plan
 from fmilin.ground.sandbox import server
 from fmilin.ground.sandbox.isolation import Limits
@@ -159,7 +159,7 @@ def test_a_cosimulation_fmu_over_a_parameter(linkage: Path) -> None:
     )
     builder = FamilyBuilder(plan.grid)
     with engine_for(plan) as engine:
-        run(plan, engine, builder.add_all, Progress(None, 2))
+        run(plan, engine, builder)
     family = builder.family()
     assert family.ok.all(), family.reasons
     for damping, A in zip((0.5, 1.0), family.A, strict=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, TextIO
 
@@ -172,6 +173,10 @@ LINES = 40  # points shown; what lies between is left out
 
 EVENTS = 8
 
+REASONS = 3  # why points failed
+
+_NUMBER = re.compile(r"[-+]?\d+(\.\d+)?(e[-+]?\d+)?")
+
 ROWS, NAMES = 24, 8  # points and names shown by :func:`show_family`
 
 
@@ -198,6 +203,20 @@ def print_family(family: LinearFamily, stream: TextIO) -> None:
     for row in table:
         stream.write("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() + "\n")
     _print_events(family, stream)
+
+
+def failures_of(family: LinearFamily) -> str:
+    """Say how many points failed, the first of them, and why; reasons that differ in numbers alone count as one."""
+    failed = [int(k) for k in (~family.ok.ravel()).nonzero()[0]]
+    alike: dict[str, list[str]] = {}
+    for k in failed:
+        reason = str(family.reasons.flat[k])
+        alike.setdefault(_NUMBER.sub("#", reason), []).append(reason)
+    shown = sorted(alike.values(), key=len, reverse=True)[:REASONS]
+    at = ", ".join(f"{name} = {value:g}" for name, value in family.grid.values(failed[0]).items())
+    return f"{len(failed)} of {len(family)} points failed, the first at {at}. " + " ".join(
+        f"{len(reasons)} of them{', such as' if len(set(reasons)) > 1 else ''}: {reasons[0]}" for reasons in shown
+    )
 
 
 def show_family(family: LinearFamily, page: Page) -> None:

@@ -1,0 +1,70 @@
+"""Lagrange's equations of what a user names: of a model in Python, their form at a point, or a mechanism in a file."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from fmilin.ground.errors import NumericalError, UsageError
+from fmilin.loading.load import load
+from fmilin.loading.python_objects import python_object
+from fmilin.manifold.operating_points import operating_point
+from fmilin.manifold.singular import singularity_of
+from fmilin.model.interface import Model, OperatingPoint
+from fmilin.native.formulations import ConstrainedForm, Spectrum
+from fmilin.native.formulations.of_model import form_of, sparse_form_of
+
+
+@dataclass(frozen=True)
+class Equations:
+    """The equations at a point; model and point where they were made from one."""
+
+    name: str
+    form: ConstrainedForm
+    model: Model | None = None
+    point: OperatingPoint | None = None
+
+    def require_regular(self, spectrum: Spectrum) -> None:
+        """Refuse minimal coordinates where constraints depend on each other at this point only, if that can be told."""
+        if spectrum.sizes["rank"] == spectrum.sizes["m"] or self.model is None or self.point is None:
+            return
+        if text := singularity_of(self.model, self.point):
+            raise NumericalError(
+                f"{text} The formulations rcs and ucs need no choice of velocities and return the spectrum over the "
+                "enlarged set as they are.",
+                condition_number=math.inf,
+            )
+
+
+def equations_of(source: str, values: Mapping[str, float]) -> Equations:
+    """Return the equations behind ``source``, at the point of these values."""
+    target: Any = python_object(source)
+    if target is None:
+        target = _mechanism(source)
+    if isinstance(target, ConstrainedForm):
+        if values:
+            raise UsageError(f"'{source}' is no model but its equations at one point: --set cannot change it.")
+        return Equations(source.rpartition(":")[2], target)
+    if not isinstance(target, Model):
+        raise UsageError(
+            f"'{source}' is a {type(target).__name__}, and not a model of Lagrange's equations: name one, or a "
+            "function that returns one, as in 'fmilin.systems:flexible_double_pendulum(elements=100)'."
+        )
+    if target.sparse:
+        at = operating_point(target, values) if values else None
+        return Equations(target.info.name, sparse_form_of(target, at), target, at or target.start)
+    point = operating_point(target, values)
+    return Equations(target.info.name, form_of(target, point), target, point)
+
+
+def _mechanism(source: str) -> Model:
+    """Return the mechanism in a file."""
+    if not source.lower().endswith((".toml", ".urdf")):
+        raise UsageError(
+            f"'{source}' does not give its equations of motion, which 'fmilin spectrum' needs: name a mechanism in a "
+            ".toml or .urdf file, or a model in Python, as 'fmilin.systems:flexible_double_pendulum(elements=100)'. "
+            f"'fmilin linearize {source}' finds the eigenvalues of any model."
+        )
+    return load(source)
