@@ -19,9 +19,11 @@ from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray, Signals
 from fmilin.linear_model.builder import IndependentCoordinates, Named, Slopes, built
 from fmilin.linear_model.model import Accuracy, LinearModel, Point
+from fmilin.linearization.stack import relative_to
 from fmilin.model.interface import ModelInfo
 
 ERRORS = ("A", "B", "C", "D", "T")
+_OF_INPUTS = ("B", "D", "T_u", "u0", "error_B", "error_D")  # whose last axis are the inputs
 _ACCURACY = tuple(f.name for f in fields(Accuracy))
 
 
@@ -111,6 +113,22 @@ class Layout:
         parts["parameters"][...] = parameters
         parts["T_u"][...] = parts["visits"][...] = 0.0
         return parts
+
+    def with_inputs(self, chosen: Sequence[int]) -> Layout:
+        """Return the layout of the same linear models with some of their inputs."""
+        return Layout(replace(self.template, inputs=self.template.inputs.select(list(chosen))))
+
+    def write_with_inputs(self, chosen: Sequence[int], rows: FloatArray, fewer: FloatArray) -> None:
+        """Write rows as rows with some of the inputs, as :func:`~.builder.with_inputs` makes it of one linear model."""
+        layout, columns = self.with_inputs(chosen), list(chosen)
+        for name in self.shapes:
+            part = self.part(rows, name)
+            layout.part(fewer, name)[...] = part[..., columns] if name in _OF_INPUTS else part
+        for name in ("B", "D"):
+            worst, largest = (
+                np.abs(layout.part(fewer, part)).max(axis=(1, 2), initial=0.0) for part in (f"error_{name}", name)
+            )
+            layout.part(fewer, "accuracy")[:, _ACCURACY.index(name)] = relative_to(largest, worst)
 
     def part(self, rows: FloatArray, name: str) -> FloatArray:
         """Return one quantity of all rows: a view of shape (n, ...)."""

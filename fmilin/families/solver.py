@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -50,14 +51,12 @@ class Solver:
         self._own = not isinstance(plan.source, Model)
         self.base = self._shown(self._loaded({}))
         self._kinds: dict[str, Literal["state", "input", "parameter"]] = {}
-        self._stacks = self._made_for_stacks()
         self._barrier: str | None = None  # a fold that the points of this run lie behind
 
-    def _made_for_stacks(self) -> StackedRuns | None:
-        """Return what solves runs of points at once; None where inputs are chosen, which is done at single points."""
+    @cached_property
+    def _stacks(self) -> StackedRuns:
+        """What solves runs of points at once."""
         plan = self.plan
-        if plan.how.inputs is not None:
-            return None
         varied = [n for n in plan.grid.axes if self._kind(n) == "parameter"]
         return StackedRuns(self.base, plan.grid, varied, plan.how, plan.point.values_of(self.base), self._table)
 
@@ -106,7 +105,7 @@ class Solver:
         self, numbers: tuple[int, ...], predecessor: SolvedPoint
     ) -> Iterator[tuple[list[Outcome], SolvedPoint]]:
         """Yield the first of these points from stacks, none where they do not go."""
-        if self._stacks is None or self._barrier is not None:
+        if self._barrier is not None:
             return
         request = None
         if self.plan.point.trim is not None:

@@ -23,6 +23,8 @@ from fmilin.families.outcome import Outcome
 from fmilin.families.rows import Layout, Template
 from fmilin.ground.errors import FmilinError
 from fmilin.ground.signals import FloatArray
+from fmilin.linear_model.builder import chosen_inputs
+from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.request import Request
 from fmilin.linearization.stack import StackProcedure
 from fmilin.manifold.many_points import FollowedFromStart
@@ -80,6 +82,7 @@ class StackedRuns:
     ) -> None:
         self._model, self._grid, self._how, self._settings = model, grid, how, settings
         self._parameters, self._table = tuple(parameters), table
+        self._chosen = None if how.inputs is None else chosen_inputs(model.inputs, how.inputs)
         self._assembly: _Assembly | None = None
 
     def outcomes(
@@ -133,11 +136,12 @@ class StackedRuns:
         self, equations: _Equations | _Assembly, procedure: StackProcedure, numbers: list[int], seed: SolvedPoint
     ) -> Iterator[tuple[list[Outcome], SolvedPoint]]:
         line, layout = _Line(seed), self._layout(seed)
+        shown = layout if self._chosen is None else layout.with_inputs(self._chosen)
         while numbers:
             block = numbers[: equations.block]
             given = self._given(block, seed)
             solved, answer = equations.solved(*line.guess(given), given), None
-            rows = self._rows(block, layout.width)
+            rows = self._rows(block, layout.width) if shown is layout else np.empty((len(block), layout.width))
             if solved is not None and solved.good.any():
                 own = self._own_parameters(layout.template, solved.points, seed)
                 answer = procedure(solved.points, layout.written_by_stacks(rows, own), solved.tangents)
@@ -152,11 +156,13 @@ class StackedRuns:
                 continue
             line.add(given, solved.points, good)
             method = ("exact", seed.linear.method.coordinates)
+            last, rows = rows[good - 1], self._with_chosen_inputs(layout, rows[:good], block[:good])
             outcomes = [
-                Outcome(number, "", rows[k], layout.template, seed.linear.states, method, answer.remarks[k])
+                Outcome(number, "", rows[k], shown.template, seed.linear.states, method, answer.remarks[k])
                 for k, number in enumerate(block[:good])
             ]
-            seed = self._seed(layout, solved.points[good - 1 : good], seed, outcomes[-1])
+            linear = layout.unpacked(last, seed.linear.states, method, answer.remarks[good - 1])
+            seed = self._seed(block[good - 1], linear, solved.points[good - 1 : good], seed)
             yield outcomes, seed
             numbers = numbers[good:]
             equations.block = min(GROWTH * equations.block, LARGEST_BLOCK) if good == len(block) else good
@@ -185,13 +191,19 @@ class StackedRuns:
             Template.of(seed.linear, tuple(dict.fromkeys((*seed.linear.point.parameters, *self._parameters))))
         )
 
-    def _seed(self, layout: Layout, points: PointStack, seed: SolvedPoint, outcome: Outcome) -> SolvedPoint:
-        """Return the last point of a block as a seed."""
-        assert outcome.row is not None  # noqa: S101 - it is good
-        linear = layout.unpacked(outcome.row, seed.linear.states, outcome.method, outcome.remarks)
+    def _with_chosen_inputs(self, layout: Layout, rows: FloatArray, numbers: Sequence[int]) -> FloatArray:
+        """Return rows with the inputs that are wanted."""
+        if self._chosen is None:
+            return rows
+        fewer = self._rows(numbers, layout.with_inputs(self._chosen).width)
+        layout.write_with_inputs(self._chosen, rows, fewer)
+        return fewer
+
+    def _seed(self, number: int, linear: LinearModel, points: PointStack, seed: SolvedPoint) -> SolvedPoint:
+        """Return the last point of a block, with all its inputs, as a seed."""
         x, u = points.states[0].copy(), points.inputs[0].copy()
         point = OperatingPoint(seed.point.time, x, u, dict(linear.point.parameters))
-        return replace(seed, values=self._grid.values(outcome.number), point=point, linear=linear)
+        return replace(seed, values=self._grid.values(number), point=point, linear=linear)
 
 
 class _Assembly:

@@ -320,7 +320,7 @@ class _Writer:
         for number, (name, entry) in enumerate(zip(columns, entries, strict=True)):
             np.divide(rows[name][..., None], columns[name][:, None], out=parts[f"error_{name}"])
             worst = _worst(rows[name], columns[name])
-            parts["accuracy"][:, number] = _relative(worst, entry.max(axis=1, initial=0.0))
+            parts["accuracy"][:, number] = relative_to(entry.max(axis=1, initial=0.0), worst)
         parts["accuracy"][:, 5] = np.where(parts["f0"].any(axis=1), EPS, 0.0)
         parts["accuracy"][:, 6], parts["accuracy"][:, 7] = geometry.distance, geometry.condition_number
 
@@ -353,7 +353,7 @@ def _worst(rows: FloatArray, columns: FloatArray) -> FloatArray:
     return np.asarray(rows.max(axis=1, initial=0.0) / columns.min(axis=1))
 
 
-def _relative(worst: FloatArray, largest: FloatArray) -> FloatArray:
+def relative_to(largest: FloatArray, worst: FloatArray) -> FloatArray:
     """Return the largest error over the largest entry at each point; the error itself where all entries are zero."""
     return np.asarray(np.where(largest > 0, worst / np.where(largest > 0, largest, 1.0), worst))
 

@@ -174,3 +174,25 @@ def test_points_of_a_path_keep_their_own_parameters() -> None:
     for point, linear in zip(points, fl.linearize_along(linkage, points), strict=True):
         alone = fl.linearize(linkage, point, independent=linear.states.names)
         np.testing.assert_allclose(linear.A, alone.A, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("chosen", [[1, 0], [0], []])
+def test_chosen_inputs_of_a_sweep_are_in_stacks_as_alone(chosen: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    robot = parallel_robot()
+    inputs = [robot.inputs.names[j] for j in chosen]
+    first = fl.linearize(robot).states.names[0]
+    vary = {first: robot.start.states[robot.states.positions[first]] + np.linspace(0.0, 0.2, 12)}
+    stack = fl.sweep(robot, vary, inputs=inputs)
+    assert in_stacks(stack) == 11
+    assert stack.inputs.names == tuple(inputs)
+    whole = fl.sweep(parallel_robot(), vary)
+    np.testing.assert_array_equal(stack.B, whole.B[..., chosen])
+    np.testing.assert_array_equal(stack.array("error_D"), whole.array("error_D")[..., chosen])
+    alone(monkeypatch)
+    single = fl.sweep(parallel_robot(), vary, inputs=inputs)
+    assert_same(stack, single)
+    for one, other in zip(stack, single, strict=True):
+        assert one.point.inputs == other.point.inputs
+        np.testing.assert_allclose(one.D, other.D, rtol=0, atol=1e-10)
+        expected = one.errors.B.max() / np.abs(one.B).max() if chosen else 0.0
+        np.testing.assert_equal(one.accuracy.B, expected)
