@@ -20,6 +20,8 @@ from fmilin.model.interface import Model, TangentStack
 DEPENDENT = 1e-13
 """Square of a singular value, of the largest, below which states certainly do not determine the others."""
 
+SHORT_STEP = 2.0**-17  # of the one-sided difference that shows the second A, in sizes of the coordinates
+
 
 @dataclass(frozen=True, eq=False)
 class StackMotion:
@@ -95,6 +97,11 @@ class _BeyondStack(Beyond):
     def beside(self, far: Visited, displacements: Sequence[FloatArray]) -> list[Visited]:
         """Move y, from the tangent there."""
         return self._visited([(far.x, displacement, far.later) for displacement in displacements])
+
+    def slopes(self, far: Visited, direction: FloatArray) -> tuple[FloatArray, Mask]:
+        """Return the slopes by a one-sided difference: exact equations allow a short one, which hardly bends."""
+        (ahead,) = self.beside(far, [SHORT_STEP * direction])
+        return (ahead.rates - far.rates) / SHORT_STEP, ahead.good
 
     def _visited(self, steps: Sequence[tuple[FloatArray, FloatArray, FloatArray]]) -> list[Visited]:
         """Visit the model at coordinates dy (k, P) from states (k, N), so much later (k,)."""

@@ -130,6 +130,11 @@ class Beyond(ABC):
     def beside(self, far: Visited, displacements: Sequence[FloatArray]) -> Iterable[Visited]:
         """Visit the model at coordinates displaced (k, P) from points further on."""
 
+    def slopes(self, far: Visited, direction: FloatArray) -> tuple[FloatArray, Mask]:
+        """Return the slopes (k, P) of y' along a direction (k, P), by a central difference, and where that was had."""
+        ahead, behind = self.beside(far, [sign * STEP * direction for sign in (1.0, -1.0)])
+        return (ahead.rates - behind.rates) / (2 * STEP), ahead.good & behind.good
+
 
 class Confirmed(NamedTuple):
     """Where the motion is steady, which coordinates are carried there, how much later, and which rates x' changed."""
@@ -154,11 +159,11 @@ def confirmed(at: Moving, uniform: Uniform, beyond: Beyond) -> Confirmed:
         if not steady.any():
             return Confirmed(steady, ~same, far.later, changed)
     direction = np.random.default_rng(1851).uniform(0.5, 1.0, limit.shape[1]) * uniform.sizes
-    ahead, behind = beyond.beside(far, [sign * STEP * direction for sign in (1.0, -1.0)])
-    gap = np.abs((ahead.rates - behind.rates) / (2 * STEP) - (uniform.A @ direction[..., None])[..., 0])
+    slopes, good = beyond.slopes(far, direction)
+    gap = np.abs(slopes - (uniform.A @ direction[..., None])[..., 0])
     largest = (np.abs(uniform.A) * uniform.sizes[:, None]).max(axis=2, initial=0.0)
     same &= gap <= SAME_ALONG * np.maximum(largest, pace * uniform.sizes)
-    steady &= ahead.good & behind.good & (same | ~leading).all(axis=1)
+    steady &= good & (same | ~leading).all(axis=1)
     if not leading.all() and steady.any():
         (aside,) = beyond.beside(far, [np.where(leading, 0.0, ASIDE * uniform.sizes)])
         steady &= leading.all(axis=1) | (aside.good & (np.abs(aside.rates - far.rates) <= limit).all(axis=1))
