@@ -8,11 +8,12 @@ import click
 
 from fmilin.cli.files import Command
 from fmilin.cli.job_runner import JobRunner, work
-from fmilin.cli.linear_options import Steps, Written, conditioned, steps_options, writing_options
+from fmilin.cli.linear_options import Steps, conditioned, steps_options, writing_options
 from fmilin.cli.model_options import DEBUG
 from fmilin.cli.options import checked_outputs, names_option, outputs_of
 from fmilin.ground.errors import UsageError
 from fmilin.output.export.files import checked_families, dumps, dumps_each, is_family, load, load_family
+from fmilin.output.formats import Writing
 
 
 @click.command(
@@ -33,7 +34,7 @@ def command(
     linear: tuple[Path, ...],
     output: tuple[Path, ...],
     grid: list[str] | None,
-    written: Written,
+    writing: Writing,
     steps: Steps,
     *,
     debug: bool,
@@ -51,7 +52,6 @@ def command(
         raise
     if grid is not None and len(linear) == 1:
         raise UsageError("--grid is for several linear models; this is one file.")
-    writing = written.writing()
     conditioning = steps.conditioning()
 
     def job(runner: JobRunner) -> None:

@@ -10,15 +10,7 @@ import click
 
 from fmilin.cli.files import Command
 from fmilin.cli.job_runner import JobRunner, work
-from fmilin.cli.model_options import (
-    DEBUG,
-    TIMEOUT,
-    UNPACK_LIMIT,
-    VERBOSE,
-    FileOptions,
-    file_options,
-    fmu,
-)
+from fmilin.cli.model_options import DEBUG, TIMEOUT, UNPACK_LIMIT, VERBOSE, FileOptions, file_options, fmu
 from fmilin.cli.options import MODEL, json_option
 from fmilin.ground.errors import UsageError
 from fmilin.ground.sandbox.isolation import Limits

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -151,20 +151,6 @@ def conditioned(models: Sequence[LinearModel], steps: Conditioning | None) -> li
     return [steps.applied(model) for model in models]
 
 
-@dataclass(frozen=True)
-class Written:
-    """What stands on the command line about how a linear model is written."""
-
-    deviation: bool
-    modelica: Literal["blocks", "equations"]
-    fmi: Literal["2.0", "3.0"]
-    platforms: tuple[str, ...]
-
-    def writing(self) -> Writing:
-        """Return it as the formats take it."""
-        return Writing(**asdict(self))
-
-
 def _platforms(text: str | None, option: str) -> tuple[str, ...]:
     """Return the platforms that were named; none means this machine."""
     platforms = tuple(names(text, option) or ())
@@ -184,8 +170,8 @@ PLATFORMS = click.option(
     callback=read_by(_platforms),
 )
 writing_options = grouped(
-    "written",
-    Written,
+    "writing",
+    Writing,
     click.option(
         "--deviation", is_flag=True, help="Signals in deviations from the point, where a format has the choice."
     ),
@@ -197,6 +183,7 @@ writing_options = grouped(
     ),
     FMI,
     PLATFORMS,
+    apart=("name",),
 )
 
 

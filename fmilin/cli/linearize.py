@@ -25,7 +25,6 @@ from fmilin.cli.linear_options import (
     Coupled,
     Stepped,
     Steps,
-    Written,
     composition_options,
     conditioned,
     stepping_options,
@@ -61,7 +60,7 @@ from fmilin.cli.options import (
 from fmilin.cli.request import Request, request_of
 from fmilin.ground.errors import UsageError
 from fmilin.loading.request import is_fmu
-from fmilin.output.formats import format_of, listed
+from fmilin.output.formats import Writing, format_of, listed
 
 
 @click.command(
@@ -142,7 +141,7 @@ def command(
     steps: Steps,
     formulated: Formulated,
     output: tuple[Path, ...],
-    written: Written,
+    writing: Writing,
     running: Running,
     *,
     as_json: bool,
@@ -153,7 +152,6 @@ def command(
     Without -o or --json a table is printed.
     """
     files = list(output) if times else checked_outputs(output)
-    writing = written.writing()
     shows_equations = not times and not is_fmu(model)  # of the models that have any, in files that carry them
     request = request_of(
         model,

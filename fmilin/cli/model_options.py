@@ -22,6 +22,7 @@ from fmilin.cli.options import (
     read_by,
     settings_option,
     time_option,
+    together,
 )
 from fmilin.ground.errors import UsageError
 from fmilin.ground.sandbox.isolation import Limits
@@ -286,24 +287,7 @@ def speak_up() -> None:
     log.setLevel(logging.INFO)
 
 
-@dataclass(frozen=True)
-class OfModel:
-    """What stands on the command line about a model that is linearized before something is shown of it."""
-
-    constrained: Constraints
-    opened: FileOptions
-    independent: list[str] | None
-    settings: dict[str, float]
-    time: float | None
-    saved: Path | None
-    trim: bool
-    project: bool
-    running: Running
-
-
-of_model_options = grouped(
-    "of_model",
-    OfModel,
+of_model_options = together(
     constraints_options("Of a model: treat all states as independent."),
     file_options,
     names_option("--independent", "Of a model: states to keep as coordinates."),
@@ -314,3 +298,4 @@ of_model_options = grouped(
     PROJECT,
     running_options,
 )
+"""Of a command that shows something of a model, which it linearizes first."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import fields
-from functools import wraps
+from functools import reduce, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
@@ -20,10 +20,6 @@ from fmilin.ground.errors import UsageError
 from fmilin.ground.files import check_writable
 from fmilin.output.export.files import check_output
 from fmilin.output.formats import Holds, listed, suffixes
-
-if TYPE_CHECKING:
-    pass
-
 
 Command = Callable[..., int]
 Decorator = Callable[[Command], Command]
@@ -138,19 +134,23 @@ class Renamed(click.Option):
             self.opts = every
 
 
-def grouped(parameter: str, kind: Callable[..., object], *decorators: Decorator) -> Decorator:
-    """Return a decorator for all of ``decorators``, in the order of the help; their values come as one ``kind``."""
-    own = [f.name for f in fields(kind)]  # type: ignore[arg-type]
+def together(*decorators: Decorator) -> Decorator:
+    """Return a decorator for all of ``decorators``, in the order of the help."""
+    return lambda command: reduce(lambda decorated, decorator: decorator(decorated), reversed(decorators), command)
+
+
+def grouped(
+    parameter: str, kind: Callable[..., object], *decorators: Decorator, apart: Sequence[str] = ()
+) -> Decorator:
+    """Return :func:`together` of decorators whose values come as one ``kind``; fields ``apart`` have no option."""
+    own = [f.name for f in fields(kind) if f.name not in apart]  # type: ignore[arg-type]
 
     def decorate(command: Command) -> Command:
         @wraps(command)
         def with_group(**given: Any) -> int:
             return command(**{parameter: kind(**{name: given.pop(name) for name in own})}, **given)
 
-        decorated: Command = with_group
-        for decorator in reversed(decorators):
-            decorated = decorator(decorated)
-        return decorated
+        return together(*decorators)(with_group)
 
     return decorate
 

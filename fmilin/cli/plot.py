@@ -10,20 +10,9 @@ import click
 
 from fmilin.cli.files import Command
 from fmilin.cli.job_runner import JobRunner
-from fmilin.cli.model_options import (
-    OfModel,
-    of_model_options,
-)
-from fmilin.cli.options import (
-    MODEL,
-    grouped,
-    names_option,
-    new_file_option,
-    number_option,
-    one_of,
-    read_by,
-)
-from fmilin.cli.request import Request, at_point, open_beside, refuse_points, request_for
+from fmilin.cli.model_options import Constraints, FileOptions, Running, of_model_options
+from fmilin.cli.options import MODEL, grouped, names_option, new_file_option, number_option, one_of, read_by
+from fmilin.cli.request import Request, at_point, open_beside, refuse_points, request_of
 from fmilin.ground.errors import UsageError
 from fmilin.loading.request import is_fmu, is_system
 from fmilin.output.formats import suffixes
@@ -129,8 +118,10 @@ DRAWING = grouped(
 def command(
     model: str,
     drawing: Drawing,
-    of_model: OfModel,
-    **channels: Any,
+    constrained: Constraints,
+    opened: FileOptions,
+    running: Running,
+    **more: Any,
 ) -> int:
     """Draw a linear model, a family of them, or a mechanism; the picture's path is printed.
 
@@ -139,7 +130,7 @@ def command(
     """
     drawing.check()
     source = drawing.against or model
-    request = request_for(source, of_model, **channels)
+    request = request_of(source, running, constrained, opened, **more)
 
     def job(runner: JobRunner) -> None:
         content = _drawn(model, drawing, request, runner)
@@ -147,7 +138,7 @@ def command(
         runner.write_files({drawing.output: content})
         runner.results.write(f"{drawing.output}\n")
 
-    return of_model.running.work(job, source)
+    return running.work(job, source)
 
 
 def _drawn(source: str, drawing: Drawing, request: Request, runner: JobRunner) -> bytes:

@@ -9,13 +9,10 @@ import click
 
 from fmilin.cli.files import Command
 from fmilin.cli.job_runner import JobRunner
-from fmilin.cli.model_options import (
-    OfModel,
-    of_model_options,
-)
+from fmilin.cli.model_options import Constraints, FileOptions, Running, of_model_options
 from fmilin.cli.options import MODEL, names_option, new_file_option, number_option
 from fmilin.cli.progress import progress_bar
-from fmilin.cli.request import Request, at_point, open_beside, refuse_points, request_for
+from fmilin.cli.request import Request, at_point, open_beside, refuse_points, request_of
 from fmilin.ground.errors import UsageError
 from fmilin.output.formats import suffixes
 
@@ -47,10 +44,12 @@ def command(
     output: Path,
     against: str | None,
     horizon: float | None,
-    of_model: OfModel,
+    constrained: Constraints,
+    opened: FileOptions,
+    running: Running,
     *,
     verify: bool,
-    **channels: Any,
+    **more: Any,
 ) -> int:
     """Write everything about a linear model or a family as one HTML file that needs no network.
 
@@ -58,7 +57,7 @@ def command(
     linearize' takes, which is linearized first. The page's path is printed.
     """
     source = against or model
-    request = request_for(source, of_model, **channels)
+    request = request_of(source, running, constrained, opened, **more)
     if horizon is not None and against is None and not verify:
         raise UsageError("--horizon says how long to verify: add --against MODEL, or --verify where a model is given.")
 
@@ -81,7 +80,7 @@ def command(
         runner.write_files({output: report_html(result, verification, plant).encode("utf-8")})
         runner.results.write(f"{output}\n")
 
-    return of_model.running.work(job, source)
+    return running.work(job, source)
 
 
 def _result_of(

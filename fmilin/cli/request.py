@@ -15,7 +15,7 @@ from fmilin.loading.request import LoadRequest, is_fmu
 from fmilin.points.request import PointRequest, TrimRequest
 
 if TYPE_CHECKING:
-    from fmilin.cli.model_options import Constraints, FileOptions, OfModel, Running, TrimOptions
+    from fmilin.cli.model_options import Constraints, FileOptions, Running, TrimOptions
     from fmilin.linear_model.model import LinearModel
     from fmilin.model.interface import Model, OperatingPoint
     from fmilin.model.stepping import Stepping
@@ -53,6 +53,8 @@ def request_of(
     values |= more
     if trimming is not None:
         values |= trimming.of_point(values["settings"], trim=values["trim"])
+    elif isinstance(trim := values.get("trim"), bool):
+        values["trim"] = TrimRequest() if trim else None
     if (side := values.pop("one_sided", None)) is not None:
         from fmilin.numerics.differences.differences import Differences
 
@@ -63,12 +65,6 @@ def request_of(
         return kind(**{name: values.pop(name) for name in names})
 
     return Request(source, part(LoadRequest), part(PointRequest), part(LinearizationRequest), **values)
-
-
-def request_for(source: str, of_model: OfModel, **channels: Any) -> Request:
-    """Return the request of a model that is linearized before something is shown of it."""
-    trim = TrimRequest() if of_model.trim else None
-    return request_of(source, **{**vars(of_model), "trim": trim}, **channels)
 
 
 def refuse_points(source: str, request: Request, against: str | None, *, channels: bool = False) -> None:
