@@ -16,11 +16,11 @@ def chattering_at(model: Model, point: OperatingPoint) -> str:
         return ""
     import numpy as np
 
-    from fmilin.motion.simulation.run import simulate_at
+    from fmilin.motion.simulation.run import RunRequest, simulate_at
 
     ahead = AHEAD * max(abs(point.time), 1.0)
     try:
-        simulate_at(model, point, np.array([point.time, point.time + ahead]), stabilization="none")
+        simulate_at(model, point, np.array([point.time, point.time + ahead]), RunRequest(stabilization="none"))
     except ChatteringError:
         return (
             f"The model chatters at the point (t = {point.time:g} s): events follow each other without end, because "

@@ -159,11 +159,7 @@ class Declaration:
                 self.problems.append(f"{where} is {len(rows)} by {width} and should be {size} by {size}")
                 return {}
             given = {(i, j): entry for i, row in enumerate(rows) for j, entry in enumerate(row)}
-        return {
-            (i, j): self.expression(entry, f"{where}[{i}, {j}]")
-            for (i, j), entry in given.items()
-            if not _is_zero(entry)
-        }
+        return {(i, j): self.expression(entry, f"{where}[{i}, {j}]") for (i, j), entry in given.items() if entry != 0}
 
     def constraint(self, source: SymbolicConstraint | Expr) -> tuple[SymbolicConstraint, Any]:
         """Return a constraint and its expression in the model's own symbols."""
@@ -248,10 +244,6 @@ def vanishes(rate: Any) -> bool:
 
 def _texts(labels: Labels) -> tuple[Mapping[Name, Any], ...]:
     return labels.units, labels.nominals, labels.descriptions
-
-
-def _is_zero(entry: Any) -> bool:
-    return entry is sympy.S.Zero or (isinstance(entry, int | float) and entry == 0)
 
 
 def _hint(name: str, candidates: Iterable[str]) -> str:

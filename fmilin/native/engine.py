@@ -41,13 +41,9 @@ class Engine(NativeEngine):
         self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray
     ) -> tuple[FloatArray, FloatArray] | None:
         """Return exact derivatives of rates (N, k) and quantities (nz, k) along dx (N, k), du (nu, k); None without."""
-        del t, x, u, dx, du
-        return None
 
     def kinematics(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray] | None:
         """Return quantities (nz,) and slopes (nz, N), NaN where dynamics are needed; None if no less than a visit."""
-        del t, x, u
-        return None
 
     @cached_property
     def available(self) -> dict[str, Quantity]:

@@ -103,8 +103,7 @@ class LargeEquations:
 
     def residuals(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
         """Return (g, G v)."""
-        residuals: FloatArray = self._constraints.residuals(t, x, u, np.empty(0))
-        return residuals
+        return self._constraints.residuals(t, x, u, np.empty(0))
 
     def distance(self, x: FloatArray, u: FloatArray, t: float) -> float:
         """Return the largest component of the step that would lead back."""

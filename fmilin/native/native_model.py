@@ -52,6 +52,7 @@ class NativeModel(Model):
     def _set_up(self, engine: NativeEngine, choice: InterfaceChoice) -> None:
         self.engine, self._choice = engine, choice
         self.info, self.batches, self.compilable = engine.info, engine.batches, engine.compilable
+        self.names_limits, self.start_points = engine.names_limits, engine.start_points
         self.parameters = engine.parameters if isinstance(engine, AdjustableEngine) else MappingProxyType({})
         # What the author recommends belongs to the constraints that came with the equations.
         self.independent = tuple(engine.independent) if choice.constraints is None else ()
@@ -79,16 +80,6 @@ class NativeModel(Model):
 
     def _changed(self, engine: NativeEngine | None = None, **choice: Any) -> Self:
         return self._of(self.engine if engine is None else engine, replace(self._choice, **choice))
-
-    @property
-    def names_limits(self) -> bool:  # type: ignore[override]
-        """Whether the engine does."""
-        return self.engine.names_limits
-
-    @property
-    def start_points(self) -> tuple[str, ...]:  # type: ignore[override]
-        """What the engine offers."""
-        return self.engine.start_points
 
     @cached_property
     def _has_own_constraints(self) -> bool:

@@ -21,7 +21,7 @@ import casadi as ca
 import numpy as np
 
 from fmilin.ground.errors import UsageError
-from fmilin.ground.signals import FloatArray, Signals
+from fmilin.ground.signals import Signals
 from fmilin.model.interface import Model, OperatingPoint
 
 if TYPE_CHECKING:
@@ -221,16 +221,13 @@ def _states(nonlinear: CasadiModel, frame: Frame, given: tuple[MX, MX, MX]) -> M
     graph, invariants = nonlinear._graph, p.invariants
     h = graph.evaluated(graph.invariants(invariants.hidden, invariants.chain)[rows])
     sizes = np.linalg.norm(p.gradient.H[rows] * p.scales, axis=1)
+    sizes = np.where(sizes > 0, sizes, 1.0)
     xi = ca.MX.sym("xi", len(p.x0))  # the states in their own sizes: Newton's iteration ends by them
     x, parameters = xi * ca.DM(p.scales), ca.MX.sym("parameters", sum(part.shape[0] for part in given))
     y, u, t = ca.vertsplit(parameters, np.cumsum([0, *(part.shape[0] for part in given)]).tolist())
-    equations = ca.vertcat((coordinates.graph(x) - y) / ca.DM(frame.y_scales), h(x, u, t) / ca.DM(_nonzero(sizes)))
+    equations = ca.vertcat((coordinates.graph(x) - y) / ca.DM(frame.y_scales), h(x, u, t) / ca.DM(sizes))
     newton = ca.rootfinder(
         "newton", "newton", {"x": xi, "p": parameters, "g": equations}, {"abstol": ACCURACY, "max_iter": 50}
     )
     guess = ca.DM(p.x0) + ca.mtimes(ca.DM(p.derivative), given[0] - ca.DM(p.y0))
     return newton(guess / ca.DM(p.scales), ca.vertcat(*given)) * ca.DM(p.scales)
-
-
-def _nonzero(sizes: FloatArray) -> FloatArray:
-    return np.where(sizes > 0, sizes, 1.0)

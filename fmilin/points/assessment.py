@@ -220,8 +220,7 @@ def _seen(equations: Equations, solution: Solution) -> FloatArray:
     if solution.seen is not None:
         return np.maximum(solution.seen, np.abs(solution.J))
     nearby = solution.z + NEARBY * np.cos(np.arange(len(solution.z)) + 1.0)
-    seen: FloatArray = np.fmax(np.abs(solution.J), equations.entry_sizes(nearby))
-    return seen
+    return np.fmax(np.abs(solution.J), equations.entry_sizes(nearby))
 
 
 def _confirmed(

@@ -256,8 +256,7 @@ class Equations:
         behind = candidate.model.products(t - s, x - s * f, u, dx, du)
         if ahead is None or behind is None:
             return np.full_like(rates, np.nan)
-        change: FloatArray = rates[:, :n] @ rates + (ahead.derivatives - behind.derivatives) / (2 * s)
-        return change
+        return rates[:, :n] @ rates + (ahead.derivatives - behind.derivatives) / (2 * s)
 
     def _measured(self, z: FloatArray, columns: NDArray[np.intp], *, quick: bool) -> FloatArray:
         """Return columns of the Jacobian by differences, NaN where that fails; what is within its error is zero."""

@@ -58,20 +58,7 @@ def search_sparse(
     residual = float(np.max(np.abs(rates) / sizes, initial=0.0))
     if not residual <= EQUILIBRIUM:
         return None
-    report = TrimReport(
-        states=model.states,
-        inputs=model.inputs,
-        rates=rates,
-        changes=None,
-        moving=(),
-        varying=(),
-        dragged=(),
-        free_directions=(),
-        at_bounds=(),
-        residual=residual,
-        exact=residual <= BALANCED_EXACTLY,
-        remarks=(),
-    )
+    report = TrimReport(model.states, model.inputs, rates, residual, exact=residual <= BALANCED_EXACTLY)
     return TrimmedPoint(time=t, states=x, inputs=u, parameters=dict(model.start.parameters), report=report)
 
 

@@ -55,23 +55,20 @@ class Balanced:
         sigma = self.sigma
         retained = sigma > drop * sigma[0]
         gain = np.where(retained, sigma / np.where(retained, sigma**2 + damping, 1.0), 0.0)
-        step: FloatArray = -self.columns * (self.Vt.T @ (gain * (self.U.T @ (self.rows * r))))
-        return step
+        return -self.columns * (self.Vt.T @ (gain * (self.U.T @ (self.rows * r))))
 
     def left(self, r: FloatArray, limit: float) -> FloatArray:
         """Return the part of W r that no step can remove, shape (m,)."""
         U = self.U[:, : int(np.count_nonzero(self.sigma > limit * max(float(np.max(self.sigma, initial=0.0)), 1e-300)))]
         weighted = self.rows * r
-        rest: FloatArray = weighted - U @ (U.T @ weighted)
-        return rest
+        return weighted - U @ (U.T @ weighted)
 
     def null_space(self, limit: float) -> FloatArray:
         """Return a basis of what :meth:`rank` leaves, in sizes ``columns``, shape (n, n - rank)."""
         n = self.E.shape[1]
         if not len(self.E):
             return np.eye(n)
-        basis: FloatArray = linalg.svd(self.E)[2][self.rank(limit) :].T
-        return basis
+        return linalg.svd(self.E)[2][self.rank(limit) :].T
 
 
 def balanced(J: FloatArray, seen: FloatArray | None = None) -> Balanced:
@@ -105,8 +102,7 @@ TERMS_ROUNDED = 64 * float(np.finfo(np.float64).eps)
 
 def rounding_of(J: FloatArray, z: FloatArray) -> FloatArray:
     """Return what counts as zero where the model has no noise, shape (m,): a limit, and the rounding of the terms."""
-    allowed: FloatArray = np.maximum(BALANCED_EXACTLY, TERMS_ROUNDED * np.abs(J) @ np.maximum(np.abs(z), 1.0))
-    return allowed
+    return np.maximum(BALANCED_EXACTLY, TERMS_ROUNDED * np.abs(J) @ np.maximum(np.abs(z), 1.0))
 
 
 def affine(equations: Equations, z0: FloatArray, *, exact: bool) -> FloatArray | None:

@@ -260,7 +260,6 @@ def _point(
         at_bounds=tuple(n for n, b in zip(unknowns.names, at_bounds, strict=True) if b),
         residual=residual,
         exact=residual <= BALANCED_EXACTLY,
-        remarks=(),
         regularity=regularity,
     )
     restless = [names[i] for i in equations.at_rest if varies[i]]

@@ -28,15 +28,16 @@ class TrimReport:
     inputs: Signals  # of the model
     # (N,), derivatives of all states at the point, in their units per second. Rounding where the state rests
     rates: FloatArray
-    changes: FloatArray | None  # (N,), in a steady motion, the derivatives of the rates at the point
-    moving: tuple[str, ...]  # states that move, some of them perhaps only later
-    varying: tuple[str, ...]  # those among them whose rate is not constant, because they follow other states that move
-    dragged: tuple[str, ...]  # those among them that were not listed: the constraints take them along
-    free_directions: tuple[FreeDirection, ...]  # empty when the solution is isolated
-    at_bounds: tuple[str, ...]  # quantities that lie on one of their bounds
     residual: float  # the largest residual, in sizes of the states (per second)
     exact: bool  # False when the residual is above 1e-10 and only the model's own noise or rounding explains it
-    remarks: tuple[Remark, ...]
+    changes: FloatArray | None = None  # (N,), in a steady motion, the derivatives of the rates at the point
+    moving: tuple[str, ...] = ()  # states that move, some of them perhaps only later
+    # those among them whose rate is not constant, because they follow other states that move
+    varying: tuple[str, ...] = ()
+    dragged: tuple[str, ...] = ()  # those among them that were not listed: the constraints take them along
+    free_directions: tuple[FreeDirection, ...] = ()  # empty when the solution is isolated
+    at_bounds: tuple[str, ...] = ()  # quantities that lie on one of their bounds
+    remarks: tuple[Remark, ...] = ()
     # the smallest singular value of the balanced Jacobian over the largest: near zero at a fold, where two solutions
     # meet, and inside a family; NaN where it was not looked at
     regularity: float = np.nan

@@ -238,8 +238,7 @@ def _row_weights(equations: Equations, z0: FloatArray) -> FloatArray:
     for amount in (0.0, 0.1, -0.2):
         J = equations.jacobian(z0 + amount * wave, quick=True)[0]
         size = np.maximum(size, np.linalg.norm(np.nan_to_num(J), axis=1))
-    weights: FloatArray = 1.0 / np.maximum(size, 1e-14 * max(float(np.max(size, initial=0.0)), 1e-14))
-    return weights
+    return 1.0 / np.maximum(size, 1e-14 * max(float(np.max(size, initial=0.0)), 1e-14))
 
 
 def _least_squares(equations: Equations, z0: FloatArray, weights: FloatArray, *, exact: bool) -> FloatArray:

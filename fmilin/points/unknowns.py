@@ -108,8 +108,7 @@ def change_of_rates(candidate: Candidate, f: FloatArray, scales: FloatArray) -> 
 
     # The line x + s f leaves the manifold by O(s^2), equally on both sides: a central difference does not see it.
     near, far = (rates(s) - rates(-s)) / (2 * s), (rates(2 * s) - rates(-2 * s)) / (4 * s)
-    change: FloatArray = near + (near - far) / 3
-    return change
+    return near + (near - far) / 3
 
 
 def invariants_at(candidate: Candidate, pairs: Mapping[int, int]) -> Invariants:

@@ -15,7 +15,7 @@ from fmilin.model.constraints.declared import Constraint, Constraints
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.motion.simulation.inputs import Inputs, InputTable
 from fmilin.motion.simulation.method import Method
-from fmilin.motion.simulation.run import simulate_at
+from fmilin.motion.simulation.run import RunRequest, simulate_at
 from fmilin.motion.simulation.trajectory import Trajectory
 
 
@@ -104,7 +104,7 @@ def compare(
     start = OperatingPoint(float(trajectory.times[0]), system.coordinates_of(first), u)
     rows = _last_of_each_time(trajectory.times)
     times = trajectory.times[rows]
-    motion = simulate_at(system, start, times, inputs=_for(system, inputs), stabilization="none", method=method)
+    motion = simulate_at(system, start, times, RunRequest(_for(system, inputs), "none", method))
     theirs = _last_of_each_time(motion.times)  # of a jump of the inputs there are two samples
     rows_by_name: dict[str, int] = {}
     for i, name in enumerate((*linear.outputs.names, *linear.full_states.names)):

@@ -44,11 +44,6 @@ class Method:
         if self.name == "RK4" and not np.isfinite(self.longest_step):
             raise UsageError("RK4 has no step size control: give it a step, Method('RK4', longest_step=1e-3).")
 
-    @property
-    def is_multistep(self) -> bool:
-        """Whether it remembers earlier steps, which a restart forgets."""
-        return self.name == "BDF"
-
     def solver(
         self, f: Rates, t: float, z: FloatArray, end: float, *, sizes: FloatArray, first_step: float | None = None
     ) -> Any:
@@ -56,17 +51,9 @@ class Method:
         if self.name == "RK4":
             return FixedRungeKutta4(f, t, z, end, step=self.longest_step)
         first = None if first_step is None else min(first_step, end - t)
+        bounds = {"max_step": self.longest_step, "first_step": first if first else None}
         kind = getattr(integrate, self.name)
-        return kind(
-            f,
-            t,
-            z,
-            end,
-            rtol=self.relative,
-            atol=self.absolute * sizes,
-            max_step=self.longest_step,
-            first_step=first if first else None,
-        )
+        return kind(f, t, z, end, rtol=self.relative, atol=self.absolute * sizes, **bounds)
 
 
 def next_step(solver: Any) -> float | None:
@@ -81,7 +68,7 @@ def moved(solver: Any, method: Method, f: Rates, z: FloatArray, sizes: FloatArra
     BDF keeps its backward differences D[1:], which stay as they are when a constant is added to the solution; one-step
     methods keep their step.
     """
-    if method.is_multistep:
+    if method.name == "BDF":
         solver.D[0] += z - solver.y
         solver.y = z
         return solver
@@ -93,8 +80,7 @@ def runge_kutta_step(f: Rates, t: float, y: FloatArray, h: float, k1: FloatArray
     k2 = f(t + h / 2, y + h / 2 * k1)
     k3 = f(t + h / 2, y + h / 2 * k2)
     k4 = f(t + h, y + h * k3)
-    end: FloatArray = y + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
-    return end
+    return y + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
 
 
 class FixedRungeKutta4(integrate.OdeSolver):

@@ -13,7 +13,7 @@ from fmilin.ground.errors import ConstraintError, FmilinError, ModelError, Numer
 from fmilin.ground.signals import FloatArray
 from fmilin.manifold.invariants import Gradient, Invariants
 from fmilin.model.constraints.declared import Constraint
-from fmilin.model.constraints.expressions import Expression, parse
+from fmilin.model.constraints.expressions import parse
 from fmilin.model.counting import CountedModel
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.model.stepping import Hybrid
@@ -28,7 +28,9 @@ class Energy:
     ) -> None:
         declared = model.constraints.declared
         self._row = len(declared)
-        expression = _formula(model, text)
+        expression = parse(text)
+        if expression.is_variable:  # its formula, where the model knows one
+            expression = model.formula(expression.names[0]) or expression
 
         def view(level: float) -> CountedModel:
             row = Constraint(expression.minus(level), name="energy", level="velocity")
@@ -57,13 +59,6 @@ class Energy:
         row: FloatArray = self._invariants.gradient(t, x, u).H[self._row]
         self.size = max(self.size, float(np.linalg.norm(row * self._scales)))
         return row
-
-
-def _formula(model: Model, text: str) -> Expression:
-    """Return the expression; where it is a variable whose formula the model knows, that formula."""
-    expression = parse(text)
-    formula = model.formula(expression.names[0]) if expression.is_variable else None
-    return formula or expression
 
 
 class Plant:

@@ -97,8 +97,7 @@ class Projector:
 
     def _slopes(self, stage: _Stage, t: float, x: FloatArray) -> FloatArray:
         """Return H D for the rows and the movable states of a stage, shape (rows, N)."""
-        slopes: FloatArray = self._plant.gradient(t, x).H[stage.rows] * (self._plant.scales * stage.movable)
-        return slopes
+        return self._plant.gradient(t, x).H[stage.rows] * (self._plant.scales * stage.movable)
 
     def _near(self, tolerance: float, x: FloatArray) -> FloatArray:
         """Return what each |h_i| may be: a distance times its slope, but no less than its rounding."""
@@ -183,8 +182,7 @@ class Projector:
             return vector
         size = np.linalg.norm(H, axis=1)
         H = H / np.where(size > RANK * self._typical, size, np.maximum(self._typical, 1e-300))[:, None]
-        along: FloatArray = vector - linalg.pinv(H, rtol=RANK, check_finite=False) @ (H @ vector)
-        return along
+        return vector - linalg.pinv(H, rtol=RANK, check_finite=False) @ (H @ vector)
 
 
 NEARBY = 1e-3  # how far beside the start the motion is checked, too, in sizes of the states
@@ -219,8 +217,7 @@ def require_invariance(plant: Plant, t: float, x: FloatArray) -> None:
 def _own_change(plant: Plant, t: float, x: FloatArray) -> FloatArray:
     """Return how h changes with time and inputs while the states stand still, shape (m,); mostly exactly 0."""
     step = 1e-5 * max(abs(t), 1.0)
-    change: FloatArray = (plant.h(t + step, x) - plant.h(t - step, x)) / (2 * step)
-    return change
+    return (plant.h(t + step, x) - plant.h(t - step, x)) / (2 * step)
 
 
 def _nearby_points(plant: Plant, t: float, x: FloatArray) -> list[FloatArray]:

@@ -93,39 +93,24 @@ def simulate(
     True
     """
     start = _started(model, point, start_time)
-    return simulate_at(
-        model,
-        start,
-        _grid(start.time, stop_time, step),
-        inputs=inputs,
-        stabilization=formulation or stabilization,
-        method=method,
-        energy=energy,
-        progress=progress,
-    )
+    request = RunRequest(inputs, formulation or stabilization, method, energy, progress)
+    return simulate_at(model, start, _grid(start.time, stop_time, step), request)
 
 
-def simulate_at(
-    model: Model,
-    start: OperatingPoint,
-    times: FloatArray,
-    *,
-    inputs: Inputs | None = None,
-    stabilization: Stabilization | str = "projection",
-    method: Method | str = "DOP853",
-    energy: str | None = None,
-    progress: Callable[[float], None] = lambda _: None,
-) -> Trajectory:
+@dataclass(frozen=True)
+class RunRequest:
+    """How to integrate: the arguments of :func:`simulate` that say so."""
+
+    inputs: Inputs | None = None
+    stabilization: Stabilization | str = "projection"
+    method: Method | str = "DOP853"
+    energy: str | None = None
+    progress: Callable[[float], None] = lambda _: None
+
+
+def simulate_at(model: Model, start: OperatingPoint, times: FloatArray, request: RunRequest) -> Trajectory:
     """Integrate as :func:`simulate` does, with samples at ``times`` (K,), which increase from that of ``start``."""
-    run = _prepared(
-        model.compiled_for(len(times)),
-        start,
-        inputs=inputs,
-        stabilization=stabilization,
-        method=method,
-        energy=energy,
-        progress=progress,
-    )
+    run = _prepared(model.compiled_for(len(times)), start, request)
     integration = run.integration(times)
     recorder = _Recorder(run.plant)
     for sample in integration.samples(run.start.time, run.start.states):
@@ -162,15 +147,8 @@ def snapshots(
         As for :func:`simulate`.
     """
     grid = np.array(times, dtype=np.float64)
-    run = _prepared(
-        model.compiled_for(len(grid)),
-        _started(model, point, None),
-        inputs=inputs,
-        stabilization=formulation or stabilization,
-        method=method,
-        energy=None,
-        progress=progress,
-    )
+    request = RunRequest(inputs, formulation or stabilization, method, progress=progress)
+    run = _prepared(model.compiled_for(len(grid)), _started(model, point, None), request)
     if not grid.size or not np.isfinite(grid).all() or (np.diff(grid) <= 0).any() or grid[0] < run.start.time:
         raise UsageError(
             f"The times of the snapshots must be finite numbers that increase, none before the start at "
@@ -201,23 +179,15 @@ class _Run:
         return Integration(self.plant, self.integrated, Plan(self.method, grid, self.hybrid, self.progress))
 
 
-def _prepared(
-    model: Model,
-    start: OperatingPoint,
-    *,
-    inputs: Inputs | None,
-    stabilization: Stabilization | str,
-    method: Method | str,
-    energy: str | None,
-    progress: Callable[[float], None],
-) -> _Run:
-    chosen = stabilization_named(stabilization) if isinstance(stabilization, str) else stabilization
-    integrator = Method(method) if isinstance(method, str) else method
-    course = input_course(model.inputs, start.inputs, inputs)
+def _prepared(model: Model, start: OperatingPoint, request: RunRequest) -> _Run:
+    chosen, method = request.stabilization, request.method
+    chosen = stabilization_named(chosen) if isinstance(chosen, str) else chosen
+    method = Method(method) if isinstance(method, str) else method
+    course = input_course(model.inputs, start.inputs, request.inputs)
     course_at_start = course.piece(start.time, start.time)(start.time)
     start = OperatingPoint(start.time, start.states, course_at_start, start.parameters, start.adjusted)
     pairs = kinematic_pairs(model, start) if len(model.constraints) else {}
-    plant = Plant(model, start, course, pairs, energy)
+    plant = Plant(model, start, course, pairs, request.energy)
     otherwise = "The start of the simulation is not on the manifold"
     require_on_manifold(plant.invariants, start.time, start.states, nearer=CONSISTENT, otherwise=otherwise)
     if not isinstance(chosen, Underlying):
@@ -226,7 +196,7 @@ def _prepared(
     if not len(integrated.begin(start.time, start.states)):
         integrated = Clocked(integrated)
     hybrid = model if isinstance(model, Hybrid) else None
-    return _Run(plant, integrated, start, integrator, type(chosen).__name__, hybrid, progress)
+    return _Run(plant, integrated, start, method, type(chosen).__name__, hybrid, request.progress)
 
 
 def _started(model: Model, point: OperatingPoint | None, start_time: float | None) -> OperatingPoint:

@@ -68,13 +68,9 @@ class IntegratedCoordinates:
 
     def accepted(self, t: float, z: FloatArray) -> Moved | None:
         """Take note of an accepted step; return where to go on when not from its end."""
-        del t, z
-        return None
 
     def rescue(self, t: float, z: FloatArray) -> Moved | None:
         """Take note that no step can be made from here; return another z for the same point, or None."""
-        del t, z
-        return None
 
 
 class Clocked(IntegratedCoordinates):

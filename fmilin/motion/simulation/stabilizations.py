@@ -155,8 +155,7 @@ class _SecondOrder(IntegratedCoordinates):
 
 def _least(G: FloatArray, D: FloatArray, c: FloatArray) -> FloatArray:
     """Return the least D^-1 a with G a = c."""
-    result: FloatArray = D * (linalg.pinv(G * D, rtol=RANK, check_finite=False) @ c)
-    return result
+    return D * (linalg.pinv(G * D, rtol=RANK, check_finite=False) @ c)
 
 
 WORTH_IT = 0.5  # other coordinates are taken when their condition number is this much smaller

@@ -170,16 +170,10 @@ def read_inputs(path: str | Path) -> InputTable:
 def _numbers(row: list[str], count: int, line: int, path: str | Path) -> list[float]:
     if len(row) != count:
         raise UsageError(f"'{path}', line {line}: {len(row)} values for {count} columns.")
-    try:
-        return [float(value) for value in row]
-    except ValueError:
-        wrong = next(value for value in row if not _is_number(value))
-        raise UsageError(f"'{path}', line {line}: '{wrong.strip()}' is no number.") from None
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+    numbers = []
+    for value in row:
+        try:
+            numbers.append(float(value))
+        except ValueError:
+            raise UsageError(f"'{path}', line {line}: '{value.strip()}' is no number.") from None
+    return numbers

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from scipy import linalg
@@ -81,8 +82,7 @@ class Integrator:
             )
         if not solution.success:
             raise ResponseError("The nonlinear model cannot be integrated any further.")
-        y: FloatArray = y0 + solution.y.T * sizes
-        return y
+        return y0 + solution.y.T * sizes
 
 
 def _noise(reduced: Reduced) -> tuple[FloatArray, FloatArray]:
@@ -121,25 +121,14 @@ def drift_channel(linear: LinearModel, integrator: Integrator, horizon: float) -
     The first two coefficients of the deviation in t must vanish, f0 and A f0; where the model depends on time itself
     the second need not: no linear model of constant coefficients knows about that.
     """
+    channel = partial(Channel, "drift", "time", "s", None, SHORT * horizon)
     try:
         error, worst = _slope_error(linear, integrator, horizon)
         validity, trace = _followed(linear, integrator, horizon)
     except ResponseError as failure:
-        return Channel("drift", "time", "s", None, SHORT * horizon, np.inf, np.nan, DRIFT_AGREES, str(failure))
-    passed = error <= DRIFT_AGREES
-    return Channel(
-        "drift",
-        "time",
-        "s",
-        None,
-        SHORT * horizon,
-        error,
-        np.nan,
-        DRIFT_AGREES,
-        linear.states.names[worst],
-        validity if passed else None,
-        trace,
-    )
+        return channel(np.inf, np.nan, DRIFT_AGREES, str(failure))
+    valid = validity if error <= DRIFT_AGREES else None
+    return channel(error, np.nan, DRIFT_AGREES, linear.states.names[worst], valid, trace)
 
 
 def _slope_error(linear: LinearModel, integrator: Integrator, horizon: float) -> tuple[float, int]:

@@ -21,8 +21,7 @@ from fmilin.motion.verifying.drift import Integrator, at_rest, drift_channel
 from fmilin.motion.verifying.excitation import Excitation, excitations, fastest_period, horizon_of, slowest_period
 from fmilin.motion.verifying.reduced import Reduced, reduced_model
 from fmilin.motion.verifying.relaxation import Relaxation, ResponseError
-from fmilin.motion.verifying.slopes import Comparison, Sizes, compare_slopes
-from fmilin.motion.verifying.validity import trace_at, validity_of
+from fmilin.motion.verifying.validity import Comparison, Sizes, compare_slopes, trace_at, validity_of
 
 EVALUATIONS, FOR_EACH = 5000, 200
 """Evaluations of the nonlinear model: in all, and beside them for each state and input. What has to be known for the

@@ -53,14 +53,12 @@ class Reduced:
         """Return the frozen y', shape (P,): zero at the point."""
         x = self.psi.psi(y, inputs=u)
         f = self.model.evaluate(self.point.time, x, u).derivatives
-        rate: FloatArray = self.psi.coordinates.jacobian(x) @ f - self.f0
-        return rate
+        return self.psi.coordinates.jacobian(x) @ f - self.f0
 
     def moving_rate(self, t: float, y: FloatArray) -> FloatArray:
         """Return the real y' at a time, inputs held, shape (P,)."""
         x = self.psi.psi(y, time=t, inputs=self.u0)
-        rate: FloatArray = self.psi.coordinates.jacobian(x) @ self.model.evaluate(t, x, self.u0).derivatives
-        return rate
+        return self.psi.coordinates.jacobian(x) @ self.model.evaluate(t, x, self.u0).derivatives
 
     def visited(
         self, y: FloatArray, u: FloatArray, near: FloatArray | None = None

@@ -136,8 +136,7 @@ class Relaxation:
             if t == nodes[-1]:
                 break
             z = runge_kutta_step(lambda s, y: visit(s, y)[0], t, z, h, k1)
-        course: FloatArray = CubicSpline(nodes, np.array(seen))(self.times)
-        return course
+        return CubicSpline(nodes, np.array(seen))(self.times)
 
     def _rest(self, z: FloatArray, du: FloatArray, bend: FloatArray) -> FloatArray:
         """Return what the linear model leaves of y', x (``bend`` is a guess of it) and out, shape (P + N + ny,)."""

@@ -74,15 +74,13 @@ def rank_of(Phi_q: FloatArray) -> int:
 
 def independent_rows(Phi_q: FloatArray) -> FloatArray:
     """Return U1' Phi_q, (r, n): as many combinations of the rows as are independent."""
-    rows: FloatArray = combinations_of_rows(Phi_q).T @ Phi_q
-    return rows
+    return combinations_of_rows(Phi_q).T @ Phi_q
 
 
 def combinations_of_rows(Phi_q: FloatArray) -> FloatArray:
     """Return U1, (m, r): the left singular vectors that belong to the rank r; the identity when no row depends."""
     m, r = len(Phi_q), rank_of(Phi_q)
-    U: FloatArray = np.eye(m) if r == m else linalg.svd(Phi_q)[0][:, :r]
-    return U
+    return np.eye(m) if r == m else linalg.svd(Phi_q)[0][:, :r]
 
 
 def _by_coordinates(scaled: FloatArray, D: FloatArray, names: list[str], independent: list[str]) -> Basis:
@@ -92,7 +90,10 @@ def _by_coordinates(scaled: FloatArray, D: FloatArray, names: list[str], indepen
     best = sorted(int(i) for i in order[r:])
     chosen = best
     if independent:
-        chosen = [_index(name, names) for name in independent]
+        for name in independent:
+            if name not in names:
+                raise UnknownNameError.among(name, names, "a position of the model")
+        chosen = [names.index(name) for name in independent]
         if len(set(chosen)) != n - r:
             example = ", ".join(names[i] for i in best) or "none"
             raise UsageError(
@@ -113,29 +114,6 @@ def _by_coordinates(scaled: FloatArray, D: FloatArray, names: list[str], indepen
     R[dependent] *= D[dependent][:, None]
     eye = np.eye(n)
     return Basis("coordinates", R, eye[chosen], eye[:, dependent], tuple(chosen))
-
-
-def _index(name: str, names: Sequence[str]) -> int:
-    if name not in names:
-        raise UnknownNameError.among(name, names, "a position of the model")
-    return list(names).index(name)
-
-
-def _zero_eigenvalue(Phi: FloatArray) -> FloatArray:
-    # The eigenvalues are squares of singular values: of the smallest ones only about half the digits are left.
-    _, vectors = linalg.eigh(Phi.T @ Phi)
-    V: FloatArray = vectors[:, : Phi.shape[1] - rank_of(Phi)]
-    return V
-
-
-def _svd(Phi: FloatArray) -> FloatArray:
-    V: FloatArray = linalg.svd(Phi)[2][rank_of(Phi) :].T
-    return V
-
-
-def _qr(Phi: FloatArray) -> FloatArray:
-    Q = linalg.qr(Phi.T, pivoting=True)[0]
-    return np.asarray(Q[:, rank_of(Phi) :], dtype=np.float64)
 
 
 def _gram_schmidt(Phi: FloatArray) -> FloatArray:
@@ -163,8 +141,9 @@ def _append_orthogonal(basis: list[FloatArray], vector: FloatArray) -> None:
 
 METHODS: dict[str, Callable[[FloatArray], FloatArray]] = {
     "coordinates": lambda Phi: basis_of(Phi).R,
-    "zero-eigenvalue": _zero_eigenvalue,
-    "svd": _svd,
-    "qr": _qr,
+    # The eigenvalues are squares of singular values: of the smallest ones only about half the digits are left.
+    "zero-eigenvalue": lambda Phi: linalg.eigh(Phi.T @ Phi)[1][:, : Phi.shape[1] - rank_of(Phi)],
+    "svd": lambda Phi: linalg.svd(Phi)[2][rank_of(Phi) :].T,
+    "qr": lambda Phi: np.asarray(linalg.qr(Phi.T, pivoting=True)[0][:, rank_of(Phi) :], dtype=np.float64),
     "gram-schmidt": _gram_schmidt,
 }

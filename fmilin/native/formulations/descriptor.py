@@ -172,15 +172,6 @@ def _with_accelerations(
         A[k + row, :n], A[k + row, n : 2 * n] = -terms.NQ[i], -terms.NW[i]
     f0 = np.zeros(j) if form.motion is None else form.motion.accelerations[list(needed)]
     speeds = system.states[n : 2 * n]
-    return Descriptor(
-        E=E,
-        A=A,
-        B=np.vstack((system.B, np.zeros((j, system.B.shape[1])))),
-        C=np.hstack((system.C, by_a[:, list(needed)])),
-        D=system.D,
-        f0=np.concatenate((system.f0, f0)),
-        states=(*system.states, *(f"der({speeds[i]})" for i in needed)),
-        inputs=system.inputs,
-        outputs=system.outputs,
-        order=system.order,
-    )
+    B, C = np.vstack((system.B, np.zeros((j, system.B.shape[1])))), np.hstack((system.C, by_a[:, list(needed)]))
+    states = (*system.states, *(f"der({speeds[i]})" for i in needed))
+    return replace(system, E=E, A=A, B=B, C=C, f0=np.concatenate((system.f0, f0)), states=states)

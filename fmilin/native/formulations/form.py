@@ -37,18 +37,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from fmilin.ground.signals import FloatArray
 from fmilin.native.formulations.bases import Basis
 
 Matrix = Any  # A dense array of float, or a scipy.sparse array of the same shape
-
-
-def is_sparse(matrix: Matrix) -> bool:
-    """Whether ``matrix`` is a scipy.sparse array or matrix."""
-    from scipy import sparse
-
-    return bool(sparse.issparse(matrix))
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,21 +87,15 @@ class ConstrainedForm:
     @property
     def is_sparse(self) -> bool:
         """Whether the matrices are scipy.sparse arrays."""
-        return is_sparse(self.M)
+        return bool(sparse.issparse(self.M))
 
     def dense(self) -> ConstrainedForm:
         """Return the same form with dense matrices."""
-        if not self.is_sparse:
-            return self
-        return self._with(_dense)
+        return self._with(_dense) if self.is_sparse else self
 
     def sparse(self) -> ConstrainedForm:
         """Return the same form with sparse matrices."""
-        if self.is_sparse:
-            return self
-        from scipy import sparse
-
-        return self._with(sparse.csc_array)
+        return self if self.is_sparse else self._with(sparse.csc_array)
 
     def _with(self, kind: Callable[[Matrix], Matrix]) -> ConstrainedForm:
         M, C, K, Phi_q, B = (kind(a) for a in (self.M, self.C, self.K, self.Phi_q, self.B))
@@ -124,7 +112,7 @@ class ConstrainedForm:
 
 
 def _dense(matrix: Matrix) -> FloatArray:
-    return np.asarray(matrix.toarray() if is_sparse(matrix) else matrix, dtype=np.float64)
+    return np.asarray(matrix if isinstance(matrix, np.ndarray) else matrix.toarray(), dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)

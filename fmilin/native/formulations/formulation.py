@@ -184,8 +184,7 @@ def seen_vectors(vectors: ComplexArray, n: int) -> ComplexArray:
         return seen
     largest = seen[np.argmax(np.abs(seen), axis=0), np.arange(seen.shape[1])]
     moves = np.abs(largest) > 1e-12 * np.linalg.norm(vectors, axis=0)
-    scaled: ComplexArray = np.where(moves, seen / np.where(moves, largest, 1.0), 0.0)
-    return scaled
+    return np.where(moves, seen / np.where(moves, largest, 1.0), 0.0)
 
 
 def violations(form: ConstrainedForm, seen: ComplexArray) -> FloatArray:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -101,7 +101,8 @@ def state_space(
     V, W = _unit(pairs.right[:, chosen], pairs.columns), _unit(pairs.left[:, chosen], pairs.rows)
     if max(_condition(V, pairs.columns), _condition(W, pairs.rows)) > PARALLEL:
         V = _deflating(pencil.A, pencil.E, pairs, pairs.values[chosen])
-        W = _deflating(pencil.A.T, pencil.E.T, _transposed(pairs), pairs.values[chosen])
+        transposed = replace(pairs, right=pairs.left, left=pairs.right, rows=pairs.columns, columns=pairs.rows)
+        W = _deflating(pencil.A.T, pencil.E.T, transposed, pairs.values[chosen])
     left, seen = W.conj().T, V[: 2 * pencil.n]
     try:
         with warnings.catch_warnings():
@@ -216,10 +217,6 @@ def _unit(vectors: ComplexArray, scale: FloatArray) -> ComplexArray:
 
 def _condition(vectors: ComplexArray, scale: FloatArray) -> float:
     return float(np.linalg.cond(vectors / scale[:, None]))
-
-
-def _transposed(pairs: Eigenpairs) -> Eigenpairs:
-    return Eigenpairs(pairs.values, pairs.left, pairs.right, pairs.errors, pairs.columns, pairs.rows)
 
 
 def _deflating(A: FloatArray, E: FloatArray, pairs: Eigenpairs, chosen: ComplexArray) -> ComplexArray:

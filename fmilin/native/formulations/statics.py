@@ -69,8 +69,10 @@ def equilibrium(
             "formulations take any consistent point; choose one with --set and --time."
         )
     point = guess if isinstance(guess, OperatingPoint) else operating_point(model, guess, time=time)
-    point = _at_rest(model, point)
-    sizes = model.states.scales(point.states)[second_order(model, point).positions]
+    form, x = second_order(model, point), point.states.copy()
+    x[form.velocities] = 0.0
+    point = point.with_states(x)
+    sizes = model.states.scales(x)[form.positions]
     step, converged = 0, False
     while not converged and step < MOST_STEPS:
         step += 1
@@ -141,12 +143,6 @@ def _damped(dq: FloatArray, sizes: FloatArray) -> FloatArray:
     """Return the step, no longer than half the size of a coordinate."""
     longest = float(np.max(np.abs(dq) / sizes, initial=0.0))
     return dq if longest <= 0.5 else dq * (0.5 / longest)
-
-
-def _at_rest(model: Model, point: OperatingPoint) -> OperatingPoint:
-    x = point.states.copy()
-    x[second_order(model, point).velocities] = 0.0
-    return point.with_states(x)
 
 
 def _moved(point: OperatingPoint, form: SecondOrderForm, dq: FloatArray) -> OperatingPoint:

@@ -20,10 +20,9 @@ from fmilin.model.interface import Evaluation, ExactSlopes, Tangent
 from fmilin.model.symbolic_system import SymbolicSystem
 from fmilin.native.declaration import Declaration, Given, assembled
 from fmilin.native.kane.consistency import check_constraints
-from fmilin.native.kane.form import KaneForm
+from fmilin.native.kane.form import KaneForm, constraints_of, solved_form
 from fmilin.native.kane.functions import Expansion, KaneFunctions, Numerics, OutputFunctions
 from fmilin.native.kane.procedure import Partition, dependence, eliminate
-from fmilin.native.kane.solved import constraints_of, solved_form
 from fmilin.native.symbolic import SymbolicEngine
 
 Point = tuple[float, FloatArray, FloatArray, FloatArray]
@@ -71,10 +70,6 @@ class KaneNumeric:
         arguments = self.arguments(t, x, u, p)
         q_dot, w = self.functions.solve(arguments)
         return np.concatenate((q_dot, w[: len(self.functions.form.u)])), self._outputs.values(arguments, q_dot, w)
-
-    def unknowns(self, t: float, x: FloatArray, u: FloatArray, p: FloatArray) -> FloatArray:
-        """Return (q', u', lambda)."""
-        return np.concatenate(self.functions.solve(self.arguments(t, x, u, p)))
 
     def products(self, point: Point, dx: FloatArray, du: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the derivatives of x', (N, k), and of the outputs, (ny, k), along the columns of (dx, du)."""
@@ -171,8 +166,7 @@ class KaneSlopes(ExactSlopes):
         n, o = len(form.q), len(form.u)
         J = self._expansion.J[:, count:]
         A = -np.concatenate((J[:, :, 1 : 1 + n], J[:, :, 1 + 2 * n : 1 + 2 * n + o]), axis=2)
-        gradient: FloatArray = self._expansion.solve(A)[0, : n + o]
-        return gradient
+        return self._expansion.solve(A)[0, : n + o]
 
     def along(self, independent: Sequence[int]) -> Tangent:
         """Return A', B', C and D with these states kept, in this order."""

@@ -68,7 +68,7 @@ class _EquationReader:
     def block(self, name: str, source: Sequence[Expr], count: int, may_contain: Iterable[Symbol]) -> list[Any]:
         """Return ``count`` expressions over ``may_contain``."""
         expressions = [
-            self.declaration.expression(e, f"{name}[{i + 1}]", derived=True) for i, e in enumerate(_entries(source))
+            self.declaration.expression(e, f"{name}[{i + 1}]", derived=True) for i, e in enumerate(list(source))
         ]
         if len(expressions) != count:
             self.declaration.problems.append(f"{name} has {len(expressions)} rows and should have {count}")
@@ -107,7 +107,7 @@ def form_of(
     multipliers = declaration.declare(given.multipliers, "a multiplier")
     q_dot, u_dot = tuple(map(der, q)), tuple(map(der, u))
     declaration.derived |= {str(w): w for w in (*q_dot, *u_dot)}
-    n, o, m, k = len(q), len(u), len(_entries(given.f_v)), len(multipliers)
+    n, o, m, k = len(q), len(u), len(list(given.f_v)), len(multipliers)
     t = declaration.time
     reader = _EquationReader(declaration, {t, *r, *p})
     dynamic = o - m + k
@@ -115,8 +115,8 @@ def form_of(
     f_1 = reader.block("f_1", given.f_1, n, (*q, *u))
     f_2 = reader.block("f_2", given.f_2, dynamic, (*q, *u_dot))
     f_3 = reader.block("f_3", given.f_3, dynamic, (*q, *q_dot, *u))
-    f_4 = reader.block("f_4", given.f_4, dynamic if _entries(given.f_4) else 0, (*q, *multipliers)) or [0] * dynamic
-    f_c = reader.block("f_c", given.f_c, len(_entries(given.f_c)), q)
+    f_4 = reader.block("f_4", given.f_4, dynamic if list(given.f_4) else 0, (*q, *multipliers)) or [0] * dynamic
+    f_c = reader.block("f_c", given.f_c, len(list(given.f_c)), q)
     f_v = reader.block("f_v", given.f_v, m, (*q, *u))
     reader.rows("f_1", f_1, u)
     kinematics = in_order_of(q_dot, reader.rows("f_0", [a + b for a, b in zip(f_0, f_1, strict=True)], q_dot))
@@ -166,8 +166,3 @@ def derivative_of_velocity_constraints(
             )
         )
     return tuple(rows)
-
-
-def _entries(source: Sequence[Expr]) -> list[Expr]:
-    """Return a sequence or a sympy matrix of one column as a list."""
-    return list(source)

@@ -57,9 +57,8 @@ def _in_plain_names(equations: SympyEquations, given: Given) -> Given:
     """Replace functions of time by their names, in keys and in outputs."""
     before = dict(equations.translate.dynamic), dict(equations.translate.constants)
     outputs = {n: equations.translate(c) if isinstance(c, sympy.Basic) else c for n, c in given.outputs.items()}
-    equations.translate.dynamic, equations.translate.constants = (
-        before  # outputs alone make no inputs and need no values
-    )
+    # outputs alone make no inputs and need no values
+    equations.translate.dynamic, equations.translate.constants = before
     labels = given.labels
     return Given(
         inputs=[_name(r) for r in given.inputs],

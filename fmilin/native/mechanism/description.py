@@ -9,21 +9,8 @@ from typing import Any
 from fmilin.ground.errors import ModelError, UnknownNameError
 from fmilin.ground.verbs import html_of, text_of
 from fmilin.native.contacts import Contact
-from fmilin.native.mechanism.elements import (
-    VECTORS,
-    Actuator,
-    Coupling,
-    Force,
-    JointForce,
-    LineForce,
-    Marker,
-    PointSpring,
-    Sensor,
-    Skate,
-    Tendon,
-    Torque,
-    Wheel,
-)
+from fmilin.native.mechanism import elements
+from fmilin.native.mechanism.elements import VECTORS, Actuator, Force, JointForce, LineForce, Torque
 from fmilin.native.mechanism.parts import SPEEDS, Body, Joint, Loop
 from fmilin.native.mechanism.placement import Vector, vector
 
@@ -47,20 +34,20 @@ class MechanismDescription:
     bodies: Sequence[Body]
     joints: Sequence[Joint]  # in any order
     loops: Sequence[Loop] = ()
-    wheels: Sequence[Wheel] = ()
-    skates: Sequence[Skate] = ()
-    springs: Sequence[PointSpring] = ()
+    wheels: Sequence[elements.Wheel] = ()
+    skates: Sequence[elements.Skate] = ()
+    springs: Sequence[elements.PointSpring] = ()
     inputs: Sequence[Input] = ()  # in the order of the model's inputs
-    sensors: Sequence[Sensor] = ()  # in the order of the model's outputs
+    sensors: Sequence[elements.Sensor] = ()  # in the order of the model's outputs
     gravity: Vector = (0.0, 0.0, -9.81)  # in the ground's frame, in m/s2
     ground: str = "ground"  # name of what does not move
     independent: Sequence[str] = ()  # states that the author recommends to keep
     # what a user should know of where the description comes from; every linear model says it
     remarks: Sequence[str] = ()
-    couplings: Sequence[Coupling] = ()
-    markers: Sequence[Marker] = ()  # points with names
+    couplings: Sequence[elements.Coupling] = ()
+    markers: Sequence[elements.Marker] = ()  # points with names
     contacts: Sequence[Contact] = ()  # loops that are feet on the ground, and what is known of it
-    tendons: Sequence[Tendon] = ()
+    tendons: Sequence[elements.Tendon] = ()
     ordered_joints: tuple[Joint, ...] = field(default=(), init=False, repr=False)
     """The joints, each after the joint of its parent."""
 
@@ -153,7 +140,7 @@ def _unknown_others(d: MechanismDescription) -> list[str]:
     return problems
 
 
-def _sensed(s: Sensor, d: MechanismDescription, joints: dict[str, Joint]) -> list[str]:
+def _sensed(s: elements.Sensor, d: MechanismDescription, joints: dict[str, Joint]) -> list[str]:
     """Return what is wrong with what a sensor looks at."""
     where, actuators = f"sensor '{s.name}'", _names(i for i in d.inputs if isinstance(i, Actuator))
     if s.quantity.startswith("joint_"):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial.transform import Rotation
 
 from fmilin.native.mechanism.screws import Array, ad, along, cross, root
 from fmilin.native.mechanism.system import State, System
@@ -39,17 +40,14 @@ def energy_columns(system: System, state: State, what: str) -> tuple[Array, Arra
     """Return the derivatives with respect to theta and v, each (..., n)."""
     theta, v = np.zeros_like(state.v), np.zeros_like(state.v)
     if what != "potential_energy":
-        theta, v = theta + _kinetic(system, state), v + (state.M @ state.v[..., None])[..., 0]
+        # The sum of (I V)' psi_j over the links beyond j: the rest of dV/dtheta_j turns V and I alike.
+        tree, at = system.tree, state.at
+        psi = along(ad(at.V[..., tree.P[tree.L], :]), at.S)
+        theta = theta + (psi * (tree.below @ state.inertia.momentum)).sum(axis=-1)
+        v = v + (state.M @ state.v[..., None])[..., 0]
     if what != "kinetic_energy":
         theta = theta + _potential(system, state)
     return theta, v
-
-
-def _kinetic(system: System, state: State) -> Array:
-    """Return the sum of (I V)' psi_j over the links beyond j: the rest of dV/dtheta_j turns V and I alike."""
-    tree = system.tree
-    psi = along(ad(state.at.V[..., tree.P[tree.L], :]), state.at.S)
-    return (psi * (tree.below @ state.inertia.momentum)).sum(axis=-1)
 
 
 def _potential(system: System, state: State) -> Array:
@@ -124,13 +122,4 @@ def _product(a: Array, b: Array) -> Array:
 
 def _constant(R: Floats) -> Floats:
     """Return the quaternion of a rotation that has the larger real part."""
-    K = np.array(
-        [
-            [R[0, 0] + R[1, 1] + R[2, 2], R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]],
-            [0, R[0, 0] - R[1, 1] - R[2, 2], R[0, 1] + R[1, 0], R[0, 2] + R[2, 0]],
-            [0, 0, R[1, 1] - R[0, 0] - R[2, 2], R[1, 2] + R[2, 1]],
-            [0, 0, 0, R[2, 2] - R[0, 0] - R[1, 1]],
-        ]
-    )
-    e: Floats = np.linalg.eigh(K, UPLO="U")[1][:, -1]
-    return e * (1.0 if e[np.argmax(np.abs(e) > 1e-9)] > 0 else -1.0)
+    return Rotation.from_matrix(R).as_quat(canonical=True, scalar_first=True)

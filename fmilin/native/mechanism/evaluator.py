@@ -29,13 +29,14 @@ class Closure:
         self.system = system
         # Gaps first, then slips: the number of a gap is that of its constraint, and those on positions come first.
         first = {"gap": 0, "slip": system.m_q}
-        sources = [entry.source for entry in entries if not isinstance(entry.source, Sensor)]
-        self._order = np.array([first[kind] + number for kind, number in sources], dtype=np.intp)
+        self._order = np.array([first[kind] + number for kind, number in (e.source for e in entries)], dtype=np.intp)
 
     @classmethod
     def of(cls, system: System, entries: Sequence[Quantity]) -> Closure | None:
         """Return the closure, or None when something else is observed, too, an acceleration, say."""
-        return cls(system, entries) if all(_is_closure(entry) for entry in entries) else None
+        sources = [entry.source for entry in entries]
+        is_closure = all(not isinstance(source, Sensor) and source[0] in ("gap", "slip") for source in sources)
+        return cls(system, entries) if is_closure else None
 
     def values(self, q: Array, v: Array) -> Array:
         """Return the observed values at q (..., n_q), v (..., n), shape (..., their number)."""
@@ -83,15 +84,10 @@ class Closure:
 def _along_coordinates(tree: Tree, q: Array, columns: Array) -> Array:
     """Return slopes along displacements (..., k, n) as slopes along coordinates, shape (..., k, n_q)."""
     if len(tree.balls):
-        along: Array = columns @ displacement_of(tree, q, np.eye(tree.n_q))
-        return along
+        return columns @ displacement_of(tree, q, np.eye(tree.n_q))
     columns_q = np.empty((*columns.shape[:-1], tree.n_q))
     columns_q[..., tree.screw_coordinates] = columns[..., tree.screw_speeds]
     return columns_q
-
-
-def _is_closure(entry: Quantity) -> bool:
-    return not isinstance(entry.source, Sensor) and entry.source[0] in ("gap", "slip")
 
 
 def accelerations_along(

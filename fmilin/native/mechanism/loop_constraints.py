@@ -24,7 +24,7 @@ from numpy.polynomial.polynomial import polyder, polyval
 from numpy.typing import NDArray
 
 from fmilin.native.mechanism.description import MechanismDescription
-from fmilin.native.mechanism.elements import Coupling, Skate, Wheel
+from fmilin.native.mechanism.elements import Coupling, Wheel
 from fmilin.native.mechanism.markers import Markers
 from fmilin.native.mechanism.parts import Body, Joint, Loop
 from fmilin.native.mechanism.placement import ORIGIN, perpendicular
@@ -94,7 +94,10 @@ def collect_loop_constraints(description: MechanismDescription, markers: Markers
     for wheel in description.wheels:
         constraints += _wheel(wheel, description.ground, markers, rows)
     for skate in description.skates:
-        constraints += _skate(skate, description.ground, markers, rows)
+        point = markers.point(skate.body, skate.point)
+        ends = description.ground, skate.body
+        row = rows.line(ends, point, markers.direction(skate.body, skate.direction))
+        constraints.append(LoopConstraint(skate.name, 1, row, "velocity", point))
     return sorted(constraints, key=lambda c: c.level == "velocity")
 
 
@@ -138,12 +141,6 @@ def _wheel(wheel: Wheel, ground: str, markers: Markers, rows: Rows) -> list[Loop
         row = rows.line((ground, wheel.body), lowest, markers.direction(ground, tuple(e.tolist())))
         constraints.append(LoopConstraint(wheel.name, i, row, "position" if i == 1 else "velocity", base))
     return constraints
-
-
-def _skate(skate: Skate, ground: str, markers: Markers, rows: Rows) -> list[LoopConstraint]:
-    point = markers.point(skate.body, skate.point)
-    row = rows.line((ground, skate.body), point, markers.direction(skate.body, skate.direction))
-    return [LoopConstraint(skate.name, 1, row, "velocity", point)]
 
 
 class PositionValues:

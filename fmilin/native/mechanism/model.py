@@ -89,8 +89,7 @@ class Mechanism(NativeModel):
 
         def gradient(columns: Columns) -> Array:
             g = self.constraints.partials(t, x, u, observed)
-            along: Array = g.states + g.observed @ closure.gradient(solution, columns)
-            return along
+            return g.states + g.observed @ closure.gradient(solution, columns)
 
         slopes = MechanismSlopes(self.equations, solution, values, gradient)
         slopes.smooth = self._is_smooth

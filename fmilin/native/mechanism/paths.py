@@ -197,8 +197,7 @@ class FixedPaths:
         """Return a' of the activations, shape (..., s)."""
         control, _ = limited(u[..., self.inputs], self.control)
         rates = self.rise * control - self.decay * u[..., self.column]
-        dynamic: Array = rates[..., self.dynamic]
-        return dynamic
+        return rates[..., self.dynamic]
 
     def activation_columns(self, u: Array) -> Array:
         """Return their slopes by (u, activations), shape (..., s, nu)."""

@@ -267,17 +267,8 @@ def mass_matrix(tree: Tree, S: Array, I_c: Array) -> Array:
     return M * tree.same + beyond + np.swapaxes(beyond, -1, -2)
 
 
-@dataclass(frozen=True)
-class TorqueColumns:
-    """Derivatives of tau_NE(q, v, vdot), without those of wrenches from outside."""
-
-    # q, v: (..., n, n), d tau/d theta and d tau/dv
-    q: Array
-    v: Array
-
-
-def torque_columns(tree: Tree, motion: Motion, inertia: Inertia, I_c: Array, outside: Array) -> TorqueColumns:
-    """Return d tau_NE/d theta and d tau_NE/dv (4.3), for I_c (..., n, 6, 6), at the accelerations of ``motion``.
+def torque_columns(tree: Tree, motion: Motion, inertia: Inertia, I_c: Array, outside: Array) -> tuple[Array, Array]:
+    """Return d tau_NE/d theta and d tau_NE/dv (4.3), (..., n, n), for I_c (..., n, 6, 6), at vdot of ``motion``.
 
     tau_NE has subtracted the wrenches ``outside`` (..., N + 1, 6) on the links; how they change is left out here.
     """
@@ -298,7 +289,7 @@ def torque_columns(tree: Tree, motion: Motion, inertia: Inertia, I_c: Array, out
     upper_q, upper_v = S @ turn(inner_q), S @ turn(inner_v)
     lower = np.swapaxes(tree.strict, -1, -2)
     d_q = upper_q * (tree.same + tree.strict) + (S @ turn(F)) * tree.strict + (S @ turn(W)) * tree.same
-    return TorqueColumns(d_q + lower_q * lower, upper_v * (tree.same + tree.strict) + lower_v * lower)
+    return d_q + lower_q * lower, upper_v * (tree.same + tree.strict) + lower_v * lower
 
 
 def _columns(*screws: Array) -> Array:

@@ -22,6 +22,8 @@ from fmilin.native.mechanism.rows import FixedRows, RowMotion
 from fmilin.native.mechanism.screws import Array, ad, along, cross
 from fmilin.native.mechanism.tree import Tree
 
+_Pairs = list[tuple[Array, Array]]  # of the first and of the second markers, by sorts of rows
+
 
 @dataclass(frozen=True)
 class RowColumns:
@@ -160,16 +162,16 @@ class RowDerivatives:
         if couples:
             e = now.e[..., rows.couple_directions, :]
             none = np.zeros((*e.shape[:-1], 3, 6))
-            z.add(e, e)
-            F.add(np.broadcast_to(np.eye(3, 6), none.shape), none)
-            F_dot.add(none, none)
+            z.append((e, e))
+            F.append((np.broadcast_to(np.eye(3, 6), none.shape), none))
+            F_dot.append((none, none))
         if hinges:
             e_a, e_b = now.e[..., rows.hinge_first, :], now.e[..., rows.hinge_second, :]
-            z.add(e_a, e_b)
-            F.add(_padded(-_skew(e_b)), _padded(_skew(e_a)))
+            z.append((e_a, e_b))
+            F.append((_padded(-_skew(e_b)), _padded(_skew(e_a))))
             f_a, f_b = now.e_dot[..., rows.hinge_first, :], now.e_dot[..., rows.hinge_second, :]
-            F_dot.add(_padded(-_skew(f_b)), _padded(_skew(f_a)))
-        return Slots(z.joined(-2), F.joined(-3), F_dot.joined(-3))
+            F_dot.append((_padded(-_skew(f_b)), _padded(_skew(f_a))))
+        return Slots(_joined(z, -2), _joined(F, -3), _joined(F_dot, -3))
 
     def _line_slots(self, now: MarkerMotion, z: _Pairs, F: _Pairs, F_dot: _Pairs) -> None:
         rows, (lines, rods, _, _) = self.rows, self.rows.sizes
@@ -186,24 +188,13 @@ class RowDerivatives:
         if len(self._rolling):
             rims = self.markers.rims.some(self._rims)
             F_2[..., self._rolling, :, :] = rims.axle_matrix(now.e[..., rims.axles, :]) @ F_1[..., self._rolling, :, :]
-        z.add(first, second)
-        F.add(F_1, F_2)
-        F_dot.add(_padded(L_dot), _padded(-Q_dot))
+        z.append((first, second))
+        F.append((F_1, F_2))
+        F_dot.append((_padded(L_dot), _padded(-Q_dot)))
 
 
-class _Pairs:
-    """Arrays of the first and of the second markers, by sorts of rows."""
-
-    def __init__(self) -> None:
-        self._first: list[Array] = []
-        self._second: list[Array] = []
-
-    def add(self, first: Array, second: Array) -> None:
-        self._first.append(first)
-        self._second.append(second)
-
-    def joined(self, axis: int) -> Array:
-        return np.concatenate((*self._first, *self._second), axis=axis)
+def _joined(pairs: _Pairs, axis: int) -> Array:
+    return np.concatenate([array for side in zip(*pairs, strict=True) for array in side], axis=axis)
 
 
 def _wrench(z: Array, f: Array, kappa: Array) -> Array:

@@ -49,12 +49,6 @@ def _ad_table() -> np.ndarray[Any, np.dtype[np.float64]]:
     return table.reshape(6, 36)
 
 
-def _force_table() -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Return T with H(h) = (h @ T) as 6 x 6 such that H(h) x = -ad_x^* h."""
-    ad_of = _ad_table().reshape(6, 6, 6)  # [g, row, column]
-    return np.asarray(-np.transpose(ad_of, (1, 2, 0))).reshape(6, 36)
-
-
 def _inertia_table() -> np.ndarray[Any, np.dtype[np.float64]]:
     """Return T with I = (P @ T) as 6 x 6, P the pseudo-inertia as 16 numbers."""
     table = np.zeros((4, 4, 6, 6))
@@ -70,7 +64,8 @@ def _inertia_table() -> np.ndarray[Any, np.dtype[np.float64]]:
     return table.reshape(16, 36)
 
 
-AD, FORCE, INERTIA = _ad_table(), _force_table(), _inertia_table()
+AD, INERTIA = _ad_table(), _inertia_table()
+FORCE = -np.transpose(AD.reshape(6, 6, 6), (1, 2, 0)).reshape(6, 36)  # H(h) = (h @ FORCE) as 6 x 6: H(h) x = -ad_x^* h
 BEFORE, AFTER = np.array([1, 2, 0, 2, 0, 1]), np.array([2, 0, 1, 1, 2, 0])
 
 
@@ -111,14 +106,12 @@ def limited(a: Array, limits: np.ndarray[Any, np.dtype[np.float64]]) -> tuple[Ar
     if a.dtype != object:
         inside = (np.real(a) >= low) & (np.real(a) <= high)
         return np.where(inside, a, np.where(np.real(a) < low, low, high)), inside.astype(float)
-    pairs = [_within(x, *pair) for x, pair in zip(a, limits.tolist(), strict=True)]
+    pairs = [
+        x.limited(*pair) if hasattr(x, "limited") else (min(max(x, pair[0]), pair[1]), float(pair[0] <= x <= pair[1]))
+        for x, pair in zip(a, limits.tolist(), strict=True)
+    ]
     values, insides = (np.array([*(pair[i] for pair in pairs), None], dtype=object)[:-1] for i in (0, 1))
     return values, insides
-
-
-def _within(x: Any, low: float, high: float) -> tuple[Any, Any]:
-    """Return a symbol or a plain number within limits, and 1 where it is inside."""
-    return x.limited(low, high) if hasattr(x, "limited") else (min(max(x, low), high), float(low <= x <= high))
 
 
 def pseudo_inertia(mass: float, center: Array, J: Array) -> np.ndarray[Any, np.dtype[np.float64]]:

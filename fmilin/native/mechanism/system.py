@@ -265,16 +265,16 @@ class System:
             forces, on_joints = forces.with_rows(self.paths.rows, drives.s), drives.joints
         s[..., these] = s[..., these] - solution.multipliers
         outside = rows.spread @ (s[..., None] * state.rows.W)
-        tau = torque_columns(tree, moving, state.inertia, state.I_c, outside)
+        tau_q, tau_v = torque_columns(tree, moving, state.inertia, state.I_c, outside)
         G_t = np.swapaxes(G, -1, -2)
         joints = self.forces.joints
         loads = self.derivatives.load_columns(at, slots, s)
-        rho_q = tau.q - loads - G_t @ forces.q + np.diag(joints.k) - on_joints.q
+        rho_q = tau_q - loads - G_t @ forces.q + np.diag(joints.k) - on_joints.q
         c_q, c_v, rate_q = (a[..., these, :] for a in (of_rows.c_q, of_rows.c_v, of_rows.rate_q))
         if self.bends is not None:
             rho_q = self.bends.loads(rho_q, state.q, solution.multipliers)
             c_q, c_v = self.bends.columns(c_q, c_v, (state.q, state.v, solution.v_dot))
             rate_q = self.bends.rate_columns(rate_q, state.q, state.v)
-        rho_v = tau.v - G_t @ forces.v + np.diag(joints.d) - on_joints.v
+        rho_v = tau_v - G_t @ forces.v + np.diag(joints.d) - on_joints.v
         rho_u = -(G_t @ forces.u) - joints.B - on_joints.u
         return Columns(rho_q, rho_v, rho_u, c_q, c_v, rate_q, moving, along, drives)

@@ -4,28 +4,15 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import MISSING, dataclass, fields, replace
 from math import pi
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fmilin.ground.errors import ModelError, nearest_names
+from fmilin.native.mechanism import elements
 from fmilin.native.mechanism.description import Input, MechanismDescription
-from fmilin.native.mechanism.elements import (
-    Actuator,
-    Coupling,
-    Force,
-    JointForce,
-    LineForce,
-    Marker,
-    PointSpring,
-    Sensor,
-    Skate,
-    Tendon,
-    Torque,
-    Wheel,
-)
 from fmilin.native.mechanism.parts import COORDINATES, SPEEDS, Body, Joint, Loop
 from fmilin.native.mechanism.placement import Placement
 from fmilin.native.mechanism.source_lines import LARGEST_NUMBER, KeyPath, Lines, SourceLines, lines_of
@@ -91,24 +78,23 @@ PARTS: dict[str, tuple[str, type[Any] | None]] = {
     "body": ("bodies", Body),
     "joint": ("joints", Joint),
     "loop": ("loops", Loop),
-    "coupling": ("couplings", Coupling),
-    "wheel": ("wheels", Wheel),
-    "skate": ("skates", Skate),
-    "spring": ("springs", PointSpring),
-    "tendon": ("tendons", Tendon),
+    "coupling": ("couplings", elements.Coupling),
+    "wheel": ("wheels", elements.Wheel),
+    "skate": ("skates", elements.Skate),
+    "spring": ("springs", elements.PointSpring),
+    "tendon": ("tendons", elements.Tendon),
     "input": ("inputs", None),
-    "sensor": ("sensors", Sensor),
-    "marker": ("markers", Marker),
+    "sensor": ("sensors", elements.Sensor),
+    "marker": ("markers", elements.Marker),
 }
 """Of each array of tables: the field of a description, and what its entries are; inputs say it themselves."""
 INPUTS: dict[str, type[Input]] = {
-    "joint_force": JointForce,
-    "force": Force,
-    "torque": Torque,
-    "line_force": LineForce,
-    "actuator": Actuator,
+    "joint_force": elements.JointForce,
+    "force": elements.Force,
+    "torque": elements.Torque,
+    "line_force": elements.LineForce,
+    "actuator": elements.Actuator,
 }
-_PLACEMENTS = ("placement", "child_placement", "first_placement", "second_placement")
 
 
 @dataclass(frozen=True)
@@ -244,13 +230,9 @@ def _keys(path: KeyPath) -> list[str]:
     model: type[BaseModel] = schema.MechanismFile
     for part in path:
         if isinstance(part, str):
-            model = next(t for t in _tables(model.model_fields[part].annotation) if t is not None)
+            annotation = model.model_fields[part].annotation  # X or list[X]
+            model = (getattr(annotation, "__args__", None) or [annotation])[0]
     return list(model.model_fields)
-
-
-def _tables(annotation: Any) -> Sequence[Any]:
-    """Return the table of ``X`` or ``list[X]``."""
-    return getattr(annotation, "__args__", None) or [annotation]
 
 
 def _check_sizes(content: dict[str, Any], source: SourceLines, lines: Lines) -> None:
@@ -286,16 +268,12 @@ class _Maker:
         """Make all parts of one kind; of inputs, each says itself what it is."""
         return [self._one(kind, i, part, dict(entry)) for i, entry in enumerate(self.content.get(kind, ()))]
 
-    @property
-    def _types(self) -> dict[str, str]:
-        """Types of the joints in this file by their names."""
-        return {joint["name"]: joint["type"] for joint in self.content.get("joint", ())}
-
     def _one(self, kind: str, i: int, part: type[Any] | None, entry: dict[str, Any]) -> Any:
         line = self.lines.find((kind, i))
         if self.content.get("angle_unit") == "deg":
             entry = in_radians(kind, entry)
-            if kind == "coupling" and entry["joint"] in (types := self._types):
+            types = {joint["name"]: joint["type"] for joint in self.content.get("joint", ())}
+            if kind == "coupling" and entry["joint"] in types:
                 entry["offset"] = offset_in_radians(types[entry["joint"]], entry.get("offset", 0.0))
         try:
             if part is Body:
@@ -303,7 +281,7 @@ class _Maker:
             if part is None:
                 part = INPUTS[entry["kind"]]
                 entry = _input_of(part, entry)
-            for key in _PLACEMENTS:
+            for key in PLACEMENTS:
                 if key in entry:
                     entry[key] = _placement(entry[key], f"'{key}' of the {kind} '{entry['name']}'")
             return part(**_tupled(entry))

@@ -90,7 +90,8 @@ def stewart_platform() -> Mechanism:
     bodies = [Body("table", LOAD, (0, 0, HALF_TABLE), (25.0, 25.0, 45.0))]
     joints = [Joint("table", "free", "ground", "table", position=(0, 0, HEIGHT, 1, 0, 0, 0))]
     loops = []
-    for i, (foot, head) in enumerate(zip(base_points, [_paired(table_points, k) for k in range(6)], strict=True), 1):
+    # of the two pairs of heads beside a foot the near one, and in it the near one
+    for i, (foot, head) in enumerate(zip(base_points, [table_points[(k - 1) % 6] for k in range(6)], strict=True), 1):
         axis = np.array([head[0] - foot[0], head[1] - foot[1], HEIGHT])
         length = float(np.linalg.norm(axis))
         bodies += [
@@ -125,11 +126,6 @@ def _circle(radius: float, offset: float) -> list[tuple[float, float]]:
     """Return six points in pairs on a circle."""
     angles = [offset + k * 2 * pi / 3 + side * radians(10) for k in range(3) for side in (-1, 1)]
     return [(radius * cos(a), radius * sin(a)) for a in angles]
-
-
-def _paired(heads: list[tuple[float, float]], k: int) -> tuple[float, float]:
-    """Return the head of leg k: of the two pairs beside its foot, the near one, and in it the near one."""
-    return heads[(k - 1) % 6]
 
 
 def _leg_frame(foot: tuple[float, float, float], axis: np.ndarray) -> Placement:

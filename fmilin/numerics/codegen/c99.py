@@ -52,9 +52,9 @@ def generate(system: ImplicitSystem, watched: Sequence[SX] = (), *, derivatives:
     runtime = files("fmilin.numerics.codegen") / "runtime"
     sources = {name: (runtime / name).read_text(encoding="utf-8") for name in ("model.h", "model.c", "adjoint.c")}
     sources["equations.h"] = title + "".join(f"#define {name} {value}\n" for name, value in sizes.items())
-    sources["equations.c"] = "\n".join(
-        [title, *_data(system, equations.order), *_printed(tables), *statements.functions()]
-    )
+    entries = {name: [f"{{{i}, {j}}}" for i, j in table] or ["{0, 0}"] for name, table in tables.items()}
+    printed = [_array("const Entry", name, items) for name, items in entries.items()]
+    sources["equations.c"] = "\n".join([title, *_data(system, equations.order), *printed, *statements.functions()])
     return GeneratedModel(sources, equations.depends(), statements.instructions)
 
 
@@ -179,12 +179,6 @@ def _table_sizes(tables: Mapping[str, _Table]) -> dict[str, int]:
         sizes |= {f"AT_{name}": start, f"N_{name}": len(table)}
         start += len(table)
     return sizes | {"NJ": start}
-
-
-def _printed(tables: Mapping[str, _Table]) -> Iterator[str]:
-    """Yield one table of entries for each block of partial derivatives."""
-    for name, table in tables.items():
-        yield _array("const Entry", name, [f"{{{i}, {j}}}" for i, j in table] or ["{0, 0}"])
 
 
 def _data(system: ImplicitSystem, order: Order) -> Iterator[str]:

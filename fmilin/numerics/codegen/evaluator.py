@@ -126,8 +126,7 @@ class Buffered:
         mapped = self._mapped(points)
         mapped.arguments[0][:] = arguments.ravel()
         mapped.run()
-        results: FloatArray = mapped.results[0].reshape(points, -1).copy()
-        return results
+        return mapped.results[0].reshape(points, -1).copy()
 
 
 class _Memory(NamedTuple):
@@ -233,10 +232,8 @@ class Evaluator:
         """Return room that no other thread uses; it is given back to ``_free``."""
         try:
             return self._free.pop()
-        except IndexError:
-            return self._more_memory()
-
-    def _more_memory(self) -> _Memory:
+        except IndexError:  # all is in use
+            pass
         if self._native is None:
             buffered = Buffered(self.function)
             return _Memory(buffered.arguments[0], buffered.results[0], buffered.run, buffered)

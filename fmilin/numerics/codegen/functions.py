@@ -52,10 +52,6 @@ class SystemFunctions:
         f, c = self._right_sides(t, x, u, p, w)
         return f[:, 0], c[:, 0]
 
-    def unknowns(self, t: float, x: FloatArray, u: FloatArray, p: FloatArray) -> FloatArray:
-        """Return w = W^-1 r, shape (nw,): accelerations and multipliers, in the order of ``system.unknowns``."""
-        return self._solved(t, x, u, p)[1]
-
     def equations(self, t: float, x: FloatArray, u: FloatArray, p: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return W, shape (nw, nw), and r, shape (nw,)."""
         W, r = self._equations(t, x, u, p)

@@ -203,15 +203,13 @@ def _loaded(problem: _Problem, compiler: Compiler) -> Any:
     statements = Statements(
         function,
         [*inputs, [f"m->w[{i}]" for i in range(arguments[-1].numel())]],
-        {
-            "equations_system": dict(enumerate(targets[:2])),
-            "equations_values": dict(enumerate(targets[2:], 2)),
-        },
+        {"equations_system": dict(enumerate(targets[:2])), "equations_values": dict(enumerate(targets[2:], 2))},
         arguments=("Work *m",),
         array="m->v",
         number="V",
     )
-    width, flags = (1, ()) if _has_choices(function) else vector_flags()
+    has_choices = any(function.instruction_id(k) in _CHOICES for k in range(function.n_instructions()))
+    width, flags = (1, ()) if has_choices else vector_flags()
     sizes = problem.sizes(statements.stored, width)
     defined = "".join(f"#define {name} {value}\n" for name, value in sizes.items())
     tables = (
@@ -228,10 +226,6 @@ def _loaded(problem: _Problem, compiler: Compiler) -> Any:
     code.run.argtypes, code.run.restype = [ctypes.c_void_p] * 4 + [ctypes.c_long, ctypes.c_void_p], None
     code.work_size.argtypes, code.work_size.restype = [], ctypes.c_size_t
     return code
-
-
-def _has_choices(function: Any) -> bool:
-    return any(function.instruction_id(k) in _CHOICES for k in range(function.n_instructions()))
 
 
 @cache

@@ -147,8 +147,7 @@ def _errors(E: FloatArray, floor: FloatArray) -> FloatArray:
     error[:count] = np.max([change[k : k + count] / RATIO**k for k in range(3)], axis=0)
     error[count] = 2 * max(change[count], change[count + 1] / RATIO)
     error[1:count] = np.maximum(error[1:count], change[: count - 1] / RATIO**4)
-    total: FloatArray = error + floor
-    return total
+    return error + floor
 
 
 def _nearest(E: FloatArray, error: FloatArray, chosen: int, h: FloatArray, size: float) -> tuple[int, float]:

@@ -42,8 +42,7 @@ class StepSweep:
     @property
     def D(self) -> FloatArray:
         """Central differences, shape (K, r)."""
-        differences: FloatArray = (self.ahead - self.behind) / (2 * self.h[:, None])
-        return differences
+        return (self.ahead - self.behind) / (2 * self.h[:, None])
 
 
 def step_sweep(line: Callable[[float], FloatArray], base: FloatArray, scale: float, value: float) -> StepSweep | None:
@@ -72,8 +71,7 @@ def power_of_two(h: float) -> float:
 
 def odd_remainder(sweep: StepSweep, row: int, slope: float) -> FloatArray:
     """Return the odd part of F(s) - F(0) - s E, shape (K,)."""
-    remainder: FloatArray = (sweep.ahead[:, row] - sweep.behind[:, row]) / 2 - sweep.h * slope
-    return remainder
+    return (sweep.ahead[:, row] - sweep.behind[:, row]) / 2 - sweep.h * slope
 
 
 def stairs_beyond(

@@ -134,8 +134,7 @@ class DenseFactors:
         if right.size == 0:
             return np.zeros_like(right)
         if not self._is_one or math.prod(right.shape[:-2]) > 1:
-            result: FloatArray = self._inverse @ (right * self._row_scale[..., None]) * self._column_scale[..., None]
-            return result
+            return self._inverse @ (right * self._row_scale[..., None]) * self._column_scale[..., None]
         if not math.isfinite(self._norm):
             return np.full_like(right, np.nan)
         row, column = self._row_scale.reshape(-1), self._column_scale.reshape(-1)

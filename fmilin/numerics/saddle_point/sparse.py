@@ -67,14 +67,8 @@ class SparseFactors:
         def transposed(right: Any) -> Any:
             return factors.solve(right, "H")
 
-        inverse = LinearOperator(
-            self._lu.shape,
-            matvec=self._lu.solve,
-            rmatvec=transposed,
-            matmat=self._lu.solve,
-            rmatmat=transposed,
-            dtype=np.float64,
-        )
+        solve, shape = self._lu.solve, self._lu.shape
+        inverse = LinearOperator(shape, solve, transposed, solve, rmatmat=transposed, dtype=np.float64)
         size = self._norm * float(onenormest(inverse))
         return 1.0 / size if np.isfinite(size) else 0.0
 

@@ -122,7 +122,12 @@ def _remarks(form: ConstrainedForm, values: ComplexArray, is_true: NDArray[np.bo
             "the equations are those of the motion, and their eigenvalues depend on the choice of coordinates", ""
         )
     if not is_true.all():
-        yield _crowded(values, is_true)
+        yield Remark(
+            "labels",
+            f"{np.count_nonzero(~is_true)} of the {len(values)} eigenvalues nearest to the frequency are spurious, the "
+            f"penalty's own, of modulus {np.min(np.abs(values[~is_true])):.3g} 1/s and more. "
+            "Look around the frequency of the motion that you want, or use the formulation mcs or rcs.",
+        )
 
 
 def _swamped(form: ConstrainedForm, options: UCS, spectrum: Spectrum) -> tuple[Remark, ...]:
@@ -135,15 +140,6 @@ def _swamped(form: ConstrainedForm, options: UCS, spectrum: Spectrum) -> tuple[R
         return ()
     change = f"by {loss:.1g} of their size" if loss < 1 else "altogether"
     return (swamping_penalty(options.alpha, f"{change}. Take a smaller alpha, or the formulation mcs or rcs."),)
-
-
-def _crowded(values: ComplexArray, is_true: NDArray[np.bool_]) -> Remark:
-    return Remark(
-        "labels",
-        f"{np.count_nonzero(~is_true)} of the {len(values)} eigenvalues nearest to the frequency are spurious, the "
-        f"penalty's own, of modulus {np.min(np.abs(values[~is_true])):.3g} 1/s and more. "
-        "Look around the frequency of the motion that you want, or use the formulation mcs or rcs.",
-    )
 
 
 def _violated_inertia(form: ConstrainedForm, options: UCS, vectors: ComplexArray) -> FloatArray:
