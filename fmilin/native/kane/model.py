@@ -229,7 +229,7 @@ class KaneModel(SymbolicModel):
         return residuals_at((self._functions, self.states, self._arguments(point)), rates or {})
 
     def require_consistent(self, point: OperatingPoint, rates: Mapping[str, float] | None = None) -> None:
-        """Raise when a point, or a rate that it is meant to have, by its state, does not satisfy the equations."""
+        """Raise when a point, or one of the ``rates`` that it is meant to have, does not satisfy the equations."""
         at = (self._functions, self.states, self._arguments(point))
         require_consistent_point(at, rates or {}, self.info.name)
 
