@@ -8,6 +8,7 @@ from pathlib import Path
 
 NAMES = (
     "house",
+    "speed",
     "startup",
     "linearize",
     "large",

@@ -134,9 +134,11 @@ def batches() -> None:
     for robot in robots():
         model = robot.make()
         points = nearby(model, POINTS)
-        model.matrices_along(points)  # made and compiled
+        model.matrices_along(points, compiled=True)
         theirs = derivatives_by_pinocchio(robot)
-        best = quickest(partial(model.matrices_along, points), *([] if theirs is None else [theirs]), rounds=5)
+        best = quickest(
+            partial(model.matrices_along, points, compiled=True), *([] if theirs is None else [theirs]), rounds=5
+        )
         ours = best[0] / POINTS
         ratio = "" if theirs is None else f"{ours * CALLS / best[1]:.1f}"
         peer = "" if theirs is None else f"{1e6 * best[1] / CALLS:.1f} us"
@@ -156,7 +158,7 @@ def discrete() -> None:
         model = robot.make()
         points = nearby(model, POINTS // 4)
         model.matrices_along(points, compiled=True)
-        calls: list[Callable[[], Any]] = [partial(model.matrices_along, points)]
+        calls: list[Callable[[], Any]] = [partial(model.matrices_along, points, compiled=True)]
         calls += [partial(model.discrete_along, points, 0.002, integrator=name) for name in ("rk4", "midpoint")]
         best = [t / len(points) for t in quickest(*calls, rounds=3)]
         rows.append([robot.name, *(f"{1e6 * t:.0f} us" for t in best)])

@@ -1,4 +1,4 @@
-"""Linear models of a mechanism at many points: by the recursion, and from some hundred points on by compiled code.
+"""Linear models of a mechanism at many points: by the recursion, and by compiled code where that pays.
 
 The compiled code is the recursion written down as a graph while it runs (:func:`in_graph`), for several points at a
 time. Where the configuration is close to singular the recursion has the last word. For the graph nothing is derived
@@ -14,7 +14,7 @@ with the independent constraints, as for Lagrange's equations.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
 from typing import Any
@@ -34,10 +34,11 @@ from fmilin.native.mechanism.quantities import available, input_signals, state_s
 from fmilin.native.mechanism.recursions import displacement_of
 from fmilin.native.mechanism.system import Solution, State, System, rates_of
 from fmilin.native.native_engine import Quantity
+from fmilin.numerics.codegen.compilation import CompilationBudget
 from fmilin.numerics.codegen.implicit import ImplicitSystem
 from fmilin.numerics.codegen.scalars import column_of, matrix_of, scalars
 
-COMPILED_FROM = 500  # points, of all calls together, from which on compiled code is made: that takes seconds once
+POINT = 6e-6  # seconds that the recursion takes for a point among many, about, for each state
 BLOCK = 32  # points whose slopes on all states are held at a time: what fits into the processor's cache
 FAR = 1e6  # slopes of dependent states beyond this are looked at by the recursion
 
@@ -53,7 +54,9 @@ class ManyPoints:
         recursion: Callable[[FloatArray, FloatArray, Choice], TangentStack],
     ) -> None:
         self._model, self._equations, self._solve, self._recursion = model, equations, solve, recursion
-        self._count = 0
+        n = max(len(model.states), 1)
+        self._budget = CompilationBudget.of_equations(POINT * n, n)
+        self._prices = self._further_prices()
 
     def __call__(
         self,
@@ -66,9 +69,8 @@ class ManyPoints:
     ) -> Matrices:
         """Return the matrices at points x (k, N) and u (k, nu)."""
         x, u = points
-        self._count += len(x)
-        wanted = compiled if compiled is not None else self._count >= COMPILED_FROM
-        partition = self._partition(first, choice) if wanted else None
+        pays = self._pays(len(x)) if compiled is None else compiled
+        partition = self._partition(first, choice) if pays else None
         if partition is not None:
             return self._compiled(partition, points, choice, threads)
         if compiled:
@@ -82,10 +84,22 @@ class ManyPoints:
     def tangents(self, points: tuple[FloatArray, FloatArray], choice: Choice) -> TangentStack:
         """Return values, constraints and slopes along the states of a choice."""
         x, u = points
-        self._count += len(x)
         first = OperatingPoint(0.0, x[0], u[0])
-        partition = self._partition(first, choice) if self._count >= COMPILED_FROM else None
+        partition = self._partition(first, choice) if self._pays(len(x)) else None
         return self._recursion(x, u, choice) if partition is None else partition.at(0.0, x, u).tangents
+
+    def _pays(self, points: int) -> bool:
+        """Count points; return whether compiled code is to be taken, for which is done what pays."""
+        spent = self._budget.is_spent_by(points)
+        while spent and (price := next(self._prices, None)) is not None:
+            self._budget.add(price)
+            spent = self._budget.is_spent_by(0)
+        return spent
+
+    def _further_prices(self) -> Iterator[float]:
+        """Write the equations down, then yield what is to be paid for their code."""
+        graph = batch_graph(self._model, ())
+        yield from () if graph is None else graph.stacks.prices()
 
     def _partition(self, first: OperatingPoint, choice: Choice) -> StatePartition | None:
         """Return the compiled slopes; None where the recursion is to be taken."""

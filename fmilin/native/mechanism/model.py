@@ -123,9 +123,9 @@ class Mechanism(NativeModel):
     ) -> Matrices:
         """Return A, B, C, D, T and f0 at many points (not verified) at once, stacked along the first axis.
 
-        From some hundred points on, those of earlier calls counted, or where ``compiled`` says so, the
-        equations are compiled to C: that takes a second or a few, less than half of it for a mechanism that was
-        compiled before. By default the recommended states are kept, else those that a partition keeps at the
+        From so many points on that it pays (ten thousand, about; fewer for a mechanism that was compiled before),
+        those of earlier calls counted, or where ``compiled`` says so, the equations are compiled to C: that takes a
+        second or a few. By default the recommended states are kept, else those that a partition keeps at the
         first point; positions stand first.
 
         >>> from fmilin.systems import slider_crank

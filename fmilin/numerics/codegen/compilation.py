@@ -9,6 +9,7 @@ from __future__ import annotations
 SECONDS_PER_INSTRUCTION = 3e-9  # what the virtual machine takes; compiled code takes about a fifth
 COMPILING = 1.3e-4  # seconds of a compiler for each instruction
 STARTING = 0.1  # seconds that a compiler takes for nothing
+PRINTING = 2e-5  # seconds in which an instruction becomes C text
 TRACING = 2e-4  # seconds in which equations are written down as a graph, for each pair of states
 
 

@@ -12,7 +12,8 @@ with all partial derivatives exact and evaluated once per point, however many di
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
@@ -21,10 +22,10 @@ import numpy as np
 
 from fmilin.ground.errors import ModelError
 from fmilin.ground.signals import FloatArray
-from fmilin.numerics.codegen.compilation import CompilationBudget
+from fmilin.numerics.codegen.compilation import PRINTING, CompilationBudget, compiler_seconds
 from fmilin.numerics.codegen.evaluator import Backend, Evaluator
 from fmilin.numerics.codegen.implicit import ImplicitSystem, jacobian
-from fmilin.numerics.codegen.vectorized import VectorizedCode
+from fmilin.numerics.codegen.vectorized import VectorizedCode, VectorizedSource
 from fmilin.numerics.saddle_point.factors import DenseFactors, Factors, require_regular
 
 SX = Any  # casadi.SX: casadi ships no types
@@ -120,7 +121,7 @@ class StackFunctions:
         self._compiled: VectorizedCode | None = None
         self._tried = self._backend.kind == "casadi"
         if self._backend.kind == "c":
-            self._compiled, self._tried = VectorizedCode(system, quantities, self._backend.compiler), True
+            self._compiled, self._tried = self._source.compiled(), True
 
     @property
     def smooth(self) -> bool:
@@ -133,12 +134,23 @@ class StackFunctions:
         """What computes at present: ``"casadi"`` or ``"c"``."""
         return "casadi" if self._compiled is None else "c"
 
+    @cached_property
+    def _source(self) -> VectorizedSource:
+        return VectorizedSource(self._system, self._quantities, self._backend.compiler)
+
+    def prices(self) -> Iterator[float]:
+        """Yield the seconds of what is to be done for compiled code, one part after the other, as far as is known."""
+        instructions = self._parts.function.n_instructions()
+        yield PRINTING * instructions
+        with suppress(ModelError):  # no compiler, or a matrix that is not for it: to be found out at no price
+            yield 0.0 if self._source.is_built else compiler_seconds(instructions)
+
     def compile(self) -> bool:
         """Compile now if that has not been tried; return whether there is compiled code."""
         if not self._tried:
             self._tried = True
             try:
-                self._compiled = VectorizedCode(self._system, self._quantities, self._backend.compiler)
+                self._compiled = self._source.compiled()
             except (ModelError, OSError) as error:  # no compiler, or a matrix that is not for it
                 logging.getLogger(__name__).info("Compiled code would be quicker. %s", error)
         return self._compiled is not None

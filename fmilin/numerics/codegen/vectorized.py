@@ -28,12 +28,14 @@ from numpy.typing import NDArray
 
 from fmilin.ground.errors import ModelError
 from fmilin.ground.signals import FloatArray
-from fmilin.numerics.codegen.compiler import Compiler, loaded_library
+from fmilin.numerics.codegen.compiler import Compiler, is_built, loaded_library
 from fmilin.numerics.codegen.elimination import Elimination, elimination_of
 from fmilin.numerics.codegen.implicit import ImplicitSystem, cse_option, jacobian, sparse
 from fmilin.numerics.codegen.statements import Statements
 
 SX = Any  # casadi.SX: casadi ships no types
+
+_UNIT = "vectorized.c"
 
 GOOD = 1e-13
 """Backward error of w up to which an elimination without interchanges counts; a point beyond is left to others."""
@@ -46,14 +48,34 @@ _CHOICES = {ca.OP_SIGN, ca.OP_LT, ca.OP_LE, ca.OP_EQ, ca.OP_NE, ca.OP_NOT, ca.OP
 """Operations that go different ways at different points."""
 
 
-class VectorizedCode:
-    """Quantities (nz, 1) over time, states, inputs, parameters and unknowns, with their slopes, at many points."""
+class VectorizedSource:
+    """The C code of quantities (nz, 1) over time, states, inputs, parameters and unknowns, not yet compiled."""
 
     def __init__(self, system: ImplicitSystem, quantities: SX, compiler: Compiler) -> None:
-        self._size = quantities.numel(), system.motion.numel()
+        self.size = quantities.numel(), system.motion.numel()
         problem = _Problem.of(system, quantities)
-        self._template = problem.template
-        code = _loaded(problem, compiler)
+        self.template = problem.template
+        self._sources, flags = _printed(problem)
+        self._compiler = Compiler(compiler.command, (*flags, *compiler.flags), compiler.use_cache)
+
+    @property
+    def is_built(self) -> bool:
+        """Whether it was compiled before; refuses where there is no compiler."""
+        return is_built(self._sources, _UNIT, self._compiler)
+
+    def compiled(self) -> VectorizedCode:
+        """Return the compiled code."""
+        # Unlike for single points, the interpreter's lock is given up.
+        return VectorizedCode(self, loaded_library(self._sources, _UNIT, self._compiler, ctypes.CDLL))
+
+
+class VectorizedCode:
+    """Quantities with their slopes at many points."""
+
+    def __init__(self, source: VectorizedSource, code: ctypes.CDLL) -> None:
+        self._size, self._template = source.size, source.template
+        code.run.argtypes, code.run.restype = [ctypes.c_void_p] * 4 + [ctypes.c_long, ctypes.c_void_p], None
+        code.work_size.argtypes, code.work_size.restype = [], ctypes.c_size_t
         self._run, self._work_size = code.run, int(code.work_size()) + ALIGNED
 
     def __call__(self, s: FloatArray, threads: int = 1) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]]:
@@ -191,8 +213,8 @@ def _is_symmetric(system: ImplicitSystem) -> bool:
     return True
 
 
-def _loaded(problem: _Problem, compiler: Compiler) -> Any:
-    """Return the compiled code, with the arguments of its functions declared."""
+def _printed(problem: _Problem) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Return the sources, and the compiler's flags for the width of their vectors."""
     results = problem.results()
     nodes = [ca.densify(ca.vertcat(ca.SX(0, 1), *column)) for column, _ in results.values()]
     arguments = [*problem.system.arguments, problem.system.unknowns]
@@ -217,15 +239,11 @@ def _loaded(problem: _Problem, compiler: Compiler) -> Any:
         for name, table in problem.tables().items()
     )
     sources = {
-        "vectorized.c": (files("fmilin.numerics.codegen") / "runtime" / "vectorized.c").read_text(encoding="utf-8"),
+        _UNIT: (files("fmilin.numerics.codegen") / "runtime" / _UNIT).read_text(encoding="utf-8"),
         "sizes.h": f"{defined}#define GOOD {GOOD}\n",
         "equations.c": "\n".join([*tables, *statements.functions()]),
     }
-    made = Compiler(compiler.command, (*flags, *compiler.flags), compiler.use_cache)
-    code = loaded_library(sources, "vectorized.c", made, ctypes.CDLL)  # gives up the interpreter's lock
-    code.run.argtypes, code.run.restype = [ctypes.c_void_p] * 4 + [ctypes.c_long, ctypes.c_void_p], None
-    code.work_size.argtypes, code.work_size.restype = [], ctypes.c_size_t
-    return code
+    return sources, flags
 
 
 @cache

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ from fmilin.native.mechanism.linear import Choice, LocalForm, Matrices, Mechanis
 from fmilin.native.mechanism.recursions import coordinate_rates
 from fmilin.native.mechanism.system import Solution, System
 from fmilin.native.systems import double_wishbone, four_bar, slider_crank
+from fmilin.numerics.codegen import compilation, functions
 from tests.native.mechanism.builders import Floats, everything, five_bar_chain
 from tests.native.mechanism.recursion import newton_euler
 from tests.native.mechanism.test_linear import moving
@@ -137,9 +139,31 @@ def test_a_singular_choice_is_refused_by_both() -> None:
             bar.matrices_along([point], independent=["q1", "v1"], compiled=compiled)
 
 
-def test_compiled_from_some_hundred_points_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def for_nothing(monkeypatch: pytest.MonkeyPatch, points: int) -> None:
+    """Let compiled code cost no more than so many points by the recursion."""
+    for price in ("PRINTING", "STARTING", "COMPILING"):
+        monkeypatch.setattr(compilation, price, 0.0)
+    monkeypatch.setattr(functions, "PRINTING", 0.0)
+    monkeypatch.setattr(compilation, "TRACING", 1.0)
+    monkeypatch.setattr(along, "POINT", len(five_bar().states) / (points - 0.5))
+
+
+def test_a_few_hundred_points_do_not_outweigh_the_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     bar = Mechanism(five_bar_chain())
-    monkeypatch.setattr(along, "COMPILED_FROM", 8)
+    graph = batch_graph(bar, ())
+    assert graph is not None
+    assert not any(bar._many_points._pays(300) for _ in range(10))
+    assert bar._many_points._pays(100_000)
+    assert graph.stacks.kind == "casadi", "counted, but nothing was computed"
+    graph.stacks.compile()
+    again = Mechanism(five_bar_chain())  # as in another process, where it is known to be compiled already
+    assert again._many_points._pays(3000)
+
+
+def test_compiled_from_so_many_points_on_that_it_pays(monkeypatch: pytest.MonkeyPatch) -> None:
+    for_nothing(monkeypatch, 8)
+    bar = Mechanism(five_bar_chain())
     taken: list[bool] = []
 
     def recursion(*arguments: Any, **options: Any) -> Matrices:
@@ -161,8 +185,8 @@ def test_compiled_from_some_hundred_points_on(monkeypatch: pytest.MonkeyPatch) -
 
 def test_without_a_compiler_the_recursion_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CC", "no-such-compiler")
+    for_nothing(monkeypatch, 1)
     bar = Mechanism(five_bar_chain())
-    monkeypatch.setattr(along, "COMPILED_FROM", 1)
     assert bar.matrices_along([bar.start] * 3).A.shape == (3, 4, 4)
     with pytest.raises(UsageError, match="no compiled code for 'five_bar'"):
         bar.matrices_along([bar.start], compiled=True)

@@ -17,7 +17,7 @@ from fmilin.numerics.codegen.compiler import Compiler
 from fmilin.numerics.codegen.evaluator import Backend
 from fmilin.numerics.codegen.functions import StackFunctions
 from fmilin.numerics.codegen.implicit import ImplicitSystem
-from fmilin.numerics.codegen.vectorized import VectorizedCode, vector_flags
+from fmilin.numerics.codegen.vectorized import VectorizedSource, vector_flags
 
 pytestmark = pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
 
@@ -138,7 +138,7 @@ def test_a_pivot_that_vanishes_leaves_the_point_to_lapack() -> None:
     )
     x = np.array([[0.5, 0.3], [0.7, 0.3], [0.5 + 1e-17, 0.9]])
     s = np.column_stack((np.zeros(3), x, np.full(3, 0.4), np.full(3, 2.0)))
-    _, _, good = VectorizedCode(made, w, Compiler())(s)
+    _, _, good = VectorizedSource(made, w, Compiler()).compiled()(s)
     assert good.tolist() == [False, True, False]
     z, _ = StackFunctions(made, w, Backend("c"))(0.0, x, s[:, 3:4], s[:, 4:])
     for point, result in zip(x, z, strict=True):
@@ -154,7 +154,7 @@ def test_small_pivots_are_refined_or_left_to_lapack() -> None:
     )
     pivots = np.array([1e-4, 1e-8, 1e-10, 1e-11, 1e-14])  # 1e-11 leaves 2e-12 of w
     s = np.column_stack((np.zeros(5), pivots, np.zeros((5, 2)), np.full(5, 0.7)))
-    z, slopes, good = VectorizedCode(made, w, Compiler())(s)
+    z, slopes, good = VectorizedSource(made, w, Compiler()).compiled()(s)
     assert good.tolist() == [True, True, True, False, False]
     for pivot, result, slope in list(zip(pivots, z, slopes, strict=True))[:3]:
         W = np.array([[pivot, 1, 1], [1, 1, 0.5], [1, 0.5, 3]])
@@ -169,7 +169,7 @@ def test_a_matrix_that_is_nearly_symmetric_is_none(gap: float) -> None:
         lambda t, x, u, p: ca.vertcat(u, p),
     )
     with pytest.raises(ModelError, match="no symmetric matrix"):
-        VectorizedCode(made, w, Compiler())
+        VectorizedSource(made, w, Compiler())
 
 
 def test_what_is_not_for_it_is_refused_and_interpreted() -> None:
@@ -178,7 +178,7 @@ def test_what_is_not_for_it_is_refused_and_interpreted() -> None:
         lambda t, x, u, p: ca.vertcat(u, p),
     )
     with pytest.raises(ModelError, match="no symmetric matrix"):
-        VectorizedCode(made, w, Compiler())
+        VectorizedSource(made, w, Compiler())
     stacks = StackFunctions(made, w)
     assert not stacks.compile()
     assert stacks.kind == "casadi"
