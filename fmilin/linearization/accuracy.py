@@ -56,15 +56,18 @@ def _doubtful(linear: LinearModel, nearby: Neighbourhood) -> list[_Entry]:
         return []
     scaled = E * nearby.scales
     largest = (np.abs(J) * nearby.scales).max(axis=1)
-    nothing = largest <= 10 * scaled.max(axis=1)
-    terms = _terms(linear, nearby, largest)
-    sizes = np.where(nothing, np.maximum(largest, INDISTINCT / INACCURATE * terms), largest)
+    sizes = comparable_sizes(largest, scaled.max(axis=1), _terms(linear, nearby, largest))
     part = np.where(scaled > 0, scaled / np.where(sizes > 0, sizes, 1.0)[:, None], 0.0)
     entries = [
         _Entry(int(i), int(j), float(J[i, j]), float(E[i, j]), float(part[i, j]))
         for i, j in np.argwhere(part > INACCURATE)
     ]
     return sorted(entries, key=lambda entry: -entry.part)
+
+
+def comparable_sizes(largest: FloatArray, error: FloatArray, terms: FloatArray) -> FloatArray:
+    """Return what the errors of rows are compared with: the largest entry, or terms where it is nothing but error."""
+    return np.where(largest <= 10 * error, np.maximum(largest, INDISTINCT / INACCURATE * terms), largest)
 
 
 def _terms(linear: LinearModel, nearby: Neighbourhood, largest: FloatArray) -> FloatArray:

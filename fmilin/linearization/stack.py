@@ -9,7 +9,7 @@ is left to the procedure at one point: what a stack says of a point is what is s
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -18,19 +18,22 @@ from numpy.typing import NDArray
 from fmilin.ground.errors import FmilinError, NumericalError
 from fmilin.ground.remarks import Remark, model_remarks, rate_of_change
 from fmilin.ground.signals import FloatArray
+from fmilin.ground.tolerances import INACCURATE
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.no_response import is_connected, path_to_an_output
+from fmilin.linearization.accuracy import comparable_sizes
 from fmilin.linearization.findings import motion_remark
 from fmilin.linearization.request import Request
 from fmilin.linearization.verified_facts import verified_facts_of
 from fmilin.manifold.continuation import CONDITION_LIMIT
 from fmilin.manifold.facts import VerifiedFacts
+from fmilin.manifold.products import some_bits_further
 from fmilin.manifold.rank import independent_rows, scaled
 from fmilin.manifold.selection import Selection
 from fmilin.manifold.slopes import SMALL_STEP, compared, random_direction
 from fmilin.manifold.stack import PointStack, StackGeometry, StackSurroundings
 from fmilin.manifold.steady_stack import StackMotion, stack_motion
-from fmilin.model.interface import Model, OperatingPoint, TangentStack
+from fmilin.model.interface import ExactSlopes, Model, OperatingPoint, TangentStack
 
 EPS = float(np.finfo(np.float64).eps)
 
@@ -42,6 +45,8 @@ OF_EVERY_POINT = frozenset({"model", "off-equilibrium", "steady", "coordinates-s
 
 AT_ONCE = 2**18  # slopes that are computed and looked at together: what fits into the processor's cache
 LEAST_AT_ONCE = 64  # points: fewer cost more calls than the cache saves
+
+RARE = 32  # of so many points about one shows what rounding changes in slopes, and a difference leaves open
 
 Mask = NDArray[np.bool_]
 Parts = Mapping[str, FloatArray]
@@ -124,7 +129,10 @@ class StackProcedure:
             return False
         if len(self._linear.inputs) != len(model.inputs):
             return False
-        return (not len(model.constraints) or self._facts.rank is not None) and not self._facts.moving
+        if self._facts.moving or (len(model.constraints) and self._facts.rank is None):
+            return False
+        # Products that did not all agree with differences are compared column by column at every point.
+        return how.derivatives == "exact" or self._facts.precision is not None or self._by_procedure
 
     @cached_property
     def _facts(self) -> VerifiedFacts:
@@ -218,36 +226,88 @@ class StackProcedure:
     def _linearized(self, points: PointStack, tangents: TangentStack, parts: Parts) -> LinearStack:
         model, facts = self._model, self._facts
         geometry = StackGeometry(model, points, tangents, self._rows)
-        relative = 8 * EPS * geometry.condition_number + geometry.relative_error_of_T
-        _Writer(model, facts, points, tangents, geometry, relative).write(parts)
         surroundings = StackSurroundings(model, self._rows, facts)
-        motion = stack_motion(model, points, tangents, geometry, surroundings, relative)
-        usual = (geometry.condition_number <= CONDITION_LIMIT) & geometry.is_regular(facts.rates) & ~motion.open
-        usual &= geometry.is_finite
-        if not (tangents.smooth and (facts.procedure or facts.precision is not None)):
-            usual &= self._has_no_kink(points, tangents, geometry, surroundings)
-        usual &= _is_connected(parts)
+        errors, usual = self._row_errors(points, tangents, geometry, surroundings)
+        _Writer(model, facts, points, tangents, geometry, errors).write(parts)
+        motion = stack_motion(model, points, tangents, geometry, surroundings, errors[:, : len(model.states)])
+        usual &= (geometry.condition_number <= CONDITION_LIMIT) & geometry.is_regular(facts.rates) & ~motion.open
+        usual &= geometry.is_finite & _is_connected(parts)
         return LinearStack(self._remarks(points, tangents, motion, usual), usual)
 
-    def _has_no_kink(
+    def _row_errors(
         self, points: PointStack, tangents: TangentStack, geometry: StackGeometry, surroundings: StackSurroundings
-    ) -> Mask:
-        """Compare the slopes with a difference along one direction through all columns, and look for a bend."""
-        p, scales = len(self.kept), np.concatenate((geometry.y_sizes, geometry.u_sizes), axis=1)
-        direction = random_direction(scales.shape[1]) * scales
-        J = np.concatenate((tangents.derivatives, tangents.outputs), axis=1)
-        base = np.concatenate((tangents.rates, tangents.values), axis=1)
+    ) -> tuple[FloatArray, Mask]:
+        """Return by what rows of slopes in sizes of y and u may be off (k, N + ny), and where none is in doubt (k,)."""
+        count, facts = len(points), self._facts
+        some = np.unique(np.linspace(0, count - 1, min(count, max(3, count // RARE))).astype(int))
+        sizes = np.concatenate((geometry.slopes.sizes, geometry.output_slopes.sizes), axis=1)
+        relative = 8 * EPS * geometry.condition_number + geometry.relative_error_of_T
+        errors = sizes * relative[:, None]
+        if self._rounds:
+            errors = np.fmax(errors, _most_nearby(self._rounding(points, tangents, geometry, some), count))
+        if self._request.derivatives == "auto" and not (tangents.smooth and facts.procedure):
+            seen = some if tangents.smooth else np.arange(count)  # a kink may lie at any point
+            shown = self._compared(points, tangents, geometry, surroundings, seen)
+            errors = np.maximum(errors, _most_nearby(shown, count) if tangents.smooth else shown)
+        terms = np.concatenate((geometry.sizes, self._model.outputs.scales(tangents.values)), axis=1)
+        rows = [*self.kept, *range(len(self._model.states), errors.shape[1])]
+        known = errors <= INACCURATE * comparable_sizes(sizes, errors, terms)
+        return errors, np.asarray(known[:, rows].all(axis=1))
+
+    @cached_property
+    def _procedure(self) -> ExactSlopes | None:
+        point = self._point
+        return self._own.exact_slopes(point.time, point.states, point.inputs)
+
+    @property
+    def _by_procedure(self) -> bool:
+        """Whether slopes are those of the model's own procedure, else products."""
+        return self._facts.procedure or self._procedure is not None
+
+    @property
+    def _rounds(self) -> bool:
+        """Whether the procedure is asked again, some bits further on."""
+        return self._facts.procedure or (self._procedure is not None and self._procedure.smooth)
+
+    def _rounding(
+        self, points: PointStack, tangents: TangentStack, geometry: StackGeometry, some: NDArray[np.intp]
+    ) -> FloatArray:
+        """Return what rounding changes in the rows of slopes at some points, shape (k, N + ny)."""
+        nearby = replace(points[some], states=some_bits_further(points.states[some], geometry.sizes[some]))
+        again, scales = self.tangents(nearby), geometry.scales[some, None]
+        pairs = (again.derivatives, tangents.derivatives), (again.outputs, tangents.outputs)
+        return np.concatenate(
+            [(np.abs(other - J[some]) * scales).max(axis=2, initial=0.0) for other, J in pairs], axis=1
+        )
+
+    def _compared(
+        self,
+        points: PointStack,
+        tangents: TangentStack,
+        geometry: StackGeometry,
+        surroundings: StackSurroundings,
+        some: NDArray[np.intp],
+    ) -> FloatArray:
+        """Return gaps to a difference along one direction that are no noise, of the rows at some points (k, N + ny).
+
+        Infinite where the slopes do not agree with the difference; the gaps of a procedure's own slopes are no errors.
+        """
+        p, scales, points, T = len(self.kept), geometry.scales[some], points[some], tangents.T[some]
+        direction, back = random_direction(scales.shape[1]) * scales, geometry.back
+        J = np.concatenate((tangents.derivatives[some], tangents.outputs[some]), axis=1)
+        base = np.concatenate((tangents.rates[some], tangents.values[some]), axis=1)
         values, reached = [], np.ones(len(points), dtype=bool)
         for sign in (SMALL_STEP, -SMALL_STEP):
-            guess = points.states + sign * (tangents.T @ direction[:, :p, None])[..., 0]
+            guess = points.states + sign * (T @ direction[:, :p, None])[..., 0]
             guess[:, self.kept] = points.states[:, self.kept] + sign * direction[:, :p]
-            moved = PointStack(points.time, points.states, points.inputs + sign * direction[:, p:], points.parameters)
-            states, good = surroundings.reached(moved, self.kept, guess, geometry.sizes)
+            moved = replace(points, inputs=points.inputs + sign * direction[:, p:])
+            nearby = None if back is None else back[some]
+            states, good = surroundings.reached(moved, self.kept, guess, geometry.sizes[some], nearby)
             values.append(np.concatenate(surroundings.visited(states, self.kept), axis=1))
             reached &= good
         precision = self._facts.precision if self._facts.precision is not None else EPS / SMALL_STEP
-        agrees, _ = compared(J, scales, (values[0], base, values[1]), precision)
-        return np.asarray(reached & agrees)
+        agrees, shown = compared(J, scales, (values[0], base, values[1]), precision)
+        return np.where((reached & agrees)[:, None], 0.0 if self._by_procedure else shown, np.inf)
 
     def _remarks(
         self, points: PointStack, tangents: TangentStack, motion: StackMotion, usual: Mask
@@ -287,10 +347,10 @@ class _Writer:
         points: PointStack,
         tangents: TangentStack,
         geometry: StackGeometry,
-        relative: FloatArray,
+        errors: FloatArray,
     ) -> None:
         self._model, self._pairs, self._points = model, dict(facts.pairs or {}), points
-        self._tangents, self._geometry, self._relative = tangents, geometry, relative[:, None]
+        self._tangents, self._geometry, self._errors = tangents, geometry, errors
         self._kept, self._p = list(tangents.kept), len(tangents.kept)
 
     def write(self, parts: Parts) -> None:
@@ -329,8 +389,8 @@ class _Writer:
         return self._kept == list(range(len(self._kept)))
 
     def _row_errors(self) -> dict[str, FloatArray]:
-        """Return what rows of A and B may be off by, whose slopes are as good as the coordinates are conditioned."""
-        along_y = self._geometry.slopes.sizes[:, self._kept] * self._relative
+        """Return what rows of A and B may be off by."""
+        along_y = self._errors[:, self._kept]
         along_u = along_y.copy()
         for row, i in enumerate(self._kept):
             if i in self._pairs:  # known without asking
@@ -338,12 +398,19 @@ class _Writer:
         return {"A": along_y, "B": along_u}
 
     def _row_errors_of_outputs(self) -> dict[str, FloatArray]:
-        along_y = self._geometry.output_slopes.sizes * self._relative
+        along_y = self._errors[:, len(self._model.states) :].copy()
         along_u = along_y.copy()
         for row, copy in self._model.copies.items():
             along_y[:, row] = self._geometry.row_errors_of_T[:, copy.index] if copy.kind == "state" else 0.0
             along_u[:, row] = 0.0
         return {"C": along_y, "D": along_u}
+
+
+def _most_nearby(rows: FloatArray, count: int) -> FloatArray:
+    """Return for each of so many points the most that the three nearest show of those that ``rows`` were seen at."""
+    padded = np.pad(rows, ((1, 1), (0, 0)), mode="edge")
+    most = np.fmax(np.fmax(padded[:-2], padded[1:-1]), padded[2:])
+    return np.asarray(most[np.linspace(0, len(rows) - 1, count).round().astype(int)])
 
 
 def _worst(rows: FloatArray, columns: FloatArray) -> FloatArray:

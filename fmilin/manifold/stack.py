@@ -173,15 +173,16 @@ class StackGeometry:
     def slopes(self) -> SlopeSizes:
         """Of the rates."""
         rows = list(self._tangents.kept) if self.others else None
-        return SlopeSizes.of(self._tangents.derivatives, self._scales, rows)
+        return SlopeSizes.of(self._tangents.derivatives, self.scales, rows)
 
     @cached_property
     def output_slopes(self) -> SlopeSizes:
         """Of the outputs."""
-        return SlopeSizes.of(self._tangents.outputs, self._scales)
+        return SlopeSizes.of(self._tangents.outputs, self.scales)
 
-    @property
-    def _scales(self) -> FloatArray:
+    @cached_property
+    def scales(self) -> FloatArray:
+        """Of y and u, shape (k, P + nu)."""
         return np.concatenate((self.y_sizes, self.u_sizes), axis=1)
 
     @cached_property

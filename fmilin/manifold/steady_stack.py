@@ -40,9 +40,9 @@ def stack_motion(
     tangents: TangentStack,
     geometry: StackGeometry,
     surroundings: StackSurroundings,
-    relative: FloatArray,
+    row_errors: FloatArray,
 ) -> StackMotion:
-    """Say how the points move; ``relative`` (k,) is the error of the slopes over the largest of their rows."""
+    """Say how the points move; ``row_errors`` (k, N) of the slopes of their rates, in sizes of the coordinates."""
     kept, shape = list(tangents.kept), (len(points), len(tangents.kept))
     fastest = fastest_states(tangents.rates, geometry.sizes, geometry.slopes.terms)
     moving = fastest >= 0
@@ -50,8 +50,8 @@ def stack_motion(
     motion = StackMotion(fastest, steady, elsewhere, np.zeros(shape, dtype=bool), np.zeros(shape[0]))
     if not len(geometry.others) or not kept or not moving.any():
         return motion
-    f_y, largest = tangents.derivatives[..., : shape[1]], relative[:, None] * geometry.slopes.sizes
-    errors, paces = largest[..., None] / geometry.y_sizes[:, None], np.abs(tangents.rates) / model.states.scales()
+    f_y, errors = tangents.derivatives[..., : shape[1]], row_errors[..., None] / geometry.y_sizes[:, None]
+    paces = np.abs(tangents.rates) / model.states.scales()
     at = Moving(tangents.rates, tangents.rates[:, kept], f_y, errors, geometry.sizes, geometry.y_sizes, paces)
     free = ~(tangents.gradient != 0).any(axis=1)
     free[:, kept] &= unseen(f_y, errors, geometry.y_sizes)

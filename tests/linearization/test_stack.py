@@ -15,6 +15,7 @@ from fmilin.native.batch_graph import batch_graph
 from fmilin.native.systems import (
     bicycle,
     cartesian_pendulum,
+    double_wishbone,
     five_bar,
     five_bar_mechanism,
     four_bar,
@@ -196,3 +197,21 @@ def test_chosen_inputs_of_a_sweep_are_in_stacks_as_alone(chosen: list[int], monk
         np.testing.assert_allclose(one.D, other.D, rtol=0, atol=1e-10)
         expected = one.errors.B.max() / np.abs(one.B).max() if chosen else 0.0
         np.testing.assert_equal(one.accuracy.B, expected)
+
+
+@pytest.mark.parametrize("case", ["a mechanism at rest", "a stiff equation"])
+def test_errors_are_stated_as_they_are_alone(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    model: fl.Model = OdeModel("stiff", {"x": "F - x + sin(100*x)/100"}, inputs=["F"])
+    name, values = "x", np.linspace(0.0, 0.1, 12)
+    if case == "a mechanism at rest":
+        model, name, values = double_wishbone(), "body.q", np.linspace(0.0, 0.02, 12)
+    points = [fl.operating_point(model, {name: value}) for value in values]
+    stack = fl.linearize_along(model, points)
+    assert in_stacks(stack) >= 11
+    alone(monkeypatch)
+    single = fl.linearize_along(model, points)
+    for one, other in list(zip(stack, single, strict=True))[1:]:
+        for matrix in "ABCD":
+            ours, stated = getattr(one.errors, matrix), getattr(other.errors, matrix)
+            assert (ours >= 0.2 * stated).all()
+            assert (ours <= 10 * stated).all()
