@@ -23,11 +23,11 @@ EPS = float(np.finfo(np.float64).eps)
 NOTHING = 1e-12  # rows of the gradient below this part of the largest are rounding of terms that cancel
 
 NEWTON = 12
-"""Steps of Newton's iteration back to the manifold. The gradient is kept as long as it leaves at most
-:data:`LEAST_GAIN` of the step before; the last step is below :data:`SQUARED` with the gradient of its own point, which
-squares what is left, and below :data:`ROUNDED` with another."""
+"""Steps of Newton's iteration back to the manifold. The gradient is kept, corrected by what each step tells of it, as
+long as it leaves at most :data:`LEAST_GAIN` of the step before; the last step is below :data:`SQUARED` with the
+gradient of its own point, which squares what is left, and below :data:`ROUNDED` with another."""
 
-LEAST_GAIN, SQUARED, ROUNDED = 1e-2, 1e-9, 1e-12
+LEAST_GAIN, SQUARED, ROUNDED = 0.1, 1e-9, 1e-12
 
 Mask = NDArray[np.bool_]
 
@@ -219,6 +219,15 @@ class StackGeometry:
         return np.asarray(np.isfinite(finite).all(axis=1))
 
 
+def corrected(chord: FloatArray, chord_before: FloatArray, step: FloatArray) -> FloatArray:
+    """Return steps (k, M) by a gradient kept from elsewhere and by what the step before told of it: Broyden's rule."""
+    change = chord_before - chord
+    along, square = (step * change).sum(axis=1), (step * step).sum(axis=1)
+    told = along > square / 2  # steps that are rounding tell nothing
+    part = np.where(told, (step * chord).sum(axis=1) / np.where(told, along, 1.0), 0.0)
+    return np.asarray(chord + part[:, None] * (step - change))
+
+
 class StackSurroundings:
     """The model beside a stack of points, at other values of the kept states and inputs.
 
@@ -247,6 +256,7 @@ class StackSurroundings:
         """
         others = sorted(set(range(guess.shape[1])).difference(kept))
         x, size, largest = guess.copy(), np.full(len(guess), np.inf if others else 0.0), np.inf
+        before: tuple[FloatArray, FloatArray] | None = None
         reached, limit = PointStack(points.time, x, points.inputs, points.parameters), SQUARED
         for _ in range(NEWTON if others else 0):
             try:
@@ -255,15 +265,17 @@ class StackSurroundings:
                 else:
                     h, H = self._constraints(reached, kept)
                     back, limit = np.asarray(np.linalg.inv(H[:, self._rows][:, :, others]), np.float64), SQUARED
+                    before = None
             except (FmilinError, np.linalg.LinAlgError):
                 return reached, np.zeros(len(x), dtype=bool)
-            step = (back @ h[:, self._rows, None])[..., 0]
-            x[:, others] -= step
-            size, before = (np.abs(step) / sizes[:, others]).max(axis=1, initial=0.0), largest
+            chord = (back @ h[:, self._rows, None])[..., 0] / sizes[:, others]
+            step = chord if before is None else corrected(chord, *before)
+            x[:, others] -= step * sizes[:, others]
+            before, last, size = (chord, step), largest, np.abs(step).max(axis=1, initial=0.0)
             largest = float(size.max(initial=0.0))
             if largest <= limit:
                 break
-            if not largest <= LEAST_GAIN * before:
+            if not largest <= LEAST_GAIN * last:
                 back = None
         return reached, np.asarray(size <= limit)
 

@@ -9,6 +9,7 @@ import pytest
 
 import fmilin as fl
 from fmilin.ground.signals import FloatArray
+from fmilin.manifold import stack
 from fmilin.manifold.facts import VerifiedFacts
 from fmilin.manifold.stack import PointStack, StackGeometry, StackSurroundings
 from fmilin.native.systems import slider_crank
@@ -50,3 +51,21 @@ def test_it_is_not_computed_again_while_it_serves(crank: Crank) -> None:
         near, good = surroundings.reached(points[:1], kept, guess[:1], geometry.sizes[:1], geometry.back[:1])
     assert good.all()
     assert np.abs(near.states - guess[:1]).max() > 0
+
+
+def test_a_gradient_kept_from_elsewhere_is_corrected_to_the_secant() -> None:
+    def distance(x: FloatArray) -> FloatArray:
+        return np.asarray(x**2 - 0.73)
+
+    start, back = np.array([[1.0], [1.2]]), 0.5
+    step = back * distance(start)
+    x = start - step
+    slope = (distance(x) - distance(start)) / (x - start)
+    corrected = stack.corrected(back * distance(x), step, step)
+    np.testing.assert_allclose(corrected, distance(x) / slope, rtol=1e-13)
+
+
+def test_a_step_that_is_rounding_corrects_nothing() -> None:
+    chord, before = np.array([[1e-16, -1e-16]]), np.array([[1e-16, 0.0]])
+    np.testing.assert_array_equal(stack.corrected(chord, np.zeros((1, 2)), np.zeros((1, 2))), chord)
+    assert np.abs(stack.corrected(chord, before, before)).max() < 1e-15
