@@ -14,11 +14,9 @@ import numpy as np
 from scipy import sparse
 
 from fmilin.connected.loops import LoopSolver, require_solvable
-from fmilin.connected.members import Members, Part, Settled, Visits, Wires
+from fmilin.connected.members import Indices, Members, Part, Settled, Visits, VisitStep, Wires, planned
 from fmilin.connected.names import in_member
-from fmilin.connected.plan import Indices, VisitStep, planned
-from fmilin.connected.slopes import Jacobians, MemberSlopes
-from fmilin.connected.structure import depends_at_once, input_slopes
+from fmilin.connected.slopes import Jacobians, MemberSlopes, depends_at_once, input_slopes
 from fmilin.ground.errors import FmilinError, NumericalError
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import LOOP_CLOSED

@@ -16,7 +16,7 @@ from fmilin.connected.linear_member import LinearMember
 from fmilin.connected.loops import listed
 from fmilin.connected.members import Part, Wires
 from fmilin.connected.names import Prefixed, in_member, of_member, parameters_by_member, qualified, split
-from fmilin.connected.structure import structure_of
+from fmilin.connected.slopes import structure_of
 from fmilin.ground.errors import FmilinError, NumericalError, UnknownNameError, UsageError
 from fmilin.ground.signals import FloatArray, Signal, Signals
 from fmilin.model.constraints.declared import Constraint, Constraints

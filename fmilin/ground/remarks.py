@@ -1,11 +1,235 @@
-"""What the user should know about a result: remarks of the kinds of one table, not printed strings."""
+"""What the user should know about a result: remarks of the kinds of one table, not printed strings.
+
+The page ``docs/reference/remarks.md`` is made from the table by ``python docs/remarks.py``.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import InitVar, dataclass
+from typing import Literal
 
-from fmilin.ground.remark_kinds import KINDS, OF_ANOTHER_VERSION, Kind
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of remark: a row of the table."""
+
+    name: str
+    meaning: str
+    advice: str  # what to do
+    scope: Literal["model", "point", "entry"] = "point"  # what it is true of: the model, the result at a point, entries
+    severity: Literal["information", "warning"] = "warning"  # how a result was made, or what to beware of
+
+
+_TABLE = (
+    # Of the model as a whole: interpolated models carry these on.
+    Kind("model",
+         "The model itself is peculiar: its file is odd in places, an input is at a limit or without effect, something "
+         "in it is held, or the linear model was made from another build of it.",
+         "Read the sentence, and correct the model or the way it is loaded where this is not what you meant.",
+         scope="model"),
+    Kind("held",
+         "Discrete variables keep the values that they have at the point, as between two events.",
+         "Start from a point where they have other values if these are not the ones you want.",
+         scope="model", severity="information"),
+    Kind("memory",
+         "Evaluated again at the same point, the model returns other values: it keeps something between calls.",
+         "Repair the model, or take the error estimates seriously: they hold this where the sentence says so.",
+         scope="model"),
+    Kind("prescribed-motion",
+         "Inputs prescribe positions or speeds: dependent states follow them at once (T_u), and the derivatives of "
+         "these inputs are inputs of their own.",
+         "Use `with_prescribed_states()` for a model in which all but the highest derivative are states.",
+         scope="model"),
+    Kind("conserved-quantity",
+         "A declared velocity constraint is not linear in the velocities: it may be a conserved quantity, such as "
+         "energy.",
+         "Declare constraints only: a conserved quantity removes a true degree of freedom.", scope="model"),
+    Kind("dependent-states",
+         "The model declares no constraints, but combinations of its states cannot change: some eigenvalues then "
+         "belong to no motion.",
+         "Let `fmilin discover` look for the constraints, or declare them (`--constraint`, `constraints=`).",
+         scope="model"),
+    # Of the result at its point: where it is, and how it was assembled.
+    Kind("off-equilibrium",
+         "The point is no equilibrium. `f0` keeps the motion; with constraints `A` and its eigenvalues depend on the "
+         "choice of coordinates.",
+         "Trim first where an equilibrium or a steady motion is meant; otherwise use `f0` along with `A`."),
+    Kind("steady",
+         "The point is no equilibrium but a steady motion, along which `A` stays the same: its eigenvalues are those "
+         "of the disturbed motion.",
+         "Nothing; `f0` keeps the motion.", severity="information"),
+    Kind("branch",
+         "The mechanism can be assembled in several ways, or the branch of solutions that was followed ends here: this "
+         "point may not be the one you think of.",
+         "Look at the point; hold more states (`--set`) to choose."),
+    Kind("unit",
+         "A state in rad was given a value of more than a turn: it may be meant in degrees.",
+         "Give angles in the unit of the state."),
+    Kind("singular",
+         "Constraints that are independent elsewhere depend on each other here: the eigenvalues belong to an enlarged "
+         "set of velocities, and the multipliers are not determined.",
+         "Move the point, or rely only on what the sentence calls intrinsic (frequencies along a branch)."),
+    Kind("rank",
+         "How many constraints are independent is doubtful: the singular values have no clear gap.",
+         "Check the order; move away from singular configurations, and give states nominal values of their size."),
+    Kind("conditioning",
+         "The independent coordinates determine the others badly here, or others had to be taken for that reason.",
+         "Name other coordinates (`--independent`), such as those that the sentence proposes, or none."),
+    Kind("coordinates-switched",
+         "Along a path the coordinates stopped being regular: other ones are used from this point on.",
+         "Do not compare matrices across the switch; tangent coordinates are regular everywhere."),
+    Kind("no-response",
+         "No input reaches any output here (all transfer functions are zero), or pulses were answered by nothing and "
+         "the free motion was identified in their place.",
+         "Choose other outputs or another point, start parts that are switched off, or see whether the outputs change "
+         "at events only (`--lifted`)."),
+    Kind("stuck",
+         "Small pushes of inputs move nothing and larger ones do: friction at rest, or a dead zone.",
+         "Take a point at which it moves, or replace the friction by a smooth one."),
+    Kind("standing",
+         "How feet that are held on the ground share the load, and the friction that they need.",
+         "Compare the friction with that of the ground: the result holds while every foot pushes and none slides.",
+         severity="information"),
+    Kind("contact",
+         "A foot that is held on the ground would have to be pulled, slides or tips over: the stance does not hold.",
+         "Take another posture or other torques, or do not hold this foot."),
+    # Of points that were solved for.
+    Kind("unsteady",
+         "States that should rest were seen to move when the motion was followed: it is steady at this instant only.",
+         "Free more unknowns, or name as steady the states that may run."),
+    Kind("rounding",
+         "The balance is not met to 1e-10: noise or rounding in the model allows no better.",
+         "Tighten the tolerance of solvers inside the model, or accept the residual."),
+    Kind("family",
+         "The solution is one of a family: the values nearest to the guess were taken.",
+         "Fix one of the variables that the sentence names (`--fix NAME=VALUE`) to choose.", severity="information"),
+    Kind("time",
+         "The model depends on time: this is an equilibrium at that time only.",
+         "Say at which time you want it, or hold what changes with time."),
+    Kind("least-squares",
+         "Held feet leave a choice of inputs: those with the smallest contact forces were taken, or those nearest to "
+         "the guess where a limit is in the way.",
+         "Fix inputs to choose others.", severity="information"),
+    # Of identified models: the method, and how well it fits.
+    Kind("method",
+         "By which method the model was identified, and over which step; or how its states are set.",
+         "Nothing; `--method` asks for another one.", severity="information"),
+    Kind("other-method",
+         "A method was tried and left, and why.",
+         "Nothing; `--method` insists on it.", severity="information"),
+    Kind("way",
+         "How the discrete model of a co-simulation was made; in older files what is now `method`.",
+         "Nothing.", severity="information"),
+    Kind("detour",
+         "In older files what is now `other-method`.",
+         "Nothing.", severity="information"),
+    Kind("fit",
+         "How well responses that were not used are predicted, or the small error of the model's own solver.",
+         "Nothing; it tells what accuracy to expect.", severity="information"),
+    Kind("order",
+         "Which singular values the order was chosen from.",
+         "Give `--order` where you know better.", severity="information"),
+    Kind("sampling",
+         "To which moment of a step the outputs belong.",
+         "Nothing; `C` and `D` are meant as the sentence says.", severity="information"),
+    Kind("repetition",
+         "What was done so that equal runs of the model give equal answers.",
+         "Nothing.", severity="information"),
+    Kind("sampled",
+         "Parts of the model are sampled. A continuous linear model holds them: loops through them are open in it.",
+         "Ask for the discrete model over the base period: `--lifted --step PERIOD`."),
+    Kind("noise",
+         "Equal runs differ by more than a hundredth of the responses.",
+         "`--method multisine` averages that."),
+    Kind("poor-fit",
+         "Responses that were not used are missed beyond noise: a kink, or motion that is not linear.",
+         "Look at it before you rely on it: other steps, other sizes of pulses, another point."),
+    Kind("order-beyond-noise",
+         "More states were asked for than stand above noise and rounding: the other eigenvalues mean nothing.",
+         "Ask for a smaller `--order`."),
+    Kind("short-record",
+         "The runs were far shorter than the fastest motion that was found: slower ones may be missing.",
+         "Take a longer `--step`, or leave it out."),
+    Kind("solver",
+         "The model's own solver is coarse: responses change when a step is taken as two. The derivatives were "
+         "trusted.",
+         "Try a smaller `--solver-tolerance`."),
+    # Of results that were made from others, or from a file.
+    Kind("interpolated",
+         "The linear model was interpolated between points of a family.",
+         "Compare the errors that the sentence lists with what you need; add points to the grid."),
+    Kind("reduced",
+         "States were left out, and what that costs.",
+         "Check the frequencies that matter to you against the full model."),
+    Kind("minimal",
+         "States that no input reaches or no output shows were dropped.",
+         "Keep the full model where a dropped part grows: no controller can stabilize it."),
+    Kind("modal",
+         "Eigenvalues lie too close to be taken apart safely: one mode has several states.",
+         "Treat these states as one mode."),
+    Kind("aliasing",
+         "A motion is faster than half the sampling frequency: samples show it as a slower one.",
+         "Sample faster."),
+    Kind("step",
+         "Steps of the integrator are too long for the fastest motion: `A` changes when they are halved.",
+         "Take more of them (`steps=`)."),
+    Kind("point",
+         "The file that the linear model was read from has no operating point: all values are deviations, and the "
+         "accuracy is unknown.",
+         "Keep the point elsewhere, or save in a format that has it."),
+    Kind("ended",
+         "The simulation ended early, and why.",
+         "Look at the end of the trajectory."),
+    Kind("horizon",
+         "Verification followed the responses for less than the slowest mode needs: of it only the start was compared.",
+         "Follow it for longer with `--horizon`."),
+    # Of the general formulations (mcs, rcs, ucs).
+    Kind("labels",
+         "True and spurious eigenvalues are not clearly apart: which is which is doubtful, or there is no linear model "
+         "without the spurious ones.",
+         "Compare with the formulation mcs, or change the penalty as the sentence says."),
+    Kind("penalty",
+         "The penalty is so large that rounding spoils the true eigenvalues.",
+         "Take a smaller alpha, or another formulation."),
+    Kind("penalty-approximation",
+         "Penalties stand in place of the constraints: the true eigenvalues are off by about what the sentence says.",
+         "Take a larger alpha, or the formulation mcs or rcs."),
+    # Of constraints that were looked for.
+    Kind("nothing-moves",
+         "Nothing moves around the point, whatever the states are and the inputs do: there is nothing to learn from.",
+         "Give another point (`--set`), or larger inputs (`--excite`)."),
+    Kind("too-many-states",
+         "Too many states hang together for the larger libraries of terms: only smaller ones were tried.",
+         "Declare the constraints you know, and look for the others."),
+    Kind("incomplete",
+         "Directions seem to be kept for which no expression was found.",
+         "For one linear model none is needed: `fmilin linearize --tangent-only`."),
+    Kind("events",
+         "Some of the sampled states lie beyond an event of the model.",
+         "Nothing, if the constraints are meant to hold on both sides; otherwise move the point."),
+    Kind("tangent-only",
+         "No constraint is known: how many states can move was found from the numbers at this point alone.",
+         "Use the linear model at this point only; declare or discover constraints for others."),
+    # Of single entries of the matrices.
+    Kind("accuracy",
+         "The estimated error of an entry is more than a thousandth of the largest entry of its row, or responses tell "
+         "that the model's own solver is no better.",
+         "Give variables nominal values of their size, tighten the tolerance of solvers inside, or provide exact "
+         "derivatives.", scope="entry"),
+    Kind("narrow",
+         "A slope holds near the point only: farther away it is another one.",
+         "Consider how far the motion goes before you rely on this entry.", scope="entry"),
+    Kind("directional-derivative",
+         "The directional derivative that the model provides is wrong: a difference on the manifold was used.",
+         "Tell the maker of the model; `--derivatives differences` avoids them.", scope="entry"),
+)  # fmt: skip
+
+KINDS: Mapping[str, Kind] = {kind.name: kind for kind in _TABLE}
+"""Every kind of remark by its name, those of older files included."""
+OF_ANOTHER_VERSION = Kind("", "A remark of another version of fmilin.", "Read its sentence.")
+"""What is taken for the row of a kind that only a file knows."""
+
 
 MOST_HELD = 12  # discrete variables that are listed
 
@@ -20,9 +244,7 @@ class Remark:
 
     def __post_init__(self, is_read: bool) -> None:
         if not is_read and self.kind not in KINDS:
-            raise ValueError(
-                f"'{self.kind}' is no kind of remark: add it to the table in fmilin/ground/remark_kinds.py."
-            )
+            raise ValueError(f"'{self.kind}' is no kind of remark: add it to the table in fmilin/ground/remarks.py.")
 
     @property
     def is_information(self) -> bool:

@@ -10,7 +10,7 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 
 import fmilin as fl
-from fmilin.connected.structure import depends_at_once
+from fmilin.connected.slopes import depends_at_once
 from fmilin.fmi.write import build_fmu
 from fmilin.model.stepping import Hybrid, Passage
 from fmilin.native.function import FunctionModel

@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from fmilin.ground.remark_kinds import KINDS
+from fmilin.ground.remarks import KINDS
 from tests.documentation.scripts import script
 
 ROOT = Path(__file__).parents[2]

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from fmilin.ground.remark_kinds import KINDS
-from fmilin.ground.remarks import Remark, discrete_states_remarks, off_equilibrium
+from fmilin.ground.remarks import KINDS, Remark, discrete_states_remarks, off_equilibrium
 
 
 @pytest.mark.parametrize("kind", ["held", "method", "other-method", "fit", "order", "sampling", "repetition"])

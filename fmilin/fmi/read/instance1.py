@@ -19,9 +19,9 @@ from fmilin.fmi.read.component import Call, LoadedCode
 from fmilin.fmi.read.description import Description
 from fmilin.fmi.read.instance import Event, Instance
 from fmilin.fmi.read.log import Callbacks, callbacks
+from fmilin.fmi.read.model_structure import with_states
 from fmilin.fmi.read.settings import Assignment
 from fmilin.fmi.read.stepped_instance import SteppedInstance
-from fmilin.fmi.read.xml1 import with_states
 
 _UNDEFINED = 2**32 - 1  # fmiUndefinedValueReference: a state that is no variable
 

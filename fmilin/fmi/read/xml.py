@@ -16,10 +16,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fmilin.fmi.platforms import fmpy_folder
-from fmilin.fmi.read import xml1
 from fmilin.fmi.read.description import Description, is_true
 from fmilin.fmi.read.elements import ModelStructure, Notes
-from fmilin.fmi.read.model_structure import read_structure2, read_structure3
+from fmilin.fmi.read.model_structure import interfaces1, read_structure1, read_structure2, read_structure3
 from fmilin.ground.errors import ModelError
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ def _interfaces(root: Any) -> dict[str, dict[str, str]]:
 
 
 _VERSIONS = {
-    "1": _Version(xml1.read_structure, "guid", "", "fmi1/fmiModelDescription.xsd", xml1.interfaces),
+    "1": _Version(read_structure1, "guid", "", "fmi1/fmiModelDescription.xsd", interfaces1),
     "2": _Version(
         read_structure2, "guid", "providesDirectionalDerivative", "fmi2/fmi2ModelDescription.xsd", _interfaces
     ),

@@ -1,11 +1,12 @@
-"""``linear_fmu``: from a linear model to an FMU for model exchange and co-simulation."""
+"""``linear_fmu``: from a linear model to an FMU, its variables and the rows of matrices behind them."""
 
 from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -13,9 +14,208 @@ from fmilin.fmi.platforms import machines
 from fmilin.fmi.write.archive import archive_bytes, identifier_like, token_of
 from fmilin.fmi.write.binaries import compiled_for, linear_library, runtime_sources
 from fmilin.fmi.write.description import FmuDescription
-from fmilin.fmi.write.linear_layout import LinearLayout, lay_out_linear
 from fmilin.fmi.write.standards import standard_of
+from fmilin.fmi.write.variables import Causality, FmuVariable, check, free_name, legal_name, usable_nominal, variable_of
+from fmilin.ground.errors import UsageError
+from fmilin.ground.signals import FloatArray, Signal, Signals, rate_unit
 from fmilin.linear_model.model import LinearModel
+
+
+@dataclass(frozen=True)
+class AffineEquations:
+    """``x' = f0 + A (x - x0) + B (u - u0)``, ``z = g0 + C (x - x0) + D (u - u0)``, with every number that is needed."""
+
+    A: FloatArray  # shape (P, P)
+    B: FloatArray  # shape (P, nu)
+    # C, D: computed outputs, then dependent states
+    C: FloatArray  # shape (nz, P)
+    D: FloatArray  # shape (nz, nu)
+    f0: FloatArray  # shape (P,)
+    x0: FloatArray  # shape (P,)
+    u0: FloatArray  # shape (nu,)
+    g0: FloatArray  # shape (nz,)
+
+
+@dataclass(frozen=True)
+class LinearLayout:
+    """What an FMU of a linear model consists of."""
+
+    # in the order that the C runtime expects: time, states, their derivatives (none where the model is sampled),
+    # inputs, computed outputs, dependent states
+    variables: tuple[FmuVariable, ...]
+    outputs: tuple[int, ...]  # references of the outputs, in their order
+    depends: Mapping[int, Sequence[int]]  # for each derivative and each computed variable, what it depends on
+    equations: AffineEquations
+    n_outputs: int  # how many of the computed variables are outputs
+
+
+def lay_out_linear(linear: LinearModel, *, deviation: bool) -> LinearLayout:
+    """Decide the variables of an FMU; with ``deviation`` they are deviations from the point, and f0 is left out.
+
+    An output that is a state, or a state's derivative, under the same name is that variable; one with the name of
+    something else, an input for example, is called ``output.NAME``; control characters become underscores.
+    """
+    point = _point(linear, deviation=deviation)
+    names = _Names(linear)
+    copies = _copies(linear, point)
+    own = [i for i in range(len(linear.outputs)) if i not in copies]
+    renamed = {i: names.take(linear.outputs[i].name, "output") for i in own}
+    shown = {*linear.states.names, *linear.outputs.names}
+    dependent = [i for i, s in enumerate(linear.full_states) if s.name not in shown]
+    hidden = {i: names.take(linear.full_states[i].name, "state") for i in dependent}
+    rows = _Rows(linear, names, point)
+    for i, copy in copies.items():
+        rows.pass_on(copy, linear.outputs[i])
+    computed = [rows.add(linear.outputs[i], renamed[i], "output") for i in own]
+    for i in dependent:
+        rows.add(linear.full_states[i], hidden[i], "local")
+    check(rows.variables, linear.model.name or "the linear model")
+    references = copies | dict(zip(own, computed, strict=True))
+    C, D = np.vstack((linear.C[own], linear.T[dependent])), np.vstack((linear.D[own], linear.T_u[dependent]))
+    f0 = np.zeros_like(linear.f0) if deviation else linear.f0
+    g0 = np.concatenate((point.g[own], point.full[dependent]))
+    equations = AffineEquations(linear.A, linear.B, C, D, f0, point.x, point.u, g0)
+    outputs = tuple(references[i] for i in range(len(linear.outputs)))
+    return LinearLayout(tuple(rows.variables), outputs, rows.dependencies(equations), equations, n_outputs=len(own))
+
+
+@dataclass(frozen=True)
+class _Point:
+    """The operating point in numbers; all zero for deviations."""
+
+    x: FloatArray
+    u: FloatArray
+    g: FloatArray
+    full: FloatArray
+
+
+def _point(linear: LinearModel, *, deviation: bool) -> _Point:
+    for name in ("A", "B", "C", "D", "T", "T_u", "f0", "y0"):
+        if not np.isfinite(getattr(linear, name)).all():
+            raise UsageError(
+                f"The matrix {name} contains NaN or infinite entries, with which no FMU can run. Linearize again at a "
+                f"point where the model is defined."
+            )
+    point, sizes = linear.point, [len(s) for s in (linear.states, linear.inputs, linear.outputs, linear.full_states)]
+    if deviation:
+        return _Point(*(np.zeros(size) for size in sizes))
+    u, g = _values(linear.inputs, point.inputs, "input"), _values(linear.outputs, point.outputs, "output")
+    return _Point(linear.y0, u, g, full=_values(linear.full_states, point.states, "state"))
+
+
+def _values(signals: Signals, values_at_point: Mapping[str, float], what: str) -> FloatArray:
+    values = np.array([values_at_point.get(name, np.nan) for name in signals.names], dtype=np.float64)
+    unknown = [name for name, value in zip(signals.names, values, strict=True) if not np.isfinite(value)]
+    if unknown:
+        raise UsageError(
+            f"An FMU in absolute values needs the operating point, but the {what} '{unknown[0]}' has no value there. "
+            f"Write deviations instead: --deviation."
+        )
+    return values
+
+
+class _Names:
+    """The names of an FMU, each legal and taken once."""
+
+    def __init__(self, linear: LinearModel) -> None:
+        self._taken: set[str] = set()
+        self.states = [self.take(name, "state") for name in linear.states.names]
+        self.inputs = [self.take(name, "input") for name in linear.inputs.names]
+        self.time = self.take("time", "fmilin")
+        copied = _rates_among_outputs(linear)
+        # Names of outputs come before those of derivatives, which nobody chose.
+        others = {legal_name(name) for name in (*linear.outputs.names, *linear.full_states.names)}
+        self.rates: list[str] = []
+        for i, name in enumerate(self.states if not linear.sample_time > 0 else ()):
+            wanted = f"der({name})"
+            rate = wanted if i in copied else free_name(wanted, self._taken | others)
+            self._taken.add(rate)
+            self.rates.append(rate)
+
+    def take(self, name: str, group: str) -> str:
+        """Return ``name``, or one like it where it is not legal or taken."""
+        name = legal_name(name)
+        while name in self._taken:
+            name = f"{group}.{name}"
+        self._taken.add(name)
+        return name
+
+
+def _rates_among_outputs(linear: LinearModel) -> dict[int, int]:
+    """Return the states whose derivatives are outputs under their own names, with the numbers of the outputs."""
+    if linear.sample_time > 0:
+        return {}
+    rates = {}
+    for i, name in enumerate(linear.states.names):
+        k = linear.outputs.positions_of_own_names.get(f"der({name})")
+        if k is not None and np.array_equal(linear.C[k], linear.A[i]) and np.array_equal(linear.D[k], linear.B[i]):
+            rates[i] = k
+    return rates
+
+
+def _copies(linear: LinearModel, point: _Point) -> dict[int, int]:
+    """Return the outputs that are states or derivatives, with the references of these."""
+    n = len(linear.states)
+    copies = {}
+    for i, name in enumerate(linear.states.names):
+        k = linear.outputs.positions_of_own_names.get(name)
+        if k is None or linear.D[k].any() or point.g[k] != point.x[i]:
+            continue
+        if np.count_nonzero(linear.C[k]) == 1 and linear.C[k, i] == 1.0:
+            copies[k] = 1 + i
+    return copies | {k: 1 + n + i for i, k in _rates_among_outputs(linear).items()}
+
+
+class _Rows:
+    """The variables in their order, with growing references."""
+
+    def __init__(self, linear: LinearModel, names: _Names, point: _Point) -> None:
+        self.linear = linear
+        self.variables: list[FmuVariable] = []
+        self._add(Signal(names.time, "s", description="Time"), "independent")
+        is_sampled = linear.sample_time > 0
+        for name, s, value in zip(names.states, linear.states, point.x, strict=True):
+            self._add(replace(s, name=name), "local", start=float(value), is_state=True, is_discrete=is_sampled)
+        for i, name in enumerate(names.rates):
+            self._add(Signal(name, rate_unit(linear.states[i].unit)), "local", derivative_of=1 + i)
+        for name, s, value in zip(names.inputs, linear.inputs, point.u, strict=True):
+            self._add(replace(s, name=name), "input", start=float(value))
+        self._first = len(self.variables)
+
+    def add(self, signal: Signal, name: str, causality: Causality) -> int:
+        """Add a computed variable; return its reference."""
+        self._add(replace(signal, name=name), causality, is_discrete=self.linear.sample_time > 0)
+        return len(self.variables) - 1
+
+    def pass_on(self, reference: int, output: Signal) -> None:
+        """Make a state or derivative an output; what only the output tells about itself is told."""
+        v = self.variables[reference]
+        self.variables[reference] = replace(
+            v,
+            causality="output",
+            unit=v.unit or output.unit,
+            description=v.description or output.description,
+            nominal=v.nominal if v.nominal is not None else usable_nominal(output),
+        )
+
+    def dependencies(self, equations: AffineEquations) -> dict[int, Sequence[int]]:
+        """Return the non-zero places of every row, as references."""
+        n, m = self.linear.B.shape
+        rates = 0 if self.linear.sample_time > 0 else n
+        knowns = np.concatenate((np.arange(1, 1 + n), np.arange(1 + n + rates, 1 + n + rates + m)))
+        upper = np.hstack((equations.A, equations.B))[:rates]
+        rows = np.vstack((upper, np.hstack((equations.C, equations.D))))
+        references = [*range(1 + n, 1 + n + rates), *range(self._first, self._first + len(equations.C))]
+        every: list[int] = knowns.tolist()
+        depends: dict[int, Sequence[int]] = {}
+        for reference, row in zip(references, rows, strict=True):
+            columns = np.flatnonzero(row)
+            depends[reference] = every if len(columns) == len(every) else knowns[columns].tolist()
+        return depends
+
+    def _add(self, signal: Signal, causality: Causality, **particular: Any) -> None:
+        self.variables.append(variable_of(signal, len(self.variables), causality, **particular))
+
 
 MATRICES_PATH = "resources/linear.bin"
 
