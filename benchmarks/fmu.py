@@ -284,7 +284,7 @@ def made(n: int, folder: Path) -> Case:
 def case_of(path: Path, unpacked: Path) -> Case:
     d = read_description(path)
     library = next(unpacked.glob(f"binaries/{fmi2_folders()[0]}/*{library_suffix()}"))
-    inputs = [v.reference for v in d.with_causality("input")]
+    inputs = [v.reference for v in d.variables.with_causality("input")]
     outputs = [u.variable.reference for u in d.outputs]
     return Case(
         path,

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from scipy.linalg import matrix_balance
 
+from fmilin.fmi.read.elements import shortened
 from fmilin.ground.errors import NumericalError
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import LOOP_CLOSED, LOOP_SINGULAR
@@ -67,9 +68,9 @@ class LoopSolver:
         self._J = None
         require_solvable(slopes(v), self._names)
         raise NumericalError(
-            f"The algebraic loop through {listed(self._names)} has no solution near the last one: Newton's method "
-            f"stops where its inputs still differ by {np.max(np.abs(gap)):.3g} from what feeds them. Start elsewhere, "
-            "or break the loop by a state (a filter, a delay).",
+            f"The algebraic loop through {shortened(self._names, 6)} has no solution near the last one: Newton's "
+            f"method stops where its inputs still differ by {np.max(np.abs(gap)):.3g} from what feeds them. Start "
+            "elsewhere, or break the loop by a state (a filter, a delay).",
             variable=self._names[0],
         )
 
@@ -108,16 +109,10 @@ def require_solvable(KD: FloatArray, names: Sequence[str]) -> None:
     _, values, directions = np.linalg.svd(np.eye(len(KD)) - balanced)
     if values[-1] > LOOP_SINGULAR * (1.0 + np.linalg.norm(balanced)):
         return
-    moved = [name for name, part in zip(names, directions[-1], strict=True) if abs(part) > 1e-3]
+    moved = [name for name, part in zip(names, directions[-1], strict=True) if abs(part) > 1e-3] or list(names)
     raise NumericalError(
-        f"The algebraic loop through {listed(moved or list(names))} has no solution, or infinitely many: what feeds "
+        f"The algebraic loop through {shortened(moved, 6)} has no solution, or infinitely many: what feeds "
         "these inputs follows them one to one (det(I - K D) = 0). Take out a connection, or put a state (a filter, a "
         "delay) into the loop.",
-        variable=(moved or list(names))[0],
+        variable=moved[0],
     )
-
-
-def listed(names: Sequence[str]) -> str:
-    """Return names for a sentence, the first six of them."""
-    shown = ", ".join(f"'{name}'" for name in names[:6])
-    return shown + (f" and {len(names) - 6} more" if len(names) > 6 else "")

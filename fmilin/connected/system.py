@@ -13,10 +13,10 @@ import numpy as np
 from fmilin.connected.coupling import CoupledMembers
 from fmilin.connected.declaration import Affine, Feed, Link, Wanted, outputs_of, signal_of
 from fmilin.connected.linear_member import LinearMember
-from fmilin.connected.loops import listed
 from fmilin.connected.members import Part, Wires
 from fmilin.connected.names import Prefixed, in_member, of_member, parameters_by_member, qualified, split
 from fmilin.connected.slopes import structure_of
+from fmilin.fmi.read.elements import shortened
 from fmilin.ground.errors import FmilinError, NumericalError, UnknownNameError, UsageError
 from fmilin.ground.signals import FloatArray, Signal, Signals
 from fmilin.model.constraints.declared import Constraint, Constraints
@@ -210,7 +210,7 @@ class ConnectedModel(Model):
         if not self._owner:
             return ()
         return tuple(
-            f"The algebraic loop through {listed(names)} has several solutions where the system starts: "
+            f"The algebraic loop through {shortened(names, 6)} has several solutions where the system starts: "
             f"{names[0]} = {', '.join(f'{v:.6g}' for v in np.unique(values[:, 0].round(9)))}. The one nearest to the "
             f"start values of these inputs is used, {values[0, 0]:.6g}."
             for names, values in self.coupling.further_solutions(*at)

@@ -7,6 +7,7 @@ from typing import Any
 
 from fmilin.ground.remarks import Remark
 from fmilin.model.constraints.declared import Constraint, Level
+from fmilin.model.point_files import toml_string
 
 
 @dataclass(frozen=True)
@@ -95,12 +96,7 @@ class Discovery:
         """Return the file that ``--constraints`` and ``load(constraints_file=...)`` read."""
         lines = [f"# Found by fmilin discover in '{self.name}'. Order {self.order}, {self.full_order} without these."]
         for f in self.findings:
-            lines += ["", "[[constraint]]", f"expression = {_quoted(f.expression)}", f'level = "{f.level}"']
+            lines += ["", "[[constraint]]", f"expression = {toml_string(f.expression)}", f'level = "{f.level}"']
         for k in self.kept_out:
             lines += ["", f"# kept out: {k.expression}: {k.reason}"]
         return "\n".join(lines) + "\n"
-
-
-def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'

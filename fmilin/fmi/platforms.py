@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from fmilin.ground.errors import UnknownNameError
+from fmilin.numerics.codegen.compiler import library_suffix
 
 _SYSTEMS = {"linux": ("linux", ".so"), "windows": ("win", ".dll"), "darwin": ("darwin", ".dylib")}
 _BITS = {"x86_64": "64", "aarch64": "64", "x86": "32"}
@@ -92,11 +93,6 @@ def fmi2_folders() -> tuple[str, ...]:
     return folders[::-1] if here.architecture == "aarch64" else folders
 
 
-def library_suffix() -> str:
-    """Return ``.so``, ``.dll`` or ``.dylib``."""
-    return host().suffix
-
-
 def library_in(folder: Path, identifier: str, binaries: Sequence[str]) -> Path:
     """Return the library of an unpacked FMU: the one that is named as it should be, else the only one there is."""
     name = identifier + library_suffix()
@@ -118,8 +114,3 @@ def fmpy_folder() -> Path | None:
     if package is None or not package.submodule_search_locations:  # pragma: no cover - FMPy is a dependency
         return None
     return Path(package.submodule_search_locations[0])
-
-
-def logger_library() -> str:
-    """Return which file in FMPy's folder of loggers is for this platform."""
-    return f"{host().fmi2_folder}/logging{library_suffix()}"

@@ -114,13 +114,14 @@ def _toml(document: Mapping[str, Any]) -> str:
     lines = [f"{key} = {_toml_value(value)}" for key, value in document.items() if not isinstance(value, Mapping)]
     for group, values in document.items():
         if isinstance(values, Mapping):
-            lines += ["", f"[{group}]", *(f"{_quoted(k)} = {_toml_value(v)}" for k, v in values.items())]
+            lines += ["", f"[{group}]", *(f"{toml_string(k)} = {_toml_value(v)}" for k, v in values.items())]
     return "\n".join(lines) + "\n"
 
 
 def _toml_value(value: str | float) -> str:
-    return _quoted(value) if isinstance(value, str) else repr(float(value))
+    return toml_string(value) if isinstance(value, str) else repr(float(value))
 
 
-def _quoted(text: str) -> str:
+def toml_string(text: str) -> str:
+    """Return a TOML basic string: JSON's, but DEL is escaped too."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

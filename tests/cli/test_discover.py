@@ -11,7 +11,8 @@ from pathlib import Path
 import fmpy
 import pytest
 
-from fmilin.fmi.platforms import fmi2_folders, library_suffix
+from fmilin.fmi.platforms import fmi2_folders
+from fmilin.numerics.codegen.compiler import library_suffix
 from tests.cli.conftest import Run
 from tests.fmus import make
 

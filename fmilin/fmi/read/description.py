@@ -182,13 +182,10 @@ class Description:
             directional_derivatives=any(is_true(attributes, flag) for flag in _DIRECTIONAL_FLAGS),
         )
 
-    def with_causality(self, *causalities: str) -> Iterator[Variable]:
-        """Yield the variables of these causalities, in order; not meant for ``local``."""
-        return self.variables.with_causality(*causalities)
-
     def looked_through(self) -> Iterator[Variable]:
         """Yield all variables; of a large description inputs and outputs only, since reading all would take long."""
-        return self.with_causality("input", "output") if self.variables.is_large else iter(self.variables)
+        variables = self.variables
+        return variables.with_causality("input", "output") if variables.is_large else iter(variables)
 
     @cached_property
     def by_name(self) -> Mapping[str, Variable]:

@@ -168,8 +168,3 @@ def _nominal(element: Any, declared: Mapping[str, str], name: str, notes: Notes)
             return value
     notes.add_name(name, "{names}: a nominal value that is not positive was treated as missing.")
     return None
-
-
-def references(text: str | None) -> tuple[int, ...] | None:
-    """Return a list of integers such as ``dependencies``: None when absent, () when empty."""
-    return None if text is None else tuple(int(item) for item in text.split())

@@ -184,22 +184,21 @@ class ScalarLayout:
 
     def _interface(self, causality: str) -> tuple[Scalar, ...]:
         distinct: dict[int, Variable] = {}
-        for v in self.description.with_causality(causality):
+        for v in self.description.variables.with_causality(causality):
             if self.is_signal(v):
                 distinct.setdefault(v.reference, v)
         return tuple(self._all(distinct.values()))
 
     def _left_out(self, causality: str) -> list[str]:
-        others = [v for v in self.description.with_causality(causality) if not self.is_signal(v)]
-        if not others:
-            return []
+        others = (v for v in self.description.variables.with_causality(causality) if not self.is_signal(v))
         kinds = [f"{v.name} ({v.variability} {v.type})" for v in others]
-        return [f"{causality.capitalize()}s that are no continuous numbers were left out: {shortened(kinds)}."]
+        text = f"{causality.capitalize()}s that are no continuous numbers were left out: {shortened(kinds)}."
+        return [text] if kinds else []
 
     def _unit_as_rate(self, scalar: Scalar) -> str:
         role = self.role(scalar)
-        rate = role is not None and role.kind == "derivative"
-        return rate_unit(self.states[role.position].variable.unit) if rate and role else ""
+        is_rate = role is not None and role.kind == "derivative"
+        return rate_unit(self.states[role.position].variable.unit) if role and is_rate else ""
 
     def _element(self, name: str) -> Scalar | None:
         match = _ELEMENT.fullmatch(name)
@@ -229,7 +228,7 @@ def _declared_sizes(description: Description) -> dict[int, int]:
         return {}
     sizes: dict[int, int] = {}
     # Against the standard, another kind of variable may hold one; it is looked for only when needed.
-    for candidates in (description.with_causality("structuralParameter"), description.variables):
+    for candidates in (description.variables.with_causality("structuralParameter"), description.variables):
         if len(sizes) < len(held):
             for v in candidates:
                 size = integer(v.start) if v.reference in held else None

@@ -13,7 +13,7 @@ from importlib import import_module
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from fmilin.fmi.platforms import fmpy_folder, library_suffix
+from fmilin.fmi.platforms import fmpy_folder
 from fmilin.fmi.read.archive import FmuFile
 from fmilin.fmi.read.description import Description
 from fmilin.fmi.read.instance import Instance
@@ -21,7 +21,7 @@ from fmilin.fmi.read.xml import safe_root
 from fmilin.ground.errors import ModelError
 from fmilin.ground.sandbox.programs import run_program
 from fmilin.ground.sandbox.watchdog import calling
-from fmilin.numerics.codegen.compiler import find_compiler
+from fmilin.numerics.codegen.compiler import find_compiler, library_suffix
 
 
 def class_of_instances(description: Description) -> type[Instance]:

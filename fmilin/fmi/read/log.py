@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, TypeVar
 
-from fmilin.fmi.platforms import c_library, fmpy_folder, logger_library
+from fmilin.fmi.platforms import c_library, fmpy_folder, host
 from fmilin.ground.sandbox.watchdog import say
 
 logger = logging.getLogger("fmilin.fmu")
@@ -116,7 +116,9 @@ def _proxy() -> Any:
     """Return the library of FMPy that puts the variable arguments into messages; None: their '%s' stay."""
     folder = fmpy_folder()
     try:
-        return None if folder is None else ctypes.CDLL(str(folder / "logging" / logger_library()))
+        own = host()  # FMPy has one for each platform of FMI 2.0
+        library = f"{own.fmi2_folder}/logging{own.suffix}"
+        return None if folder is None else ctypes.CDLL(str(folder / "logging" / library))
     except OSError:  # FMPy ships it for some platforms only
         return None
 

@@ -30,7 +30,6 @@ from fmilin.fmi.read.elements import (
     integer,
     number_of_event_indicators,
     read_variable,
-    references,
     shortened,
 )
 
@@ -145,13 +144,11 @@ def _unknowns(root: Any, path: str, refer: _References, find: Find, notes: Notes
 
 
 def _dependencies(element: Any, find: Find, notes: Notes) -> tuple[Variable, ...] | None:
-    try:
-        numbers = references(element.get("dependencies"))
-        variables = None if numbers is None else [find(number) for number in numbers]
-    except ValueError:
-        variables = [None]
-    if variables is None:
+    text = element.get("dependencies")
+    if text is None:
         return None
+    numbers = [integer(item) for item in text.split()]
+    variables = [None if number is None else find(number) for number in numbers]
     if None in variables:
         notes.add(f"The dependencies in line {element.sourceline} of modelDescription.xml name no variable: ignored.")
         return None

@@ -54,8 +54,8 @@ def read_otherwise(ours: Description, folder: Path) -> Iterator[str]:
         return  # whose states are in no description, and whose aliases are variables of their own
     for kind, mine, other in (
         ("states", ours.states, _states(theirs)),
-        ("inputs", ours.with_causality("input"), _of(theirs, "input")),
-        ("outputs", ours.with_causality("output"), _of(theirs, "output")),
+        ("inputs", ours.variables.with_causality("input"), _of(theirs, "input")),
+        ("outputs", ours.variables.with_causality("output"), _of(theirs, "output")),
     ):
         by_fmilin, by_fmpy = [(v.name, v.reference) for v in mine], [(v.name, int(v.valueReference)) for v in other]
         if by_fmilin != by_fmpy:

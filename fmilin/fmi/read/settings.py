@@ -168,7 +168,7 @@ def require_tunable(description: Description, scalar: Scalar, *, only_tunable: b
         what = "is calculated by the model" if v.is_float and not v.is_settable else "is no continuous number"
         raise UsageError(f"The parameter '{scalar.name}' cannot be an input of a linear model: it {what}.")
     if only_tunable and (v.variability != "tunable" or v.dimensions):
-        every = description.with_causality("parameter")
+        every = description.variables.with_causality("parameter")
         tunable = [p.name for p in every if p.variability == "tunable" and p.is_float and not p.dimensions]
         others = f"Tunable are: {shortened(tunable)}." if tunable else "It has no tunable ones."
         raise UsageError(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import json
 import re
 import zipfile
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -15,6 +14,7 @@ from fmilin.ground.errors import UsageError
 from fmilin.ground.files import check_writable
 from fmilin.ground.version import __version__
 from fmilin.model.constraints.expressions import name_in_expression
+from fmilin.model.point_files import toml_string
 
 FIRST_DAY = (1980, 1, 1, 0, 0, 0)
 """The earliest time that a zip archive can hold: builds of the same model are the same bytes."""
@@ -72,7 +72,7 @@ def constraints_toml(constraints: Sequence[DeclaredConstraint], independent: Seq
     """Return the file's text, empty without anything to say; ``independent`` are the coordinates to keep."""
     blocks = [_block(c) for c in constraints]
     if independent:
-        blocks.append(f"[coordinates]\nindependent = [{', '.join(_string(name) for name in independent)}]\n")
+        blocks.append(f"[coordinates]\nindependent = [{', '.join(map(toml_string, independent))}]\n")
     return "\n".join(blocks)
 
 
@@ -82,9 +82,4 @@ def _block(constraint: DeclaredConstraint) -> str:
         entries["name"] = constraint.name
     if constraint.rate is not None:
         entries["rate"] = name_in_expression(constraint.rate)
-    return "[[constraint]]\n" + "".join(f"{key} = {_string(value)}\n" for key, value in entries.items())
-
-
-def _string(text: str) -> str:
-    """Return a TOML basic string: JSON's, but DEL is escaped too."""
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return "[[constraint]]\n" + "".join(f"{key} = {toml_string(value)}\n" for key, value in entries.items())

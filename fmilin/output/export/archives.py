@@ -9,6 +9,7 @@ import struct
 import tokenize
 import zipfile
 import zlib
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -25,10 +26,8 @@ DAMAGED = (
     tokenize.TokenError,
     EOFError,
     MemoryError,
-    NotImplementedError,
     OSError,
     OverflowError,
-    RecursionError,
     RuntimeError,
     SyntaxError,
     TypeError,
@@ -38,6 +37,13 @@ DAMAGED = (
 
 _ENCRYPTED = 0x1
 _HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+
+
+def archive_of(arrays: Mapping[str, Any]) -> bytes:
+    """Return the content of a .npz file."""
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)
+    return buffer.getvalue()
 
 
 def arrays_of(content: bytes) -> dict[str, np.ndarray[Any, Any]]:

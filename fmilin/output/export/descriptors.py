@@ -7,7 +7,6 @@ In the .mat file the matrices stand under their own names, so that::
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -17,7 +16,7 @@ import numpy as np
 from fmilin.ground.errors import ModelError, UsageError
 from fmilin.ground.signals import FloatArray
 from fmilin.linear_model.descriptor import Descriptor
-from fmilin.output.export.archives import DAMAGED, arrays_of, finite_array
+from fmilin.output.export.archives import DAMAGED, archive_of, arrays_of, finite_array
 from fmilin.output.export.mat5 import read, write
 
 ARRAYS = ("E", "A", "B", "C", "D", "f0")
@@ -85,9 +84,7 @@ def loads_mat(content: bytes, origin: str) -> Descriptor:
 def dumps_npz(descriptor: Descriptor) -> bytes:
     """Return the content of a .npz file."""
     part = to_part(descriptor)
-    buffer = io.BytesIO()
-    np.savez(buffer, **part | {name: np.array(part[name], dtype=np.str_) for name in NAMES})
-    return buffer.getvalue()
+    return archive_of(part | {name: np.array(part[name], dtype=np.str_) for name in NAMES})
 
 
 def loads_npz(content: bytes, origin: str) -> Descriptor:

@@ -68,7 +68,7 @@ def _linear_model(ABCD: FloatArray, nx: FloatArray, names: list[str], origin: st
     if n < 0 or n_u < 0 or n_y < 0 or len(names) != n + n_u + n_y:
         raise ModelError(f"a matrix of {rows} x {columns}, {n} states and {len(names)} names do not fit.")
     states, inputs, outputs = (Signals(part) for part in (names[:n], names[n : n + n_u], names[n + n_u :]))
-    unknown = float("nan")
+    text = "The file has no operating point: all values are deviations, and the accuracy is unknown."
     return LinearModel(
         A=ABCD[:n, :n].copy(),
         B=ABCD[:n, n:].copy(),
@@ -82,12 +82,10 @@ def _linear_model(ABCD: FloatArray, nx: FloatArray, names: list[str], origin: st
         outputs=outputs,
         y0=np.zeros(n),
         point=Point(0.0, *(dict.fromkeys(group.names, 0.0) for group in (states, inputs, outputs))),
-        accuracy=Accuracy(*[unknown] * 8),
+        accuracy=Accuracy(*[float("nan")] * 8),
         method=Method("unknown", "unknown", 0),
         model=ModelInfo(PurePath(origin).name.removesuffix(".mat")),
-        warnings=(
-            Remark("point", "The file has no operating point: all values are deviations, and the accuracy is unknown."),
-        ),
+        warnings=(Remark("point", text),),
     )
 
 

@@ -30,7 +30,7 @@ from fmilin.families.rows import Layout
 from fmilin.ground.errors import ModelError, UsageError
 from fmilin.ground.files import replaced_when_complete
 from fmilin.ground.signals import FloatArray
-from fmilin.output.export.archives import DAMAGED, arrays_of
+from fmilin.output.export.archives import DAMAGED, archive_of, arrays_of
 from fmilin.output.export.family_json import from_texts, require_format, texts_of
 
 if TYPE_CHECKING:
@@ -46,9 +46,7 @@ def dumps_npz(family: LinearFamily) -> bytes:
     arrays["eigenvalues"] = family.eigenvalues
     arrays["states"] = np.array(family.states.names, dtype=np.str_)
     arrays["fmilin"] = np.array(json.dumps(texts_of(family)))
-    buffer = io.BytesIO()
-    np.savez(buffer, **arrays)
-    return buffer.getvalue()
+    return archive_of(arrays)
 
 
 def loads_npz(content: bytes, origin: str) -> LinearFamily:

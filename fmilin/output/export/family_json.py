@@ -24,7 +24,7 @@ from fmilin.ground.signals import FloatArray
 from fmilin.ground.version import __version__
 from fmilin.model.interface import ModelInfo
 from fmilin.output.export.document import details_of, signals_of
-from fmilin.output.export.json_file import plain
+from fmilin.output.export.json_file import object_in, plain
 
 FORMAT = "fmilin-family/1"
 GROUPS = ("full_states", "inputs", "outputs")
@@ -161,12 +161,7 @@ def _point(family: LinearFamily, number: int) -> dict[str, Any]:
 
 def loads(content: bytes, origin: str) -> LinearFamily:
     """Read what :func:`dumps` wrote."""
-    try:
-        document = json.loads(content)
-    except (ValueError, RecursionError) as error:
-        raise ModelError(f"'{origin}' is no JSON document: {error}.") from None
-    if not isinstance(document, dict):
-        raise ModelError(f"'{origin}' is no family of linear models: the document is no object.")
+    document = object_in(content, origin, "family of linear models")
     require_format(document, origin)
     try:
         points = document["points"]

@@ -32,13 +32,18 @@ def text_of(document: Mapping[str, Any]) -> str:
 
 def loads(content: bytes, origin: str) -> LinearModel:
     """Read what :func:`dumps` wrote."""
+    return from_document(object_in(content, origin, "linear model"), origin)
+
+
+def object_in(content: bytes, origin: str, what: str) -> dict[str, Any]:
+    """Return the object that a JSON document is; ``what`` it should be, for messages."""
     try:
         document = json.loads(content)
     except (ValueError, RecursionError) as error:
         raise ModelError(f"'{origin}' is no JSON document: {error}.") from None
     if not isinstance(document, dict):
-        raise ModelError(f"'{origin}' is no linear model: the document is no object.")
-    return from_document(document, origin)
+        raise ModelError(f"'{origin}' is no {what}: the document is no object.")
+    return document
 
 
 def plain(value: Any) -> Any:

@@ -10,7 +10,6 @@ doubles, the four name lists arrays of strings, and the rest is one JSON text un
 
 from __future__ import annotations
 
-import io
 import json
 from typing import Any
 
@@ -18,7 +17,7 @@ import numpy as np
 
 from fmilin.ground.errors import ModelError
 from fmilin.linear_model.model import LinearModel
-from fmilin.output.export.archives import DAMAGED, arrays_of
+from fmilin.output.export.archives import DAMAGED, archive_of, arrays_of
 from fmilin.output.export.descriptors import ARRAYS as DESCRIPTOR_ARRAYS
 from fmilin.output.export.document import ERRORS, GROUPS, MATRICES, from_document, to_document
 
@@ -39,9 +38,7 @@ def dumps(linear: LinearModel) -> bytes:
     arrays["sample_time"] = np.array(document["sample_time"])
     # NaN and Infinity may stand in this text: Python reads it back, and nothing gets lost.
     arrays["fmilin"] = np.array(json.dumps(document))
-    buffer = io.BytesIO()
-    np.savez(buffer, **arrays)
-    return buffer.getvalue()
+    return archive_of(arrays)
 
 
 def loads(content: bytes, origin: str) -> LinearModel:

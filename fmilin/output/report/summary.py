@@ -89,7 +89,7 @@ def summary_of_fmu(
     description = fmu.description
     layout = ScalarLayout(description)
     declared, where = constraints_with(fmu)
-    parameters = (v for v in description.with_causality("parameter") if v.is_float)
+    parameters = (v for v in description.variables.with_causality("parameter") if v.is_float)
     return Summary(
         info=ModelInfo(description.model_name, description.token, description.tool, description.fmi_version),
         interfaces=description.interfaces,

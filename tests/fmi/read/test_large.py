@@ -105,8 +105,8 @@ def test_unusual_writing_of_causality_is_understood(monkeypatch: pytest.MonkeyPa
     )
     whole, scanned = whole_and_scanned(FMI2.replace("</ModelVariables>", added), monkeypatch)
     for description in (whole, scanned):
-        assert [v.name for v in description.with_causality("input")][-1] == "odd"
-        assert "talk" not in [v.name for v in description.with_causality("input", "output")]
+        assert [v.name for v in description.variables.with_causality("input")][-1] == "odd"
+        assert "talk" not in [v.name for v in description.variables.with_causality("input", "output")]
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,9 @@ from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 
-from fmilin.fmi.platforms import fmi2_folders, fmi3_folders, library_suffix
+from fmilin.fmi.platforms import fmi2_folders, fmi3_folders
 from fmilin.numerics.codegen.c99 import generate
+from fmilin.numerics.codegen.compiler import library_suffix
 from tests.fmus.make import pack
 from tests.shared import shared
 
