@@ -156,6 +156,15 @@ def _by_moment(layout: ScalarLayout, u: FloatArray) -> tuple[tuple[Group, ...], 
     return tuple(anytime), tuple(at_events)
 
 
+SCALARS = {
+    "Real": ("Real", ctypes.c_double),
+    "Integer": ("Integer", ctypes.c_int),
+    "Enumeration": ("Integer", ctypes.c_int),
+    "String": ("String", ctypes.c_char_p),
+}
+"""The types that FMI 1.0 and 2.0 have in common, as :attr:`VariableAccess.types`; a Boolean is of another in each."""
+
+
 class VariableAccess(ABC):
     """What reads and writes variables, in groups of floating-point numbers or one by one."""
 

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fmilin.fmi.platforms import fmi2_folders
-from fmilin.fmi.read.buffers import Group, pointer_to
+from fmilin.fmi.read.buffers import SCALARS, Group, pointer_to
 from fmilin.fmi.read.component import Call, LoadedCode
 from fmilin.fmi.read.description import Description
 from fmilin.fmi.read.instance import Event, Instance
@@ -32,13 +32,7 @@ class Version1(Instance):
     prefix = "fmi"
     binaries = fmi2_folders()
     truth = ctypes.c_bool
-    types: ClassVar = {
-        "Real": ("Real", ctypes.c_double),
-        "Integer": ("Integer", ctypes.c_int),
-        "Enumeration": ("Integer", ctypes.c_int),
-        "Boolean": ("Boolean", ctypes.c_bool),
-        "String": ("String", ctypes.c_char_p),
-    }
+    types: ClassVar = SCALARS | {"Boolean": ("Boolean", ctypes.c_bool)}
 
     def _component(self, library: Path) -> LoadedCode:
         return LoadedCode(library, self.prefix, self.sink, f"{self.description.model_identifier}_")
@@ -68,14 +62,8 @@ class Version1(Instance):
 class _EventInfo(ctypes.Structure):
     """The struct fmiEventInfo of FMI 1.0."""
 
-    _fields_ = (
-        ("converged", ctypes.c_bool),
-        ("references_changed", ctypes.c_bool),
-        ("values_changed", ctypes.c_bool),
-        ("terminate", ctypes.c_bool),
-        ("upcoming", ctypes.c_bool),
-        ("next_time", ctypes.c_double),
-    )
+    _flags = ("converged", "references_changed", "values_changed", "terminate", "upcoming")
+    _fields_ = (*zip(_flags, [ctypes.c_bool] * 5, strict=True), ("next_time", ctypes.c_double))
 
 
 class Instance1(Version1):

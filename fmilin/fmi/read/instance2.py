@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from fmilin.fmi.platforms import fmi2_folders
-from fmilin.fmi.read.buffers import Group, pointer_to
+from fmilin.fmi.read.buffers import SCALARS, Group, pointer_to
 from fmilin.fmi.read.component import Call
 from fmilin.fmi.read.instance import Event, Instance
 from fmilin.fmi.read.log import Callbacks, callbacks
@@ -20,14 +20,8 @@ from fmilin.fmi.read.stepped_instance import SteppedInstance
 class _EventInfo(ctypes.Structure):
     """The struct fmi2EventInfo."""
 
-    _fields_ = (
-        ("again", ctypes.c_int),
-        ("terminate", ctypes.c_int),
-        ("nominals_changed", ctypes.c_int),
-        ("values_changed", ctypes.c_int),
-        ("scheduled", ctypes.c_int),
-        ("next_time", ctypes.c_double),
-    )
+    _flags = ("again", "terminate", "nominals_changed", "values_changed", "scheduled")
+    _fields_ = (*zip(_flags, [ctypes.c_int] * 5, strict=True), ("next_time", ctypes.c_double))
 
 
 class _Callbacks(Callbacks):
@@ -42,13 +36,7 @@ class Instance2(Instance):
     prefix = "fmi2"
     binaries = fmi2_folders()
     truth = ctypes.c_int
-    types: ClassVar = {
-        "Real": ("Real", ctypes.c_double),
-        "Integer": ("Integer", ctypes.c_int),
-        "Enumeration": ("Integer", ctypes.c_int),
-        "Boolean": ("Boolean", ctypes.c_int),
-        "String": ("String", ctypes.c_char_p),
-    }
+    types: ClassVar = SCALARS | {"Boolean": ("Boolean", ctypes.c_int)}
     interface = 0  # fmi2ModelExchange
 
     def _instantiate(self) -> bool:

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from fmilin.ground.errors import ModelError, UsageError
-from fmilin.ground.signals import FloatArray
 from fmilin.linear_model.descriptor import Descriptor
 from fmilin.output.export.archives import DAMAGED, archive_of, arrays_of, finite_array
 from fmilin.output.export.mat5 import read, write
@@ -38,29 +37,16 @@ def to_part(descriptor: Descriptor) -> dict[str, Any]:
 
 def from_part(part: Mapping[str, Any]) -> Descriptor:
     """Return the descriptor system that :func:`to_part` described; a difference of None was NaN."""
-    states, inputs, outputs = (tuple(require_text(n) for n in part[name]) for name in NAMES)
-    k, nu, ny = len(states), len(inputs), len(outputs)
-    difference = part["difference"]
-    return Descriptor(
-        E=_array(part, "E", (k, k)),
-        A=_array(part, "A", (k, k)),
-        B=_array(part, "B", (k, nu)),
-        C=_array(part, "C", (ny, k)),
-        D=_array(part, "D", (ny, nu)),
-        f0=_array(part, "f0", (k,)),
-        states=states,
-        inputs=inputs,
-        outputs=outputs,
-        order=int(part["order"]),
-        difference=float("nan") if difference is None else float(difference),
-    )
-
-
-def _array(part: Mapping[str, Any], name: str, shape: tuple[int, ...]) -> FloatArray:
-    array = finite_array(part[name], f"{name} of the descriptor system")
-    if array.shape != shape and (array.size != np.prod(shape) or (array.size and 1 not in array.shape)):
-        raise ValueError(f"{name} of the descriptor system has the shape {array.shape}, but the names say {shape}")
-    return array.reshape(shape)
+    names: dict[str, Any] = {group: tuple(require_text(n) for n in part[group]) for group in NAMES}
+    k, nu, ny = map(len, names.values())
+    arrays: dict[str, Any] = {}
+    for name, shape in zip(ARRAYS, ((k, k), (k, k), (k, nu), (ny, k), (ny, nu), (k,)), strict=True):
+        array = finite_array(part[name], f"{name} of the descriptor system")
+        if array.shape != shape and (array.size != np.prod(shape) or (array.size and 1 not in array.shape)):
+            raise ValueError(f"{name} of the descriptor system has the shape {array.shape}, but the names say {shape}")
+        arrays[name] = array.reshape(shape)
+    difference = float("nan") if part["difference"] is None else float(part["difference"])
+    return Descriptor(**arrays, **names, order=int(part["order"]), difference=difference)
 
 
 def require_text(value: object) -> str:

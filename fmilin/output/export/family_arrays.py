@@ -31,6 +31,7 @@ from fmilin.ground.errors import ModelError, UsageError
 from fmilin.ground.files import replaced_when_complete
 from fmilin.ground.signals import FloatArray
 from fmilin.output.export.archives import DAMAGED, archive_of, arrays_of
+from fmilin.output.export.document import MATRICES
 from fmilin.output.export.family_json import from_texts, require_format, texts_of
 
 if TYPE_CHECKING:
@@ -73,13 +74,9 @@ def rows_of(arrays: Mapping[str, Any], layout: Layout, count: int) -> FloatArray
     return rows
 
 
-_AXES = {
-    "A": ("state", "state_"),
-    "B": ("state", "input"),
-    "C": ("output", "state"),
-    "D": ("output", "input"),
-    "T": ("full_state", "state"),
-    "T_u": ("full_state", "input"),
+_AXES: dict[str, tuple[str, ...]] = {
+    # A dimension stands once: of A, whose rows and columns are the states, the second is ``state_``.
+    **{name: (rows[:-1], columns[:-1] + "_" * (rows == columns)) for name, (rows, columns) in MATRICES.items()},
     "f0": ("state",),
     "y0": ("state",),
     "x0": ("full_state",),

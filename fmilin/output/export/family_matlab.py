@@ -19,17 +19,16 @@ from fmilin.families.rows import Layout
 from fmilin.ground.errors import ModelError, UsageError
 from fmilin.ground.signals import FloatArray
 from fmilin.output.export import m_file
+from fmilin.output.export.document import MATRICES
 from fmilin.output.export.family_json import FORMAT, from_texts, require_format, texts_of
 from fmilin.output.export.mat5 import read, write
 from fmilin.output.export.model_array import gathered
 from fmilin.output.formats import Writing
 
-_MATRICES = ("A", "B", "C", "D", "T", "T_u")
-
 
 def dumps_mat(family: LinearFamily) -> bytes:
     """Return the file's content."""
-    top: dict[str, Any] = {name: _behind(family.array(name), 2) for name in _MATRICES}
+    top: dict[str, Any] = {name: _behind(family.array(name), 2) for name in MATRICES}
     top["offsets"] = {
         "x": _columns(family.y0),
         "u": _columns(family.u0),
@@ -71,7 +70,7 @@ def _rows(top: dict[str, Any], layout: Layout, shape: tuple[int, ...]) -> FloatA
     count = int(np.prod(shape))
     rows = np.empty((count, layout.width))
     for name, columns in layout.slices.items():
-        if name in _MATRICES or name == "f0":
+        if name in MATRICES or name == "f0":
             size = layout.shapes[name] + shape
             flat = np.ravel(top[name], order="F").reshape(size, order="F")
             front = np.moveaxis(flat, range(len(layout.shapes[name])), range(-len(layout.shapes[name]), 0))

@@ -133,14 +133,9 @@ def _panel(axes: Axes, true: Complex, false: Complex, reach: float) -> None:
     axes.set(xlim=(-reach, reach), ylim=(-reach, reach))
     rays(axes, reach)
     if len(false):
-        style: dict[str, Any] = {
-            "marker": "o",
-            "markeredgecolor": "#80868b",
-            "markerfacecolor": "#dadce0",
-            "markersize": 7,
-        }
+        style: dict[str, Any] = {"marker": "o", "markeredgecolor": "#80868b", "markerfacecolor": "#dadce0"}
         label = f"{len(false)} false ones: constraints counted as motions"
-        axes.plot(false.real, false.imag, linestyle="none", zorder=3, label=label, **style)
+        axes.plot(false.real, false.imag, linestyle="none", markersize=7, zorder=3, label=label, **style)
     axes.plot(true.real, true.imag, "x", color=COLORS[0], markersize=9, markeredgewidth=2.2, linestyle="none",
               zorder=4, label=f"{len(true)} eigenvalues")  # fmt: skip
     axes.set(xlabel="real part [1/s]", ylabel="imaginary part [rad/s]")

@@ -93,20 +93,11 @@ class Shapes:
         joints = [j for j in d.joints if j.type != "fixed"]
         at = {j.name: self._at(X, j.parent, j.placement.position) for j in d.joints}
         grounded = [at[j.name] for j in joints if j.parent == d.ground and j.type not in ("prismatic", "free")]
-        grounded += [
-            self._at(X, body, placement.position)
-            for loop in d.loops
-            for body, placement in ((loop.first, loop.first_placement), (loop.second, loop.second_placement))
-            if body == d.ground
-        ]
+        grounded += [self._at(X, body, point) for body, point in self._ends_of_loops() if body == d.ground]
         pins = [at[j.name] for j in joints if j.parent != d.ground and j.type not in SLIDING]
         closing = [self._at(X, loop.second, loop.second_placement.position) for loop in d.loops]
-        springs = {
-            (s.first, s.first_point, s.second, s.second_point): np.stack(
-                (self._at(X, s.first, s.first_point), self._at(X, s.second, s.second_point))
-            )
-            for s in self._lines
-        }
+        lines = dict.fromkeys(((s.first, s.first_point), (s.second, s.second_point)) for s in self._lines)
+        springs = (np.stack([self._at(X, *end) for end in ends]) for ends in lines)
         return Posture(
             bodies=tuple(Shape(body, self._body(X, body)) for body, points in self.attached.items() if points),
             tubes=tuple(self._tube(X, j) for j in joints if j.type in SLIDING and j.parent != d.ground),
@@ -114,7 +105,7 @@ class Shapes:
             pins=_stacked(pins),
             grounded=_stacked(grounded),
             closing=_stacked(closing),
-            springs=tuple(springs.values()),
+            springs=tuple(springs),
             centers=_stacked(self._at(X, b.name, b.center) for b in d.bodies if b.mass is not None),
         )
 
@@ -130,11 +121,7 @@ class Shapes:
         points_of_bodies: list[tuple[str, tuple[float, float, float]]] = []
         for j in d.joints:
             points_of_bodies += [(j.parent, j.placement.position), (j.child, j.child_placement.position)]
-        for loop in d.loops:
-            points_of_bodies += [
-                (loop.first, loop.first_placement.position),
-                (loop.second, loop.second_placement.position),
-            ]
+        points_of_bodies += self._ends_of_loops()
         for s in self._lines:
             points_of_bodies += [(s.first, s.first_point), (s.second, s.second_point)]
         points_of_bodies += [(sensor.of, sensor.point) for sensor in d.sensors if sensor.quantity in SEEN]
@@ -146,14 +133,15 @@ class Shapes:
         }
         for part in d.bodies:  # a single point shows no body: its centre of mass does
             points = attached[part.name]
-            if (
-                len(points) == 1
-                and part.name not in self.stems
-                and part.mass is not None
-                and not np.allclose(part.center, points[0])
-            ):
+            is_alone = len(points) == 1 and part.name not in self.stems
+            if is_alone and part.mass is not None and not np.allclose(part.center, points[0]):
                 points.append(part.center)
         return attached
+
+    def _ends_of_loops(self) -> list[tuple[str, tuple[float, float, float]]]:
+        loops = self.description.loops
+        ends = [((p.first, p.first_placement), (p.second, p.second_placement)) for p in loops]
+        return [(body, placement.position) for both in ends for body, placement in both]
 
     def _body(self, X: Floats, body: str) -> Floats:
         """Return the outline of a body; of one that slides in another and carries nothing else, its inner half."""

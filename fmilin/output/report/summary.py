@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 
 MOST_ROWS = 40
+SIGNALS = ("states", "inputs", "outputs", "parameters")
 
 
 @dataclass(frozen=True)
@@ -52,16 +53,10 @@ class Summary:
     def document(self) -> dict[str, Any]:
         """Return the same as plain data, format ``fmilin-info/1``."""
         return {
-            "name": self.info.name,
-            "guid": self.info.guid,
-            "tool": self.info.tool,
-            "fmi_version": self.info.fmi_version,
+            **asdict(self.info),
             "interfaces": list(self.interfaces),
             "platforms": list(self.platforms),
-            "states": [_plain(s) for s in self.states],
-            "inputs": [_plain(s) for s in self.inputs],
-            "outputs": [_plain(s) for s in self.outputs],
-            "parameters": [_plain(s) for s in self.parameters],
+            **{group: [_plain(s) for s in getattr(self, group)] for group in SIGNALS},
             "directional_derivatives": self.directional_derivatives,
             "capabilities": self.capabilities or {},
             "stepping": list(self.stepping),
@@ -162,15 +157,11 @@ def show_summary(summary: Summary, page: Console | Page) -> None:
     for word, pieces in facts:
         if pieces:
             print_fact(page, word, pieces)
-    for title, signals in (
-        ("State", summary.states),
-        ("Input", summary.inputs),
-        ("Output", summary.outputs),
-        ("Parameter", summary.parameters),
-    ):
+    for group in SIGNALS:
+        signals: Signals = getattr(summary, group)
+        number = max(len(signals), summary.number_of_parameters if group == "parameters" else 0)
         page.print()
-        number = max(len(signals), summary.number_of_parameters if title == "Parameter" else 0)
-        page.print(_signal_table(title, signals, number) if len(signals) else f"{number or 'No'} {title.lower()}s.")
+        page.print(_signal_table(group, signals, number) if len(signals) else f"{number or 'No'} {group}.")
     page.print()
     for line in _constraint_lines(summary):
         page.print(line)
@@ -216,8 +207,8 @@ def _words(interfaces: Sequence[str]) -> list[str]:
     return [words.get(i, i) for i in interfaces if i != "native"]
 
 
-def _signal_table(title: str, signals: Signals, number: int) -> Table:
-    table = simple_table(f"{title}s ({number})", "Start", "Description", columns="LRf")
+def _signal_table(group: str, signals: Signals, number: int) -> Table:
+    table = simple_table(f"{group.capitalize()} ({number})", "Start", "Description", columns="LRf")
     for signal in signals[:MOST_ROWS]:
         table.add_row(shortened(signal.name), value_with_unit(signal.start, signal.unit), signal.description)
     if number > MOST_ROWS:
