@@ -44,8 +44,8 @@ def test_scanned_descriptions_say_the_same(name: str, monkeypatch: pytest.Monkey
         assert without_line(scanned.by_name[name]) == without_line(variable)
     assert dict(scanned.float_names) == dict(whole.float_names)
     for causality in ("input", "output", "parameter", "structuralParameter", "independent"):
-        actual = [v.name for v in scanned.with_causality(causality)]
-        assert actual == [v.name for v in whole.with_causality(causality)]
+        actual = [v.name for v in scanned.variables.with_causality(causality)]
+        assert actual == [v.name for v in whole.variables.with_causality(causality)]
         assert scanned.variables.number_with_causality(causality) == len(actual)
     assert [v.name for v in scanned.variables.with_dimensions()] == [v.name for v in whole.variables.with_dimensions()]
     layouts = ScalarLayout(whole), ScalarLayout(scanned)
