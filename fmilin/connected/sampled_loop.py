@@ -16,7 +16,7 @@ from fmilin.connected.sampled_member import SampledMember
 from fmilin.connected.system import ConnectedModel, Declaration
 from fmilin.ground.errors import UsageError
 from fmilin.ground.signals import Signal, Signals
-from fmilin.linear_model.model import LinearModel, Point
+from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.procedure import linearize
 from fmilin.manifold.operating_points import model_at, operating_point
 from fmilin.model.interface import OperatingPoint
@@ -122,10 +122,5 @@ def _renamed(linear: LinearModel, model: ConnectedModel) -> LinearModel:
 
     point = linear.point
     states = {name.removeprefix(f"{_PLANT}."): value for name, value in point.states.items()}
-    return replace(
-        linear,
-        point=Point(point.time, states, point.inputs, point.outputs, point.parameters),
-        states=Signals(map(own, linear.states)),
-        full_states=Signals(map(own, linear.full_states)),
-        model=model.info,
-    )
+    y, x = (Signals(map(own, signals)) for signals in (linear.states, linear.full_states))
+    return replace(linear, point=replace(point, states=states), states=y, full_states=x, model=model.info)

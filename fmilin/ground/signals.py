@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -67,8 +68,7 @@ class Signals(Sequence[Signal]):
     def __init__(self, items: Iterable[Signal | str] = ()) -> None:
         self._items = tuple(Signal(item) if isinstance(item, str) else item for item in items)
         if len(self.positions_of_own_names) != len(self._items):
-            seen: set[str] = set()
-            twice = sorted({s.name for s in self._items if s.name in seen or seen.add(s.name)})  # type: ignore[func-returns-value]
+            twice = sorted(name for name, count in Counter(s.name for s in self._items).items() if count > 1)
             raise UsageError(f"The same name stands for several signals: {', '.join(twice)}.")
 
     @cached_property

@@ -93,13 +93,8 @@ def read_structure3(root: Any, notes: Notes, scanned: Scanned | None = None) -> 
         scanned.read_with(lambda element: _variable3(element, types, notes))
         variables, by_reference, rates = scanned, scanned.by_reference, scanned.rates
         arrays, clocks = scanned.with_dimensions(), scanned.number_of("Clock")
-    refer = _References(
-        "valueReference",
-        "has the value reference {}",
-        "value reference {}, which is no float",
-        by_reference.get,
-        rates.get,
-    )
+    words = "valueReference", "has the value reference {}", "value reference {}, which is no float"
+    refer = _References(*words, by_reference.get, rates.get)
     derivatives, states = _derivatives(root, "ContinuousStateDerivative", refer, notes)
     for v in arrays:
         _check_dimensions(v, by_reference, notes)

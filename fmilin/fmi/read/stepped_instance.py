@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from abc import abstractmethod
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,12 +20,11 @@ from fmilin.ground.errors import ModelError, NumericalError
 from fmilin.ground.signals import FloatArray
 
 
-class SavedState:
+class SavedState(NamedTuple):
     """The whole state of an instance, as the FMU keeps it, at the communication point ``time``, in seconds."""
 
-    def __init__(self, handle: ctypes.c_void_p, time: float) -> None:
-        self.handle = handle
-        self.time = time
+    handle: ctypes.c_void_p
+    time: float
 
 
 class SteppedInstance(Instance):

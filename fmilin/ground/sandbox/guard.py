@@ -17,7 +17,7 @@ import time
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 _ENDING = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36  # linux/prctl.h
@@ -26,11 +26,11 @@ _GRACE = 0.05  # seconds in which what the work has started may end by itself
 _PATIENCE = 10.0  # seconds until killed processes have gone, or are given up
 
 
-class Ending:
+class Ending(NamedTuple):
     """How the work ended, ``status`` None when stopped, and how many processes it ``left`` running, stopped then."""
 
-    def __init__(self, status: int | None, left: int) -> None:
-        self.status, self.left = status, left
+    status: int | None
+    left: int
 
 
 class Guard:

@@ -277,13 +277,12 @@ def _unquoted(token: str) -> str:
 
 def _refusal(text: str, position: int, why: str) -> ExpressionError:
     shown = text if len(text) <= 200 else text[max(0, position - 60) : position + 60]
-    return ExpressionError(
+    message = (
         f"Cannot read the expression '{shown}' at character {position + 1}: {why}. Allowed are variable names "
         f"(in backquotes if they have unusual characters), numbers, + - * / ^, parentheses, pi and "
-        f"{', '.join(FUNCTIONS)}.",
-        text=text,
-        position=position,
+        f"{', '.join(FUNCTIONS)}."
     )
+    return ExpressionError(message, text=text, position=position)
 
 
 class _Steps:

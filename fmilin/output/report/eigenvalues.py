@@ -81,14 +81,9 @@ def _say_where_the_close_up_is(axes: Axes, false: Complex) -> None:
         return
     centre = false.mean()
     reach = axes.get_xlim()[1]
-    axes.annotate(
-        f"{len(false)} more here",
-        xy=(centre.real, centre.imag),
-        xytext=(centre.real - 0.85 * reach, centre.imag + 0.35 * reach),
-        color=COLORS[1],
-        fontsize=10,
-        arrowprops={"arrowstyle": "->", "color": COLORS[1], "shrinkB": 7, "connectionstyle": "arc3,rad=-0.15"},
-    )
+    text, position = f"{len(false)} more here", (centre.real - 0.85 * reach, centre.imag + 0.35 * reach)
+    arrow = {"arrowstyle": "->", "color": COLORS[1], "shrinkB": 7, "connectionstyle": "arc3,rad=-0.15"}
+    axes.annotate(text, (centre.real, centre.imag), position, color=COLORS[1], fontsize=10, arrowprops=arrow)
 
 
 RATIOS = (0.1, 0.3, 0.5, 0.7, 0.9)  # damping ratios with a ray

@@ -292,11 +292,8 @@ def _mark_events(family: LinearFamily, line: _Line, axes: Axes) -> None:
 
 
 def _style(mode: int) -> dict[str, Any]:
-    return {
-        "color": COLORS[mode % len(COLORS)],
-        "linestyle": DASHES[mode // len(COLORS) % len(DASHES)],
-        "linewidth": 1.8,
-    }
+    dashes = DASHES[mode // len(COLORS) % len(DASHES)]
+    return {"color": COLORS[mode % len(COLORS)], "linestyle": dashes, "linewidth": 1.8}
 
 
 def _title(family: LinearFamily, what: str) -> str:

@@ -136,15 +136,10 @@ def _sizes_table(spectra: Sequence[Spectrum]) -> Table:
         infinite = len(s.spurious) - len(_finite_spurious(s))
         spurious = f"{len(s.spurious)}" + (" (infinite)" if infinite and infinite == len(s.spurious) else "")
         least = s.violations[~s.is_true & np.isfinite(s.violations)]
-        table.add_row(
-            _NAMES[s.formulation],
-            str(s.sizes["order"]),
-            str(len(s.true)),
-            spurious,
-            _largest(s.violations[s.is_true]) if len(s.true) else "",
-            rough(float(np.min(least))) if len(least) else "",
-            _largest(s.errors[s.is_true]) if len(s.true) else "",
-        )
+        violation, rounding = (_largest(v[s.is_true]) if len(s.true) else "" for v in (s.violations, s.errors))
+        of_spurious = rough(float(np.min(least))) if len(least) else ""
+        counts = str(s.sizes["order"]), str(len(s.true)), spurious
+        table.add_row(_NAMES[s.formulation], *counts, violation, of_spurious, rounding)
     return table
 
 

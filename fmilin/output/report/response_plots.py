@@ -97,7 +97,8 @@ def step_figure(
     import control
 
     u, out = _channels(linear, inputs, outputs)
-    size = _checked(amplitude, stop_time) or 1.0
+    _check(amplitude, stop_time)
+    size = amplitude or 1.0
     with np.errstate(over="ignore", invalid="ignore"):
         response = control.step_response(linear.to_control()[out, u], T=_times(linear, stop_time), squeeze=False)
     figure, grid = _step_grid(linear, "Steps", u, out)
@@ -123,7 +124,7 @@ def step_against_figure(
 ) -> Figure:
     """Return steps of the linear model beside those of ``model``, from which it was made, on its manifold."""
     u, out = _channels(linear, inputs, outputs)
-    _checked(amplitude, stop_time)
+    _check(amplitude, stop_time)
     horizon = _horizon(linear) if stop_time is None else stop_time
     figure, grid = _step_grid(linear, "Linear and nonlinear steps", u, out)
     for column, j in enumerate(u):
@@ -143,13 +144,11 @@ def step_against_figure(
     return figure
 
 
-def _checked(amplitude: float | None, stop_time: float | None) -> float | None:
-    """Return the amplitude."""
+def _check(amplitude: float | None, stop_time: float | None) -> None:
     if amplitude is not None and (amplitude == 0 or not np.isfinite(amplitude)):
         raise UsageError(f"A step of amplitude {amplitude:g} is none: give another one.")
     if stop_time is not None and not (np.isfinite(stop_time) and stop_time > 0):
         raise UsageError(f"A step cannot be followed for {stop_time:g} s: give a positive time.")
-    return amplitude
 
 
 def _both_steps(linear: LinearModel, model: Model, j: int, size: float, horizon: float) -> Comparison:

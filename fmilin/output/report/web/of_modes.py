@@ -34,20 +34,11 @@ def _modes(linear: LinearModel, analysis: ModalAnalysis) -> list[Block]:
     rows = []
     for k, group in enumerate(analysis.groups):
         s = group.eigenvalue
-        swings = group.is_pair
-        rows.append(
-            [
-                number(k + 1, digits=4),
-                Cell(_value(group), s.real),
-                number(s.imag if swings else np.nan),
-                number(abs(s) if swings else np.nan),
-                number(abs(s) / (2 * np.pi) if swings else np.nan),
-                number(-rounded(s).real / abs(s) if swings else np.nan),
-                number(1 / abs(s.real) if abs(rounded(s).real) > 0 else np.nan, digits=4),
-                _verdict(group),
-                Cell(_largest(linear, analysis.participation[k])),
-            ]
-        )
+        swing = (s.imag, abs(s), abs(s) / (2 * np.pi), -rounded(s).real / abs(s)) if group.is_pair else (np.nan,) * 4
+        slowness = number(1 / abs(s.real) if abs(rounded(s).real) > 0 else np.nan, digits=4)
+        parts = Cell(_largest(linear, analysis.participation[k]))
+        value = Cell(_value(group), s.real)
+        rows.append([number(k + 1, digits=4), value, *map(number, swing), slowness, _verdict(group), parts])
     heads = ["Mode", "Eigenvalue [1/s]", "Imaginary part [rad/s]", "Natural frequency [rad/s]", "[Hz]", "Damping ratio",
              "Time constant [s]", "Motion", "Coordinates that take part"]  # fmt: skip
     factors = [
@@ -121,11 +112,8 @@ def _channels(linear: LinearModel, analysis: ModalAnalysis) -> list[Block]:
 
 def _channel_row(k: int, group: ModeGroup, shares: np.ndarray, missing: np.ndarray, together: int) -> list[Cell | str]:
     total = "yes" if not together else "no" if together == group.count else f"all but {together}"
-    cells: list[Cell | str] = [
-        number(k + 1, digits=4),
-        Cell(_value(group), group.eigenvalue.real),
-        Cell(total, alarm=together > 0),
-    ]
+    mode = Cell(_value(group), group.eigenvalue.real)
+    cells: list[Cell | str] = [number(k + 1, digits=4), mode, Cell(total, alarm=together > 0)]
     for share, lack in zip(shares.tolist(), missing.tolist(), strict=True):
         if lack == group.count:
             cells.append(Cell("no", 0.0, alarm=True))
