@@ -311,6 +311,11 @@ class Model(ABC):
         ----------
         evaluations : int
             How many visits are certain to come; more may.
+
+        Returns
+        -------
+        Model
+            With the same signals and constraints.
         """
         del evaluations
         return self

@@ -47,11 +47,14 @@ class PointValues:
         n, k = len(system.state_signals), len(system.input_signals)
         self._x, self._u = slice(1, 1 + n), slice(1 + n, 1 + n + k)
         self._size = system.derivatives.numel() + system.outputs.numel()
-        self._free = [self._room()]
+        self._free: list[tuple[FloatArray, FloatArray, partial[int], FloatArray]] = []
 
     def __call__(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray | None:
         """Return rates, then outputs, shape (N + ny,); None where W is singular, nearly so, or holds no numbers."""
-        room = self._free.pop() if self._free else self._room()
+        try:
+            room = self._free.pop()
+        except IndexError:  # another thread has it
+            room = self._room()
         s, z, run = room[:3]
         s[0], s[self._x], s[self._u] = t, x, u
         refused = run()
