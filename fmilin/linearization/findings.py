@@ -15,6 +15,8 @@ from fmilin.manifold.steady import Motion
 from fmilin.model.counting import RememberingModel
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 
+HUGE = 1e150  # rates and outputs whose squares overflow say nothing
+
 FREE = "f0 keeps the motion."  # what it means for a model without constraints: there is no choice of coordinates
 
 
@@ -30,10 +32,12 @@ def visited_at(model: RememberingModel, point: OperatingPoint) -> Evaluation:
         (base.outputs, model.outputs, "output"),
         (base.residuals, model.constraints, "constraint"),
     ):
-        if not np.isfinite(values).all():
-            bad = [name for name, value in zip(signals.names, values, strict=True) if not np.isfinite(value)]
+        if not (usable := np.abs(values) < HUGE).all():
+            bad = [name for name, fine in zip(signals.names, usable, strict=True) if not fine]
+            value = float(values[~usable][0])
+            shown = f"{value:.3g}, more than can be reckoned with," if np.isfinite(value) else "no number"
             raise NumericalError(
-                f"The model returns no number for the {what} '{bad[0]}' at the point"
+                f"The model returns {shown} for the {what} '{bad[0]}' at the point"
                 + (f" (and {len(bad) - 1} more)" if len(bad) > 1 else "")
                 + ". The point may be outside the model's domain: choose another with --set.",
                 variable=bad[0],

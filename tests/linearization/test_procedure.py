@@ -323,3 +323,10 @@ def test_inputs_that_are_left_out_keep_their_values_at_the_point() -> None:
         fl.linearize(model, point, inputs=["G"])
     with pytest.raises(fl.UsageError, match="named twice"):
         fl.linearize(model, point, inputs=["F", "F"])
+
+
+@pytest.mark.parametrize("value", [1.7e308, -1e200])
+def test_what_differences_of_overflow_is_refused_by_name(value: float) -> None:
+    huge = FunctionModel(Parts(["x", "z"], [1.0, 0.5], lambda t, x, u: np.array([value, -x[1]])))
+    with pytest.raises(fl.NumericalError, match=r"more than can be reckoned with, for the derivative of the state 'x'"):
+        fl.linearize(huge)

@@ -5,7 +5,7 @@ SIAM Journal on Scientific Computing 33, 2011.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import factorial
 from typing import TypeVar
 
@@ -15,6 +15,8 @@ from fmilin.ground.errors import ModelError, NumericalError
 from fmilin.ground.signals import FloatArray
 
 S = TypeVar("S")
+
+LARGEST = 1e300  # of a value beside the point
 
 POINTS = 8  # values along the line, equally spaced and very close together
 _WITHIN = 4.0  # three orders whose estimates lie within this factor of each other show the noise
@@ -60,4 +62,9 @@ def finite_values(function: Callable[[S], FloatArray], *points: S) -> list[Float
         values = [function(point) for point in points]
     except (ModelError, NumericalError):
         return None
-    return values if np.isfinite(values).all() else None
+    return values if are_numbers(values) else None
+
+
+def are_numbers(values: Sequence[FloatArray] | FloatArray) -> bool:
+    """Whether values can be reckoned with: differences of larger ones overflow."""
+    return bool((np.abs(values) < LARGEST).all())

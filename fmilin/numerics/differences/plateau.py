@@ -76,7 +76,7 @@ def plateau_slope(
         return jumping
     left = np.flatnonzero(np.abs(odd_remainder(sweep, row, slope)) > LEFT * h * max(abs(slope), abs(beyond)))
     ends = len(left) > 0 and left[-1] < plateau.index and not plateau.stairs
-    kink, rounded_off = kink_at_point(h, a + b - 2 * base, np.maximum(ulp, plateau.stairs), plateau.index)
+    kink, rounded_off = kink_at_point(sweep, a + b - 2 * base, np.maximum(ulp, plateau.stairs), plateau.index)
     if rounded_off is not None:
         error = _errors(E, 2 * ulp[1:] / h[1:])
         finest = min(int(np.argmin(error[rounded_off:])) + rounded_off, len(E) - 1)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from fmilin.ground.errors import ModelError, NumericalError
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import ROUNDING
+from fmilin.numerics.differences.noise import are_numbers
 from fmilin.numerics.differences.plateau import CONTRADICTS
 from fmilin.numerics.differences.sweep import power_of_two
 
@@ -226,7 +227,7 @@ def one_sided_difference(setting: Setting, j: int, h: float) -> Column:
 
 
 def _finite(values: FloatArray) -> FloatArray:
-    if not np.isfinite(values).all():
+    if not are_numbers(values):
         raise NumericalError("The model returns no number beside the point.")
     return values
 

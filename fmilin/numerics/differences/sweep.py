@@ -134,8 +134,13 @@ def jumps_at_point(h: FloatArray, right: FloatArray, left: FloatArray, ulp: Floa
     return jumps
 
 
-def kink_at_point(h: FloatArray, S: FloatArray, ulp: FloatArray, chosen: int) -> tuple[float, int | None]:
-    """Return S / h of a kink that all finer steps show; else 0 and the first that does not: rounded off, or near."""
+def kink_at_point(sweep: StepSweep, S: FloatArray, ulp: FloatArray, chosen: int) -> tuple[float, int | None]:
+    """Return S / h of a kink that all finer steps show; else 0 and the first that does not: rounded off, or near.
+
+    What only steps of rounding's size do not show is at the point: no slope could be read from so few of them.
+    """
+    h = sweep.h
+    told = (h / sweep.scale >= AT_POINT) & (np.arange(len(h)) < len(h) - RUN)
     bend, seen = S / h, np.abs(S) > 30 * ulp
     for k in range(len(h) - RUN, -1, -1):
         run = slice(k, k + RUN)
@@ -145,7 +150,7 @@ def kink_at_point(h: FloatArray, S: FloatArray, ulp: FloatArray, chosen: int) ->
         if np.ptp(bend[run]) > EVEN * np.abs(bend[run]).max():
             continue
         kink = float(np.mean(bend[run]))
-        none = (np.abs(kink * h) > 100 * ulp) & (np.abs(bend - kink) > abs(kink) / 2)
+        none = (np.abs(kink * h) > 100 * ulp) & (np.abs(bend - kink) > abs(kink) / 2) & told
         none[: k + RUN] = False
         return (0.0, int(np.argmax(none))) if none.any() else (kink, None)
     return 0.0, None

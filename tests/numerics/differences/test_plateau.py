@@ -82,6 +82,16 @@ def test_a_kink_at_the_point_has_two_slopes(right: float, at: float) -> None:
     assert entry.slope == pytest.approx((right + 1.0) / 2, rel=1e-6)
 
 
+@pytest.mark.parametrize("guard", [1e-16, 2.2e-16, 1e-15])
+@pytest.mark.parametrize("at", [0.0, 0.3, 800.0])
+def test_a_kink_that_is_guarded_over_a_unit_of_rounding_is_one(guard: float, at: float) -> None:
+    """As (x + 0.5 |x|) where |x| > eps: no slope can be read from the few steps within."""
+    unit = guard * max(at, 1.0)
+    entry = slope_of(lambda x: -(x - at) + (0.5 * abs(x - at) if abs(x - at) > unit else 0.0), at)
+    assert entry.jump == pytest.approx(1.0, rel=1e-6)
+    assert entry.slope == pytest.approx(-1.0, rel=1e-6)
+
+
 @pytest.mark.parametrize("distance", [1e-3, 1e-6, 1e-9])
 def test_a_kink_beside_the_point_is_none(distance: float) -> None:
     entry = slope_of(lambda x: -x - 2 * max(x - distance, 0.0))
