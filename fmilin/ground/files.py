@@ -78,10 +78,16 @@ def owned_name() -> str:
 
 def remove_leftovers(folder: Path) -> None:
     """Remove from ``folder`` what processes of this user have left there that do not live any more."""
+    own, verdicts = owned_name()[: -len("0123456789abcdef")], dict[str, bool]()
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
-            match = _NAME.fullmatch(entry.name)
-            if match is None or not _is_left_over(match):
+            match = None if entry.name.startswith(own) else _NAME.fullmatch(entry.name)
+            if match is None:
+                continue
+            owner = entry.name[: match.end(4)]  # a process may have a thousand folders
+            if owner not in verdicts:
+                verdicts[owner] = _is_left_over(match)
+            if not verdicts[owner]:
                 continue
             with suppress(OSError):
                 if hasattr(os, "getuid") and entry.stat(follow_symlinks=False).st_uid != os.getuid():

@@ -12,6 +12,8 @@ import pytest
 
 import fmilin as fl
 from fmilin.cli.main import main
+from fmilin.connected.ssp.opening import open_ssp
+from fmilin.fmi.read.archive import FmuOptions
 from fmilin.fmi.write import build_fmu
 from fmilin.native.declaration import Labels
 from fmilin.native.ode import OdeModel
@@ -318,6 +320,35 @@ def test_an_archive_inside_the_archive(tmp_path: Path) -> None:
     around = system("root", [component("inner", "a/out.ssp", [])], [])
     with pytest.raises(fl.ModelError, match="leads out of the archive"):
         fl.load(ssp(tmp_path / "around.ssp", around, {"a/out.ssp": tmp_path / "out.ssp", "osc.fmu": oscillator_fmu()}))
+
+
+def test_systems_are_bounded_in_breadth(tmp_path: Path) -> None:
+    def ten(source: str) -> str:
+        inside = [component(f"e{i}", source, [], attributes='type="application/x-ssp-definition"') for i in range(10)]
+        return SSD.format(version="1.0", name="demo", system=system("level", inside, []), more="")
+
+    last = SSD.format(version="1.0", name="demo", system=system("last", [oscillator_component("m")], []), more="")
+    levels: dict[str, Path | str] = {f"{i}.ssd": ten(f"{i + 1}.ssd") for i in range(1, 5)}
+    path = ssp(tmp_path / "broad.ssp", ten("1.ssd"), {**files(), **levels, "5.ssd": last})
+    with pytest.raises(fl.ModelError, match="more than 10000 components and systems when all its files are put in"):
+        fl.load(path)
+
+
+def test_archives_in_each_other_share_one_limit(tmp_path: Path) -> None:
+    package = 'type="application/x-ssp-package"'
+    inner = ssp(
+        tmp_path / "0.ssp", system("root", [oscillator_component("m")], []), files(resources__fill="x" * 90_000)
+    )
+    for i in range(1, 4):
+        elements = [component("e", "resources/in.ssp", [], attributes=package)]
+        more: dict[str, Path | str] = {"resources/in.ssp": inner, "resources/fill": "x" * 90_000}
+        inner = ssp(tmp_path / f"{i}.ssp", system("root", elements, []), more)
+    fmu = zipfile.ZipFile(oscillator_fmu())
+    alone = inner.stat().st_size + 90_000 + sum(m.file_size for m in fmu.infolist())
+    one, all_of_them = FmuOptions(most_bytes=1.5 * alone), FmuOptions(most_bytes=8 * alone)
+    with pytest.raises(fl.ModelError, match=r"with what was unpacked before, would take .* --unpack-limit"):
+        open_ssp(inner, lambda path, *_: fl.load(path), options=one)
+    open_ssp(inner, lambda path, *_: fl.load(path), options=all_of_them).close()
 
 
 def test_elements_of_arrays_by_their_indices(tmp_path: Path) -> None:

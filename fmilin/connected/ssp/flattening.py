@@ -47,6 +47,7 @@ class Flat:
     # from parameter bindings, the outermost last
     values: dict[Node, tuple[Value, str, Mapping[str, AbsoluteUnit]]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    elements: int = 0  # components and systems so far
 
     def origin(
         self, node: Node, unit_of: Callable[[Node], str], *, own_unit: str | None = None
@@ -105,6 +106,8 @@ class Flat:
 
 Opened = Callable[[Component, tuple[str, ...]], SystemStructure | None]
 
+MOST_ELEMENTS = 10_000  # five small files that hold ten references each are a hundred thousand
+
 
 def flattened(structure: SystemStructure, file: str, opened: Opened) -> Flat:
     """Return a system without nesting; ``opened`` returns the structure of a component that is a system, else None."""
@@ -126,6 +129,12 @@ def _flatten(
 ) -> None:
     structure = level.structure
     scopes = (*outer, (path, system))
+    flat.elements += len(system.order)
+    if flat.elements > MOST_ELEMENTS:
+        raise ModelError(
+            f"{system.where}: the system has more than {MOST_ELEMENTS} components and systems when all its files are "
+            "put in place, the most that are allowed. Split it, or do not use it unless you know where it comes from."
+        )
     for c in system.connectors.values():
         flat.connectors[(path, c.name)] = c
     for name, entries in system.dictionaries.items():
@@ -162,8 +171,8 @@ def _bind(flat: Flat, path: str, owner: System | Component, units: Mapping[str, 
         all_units = {**units, **binding.units}
         for name, value, unit in _mapped(binding):
             whole = _joined(path, name)
-            paths = [p for p in flat.placed if whole.startswith(f"{p}.")]
-            owner_path = max(paths, key=len, default=path)
+            dots = [i for i, letter in enumerate(whole) if letter == "." and whole[:i] in flat.placed]
+            owner_path = whole[: dots[-1]] if dots else path
             own = whole[len(owner_path) + 1 :] if owner_path else whole
             flat.values[(owner_path, own)] = (value, unit, all_units)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +18,7 @@ from fmilin.connected.ssp.flattening import Flat, Node, Placed, flattened
 from fmilin.connected.ssp.reading import Component, SystemStructure, Value, read_structure
 from fmilin.connected.ssp.wiring import declaration_of, held_values, in_order
 from fmilin.connected.system import ConnectedModel
-from fmilin.fmi.read.archive import FmuFile, read_description
+from fmilin.fmi.read.archive import FmuFile, read_description, unpacked_together
 from fmilin.ground.errors import FmilinError, ModelError, UsageError, missing_file
 from fmilin.model.interface import Model
 
@@ -51,6 +51,9 @@ class SspFile:
     options: FmuOptions | None = None  # how much may be unpacked
     _folder: Path | None = field(default=None, init=False)
     _archives: dict[str, SspFile] = field(default_factory=dict, init=False)
+    # by the paths that components name: a file may be placed a thousand times
+    _structures: dict[str, SystemStructure] = field(default_factory=dict, init=False)
+    _descriptions: dict[str, dict[str, str]] = field(default_factory=dict, init=False)
     _above: tuple[Path, ...] = ()  # the archives that lead here
 
     @cached_property
@@ -85,7 +88,8 @@ class SspFile:
     @cached_property
     def flat(self) -> Flat:
         """The system without nesting."""
-        return flattened(self.structure, self.start, self._opened)
+        with unpacked_together():
+            return flattened(self.structure, self.start, self._opened)
 
     def _inside(self, source: str) -> tuple[SspFile, str] | None:
         """Return the archive inside this one that ``source`` leads into, and the rest of the path; None for none."""
@@ -122,9 +126,11 @@ class SspFile:
         source = component.source
         if suffix == ".ssp":
             source = self._enter(component)
-        elif self.read(source) is None:
-            raise self._error(component, f"its file '{source}' is missing. {_MEND}")
-        return read_structure(self.read, source, self.path.name)
+        if source not in self._structures:
+            if suffix != ".ssp" and self.read(source) is None:
+                raise self._error(component, f"its file '{source}' is missing. {_MEND}")
+            self._structures[source] = read_structure(self.read, source, self.path.name)
+        return self._structures[source]
 
     def _error(self, component: Component, what: str) -> ModelError:
         return ModelError(f"'{self.path.name}', line {component.line}, component '{component.name}': {what}.")
@@ -151,6 +157,16 @@ class SspFile:
         if not path.is_file():
             raise self._missing(component, "beside")
         return path
+
+    def units_of(self, component: Component) -> dict[str, str]:
+        """Return the units of an FMU's variables; nothing where it cannot be read, which is said when it is opened."""
+        if component.source not in self._descriptions:
+            units = {}
+            with suppress(FmilinError):
+                description = read_description(self.file_of(component), self.options)
+                units = {n: v.unit for n, v in description.by_name.items()}
+            self._descriptions[component.source] = units
+        return self._descriptions[component.source]
 
     def close(self) -> None:
         """Remove what was unpacked."""
@@ -184,6 +200,7 @@ def _as_ssp() -> Iterator[None]:
         raise
 
 
+@unpacked_together()
 def open_ssp(
     path: Path, load: Opener, *, settings: Mapping[str, Value] | None = None, options: FmuOptions | None = None
 ) -> ConnectedModel:
@@ -265,7 +282,7 @@ def _by_component(flat: Flat, settings: Mapping[str, Value]) -> dict[str, dict[s
 
 def _parameters(flat: Flat, file: SspFile, placed: Placed) -> dict[str, Value]:
     """Return the parameters of a component: handed down by connectors, or bound to it."""
-    described, own = _described(file, placed.component), {}
+    described, own = file.units_of(placed.component), {}
     for node in flat.inputs_of(placed.path):
         if (handed := _handed_down(flat, node)) is not None:
             own[node[1]] = _in_unit(handed, described.get(node[1], ""), node)
@@ -273,14 +290,6 @@ def _parameters(flat: Flat, file: SspFile, placed: Placed) -> dict[str, Value]:
         if path == placed.path:
             own[variable] = _in_unit(bound, described.get(variable, ""), (path, variable))
     return own
-
-
-def _described(file: SspFile, component: Component) -> dict[str, str]:
-    """Return the units of an FMU's variables; nothing where it cannot be read, which is said when it is opened."""
-    try:
-        return {n: v.unit for n, v in read_description(file.file_of(component), file.options).by_name.items()}
-    except FmilinError:
-        return {}
 
 
 def _handed_down(flat: Flat, node: Node) -> tuple[Value, str, Mapping[str, object]] | None:

@@ -10,6 +10,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
@@ -61,6 +62,22 @@ _UNREADABLE = (
     ValueError,  # names that are no UTF-8 among them
 )
 """What Python's zipfile raises for archives that are damaged or made to do harm."""
+
+
+_unpacked_together: ContextVar[list[int] | None] = ContextVar("unpacked_together", default=None)
+
+
+@contextmanager
+def unpacked_together() -> Iterator[None]:
+    """Let all archives that are unpacked meanwhile share one limit: archives in archives, members of a system."""
+    if _unpacked_together.get() is not None:
+        yield
+        return
+    token = _unpacked_together.set([])
+    try:
+        yield
+    finally:
+        _unpacked_together.reset(token)
 
 
 class FmuFile:
@@ -156,7 +173,12 @@ class FmuFile:
         within = tuple(f"{folder}/" for folder in folders)
         wanted = {path: m for path, m in self.by_path.items() if "/" not in path or f"{path}/".startswith(within)}
         size = sum(m.file_size for m in wanted.values())
-        self._check_size("the part of it that is needed", size, self.options.most_bytes)
+        others = _unpacked_together.get()
+        before = sum(others or ())
+        what = "the part of it that is needed" + (", with what was unpacked before," if before else "")
+        self._check_size(what, before + size, self.options.most_bytes)
+        if others is not None:
+            others.append(size)
         for member in wanted.values():
             self._check_readable(member)
         target = new_folder().resolve()
