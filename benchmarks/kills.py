@@ -1,7 +1,8 @@
 """Commands that are killed at random moments: no file is lost or half-written, no process and no folder stays.
 
 SIGINT, SIGTERM and SIGKILL in turn, at moments spread evenly over the time that each command takes, compilers and
-child processes included. The last column is what one more run of fmilin leaves of the temporary folders.
+child processes included. The last column is what one more run of fmilin leaves of the temporary folders. Then folders
+of an interrupted sweep that are damaged before it goes on.
 """
 
 from __future__ import annotations
@@ -12,14 +13,22 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.tables import show
+from tests.damaged_sweeps import DAMAGES, Sweep
 from tests.kills import COMMANDS, Victims
 
 MOMENTS = 40
 """For each command: 200 in all."""
+FOLDERS = 10
+"""For each kind of damage: 100 in all."""
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
 
 
 def main() -> None:
+    kills()
+    damages()
+
+
+def kills() -> None:
     rng = random.Random(1)
     rows, lost = [], 0
     with tempfile.TemporaryDirectory() as folder:
@@ -32,6 +41,18 @@ def main() -> None:
             left = victims.leftovers()
             counts = [str(MOMENTS), str(files), str(processes), ", ".join(left) or "0"]
             rows.append([command, f"{duration:.2f} s", *counts])
-    kills = MOMENTS * len(COMMANDS)
+    total = MOMENTS * len(COMMANDS)
     columns = ["command", "takes", "kills", "files damaged", "processes left", "folders left"]
-    show("Kills", columns, rows, f"{kills - lost} of {kills} without loss.")
+    show("Kills", columns, rows, f"{total - lost} of {total} without loss.")
+
+
+def damages() -> None:
+    rng = random.Random(1)
+    with tempfile.TemporaryDirectory() as folder:
+        sweep = Sweep(Path(folder))
+        wrong = {name: [sweep.wrong_after(damage, rng) for _ in range(FOLDERS)] for name, damage in DAMAGES.items()}
+    rows = [[name, str(FOLDERS), str(sum(rows))] for name, rows in wrong.items()]
+    whole = sum(not count for counts in wrong.values() for count in counts)
+    total = FOLDERS * len(DAMAGES)
+    note = f"{whole} of {total} folders without a wrong row."
+    show("Damaged folders of sweeps", ["damage", "folders", "wrong rows"], rows, note)

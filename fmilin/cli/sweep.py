@@ -212,6 +212,8 @@ def _sweep(
     total = plan.grid.size
     files = [path.resolve() for path in delivery.files]
     collected = Store(plan, files[0], resume=delivery.resume) if files else FamilyBuilder(plan.grid)
+    if isinstance(collected, Store) and collected.damaged:
+        sys.stderr.write(f"{collected.damaged} points were damaged on the disk and are computed again.\n")
     try:
         if not collected.done.all():
             isolate, limits = not running.no_isolation, running.limits()

@@ -1,9 +1,9 @@
 """A sweep on the disk while it is computed: what is killed goes on where it was.
 
 A folder beside the file that the family goes into. ``rows.bin`` has one row of doubles per point at its place;
-``points.jsonl`` is a journal, one line per message: points that are done, and what they refer to. A line is written
-behind its rows, so that what the journal says is there; its last line may be cut off. ``plan.json`` says which
-sweep it is.
+``points.jsonl`` is a journal, one line per message: points that are done, and what they refer to. ``plan.json`` says
+which sweep it is. A power cut may lose any part of them: each line carries its checksum, begun with that of the plan,
+and what stands behind the first that does not match counts for nothing; each point carries the checksum of its row.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import json
 import os
 import shutil
 import time
+import zlib
 from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
@@ -20,16 +21,17 @@ from typing import Any
 
 import numpy as np
 
-from fmilin.families.family_builder import FamilyBuilder
+from fmilin.families.family_builder import NOTHING, FamilyBuilder
 from fmilin.families.outcome import Outcome
 from fmilin.families.plan import Plan
-from fmilin.families.rows import Template
+from fmilin.families.rows import Layout, Template
 from fmilin.ground.errors import ModelError, UsageError
 from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray, Signal, Signals
 from fmilin.model.interface import ModelInfo
 
 SYNC = 1.0  # seconds between two times that the system is asked to write what it holds back
+_CHECKSUM = b', "checksum": '  # the last entry of every line
 
 
 def folder_of(path: Path) -> Path:
@@ -43,7 +45,9 @@ class Store(FamilyBuilder):
     def __init__(self, plan: Plan, path: Path, *, resume: bool) -> None:
         super().__init__(plan.grid)
         self._folder, self._path = folder_of(path), path
-        identity = plan.identity()
+        self.damaged = 0  # points that were done and whose rows are not what was written
+        identity = json.dumps(plan.identity())
+        self._seed = zlib.crc32(identity.encode())
         self._numbers: dict[Any, int] = {}
         self._meanings = 0  # choices and remarks that the journal has explained, counted from 1
         self._written: list[dict[str, Any]] = []
@@ -56,27 +60,29 @@ class Store(FamilyBuilder):
             )
         try:
             self._folder.mkdir(exist_ok=True)
-            if old and (self._folder / "plan.json").is_file():
-                self._require_same(identity)
-            else:
-                (self._folder / "plan.json").write_text(json.dumps(identity), encoding="utf-8")
+            if not old or not self._is_same(json.loads(identity)):
+                (self._folder / "plan.json").write_text(identity, encoding="utf-8")
             self._rows_file = os.open(self._folder / "rows.bin", os.O_RDWR | os.O_CREAT, 0o666)
             self._read()
             self._journal = os.open(self._folder / "points.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
         except OSError as error:
             raise self._refusal(error) from None
 
-    def _require_same(self, identity: dict[str, Any]) -> None:
+    def _is_same(self, identity: dict[str, Any]) -> bool:
+        """Refuse the folder of another sweep; False when it does not say which one it is of."""
         try:
-            before = json.loads((self._folder / "plan.json").read_text(encoding="utf-8"))
-        except ValueError:
-            before = {}
+            before = json.loads((self._folder / "plan.json").read_bytes())
+        except (ValueError, RecursionError, FileNotFoundError):
+            return False
+        if not isinstance(before, dict):
+            return False
         if wrong := [name for name, value in identity.items() if before.get(name) != value]:
             what = {"content": "model file", "asked": "request"}.get(wrong[0], wrong[0])
             raise UsageError(
                 f"The interrupted sweep in '{self._folder}' is another one: its {what} differs. Repeat its command to "
                 "go on with it, or remove that folder to begin anew."
             )
+        return True
 
     # -- growing -----------------------------------------------------------------------------------------
 
@@ -89,7 +95,7 @@ class Store(FamilyBuilder):
                 points.append(self._entry(outcome))
             if points:
                 self._written.append({"points": points})
-                lines = "".join(json.dumps(line) + "\n" for line in self._written).encode("ascii")
+                lines = b"".join(map(self._line, self._written))
                 self._written = []
                 _write_all(self._journal, lines)
             if time.monotonic() - self._synced > SYNC:
@@ -99,15 +105,19 @@ class Store(FamilyBuilder):
         except OSError as error:
             raise self._refusal(error) from None
 
+    def _line(self, entry: dict[str, Any]) -> bytes:
+        text = json.dumps(entry)[:-1].encode("ascii")
+        return b"%s%s%d}\n" % (text, _CHECKSUM, zlib.crc32(text, self._seed))
+
     def _entry(self, outcome: Outcome) -> list[Any]:
-        """Return what the journal says of a point: its number and a reason, or what its linear model refers to."""
+        """Return what the journal says of a point: its number and a reason, or its row's checksum and references."""
         k = outcome.number
-        if not self._ok[k]:
+        if not self._ok[k] or outcome.row is None:
             return [k, self._reasons[k]]
         choice = self._kinds[self._chosen[k]]
         number = self._number(("choice", int(self._chosen[k])), lambda: [_packed(choice.states), list(choice.method)])
         remarks = [self._number(("remark", r), lambda r=r: [r.kind, r.message]) for r in outcome.remarks]
-        return [k, number, *remarks]
+        return [k, zlib.crc32(outcome.row.tobytes()), number, *remarks]
 
     def _number(self, key: tuple[str, Any], text: Any) -> int:
         if key not in self._numbers:
@@ -142,23 +152,34 @@ class Store(FamilyBuilder):
     # -- going on, and the end ---------------------------------------------------------------------------
 
     def _read(self) -> None:
-        """Take in what the journal says."""
+        """Take in what the journal says, as far as it is whole, of the points whose rows are."""
         journal = self._folder / "points.jsonl"
         content = journal.read_bytes() if journal.is_file() else b""
-        whole = content[: content.rfind(b"\n") + 1]
-        if len(whole) < len(content):
-            os.truncate(journal, len(whole))
         meanings: list[Any] = []
+        points: dict[int, list[Any]] = {}  # what was said of each last
+        size = 0
         try:
-            for line in whole.splitlines():
-                self._replay(json.loads(line), meanings)
+            for line in content.splitlines(keepends=True):
+                text, _, checksum = line.rpartition(_CHECKSUM)
+                if checksum != b"%d}\n" % zlib.crc32(text, self._seed):
+                    break
+                size += len(line)
+                entry = json.loads(text + b"}")
+                self._explain(entry, meanings)
+                points |= {k: fields for k, *fields in entry.get("points", ())}
             self._meanings = len(meanings)
-        except (ValueError, KeyError, IndexError, TypeError) as error:
+            size_of_row = 8 * Layout(self.template or NOTHING).width
+            for k, fields in points.items():
+                self._replay(k, fields, meanings, size_of_row)
+        except (ValueError, KeyError, IndexError, TypeError) as error:  # written by another version of fmilin
             raise ModelError(
-                f"'{journal}' is damaged ({error}): remove the folder '{self._folder}' to begin anew."
+                f"'{journal}' cannot be read ({error}): remove the folder '{self._folder}' to begin anew."
             ) from None
+        if size < len(content):
+            os.truncate(journal, size)
 
-    def _replay(self, entry: dict[str, Any], meanings: list[Any]) -> None:
+    def _explain(self, entry: dict[str, Any], meanings: list[Any]) -> None:
+        """Take in what points refer to."""
         if "template" in entry:
             self.template = _template(entry["template"])
             self._numbers["template"] = -1
@@ -171,16 +192,22 @@ class Store(FamilyBuilder):
             remark = Remark(kind, message, is_read=True)
             self._numbers["remark", remark] = len(meanings) + 1
             meanings.append(remark)
-        for k, *fields in entry.get("points", ()):
-            self.done[k] = True
-            if isinstance(fields[0], str):
-                self._reasons[k] = fields[0]
-                continue
+
+    def _replay(self, k: int, fields: list[Any], meanings: list[Any], size: int) -> None:
+        """Take in a point, unless its row is not the one that was written."""
+        if isinstance(fields[0], str):
+            self._reasons[k] = fields[0]
+        else:
+            checksum, choice, *remarks = fields
+            if zlib.crc32(os.pread(self._rows_file, size, k * size)) != checksum:
+                self.damaged += 1
+                return
             self._ok[k] = True
-            self._chosen[k] = meanings[fields[0] - 1]
-            if len(fields) > 1:
-                remarks = tuple(meanings[i - 1] for i in fields[1:])
-                self._remarks[k] = self._same.setdefault(remarks, remarks)
+            self._chosen[k] = meanings[choice - 1]
+            if remarks:
+                meant = tuple(meanings[i - 1] for i in remarks)
+                self._remarks[k] = self._same.setdefault(meant, meant)
+        self.done[k] = True
 
     def close(self) -> None:
         """Close the files; what is done stays."""
