@@ -10,6 +10,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
+from fmilin.cli.deadline import deadline_option
 from fmilin.ground.errors import UsageError
 from fmilin.output.formats import alternatives, listed
 
@@ -56,6 +57,7 @@ class Command(click.Command):
 
     def __init__(self, *given: Any, examples: Sequence[str] = (), **more: Any) -> None:
         super().__init__(*given, **more)
+        self.params.append(deadline_option())
         self.examples = tuple(examples)
         self.help = cleandoc(self.help or "").format_map(_lists_of_files())
         if "MODEL is " not in (self.help or "") and any(p.name == "model" for p in self.params):

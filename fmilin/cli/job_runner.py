@@ -20,6 +20,7 @@ from typing import IO, Protocol, TextIO, TypeVar
 
 import click
 
+from fmilin.cli.deadline import DeadlinePassed
 from fmilin.cli.progress import elapsed_time
 from fmilin.cli.streams import (
     Results,
@@ -249,6 +250,8 @@ def _status_and_paragraph(error: BaseException, *, debug: bool) -> tuple[int, st
 def _status_and_text(error: BaseException) -> tuple[int, str]:
     match error:
         case FmilinError():
+            return error.exit_status, str(error)
+        case DeadlinePassed():
             return error.exit_status, str(error)
         case Terminated():
             return 128 + error.number, ""

@@ -11,6 +11,7 @@ from importlib import import_module
 import click
 
 from fmilin.cli.completion import VARIABLE, completion_option
+from fmilin.cli.deadline import deadline_in, within
 from fmilin.cli.job_runner import failure
 from fmilin.cli.streams import open_missing
 from fmilin.ground.version import __version__
@@ -43,6 +44,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with redirect_stdout(sys.stderr):
             program.main(["--help"], prog_name="fmilin", standalone_mode=False)
         return 2
+    return within(deadline_in(given), lambda: _run(given))
+
+
+def _run(given: list[str]) -> int:
     try:
         status = program.main(given, prog_name="fmilin", standalone_mode=False)
     except click.ClickException as error:
@@ -80,7 +85,7 @@ class _Program(click.Group):
     help="Correct linear models of constrained dynamic systems: FMUs and mechanisms with more states than degrees of "
     "freedom.",
     epilog="Exit status: 0 done; 2 the command line is wrong; 3 the model cannot be read or refused to initialize; "
-    "4 the constraints are wrong; 5 numerical failure; 6 the model crashed, hung or was killed.",
+    "4 the constraints are wrong; 5 numerical failure; 6 the model crashed, hung or was killed, or the --deadline passed.",
 )
 @click.version_option(__version__, message="%(prog)s %(version)s", help="Print the version and end.")
 def program() -> None:
