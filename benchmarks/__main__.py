@@ -24,6 +24,7 @@ NAMES = (
     "fmu",
     "cosimulation",
     "kills",
+    "attacks",
     "threads",
     "composition",
     "adapters",

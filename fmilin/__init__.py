@@ -29,6 +29,8 @@ if TYPE_CHECKING:
         UsageError,
     )
     from fmilin.ground.sandbox.isolated_use import isolated
+    from fmilin.ground.sandbox.limits import Limits
+    from fmilin.ground.sandbox.report import sandbox_report
     from fmilin.ground.signals import Signal, Signals
     from fmilin.linear_model.model import LinearModel
     from fmilin.linear_model.verification import Verification
@@ -57,6 +59,7 @@ _HOMES = {
     "Discovery": "discovery.result",
     "Evaluation": "model.interface",
     "FmilinError": "ground.errors",
+    "Limits": "ground.sandbox.limits",
     "LinearFamily": "families.family",
     "LinearModel": "linear_model.model",
     "Model": "model.interface",
@@ -85,6 +88,7 @@ _HOMES = {
     "operating_point": "manifold.operating_points",
     "operating_points": "manifold.many_points",
     "sampled_loop": "connected.sampled_loop",
+    "sandbox_report": "ground.sandbox.report",
     "simulate": "motion.simulation.run",
     "snapshots": "motion.simulation.run",
     "sweep": "families.sweep",
@@ -102,6 +106,7 @@ __all__ = [
     "Discovery",
     "Evaluation",
     "FmilinError",
+    "Limits",
     "LinearFamily",
     "LinearModel",
     "Model",
@@ -131,6 +136,7 @@ __all__ = [
     "operating_point",
     "operating_points",
     "sampled_loop",
+    "sandbox_report",
     "simulate",
     "snapshots",
     "sweep",

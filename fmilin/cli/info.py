@@ -13,7 +13,8 @@ from fmilin.cli.job_runner import JobRunner, work
 from fmilin.cli.model_options import DEBUG, TIMEOUT, UNPACK_LIMIT, VERBOSE, FileOptions, file_options, fmu
 from fmilin.cli.options import MODEL, json_option
 from fmilin.ground.errors import UsageError
-from fmilin.ground.sandbox.isolation import Limits
+from fmilin.ground.sandbox.limits import Limits
+from fmilin.ground.sandbox.report import sandbox_report
 from fmilin.loading.request import is_fmu, is_system
 
 
@@ -83,7 +84,10 @@ def command(
             for departure in FmuFile(Path(model), opened_with).departures():
                 runner.say(f"fmilin: modelDescription.xml departs from the schema, {departure}\n")
 
-    return work(job, isolate=run and is_fmu(model), debug=debug, limits=Limits(TIMEOUT, None))
+    status = work(job, isolate=run and is_fmu(model), debug=debug, limits=Limits(TIMEOUT, None))
+    if verbose:
+        click.echo(sandbox_report(), err=True)
+    return status
 
 
 def _dependence(runner: JobRunner, model: str, options: Mapping[str, Any]) -> Iterator[str]:

@@ -7,11 +7,11 @@ process that the user has started, whichever process did the job.
 from __future__ import annotations
 
 import errno
-import marshal
+import json
 import os
 import sys
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -21,6 +21,7 @@ from typing import IO, Protocol, TextIO, TypeVar
 import click
 
 from fmilin.cli.deadline import DeadlinePassed
+from fmilin.cli.files import NewFile
 from fmilin.cli.progress import elapsed_time
 from fmilin.cli.streams import (
     Results,
@@ -32,9 +33,10 @@ from fmilin.cli.streams import (
     stdout_for_results,
     termination_raises,
 )
-from fmilin.ground.errors import AnotherInstanceError, FmilinError, ModelCrashError
+from fmilin.ground.errors import AnotherInstanceError, FmilinError, ModelCrashError, ModelError
 from fmilin.ground.files import remove_leftovers, temporary_file, temporary_place, write_all
-from fmilin.ground.sandbox.isolation import Limits, can_isolate, in_a_child
+from fmilin.ground.sandbox.isolation import can_isolate, in_a_child
+from fmilin.ground.sandbox.limits import Limits
 
 INSTANCES = ("shared", "reloaded", "copied")
 """Where an FMU's instances live: the next is tried when its code does not bear the one before."""
@@ -105,13 +107,28 @@ class _Outcome:
     failed: str
 
     def packed(self) -> bytes:
-        files = {str(path): content for path, content in self.files.items()}
-        return marshal.dumps((self.status, self.text, files, self.said, self.failed))
+        """Return it as text behind its length, and the files one after the other: whatever wrote it runs nothing."""
+        sizes = [(str(path), len(content)) for path, content in self.files.items()]
+        head = json.dumps((self.status, self.text, sizes, self.said, self.failed)).encode()
+        return b"".join((len(head).to_bytes(8, "little"), head, *self.files.values()))
 
     @classmethod
     def unpacked(cls, content: bytes) -> _Outcome:
-        status, text, files, said, failed = marshal.loads(content)  # noqa: S302 - written by our own child
-        return cls(status, text, {Path(path): files[path] for path in files}, said, failed)
+        begin = 8 + int.from_bytes(content[:8], "little")
+        status, text, sizes, said, failed = json.loads(content[8:begin])
+        files = {}
+        for path, size in sizes:
+            files[Path(path)] = content[begin : begin + size]
+            begin += size
+        return cls(status, text, files, said, failed)
+
+    def check(self, named: Collection[Path] | None) -> None:
+        """Refuse files that the user has not named: foreign code may have got hold of the process that wants them."""
+        for path in () if named is None else self.files:
+            if not any(path.parent == n.parent and path.name.startswith(n.stem) for n in named):
+                raise ModelError(
+                    f"The child process wants to write '{path}', which no option names. Nothing was written."
+                )
 
 
 def work(job: Job, *, isolate: bool, debug: bool, limits: Limits | None = None) -> int:
@@ -161,23 +178,42 @@ def _work_in_a_child(job: Job, width: int, printed: IO[bytes], *, debug: bool, l
         finally:
             flush_c_streams()
 
+    read, written = _named_files()
     for instances in INSTANCES:
         last = instances == INSTANCES[-1]
         try:
-            answer = in_a_child(partial(in_the_child, instances=instances), limits)
+            answer = in_a_child(partial(in_the_child, instances=instances), limits, read)
+            outcome = _Outcome.unpacked(answer.content)
+            outcome.check(written)
         except ModelCrashError as error:
             if last or not error.at_another_instance:
                 return failure(error, debug=debug)
             continue
-        except KeyboardInterrupt as error:
+        except (KeyboardInterrupt, ModelError) as error:
             return failure(error, debug=debug)
-        outcome = _Outcome.unpacked(answer.content)
         if last or outcome.status != ANOTHER_INSTANCE:
             break
     status = _delivered(outcome, sys.stdout, debug=debug)
     if answer.remark:
         _print(f"fmilin: {answer.remark}\n")
     return status
+
+
+def _named_files() -> tuple[list[Path], list[Path] | None]:
+    """Return the files that the command line names, absolute: to read, and to write; None where there is none."""
+    read: list[Path] = []
+    written: list[Path] = []
+    context = click.get_current_context(silent=True)
+    if context is None:
+        return read, None
+    for parameter in context.command.params:
+        given = context.params.get(parameter.name or "")
+        for value in given if isinstance(given, tuple | list) else [given]:
+            if isinstance(parameter.type, NewFile):
+                written += [Path(value).absolute()] if value is not None else []
+            elif isinstance(value, str | Path) and os.path.isfile(value):  # noqa: PTH113 - any text may be given
+                read.append(Path(value).absolute())
+    return read, written
 
 
 def _worked(

@@ -25,7 +25,7 @@ from fmilin.cli.options import (
     together,
 )
 from fmilin.ground.errors import UsageError
-from fmilin.ground.sandbox.isolation import Limits
+from fmilin.ground.sandbox.limits import Limits
 from fmilin.loading.request import is_fmu, is_system
 from fmilin.points.request import TrimRequest
 
@@ -197,6 +197,9 @@ class Running:
     compile_sources: bool
     unpack_limit: float | None
     solver_tolerance: float | None
+    allow_read: tuple[Path, ...]
+    allow_env: tuple[str, ...]
+    allow_network: bool
     verbose: bool
     debug: bool
 
@@ -213,7 +216,7 @@ class Running:
 
     def limits(self) -> Limits:
         """Return what the model may take."""
-        return _limits(self.timeout, self.memory)
+        return _limits(self.timeout, self.memory, self.allow_read, self.allow_env, network=self.allow_network)
 
 
 running_options = grouped(
@@ -242,18 +245,41 @@ running_options = grouped(
         type=float,
         help="Relative tolerance that a co-simulation FMU's solver is asked for; 1e-10; 0: its own.",
     ),
+    path_option(
+        "--allow-read", metavar="PATH", multiple=True, help="Repeatable: a file or folder that the FMU may read."
+    ),
+    click.option(
+        "--allow-env", metavar="NAME", multiple=True, help="Repeatable: an environment variable that the FMU may see."
+    ),
+    click.option("--allow-network", is_flag=True, help="Let the FMU use the network, as for a licence server."),
     VERBOSE,
     DEBUG,
 )
 
 
-def _limits(timeout: float, memory: float | None) -> Limits:
-    """Return what the model may take: ``--timeout`` in seconds, 0 for ever; ``--memory`` in GiB."""
+def _limits(
+    timeout: float,
+    memory: float | None,
+    readable: Sequence[Path] = (),
+    environment: Sequence[str] = (),
+    *,
+    network: bool = False,
+) -> Limits:
+    """Return what the model may take: ``--timeout`` in seconds, 0 for ever; ``--memory`` in GiB; and may reach."""
     if not (math.isfinite(timeout) and timeout >= 0):
         raise UsageError(f"--timeout {timeout}: give seconds, or 0 for no limit.")
     if memory is not None and not (math.isfinite(memory) and memory > 0):
         raise UsageError(f"--memory {memory}: give GiB, more than 0.")
-    return Limits(timeout or None, None if memory is None else memory * 2**30)
+    for path in readable:
+        if not path.exists():
+            raise UsageError(f"--allow-read '{path}': there is no such file or folder.")
+    return Limits(
+        timeout or None,
+        None if memory is None else memory * 2**30,
+        read=tuple(path.resolve() for path in readable),
+        network=network,
+        environment=environment,
+    )
 
 
 def fmu(

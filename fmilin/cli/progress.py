@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Event, Thread
 
+from fmilin.ground.sandbox.cage import pausing
+
 PATIENCE = 2.0  # seconds after which it is said how long something has been running
 _interrupted = Event()  # set while a bar is shown: the elapsed time stands in it
 
@@ -18,19 +20,38 @@ def elapsed_time(what: str, patience: float = PATIENCE) -> Iterator[None]:
     if not sys.stderr.isatty():
         yield
         return
-    ended = Event()
-    clock = Thread(target=_tell, args=(what, patience, ended), daemon=True)
-    clock.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        clock.join(1.0)
+    clock = _Clock(what, patience)
+    with pausing(clock.stop, clock.go):
+        clock.go()
+        try:
+            yield
+        finally:
+            clock.stop()
 
 
-def _tell(what: str, patience: float, ended: Event) -> None:
-    start, shown = time.monotonic(), False
-    wait = patience
+class _Clock:
+    """A thread that tells the time since this was made; it can be stopped and go on."""
+
+    def __init__(self, what: str, patience: float) -> None:
+        self._what, self._patience, self._start = what, patience, time.monotonic()
+        self._ended, self._thread = Event(), Thread()
+
+    def go(self) -> None:
+        """Tell it from now on."""
+        self._ended.clear()
+        arguments = (self._what, self._patience, self._start, self._ended)
+        self._thread = Thread(target=_tell, args=arguments, daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Tell it no more."""
+        self._ended.set()
+        self._thread.join(1.0)
+
+
+def _tell(what: str, patience: float, start: float, ended: Event) -> None:
+    shown = False
+    wait = max(0.0, start + patience - time.monotonic())
     while not ended.wait(wait):
         wait = min(0.5, patience)
         if not _interrupted.is_set():

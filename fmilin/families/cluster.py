@@ -17,7 +17,7 @@ from fmilin.families.engine import Engine, Report, Task
 from fmilin.families.outcome import Outcome
 from fmilin.families.plan import Plan
 from fmilin.ground.errors import FmilinError, ModelCrashError, ModelError, UsageError
-from fmilin.ground.sandbox.isolation import Limits
+from fmilin.ground.sandbox.limits import Limits
 
 CONNECT = "10s"  # for a cluster to answer
 CHECK_INTERVAL = 1.0  # seconds after which a wait for the workers checks whether the scheduler is still there

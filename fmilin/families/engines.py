@@ -7,7 +7,8 @@ from collections.abc import Callable
 from fmilin.families.engine import Engine, Here
 from fmilin.families.plan import Plan
 from fmilin.ground.errors import UsageError
-from fmilin.ground.sandbox.isolation import Limits, can_isolate
+from fmilin.ground.sandbox.isolation import can_isolate
+from fmilin.ground.sandbox.limits import Limits
 from fmilin.ground.signals import FloatArray
 from fmilin.loading.request import is_fmu
 

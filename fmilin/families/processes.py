@@ -17,7 +17,8 @@ from fmilin.families.outcome import Outcome
 from fmilin.families.plan import Plan
 from fmilin.families.solver import Solver
 from fmilin.ground.errors import FmilinError, ModelCrashError, ModelError, UsageError
-from fmilin.ground.sandbox.isolation import Limits, can_isolate
+from fmilin.ground.sandbox.isolation import can_isolate
+from fmilin.ground.sandbox.limits import Limits
 from fmilin.ground.sandbox.server import Pipe, Server, serve_standard_streams
 
 MESSAGE = 0.1  # seconds of work between two messages of a process

@@ -24,7 +24,7 @@ from fmilin.families.grid import grid_over
 from fmilin.families.order import run, runs_of
 from fmilin.families.plan import Plan
 from fmilin.ground.sandbox import server
-from fmilin.ground.sandbox.isolation import Limits
+from fmilin.ground.sandbox.limits import Limits
 from fmilin.ground.sandbox.server import Pipe, Server
 from fmilin.loading.request import LoadRequest
 from fmilin.native.systems import four_bar

@@ -20,6 +20,7 @@ from fmilin.connected.ssp.wiring import declaration_of, held_values, in_order
 from fmilin.connected.system import ConnectedModel
 from fmilin.fmi.read.archive import FmuFile, read_description, unpacked_together
 from fmilin.ground.errors import FmilinError, ModelError, UsageError, missing_file
+from fmilin.ground.sandbox import cage
 from fmilin.model.interface import Model
 
 if TYPE_CHECKING:
@@ -216,6 +217,9 @@ def open_ssp(
         raise ModelError(f"'{path.name}' contains no component: there is nothing to linearize.")
     members: dict[str, Model] = {}
     try:
+        for placed in flat.placed.values():
+            fmu = file.file_of(placed.component)
+            cage.may_read(fmu, fmu.with_name(f"{fmu.stem}.fmilin.toml"))
         settings_of = _by_component(flat, settings or {})
         for name in in_order(flat):
             placed = flat.placed[name]

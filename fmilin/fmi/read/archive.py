@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import lzma
+import os
 import shutil
 import stat
 import struct
@@ -20,6 +21,7 @@ from fmilin.fmi.read.process import absolute
 from fmilin.fmi.read.xml import departures, parse_description
 from fmilin.ground.errors import ModelError, missing_file
 from fmilin.ground.files import new_folder
+from fmilin.ground.sandbox import cage
 from fmilin.ground.tolerances import SOLVER_TOLERANCE
 
 GIB = 2**30
@@ -47,6 +49,7 @@ CONSTRAINTS = "extra/org.fmilin/constraints.toml"
 MOST_MEMBERS = 50_000
 LARGEST_DIRECTORY = 8 << 20  # bytes of the list of members, which is read as a whole before anything else
 _LIBRARY_SUFFIXES = (".so", ".dll", ".dylib")
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 _LONGEST_END = 22 + 65535 + 20
 """Bytes of the record at the end, its comment, and the record before it in large archives."""
 _ENCRYPTED = 0x1  # bit of the flags of a member
@@ -87,6 +90,7 @@ class FmuFile:
         self.path = path
         self.absolute = absolute(path)
         self.options = options or FmuOptions()
+        cage.may_read(self.absolute)
 
     @property
     def name(self) -> str:
@@ -286,7 +290,7 @@ def _extract(archive: zipfile.ZipFile, member: zipfile.ZipInfo, target: Path) ->
         target.mkdir(parents=True, exist_ok=True)
         return
     target.parent.mkdir(parents=True, exist_ok=True)
-    with archive.open(member) as source, target.open("wb") as sink:
+    is_program = (member.external_attr >> 16) & stat.S_IXUSR  # some FMUs start one of their own from resources/
+    descriptor = os.open(target, _NEW_FILE, 0o700 if is_program else 0o666)  # no mode can be changed in a cage
+    with archive.open(member) as source, os.fdopen(descriptor, "wb") as sink:
         shutil.copyfileobj(source, sink)
-    if (member.external_attr >> 16) & stat.S_IXUSR:
-        target.chmod(0o700)  # some FMUs start a program of their own from resources/

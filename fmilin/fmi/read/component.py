@@ -18,13 +18,15 @@ from fmilin.fmi.platforms import c_library
 from fmilin.fmi.read.log import LogSink
 from fmilin.fmi.read.process import same_directory
 from fmilin.ground.errors import ModelError, NumericalError
-from fmilin.ground.sandbox import watchdog
+from fmilin.ground.sandbox import cage, watchdog
 
 Call = tuple[Callable[[], int | None], str]
 """A C function bound to all its arguments, and its name; or what prepares its buffers, which returns None."""
 
 _WARNING, _DISCARD, _ERROR, _FATAL = 1, 2, 3, 4
 _STATUS = ("ok", "warning", "discard", "error", "fatal", "pending")
+_AT_THE_START = ("Initialize", "SetupExperiment", "EnterInitializationMode", "ExitInitializationMode")
+"""Functions in which an FMU reads files and asks for licences."""
 _ABOUT_THE_MODEL = ("GetNominalsOfContinuousStates", "GetNominalContinuousStates", "GetEventIndicators")
 """Functions whose refusal says nothing about the point."""
 
@@ -48,6 +50,7 @@ class LoadedCode:
         self._library = self._loaded(path)
 
     def _loaded(self, path: Path) -> ctypes.CDLL:
+        cage.close()
         try:
             # Some libraries look for others in the working directory.
             with watchdog.calling("the loading of the library"), same_directory():
@@ -146,9 +149,10 @@ class LoadedCode:
             _DISCARD: "The model cannot be evaluated there: choose another operating point or other parameters.",
             _FATAL: "The model is beyond repair in this process.",
         }.get(status, "Check the operating point, the start values and the parameters.")
+        starting = cage.advice() if name in _AT_THE_START else ""
         return ModelError(
             f"{self._prefix}{name} of '{self._sink.source}' returned {word} (status {status}). "
-            f"{self._sink.last_words()} {advice}"
+            f"{self._sink.last_words()} {advice}{starting}"
         )
 
     def _function(self, name: str) -> Any:
@@ -165,5 +169,5 @@ class LoadedCode:
     def _not_loaded(self, why: str) -> ModelError:
         return ModelError(
             f"The library of '{self._sink.source}' cannot be loaded: {why}. It may need other libraries that are not "
-            "installed, a newer system, or lack functions that FMI requires."
+            f"installed, a newer system, or lack functions that FMI requires.{cage.advice()}"
         )

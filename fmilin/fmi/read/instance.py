@@ -18,7 +18,7 @@ from fmilin.fmi.read.description import Description, is_true
 from fmilin.fmi.read.log import LogSink, logger
 from fmilin.fmi.read.settings import Assignment
 from fmilin.ground.errors import AnotherInstanceError, ModelError
-from fmilin.ground.sandbox import watchdog
+from fmilin.ground.sandbox import cage, watchdog
 from fmilin.ground.signals import FloatArray
 
 _MOST_ITERATIONS = 100
@@ -257,7 +257,7 @@ class Instance(VariableAccess):
     def _load_afresh(self) -> None:
         """Load a copy of the library for one more instance; one that never unloads would return with its memory."""
         copy = self._library.with_name(f"{self._instances}_{self._library.name}")
-        shutil.copy2(self._library, copy)
+        shutil.copyfile(self._library, copy)
         self.component.load_instead(copy)
 
     def _component(self, library: Path) -> LoadedCode:
@@ -270,6 +270,7 @@ class Instance(VariableAccess):
         return ModelError(
             f"'{self.description.source}' could not be instantiated. {self.sink.last_words()}{hint} Usual reasons are "
             f"a missing licence, a missing file in its resources, or an identifier that differs from the library's."
+            f"{cage.advice()}"
         )
 
     def _tolerance(self) -> tuple[Any, ctypes.c_double]:

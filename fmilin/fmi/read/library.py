@@ -19,6 +19,7 @@ from fmilin.fmi.read.description import Description
 from fmilin.fmi.read.instance import Instance
 from fmilin.fmi.read.xml import safe_root
 from fmilin.ground.errors import ModelError
+from fmilin.ground.sandbox import cage
 from fmilin.ground.sandbox.programs import run_program
 from fmilin.ground.sandbox.watchdog import calling
 from fmilin.numerics.codegen.compiler import find_compiler, library_suffix
@@ -189,6 +190,7 @@ def _without_prefix(functions: Sequence[str], identifier: str) -> list[str]:
 
 
 def _run(command: Sequence[str], folder: Path, source: str) -> None:
+    cage.close()  # a compiler includes whatever file it is told to
     try:
         with calling("the compilation of its sources"):
             status, printed = run_program(command, folder, seconds=PATIENCE)
@@ -197,7 +199,7 @@ def _run(command: Sequence[str], folder: Path, source: str) -> None:
     except OSError as error:
         raise ModelError(
             f"The C compiler '{command[0]}' cannot be started: {error.strerror or error}. Install it, or let the "
-            f"environment variable CC name another one."
+            f"environment variable CC name another one.{cage.advice()}"
         ) from None
     if status:
         lines = printed.replace(f"{folder}/", "").splitlines()

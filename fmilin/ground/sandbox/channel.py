@@ -39,11 +39,11 @@ class Channel:
     """A named pipe in ``folder``, which is private; one process makes and reads it, those forked from it send."""
 
     def __init__(self, folder: Path) -> None:
-        self._path = folder / os.urandom(16).hex()
+        self.path = folder / os.urandom(16).hex()
         self._word = os.urandom(_WORD)
-        os.mkfifo(self._path, 0o600)
-        self._ends = [os.open(self._path, os.O_RDONLY | os.O_NONBLOCK)]
-        self._ends.append(os.open(self._path, os.O_WRONLY))  # there is always a writer: the pipe never ends
+        os.mkfifo(self.path, 0o600)
+        self._ends = [os.open(self.path, os.O_RDONLY | os.O_NONBLOCK)]
+        self._ends.append(os.open(self.path, os.O_WRONLY))  # there is always a writer: the pipe never ends
         self._received = bytearray()
 
     def fileno(self) -> int:
@@ -57,7 +57,7 @@ class Channel:
 
     def send(self, content: bytes) -> None:
         """Send an answer; waits until it has been read."""
-        descriptor = high(os.open(self._path, os.O_WRONLY))
+        descriptor = high(os.open(self.path, os.O_WRONLY))
         try:
             rest = memoryview(_HEADER.pack(self._word, len(content), zlib.crc32(content)) + content)
             while rest:
@@ -87,14 +87,19 @@ class Channel:
 
 def close_all_but(kept: Collection[int] = ()) -> None:
     """Close all descriptors but the standard streams and ``kept``."""
-    try:
-        inherited = [int(name) for name in os.listdir("/dev/fd")]  # noqa: PTH208 - the names are numbers
-    except OSError:
-        inherited = list(range(256))
-    for descriptor in inherited:
-        if descriptor > 2 and descriptor not in kept:
+    for descriptor in open_descriptors():
+        if descriptor not in kept:
             with suppress(OSError):
                 os.close(descriptor)
+
+
+def open_descriptors() -> list[int]:
+    """Return the descriptors that are or may be open, without the standard streams."""
+    try:
+        numbers = [int(name) for name in os.listdir("/dev/fd")]  # noqa: PTH208 - the names are numbers
+    except OSError:
+        numbers = list(range(256))
+    return [number for number in numbers if number > 2]
 
 
 def read_nothing() -> None:

@@ -3,11 +3,13 @@
 The guard leads a session of its own, adopts orphans (where the system lets it: Linux), runs no foreign code and holds
 one end of a pipe whose other end its maker holds. What foreign code leaves running cannot outlive it, not
 even when its maker is killed; Ctrl-C at the terminal reaches the maker alone, so that an interrupt in foreign code is
-that code's own.
+that code's own. One that stands apart is process 1 of a world of its own, where the system allows that: its work sees
+no other processes, cannot stop it, and ends with it. The maker waits for no guard longer than it must.
 """
 
 from __future__ import annotations
 
+import mmap
 import os
 import select
 import signal
@@ -17,13 +19,18 @@ import time
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn
+
+from fmilin.ground.sandbox import namespaces
+from fmilin.ground.sandbox.kernel import libc, prctl
 
 _ENDING = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36  # linux/prctl.h
 _REPORT = struct.Struct("<iiq")  # whether the worker ended by itself, its wait status, processes stopped after it
 _GRACE = 0.05  # seconds in which what the work has started may end by itself
+_GUARD_PATIENCE = 1.0  # seconds until a guard that has been told to end everything begins to say so
 _PATIENCE = 10.0  # seconds until killed processes have gone, or are given up
+_MOST_PROCESSES = 2000  # of a world apart, threads included
 
 
 class Ending(NamedTuple):
@@ -34,16 +41,20 @@ class Ending(NamedTuple):
 
 
 class Guard:
-    """A forked process, ``pid``, that does ``work`` in a child of its own; all that this starts are its descendants."""
+    """A forked process, ``pid``, that does ``work`` in a child of its own; all that this starts are its descendants.
+
+    ``apart``: in a world of its own, where that is allowed.
+    """
 
     _open: set[int] = set()  # noqa: RUF012 - descriptors of this process that no other guard may inherit
 
-    def __init__(self, work: Callable[[], int]) -> None:
+    def __init__(self, work: Callable[[], int], *, apart: bool = False) -> None:
         self._ending: Ending | None = None
+        self._apart = mmap.mmap(-1, 1)  # whether it could be, said by the guard
         (held, self._alive), (self._report, report) = os.pipe(), os.pipe()
         Guard._open |= {self._alive, self._report}
         maker = os.getpid()
-        _libc()  # what it imports is imported once, before the fork
+        libc()  # what it takes is there before the fork
         self.pid = 0
         try:
             # An interrupt between the fork and what the guard does about it would make it a second maker.
@@ -51,7 +62,7 @@ class Guard:
             try:
                 self.pid = fork()
                 if self.pid == 0:
-                    _guard(work, held, report, maker)
+                    _guard(work, held, report, maker, self._apart if apart else None)
             finally:
                 os.close(held)
                 os.close(report)
@@ -65,6 +76,11 @@ class Guard:
     def fileno(self) -> int:
         """Return a descriptor that can be read as soon as everything has ended."""
         return self._report
+
+    @property
+    def processes(self) -> int:
+        """How many of its descendants are no work: the guard proper, when it stands apart."""
+        return self._apart[0]
 
     def wait(self) -> Ending:
         """Wait until everything has ended."""
@@ -81,8 +97,10 @@ class Guard:
         return self._ending
 
     def stop(self) -> Ending:
-        """End everything now, if it has not ended."""
+        """End everything now, if it has not ended; by force when the guard does not do it."""
         self._drop(self._alive)
+        if self._ending is None and not select.select([self._report], [], [], _GUARD_PATIENCE)[0]:
+            _kill_all(self.pid)
         return self.wait()
 
     @staticmethod
@@ -101,7 +119,7 @@ def fork() -> int:
         return os.fork()
 
 
-def _guard(work: Callable[[], int], held: int, report: int, maker: int) -> NoReturn:
+def _guard(work: Callable[[], int], held: int, report: int, maker: int, apart: mmap.mmap | None) -> NoReturn:
     """Do the work in one more process; end everything when it or the maker has ended."""
     try:
         while Guard._open:
@@ -110,7 +128,10 @@ def _guard(work: Callable[[], int], held: int, report: int, maker: int) -> NoRet
         for number in _ENDING:  # of the terminal, or meant for the maker
             signal.signal(number, signal.SIG_IGN)
         signal.pthread_sigmask(signal.SIG_SETMASK, [])
-        _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+        if apart is not None and namespaces.leave():
+            apart[0] = 1
+            _stand_apart(held, report)
+        _set(_PR_SET_CHILD_SUBREAPER, 1)
         awake, alarm = os.pipe()
         os.set_blocking(alarm, False)
         signal.set_wakeup_fd(alarm, warn_on_full_buffer=False)
@@ -122,11 +143,23 @@ def _guard(work: Callable[[], int], held: int, report: int, maker: int) -> NoRet
             for descriptor in (held, report, awake, alarm):
                 os.close(descriptor)
             _work(work, guard)
-        status = _watch(worker, held, awake) if os.getppid() == maker else None
+        status = _watch(worker, held, awake) if os.getppid() in (maker, 0) else None  # 0: it is out of sight
         left = _end_all(worker, stopped=status is None)
         os.write(report, _REPORT.pack(status is not None, status or 0, left))
     finally:
         os._exit(0)
+
+
+def _stand_apart(held: int, report: int) -> None:
+    """Go on as process 1 of another world; the one that stays behind waits for its end."""
+    inner = fork()
+    if inner:
+        os.close(held)
+        os.close(report)
+        os.waitpid(inner, 0)
+        os._exit(0)
+    _set(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
+    namespaces.settle(_MOST_PROCESSES)
 
 
 def _work(work: Callable[[], int], guard: int) -> NoReturn:
@@ -135,7 +168,7 @@ def _work(work: Callable[[], int], guard: int) -> NoReturn:
         os.setpgid(0, 0)
         for number in (*_ENDING, signal.SIGCHLD):
             signal.signal(number, signal.SIG_DFL)
-        _prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
+        _set(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
         if os.getppid() == guard:
             status = work()
     finally:
@@ -169,15 +202,27 @@ def _end_all(worker: int, *, stopped: bool) -> int:
             os.killpg(worker, signal.SIGKILL)
     until = time.monotonic() + _PATIENCE
     while not _none_left() and time.monotonic() < until:
-        import psutil
-
-        for process in psutil.Process().children(recursive=True):
-            with suppress(psutil.Error):
-                if process.status() != psutil.STATUS_ZOMBIE:
-                    killed.add(process.pid)
-                process.kill()
+        killed |= _kill_descendants()
         time.sleep(0.002)
     return len(killed - {worker})
+
+
+def _kill_descendants() -> set[int]:
+    """Kill what descends from this process, or lives in the world whose first process it is; return what ran."""
+    if not namespaces.proc_tells():
+        if os.getpid() == 1:
+            with suppress(OSError):
+                os.kill(-1, signal.SIGKILL)
+        return set()
+    import psutil
+
+    killed = set()
+    for process in psutil.Process().children(recursive=True):
+        with suppress(psutil.Error):
+            if process.status() != psutil.STATUS_ZOMBIE:
+                killed.add(process.pid)
+            process.kill()
+    return killed
 
 
 def _none_left() -> bool:
@@ -190,13 +235,18 @@ def _none_left() -> bool:
     return False
 
 
-def _prctl(option: int, value: int) -> None:
+def _kill_all(guard: int) -> None:
+    """Kill a guard that was stopped, and what descends from it."""
+    import psutil
+
+    with suppress(psutil.Error):
+        process = psutil.Process(guard)
+        for one in (*process.children(recursive=True), process):
+            with suppress(psutil.Error):
+                one.kill()
+
+
+def _set(option: int, value: int) -> None:
     if sys.platform.startswith("linux"):
         with suppress(OSError, AttributeError):
-            _libc().prctl(option, value, 0, 0, 0)
-
-
-def _libc() -> Any:
-    import ctypes
-
-    return ctypes.CDLL(None)
+            prctl(option, value)

@@ -18,10 +18,11 @@ from typing import Any, TypeVar
 
 from fmilin.ground.errors import FmilinError, ModelCrashError, ModelError, UsageError
 from fmilin.ground.files import temporary_folder
-from fmilin.ground.sandbox import watchdog
-from fmilin.ground.sandbox.channel import Channel, ChannelError
+from fmilin.ground.sandbox import cage, watchdog
+from fmilin.ground.sandbox.channel import Channel, ChannelError, open_descriptors
 from fmilin.ground.sandbox.guard import Ending, fork
-from fmilin.ground.sandbox.isolation import Limits, can_isolate, how_it_ended, in_a_child
+from fmilin.ground.sandbox.isolation import can_isolate, how_it_ended, in_a_child
+from fmilin.ground.sandbox.limits import Limits
 
 Result = TypeVar("Result")
 
@@ -32,8 +33,10 @@ Opened = TypeVar("Opened")
 def isolated(opener: Callable[[], Opened], use: Callable[[Opened], Result], limits: Limits | None = None) -> Result:
     """Open a model in a child process, use it there, and return the result.
 
-    The result is here before the model is closed: code that crashes while it is unloaded does no harm. A loop over
-    points goes on after a crash::
+    The result is here before the model is closed: code that crashes while it is unloaded does no harm. From the moment
+    at which an FMU's code is loaded, the child reaches neither files nor the environment, the network or other
+    processes, as far as the system allows that (:func:`fmilin.sandbox_report`): what ``use`` needs of these is read
+    before, or named in ``limits``. A loop over points goes on after a crash::
 
         for point in points:
             try:
@@ -48,7 +51,7 @@ def isolated(opener: Callable[[], Opened], use: Callable[[Opened], Result], limi
     use : callable
         Its result must be one that can be pickled.
     limits : Limits, optional
-        Seconds for a single call of the model, and bytes of memory.
+        Seconds for a single call of the model, bytes of memory, and what it may reach.
 
     Raises
     ------
@@ -63,6 +66,7 @@ def isolated(opener: Callable[[], Opened], use: Callable[[Opened], Result], limi
         raise UsageError("Work in a child process needs fork(), which this system does not have. Call it directly.")
 
     def work(deliver: Callable[[bytes], None]) -> int:
+        cage.take_away(open_descriptors())
         os.dup2(2, 1)  # what C code prints must not mix with the caller's results
         opened: Any = None
         try:

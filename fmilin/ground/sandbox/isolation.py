@@ -21,9 +21,11 @@ from typing import TYPE_CHECKING
 
 from fmilin.ground.errors import ModelCrashError
 from fmilin.ground.files import temporary_folder
-from fmilin.ground.sandbox import watchdog
+from fmilin.ground.sandbox import cage, watchdog
 from fmilin.ground.sandbox.channel import Channel, ChannelError, read_nothing
 from fmilin.ground.sandbox.guard import Ending, Guard
+from fmilin.ground.sandbox.limits import Limits
+from fmilin.ground.sandbox.report import say_what_is_missing
 
 if TYPE_CHECKING:
     import psutil
@@ -39,18 +41,6 @@ Work = Callable[[Callable[[bytes], None]], int]
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """What foreign code may take."""
-
-    # for every single call of a function of the model, its loading included; None: for ever
-    seconds: float | None = 120.0
-    # bytes of the child process and of those that it starts. None: nine tenths of what is free when the child starts,
-    # so that the machine stays usable
-    memory: float | None = None
-    processes: int = 100  # that it may have started at a time
-
-
-@dataclass(frozen=True, slots=True)
 class Answer:
     """What came out of the child."""
 
@@ -63,9 +53,13 @@ def can_isolate() -> bool:
     return hasattr(os, "fork")
 
 
-def in_a_child(work: Work, limits: Limits | None = None) -> Answer:
-    """Do ``work`` in a forked child, with a temporary directory of its own and no standard input; return its answer."""
+def in_a_child(work: Work, limits: Limits | None = None, readable: Sequence[Path] = ()) -> Answer:
+    """Do ``work`` in a forked child, with a temporary directory of its own and no standard input; return its answer.
+
+    Foreign code that it loads may read the files that are ``readable`` to it.
+    """
     limits = limits or Limits()
+    say_what_is_missing(limits)
     note = watchdog.Note()
     with temporary_folder() as folder:  # of the child, removed here even when the child cannot
         scratch = folder / "scratch"
@@ -73,7 +67,8 @@ def in_a_child(work: Work, limits: Limits | None = None) -> Answer:
         flush()
         channel = Channel(folder)
         try:
-            guard = Guard(lambda: _be_the_child(work, channel, note, scratch))
+            caged = cage.Cage(limits, scratch, [channel.path], readable) if limits.caged else None
+            guard = Guard(lambda: _be_the_child(work, channel, note, scratch, caged), apart=limits.caged)
             try:
                 return _Watch(guard, channel, note, limits).answer()
             except BaseException:
@@ -83,9 +78,10 @@ def in_a_child(work: Work, limits: Limits | None = None) -> Answer:
             channel.close()
 
 
-def _be_the_child(work: Work, channel: Channel, note: watchdog.Note, scratch: Path) -> int:
+def _be_the_child(work: Work, channel: Channel, note: watchdog.Note, scratch: Path, caged: cage.Cage | None) -> int:
     """Do the work and return the exit status."""
     own = os.getpid()
+    cage.prepare(caged)
     channel.close()
     watchdog.write_to(note)
     read_nothing()
@@ -161,7 +157,7 @@ class _Watch:
         now = time.monotonic()
         if now < self._next_check:
             return
-        processes = descendants(self._guard.pid)
+        processes = descendants(self._guard.pid)[self._guard.processes :]
         self._next_check = now + _SHARE * (time.monotonic() - now)
         started = len(processes) - 1
         if started > self._limits.processes:
@@ -224,7 +220,7 @@ def _signal_name(ended: int) -> str:
 
 
 def descendants(guard: int) -> list[psutil.Process]:
-    """Return the child and all processes that it has started."""
+    """Return all that descends from a guard, first its own process where it stands apart, then the child."""
     import psutil
 
     try:

@@ -24,12 +24,11 @@ import psutil
 
 from fmilin.ground.errors import ModelCrashError
 from fmilin.ground.files import new_folder
-from fmilin.ground.sandbox import watchdog
+from fmilin.ground.sandbox import cage, watchdog
 from fmilin.ground.sandbox.channel import close_all_but, high, read_nothing
 from fmilin.ground.sandbox.guard import Guard
 from fmilin.ground.sandbox.isolation import (
     UNLOADING_TIME,
-    Limits,
     descendants,
     flush,
     free_memory,
@@ -37,6 +36,8 @@ from fmilin.ground.sandbox.isolation import (
     leave_no_core,
     memory_of,
 )
+from fmilin.ground.sandbox.limits import Limits
+from fmilin.ground.sandbox.report import say_what_is_missing
 
 _HEADER = 8
 _END = None  # the message after which there is nothing more: an end of the pipe may live on in another process
@@ -142,6 +143,8 @@ class Server:
         alone: bool = False,
     ) -> None:
         limits = limits or Limits()
+        say_what_is_missing(limits)
+        self._limits = limits
         self._seconds, self._processes = limits.seconds, limits.processes
         self._memory = free_memory() if limits.memory is None else limits.memory
         self._scratch = new_folder()
@@ -175,12 +178,14 @@ class Server:
         scratch = self._scratch / "scratch"
         scratch.mkdir(mode=0o700)
         paths = [self._scratch / os.urandom(16).hex() for _ in range(2)]
+        caged = cage.Cage(self._limits, scratch, paths) if alone and self._limits.caged else None
 
         def work() -> int:
             for pipe in (self.pipe, childs, *(other.pipe for other in others)):
                 pipe.close()
             if alone:
                 close_all_but()
+            cage.prepare(caged)
             read_nothing()
             os.dup2(2, 1)  # what C code prints must not mix with results
             watchdog.write_to(note)
@@ -194,7 +199,7 @@ class Server:
         try:
             childs.read_end, self.pipe.write_end = _named_pipe(paths[0])
             self.pipe.read_end, childs.write_end = _named_pipe(paths[1])
-            self._guard = Guard(work)
+            self._guard = Guard(work, apart=caged is not None)
         finally:
             childs.close()
         self.process = self._guard.pid
@@ -206,7 +211,7 @@ class Server:
             where = self._where("from")
             self.kill()
             raise ModelCrashError(f"The model did not return{where} within {self._seconds:g} s and was stopped.")
-        processes = descendants(self.process)
+        processes = descendants(self.process)[0 if self._guard is None else self._guard.processes :]
         started = len(processes) - 1 if self._guard else len(processes)
         if started > self._processes:
             where = self._where("in")

@@ -22,7 +22,7 @@ from fmilin.ground.errors import ModelCrashError, NumericalError
 from fmilin.ground.sandbox import isolated_use
 from fmilin.ground.sandbox.guard import Guard
 from fmilin.ground.sandbox.isolated_use import in_a_copy, isolated
-from fmilin.ground.sandbox.isolation import Limits
+from fmilin.ground.sandbox.limits import Limits
 from tests.fmus.make import build
 
 pytestmark = [

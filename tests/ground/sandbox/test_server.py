@@ -13,7 +13,7 @@ import pytest
 
 from fmilin.ground.errors import ModelCrashError
 from fmilin.ground.sandbox import server as module
-from fmilin.ground.sandbox.isolation import Limits
+from fmilin.ground.sandbox.limits import Limits
 from fmilin.ground.sandbox.server import Pipe, Server
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="servers need fork()")
@@ -92,7 +92,7 @@ def test_one_that_talks_without_end_is_ended(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_one_that_does_not_start_leaves_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    def refused(work: object) -> None:
+    def refused(work: object, **_: object) -> None:
         raise BlockingIOError("no more processes")
 
     monkeypatch.setattr(module, "Guard", refused)
