@@ -63,6 +63,9 @@ _TABLE = (
          "The mechanism can be assembled in several ways, or the branch of solutions that was followed ends here: this "
          "point may not be the one you think of.",
          "Look at the point; hold more states (`--set`) to choose."),
+    Kind("moved",
+         "Start values that were given do not fit each other or the loops of the mechanism, and had to move.",
+         "Give values that fit, or hold others: those of `independent` states keep theirs.", severity="information"),
     Kind("unit",
          "A state in rad was given a value of more than a turn: it may be meant in degrees.",
          "Give angles in the unit of the state."),

@@ -3,7 +3,7 @@
 Gauss-Newton with the pseudo-inverse on the open tree, dq = -D (G D)^+ g(q), with the damping of Levenberg and Marquardt
 where that does not help: the nearest posture that closes the loops (Spencer (thesis), eqs. 3.10 and 3.11, on positions
 alone). Balls turn by angles, so that quaternions stay of unit length. Where it leads nowhere, it starts again around
-the guess.
+the guess. Velocities that were given are held, and the others follow: wheels roll straight on where they can.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from scipy import linalg
 from fmilin.ground.errors import ConstraintError, UnknownNameError
 from fmilin.ground.tolerances import CLOSED, PSEUDO_INVERSE
 from fmilin.native.mechanism.description import MechanismDescription
+from fmilin.native.mechanism.given import Motions, moved_starts, own_name, velocities
 from fmilin.native.mechanism.parts import Loop
 from fmilin.native.mechanism.placement import Placement
 from fmilin.native.mechanism.recursions import coordinate_columns, positions
@@ -66,6 +67,11 @@ class Closing:
         """The first guess, quaternions of unit length, shape (n_q,)."""
         return self._normalized(np.array([q for joint in self.system.description.joints for q in joint.position]))
 
+    @cached_property
+    def given_velocities(self) -> Floats:
+        """The velocities of the description, shape (n,)."""
+        return np.array([v for joint in self.system.description.joints for v in joint.velocity])
+
     def _scale(self, terms: tuple[tuple[str, float], ...]) -> float:
         """Return the unit of a coupling: that of the joint that follows."""
         return float(self.scales[self.system.tree.speeds_of[terms[0][0]][0]])
@@ -98,7 +104,7 @@ class Closing:
         sizes: dict[str, tuple[float, float]] = {}
         rods = {loop.name: loop.length for loop in self.description.loops if loop.type == "rod"}
         for value, loop in zip(self._raw(q), self.system.loop_constraints, strict=False):
-            name = _own_name(loop.of)
+            name = own_name(loop.of)
             distance, angle = sizes.get(name, (0.0, 0.0))
             if loop.terms and self._scale(loop.terms) == 1.0:
                 angle = abs(float(value))
@@ -116,7 +122,7 @@ class Closing:
         """Return the loops whose axes are opposite to each other: perpendicular to all that they should be."""
         X = np.asarray(positions(self.system.tree, q))
         loops = self.system.description.loops
-        return tuple(_own_name(loop.name) for loop in loops if any(a @ b < 0 for a, b in self._axes(loop, X)))
+        return tuple(own_name(loop.name) for loop in loops if any(a @ b < 0 for a, b in self._axes(loop, X)))
 
     def _raw(self, q: Floats) -> Floats:
         p, e = self.system.markers.positions(np.asarray(positions(self.system.tree, q)))
@@ -169,16 +175,9 @@ class Closing:
         scales[tree.screw_coordinates] = self.scales[tree.screw_speeds]
         return (q - self.start) / scales
 
-    def velocities(self, q: Floats, v: Floats) -> tuple[Floats, tuple[str, ...], bool]:
-        """Return v - D (G D)^+ G v (n,), nearest to v, the loops it breaks still, and whether v breaks one."""
-        G, D = self.jacobian(q), self.scales * self.free_v
-        nearest = np.asarray(v - D * (linalg.pinv(G * D, rtol=PSEUDO_INVERSE) @ (G @ v)))
-        allowed = CLOSED * (np.abs(G) @ np.abs(v))
-        wrong = np.abs(G @ nearest) > allowed
-        bad = [
-            _own_name(loop.of) for loop, is_wrong in zip(self.system.loop_constraints, wrong, strict=True) if is_wrong
-        ]
-        return nearest, tuple(dict.fromkeys(bad)), bool((np.abs(G @ v) > allowed).any())
+    def velocities(self, q: Floats) -> tuple[Floats, tuple[str, ...]]:
+        """Return velocities that keep the loops closed, the given ones held, and the loops that open even so."""
+        return velocities(Motions(self.system, self.scales, self.jacobian(q), self.given_velocities), self.free_v)
 
     def _normalized(self, q: Floats) -> Floats:
         balls = self.system.tree.ball_coordinates
@@ -194,11 +193,6 @@ def _step(GD: Floats, g: Floats, damping: float) -> Floats:
         return np.asarray(-linalg.pinv(GD, rtol=PSEUDO_INVERSE) @ g)
     size = float(np.linalg.norm(GD)) ** 2 or 1.0
     return np.asarray(-GD.T @ np.linalg.solve(GD @ GD.T + damping * size * np.eye(len(g)), g))
-
-
-def _own_name(name: str) -> str:
-    """Return the name that the author gave: a helical loop ends in one of its own."""
-    return name.removesuffix(".end")
 
 
 def _size(description: MechanismDescription) -> float:
@@ -257,9 +251,9 @@ def closed(description: MechanismDescription) -> MechanismDescription:
     if not (description.loops or description.couplings or description.wheels or description.skates):
         return description
     closing = Closing(description, ())
-    q, v = closing.start, np.array([v for joint in closing.system.description.joints for v in joint.velocity])
-    is_still = not v.any() or not closing.velocities(q, v)[2]
-    return description if closing.is_closed(q) and is_still else assemble(description).description
+    q, v = closing.start, closing.given_velocities
+    fits = not v.any() or closing.velocities(q)[0] is v
+    return description if closing.is_closed(q) and fits else assemble(description).description
 
 
 def _held(description: MechanismDescription, held: Sequence[str] | None) -> tuple[str, ...]:
@@ -313,10 +307,10 @@ def _require_closed(closing: Closing, q: Floats) -> None:
 
 
 def _speeds(closing: Closing, q: Floats) -> Floats:
-    v = np.array([v for joint in closing.system.description.joints for v in joint.velocity])
+    v = closing.given_velocities
     if not closing.system.loop_constraints or not v.any():
         return v
-    nearest, lost, _ = closing.velocities(q, v)
+    nearest, lost = closing.velocities(q)
     if lost:
         raise ConstraintError(
             f"No velocities of the mechanism '{closing.description.name}' keep {', '.join(map(repr, lost))} closed "
@@ -339,4 +333,8 @@ def _started(closing: Closing, q: Floats, v: Floats) -> MechanismDescription:
         replace(loop, turn=float(q[tree.coordinates_of[loop.name][0]])) if loop.type == "helical" else loop
         for loop in closing.description.loops
     ]
-    return replace(closing.description, joints=joints, loops=loops)
+    given = closing.given_velocities
+    fastest = np.max(np.abs(given) / closing.scales, initial=0.0) or 1.0
+    changes = closing.displacement(q), (v - given) / closing.scales / fastest
+    moved = moved_starts(closing.system, (closing.start, given), (q, v), changes)
+    return replace(closing.description, joints=joints, loops=loops, moved=moved)

@@ -18,6 +18,15 @@ Input = JointForce | Force | Torque | LineForce | Actuator
 
 
 @dataclass(frozen=True)
+class Moved:
+    """A start value that closing the loops had to change."""
+
+    state: str
+    given: float
+    became: float
+
+
+@dataclass(frozen=True)
 class MechanismDescription:
     """A mechanism in SI units and rad: bodies with one joint each to a parent, up to the ground; loops close circles.
 
@@ -48,6 +57,7 @@ class MechanismDescription:
     markers: Sequence[elements.Marker] = ()  # points with names
     contacts: Sequence[Contact] = ()  # loops that are feet on the ground, and what is known of it
     tendons: Sequence[elements.Tendon] = ()
+    moved: Sequence[Moved] = ()  # start values that are not those that were given
     ordered_joints: tuple[Joint, ...] = field(default=(), init=False, repr=False)
     """The joints, each after the joint of its parent."""
 

@@ -11,6 +11,7 @@ from typing import Self
 
 import numpy as np
 
+from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray
 from fmilin.model.interface import Evaluation, OperatingPoint, TangentStack
 from fmilin.native.batch_graph import arrays_of, checked_threads, states_to_keep
@@ -19,6 +20,7 @@ from fmilin.native.mechanism.assembly import closed
 from fmilin.native.mechanism.description import MechanismDescription
 from fmilin.native.mechanism.engine import MechanismEngine
 from fmilin.native.mechanism.evaluator import MechanismEvaluator
+from fmilin.native.mechanism.given import moved_remark
 from fmilin.native.mechanism.independence import Independence
 from fmilin.native.mechanism.linear import Choice, LocalForm, Matrices, MechanismEquations, MechanismSlopes
 from fmilin.native.mechanism.screws import Array
@@ -188,6 +190,12 @@ class Mechanism(NativeModel):
             key = (loop.of, loop.index)
             values[key] = float("nan") if key in independence.undetermined else value
         return {f"{of}.reaction[{index}]": value for (of, index), value in values.items()}
+
+    def remarks_at(self, point: OperatingPoint) -> tuple[Remark, ...]:
+        """Return how feet stand, and which start values are not those that were given, where they are the point's."""
+        x, position = point.states, self.states.positions
+        moved = [m for m in self.description.moved if np.isclose(x[position[m.state]], m.became, rtol=1e-6, atol=1e-9)]
+        return (*super().remarks_at(point), *([moved_remark(moved)] if moved else []))
 
     # -- its parts, for algorithms ---------------------------------------------------------------------
 

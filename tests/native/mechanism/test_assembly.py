@@ -247,3 +247,84 @@ def test_a_mechanism_of_python_closes_its_loops_as_a_file_does() -> None:
 
 def test_assemble_is_public() -> None:
     assert public.assemble is assemble
+
+
+# -- velocities that were given
+
+
+def rolling(center: float = 0.0, tilt: float = 0.0, **velocities: object) -> MechanismDescription:
+    """A carriage on a plane that is tilted about x, and a wheel of 0.5 m on its axle, ``center`` beside it."""
+    turn = Placement((0, 0, 0), np.array([[1, 0, 0], [0, cos(tilt), -sin(tilt)], [0, sin(tilt), cos(tilt)]]))
+    return MechanismDescription(
+        "unicycle",
+        [Body("carriage", 5.0, inertia=(1, 1, 1)), Body("wheel", 1.0, inertia=(0.1, 0.2, 0.1))],
+        [
+            Joint(
+                "carriage", "planar", "ground", "carriage", turn, axis=(0, 0, 1), velocity=velocities.get("carriage")
+            ),
+            Joint(
+                "axle",
+                "revolute",
+                "carriage",
+                "wheel",
+                Placement((0, 0, 0.5)),
+                axis=(0, 1, 0),
+                velocity=velocities.get("axle"),
+            ),
+        ],
+        wheels=[Wheel("tread", "wheel", (0, center, 0), radius=0.5, normal=(0, -sin(tilt), cos(tilt)))],
+    )
+
+
+@pytest.mark.parametrize("tilt", [0.0, 0.4])
+@pytest.mark.parametrize("center", [0.0, 0.75])
+@pytest.mark.parametrize(
+    "velocities", [{"axle": 4.0}, {"carriage": (2.0, 0, 0)}, {"axle": 4.0, "carriage": (2.0, 0, 0)}]
+)
+def test_a_wheel_rolls_straight_at_the_velocity_that_was_given(
+    center: float, tilt: float, velocities: dict[str, object]
+) -> None:
+    model = Mechanism(rolling(center, tilt, **velocities))
+    speeds = dict(zip(model.states.names, model.start.states, strict=True))
+    assert speeds["axle.v"] == pytest.approx(4.0, rel=1e-14)
+    along, across = speeds["carriage.vx"], speeds["carriage.vy"]
+    assert (np.hypot(along, across), speeds["carriage.w"]) == (pytest.approx(2.0), pytest.approx(0.0, abs=1e-14))
+    assert not [r for r in fl.linearize(model).warnings if r.kind == "moved"]
+
+
+@pytest.mark.parametrize("center", [0.0, 0.75])
+def test_a_free_wheel_rolls_straight(center: float) -> None:
+    """Where the slip is zero by itself, rounding is no reason to refuse."""
+    tilt = 0.3
+    free = Joint(
+        "free", "free", "ground", "wheel",
+        position=(0, -0.5 * sin(tilt), 0.5 * cos(tilt), cos(tilt / 2), sin(tilt / 2), 0, 0),
+        velocity=(4, 0, 0, 0, 0, 0),
+    )  # fmt: skip
+    wheel = Wheel("tread", "wheel", (0, center, 0), radius=0.5, normal=(0, -sin(tilt), cos(tilt)))
+    body = Body("wheel", 1.0, inertia=(0.1, 0.2, 0.1))
+    model = Mechanism(MechanismDescription("wheel", [body], [free], wheels=[wheel]))
+    np.testing.assert_allclose(model.start.states[7:], [4, 0, 0, 0, 8, 0], atol=1e-13)
+
+
+def test_given_velocities_are_held_until_they_contradict_each_other() -> None:
+    """The first ones are held; of what had to move a remark tells, where the point still starts there."""
+    spinning = {"crank": 7.0, "slider": 3.0}
+    crank = slider_crank(angle=0.6).description
+    joints = [replace(j, velocity=spinning[j.name]) if j.name in spinning else j for j in crank.joints]
+    model = Mechanism(replace(crank, joints=joints))
+    speeds = dict(zip(model.states.names, model.start.states, strict=True))
+    assert speeds["w"] == 7.0
+    remark = next(r for r in fl.linearize(model).warnings if r.kind == "moved")
+    assert f"given slider.v = 3, became {speeds['slider.v']:.6g}" in remark.message
+    assert "w =" not in remark.message
+    elsewhere = fl.operating_point(model, {"w": 0.0})
+    assert not model.remarks_at(elsewhere)
+
+
+def test_positions_that_had_to_move_are_told() -> None:
+    model = Mechanism(triangle(1.2, -2.0, independent=()))
+    (remark,) = model.remarks_at(model.start)
+    assert remark.kind == "moved"
+    assert "given a.q = 1.2, became 1.0472; given b.q = -2, became -2.0944" in remark.message
+    assert not Mechanism(triangle(1.0472, -2.0944)).remarks_at(model.start)

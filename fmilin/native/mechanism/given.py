@@ -1,0 +1,134 @@
+"""Start values that were given: velocities are held, and what closing the loops had to move is told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from fmilin.ground.remarks import Remark
+from fmilin.ground.tolerances import CLOSED, PSEUDO_INVERSE
+from fmilin.native.mechanism.description import Moved
+from fmilin.native.mechanism.system import System
+
+Floats = NDArray[np.float64]
+
+AS_GIVEN = 1e-3  # change of a start value, in rad, sizes of the mechanism, or of the fastest: less is its rounding
+LISTED = 6  # start values that a remark names
+
+
+def velocities(motions: Motions, free: Floats) -> tuple[Floats, tuple[str, ...]]:
+    """Return velocities (n,) that keep the loops closed with as many of the given ones as can be held.
+
+    Given are those that are not zero: of those that contradict each other the first are held, and always those that
+    are not ``free`` (n,). With them come the loops that cannot be kept closed even so.
+    """
+    v, free = motions.given, free.copy()
+    if not motions.broken(v):
+        return v, ()
+    given = np.flatnonzero(v * free)
+    free[given] = 0.0
+    nearest = motions.nearest(free)
+    if not motions.broken(nearest):
+        return nearest, ()
+    free[given] = 1.0
+    nearest = motions.nearest(free)
+    open_loops = motions.broken(nearest)
+    for i in given:
+        free[i] = 0.0
+        held = motions.nearest(free)
+        if set(motions.broken(held)) <= set(open_loops):
+            nearest = held
+        else:
+            free[i] = 1.0
+    return nearest, open_loops
+
+
+@dataclass(frozen=True, eq=False)
+class Motions:
+    """Velocities of a posture: G v = 0 where its loops stay closed."""
+
+    system: System
+    scales: Floats  # (n,), sizes of displacements
+    G: Floats  # shape (m, n)
+    given: Floats  # (n,)
+
+    def nearest(self, free: Floats) -> Floats:
+        """Return velocities on which the loops stay closed, the ``free`` ones (n,) as little changed as can be.
+
+        Where there are wheels, they alone turn if that is enough, or they and what slides, and how much they turn
+        does not count: a wheel would turn about the vertical, else, to turn less about its axle.
+        """
+        G, v, spins = self.G, self.given, self._spins(free)
+        GS = G @ spins
+        inverse = linalg.pinv(GS, rtol=PSEUDO_INVERSE)
+        beside = np.eye(len(G)) - GS @ inverse
+        stages = (np.zeros_like(free), free * self._slides, free) if spins.size else (free,)
+        for movable in stages:
+            D = self.scales * movable
+            nearest = v - D * (linalg.pinv(beside @ G * D, rtol=PSEUDO_INVERSE) @ (beside @ (G @ v)))
+            nearest = nearest - spins @ (inverse @ (G @ nearest))
+            if not self.broken(nearest):
+                break
+        return np.asarray(nearest)
+
+    @property
+    def _slides(self) -> NDArray[np.bool_]:
+        return np.asarray(~self.system.tree.axes[:, :3].any(axis=1))
+
+    def _spins(self, free: Floats) -> Floats:
+        """Return the turns of the wheels about their axles by the joints that carry them, shape (n, wheels)."""
+        tree, description = self.system.tree, self.system.description
+        spins = np.zeros((tree.n, len(description.wheels)))
+        for spin, wheel in zip(spins.T, description.wheels, strict=True):
+            link, offset = tree.frame_of[wheel.body]
+            own = np.flatnonzero((link == tree.L) & (free > 0))
+            axle = offset[:3, :3] @ np.array(wheel.axis) / np.linalg.norm(wheel.axis)
+            turns = tree.axes[own, :3].T
+            parts = np.linalg.pinv(turns) @ axle
+            if np.allclose(turns @ parts, axle):
+                spin[own] = parts
+        return spins
+
+    def broken(self, v: Floats) -> tuple[str, ...]:
+        """Return the loops that velocities (n,) open, by more than rounding beside these and the given ones."""
+        wrong = np.abs(self.G @ v) > CLOSED * (np.abs(self.G) @ np.maximum(np.abs(v), np.abs(self.given)))
+        loops = zip(self.system.loop_constraints, wrong, strict=True)
+        return tuple(dict.fromkeys(own_name(loop.of) for loop, is_wrong in loops if is_wrong))
+
+
+def own_name(name: str) -> str:
+    """Return the name that the author gave: a helical loop ends in one of its own."""
+    return name.removesuffix(".end")
+
+
+def moved_starts(
+    system: System, given: tuple[Floats, Floats], starts: tuple[Floats, Floats], changes: tuple[Floats, Floats]
+) -> tuple[Moved, ...]:
+    """Return the start values that were given, not as zero, and had to move by more than their rounding.
+
+    Each pair is that of the positions (n_q,) and the velocities (n,), the changes in rad or sizes of the mechanism,
+    or relative to the fastest.
+    """
+    tree, before = system.tree, {m.state: m.given for m in system.description.moved}
+    neutral = np.zeros(tree.n_q)
+    neutral[tree.ball_coordinates[:, 0]] = 1.0
+    moved_q = (np.abs(changes[0]) > AS_GIVEN) & (given[0] != neutral)
+    moved_v = (np.abs(changes[1]) > AS_GIVEN) & (given[1] != 0)
+    names, old_values = sum(tree.state_names, ()), np.concatenate(given)
+    values = zip(names, old_values, np.concatenate(starts), (*moved_q, *moved_v), strict=True)
+    return tuple(
+        Moved(name, before.get(name, float(old)), float(new))
+        for name, old, new, has_moved in values
+        if has_moved or name in before
+    )
+
+
+def moved_remark(moved: Sequence[Moved]) -> Remark:
+    """Return the remark on start values that had to move."""
+    listed = "; ".join(f"given {m.state} = {m.given:.6g}, became {m.became:.6g}" for m in moved[:LISTED])
+    more = f" (and {len(moved) - LISTED} more)" if len(moved) > LISTED else ""
+    return Remark("moved", f"To close the loops, start values had to move: {listed}{more}.")
