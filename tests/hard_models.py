@@ -50,7 +50,7 @@ class Case:
 
 def cases() -> list[Case]:
     """Return all of them, the same every time."""
-    families = (smooth, stiff, scaled, narrow, rounded, tables, noisy, remembering, kinked)
+    families = (smooth, stiff, scaled, narrow, rounded, tables, noisy, remembering, kinked, far)
     return [case for family in families for case in family()]
 
 
@@ -404,3 +404,130 @@ def kinked() -> Iterator[Case]:
         yield one("kinks", f"1e-{k} to the right of one, at 0.2", behind, [-1.0], 0.2, attainable=10 * good)
         step = lambda x, d=d: -np.sin(x) + 0.1 * (x > d)  # noqa: E731
         yield one("kinks", f"1e-{k} to the left of a step", step, [-1.0])
+
+
+def far() -> Iterator[Case]:
+    """Smooth models far from zero, or of a size that no nominal value tells: the first steps overflow."""
+    for part in (bonds, diodes, reactors, units, steep_powers):
+        yield from part()
+
+
+def far_away(name: str, start: Sequence[float], rates: Rates, sizes: Sequence[float], nominals: Any = None) -> Case:
+    """A case with an input; what overflows does so without a word."""
+
+    def quiet(t: float, x: Array, u: Array) -> Array:
+        with np.errstate(all="ignore"):
+            return np.asarray(rates(t, x, u))
+
+    return analytic("far", name, start, quiet, inputs=1, nominals=nominals, sizes=np.array(sizes), attainable=1e-8)
+
+
+def bonds() -> Iterator[Case]:
+    lengths = (("1", 1.0), ("0.026", 0.026), ("1e-3", 1e-3), ("300", 300.0))
+    shapes: dict[str, Callable[[Any], Any]] = {
+        "Morse bond": lambda z: -20 * (1 - np.exp(-z)) * np.exp(-z),
+        "well of cosh": lambda z: -np.sinh(z),
+        "diode": lambda z: 1e-2 - 1e-3 * (np.exp(z) - 1),
+        "Lennard-Jones": lambda z: 24 * (2 / (z + 1) ** 13 - 1 / (z + 1) ** 7),
+        "logarithm": lambda z: -np.log(2 + z),
+        "Gauss": lambda z: -z * np.exp(-z * z),
+        "softplus": lambda z: 0.3 - np.log(1 + np.exp(z)),
+        "barrier": lambda z: 1 / (z + 1) ** 3 - z,
+    }
+    for name, force in shapes.items():
+        for said, length in lengths:
+            for offset in (3e2, 1e4, 1e6):
+
+                def bond(t: float, x: Array, u: Array, f: Any = force, L: float = length, at: float = offset) -> Array:
+                    return np.array([x[1], L * f((x[0] - at * L) / L) - 0.5 * x[1] + u[0]])
+
+                yield far_away(
+                    f"{name} of length {said}, {offset:g} lengths away",
+                    [length * (offset + 0.3), 0.1],
+                    bond,
+                    sizes=[length, 1.0],
+                )
+
+
+def diodes() -> Iterator[Case]:
+    thermal = 0.026
+    for volts in (0.0, 5.0, 48.0, 230.0, 800.0, 1.5e4):
+        for nominal in (None, max(volts, 1.0)):
+            for parts in (1, 2, 3):
+
+                def ladder(t: float, x: Array, u: Array, n: int = parts, at: float = volts) -> Array:
+                    current = [(at + 0.6 * (n + 1) - x[0]) / 10 + u[0]]
+                    current += [1e-12 * (np.exp((x[i] - x[i + 1]) / thermal) - 1) for i in range(n)]
+                    current += [(x[n] - at) / 10]
+                    return np.array([current[i] - current[i + 1] for i in range(n + 1)])
+
+                yield far_away(
+                    f"{parts} diodes at {volts:g} V, nominal {nominal}",
+                    [volts + 0.55 * (parts - i) for i in range(parts + 1)],
+                    ladder,
+                    nominals=[nominal] * (parts + 1),
+                    sizes=[thermal] * (parts + 1),
+                )
+
+
+def reactors() -> Iterator[Case]:
+    for kelvin in (250.0, 300.0, 600.0, 1500.0):
+        for energy in (5e3, 2e4, 5e4):
+
+            def reactor(t: float, x: Array, u: Array, E: float = energy, T: float = kelvin) -> Array:
+                speed = 3 * x[0] * np.exp(E * (x[1] - T) / (T * x[1]))
+                return np.array([1.0 - x[0] - speed, 40 * speed - 2 * (x[1] - T) + u[0]])
+
+            yield far_away(
+                f"reactor at {kelvin:g} K, {energy:g} K of activation",
+                [0.3, kelvin],
+                reactor,
+                sizes=[1.0, kelvin**2 / energy],
+            )
+
+
+def units() -> Iterator[Case]:
+    for k in range(-9, 13):
+        unit = 10.0**k
+
+        def tank(t: float, x: Array, u: Array, unit: float = unit) -> Array:
+            pressure, volume = x[0] / unit, x[1] * unit  # p V = const in units in which p is large and V small
+            flow = np.sqrt(pressure + 1) - pressure * volume
+            return np.array([unit * (u[0] - flow), (pressure - 1 / volume) / unit])
+
+        yield far_away(
+            f"p V, p of 1e{k} and V of 1e{-k}",
+            [0.8 * unit, 1.3 / unit],
+            tank,
+            nominals=[None, 1.3 / unit if k > 6 else None],  # 1e-7 beside rates of 1e7 is rounding of a size of 1
+            sizes=[unit, 1 / unit],
+        )
+    for k in range(-8, 9):
+        size = 10.0**k
+
+        def species(t: float, x: Array, u: Array, size: float = size) -> Array:
+            z = x / size
+            return np.array([-size * np.log(z[0]) + u[0] * size, size * (z[0] ** 1.4 - z[1] * np.sqrt(z[0] * z[1]))])
+
+        yield far_away(
+            f"logarithms and powers of 1e{k}",
+            [2.3 * size, 0.4 * size],
+            species,
+            sizes=[size, size],
+        )
+
+
+def steep_powers() -> Iterator[Case]:
+    for k in (2, 3, 4, 5, 6, 7):
+        for power in (5, 20, 60):
+            place = 10.0**k
+
+            def steep(t: float, x: Array, u: Array, at: float = place, n: int = power) -> Array:
+                return np.array([x[1], -((x[0] / at) ** n) + 1 - x[1] + u[0], at * np.sin(x[2] / at) - x[2]])
+
+            yield far_away(
+                f"a power of {power} at 1e{k}",
+                [place, 0.2, 0.3 * place],
+                steep,
+                sizes=[place / power, 1.0, place],
+            )

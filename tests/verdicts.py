@@ -64,7 +64,7 @@ def judged(case: Case) -> Verdict:
         sizes[: len(case.sizes)] = case.sizes
         largest = np.max(np.abs(truth) * sizes, axis=1, keepdims=True)
         largest[largest == 0] = 1.0
-        moved = np.where(wrong > TENFOLD * estimates, wrong * min(case.reach, 1e300), 0.0)
+        moved = np.where(wrong > TENFOLD * estimates, wrong * min(case.reach, 1e150), 0.0)
         levels = case.levels if len(case.levels) else largest[:, 0]
         hidden = bool((moved.max(axis=1) <= SEEN * np.finfo(float).eps * levels).all()) and not honest
         score = float(np.max(wrong * sizes / largest)), float(np.max(estimates * sizes / largest)), honest, hidden

@@ -16,7 +16,7 @@ from tests.hard_models import cases, model
 from tests.random_hard_models import random_cases
 from tests.verdicts import Verdict, judged
 
-FAMILIES = ("smooth", "stiff", "scaled", "narrow", "rounded", "tables", "noise", "memory", "kinks")
+FAMILIES = ("smooth", "stiff", "scaled", "narrow", "rounded", "tables", "noise", "memory", "kinks", "far")
 
 
 def kinds(linear: fl.LinearModel) -> list[str]:
@@ -41,6 +41,14 @@ def test_hardly_any_model_is_refused_that_could_be_differenced(verdicts: dict[st
     good = sum(v.case.attainable <= 1e-6 for v in everything)
     assert len(everything) > 500
     assert sum(v.refused_in_vain for v in everything) <= 0.02 * good
+
+
+def test_hardly_any_smooth_model_far_from_zero_is_refused(verdicts: dict[str, list[Verdict]]) -> None:
+    """Bonds, diodes, reactors and units whose first steps overflow, or leave the domain."""
+    far = verdicts["far"]
+    assert len(far) >= 200
+    assert sum(bool(v.refusal) for v in far) <= 0.01 * len(far)
+    assert np.median([v.error for v in far]) <= 1e-9
 
 
 def test_smooth_models_are_as_accurate_and_as_cheap_as_before(verdicts: dict[str, list[Verdict]]) -> None:

@@ -27,6 +27,7 @@ from fmilin.numerics.differences.directional import (
     direction_of,
     with_rounding,
 )  # fmt: skip
+from fmilin.numerics.differences.lengths import natural_lengths, within
 from fmilin.numerics.differences.noise import POINTS, finite_values, noise_from_table
 from fmilin.numerics.differences.richardson import (
     Column,
@@ -70,6 +71,8 @@ def slopes(
     start = options.relative_step or _first_step(noise, base, options)
     setting = Setting(line, base, scales, noise, np.ones_like(base), options)
     columns = [first_difference(setting, j, start * scales[j]) for j in range(k)]
+    if around is not None and (lengths := natural_lengths(setting, columns, around)) is not None:
+        return slopes(line, base, lengths, options, terms, within(around, lengths))
     setting = with_weights(setting, columns, terms)
     columns = [with_best_step(setting, j, column) for j, column in enumerate(columns)]
     J = np.stack([c.D for c in columns], axis=1)
@@ -84,7 +87,7 @@ def slopes(
     result = Slopes(J, error, np.where(small, 0.0, jump), bend)
     if around is not None and options.order == 4 and not options.side and options.relative_step is None:
         with np.errstate(all="ignore"):  # some steps are long: what is no number there is left out
-            corrected_by_sweeps(setting, columns, result, with_rounding(around, J, scales, terms), terms, nearby)
+            corrected_by_sweeps(setting, columns, result, with_rounding(around, J, scales, terms, noise), terms, nearby)
     return result
 
 

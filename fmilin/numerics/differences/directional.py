@@ -15,10 +15,10 @@ from itertools import pairwise
 import numpy as np
 
 from fmilin.ground.signals import FloatArray
-from fmilin.ground.tolerances import INACCURATE, INDISTINCT, KINK, ROUNDING
+from fmilin.ground.tolerances import INACCURATE, INDISTINCT, KINK
 from fmilin.numerics.differences.noise import finite_values
 from fmilin.numerics.differences.plateau import LITTLE, plateau_slope
-from fmilin.numerics.differences.richardson import Column, Line, Setting, Slopes, Terms, is_rough
+from fmilin.numerics.differences.richardson import Column, Line, Setting, Slopes, Terms, is_rough, is_rounding
 from fmilin.numerics.differences.sweep import power_of_two, step_sweep
 
 FINE = 2.0**-13  # A step, in sizes of the variables, at which the truncation error follows from two wide ones
@@ -55,13 +55,15 @@ class Surroundings:
         return next(((step, self.far[step], self.far[-step]) for step in steps), None)
 
 
-def with_rounding(around: Surroundings, J: FloatArray, scales: FloatArray, terms: Terms | None) -> Surroundings:
+def with_rounding(
+    around: Surroundings, J: FloatArray, scales: FloatArray, terms: Terms | None, noise: FloatArray
+) -> Surroundings:
     """Count as repeat error, too, what is left of rows whose terms all cancel."""
     if terms is None:
         return around
     slope = (np.abs(J) * scales).max(axis=1)
     size = terms(slope)
-    left = np.where(slope < ROUNDING * size, 4 * np.finfo(float).eps * size, 0.0)
+    left = np.where(is_rounding(slope, size, noise), 4 * np.finfo(float).eps * size, 0.0)
     return replace(around, repeat_error=np.maximum(around.repeat_error, left))
 
 

@@ -18,7 +18,7 @@ from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import ROUNDING
 from fmilin.numerics.differences.noise import are_numbers
 from fmilin.numerics.differences.plateau import CONTRADICTS
-from fmilin.numerics.differences.sweep import power_of_two
+from fmilin.numerics.differences.sweep import SMALLEST, power_of_two
 
 Line = Callable[[int, float], FloatArray]  # (column j, displacement s along it) -> value, shape (r,)
 
@@ -68,6 +68,7 @@ class Slopes:
 SMALLEST_AT_EVENT = 1e-7  # steps, in sizes of the variable, below which an event counts as being at the point itself
 WEAK = 1e-3  # A column that moves no row by more than this fraction of the row's largest slope is measured as if it did
 ROUGH = 50.0  # s(2h) - 4 S(h) beyond this many times what a smooth function leaves asks for a step-size sweep
+SMOOTH = 1e6  # times its noise, that a row which only rounding moves does not change by
 FLAT = 1e-4  # A row that changes by less than this fraction of itself over the size of a variable counts as flat there
 
 
@@ -105,7 +106,7 @@ class Setting:
 def first_difference(setting: Setting, j: int, h: float) -> Column:
     """Measure a column, with a smaller step where the model cannot be evaluated."""
     event = None
-    for _ in range(setting.options.retries + 1):
+    while h >= SMALLEST * setting.scales[j]:
         try:
             return _at_step(setting, j, h)
         except EventCrossingError as error:
@@ -130,7 +131,7 @@ def with_weights(setting: Setting, columns: Sequence[Column], terms: Terms | Non
     # What comes out as zero here is not exact elsewhere: rounding follows the size of what varies.
     floor = 0.1 * np.finfo(float).eps * slope
     if terms is not None:
-        cancelled = slope < ROUNDING * terms(slope)
+        cancelled = is_rounding(slope, terms(slope), setting.noise)
         floor = np.where(cancelled, slope, floor)
     for column in columns:
         column.noise = np.maximum(column.noise, floor)
@@ -141,6 +142,11 @@ def with_weights(setting: Setting, columns: Sequence[Column], terms: Terms | Non
     # At a stationary point of a row its slope is small by chance: it must not hold back the steps of the others.
     weights = np.where(telling, 1 / np.where(telling, np.maximum(slope, FLAT * np.abs(setting.base)), 1.0), 0.0)
     return replace(setting, noise=np.maximum(setting.noise, floor), weights=weights)
+
+
+def is_rounding(slope: FloatArray, terms: FloatArray, noise: FloatArray) -> NDArray[np.bool_]:
+    """Whether rows' largest scaled slopes are what rounding leaves of their terms: they are noise themselves, then."""
+    return (slope < ROUNDING * terms) & (slope < SMOOTH * noise)
 
 
 def with_best_step(setting: Setting, j: int, column: Column) -> Column:
