@@ -85,7 +85,8 @@ class _Program(click.Group):
     help="Correct linear models of constrained dynamic systems: FMUs and mechanisms with more states than degrees of "
     "freedom.",
     epilog="Exit status: 0 done; 2 the command line is wrong; 3 the model cannot be read or refused to initialize; "
-    "4 the constraints are wrong; 5 numerical failure; 6 the model crashed, hung or was killed, or the --deadline passed.",
+    "4 the constraints are wrong; 5 numerical failure; 6 the model crashed, hung or was killed, or the "
+    "--deadline passed.",
 )
 @click.version_option(__version__, message="%(prog)s %(version)s", help="Print the version and end.")
 def program() -> None:

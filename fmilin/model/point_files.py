@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from fmilin.ground.documents import DocumentError, read_json, read_toml
 from fmilin.ground.errors import ModelError, UsageError
 from fmilin.model.interface import Model, ModelInfo, OperatingPoint
 
@@ -79,11 +79,11 @@ def load_point(path: str | Path) -> SavedPoint:
     """Read a point."""
     suffix = _suffix(path, "read")
     try:
-        text = Path(path).read_text(encoding="utf-8")
-        document: dict[str, Any] = json.loads(text) if suffix == ".json" else tomllib.loads(text)
+        content = Path(path).read_bytes()
+        document: dict[str, Any] = read_json(content) if suffix == ".json" else read_toml(content)
     except OSError as error:
         raise ModelError(f"Cannot read the point '{path}': {error.strerror or error}.") from None
-    except ValueError as error:  # both decoders', and UnicodeDecodeError
+    except DocumentError as error:
         raise ModelError(f"'{path}' is no {suffix[1:].upper()} file: {error}.") from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise ModelError(f"'{path}' is no operating point that fmilin reads: it lacks the line format = \"{FORMAT}\".")

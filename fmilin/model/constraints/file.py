@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
+from fmilin.ground.documents import DocumentError, read_toml
 from fmilin.ground.errors import ConstraintError
 from fmilin.model.constraints.declared import Constraint, Level
 from fmilin.model.constraints.expressions import Expression, ExpressionError, parse
@@ -37,10 +37,10 @@ def read_constraints(source: Path | str | bytes, source_name: str = "") -> Const
 def _table(source: Path | str | bytes, name: str) -> dict[str, Any]:
     try:
         content = source if isinstance(source, bytes) else Path(source).read_bytes()
-        return tomllib.loads(content.decode("utf-8"))
+        return read_toml(content)
     except OSError as error:
         raise ConstraintError(f"The constraints file '{name}' cannot be read: {error.strerror or error}.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except DocumentError as error:
         raise ConstraintError(f"The constraints file '{name}' is no TOML: {error}.") from None
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import tomllib
 from collections.abc import Iterator
 from dataclasses import MISSING, dataclass, fields, replace
 from math import pi
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fmilin.ground.documents import DocumentError, read_toml
 from fmilin.ground.errors import ModelError, nearest_names
 from fmilin.native.mechanism import elements
 from fmilin.native.mechanism.description import Input, MechanismDescription
@@ -150,10 +150,10 @@ def read_parts(path: Path) -> Parts:
 def _table(path: Path) -> tuple[str, dict[str, Any]]:
     try:
         text = path.read_bytes().decode("utf-8-sig")
-        return text, tomllib.loads(text)
+        return text, read_toml(text)
     except OSError as error:
         raise ModelError(f"The mechanism file '{path}' cannot be read: {error.strerror or error}.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (DocumentError, UnicodeDecodeError) as error:
         raise ModelError(f"The mechanism file '{path}' is no TOML: {error}. Correct it there.") from None
 
 
