@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from fmilin.model.interface import Model, OperatingPoint
 
 
+MOST_LINES, LONGEST = 60, 300  # of what is told on the way
+
+
 class _Discover(Command):
     """It takes none of the states' constraints as declared, and so may write the file beside the model."""
 
@@ -80,11 +83,19 @@ def command(
 
 
 def _discovered(model: Model, point: OperatingPoint, *, excite: float) -> Discovery:
-    """Return what is found; each find is on standard error at once, as the model may crash later."""
+    """Return what is found; each find is on standard error at once, as the model may crash later; long lists end."""
     from fmilin.discovery.procedure import discover
 
-    def tell(text: str) -> None:
-        sys.stderr.write(f"Found: {text} = 0\n")
-        sys.stderr.flush()
+    lines = 0
 
-    return discover(model, point, excite=excite, progress=tell)
+    def tell(line: str) -> None:
+        nonlocal lines
+        lines += 1
+        if lines <= MOST_LINES:
+            sys.stderr.write(f"{line if len(line) <= LONGEST else line[:LONGEST] + ' ...'}\n")
+            sys.stderr.flush()
+
+    discovery = discover(model, point, excite=excite, progress=tell)
+    if lines > MOST_LINES:
+        sys.stderr.write(f"{lines - MOST_LINES} lines more of what was found and withdrawn: the result has the rest.\n")
+    return discovery

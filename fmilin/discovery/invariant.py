@@ -151,11 +151,20 @@ class Invariant:
         gradients: FloatArray = np.einsum("mkn,k->mn", self.library.gradients(x), self.coefficients)
         return gradients
 
-    def rates(self, x: FloatArray, f: FloatArray) -> FloatArray:
-        """Return Dh f relative to the size of its terms, at points x (m, N) for rates f (m, N), shape (m,)."""
+    def gradient_sizes(self, x: FloatArray) -> FloatArray:
+        """Return the sizes of the terms of Dh at points x (m, N), shape (m, N)."""
+        sizes: FloatArray = np.einsum("mkn,k->mn", np.abs(self.library.gradients(x)), np.abs(self.coefficients))
+        return sizes
+
+    def rates(self, x: FloatArray, f: FloatArray, noise: FloatArray | float = 0.0) -> FloatArray:
+        """Return Dh f relative to the size of its terms, at points x (m, N) for rates f (m, N), shape (m,).
+
+        What ``noise`` (m, N) of the rates explains does not count.
+        """
         slopes = self.gradients(x)
         terms = np.abs(slopes) * np.maximum(np.abs(f), 1e-3 * np.abs(f).max(axis=1, initial=0.0, keepdims=True))
-        rates: FloatArray = np.abs((slopes * f).sum(axis=1)) / np.maximum(terms.sum(axis=1), TINY)
+        more = np.maximum(np.abs((slopes * f).sum(axis=1)) - (np.abs(slopes) * noise).sum(axis=1), 0.0)
+        rates: FloatArray = more / np.maximum(terms.sum(axis=1), TINY)
         return rates
 
     def degree(self, among: Sequence[int] | frozenset[int]) -> int:
@@ -223,17 +232,23 @@ def projected(x: FloatArray, invariants: Sequence[Invariant], sizes: FloatArray)
 def is_independent(
     candidate: Invariant, others: Sequence[Invariant], x: FloatArray, sizes: FloatArray, tolerance: float = INDEPENDENT
 ) -> bool:
-    """Whether the gradient of ``candidate`` leaves the span of the others' at most of the points x (m, N)."""
+    """Whether the gradient of ``candidate`` leaves the span of the others' at most of the points x (m, N).
+
+    A gradient whose terms cancel is none: that of a constraint's square, or of its product with another, where both
+    are zero.
+    """
     own = candidate.gradients(x) * sizes
+    least = INDEPENDENT * np.linalg.norm(candidate.gradient_sizes(x) * sizes, axis=1)
     if not others:
         return True
     theirs = np.stack([i.gradients(x) * sizes for i in others], axis=1)
     leaves = 0
-    for row, gradients in zip(own, theirs, strict=True):
+    for row, gradients, cancelled in zip(own, theirs, least, strict=True):
         rows = gradients / np.maximum(np.linalg.norm(gradients, axis=1, keepdims=True), TINY)
         _, s, vt = np.linalg.svd(rows, full_matrices=False)
         span = vt[s > INDEPENDENT * s[0]] if s[0] > 0 else vt[:0]
-        leaves += bool(np.linalg.norm(row - span.T @ (span @ row)) > tolerance * np.linalg.norm(row))
+        left = np.linalg.norm(row - span.T @ (span @ row))
+        leaves += bool(left > max(tolerance * np.linalg.norm(row), cancelled))
     return leaves > len(x) // 2
 
 

@@ -145,13 +145,24 @@ def _products(
     """Yield all products of up to ``degree`` factors; an angle itself stands alone, or beside nothing but speeds."""
     plain = [i for i in states if i not in angles]
     order = degree if harmonics is None else harmonics
+    every = _harmonics(angles, order)
     for powers in _monomials(plain, degree):
         used = sum(p for _, p in powers)
-        for harmonic in _harmonics(angles, order):
+        for harmonic in every:
             if harmonics is not None or used + len(harmonic[1]) <= degree:
                 yield Term(powers, harmonic)
     for i in angles:
         yield Term(((i, 1),))
+
+
+def linear_library(states: Iterable[int]) -> Library:
+    """Return the states themselves: what gears and ropes tie together need not hang together otherwise."""
+    return Library(Term(((i, 1),)) for i in sorted(states))
+
+
+def squares_library(states: Iterable[int]) -> Library:
+    """Return the squares of the states: the lengths of unit vectors."""
+    return Library(Term(((i, 2),)) for i in sorted(states))
 
 
 def first_library(group: Sequence[int], kinds: StateKinds) -> Library:
@@ -164,13 +175,13 @@ def further_libraries(group: Sequence[int], kinds: StateKinds) -> Iterator[Libra
     angles = [i for i in group if i in kinds.angles]
     speeds = [i for i in group if i in kinds.speeds]
     positions = [i for i in group if i not in kinds.speeds]
-    products = list(_products(positions, angles, 2))
+    products = list(islice(_products(positions, angles, 2), MOST_TERMS + 1))
     cubic = _with_speeds(_products(positions, angles, 3), products, speeds)
     yield cubic if len(cubic) else _with_speeds(products, products, speeds)
     order = 1
     for degree in (1, 0):
         for larger in range(min(MOST_ANGLES, len(angles)), order, -1):
-            at_rest = list(_products(positions, angles, degree, harmonics=larger))
+            at_rest = list(islice(_products(positions, angles, degree, harmonics=larger), MOST_TERMS + 1))
             library = _with_speeds(at_rest, at_rest, speeds)
             if len(library):
                 order = larger

@@ -13,6 +13,8 @@ from fmilin.ground.tolerances import DISCOVERED, DISCOVERED_GAP
 
 TINY = 1e-300
 
+FULL_RANK = 1e-6  # smallest pivot of a triangle, of the largest, where no singular value is nothing
+
 MOST_SHORTENED = 60  # rows among which sums with fewer terms are looked for
 LARGEST_SUPPORT = 40  # terms of an expression that somebody may want to read
 
@@ -33,9 +35,11 @@ def null_space(rows: FloatArray, noise: float = 0.0) -> NullSpace:
     if not rows.size:
         return nothing
     sizes = np.maximum(np.linalg.norm(rows, axis=0), TINY)
-    s, vt = svd(rows / sizes, full=False)
-    if not s[0] > 0:
-        return nothing
+    triangle, _ = linalg.qr(rows / sizes, mode="r", pivoting=True)
+    pivots = np.abs(np.diag(triangle))
+    if not pivots[0] > 0 or pivots[k - 1] > FULL_RANK * pivots[0] * max(1.0, noise / DISCOVERED):
+        return nothing  # most libraries hold nothing: their singular values would take minutes
+    s, vt = svd(np.asarray(np.linalg.qr(rows / sizes, mode="r")), full=False)
     limit = s[0] * max(DISCOVERED, 10 * noise)
     small = np.flatnonzero(s <= limit)
     if not small.size or not small[0]:
@@ -60,11 +64,8 @@ def svd(matrix: FloatArray, *, full: bool = True) -> tuple[FloatArray, FloatArra
     return np.concatenate((s, np.zeros(len(vt) - len(s)))), vt
 
 
-def null_vector(rows: FloatArray, nearest_to: FloatArray, noise: float = 0.0) -> FloatArray | None:
-    """Return the combination (K,) nearest to a given one that makes all rows zero; None if there is none."""
-    space = null_space(rows, noise)
-    if not space.basis.shape[1]:
-        return None
+def null_vector(space: NullSpace, nearest_to: FloatArray) -> FloatArray:
+    """Return the combination (K,) of the space nearest to a given one."""
     vector: FloatArray = space.basis @ (space.basis.T @ (nearest_to * space.sizes)) / space.sizes
     return vector
 

@@ -12,10 +12,11 @@ from time import perf_counter
 import numpy as np
 
 from fmilin.discovery.invariant import INDEPENDENT, Invariant, Numbers, independent_ones, is_independent, projected
-from fmilin.discovery.library import first_library, further_libraries
+from fmilin.discovery.library import first_library, further_libraries, linear_library, squares_library
 from fmilin.discovery.result import Discovery, Finding, KeptOut
+from fmilin.discovery.sampler import Sampler
 from fmilin.discovery.search import Rejected, Search
-from fmilin.discovery.states import Sampler, StateKinds, state_kinds
+from fmilin.discovery.states import StateKinds, state_kinds
 from fmilin.discovery.tangent import linearize_on_tangent
 from fmilin.discovery.verification import Residuals, Verification
 from fmilin.ground.errors import FmilinError
@@ -26,6 +27,8 @@ from fmilin.model.constraints.declared import Level
 from fmilin.model.interface import Model, OperatingPoint
 
 POINTS = 2
+
+WORTH_TELLING = 100  # functions among which a search takes its time
 
 STEP = 1e-3  # of differences, in sizes of the states
 ROUNDING_OF_RATES = 1e-12  # of a rate, in the sum of its terms
@@ -56,9 +59,9 @@ def chosen(search: Search) -> Selected:
         points = x0[None]
     positions += [d.g for d in search.decaying]
     rates = [_rate_gradients(search, positions, x) for x in points]
-    alone = [h for h in search.speeds if not _follow(search, h, positions, rates, points)]
+    alone = [h for h in search.speeds if not _follow(search, h, [*positions, *search.norms], rates, points)]
     for h in list(search.open):
-        if not _follow(search, h, positions, rates, points):
+        if not _follow(search, h, [*positions, *search.norms], rates, points):
             search.open.remove(h)
             manifold = [m for m in manifold if m is not h]
             search.rejected.append(Rejected(h, "linear in the speeds, as momentum is; no input acts on it"))
@@ -117,12 +120,12 @@ def _tolerance(search: Search) -> float:
 
 
 def _follow(
-    search: Search, h: Invariant, positions: Sequence[Invariant], rates: Sequence[FloatArray], points: FloatArray
+    search: Search, h: Invariant, held: Sequence[Invariant], rates: Sequence[FloatArray], points: FloatArray
 ) -> bool:
-    """Whether h is zero wherever positions' constraints and their rates are."""
+    """Whether h is zero wherever ``held`` (positions' constraints, norms) and the positions' rates are."""
     sizes = search.sampler.sizes
     for x, r in zip(points, rates, strict=True):
-        rows = np.vstack((_gradients(positions, x), r)) * sizes
+        rows = np.vstack((_gradients(held, x), r)) * sizes
         if not len(rows):
             return False
         rows = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-300)
@@ -171,7 +174,7 @@ def discover(
     excite : float
         How far inputs are moved, in their sizes.
     progress : callable, optional
-        Told each constraint of positions as soon as it is found.
+        Told in lines what is looked for, each constraint of positions as soon as it is found, and what was withdrawn.
 
     Returns
     -------
@@ -200,14 +203,30 @@ def discover(
     def text(h: Invariant) -> str:
         return h.written(numbers).text(names, numbers)
 
-    search = Search(sampler, kinds, lambda h: progress(text(h)) if progress else None)
+    def tell(line: str) -> None:
+        if progress is not None:
+            progress(line)
+
+    search = Search(sampler, kinds, lambda h: tell(f"Found: {text(h)} = 0"))
+    moving = set(range(len(names))) - kinds.constant
+    search.everywhere(squares_library(moving))
+    search.everywhere(linear_library(moving & kinds.speeds))
+    search.on_manifold(linear_library(moving))
+    least_order = _order_in_numbers(sampler)
     skipped = 0
     for group in kinds.groups:
         first = first_library(group, kinds)
         skipped += not len(first)
         for library in (first, *further_libraries(group, kinds)):
+            if library is not first and least_order is not None and len(names) - search.rank() <= least_order:
+                break  # numbers say that nothing is missing
+            if len(library) > WORTH_TELLING:
+                tell(f"Looking among {len(library)} functions of {len(group)} states")
             search.among(library)
     selected, residuals = _verified(search, numbers)
+    for h in search.announced:
+        if all(h is not declared for declared, _ in selected.constraints):
+            tell(f"Withdrawn: {text(h)} = 0, {search.why_not(h)}")
     return Discovery(
         findings=tuple(
             Finding(text(h), level, tuple(names[i] for i in sorted(h.states)), *r)
@@ -217,7 +236,7 @@ def discover(
         order=selected.order,
         full_order=len(model.states),
         constant=tuple(names[i] for i in sorted(kinds.constant)),
-        warnings=tuple(_remarks(sampler, kinds, selected.order, skipped)),
+        warnings=tuple(_remarks(sampler, kinds, 0 if least_order is None else selected.order - least_order, skipped)),
         visits=sampler.visits,
         seconds=perf_counter() - began,
         name=model.info.name,
@@ -257,7 +276,7 @@ def _parameters(model: Model) -> dict[str, float]:
     return {name: value for name, value in values.items() if isinstance(value, float)}
 
 
-def _remarks(sampler: Sampler, kinds: StateKinds, order: int, skipped: int) -> Iterator[Remark]:
+def _remarks(sampler: Sampler, kinds: StateKinds, more: int, skipped: int) -> Iterator[Remark]:
     if len(kinds.constant) == len(sampler.point.states) > 0:
         yield Remark(
             "nothing-moves",
@@ -272,10 +291,6 @@ def _remarks(sampler: Sampler, kinds: StateKinds, order: int, skipped: int) -> I
             f"{largest} states hang together, too many to look for constraints among all products of two: only what "
             "fits into smaller libraries was looked for.",
         )
-    try:
-        more = order - _order_in_numbers(sampler)
-    except FmilinError:
-        more = 0
     if more > 0:
         yield Remark(
             "incomplete",
@@ -290,12 +305,15 @@ def _remarks(sampler: Sampler, kinds: StateKinds, order: int, skipped: int) -> I
         )
 
 
-def _order_in_numbers(sampler: Sampler) -> int:
-    """Return how many states can move independently, as the slopes at the point say; all where it is no equilibrium."""
+def _order_in_numbers(sampler: Sampler) -> int | None:
+    """Return how many states can move independently, as the slopes at the point say; none where it is no rest."""
     sizes, point = sampler.sizes, sampler.point
     f = sampler.held_rates(point.states[None])[0]
     if not np.abs(f / sizes).max(initial=0.0) <= EQUILIBRIUM:
-        return len(sizes)
-    linear = linearize_on_tangent(sampler.model, point)
+        return None
+    try:
+        linear = linearize_on_tangent(sampler.model, point)
+    except FmilinError:
+        return None
     sampler.visits += linear.method.evaluations
     return len(linear.states)

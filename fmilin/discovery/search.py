@@ -13,9 +13,10 @@ import numpy as np
 from fmilin.discovery.invariant import Invariant, independent_ones, is_independent, projected
 from fmilin.discovery.library import Library
 from fmilin.discovery.null_space import LARGEST_SUPPORT, NullSpace, null_space, null_vector, sparse_basis, svd
+from fmilin.discovery.sampler import Sampler
 from fmilin.discovery.stabilized import Decaying, decaying
-from fmilin.discovery.states import Sampler, StateKinds
-from fmilin.discovery.verification import judged
+from fmilin.discovery.states import StateKinds
+from fmilin.discovery.verification import integral, judged
 from fmilin.ground.signals import FloatArray
 
 MORE_THAN_TERMS = 1.2  # samples per term, and some more
@@ -28,6 +29,7 @@ class ExcitedRates:
 
     x: FloatArray  # shape (m, N)
     f: FloatArray  # shape (m, N)
+    noise: FloatArray  # shape (m, N), of that
 
 
 @dataclass
@@ -75,7 +77,7 @@ class Samples:
             u[:, single] = moved
         f = self.sampler.changed(self.sampler.rates(x, u), self.f[:m])
         fine = np.isfinite(f).all(axis=1)
-        return ExcitedRates(x[fine], f[fine])
+        return ExcitedRates(x[fine], f[fine], self.sampler.noise_of(self.f[:m][fine]))
 
 
 MOST_TERMS_DECAYING = 700  # A library with more of them is not searched for what decays
@@ -105,6 +107,7 @@ class Search:
     open: list[Invariant] = field(default_factory=list)  # they count where positions follow from them
     decaying: list[Decaying] = field(default_factory=list)  # constraints of positions that are stabilized
     rejected: list[Rejected] = field(default_factory=list)
+    announced: list[Invariant] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._anywhere = Samples(self.sampler)
@@ -116,15 +119,22 @@ class Search:
     def among(self, library: Library) -> None:
         """Look for constraints of all kinds among combinations of these functions."""
         if len(library):
+            before = len(self.norms)
             self.everywhere(library)
+            if len(self.norms) > before:
+                self.everywhere(library)  # what holds only where they do
             self.on_manifold(library)
             self.stabilized(library)
 
     def everywhere(self, library: Library) -> None:
-        """Look for functions that no state and no input changes, and judge them."""
-        candidates = list(self._invariants(library, self._anywhere))
+        """Look for functions that no state and no input changes, and judge them; on the manifold of the norms known.
+
+        Rates that were simplified by sine^2 + cosine^2 = 1 keep no constraint anywhere else.
+        """
+        candidates = list(self._invariants(reduced(library, self.norms), self._anywhere))
+        norms: list[Invariant] = []
         for candidate, breaks in candidates:
-            if not self._is_new(candidate, self._settled()):
+            if not self._is_new(candidate, [*self._settled(), *norms]):
                 continue
             at = candidate.at(self.sampler.point.states, self._accuracy)
             if breaks:
@@ -133,16 +143,28 @@ class Search:
             verdict = judged(at, self.kinds, self.sampler)
             if verdict.kind == "conserved":
                 self.rejected.append(Rejected(at, verdict.reason))
+                self._list_relation(at)
                 continue
             has_speed = bool(at.states & self.kinds.speeds)
-            (self.open if verdict.kind == "open" else self.speeds if has_speed else self.norms).append(at)
+            (self.open if verdict.kind == "open" else self.speeds if has_speed else norms).append(at)
             self._on_manifold = None
+        if norms:
+            self.norms += norms
+            self._anywhere = Samples(self.sampler, independent_ones(self.norms, self._points, self.sampler.sizes))
+            near = projected(self._points, self._anywhere.manifold, self.sampler.sizes)
+            self._points = near if len(near) else self._points
+
+    def _list_relation(self, h: Invariant) -> None:
+        """List the positions' relation of which ``h`` is the rate: gears without inputs look like momentum."""
+        g = integral(h, self.kinds, self.sampler)
+        if g is not None:
+            self.rejected.append(Rejected(g, "a constraint if gears, belts or ropes tie these; no input tells"))
 
     def on_manifold(self, library: Library) -> None:
         """Look for functions of positions that no motion changes which the speeds' constraints allow."""
         if not (self.speeds or self.open):
             return
-        library = library.without(self.kinds.speeds)
+        library = reduced(library, self.norms).without(self.kinds.speeds)
         if self._on_manifold is None:
             every = [*self.norms, *self.speeds, *self.open]
             self._on_manifold = Samples(self.sampler, independent_ones(every, self._points, self.sampler.sizes))
@@ -151,7 +173,7 @@ class Search:
             if breaks or not self._is_new(at, self.norms) or self._vanishes(at):
                 continue
             if self._is_new(at, [*self.candidates, *self.norms]):
-                self.announce(at)
+                self._announce(at)
             self.candidates.append(at)
 
     def stabilized(self, library: Library) -> None:
@@ -173,7 +195,24 @@ class Search:
                     self.rejected.append(Rejected(mode.g, reason))
                 continue
             self.decaying.append(mode)
-            self.announce(mode.g)
+            self._announce(mode.g)
+
+    def rank(self) -> int:
+        """Return how many states hang on others at the point by what was found."""
+        kept = [*self.candidates, *self.norms, *self.speeds, *(h for d in self.decaying for h in (d.g, d.rate))]
+        if not kept:
+            return 0
+        rows = np.array([h.gradients(self.sampler.point.states[None])[0] for h in kept]) * self.sampler.sizes
+        sizes = np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-300)
+        return int(np.linalg.matrix_rank(rows / sizes, tol=1e-6))
+
+    def why_not(self, h: Invariant) -> str:
+        """Return why h, announced, is not declared."""
+        return next((r.reason for r in self.rejected if r.invariant is h), "it follows from others")
+
+    def _announce(self, h: Invariant) -> None:
+        self.announced.append(h)
+        self.announce(h)
 
     def reject(self, h: Invariant, reason: str) -> None:
         """Take h for no constraint after all, nor those of positions of which it may be the rate."""
@@ -235,7 +274,8 @@ class Search:
         for j, name in enumerate(self.sampler.model.inputs.names):
             excited = samples.excited(0, single=j)
             moved = excited.f.any(axis=1)
-            if moved.any() and (h.rates(excited.x[moved], excited.f[moved]) > 1e-6).any():
+            rates = h.rates(excited.x[moved], excited.f[moved], excited.noise[moved])
+            if (rates > 1e-6).any():
                 return name
         return ""
 
@@ -246,17 +286,31 @@ class Search:
             if not 1 <= len(support) <= LARGEST_SUPPORT:
                 return None
             support = np.array(sorted(support, key=lambda i: (library.terms[i].complexity, i)))
-            again = null_vector(rows[:, support], vector[support], self.sampler.noise)
-            if again is None:
+            space = null_space(rows[:, support], self.sampler.noise)
+            if not space.basis.size:
                 return None
-            sizes = np.linalg.norm(rows[:, support], axis=0)
-            weight = np.abs(again) * np.maximum(sizes, 1e-300)
-            small = weight <= max(1e-9, 10 * self.sampler.noise) * weight.max()
+            again = null_vector(space, vector[support])
+            weight = np.abs(again) * space.sizes
+            small = weight <= max(1e-9, 10 * self.sampler.noise, 10 * space.error) * weight.max()
             if not small.any():
                 return Invariant(library[support.tolist()], again / np.abs(again).max())
             vector = np.zeros(len(library))
             vector[support[~small]] = again[~small]
         return None
+
+
+def reduced(library: Library, norms: Sequence[Invariant]) -> Library:
+    """Return the terms that no multiple of a norm's last one is: where norms are zero, the others say it as well."""
+    leading = [
+        dict(max((t.powers for t in h.library.terms), key=lambda p: (sum(k for _, k in p), p)))
+        for h in norms
+        if not any(t.harmonic[0] for t in h.library.terms)
+    ]
+    return Library(
+        t
+        for t in library.terms
+        if not any(p.items() and all(dict(t.powers).get(i, 0) >= k for i, k in p.items()) for p in leading)
+    )
 
 
 def _resemblance(h: Invariant, kinds: StateKinds) -> str:

@@ -1,11 +1,8 @@
-"""Random states around a point and the rates there: a model that keeps a constraint keeps it everywhere.
-
-Moving them tells what the states are: constant, cyclic, an angle, a speed; and which ones can meet.
-"""
+"""What the states are, told by moving them: constant, cyclic, an angle, a speed; and which ones can meet."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -13,126 +10,17 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from fmilin.ground.errors import ModelError, NumericalError, UsageError
+from fmilin.discovery.null_space import null_space, sparse_basis
+from fmilin.discovery.sampler import FROM_NOISE, Sampler
 from fmilin.ground.signals import FloatArray
-from fmilin.model.interface import Model, OperatingPoint
-from fmilin.model.stepping import Stepped
-from fmilin.numerics.differences.noise import noise_level
-
-REACH = 0.5  # how far around the point samples are taken at first, in sizes of the states
-
-SMALLEST_REACH = 1e-3
-
-FROM_NOISE = 20  # difference of rates, in sizes of the model's noise, that is more than noise
-
-TURNED = 2.0
-"""How far around the point angles are sampled, in rad: sums of several sines are nearly dependent on a short way."""
-
-
-@dataclass
-class Sampler:
-    """Asks a model for its rates around a point, and counts."""
-
-    model: Model
-    point: OperatingPoint
-    excite: float = 1.0  # how far inputs are moved, in their sizes
-    # visits, refused: points that were asked for, and those at which the model had no answer
-    visits: int = 0
-    refused: int = 0
-    noise: float = 0.0  # of the rates, relative to the largest one; rounding where the model has none of its own
-    reach: FloatArray = field(init=False)  # (N,), how far around the point each state is sampled, in its unit
-    random: np.random.Generator = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._why = ""
-        if isinstance(self.model, Stepped) and (why := self.model.why_not_direct(self.point)):
-            raise UsageError(
-                f"'{self.model.info.name}' brings its own solver, and constraints are looked for in rates at states of "
-                f"our choice. {why} Take its model-exchange interface, or the linear model that is measured."
-            )
-        self.random = np.random.default_rng(16)
-        self.sizes = self.model.states.scales(self.point.states)
-        self.reach = REACH * self.sizes
-        self.input_sizes = self.excite * self.model.inputs.scales(self.point.inputs)
-        self._require_rates()
-        self.noise = self._measured_noise()
-
-    def _require_rates(self) -> None:
-        """Sample closer to the point where the model cannot answer far from it."""
-        while (self.reach > SMALLEST_REACH * self.sizes).any():
-            x = self.states(6)
-            if np.isfinite(self.rates(x, self.inputs(6))).all(axis=1).sum() >= 4:
-                return
-            self.reach = self.reach / 4
-        why = f" It says: {self._why}" if self._why else ""
-        raise NumericalError(
-            f"'{self.model.info.name}' gives no rates at states beside its point, so nothing can be found out about "
-            f"them. Give another point with --set.{why}"
-        )
-
-    def _measured_noise(self) -> float:
-        x = self.states(1)[0]
-        f = self.held_rates(x[None])[0]
-        self.visits += 9
-        noise = noise_level(lambda s: self._rates(s, self.point.inputs), x, self.sizes)
-        relative = noise / np.maximum(np.abs(f), 1e-3 * np.abs(f).max(initial=1e-300))
-        return float(np.nan_to_num(relative.max(initial=0.0), nan=0.0, posinf=0.0))
-
-    def states(self, count: int) -> FloatArray:
-        """Return random states around the point, shape (count, N)."""
-        return self.point.states + self.reach * self.random.uniform(-1.0, 1.0, (count, len(self.reach)))
-
-    def inputs(self, count: int) -> FloatArray:
-        """Return random inputs, shape (count, nu)."""
-        moved = self.random.uniform(-1.0, 1.0, (count, len(self.input_sizes)))
-        return self.point.inputs + self.input_sizes * moved
-
-    def held_rates(self, x: FloatArray) -> FloatArray:
-        """Return the rates at x (m, N) with the inputs of the point, shape (m, N)."""
-        return self.rates(x, np.tile(self.point.inputs, (len(x), 1)))
-
-    def rates(self, x: FloatArray, u: FloatArray, *, later: float = 0.0) -> FloatArray:
-        """Return the rates (m, N) at x (m, N), u (m, nu), ``later`` s after the point; NaN where there is no answer."""
-        self.visits += len(x)
-        rates = np.array([self._rates(s, v, later) for s, v in zip(x, u, strict=True)]).reshape(x.shape)
-        self.refused += int((~np.isfinite(rates).all(axis=1)).sum())
-        return rates
-
-    def _rates(self, x: FloatArray, u: FloatArray, later: float = 0.0) -> FloatArray:
-        try:
-            return self.model.evaluate(self.point.time + later, x, u).derivatives.copy()
-        except (ModelError, NumericalError) as error:
-            self._why = str(error)
-            return np.full(len(x), np.nan)
-
-    def changed(self, f: FloatArray, held: FloatArray) -> FloatArray:
-        """Return f - held, zero where that is no more than noise."""
-        change = f - held
-        return np.where(np.abs(change) <= FROM_NOISE * self.noise * np.abs(held), 0.0, change)
-
-    def widen(self, angles: frozenset[int]) -> None:
-        """Sample angles over most of a turn, where the model can answer there."""
-        before = self.reach.copy()
-        self.reach[sorted(angles)] = TURNED
-        if np.isfinite(self.held_rates(self.states(6))).all(axis=1).sum() < 4:
-            self.reach = before
-
-    def crosses_events(self) -> bool:
-        """Whether event indicators have another sign at some sampled states than at the point."""
-        t, u = self.point.time, self.point.inputs
-        try:
-            here = self.model.event_indicators(t, self.point.states, u) > 0
-            if not len(here):
-                return False
-            return any(((self.model.event_indicators(t, x, u) > 0) != here).any() for x in self.states(8))
-        except (ModelError, NumericalError):
-            return False
-
 
 Mask: TypeAlias = NDArray[np.bool_]
 
 POINTS = 3  # points at which every state is moved alone: equality by chance does not survive
 LEAST = 1e-11  # difference of rates, relative to the largest, that is more than rounding
+HELD_AT_START = 1e-6
+"""Value at the point, relative to the size of the terms, that is zero: start values are consistent to this."""
+
 SAME_AGAIN = 1e-7  # change of the rates, relative, that a whole turn of an angle may make: sin(x + 2 pi) is rounded
 
 
@@ -149,6 +37,7 @@ class StateKinds:
     driven: frozenset[int]  # inputs act on their rates
     reached: frozenset[int]  # inputs act on their rates, or on what their rates depend on
     rate_of: dict[int, int]  # states whose rate is a state, and that state
+    turned_by: dict[tuple[int, int], int]  # sines and cosines of one angle, and its speed
     groups: tuple[tuple[int, ...], ...]  # states that can meet in one constraint; constant ones in none
 
 
@@ -177,7 +66,10 @@ def state_kinds(sampler: Sampler) -> StateKinds:
     speeds = set(np.flatnonzero(driven).tolist()) | set(rate_of.values())
     positions = (set(np.flatnonzero(cyclic | angle).tolist()) | rate_of.keys()) - speeds
     speeds |= set(np.flatnonzero(depends[sorted(positions)].any(axis=0)).tolist()) - positions
-    speeds |= _turning(sampler, x, held, depends, constant, speeds)
+    directions, turned_by = _directions(sampler, depends, constant)
+    for direction in directions:
+        speeds |= set(np.flatnonzero(depends[sorted(direction)].any(axis=0)).tolist()) - direction
+    speeds |= _turning(sampler, x, held, depends, speeds, frozenset[int]().union(*directions))
     return StateKinds(
         constant=_set(constant),
         cyclic=_set(cyclic),
@@ -186,6 +78,7 @@ def state_kinds(sampler: Sampler) -> StateKinds:
         driven=_set(driven),
         reached=_set(_reached(depends, driven)),
         rate_of=rate_of,
+        turned_by=turned_by,
         groups=_groups(depends, constant),
     )
 
@@ -224,18 +117,58 @@ def _reached(depends: Mask, driven: Mask) -> Mask:
     return reached
 
 
+def _directions(sampler: Sampler, depends: Mask, constant: Mask) -> tuple[list[set[int]], dict[tuple[int, int], int]]:
+    """Return unit vectors that other states turn, and of each sine and cosine of one angle the speed.
+
+    A unit vector keeps its length at any state, and turns twice as fast where all that turns it is doubled.
+    """
+    moving = np.flatnonzero(~constant)
+    x = sampler.states(int(1.2 * len(moving)) + 10)
+    f = sampler.held_rates(x)
+    fine = np.isfinite(f).all(axis=1)
+    x, f = x[fine], f[fine]
+    if len(x) <= len(moving):
+        return [], {}
+    tolerance = max(SAME_AGAIN, FROM_NOISE * sampler.noise)
+    space = null_space(x[:, moving] * f[:, moving], sampler.noise)
+    directions: list[set[int]] = []
+    turned_by: dict[tuple[int, int], int] = {}
+    for vector in sparse_basis(space, range(len(moving))):
+        members = moving[vector != 0]
+        turning = np.setdiff1d(np.flatnonzero(depends[members].any(axis=0)), members)
+        alike = np.allclose(vector[vector != 0], vector[vector != 0][0], rtol=tolerance)
+        if not (alike and len(turning) and abs((sampler.point.states[members] ** 2).sum() - 1) < HELD_AT_START):
+            continue
+        twice = x[:POINTS].copy()
+        twice[:, turning] *= 2
+        if _differ(2 * f[:POINTS, members], sampler.held_rates(twice)[:, members], tolerance).any():
+            continue
+        directions.append(set(members.tolist()))
+        if len(members) == 2 and len(turning) == 1:
+            grows = np.median(f[:, members[0]] * x[:, members[1]] * x[:, turning[0]]) > 0
+            sine, cosine = members.tolist() if grows else members[::-1].tolist()
+            turned_by[sine, cosine] = int(turning[0])
+    return directions, turned_by
+
+
 def _turning(
-    sampler: Sampler, x: FloatArray, held: FloatArray, depends: Mask, constant: Mask, speeds: set[int]
+    sampler: Sampler,
+    x: FloatArray,
+    held: FloatArray,
+    depends: Mask,
+    speeds: set[int],
+    directions: frozenset[int],
 ) -> set[int]:
-    """Return states that turn others, as angular speeds do, and hang on each other and on speeds alone."""
+    """Return states that turn others, as angular speeds do, and hang on each other, speeds and directions alone."""
     labels = _components(depends, "strong")
     turning: set[int] = set()
-    for label in np.unique(labels[~constant]):
-        own = set(np.flatnonzero(labels == label).tolist()) - speeds
-        moving = np.array(sorted(own | speeds), dtype=np.intp)
+    for label in np.unique(labels):
+        own = set(np.flatnonzero(labels == label).tolist()) - speeds - directions
         members = np.array(sorted(own), dtype=np.intp)
-        still = np.setdiff1d(np.arange(len(labels)), moving)
+        still = np.setdiff1d(np.arange(len(labels)), sorted(own | speeds))
         turned = still[depends[np.ix_(still, members)].any(axis=1)]
+        own &= set(np.flatnonzero(depends[still].any(axis=0)).tolist())  # not what is turned itself, and turns nothing
+        moving = np.array(sorted(own | speeds), dtype=np.intp)
         if not own or not len(turned) or depends[np.ix_(members, still)].any():
             continue
         twice = x.copy()

@@ -14,7 +14,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from fmilin.discovery.invariant import Invariant, projected
-from fmilin.discovery.states import Sampler, StateKinds
+from fmilin.discovery.library import Library, Term
+from fmilin.discovery.sampler import Sampler
+from fmilin.discovery.states import HELD_AT_START, StateKinds
 from fmilin.ground.signals import FloatArray
 from fmilin.model.stepping import Stepped
 from fmilin.motion.simulation.method import runge_kutta_step
@@ -59,7 +61,8 @@ class Verification:
         value = float((np.abs(h.values(self._motion)) / size).max())
         change = self._sampler.changed(self._excited, self._f)
         moved = change.any(axis=1)
-        through = h.rates(self._x[moved], change[moved]) if moved.any() else np.full(1, 0.0)
+        noise = self._sampler.noise_of(self._f[moved])
+        through = h.rates(self._x[moved], change[moved], noise) if moved.any() else np.full(1, 0.0)
         return Residuals(value, float(h.rates(self._x, self._f).max()), float(through.max()))
 
     def _moved(self, manifold: Sequence[Invariant]) -> FloatArray:
@@ -87,10 +90,8 @@ class Verification:
 
 Kind = Literal["constraint", "open", "conserved"]
 
+TURN = 0.3  # how far positions are displaced, in sizes or rad
 UNIT = 1e-9  # distance from 1 of the norm of a unit vector
-
-HELD_AT_START = 1e-6
-"""Value at the point, relative to the size of the terms, that is zero: start values are consistent to this."""
 
 
 @dataclass(frozen=True)
@@ -110,6 +111,10 @@ def _conserved(reason: str) -> Verdict:
 
 def judged(h: Invariant, kinds: StateKinds, sampler: Sampler) -> Verdict:
     """Judge a function h with h' = 0 for all states and all inputs; ``h`` has its level at the point."""
+    if _is_tied_at_start(h, kinds, sampler):
+        return OPEN
+    if not any(h.states <= set(group) for group in kinds.groups):
+        return _conserved("of states that do not act on each other")
     if h.states & kinds.cyclic and not h.states & kinds.speeds:
         return _conserved("a cyclic coordinate that nothing moves")
     if not kinds.speeds:
@@ -126,6 +131,24 @@ def judged(h: Invariant, kinds: StateKinds, sampler: Sampler) -> Verdict:
     if _is_angular_momentum(h, kinds):
         return _conserved("looks like angular momentum")
     return _of_speeds(h, kinds, sampler)
+
+
+def integral(h: Invariant, kinds: StateKinds, sampler: Sampler) -> Invariant | None:
+    """Return the sum of positions of which ``h`` is the rate, with its level at the point; None where it is none."""
+    position_of = {v: q for q, v in kinds.rate_of.items()}
+    if not h.is_linear or not h.states <= position_of.keys():
+        return None
+    terms = [Term(((position_of[t.powers[0][0]], 1),)) for t in h.library.terms]
+    return Invariant(Library(terms), h.coefficients).at(sampler.point.states, HELD_AT_START)
+
+
+def _is_tied_at_start(h: Invariant, kinds: StateKinds, sampler: Sampler) -> bool:
+    """Whether positions of which it is the rate add up to zero at the point, none of them zero, and it does, too."""
+    g = integral(h, kinds, sampler)
+    if g is None or g.level or h.level or _is_total_momentum(h, kinds, sampler):
+        return False
+    terms = np.abs(g.library.values(sampler.point.states[None])[0] * g.coefficients)
+    return bool(terms.min() > HELD_AT_START * sampler.sizes.max())
 
 
 def _only_harmonic(h: Invariant, kinds: StateKinds) -> bool:
@@ -181,15 +204,24 @@ def _is_unit_vector(h: Invariant) -> bool:
 
 
 def _is_total_momentum(h: Invariant, kinds: StateKinds, sampler: Sampler) -> bool:
-    """Whether it is a sum of speeds with factors of one sign, and all their positions can be displaced alike."""
+    """Whether it is a sum of speeds with factors of one sign, and all their positions can be displaced alike.
+
+    Where sines and cosines are states, they are turned together.
+    """
     position_of = {v: q for q, v in kinds.rate_of.items()}
     c = h.coefficients
-    if not h.is_linear or c.min() * c.max() < 0 or not h.states <= position_of.keys():
+    if not h.is_linear or c.min() * c.max() < 0 or not h.states <= {*position_of, *kinds.turned_by.values()}:
         return False
     x = sampler.states(2)
-    step = np.zeros(x.shape[1])
-    step[[position_of[v] for v in h.states]] = 0.3 * sampler.sizes.max()
-    return bool(np.allclose(sampler.held_rates(x), sampler.held_rates(x + step), rtol=1e-9, atol=1e-12))
+    displaced = x.copy()
+    displaced[:, [position_of[v] for v in h.states & position_of.keys()]] += TURN * sampler.sizes.max()
+    for (sine, cosine), speed in kinds.turned_by.items():
+        if speed in h.states:
+            displaced[:, sine] = x[:, sine] * np.cos(TURN) + x[:, cosine] * np.sin(TURN)
+            displaced[:, cosine] = x[:, cosine] * np.cos(TURN) - x[:, sine] * np.sin(TURN)
+    others = np.setdiff1d(np.arange(x.shape[1]), sorted(i for pair in kinds.turned_by for i in pair))
+    before, after = sampler.held_rates(x)[:, others], sampler.held_rates(displaced)[:, others]
+    return bool(np.allclose(before, after, rtol=1e-9, atol=1e-12))
 
 
 def _is_angular_momentum(h: Invariant, kinds: StateKinds) -> bool:

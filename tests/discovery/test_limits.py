@@ -150,9 +150,14 @@ def test_what_fails_verification_is_kept_out(monkeypatch: pytest.MonkeyPatch) ->
     ellipse = FunctionModel("ellipse", {"x": 0.6, "y": -0.8, "vx": 0.0, "vy": 0.0}, rates, inputs=["u"])
     assert len(fl.discover(ellipse).constraints) == 1
     monkeypatch.setattr("fmilin.discovery.invariant.AGREES", 0.05)
-    found = fl.discover(ellipse)
+    lines: list[str] = []
+    found = fl.discover(ellipse, progress=lines.append)
     assert found.constraints == []
     assert found.order == 4
+    told = [line.removeprefix("Found: ") for line in lines if line.startswith("Found: ")]
+    withdrawn = [line.removeprefix("Withdrawn: ") for line in lines if line.startswith("Withdrawn: ")]
+    assert len(told) == len(withdrawn) > 0
+    assert all(line.startswith(f"{text}, ") for text, line in zip(told, withdrawn, strict=True))
     assert any("changes at other states" in k.reason for k in found.kept_out)
 
 

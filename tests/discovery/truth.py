@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -11,7 +12,7 @@ import fmilin as fl
 from fmilin.model.constraints.declared import Constraint
 from fmilin.model.interface import Model
 from fmilin.native.systems import five_bar, four_bar, parallel_robot, rolling_disk, slider_crank
-from tests.discovery import systems, unseen
+from tests.discovery import systems, tied, unseen
 from tests.native.systems.torus import rolling_torus
 
 CLOSE = 0.03
@@ -50,6 +51,9 @@ ROBOT: list[str | Constraint] = [
     velocity("vy*cos(theta) - vx*sin(theta)"),
     velocity("vx*cos(theta) + vy*sin(theta) - 0.05*(left + right)"),
 ]
+LENGTHS = [f"(x[{i}] - x[{i - 1}])^2 + (y[{i}] - y[{i - 1}])^2 - 1" for i in range(2, 11)]
+PIN = ["x - 0.7*s", "y + 0.7*c"]
+DIRECTIONS: list[str | Constraint] = [velocity(text) for text in tied.DIRECTIONS]
 A, B = ([f"{b}.e{i}" for i in range(4)] for b in "ab")
 
 CASES = (
@@ -82,11 +86,30 @@ CASES = (
     Case("tumbling body", systems.tumbling_body, [norm("e0", "e1", "e2", "e3")]),
     Case("energy and momentum", systems.free_masses, []),
     Case("planet", systems.kepler, []),
+    *(
+        Case(f"direction cosines{', driven' * driven}", partial(tied.heavy_top, driven=driven), DIRECTIONS)
+        for driven in (True, False)
+    ),
+    *(
+        Case(
+            f"rack, ratio {ratio:g}{', driven' * driven}",
+            partial(tied.rack, ratio, driven=driven),
+            [f"th - ({ratio})*y"],
+        )
+        for ratio, driven in ((4.0, True), (-4.0, True), (4.0, False), (-4.0, False), (-2.5, False))
+    ),
+    Case("sine and cosine, driven", partial(tied.pendulum, driven=True), [norm("s", "c")]),
+    Case("sine and cosine", partial(tied.pendulum, driven=False), [norm("s", "c")]),
+    *(
+        Case(f"bar with sine and cosine{', simplified' * s}", partial(tied.bar, simplified=s), [*PIN, norm("s", "c")])
+        for s in (False, True)
+    ),
+    Case("skate with sine and cosine", tied.skate, [norm("s", "c"), velocity("vy*c - vx*s")]),
+    Case("floating wheels", tied.free_wheels, [norm("s1", "c1"), norm("s2", "c2")]),
+    Case("noise of 1e-6", lambda: systems.noisy(systems.chain(3), 1e-6), ["x[1]^2 + y[1]^2 - 1", *LENGTHS[:2]]),
     Case("unseen: wheeled robot", unseen.wheeled_robot, ROBOT),
     Case("unseen: hoist", unseen.hoist, ["(x - s)^2 + y^2 + z^2 - 4"]),
 )
-
-LENGTHS = [f"(x[{i}] - x[{i - 1}])^2 + (y[{i}] - y[{i - 1}])^2 - 1" for i in range(2, 11)]
 
 LONGER_CASES = (
     Case("four-bar, noise of 1e-8", lambda: systems.noisy(four_bar()), four_bar().constraints.declared),

@@ -1,0 +1,126 @@
+"""Random states around a point and the rates there: a model that keeps a constraint keeps it everywhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from fmilin.ground.errors import ModelError, NumericalError, UsageError
+from fmilin.ground.signals import FloatArray
+from fmilin.model.interface import Model, OperatingPoint
+from fmilin.model.stepping import Stepped
+from fmilin.numerics.differences.noise import noise_level
+
+REACH = 0.5  # how far around the point samples are taken at first, in sizes of the states
+
+SMALLEST_REACH = 1e-3
+
+FROM_NOISE = 20  # difference of rates, in sizes of the model's noise, that is more than noise
+
+TURNED = 2.0
+"""How far around the point angles are sampled, in rad: sums of several sines are nearly dependent on a short way."""
+
+
+@dataclass
+class Sampler:
+    """Asks a model for its rates around a point, and counts."""
+
+    model: Model
+    point: OperatingPoint
+    excite: float = 1.0  # how far inputs are moved, in their sizes
+    # visits, refused: points that were asked for, and those at which the model had no answer
+    visits: int = 0
+    refused: int = 0
+    noise: float = 0.0  # of the rates, relative to the largest one; rounding where the model has none of its own
+    reach: FloatArray = field(init=False)  # (N,), how far around the point each state is sampled, in its unit
+    random: np.random.Generator = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._why = ""
+        if isinstance(self.model, Stepped) and (why := self.model.why_not_direct(self.point)):
+            raise UsageError(
+                f"'{self.model.info.name}' brings its own solver, and constraints are looked for in rates at states of "
+                f"our choice. {why} Take its model-exchange interface, or the linear model that is measured."
+            )
+        self.random = np.random.default_rng(16)
+        self.sizes = self.model.states.scales(self.point.states)
+        self.reach = REACH * self.sizes
+        self.input_sizes = self.excite * self.model.inputs.scales(self.point.inputs)
+        self._require_rates()
+        self.noise = self._measured_noise()
+
+    def _require_rates(self) -> None:
+        """Sample closer to the point where the model cannot answer far from it."""
+        while (self.reach > SMALLEST_REACH * self.sizes).any():
+            x = self.states(6)
+            if np.isfinite(self.rates(x, self.inputs(6))).all(axis=1).sum() >= 4:
+                return
+            self.reach = self.reach / 4
+        why = f" It says: {self._why}" if self._why else ""
+        raise NumericalError(
+            f"'{self.model.info.name}' gives no rates at states beside its point, so nothing can be found out about "
+            f"them. Give another point with --set.{why}"
+        )
+
+    def _measured_noise(self) -> float:
+        x = self.states(1)[0]
+        f = self.held_rates(x[None])[0]
+        self.visits += 9
+        noise = noise_level(lambda s: self._rates(s, self.point.inputs), x, self.sizes)
+        relative = noise / np.maximum(np.abs(f), 1e-3 * np.abs(f).max(initial=1e-300))
+        return float(np.nan_to_num(relative.max(initial=0.0), nan=0.0, posinf=0.0))
+
+    def states(self, count: int) -> FloatArray:
+        """Return random states around the point, shape (count, N)."""
+        return self.point.states + self.reach * self.random.uniform(-1.0, 1.0, (count, len(self.reach)))
+
+    def inputs(self, count: int) -> FloatArray:
+        """Return random inputs, shape (count, nu)."""
+        moved = self.random.uniform(-1.0, 1.0, (count, len(self.input_sizes)))
+        return self.point.inputs + self.input_sizes * moved
+
+    def held_rates(self, x: FloatArray) -> FloatArray:
+        """Return the rates at x (m, N) with the inputs of the point, shape (m, N)."""
+        return self.rates(x, np.tile(self.point.inputs, (len(x), 1)))
+
+    def rates(self, x: FloatArray, u: FloatArray, *, later: float = 0.0) -> FloatArray:
+        """Return the rates (m, N) at x (m, N), u (m, nu), ``later`` s after the point; NaN where there is no answer."""
+        self.visits += len(x)
+        rates = np.array([self._rates(s, v, later) for s, v in zip(x, u, strict=True)]).reshape(x.shape)
+        self.refused += int((~np.isfinite(rates).all(axis=1)).sum())
+        return rates
+
+    def _rates(self, x: FloatArray, u: FloatArray, later: float = 0.0) -> FloatArray:
+        try:
+            return self.model.evaluate(self.point.time + later, x, u).derivatives.copy()
+        except (ModelError, NumericalError) as error:
+            self._why = str(error)
+            return np.full(len(x), np.nan)
+
+    def changed(self, f: FloatArray, held: FloatArray) -> FloatArray:
+        """Return f - held, zero where that is no more than noise."""
+        change = f - held
+        return np.where(np.abs(change) <= self.noise_of(held), 0.0, change)
+
+    def noise_of(self, held: FloatArray) -> FloatArray:
+        """Return the largest difference of rates that is noise, where they are ``held``."""
+        return FROM_NOISE * self.noise * np.abs(held)
+
+    def widen(self, angles: frozenset[int]) -> None:
+        """Sample angles over most of a turn, where the model can answer there."""
+        before = self.reach.copy()
+        self.reach[sorted(angles)] = TURNED
+        if np.isfinite(self.held_rates(self.states(6))).all(axis=1).sum() < 4:
+            self.reach = before
+
+    def crosses_events(self) -> bool:
+        """Whether event indicators have another sign at some sampled states than at the point."""
+        t, u = self.point.time, self.point.inputs
+        try:
+            here = self.model.event_indicators(t, self.point.states, u) > 0
+            if not len(here):
+                return False
+            return any(((self.model.event_indicators(t, x, u) > 0) != here).any() for x in self.states(8))
+        except (ModelError, NumericalError):
+            return False
