@@ -118,7 +118,8 @@ def select_states(manifold: Manifold, states: Sequence[int], kind: str) -> Selec
     chosen = set(independent)
     R = identity[independent]
     coordinates = LinearCoordinates(R, R.T.copy(), identity[:, [i for i in range(n) if i not in chosen]])
-    condition = condition_number(np.concatenate((R, manifold.Hs)))
+    # Without constraints the states are their own coordinates.
+    condition = condition_number(np.concatenate((R, manifold.Hs))) if len(manifold.Hs) else 1.0
     values = manifold.x0[independent].tolist()
     signals = Signals(manifold.states[i].starting_at(v) for i, v in zip(independent, values, strict=True))
     return Selection(kind, signals, coordinates, condition, tuple(independent))

@@ -5,12 +5,15 @@ URDF files are read without their meshes: pictures and collisions have no part i
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import mujoco
+from lxml import etree
 
 from fmilin.ground.errors import ModelError
 from fmilin.loading.adapters import Adapter
@@ -112,9 +115,30 @@ def without_meshes(text: str) -> tuple[str, int]:
     return text, len(meshes)
 
 
+MOST_COPIES = 10_000
+
+
+def _check_copies(path: Path) -> None:
+    """Refuse a file of which MuJoCo would make hundreds of thousands of elements, which takes it minutes."""
+    content = path.read_bytes()
+    if b"<replicate" not in content:
+        return
+    with suppress(etree.XMLSyntaxError, ValueError):  # which MuJoCo tells
+        root, elements = etree.fromstring(content), 0
+        for replicate in root.iter("replicate"):
+            times = [int(r.get("count", "1")) for r in (replicate, *replicate.iterancestors("replicate"))]
+            elements += math.prod(times) * len(replicate)
+        if elements > MOST_COPIES:
+            raise ModelError(
+                f"'{path}': its <replicate> elements stand for {elements:,} others, more than the {MOST_COPIES:,} that "
+                "are allowed. Ask for fewer copies."
+            )
+
+
 def compiled(path: Path) -> tuple[Any, tuple[str, ...]]:
     """Return MuJoCo's model of an MJCF or URDF file, and what was left out of it."""
     if path.suffix.lower() != ".urdf":
+        _check_copies(path)
         return mujoco.MjModel.from_xml_path(str(path)), ()
     text, count = without_meshes(path.read_text(encoding="utf-8"))
     if not count:

@@ -164,3 +164,13 @@ def test_models_of_the_package_itself() -> None:
     shipped = Path(mujoco.__file__).parent / "testdata" / "model.xml"
     with fl.load(shipped) as model:
         assert fl.linearize(model, fl.operating_point(model, project=True)).A.size
+
+
+@pytest.mark.parametrize(("outer", "inner"), [(100_000, 1), (200, 100)])
+def test_copies_without_end_are_refused(tmp_path: Path, outer: int, inner: int) -> None:
+    geom = '<geom size="0.1"/>'
+    copies = f'<replicate count="{outer}" offset="1 0 0"><replicate count="{inner}">{geom}</replicate></replicate>'
+    path = tmp_path / "copies.xml"
+    path.write_text(f"<mujoco><worldbody>{copies}</worldbody></mujoco>", encoding="utf-8")
+    with pytest.raises(fl.ModelError, match=r"<replicate> elements stand for [\d,]+ others, more than the 10,000"):
+        fl.load(path)

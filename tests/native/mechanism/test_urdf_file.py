@@ -11,6 +11,7 @@ import fmilin as fl
 from fmilin.ground.errors import ModelError
 from fmilin.native.mechanism import Body, Joint, JointForce, Loop, Mechanism, Placement, Sensor
 from fmilin.native.mechanism.files import read_mechanism_file
+from fmilin.native.mechanism.urdf_file import MOST_JOINTS
 from tests.native.mechanism.described import ADDITIONS, ARM, refused, written
 
 
@@ -123,3 +124,15 @@ def test_entities_are_not_expanded(tmp_path: Path) -> None:
     bomb = f'<?xml version="1.0"?><!DOCTYPE robot [<!ENTITY e SYSTEM "{secret.as_uri()}">]>'
     text = ARM.replace('<?xml version="1.0"?>', bomb).replace("<visual>", "&e;<visual>")
     assert "an entity reference is not expanded" in refused(tmp_path / "arm.urdf", text)
+
+
+def test_a_chain_without_end_is_refused(tmp_path: Path) -> None:
+    inertial = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
+    links = "".join(f'<link name="l{i}">{inertial}</link>' for i in range(MOST_JOINTS + 2))
+    ends = '<parent link="l{}"/><child link="l{}"/>'
+    joints = "".join(
+        f'<joint name="j{i}" type="continuous">{ends.format(i, i + 1)}</joint>' for i in range(MOST_JOINTS + 1)
+    )
+    path = written(tmp_path / "chain.urdf", f'<robot name="chain">{links}{joints}</robot>')
+    with pytest.raises(ModelError, match="it has 1001 moving joints, and 1000 is the largest number that is read"):
+        fl.load(path)
