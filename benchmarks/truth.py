@@ -4,6 +4,9 @@
 ``accuracy`` or ``memory`` and without a refusal: none is allowed. ``refused`` counts those among the models which the
 best step would difference to 1e-6. A second table is a random search: there, what moves no value by more than 100 units
 of rounding is ``hidden``, since a few visits cannot tell it from rounding, and not silent.
+
+A third table has trims: ``false`` are answers from which the truth is further than they say, or where there is none,
+``in vain`` refusals where there is one.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ import numpy as np
 from benchmarks.tables import show
 from tests.hard_models import Case, cases
 from tests.random_hard_models import random_cases
+from tests.trims import TrimVerdict, judged_trim, trims
 from tests.verdicts import Verdict, judged
 
 __all__ = ["main"]
@@ -56,6 +60,37 @@ def main() -> None:
         f"units of rounding. Median of their errors {_median(v.error for v in hidden):.0e}, largest "
         f"{max((v.error for v in hidden), default=0.0):.0e} of a row.",
     )
+    _show_trims()
+
+
+def _show_trims() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        verdicts = [judged_trim(case) for case in trims()]
+    by_group: dict[str, list[TrimVerdict]] = defaultdict(list)
+    for verdict in verdicts:
+        by_group[verdict.case.group].append(verdict)
+    rows = [
+        [
+            name,
+            str(len(group)),
+            *(str(sum(flags)) for flags in ([v.false for v in group], [bool(v.refusal) for v in group])),
+            str(sum(v.in_vain for v in group)),
+            f"{_median(v.off for v in group):.0e}",
+        ]
+        for name, group in (*by_group.items(), ("all", verdicts))
+    ]
+    false, vain = [v for v in verdicts if v.false], [v for v in verdicts if v.in_vain]
+    show(
+        "Truth: trims",
+        ["trims", "count", "false", "refused", "in vain", "off"],
+        rows,
+        "false: further from the truth than said, or there is none. off: median distance from the truth, over what was "
+        f"said.\nfalse: {len(false)} of {len(verdicts)} (0); refused in vain: {len(vain)} (3).",
+    )
+    if false or vain:
+        named = [[f"{v.case.group}: {v.case.name}", f"{v.off:.1e}", v.refusal[:80]] for v in (*false, *vain)]
+        show("Truth: trims that are false or refused in vain", ["trim", "off", "word"], named)
 
 
 def _judged(models: Iterable[Case]) -> list[Verdict]:

@@ -39,6 +39,9 @@ BALANCED: Final = 1e-9
 BALANCED_EXACTLY: Final = 1e-10
 """What a trim without noise must reach. Looser: an equilibrium that moves."""
 
+DETERMINED: Final = 1e-3
+"""How far a solution may be from what a trim returns, in sizes of the unknowns. Looser: an equilibrium that is none."""
+
 STEADY: Final = 1e-7
 """Change of the rates along a motion, relative, that counts as none. Looser: a steady motion that is not steady."""
 

@@ -16,7 +16,7 @@ from fmilin.model.interface import Model, ModelInfo, OperatingPoint
 
 FORMAT = "fmilin-point/1"
 _SUFFIXES = (".toml", ".json")
-_GROUPS = ("states", "inputs", "parameters", "rates")
+_GROUPS = ("states", "inputs", "parameters", "rates", "distance")
 
 
 @dataclass(frozen=True)
@@ -30,9 +30,16 @@ class SavedPoint:
     parameters: Mapping[str, float] = field(default_factory=dict)
     rates: Mapping[str, float] = field(default_factory=dict)  # derivatives of the states, for the reader; may be empty
     model: ModelInfo = field(default_factory=lambda: ModelInfo(""))
+    distance: Mapping[str, float] = field(default_factory=dict)  # for the reader: how far the solution may be
 
     @classmethod
-    def of(cls, model: Model, point: OperatingPoint, rates: np.ndarray | None = None) -> SavedPoint:
+    def of(
+        cls,
+        model: Model,
+        point: OperatingPoint,
+        rates: np.ndarray | None = None,
+        distance: Mapping[str, float] | None = None,
+    ) -> SavedPoint:
         """Return ``point`` of ``model`` by name."""
         states, inputs = model.states.names, model.inputs.names
         return cls(
@@ -42,6 +49,7 @@ class SavedPoint:
             dict(point.parameters),
             {} if rates is None else dict(zip(states, rates.tolist(), strict=True)),
             model.info,
+            dict(distance or {}),
         )
 
     def on(self, model: Model) -> OperatingPoint:
@@ -69,6 +77,7 @@ def dump_point(point: SavedPoint, path: str | Path) -> bytes:
         "inputs": dict(point.inputs),
         "parameters": dict(point.parameters),
         "rates": dict(point.rates),
+        "distance": dict(point.distance),
     }
     if _suffix(path, "write") == ".json":
         return (json.dumps(document, indent=2, allow_nan=False) + "\n").encode()

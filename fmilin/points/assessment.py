@@ -39,6 +39,9 @@ def remarks_on(
             f"The largest residual is {report.residual:.2g} instead of 1e-10 (in sizes of the states per second): "
             "the model's own noise or rounding allows no better.",
         )
+    if report.multiple:
+        listed = ", ".join(f"{name} (+-{report.distance[name]:.2g})" for name in report.multiple)
+        yield Remark("multiple", f"Several solutions meet here, or nearly: slopes do not determine {listed}.")
     if report.free_directions:
         leaders = ", ".join(d.name for d in report.free_directions)
         yield Remark(
@@ -105,11 +108,40 @@ def no_solution(equations: Equations, best: Solution, request: TrimRequest) -> T
         f"Near the guess no {what}{moving} was found.{tried} The best compromise leaves {listed}{more}{limits}. {hint}"
         "Release a fixed quantity, free an input (--free), let a state move (--steady), or start elsewhere (--guess)."
     )
-    names = (*candidate.model.states.names, *candidate.model.inputs.names)
-    point = dict(zip(names, [*candidate.states.tolist(), *candidate.inputs.tolist()], strict=True)) | dict(
-        candidate.parameters
+    return TrimError(message, residuals=residuals, point=_values_at(candidate))
+
+
+def too_far(equations: Equations, best: Solution) -> TrimError:
+    """Return the error of a small residual with no solution near: what runs away, or how little is determined."""
+    unknowns, certificate = equations.unknowns, best.certificate
+    assert certificate is not None  # noqa: S101 - what balances has one
+    candidate, sizes = unknowns.at(best.z), unknowns.sizes(best.z)
+    worst = int(np.argmax(np.abs(certificate.step if certificate.runs_away else certificate.distance) / sizes))
+    name, unit, scale = unknowns.names[worst], unknowns.units[worst], float(unknowns.scales[worst])
+    value, step = (f"{v * scale:.6g} {unit}".rstrip() for v in (best.z[worst], certificate.step[worst]))
+    what = "steady motion" if equations.moving else "equilibrium"
+    tried = f" Tried: {', '.join(best.tried)}." if best.tried else ""
+    if certificate.runs_away:
+        reason = f"'{name}' runs away: what does not balance only fades with distance"
+    elif np.isfinite(certificate.distance[worst]):
+        reason = f"'{name}' is known to +-{certificate.distance[worst] * scale:.2g} {unit}".rstrip() + " only"
+    else:
+        reason = f"near '{name}' the rates are small, but do not vanish"
+    message = (
+        f"Near the guess no {what} was found.{tried} {reason[0].upper() + reason[1:]}. The last step of '{name}' was "
+        f"{step}, at {value}. Release a fixed quantity, free an input (--free), or start elsewhere (--guess)."
     )
-    return TrimError(message, residuals=residuals, point=point)
+    rates = equations.described(candidate)[0]
+    order = sorted(zip(candidate.model.states.names, rates.tolist(), strict=True), key=lambda pair: -abs(pair[1]))
+    error = TrimError(message, residuals={f"der({n})": rate for n, rate in order}, point=_values_at(candidate))
+    error.variable = name
+    return error
+
+
+def _values_at(candidate: Candidate) -> dict[str, float]:
+    names = (*candidate.model.states.names, *candidate.model.inputs.names)
+    values = [*candidate.states.tolist(), *candidate.inputs.tolist()]
+    return dict(zip(names, values, strict=True)) | dict(candidate.parameters)
 
 
 def _name(row: Row) -> str:
@@ -183,7 +215,6 @@ def _left(best: Solution, column: FloatArray) -> float:
     return float(np.linalg.norm(balanced(np.column_stack((best.J, column))).left(best.residual, RANK_MEASURED)))
 
 
-NEARBY = 1e-2  # how far beside a solution slopes are looked at for their usual size, in sizes of the unknowns
 STEP = 1e-4  # how far along a free direction the residual is looked at, in sizes of the unknowns
 
 
@@ -192,10 +223,14 @@ def free_directions(
 ) -> tuple[tuple[FreeDirection, ...], float]:
     """Return the Jacobian's null space, a leading unknown (if it can, ``preferred``) in each, and how regular it is."""
     unknowns = equations.unknowns
-    inside = np.flatnonzero((solution.z > unknowns.low) & (solution.z < unknowns.high))
+    certificate = solution.certificate
+    assert certificate is not None  # noqa: S101 - a solution has one
+    free = (solution.z > unknowns.low) & (solution.z < unknowns.high)
+    free[list(certificate.multiple)] = False
+    inside = np.flatnonzero(free)
     if not len(inside):
         return (), 1.0
-    seen = _seen(equations, solution)
+    seen = np.fmax(np.abs(solution.J), certificate.seen if solution.seen is None else solution.seen)
     J = balanced(solution.J[:, inside], seen[:, inside])
     limit = RANK if solution.is_exact and not equations.moving else RANK_MEASURED
     V = _confirmed(equations, solution, inside, J.columns[:, None] * J.null_space(limit), seen)
@@ -213,14 +248,6 @@ def free_directions(
         along = {unknowns.names[inside[i]]: float(direction[i]) for i in others}
         directions.append(FreeDirection(unknowns.names[inside[leader]], along))
     return tuple(directions), J.regularity
-
-
-def _seen(equations: Equations, solution: Solution) -> FloatArray:
-    """Return how large the entries of the Jacobian are here and a little beside, shape (m, n)."""
-    if solution.seen is not None:
-        return np.maximum(solution.seen, np.abs(solution.J))
-    nearby = solution.z + NEARBY * np.cos(np.arange(len(solution.z)) + 1.0)
-    return np.fmax(np.abs(solution.J), equations.entry_sizes(nearby))
 
 
 def _confirmed(

@@ -61,7 +61,7 @@ class Equations:
         for kind in ("rate", "change of rate") if moving else ("rate",):
             rows += [Row(kind, n, float(self.state_scales[i])) for n, i in zip(names, at_rest, strict=True)]
         self.rows = tuple(rows)
-        self._sizes = np.array([row.size for row in rows])
+        self.sizes = np.array([row.size for row in rows])
         self.first_order = ~self.kinds("change of rate")
         self._size_inputs()
 
@@ -112,7 +112,7 @@ class Equations:
         return self._residual(self.unknowns.at(z), first_order=True)
 
     def _residual(self, candidate: Candidate, *, first_order: bool) -> FloatArray:
-        sizes = self._sizes[self.first_order] if first_order else self._sizes
+        sizes = self.sizes[self.first_order] if first_order else self.sizes
         try:
             f = self._rates(candidate, 0.0, candidate.states)
             h = self._invariants(candidate).values(candidate.time, candidate.states, candidate.inputs)
@@ -214,7 +214,7 @@ class Equations:
         columns = np.concatenate((unknowns.state_columns, unknowns.input_columns))
         unknown_columns = np.concatenate((unknowns.states, n + np.arange(k)))
         try:
-            first_order_slopes = self._first_order(candidate, dx, du)
+            first_order_slopes = self.first_order_slopes(candidate, dx, du)
             if first_order_slopes is None:
                 return None
             h, rates = first_order_slopes
@@ -227,10 +227,10 @@ class Equations:
             return None
         J = np.full((len(self.rows), len(unknowns)), np.nan)
         J[:, columns] = np.concatenate(parts) * unknowns.scales[columns]
-        result: FloatArray = J / self._sizes[:, None]
+        result: FloatArray = J / self.sizes[:, None]
         return result
 
-    def _first_order(
+    def first_order_slopes(
         self, candidate: Candidate, dx: FloatArray, du: FloatArray
     ) -> tuple[FloatArray, FloatArray] | None:
         """Return the slopes of the invariants and of all rates along columns, the first ones along the states."""

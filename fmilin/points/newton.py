@@ -97,6 +97,8 @@ DROP = 1e-9
 DAMPINGS = (0.0, 1e-6, 1e-4, 1e-2, 1.0, 1e2)
 """Tried in turn until the residual falls, in squares of the largest singular value, which is near one."""
 LAST = 2  # steps after the residual has vanished, as long as each makes it smaller yet; the last slopes are good enough
+BARELY = 2.0**-14  # a step of an input, in its size, that shows nothing inside a dead band
+BEYOND = (1.0, 4.0, 16.0, 64.0)  # how far it may reach
 TERMS_ROUNDED = 64 * float(np.finfo(np.float64).eps)
 
 
@@ -117,6 +119,22 @@ def affine(equations: Equations, z0: FloatArray, *, exact: bool) -> FloatArray |
         return None
     z[columns] += balanced(J).step(r, drop=DROP)
     return np.clip(z, unknowns.low, unknowns.high)
+
+
+def awakened(equations: Equations, z0: FloatArray) -> FloatArray | None:
+    """Return the guess with the free inputs that do nothing there set to where they do; None where all do something."""
+    z, moved = z0.copy(), False
+    base = float(np.linalg.norm(equations.values(z0)))
+    for j in equations.unknowns.input_columns:
+        ways = np.outer([*BEYOND, *(-s for s in BEYOND)], np.eye(len(z0))[j])
+        here = [equations.values(z0 + s * np.eye(len(z0))[j]) for s in (-BARELY, 0.0, BARELY)]
+        if not np.array_equal(here[0], here[1]) or not np.array_equal(here[1], here[2]):
+            continue
+        costs = [float(np.linalg.norm(equations.values(z0 + way))) for way in ways]
+        awake = [k for k, cost in enumerate(costs) if np.isfinite(cost) and cost != base]
+        if awake:
+            z, moved = z + ways[min(awake, key=lambda k: costs[k])], True
+    return np.clip(z, equations.unknowns.low, equations.unknowns.high) if moved else None
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,13 +16,14 @@ from fmilin.manifold.operating_points import assembled_from, operating_point
 from fmilin.manifold.projection import project
 from fmilin.model.counting import RememberingModel
 from fmilin.model.interface import Model
-from fmilin.points.assessment import free_directions, no_solution, remarks_on
+from fmilin.points.assessment import free_directions, no_solution, remarks_on, too_far
 from fmilin.points.contact_forces import least_contact_forces
 from fmilin.points.equations import Equations
 from fmilin.points.large import answers, search_sparse
 from fmilin.points.report import TrimmedPoint, TrimReport
 from fmilin.points.request import TrimRequest, quantity
 from fmilin.points.solver import Solution, compromise, solve
+from fmilin.points.stability import stability_remark
 from fmilin.points.unknowns import Candidate, Unknowns, independent_states, invariants_at, recommended
 
 FOLLOWED = 1e-6
@@ -167,11 +168,13 @@ def search(model: Model, request: TrimRequest, guess: Mapping[str, float], *, an
     solution = solve(balance, unknowns.z0)
     if not np.isfinite(solution.residual).all():
         _refuse_start(balance, unknowns)
+    if solution.is_balanced and not solution.is_near:
+        raise too_far(balance, solution)
     if not solution.is_zero:
         tried = solution.tried
         solution = replace(compromise(balance, [unknowns.z0, solution.z]), tried=tried)
     if not solution.is_zero:
-        raise no_solution(balance, solution, request)
+        raise too_far(balance, solution) if solution.is_balanced else no_solution(balance, solution, request)
     solution, choice_remarks = least_contact_forces(balance, solution)
     remarks = (*remarks, *choice_remarks)
     leaders = [*request.steady, *(model.states.names[i] for i in recommended(model, pairs))]
@@ -248,6 +251,8 @@ def _point(
     residual = float(np.max(np.abs(solution.residual[equations.first_order]), initial=0.0))
     moving = tuple(n for n, m in zip(names, moves, strict=True) if m)
     directions, regularity = free_directions(equations, solution, leaders)
+    certificate = solution.certificate
+    assert certificate is not None  # noqa: S101 - a solution has one
     report = TrimReport(
         states=candidate.model.states,
         inputs=candidate.model.inputs,
@@ -261,6 +266,8 @@ def _point(
         residual=residual,
         exact=residual <= BALANCED_EXACTLY,
         regularity=regularity,
+        distance=dict(zip(unknowns.names, (certificate.distance * unknowns.scales).tolist(), strict=True)),
+        multiple=tuple(unknowns.names[i] for i in certificate.multiple),
     )
     restless = [names[i] for i in equations.at_rest if varies[i]]
     point = TrimmedPoint(
@@ -270,7 +277,7 @@ def _point(
         parameters=candidate.parameters,
         report=report,
     )
+    unstable = None if request.steady or report.moving else stability_remark(equations, solution, candidate)
+    of_point = [*remarks_on(equations, candidate, report, restless), *([] if unstable is None else [unstable])]
     own = candidate.model.remarks_at(point)
-    return replace(
-        point, report=replace(report, remarks=(*remarks, *remarks_on(equations, candidate, report, restless), *own))
-    )
+    return replace(point, report=replace(report, remarks=(*remarks, *of_point, *own)))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -41,6 +42,9 @@ class TrimReport:
     # the smallest singular value of the balanced Jacobian over the largest: near zero at a fold, where two solutions
     # meet, and inside a family; NaN where it was not looked at
     regularity: float = np.nan
+    # how far the solution may be from the point, for every unknown and in its unit; beside a family, the nearest one
+    distance: Mapping[str, float] = field(default_factory=dict)
+    multiple: tuple[str, ...] = ()  # unknowns at which several solutions meet
 
     def __repr__(self) -> str:
         return text_of(self)

@@ -12,9 +12,10 @@ from scipy.optimize import least_squares
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import BALANCED_EXACTLY, RANK, STEADY
 from fmilin.numerics.differences.noise import POINTS, noise_from_table
+from fmilin.points.certificate import Certificate, certify
 from fmilin.points.equations import Equations
 from fmilin.points.homotopy import released
-from fmilin.points.newton import Corrected, affine, balanced, corrected, rounding_of
+from fmilin.points.newton import Corrected, affine, awakened, balanced, corrected, rounding_of
 
 NOISIEST = 1e-6  # no noise of a model excuses a larger residual
 
@@ -45,6 +46,8 @@ class Solution:
     # (m, n), how large the entries of the Jacobian were on the way here; None where there was hardly any
     seen: FloatArray | None = None
     tried: tuple[str, ...] = field(default=())  # what led nowhere before
+    certificate: Certificate | None = None  # of a residual that passes for zero
+    is_near: bool = False  # whether there is a solution, and near
 
     @classmethod
     def nowhere(cls, equations: Equations, z: FloatArray) -> Solution:
@@ -53,9 +56,14 @@ class Solution:
         return cls(z, r, np.zeros_like(r), np.zeros((len(r), len(z))), is_exact=False)
 
     @property
-    def is_zero(self) -> bool:
-        """Whether this is a solution rather than a compromise."""
+    def is_balanced(self) -> bool:
+        """Whether the residual passes for zero."""
         return bool((np.abs(self.residual) <= self.allowed).all())
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether this is a solution rather than a compromise, or a place from which all that balances is far."""
+        return self.is_balanced and self.is_near
 
     @property
     def cost(self) -> float:
@@ -114,6 +122,10 @@ def _attempts(equations: Equations, z0: FloatArray) -> Iterator[tuple[str, _Atte
         start = affine(equations, z0, exact=exact)
         return None if start is None else corrected(equations, start, exact=exact)
 
+    def beyond_dead_bands(*, exact: bool) -> Corrected | None:
+        start = awakened(equations, z0)
+        return None if start is None else corrected(equations, start, exact=exact)
+
     def from_guess(*, exact: bool) -> Corrected:
         return corrected(equations, z0, exact=exact)
 
@@ -127,9 +139,29 @@ def _attempts(equations: Equations, z0: FloatArray) -> Iterator[tuple[str, _Atte
 
     if len(equations.unknowns.inputs):
         yield "the free inputs that balance the guess best, by one linear solve", balanced_first
+        yield "the free inputs beyond what does nothing", beyond_dead_bands
     yield "Newton's method from the guess", from_guess
     yield "least squares from the guess", least_squares_too
     yield "the guess held by forces that were then taken away step by step", homotopy
+
+
+BACK = (0.25, 0.5, 0.625, 0.75, 0.875, 0.95)
+"""Ways back from the guess, in sizes of the unknowns, where the search ran away: what attracts may lie on that side."""
+
+
+RAN = 1.0  # how far the search went, in sizes of the unknowns, where the way back is tried
+
+
+def _starts(equations: Equations, z0: FloatArray, best: Solution) -> Iterator[tuple[float, FloatArray]]:
+    """Yield where else a search may start, with how far from the guess that is."""
+    sizes, random = equations.unknowns.sizes(z0), np.random.default_rng(1959)
+    way = best.z - z0
+    far = float(np.max(np.abs(way) / sizes, initial=0.0))
+    if far > RAN:
+        for spread in BACK:
+            yield spread, z0 - spread / far * way
+    for spread in SPREADS:
+        yield spread, z0 + spread * random.uniform(-1.0, 1.0, len(z0)) * np.maximum(np.abs(z0), 1.0)
 
 
 def _searched_nearby(
@@ -137,18 +169,16 @@ def _searched_nearby(
 ) -> tuple[Solution, list[str]]:
     """Return the best of searches from points beside the guess."""
     unknowns = equations.unknowns
-    random = np.random.default_rng(1959)
     weights, count = _row_weights(equations, z0), 0
-    for spread in SPREADS:
-        displaced = z0 + spread * random.uniform(-1.0, 1.0, len(z0)) * np.maximum(np.abs(z0), 1.0)
+    for spread, displaced in _starts(equations, z0, best):
         start = np.clip(displaced, unknowns.low, unknowns.high)
         count += 1
         reached = _assessed(equations, corrected(equations, start, exact=exact), exact=exact)
-        if not reached.is_zero:
+        if not reached.is_balanced:
             reached = _assessed(
                 equations, _least_squares_rounds(equations, reached.z, weights, exact=exact), exact=exact
             )
-        same = abs(reached.cost - best.cost) <= 1e-3 * best.cost
+        same = abs(reached.cost - best.cost) <= 1e-3 * best.cost and not reached.is_balanced
         best = _better(best, reached)
         if best.is_zero or (same and spread >= FAR and not _at_bound(equations, best.z)):
             break  # two searches from different places end in the same dead end
@@ -281,7 +311,19 @@ def _assessed(equations: Equations, end: FloatArray | Corrected, *, exact: bool)
     second = ~first
     if second.any() and np.isfinite(residual).all():
         allowed[second] = np.maximum(allowed[second], STEADY * _speed(equations, z))
-    return Solution(z, residual, allowed, J, is_exact, seen if distance > LOOKED_AROUND else None)
+    solution = Solution(z, residual, allowed, J, is_exact, seen if distance > LOOKED_AROUND else None)
+    return _certified(equations, solution) if solution.is_balanced else solution
+
+
+def _certified(equations: Equations, solution: Solution) -> Solution:
+    """Return a solution with a residual that passes for zero, nearer where it can be, and what is known of it."""
+    certificate = certify(equations, solution.z, solution.J, solution.allowed, exact=solution.is_exact)
+    is_near = certificate.is_near(equations.unknowns.sizes(certificate.z))
+    if not np.array_equal(certificate.z, solution.z):
+        J, is_exact = equations.jacobian(certificate.z, exact=solution.is_exact)
+        residual = equations.values(certificate.z)
+        solution = replace(solution, z=certificate.z, residual=residual, J=np.nan_to_num(J), is_exact=is_exact)
+    return replace(solution, certificate=certificate, is_near=is_near)
 
 
 def _noise(equations: Equations, z: FloatArray) -> FloatArray:

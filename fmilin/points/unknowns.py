@@ -74,6 +74,13 @@ class Unknowns:
         for part in (self.low, self.high, self.z0):
             part[columns] /= ratio
 
+    def sizes(self, z: FloatArray) -> FloatArray:
+        """Return how large the unknowns are at z, in units of z: nominal, or the value where that is larger."""
+        sizes = np.maximum(np.abs(z), 1.0)
+        states, values = self.start.model.states.select(self.states), (z * self.scales)[self.state_columns]
+        sizes[self.state_columns] = np.maximum(np.abs(values), states.scales(values)) / self.scales[self.state_columns]
+        return sizes
+
     def at(self, z: FloatArray) -> Candidate:
         """Return the point that z means."""
         values = z * self.scales

@@ -167,3 +167,29 @@ def test_what_is_said_of_an_equilibrium_that_is_one_of_many_is_a_note(run: Run, 
     said = " ".join((done.out + done.err).split())
     assert re.search(r"Note:? The solution is one of a family: q1, q3, q4, q5", said)
     assert not re.search(r"Warning:? The solution is one of a family", said)
+
+
+RUNAWAYS = """
+from fmilin.models import OdeModel
+def decay(): return OdeModel("decay", {"x": "exp(-x)"})
+def soil(): return OdeModel("soil", {"T": "(283-T)/1e7"}, start={"T": 283.2})
+def standing(): return OdeModel("standing", {"q": "w", "w": "sin(q) - 0.1*w"})
+def double(): return OdeModel("double", {"x": "x^2 - 2*x + 1"}, start={"x": 2.0})
+"""
+
+
+def test_how_far_the_solution_may_be_and_what_there_is_none_of(run: Run) -> None:
+    Path("models.py").write_text(RUNAWAYS)
+    refused = run("trim", "models.py:decay")
+    assert refused.status == 5
+    assert "'x' runs away" in refused.err
+    assert "The last step of 'x' was 1, at" in refused.err
+    soil = json.loads(run("trim", "models.py:soil", "--json").out)
+    assert soil["states"]["T"] == pytest.approx(283.0, abs=1e-9)
+    assert 0.0 < soil["distance"]["T"] < 1e-9
+    double = run("trim", "models.py:double")
+    assert re.search(r"Known to +x \+- 1e-06", double.out)
+    standing = run("trim", "models.py:standing")
+    assert "The equilibrium is unstable: 1 of 2 eigenvalues has a positive real" in standing.out
+    linearized = run("linearize", "models.py:decay", "--trim")
+    assert linearized.status == 5

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 
 MOST_STATES = 60  # longer tables are cut, and say how much was left out
+WORTH_SAYING = 1e-8  # how far the solution may be from a point, in sizes of the unknowns, before that is shown
 SHOWN_AS_ZERO = 1e-12  # of a state's size: shown as zero
 
 
@@ -111,10 +112,20 @@ def _facts(report: TrimReport) -> Iterator[Fact]:
     if report.at_bounds:
         yield "At a bound", [shortened(n) for n in report.at_bounds]
     yield "Residual", [f"{report.residual:.1e}" if report.residual else "0", "in sizes of the states (per second)"]
+    if doubtful := {n: d for n, d in report.distance.items() if d > WORTH_SAYING * _size(report, n)}:
+        yield "Known to", [f"{shortened(n)} +- {rough(d)}" for n, d in doubtful.items()]
     for i, direction in enumerate(report.free_directions):
         along = [f"{shortened(n)} by {slope:.4g}" for n, slope in direction.along.items()]
         follow = [f"and with it {along[0]}", *along[1:]] if along else []
         yield "" if i else "Free", [f"{shortened(direction.name)} by 1", *follow]
+
+
+def _size(report: TrimReport, name: str) -> float:
+    """Return the size of an unknown; parameters have none, so 1."""
+    for signals in (report.states, report.inputs):
+        if signals.has(name):
+            return float(signals.select([signals.positions[name]]).scales()[0])
+    return 1.0
 
 
 def _states(report: TrimReport, values: FloatArray) -> Table:

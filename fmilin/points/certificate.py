@@ -1,0 +1,284 @@
+"""When a small residual is a solution: the Newton step there, beside the sizes of the unknowns.
+
+For x' = exp(-x) the residual is as small as one likes, and no equilibrium exists; for T' = (283 - T)/1e7 it is small
+everywhere. With d = -J^+ r and K from one more Jacobian there is one solution within 2 |d| where K |d| <= 1/2 (Newton
+and Kantorovich). Where that cannot be said (a multiple root, a family, rounding in place of slopes) the residual is
+followed along the direction in doubt until it leaves its noise: at once, far away, never, or by fading slowly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from fmilin.ground.signals import FloatArray
+from fmilin.ground.tolerances import DETERMINED, RANK, RANK_MEASURED
+from fmilin.numerics.differences.noise import POINTS, noise_from_table
+from fmilin.points.equations import Equations
+from fmilin.points.newton import TERMS_ROUNDED, Balanced, balanced
+
+STEPS = 60  # of Newton's method behind a residual that passes for zero
+SETTLED = 1e-12  # of a step, in sizes of the unknowns: no more is asked for
+FALLS = 0.9  # part of the residual that a step may leave: more is noise
+FADING = 0.92  # ratio of two steps; at a root of order m it is 1 - 1/m
+IN_A_ROW = 6  # so many such ratios are a runaway
+ALIKE = 0.05  # by how much two ratios differ at most that stand for a multiple root
+PROBED = 1e-5  # how far away, at least, the second Jacobian is taken, in sizes of the unknowns
+LADDER = (DETERMINED, 1e-2, 0.1, 0.3, 1.0)  # how far the residual is followed along a direction in doubt
+CLEARLY = 10.0  # times its noise, that a residual has left it
+FAINT = 1e-7  # a residual that has left its noise, and is fading nevertheless
+
+LOOSE = 1e-13  # singular values that a step may still use where it need not be believed
+BESIDE = 1e-2  # how far away the usual sizes of slopes are looked for, in sizes of the unknowns
+NOTHING = 1e-26  # a residual that is none, where it leaves that level at once
+NARROW = 1e-20  # an interval for a root, in sizes of the unknowns
+CORRECTIONS = 8  # of a point along a direction, as long as each takes a tenth of the residual
+
+EPS = float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """What is known of the solution near a point with a small residual."""
+
+    z: FloatArray  # (n,), the point, a few steps nearer
+    distance: FloatArray  # (n,), how far the solution may be; infinite where nothing says that there is one
+    step: FloatArray  # (n,), the last Newton step
+    seen: FloatArray  # (m, n), how large the entries of the Jacobian are here or a little beside
+    multiple: tuple[int, ...] = ()  # unknowns that a multiple root leaves in doubt
+    runs_away: bool = False
+
+    def is_near(self, sizes: FloatArray) -> bool:
+        """Whether the solution is near beside the ``sizes`` (n,) of the unknowns."""
+        return bool((self.distance <= DETERMINED * sizes).all())
+
+
+class _Slopes:
+    """A Jacobian (m, n), measured in sizes ``seen`` nearby, and its pseudo-inverses."""
+
+    def __init__(self, J: FloatArray, seen: FloatArray, z: FloatArray, limit: float) -> None:
+        form = balanced(J, seen)
+        self.J = J
+        self.P = _inverse(form, form.rank(limit))
+        self.loose = _inverse(form, int(np.count_nonzero(form.sigma > LOOSE * np.max(form.sigma, initial=0.0))))
+        self.null = form.columns[:, None] * form.null_space(limit)
+        self.rounding = TERMS_ROUNDED * np.abs(J) @ np.maximum(np.abs(z), 1.0)
+
+
+def _inverse(form: Balanced, rank: int) -> FloatArray:
+    """Return the pseudo-inverse (n, m) of the largest singular values."""
+    V = form.columns[:, None] * form.Vt[:rank].T
+    inverse: FloatArray = (V / form.sigma[:rank]) @ (form.U[:, :rank].T * form.rows)
+    return inverse
+
+
+def certify(equations: Equations, z: FloatArray, J: FloatArray, allowed: FloatArray, *, exact: bool) -> Certificate:
+    """Return what is known of the solution near z (n,) with r small and the slopes J (m, n)."""
+    if not len(z):
+        return Certificate(z, np.zeros(0), np.zeros(0), np.abs(J))
+    return _Search(equations, z, J, allowed, exact=exact).certificate()
+
+
+class _Search:
+    def __init__(self, equations: Equations, z: FloatArray, J: FloatArray, allowed: FloatArray, *, exact: bool) -> None:
+        self.equations, self.z, self.allowed, self.exact = equations, z, allowed, exact
+        self.limit = RANK if exact and not equations.moving else RANK_MEASURED
+        self.J, self.r = J, equations.values(z)
+        terms = np.abs(J) @ np.maximum(np.abs(z), 1.0)
+        self.weights = 1.0 / np.maximum(TERMS_ROUNDED * terms + 4 * EPS * np.max(terms, initial=0.0), 1e-300)
+        self.slopes = self._slopes()
+        self.settled = self.centred = False  # whether steps have vanished; whether a flat root was looked for
+
+    @property
+    def sizes(self) -> FloatArray:
+        return self.equations.unknowns.sizes(self.z)
+
+    def certificate(self) -> Certificate:
+        ratios = self._polished()
+        d = -self.slopes.P @ self.r
+        if len(ratios) >= IN_A_ROW and min(ratios[-IN_A_ROW:]) > FADING:
+            return Certificate(self.z, np.full(len(d), np.inf), d, self.seen, runs_away=True)
+        return self._judged(d)
+
+    # -- nearer ------------------------------------------------------------------------------------
+
+    def _slopes(self) -> _Slopes:
+        unknowns = self.equations.unknowns
+        inside = (self.z > unknowns.low) & (self.z < unknowns.high)
+        beside = self.equations.entry_sizes(self.z + BESIDE * np.cos(np.arange(len(self.z)) + 1.0))
+        self.seen = np.fmax(np.abs(self.J), beside)
+        return _Slopes(np.where(inside, self.J, 0.0), self.seen, self.z, self.limit)
+
+    def _polished(self) -> list[float]:
+        """Go on with Newton's method as long as it gains; return the ratios of the steps' lengths."""
+        lengths: list[float] = []
+        ratios: list[float] = []
+        for _ in range(STEPS):
+            d = -self.slopes.loose @ self.r
+            lengths.append(float(np.max(np.abs(d) / self.sizes, initial=0.0)))
+            if len(lengths) > 1:
+                ratios.append(lengths[-1] / lengths[-2])
+            faded = len(ratios) >= IN_A_ROW and min(ratios[-IN_A_ROW:]) > FADING
+            floor = np.abs(self.slopes.loose) @ self.slopes.rounding
+            if faded or lengths[-1] <= SETTLED or (np.abs(d) <= floor).all() or not self._advance(d, ratios):
+                break
+        left = np.abs(self.r + self.slopes.J @ d)
+        self.settled = bool(d.any()) and lengths[-1] <= SETTLED and bool((left <= 0.1 * np.abs(self.r)).all())
+        return ratios
+
+    def _advance(self, d: FloatArray, ratios: list[float]) -> bool:
+        """Go along d, further where steps shrink as they do at a multiple root; False where nothing is gained."""
+        unknowns, before = self.equations.unknowns, float(np.linalg.norm(self.weights * self.r))
+        fractions = [(1.0, FALLS), (0.5, FALLS), (0.1, 1.0 - 1e-2)]
+        if len(ratios) > 1 and 0.3 < ratios[-1] < FADING and abs(ratios[-1] - ratios[-2]) < ALIKE:
+            fractions.insert(0, (1.0 / (1.0 - ratios[-1]), 0.1))
+        for fraction, falls in fractions:
+            z = np.clip(self.z + fraction * d, unknowns.low, unknowns.high)
+            r = self.equations.values(z)
+            if float(np.linalg.norm(self.weights * r)) <= falls * before:  # NaN is not
+                self._move(z, r)
+                return True
+        return False
+
+    def _move(self, z: FloatArray, r: FloatArray) -> None:
+        self.z, self.r, self.J = z, r, np.nan_to_num(self._jacobian(z))
+        self.slopes = self._slopes()
+
+    def _jacobian(self, z: FloatArray) -> FloatArray:
+        return self.equations.jacobian(z, exact=self.exact, quick=not self.exact)[0]
+
+    # -- how near ----------------------------------------------------------------------------------
+
+    def _judged(self, d: FloatArray) -> Certificate:
+        noise = self._noise()
+        doubtful = self.slopes.null
+        if not doubtful.shape[1]:
+            bound = self._bound(d, noise)
+            if bound is not None and (bound <= DETERMINED * self.sizes).all():
+                return Certificate(self.z, bound, d, self.seen)
+            doubtful = (d if np.abs(d).max(initial=0.0) > 0 else np.cos(np.arange(len(d)) + 1.0))[:, None]
+        return self._along(d, doubtful, noise)
+
+    def _noise(self) -> FloatArray:
+        """Return what r may be by rounding and the model's own noise, shape (m,)."""
+        line = np.cos(np.arange(len(self.z)) + 1.0)
+        values = np.array([self.equations.values(self.z + 1e-8 * s * line) for s in range(POINTS)])
+        measured = CLEARLY * noise_from_table(values) if np.isfinite(values).all() else self.allowed
+        noise = np.maximum(self.slopes.rounding, measured)
+        return np.where(self.equations.first_order, noise, np.maximum(noise, self.allowed))
+
+    def _bound(self, d: FloatArray, noise: FloatArray) -> FloatArray | None:
+        """Return 2 |d|, rounding included, where K |d| <= 1/2; None where it is not."""
+        sizes, blurred = self.sizes, np.abs(self.slopes.P) @ noise
+        step = float(np.max(np.abs(d) / sizes))
+        along = d / step if step > 0 else sizes * np.where(np.arange(len(d)) % 2, -1.0, 1.0)
+        length = float(np.max((np.abs(d) + blurred) / sizes))
+        probe = min(max(length, PROBED), DETERMINED)
+        change = self._jacobian(self.z + probe * along) - (self.J if self.exact else self._jacobian(self.z))
+        relative = (self.slopes.P @ change) * sizes / sizes[:, None]
+        h = float(np.linalg.norm(relative, np.inf)) / probe * length
+        if not (h <= 0.5 and self._is_seen(along, max(4 * length, SETTLED), blurred)):  # NaN is not
+            return None
+        bound: FloatArray = 2 * (np.abs(d) + blurred) + h * length * sizes
+        return bound
+
+    def _is_seen(self, along: FloatArray, way: float, blurred: FloatArray) -> bool:
+        """Whether the residual changes on a ``way`` as the slopes say: those measured over long steps may not."""
+        change = self.equations.values(self.z + way * along) - self.r
+        missing = np.abs(self.slopes.P @ (change - self.slopes.J @ (way * along)))
+        return bool((missing <= 0.5 * way * self.sizes + 2 * blurred).all())
+
+    def _along(self, d: FloatArray, doubtful: FloatArray, noise: FloatArray) -> Certificate:
+        """Return what follows from how the residual leaves zero along directions that J leaves open."""
+        sizes, n = self.sizes, len(d)
+        directions = doubtful.T / np.max(np.abs(doubtful) / sizes[:, None], axis=0, initial=1e-300)[:, None]
+        Q = np.linalg.qr(doubtful / sizes[:, None])[0]
+        apart = np.eye(n) - (sizes[:, None] * Q) @ (Q.T / sizes)
+        rest = apart @ _Slopes(self.slopes.J @ apart, self.seen, self.z, self.limit).P
+        distance = 2 * np.abs(rest @ self.r) + np.abs(rest) @ noise
+        multiple: set[int] = set()
+        mixed = np.cos(np.arange(len(directions)) + 1.0) @ directions
+        if len(directions) > 1 and self._followed(mixed, rest, noise)[0] == "family":
+            directions = directions[:0]  # where a sum of all of them leads nowhere else, none does
+        for v in directions:
+            end, s = self._followed(v, rest, noise)
+            if end == "nowhere" and not self.centred:
+                root = self._root_along(v, rest, noise)
+                if root is not None:
+                    self.centred = True
+                    self._move(root, self.equations.values(root))
+                    return self._judged(-self.slopes.P @ self.r)
+            if end in ("nowhere", "fades"):
+                return Certificate(self.z, np.full(n, np.inf), d, self.seen, runs_away=end == "fades")
+            if end == "multiple":
+                distance = distance + s * np.abs(v)
+                multiple |= set(np.flatnonzero(s * np.abs(v) > 0.1 * distance).tolist())
+        return Certificate(self.z, distance, d, self.seen, tuple(sorted(multiple)))
+
+    def _followed(
+        self, v: FloatArray, P: FloatArray, noise: FloatArray
+    ) -> tuple[Literal["multiple", "family", "fades", "nowhere"], float]:
+        """Return what zero is along v (n,), and how far from here it may be."""
+
+        def left(s: float) -> tuple[float, float, bool]:
+            """Return the residual at a distance, times its noise and in sizes, and whether steps help there."""
+            _, r, around, helps = self._beside(s, v, P, noise)
+            r = np.nan_to_num(np.abs(r), nan=np.inf)
+            return float(np.max(np.minimum(r, 1.0) / around)), float(np.max(r)), helps
+
+        nearest = np.inf
+        for sign in (1.0, -1.0):
+            ways = [(s, *left(sign * s)) for s in LADDER]
+            gone = [k for k, (_, times, _, _) in enumerate(ways) if times > CLEARLY]
+            if not gone:
+                continue
+            s, _, size, helps = ways[gone[0]]
+            if gone[0] > 0:
+                if size < FAINT and not helps and ways[-1][2] > CLEARLY * size:
+                    return "fades", s
+                continue
+            while s > SETTLED and left(sign * s / 10)[0] > CLEARLY:
+                s /= 10
+            nearest = min(nearest, s)
+        if nearest == np.inf:
+            return "family", 0.0
+        times, size, _ = left(0.0)
+        if self.settled or times <= CLEARLY:
+            return "multiple", nearest
+        if size <= NOTHING and (noise < NOTHING).any():
+            end, nearest = self._followed(v, P, np.maximum(noise, NOTHING))
+            return ("multiple" if end == "multiple" else "fades"), nearest
+        return "nowhere", nearest
+
+    def _beside(
+        self, s: float, v: FloatArray, P: FloatArray, noise: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray, bool]:
+        """Return the point at a distance s along v that all but v can balance, r and its noise there, ``helps``."""
+        z = self.z + s * v
+        around = np.maximum(noise + TERMS_ROUNDED * np.abs(self.J) @ np.abs(s * v), 1e-300)
+        r, helps = self.equations.values(z), True
+        for _ in range(CORRECTIONS):
+            if not (helps and (np.abs(r) > CLEARLY * around).any()):
+                break
+            z, before = z - P @ r, float(np.max(np.abs(r)))
+            r = self.equations.values(z)
+            helps = bool(np.max(np.abs(r)) <= 0.9 * before)  # NaN does not
+        return z, r, around, helps
+
+    def _root_along(self, v: FloatArray, P: FloatArray, noise: FloatArray) -> FloatArray | None:
+        """Return where what is left of r changes its sign near here along v: measured slopes do not show flat roots."""
+        from scipy.optimize import bisect
+
+        _, r, around, _ = self._beside(0.0, v, P, noise)
+        row = int(np.argmax(np.abs(r) / around))
+
+        def left(s: float) -> float:
+            return float(self._beside(s, v, P, noise)[1][row])
+
+        for s in (sign * DETERMINED * 10.0**-k for k in range(6, -1, -1) for sign in (1.0, -1.0)):
+            end = left(s)
+            if np.isfinite(end) and end * r[row] < 0:
+                return self._beside(float(bisect(left, 0.0, s, xtol=NARROW)), v, P, noise)[0]
+        return None
