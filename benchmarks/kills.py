@@ -1,8 +1,9 @@
 """Commands that are killed at random moments: no file is lost or half-written, no process and no folder stays.
 
 SIGINT, SIGTERM and SIGKILL in turn, at moments spread evenly over the time that each command takes, compilers and
-child processes included. The last column is what one more run of fmilin leaves of the temporary folders. Then folders
-of an interrupted sweep that are damaged before it goes on.
+child processes included. The last column is what one more run of fmilin leaves of the temporary folders. Then a
+command that is interrupted (Ctrl-C) at any of the moments that Python tells of; and folders of an interrupted sweep
+that are damaged before it goes on.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from tests.kills import COMMANDS, Victims
 
 MOMENTS = 40
 """For each command: 200 in all."""
+INTERRUPTS = 50
 FOLDERS = 10
 """For each kind of damage: 100 in all."""
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
@@ -25,6 +27,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
 
 def main() -> None:
     kills()
+    interrupts()
     damages()
 
 
@@ -44,6 +47,17 @@ def kills() -> None:
     total = MOMENTS * len(COMMANDS)
     columns = ["command", "takes", "kills", "files damaged", "processes left", "folders left"]
     show("Kills", columns, rows, f"{total - lost} of {total} without loss.")
+
+
+def interrupts() -> None:
+    rng = random.Random(1)
+    with tempfile.TemporaryDirectory() as folder:
+        victims = Victims(Path(folder))
+        count = victims.events("convert")
+        ends = [victims.interrupted("convert", rng.randint(1, count)) for _ in range(INTERRUPTS)]
+    good = ends.count((130, "fmilin: interrupted.\n"))
+    rows = [["convert", str(count), str(INTERRUPTS), str(good)]]
+    show("Interrupts", ["command", "moments", "interrupts", "status 130 and one line"], rows)
 
 
 def damages() -> None:

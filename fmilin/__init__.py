@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import fmilin.ground.interrupts  # noqa: F401 - first of all: Ctrl-C may come while the rest is imported
+
+# isort: split
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 

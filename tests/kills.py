@@ -31,6 +31,27 @@ COMMANDS: Mapping[str, Sequence[str]] = {
 }
 OLD = b"a result of yesterday"
 MARK = "FMILIN_VICTIM"
+INTERRUPTED = """
+import os, signal, sys
+
+sys.argv[0], count, last, own = "fmilin", 0, int(sys.argv.pop(1)), os.getpid()
+
+def hook(event, arguments):
+    global count
+    count += 1
+    if count == last and os.getpid() == own:
+        os.kill(own, signal.SIGINT)
+    if event == "fmilin.end":
+        os.write(2, b"%d" % count)
+
+import fmilin.ground.interrupts
+sys.addaudithook(hook)
+from fmilin.__main__ import run
+import atexit
+atexit.register(lambda: last or sys.audit("fmilin.end"))
+run()
+"""
+"""The program, with an interrupt at one of the events that Python tells of: imports, files, processes, libraries."""
 PATIENCE = 20.0
 """Seconds until processes that were told to end must have gone."""
 
@@ -83,6 +104,17 @@ class Victims:
         process.communicate(timeout=60)
         return Damage(self._broken(command), self._survivors())
 
+    def events(self, command: str) -> int:
+        """Return how many moments a command has at which it can be interrupted."""
+        return int(self.interrupted(command, 0)[1].split()[-1])
+
+    def interrupted(self, command: str, event: int) -> tuple[int, str]:
+        """Interrupt a command at the event of this number; return its status, and what it says."""
+        self._prepare(command)
+        process = self._started([sys.executable, "-c", INTERRUPTED, str(event), command, *COMMANDS[command]])
+        _, said = process.communicate(timeout=120)
+        return process.returncode, said.decode()
+
     def leftovers(self) -> list[str]:
         """Return what is still there of the killed commands after one more has run."""
         self.run("convert", "plant.npz", "-o", "out.json")
@@ -96,8 +128,11 @@ class Victims:
         assert process.returncode == 0, said.decode()
 
     def _start(self, *arguments: str) -> subprocess.Popen[bytes]:
+        return self._started([sys.executable, "-m", "fmilin", *arguments])
+
+    def _started(self, command: list[str]) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
-            [sys.executable, "-m", "fmilin", *arguments],
+            command,
             cwd=self._work,
             env=os.environ | {"TMPDIR": str(self._temporary), "XDG_CACHE_HOME": str(self._cache), MARK: self._mark},
             stdout=subprocess.DEVNULL,

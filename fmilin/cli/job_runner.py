@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Callable, Collection, Mapping
@@ -25,16 +26,15 @@ from fmilin.cli.files import NewFile
 from fmilin.cli.progress import elapsed_time
 from fmilin.cli.streams import (
     Results,
-    Terminated,
     columns,
     flush_c_streams,
     leave_parents_streams,
     silence,
     stdout_for_results,
-    termination_raises,
 )
 from fmilin.ground.errors import AnotherInstanceError, FmilinError, ModelCrashError, ModelError
 from fmilin.ground.files import remove_leftovers, temporary_file, temporary_place, write_all
+from fmilin.ground.interrupts import requested, requests_raise
 from fmilin.ground.sandbox.isolation import can_isolate, in_a_child
 from fmilin.ground.sandbox.limits import Limits
 
@@ -134,17 +134,20 @@ class _Outcome:
 def work(job: Job, *, isolate: bool, debug: bool, limits: Limits | None = None) -> int:
     """Do ``job``, in a child process if ``isolate``, and return the exit status; foreign prints go to stderr, last."""
     width = columns()
-    with termination_raises():
-        with suppress(OSError):
-            remove_leftovers(temporary_place())
-        if isolate and can_isolate():
-            with temporary_file() as printed:
-                try:
-                    return _work_in_a_child(job, width, printed, debug=debug, limits=limits)
-                finally:
-                    _append(printed)
-        with stdout_for_results() as stdout:
-            return _worked(job, width, lambda outcome: _delivered(outcome, stdout, debug=debug), debug=debug)
+    try:
+        with requests_raise():
+            with suppress(OSError):
+                remove_leftovers(temporary_place())
+            if isolate and can_isolate():
+                with temporary_file() as printed:
+                    try:
+                        return _work_in_a_child(job, width, printed, debug=debug, limits=limits)
+                    finally:
+                        _append(printed)
+            with stdout_for_results() as stdout:
+                return _worked(job, width, lambda outcome: _delivered(outcome, stdout, debug=debug), debug=debug)
+    except KeyboardInterrupt as error:  # outside the job and its delivery
+        return failure(error, debug=debug)
 
 
 def _append(printed: IO[bytes]) -> None:
@@ -252,13 +255,15 @@ def _command_name() -> str:
 def _delivered(outcome: _Outcome, stdout: TextIO, *, debug: bool) -> int:
     """Write files and results, then say what there is to say; return the exit status."""
     try:
+        if requested():  # and somebody has swallowed it
+            raise KeyboardInterrupt  # noqa: TRY301
         write_all(outcome.files)
         stdout.write(outcome.text.encode(stdout.encoding or "utf-8", "replace").decode(stdout.encoding or "utf-8"))
         stdout.flush()
-    except (FmilinError, OSError) as error:
+    except (FmilinError, OSError, KeyboardInterrupt) as error:
         if isinstance(error, OSError):
             silence(stdout)
-        _print(outcome.failed)
+        _print("" if requested() else outcome.failed)
         return failure(error, debug=debug)
     _print(outcome.said + outcome.failed)
     return outcome.status
@@ -284,13 +289,13 @@ def _status_and_paragraph(error: BaseException, *, debug: bool) -> tuple[int, st
 
 
 def _status_and_text(error: BaseException) -> tuple[int, str]:
+    if number := requested():  # whatever a library has made of it
+        return 128 + number, "interrupted." if number == signal.SIGINT else ""
     match error:
         case FmilinError():
             return error.exit_status, str(error)
         case DeadlinePassed():
             return error.exit_status, str(error)
-        case Terminated():
-            return 128 + error.number, ""
         case KeyboardInterrupt():
             return 130, "interrupted."
         case SystemExit():

@@ -13,7 +13,8 @@ import click
 from fmilin.cli.completion import VARIABLE, completion_option
 from fmilin.cli.deadline import deadline_in, within
 from fmilin.cli.job_runner import failure
-from fmilin.cli.streams import open_missing
+from fmilin.cli.streams import open_missing, silence
+from fmilin.ground.interrupts import forget
 from fmilin.ground.version import __version__
 
 COMMANDS = {
@@ -39,6 +40,7 @@ COMMANDS = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program, with the shell's arguments by default, and return its exit status."""
     open_missing()
+    forget()
     given = list(sys.argv[1:] if arguments is None else arguments)
     if not given and VARIABLE not in os.environ:
         with redirect_stdout(sys.stderr):
@@ -52,7 +54,11 @@ def _run(given: list[str]) -> int:
         status = program.main(given, prog_name="fmilin", standalone_mode=False)
     except click.ClickException as error:
         return _misused(error)
+    except click.Abort as error:  # what click makes of an interrupt, or of a deadline
+        return failure(error.__cause__ or error, debug="--debug" in given)
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - becomes one paragraph and an exit status
+        if isinstance(error, OSError):
+            silence(sys.stdout)
         return failure(error, debug="--debug" in given)
     return status if isinstance(status, int) else 0
 

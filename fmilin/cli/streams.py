@@ -1,19 +1,15 @@
-"""Standard output and standard error while foreign code runs that may print to them, close them or write elsewhere.
-
-Being asked to end: by a scheduler, a service manager, a terminal that closes. What was begun is cleaned up.
-"""
+"""Standard output and standard error while foreign code runs that may print to them, close them or write elsewhere."""
 
 from __future__ import annotations
 
 import io
 import os
-import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from types import FrameType
-from typing import TextIO
+from typing import IO, Any, TextIO
 
+from fmilin.ground.errors import UsageError
 from fmilin.ground.sandbox.channel import close_all_but, high
 
 
@@ -29,11 +25,27 @@ class Results(io.StringIO):
         return self._to_terminal
 
 
+class _Closed(io.TextIOBase):
+    """Standard output that the user has closed, in its place ``nowhere``: whoever writes to it is told."""
+
+    encoding = "utf-8"
+
+    def __init__(self, nowhere: IO[Any]) -> None:
+        self._nowhere = nowhere
+
+    def write(self, text: str) -> int:
+        """Refuse everything."""
+        if text:
+            raise UsageError("Standard output is closed, and the result is lost. Open it, or write to a file.")
+        return 0
+
+
 def open_missing() -> None:
     """Open streams that the user has closed (``>&-``) to nowhere, so that no other file gets their numbers."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123 - for good
+            nowhere = open(os.devnull, mode, encoding="utf-8")  # noqa: SIM115, PTH123 - for good
+            setattr(sys, name, _Closed(nowhere) if name == "stdout" else nowhere)
 
 
 def columns() -> int:
@@ -128,35 +140,3 @@ def flush_c_streams() -> None:
         import ctypes
 
         ctypes.CDLL(None).fflush(None)
-
-
-class Terminated(KeyboardInterrupt):
-    """A signal asks the process to end; like an interrupt, nothing but the end of the program handles it."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__()
-        self.number = number
-
-
-@contextmanager
-def termination_raises() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP raise :class:`Terminated` meanwhile, where nobody else has taken care of them."""
-
-    def stop(number: int, _: FrameType | None) -> None:
-        signal.signal(number, signal.SIG_IGN)  # cleaning up is not interrupted by the same request
-        raise Terminated(number)
-
-    taken = []
-    for name in ("SIGTERM", "SIGHUP"):
-        number = getattr(signal, name, None)
-        try:
-            if number is not None and signal.getsignal(number) == signal.SIG_DFL:
-                signal.signal(number, stop)
-                taken.append(number)
-        except ValueError:  # not in the main thread
-            break
-    try:
-        yield
-    finally:
-        for number in taken:
-            signal.signal(number, signal.SIG_DFL)
