@@ -113,6 +113,7 @@ from fmilin.output.formats import Writing, format_of, listed
 )
 @PROJECT
 @click.option("--one-sided", type=one_of("left", "right"), help="Slopes on one side, at a kink or an event.")
+@click.option("--hold-modes", is_flag=True, help="At an event: inside the present mode, as if it did not occur.")
 @click.option(
     "--at-singularity", is_flag=True, help="At a singular configuration: over the enlarged set of velocities."
 )

@@ -61,8 +61,8 @@ def dead_zone_error(names: Sequence[str]) -> NumericalError:
     """Return the error for a model that nothing moves because it is stuck."""
     return NumericalError(
         f"{dead_zone_text(names)} There is no linear model of both states of affairs: take a point at which it moves, "
-        "or replace the friction by a smooth one. --keep-inaccurate returns the model as it stands, which nothing "
-        "moves.",
+        "or replace the friction by a smooth one. In model exchange --hold-modes returns the model of the stuck mode, "
+        "--keep-inaccurate returns it anyhow; nothing moves it.",
         variable=names[0],
     )
 

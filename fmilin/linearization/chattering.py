@@ -25,8 +25,8 @@ def chattering_at(model: Model, point: OperatingPoint) -> str:
         return (
             f"The model chatters at the point (t = {point.time:g} s): events follow each other without end, because "
             "the motion on either side of a switch leads back to it. There is no linear model of either side that "
-            "the motion keeps. Move the point away from the switch, or replace the ideal switch by a smooth one in "
-            "the model."
+            "the motion keeps. Move the point away from the switch, stay in the present mode with --hold-modes "
+            "(hold_modes=True in Python), or replace the ideal switch by a smooth one in the model."
         )
     except FmilinError:
         return ""

@@ -50,6 +50,7 @@ def linearize(  # noqa: PLR0913 - each is a choice of its own, named where it is
     formulation: str | Formulation | None = None,
     descriptor: bool = False,
     keep_inaccurate: bool = False,
+    hold_modes: bool = False,
 ) -> LinearModel:
     """Return the linear model of a constrained model in independent coordinates.
 
@@ -87,6 +88,9 @@ def linearize(  # noqa: PLR0913 - each is a choice of its own, named where it is
     keep_inaccurate : bool
         Whether the linear model is wanted even where the estimated error of an entry is more than a tenth of the
         largest entry of its row.
+    hold_modes : bool
+        Whether the model is to stay in its present mode where an event lies at the point (a stuck clutch, a
+        thermostat): the linear model is that of the mode, which its remarks name.
 
     Returns
     -------
@@ -133,6 +137,7 @@ def linearize(  # noqa: PLR0913 - each is a choice of its own, named where it is
         formulation=formulation,
         descriptor=descriptor,
         keep_inaccurate=keep_inaccurate,
+        hold_modes=hold_modes,
     )
     return linearize_as(model, start_of(model) if point is None else point, request)
 
@@ -200,13 +205,19 @@ def _step_by_step(
     base = visited_at(visited, point)
     facts = verified_facts_of(model, point, base)
     frame = _frame(visited, point, request, previous, facts)
-    nearby = Neighbourhood(visited, frame, point, base)
+    nearby = Neighbourhood(visited, frame, point, base, hold_modes=request.hold_modes)
     slopes = _slopes(model, nearby, request, facts)
     motion = motion_at(visited, point, base, frame, slopes)
     if motion.steady and motion.steady.selection is not frame.selection and _is_free(model, request, previous):
         frame, slopes = in_coordinates(visited, point, base, frame, slopes, motion.steady.selection)
         nearby = nearby.in_frame(frame)
-    remarks = [*point.remarks, *frame.remarks, *slopes.remarks, *remarks_on(visited, base, nearby, motion)]
+    remarks = [
+        *point.remarks,
+        *frame.remarks,
+        *slopes.remarks,
+        *remarks_on(visited, base, nearby, motion),
+        *nearby.held_remarks,
+    ]
     linear = assembled(visited, point, base, frame, slopes, remarks)
     linear = require_accuracy(linear, nearby, keep=request.keep_inaccurate)
     if request.descriptor and not frame.coordinates.curvature(point.states, base.derivatives).any():
@@ -214,7 +225,8 @@ def _step_by_step(
 
         linear = with_descriptor(linear, model, point, frame.coordinates.R)
     if (unmoved := with_remark_on_response(linear)) is not linear:
-        linear = unmoved if request.keep_inaccurate else refuse_dead_zones(unmoved, model, point)
+        held = request.keep_inaccurate or request.hold_modes
+        linear = unmoved if held else refuse_dead_zones(unmoved, model, point)
     return linear if len(model.constraints) else with_remark_on_dependence(linear, model, point), frame
 
 

@@ -28,6 +28,7 @@ class Request:
     formulation: str | Formulation | None = None
     descriptor: bool = False
     keep_inaccurate: bool = False
+    hold_modes: bool = False
 
     def __post_init__(self) -> None:
         if self.coordinates != "partition":

@@ -52,6 +52,10 @@ def by_steps(model: Model, point: OperatingPoint, request: Request, general: Str
 
     if request.at_singularity:
         raise UsageError("--at-singularity is for native models, not for models that are stepped.")
+    if request.hold_modes:
+        raise UsageError(
+            "--hold-modes is for model exchange: a solver inside a model passes its events itself. Take --interface me."
+        )
     if not isinstance(model, Stepped):
         from fmilin.linearization.identification.sampling import SampledModel
 

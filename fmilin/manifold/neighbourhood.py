@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from fmilin.ground.errors import ModelError, NumericalError
+from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray
 from fmilin.manifold.frame import Frame
 from fmilin.model.counting import RememberingModel
@@ -34,6 +35,7 @@ class Neighbourhood:
         base: Evaluation,
         *,
         pairs: Mapping[int, int] | None = None,
+        hold_modes: bool = False,
     ) -> None:
         self.model, self.frame, self.point = model, frame, point
         self.pairs = frame.invariants.pairs if pairs is None else pairs
@@ -43,6 +45,8 @@ class Neighbourhood:
         self.scales = np.concatenate((frame.y_scales, model.inputs.scales(point.inputs)))
         self._fastest, self._border = 0.0, np.inf
         self._indicators = model.event_indicators(point.time, point.states, point.inputs) > 0
+        self._holds = hold_modes  # an event that is not carried out leaves the model in its mode
+        self._crossed: set[int] = set()
 
     @cached_property
     def _moves(self) -> bool:
@@ -87,7 +91,10 @@ class Neighbourhood:
 
     def in_frame(self, frame: Frame) -> Neighbourhood:
         """Return the same in other coordinates; the change of a visit to the same point holds on."""
-        other = Neighbourhood(self.model, frame, self.point, self.base_evaluation, pairs=self.pairs)
+        other = Neighbourhood(
+            self.model, frame, self.point, self.base_evaluation, pairs=self.pairs, hold_modes=self._holds
+        )
+        other._crossed = self._crossed
         if self.revisited:
             other._revisits = self.revisit_change, {}  # those visits lie along other coordinates
         return other
@@ -127,9 +134,20 @@ class Neighbourhood:
         visit = evaluate(t, x, u)
         if len(self._indicators):
             crossed = np.flatnonzero((self.model.event_indicators(t, x, u) > 0) != self._indicators)
-            if len(crossed):
+            if self._holds:
+                self._crossed.update(crossed.tolist())
+            elif len(crossed):
                 raise EventCrossingError(f"event indicator {crossed[0] + 1} changes sign")
         return np.concatenate((visit.derivatives, visit.outputs))
+
+    @property
+    def held_remarks(self) -> list[Remark]:
+        """The remark about events beside the point that were not carried out."""
+        if not self._crossed:
+            return []
+        numbers = ", ".join(str(i + 1) for i in sorted(self._crossed))
+        text = f"Held in its present mode beside the point, where events would change it (indicators: {numbers})"
+        return [Remark("held", f"{text}. The linear model is true of this mode alone.")]
 
     def terms(self, slope: FloatArray) -> FloatArray:
         """Return the size of the terms that each row sums, (r,), as far as its largest scaled slope (r,) tells.
@@ -200,9 +218,10 @@ class Neighbourhood:
                 return self.at(s * directions[g])
             except EventCrossingError as error:
                 side = "left" if s < 0 else "right"
+                free = [other for other in ("left", "right") if not self._has_event(directions, abs(s), other)]
                 raise EventCrossingError(
-                    f"A state event lies at the point: {error} as soon as {names[g]} moves to the {side}. The model "
-                    "has two slopes there: ask for one with --one-sided left or right, or move the point.",
+                    f"A state event lies at the point: {error} as soon as {names[g]} moves to the {side}"
+                    f"{_way_out(options.side, free)}",
                     variable=self.columns[groups[g][0]],
                 ) from None
 
@@ -222,12 +241,35 @@ class Neighbourhood:
             name = names[int(error.variable or 0)]
             raise NumericalError(f"{error} The variable that was moved is {name}.", variable=name.strip("'")) from None
 
+    def _has_event(self, directions: FloatArray, step: float, side: str) -> bool:
+        """Whether an event lies on this side of the point along one of the directions."""
+        sign = 1.0 if side == "right" else -1.0
+        for direction in directions:
+            try:
+                self.at(sign * step * direction)
+            except EventCrossingError:
+                return True
+            except (ModelError, NumericalError):
+                continue
+        return False
+
     def _pattern(self) -> np.ndarray | None:
         structure = self.model.structure
         if structure is None or self.p + self.k < 2:
             return None
         connections = self.frame.invariants.connections
         return None if connections is None else tangent_pattern(structure, connections, self.frame.T, self.frame.x_u)
+
+
+def _way_out(side: str | None, free: list[str]) -> str:
+    """Return how a sentence ends that says where an event is: which ``side`` was asked for, and which are free."""
+    hold = "stay in the present mode with --hold-modes (hold_modes=True in Python)"
+    if not free:
+        return f". Events lie on both sides of the point: {hold}, or move the point."
+    other = f"--one-sided {' or '.join(free)}"
+    if side is not None:
+        return f", the side that was asked for. Ask for the other one with {other}, {hold}, or move the point."
+    return f". The model has two slopes there: ask for one with {other}, {hold}, or move the point."
 
 
 def _in_order(jacobian: Slopes, groups: list[list[int]]) -> Slopes:

@@ -157,7 +157,8 @@ class Runner:
                 raise NumericalError(
                     f"The model has a kink or an event at the point: pulses of '{name}' up and down are answered "
                     f"differently however small they are (tried from {a:.2g} down to {a / 100:.2g}). There is no "
-                    "linear model of both sides: move the point.",
+                    "linear model of both sides: move the point, or stay in the present mode, which model exchange can "
+                    "(--interface me --hold-modes).",
                     variable=name,
                 )
 

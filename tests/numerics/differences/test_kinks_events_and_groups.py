@@ -143,6 +143,30 @@ def test_the_side_without_the_event_may_be_chosen() -> None:
     assert lin.A[0, 0] == pytest.approx(-2.0, rel=1e-8)
 
 
+def test_the_side_with_the_event_is_not_advised_again() -> None:
+    with pytest.raises(fl.NumericalError, match=r"the side that was asked for\. .*--one-sided left, .*--hold-modes"):
+        fl.linearize(switching(1.0), one_sided="right")
+
+
+class Stuck(Switching):
+    """An event as soon as x moves to either side."""
+
+    def event_indicators(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
+        return np.array([x[0] - self.surface, self.surface - x[0]])
+
+
+def test_between_two_events_the_present_mode_is_what_can_be_had() -> None:
+    model = Stuck(Parts(["x"], [1.0], lambda t, s, u: -(s**2)))
+    for side in (None, "left", "right"):
+        with pytest.raises(fl.NumericalError, match=r"Events lie on both sides.*--hold-modes") as refusal:
+            fl.linearize(model, one_sided=side)
+        assert "--one-sided" not in str(refusal.value)
+    lin = fl.linearize(model, hold_modes=True)
+    assert lin.A[0, 0] == pytest.approx(-2.0, rel=1e-8)
+    (remark,) = [w for w in lin.warnings if w.kind == "held"]
+    assert "indicators: 1, 2" in str(remark)
+
+
 # -- grouping ---------------------------------------------------------------------------------------
 
 
