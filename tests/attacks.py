@@ -15,12 +15,13 @@ from pathlib import Path
 
 import psutil
 
-from fmilin.fmi.platforms import fmi2_folders, library_suffix
+from fmilin.fmi.platforms import fmi2_folders
 from fmilin.ground.sandbox.report import sandbox_report
+from fmilin.numerics.codegen.compiler import library_suffix
 from tests.fmus.make import HERE, description_of, pack
 from tests.shared import shared
 
-__all__ = ["Attacks", "attacking_fmu", "cage_holds", "stayers"]
+__all__ = ["Attacks", "cage_holds", "hostile_fmu", "stayers"]
 
 _LINE = re.compile(r"^attempt: (.*): (.*)$", re.MULTILINE)
 _STAYER = "fmilin-stayer"
@@ -37,24 +38,24 @@ def cage_holds() -> bool:
     return not sandbox_report().missing
 
 
-def attacking_fmu(folder: Path) -> Path:
-    """Write ``attacks.fmu``."""
-    library = shared(f"attacks{library_suffix()}", _compile)
+def hostile_fmu(name: str, folder: Path) -> Path:
+    """Write the FMU of a C file in tests/fmus/hostile, which no test loads by itself."""
+    library = shared(f"{name}{library_suffix()}", lambda path: _compile(name, path))
     return pack(
-        folder / "attacks.fmu",
+        folder / f"{name}.fmu",
         {
-            "modelDescription.xml": description_of("crashes").replace("crashes", "attacks"),
-            f"binaries/{fmi2_folders()[0]}/attacks{library_suffix()}": library.read_bytes(),
+            "modelDescription.xml": description_of("crashes").replace("crashes", name),
+            f"binaries/{fmi2_folders()[0]}/{name}{library_suffix()}": library.read_bytes(),
         },
     )
 
 
-def _compile(library: Path) -> None:
+def _compile(name: str, library: Path) -> None:
     package = find_spec("fmpy")
     assert package is not None
     assert package.submodule_search_locations
     headers = Path(package.submodule_search_locations[0]) / "c-code"
-    source = HERE / "hostile" / "attacks.c"
+    source = HERE / "hostile" / f"{name}.c"
     command = ["cc", "-shared", "-fPIC", "-O1", "-w", f"-I{headers}", f"-I{HERE}", source, "-o", library, "-lm"]
     subprocess.run([*map(str, command)], check=True)
 
@@ -103,7 +104,7 @@ class Attacks:
                 one.listen()
             masked = "".join(chr(ord(c) ^ 1) for c in secret)
             targets = f"{tcp.getsockname()[1]} {udp.getsockname()[1]} {home} {other} {path} {name} {masked}"
-            fmu = attacking_fmu(self.folder)
+            fmu = hostile_fmu("attacks", self.folder)
             command = [sys.executable, "-c", _COMMAND, targets, "linearize", str(fmu), "--json"]
             done = subprocess.run(
                 [*command, "--allow-env", "FMILIN_ATTACKS", *options],

@@ -216,7 +216,8 @@ class Running:
 
     def limits(self) -> Limits:
         """Return what the model may take."""
-        return _limits(self.timeout, self.memory, self.allow_read, self.allow_env, network=self.allow_network)
+        limits = _limits(self.timeout, self.memory, self.allow_read, self.allow_env, network=self.allow_network)
+        return replace(limits, caged=not self.no_isolation)
 
 
 running_options = grouped(

@@ -31,9 +31,10 @@ class PackedPlan:
     plan: Plan
     files: tuple[tuple[str, bytes], ...]  # the model's file first
     key: str  # the same for the same content
+    limits: Limits | None = None  # of what it starts; paths are those of the machine that it works on
 
     @classmethod
-    def of(cls, plan: Plan) -> PackedPlan:
+    def of(cls, plan: Plan, limits: Limits | None = None) -> PackedPlan:
         """Return a plan with its model's file, what declares its constraints beside it, and nothing else."""
         if not isinstance(plan.source, str):
             raise UsageError("A cluster needs the model's file: give its path, not a model that is open here.")
@@ -42,10 +43,10 @@ class PackedPlan:
         if plan.load.constraints_file is not None:
             wanted.append(Path(plan.load.constraints_file))
         files = tuple((p.name, p.read_bytes()) for p in wanted if p.is_file())
-        digest = hashlib.sha256(repr(plan.identity()).encode())
+        digest = hashlib.sha256(repr((plan.identity(), limits)).encode())
         for name, content in files:
             digest.update(name.encode() + content)
-        return cls(plan, files, digest.hexdigest()[:32])
+        return cls(plan, files, digest.hexdigest()[:32], limits)
 
     def unpacked(self, folder: Path) -> Plan:
         """Return the plan with the files in ``folder``."""
@@ -81,7 +82,11 @@ def compute(packed: PackedPlan, task: Task) -> tuple[list[Outcome], SolvedPoint 
 
     if packed.key not in _open:
         folder = tempfile.TemporaryDirectory(prefix="fmilin-")
-        engine = Processes(packed.unpacked(Path(folder.name)), 1, Limits(), program=True)
+        try:
+            engine = Processes(packed.unpacked(Path(folder.name)), 1, packed.limits, program=True)
+        except BaseException:
+            folder.cleanup()
+            raise
         _open[packed.key] = (engine, folder)
     engine = _open[packed.key][0]
     engine.submit(task)
@@ -108,7 +113,7 @@ def forget(key: str) -> None:
 class Cluster(Engine):
     """Hands tasks to the workers of a Dask cluster."""
 
-    def __init__(self, plan: Plan, address: str) -> None:
+    def __init__(self, plan: Plan, address: str, limits: Limits | None = None) -> None:
         if find_spec("distributed") is None:
             raise UsageError(
                 "A cluster needs the package distributed, which is not installed: pip install 'fmilin[families]', or "
@@ -118,7 +123,7 @@ class Cluster(Engine):
 
         Client: Any = distributed.Client
 
-        self._packed = PackedPlan.of(plan)
+        self._packed = PackedPlan.of(plan, limits)
         try:
             _require_port(address)
             self._client: Any = Client(address, timeout=CONNECT, set_as_default=False)

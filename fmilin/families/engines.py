@@ -31,7 +31,7 @@ def engine_for(
     if scheduler is not None:
         from fmilin.families.cluster import Cluster
 
-        return Cluster(plan, scheduler)
+        return Cluster(plan, scheduler, limits)
     foreign = isinstance(plan.source, str) and is_fmu(plan.source)
     if jobs > 1 or (isolate and foreign and can_isolate()):
         from fmilin.families.processes import Processes

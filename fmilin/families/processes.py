@@ -19,7 +19,7 @@ from fmilin.families.solver import Solver
 from fmilin.ground.errors import FmilinError, ModelCrashError, ModelError, UsageError
 from fmilin.ground.sandbox.isolation import can_isolate
 from fmilin.ground.sandbox.limits import Limits
-from fmilin.ground.sandbox.server import Pipe, Server, serve_standard_streams
+from fmilin.ground.sandbox.server import Pipe, Server, relay, serve_standard_streams
 
 MESSAGE = 0.1  # seconds of work between two messages of a process
 ROUND = 0.05  # seconds between two looks at the processes, at least
@@ -75,7 +75,14 @@ def main() -> None:
     """Serve over the standard streams: what a child does that is started as a program."""
     pipe = serve_standard_streams()
     with suppress(EOFError, BrokenPipeError):
-        serving(pipe.receive())(pipe)
+        plan, limits = pipe.receive()
+        if not can_isolate():
+            serving(plan)(pipe)
+            return
+        try:
+            relay(pipe, Server(serving(plan), limits, alone=True))
+        except ModelCrashError as error:
+            pipe.send(("crashed", error))
 
 
 class _Worker:
@@ -194,6 +201,10 @@ class Processes(Engine):
                     worker.server.kill()
                     yield from self._lost(worker, ModelCrashError(str(content[0])))
                     return
+                case "crashed":
+                    worker.server.kill()
+                    yield from self._lost(worker, content[0])
+                    return
                 case "begin":
                     worker.begun = content[0]
                 case _:
@@ -242,6 +253,6 @@ class Processes(Engine):
     def _started(self) -> _Worker:
         others = [w.server for w in self._workers]
         if self._program:
-            return _Worker(Server(None, self._limits, first=self._plan))
+            return _Worker(Server(None, self._limits, first=(self._plan, self._limits)))
         alone = isinstance(self._plan.source, str)
         return _Worker(Server(serving(self._plan), self._limits, others=others, alone=alone))

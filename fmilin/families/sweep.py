@@ -11,6 +11,7 @@ from fmilin.families.family_builder import FamilyBuilder
 from fmilin.families.grid import grid_over
 from fmilin.families.order import run
 from fmilin.families.plan import Plan
+from fmilin.ground.sandbox.limits import Limits
 from fmilin.ground.signals import FloatArray
 from fmilin.linearization.request import Request
 from fmilin.loading.request import LoadRequest
@@ -38,6 +39,7 @@ def sweep(  # noqa: PLR0913 - what linearize, trim and load take; all but two by
     stepping: Stepping | None = None,
     jobs: int = 1,
     scheduler: str | None = None,
+    limits: Limits | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> LinearFamily:
     """Return linear models at all points of a grid, or at points that are listed.
@@ -69,6 +71,8 @@ def sweep(  # noqa: PLR0913 - what linearize, trim and load take; all but two by
         Processes on this machine; 1: here.
     scheduler : str, optional
         Address of a Dask cluster (``"tcp://host:8786"``), which the model file travels to.
+    limits : Limits, optional
+        What the code of an FMU may take and reach; paths are those of the machine that it runs on.
     progress : callable, optional
         Is told how many points are done, and of how many.
 
@@ -100,6 +104,6 @@ def sweep(  # noqa: PLR0913 - what linearize, trim and load take; all but two by
         how=Request(independent, inputs, outputs, coordinates=coordinates, derivatives=derivatives, stepping=stepping),
     )
     builder = FamilyBuilder(plan.grid)
-    with engine_for(plan, jobs=jobs, scheduler=scheduler, table=builder.rows) as engine:
+    with engine_for(plan, jobs=jobs, scheduler=scheduler, limits=limits, table=builder.rows) as engine:
         run(plan, engine, builder, progress)
     return builder.family()

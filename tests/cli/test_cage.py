@@ -13,7 +13,7 @@ import pytest
 
 import fmilin as fl
 from fmilin.ground.errors import UsageError
-from tests.attacks import Attacks, attacking_fmu, cage_holds
+from tests.attacks import Attacks, cage_holds, hostile_fmu
 from tests.cli.conftest import shell
 from tests.fmus.make import HERE, description_of, pack
 
@@ -129,7 +129,7 @@ def test_python_has_the_same_cage_and_the_same_exceptions_to_it(tmp_path: Path) 
 
 
 def test_what_a_sweep_starts_is_in_the_cage(tmp_path: Path) -> None:
-    fmu = attacking_fmu(tmp_path)
+    fmu = hostile_fmu("attacks", tmp_path)
     done = shell(["sweep", fmu, "--vary", "x=[0,1]", "-o", "family.json"], tmp_path, FMILIN_ATTACKS="1 1 1 a b c d e")
     assert done.status == 0, done.err
     assert "attempt: none outside a cage" in done.err  # it may not see FMILIN_ATTACKS

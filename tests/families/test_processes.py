@@ -28,6 +28,7 @@ from fmilin.ground.sandbox.limits import Limits
 from fmilin.ground.sandbox.server import Pipe, Server
 from fmilin.loading.request import LoadRequest
 from fmilin.native.systems import four_bar
+from tests.attacks import cage_holds, hostile_fmu
 from tests.families.plants import oscillator
 from tests.shared import shared
 
@@ -199,6 +200,30 @@ def test_a_cluster_of_two_processes_of_which_one_is_killed(linkage: Path) -> Non
     assert family.ok.all(), family.reasons
     here = fl.sweep(linkage, {"phi": vary["phi"][::40]}, trim=fl.TrimRequest(free=["torque"]))
     np.testing.assert_allclose(family.A[::40], here.A, rtol=1e-7, atol=1e-7)
+
+
+def test_a_model_that_hangs_on_a_cluster_is_stopped(
+    zoo: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fmilin.families.cluster.RETRIES", 0)
+    with local_cluster(n_workers=1, processes=False) as cluster:
+        limits = Limits(seconds=0.3)
+        family = fl.sweep(zoo("hangs"), {"x": [0.1]}, scheduler=cluster.scheduler_address, limits=limits)
+    assert "did not return from fmi2ExitInitializationMode within 0.3 s" in family.reasons[0]
+
+
+@pytest.mark.skipif(not cage_holds(), reason="this system does not offer all that the cage is made of")
+def test_what_sweeps_and_clusters_start_cannot_write_into_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    fmu = hostile_fmu("writes", tmp_path)
+    assert fl.sweep(fmu, {"x": [0.0, 1.0]}).ok.all()
+    with local_cluster(n_workers=1, processes=False) as cluster:
+        assert fl.sweep(fmu, {"x": [0.0, 1.0]}, scheduler=cluster.scheduler_address).ok.all()
+    assert not (tmp_path / "written-by-an-fmu").exists()
+    with pytest.raises(fl.ModelError, match="could not be instantiated"):
+        fl.sweep(fmu, {"x": [0.0, 1.0]}, limits=Limits(caged=False))
 
 
 def test_a_cluster_that_goes_away_is_one_sentence(linkage: Path) -> None:

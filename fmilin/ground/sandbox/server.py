@@ -29,6 +29,7 @@ from fmilin.ground.sandbox.channel import close_all_but, high, read_nothing
 from fmilin.ground.sandbox.guard import Guard
 from fmilin.ground.sandbox.isolation import (
     UNLOADING_TIME,
+    can_isolate,
     descendants,
     flush,
     free_memory,
@@ -40,6 +41,7 @@ from fmilin.ground.sandbox.limits import Limits
 from fmilin.ground.sandbox.report import say_what_is_missing
 
 _HEADER = 8
+_ROUND = 0.2  # seconds between two looks at a child, at least
 _END = None  # the message after which there is nothing more: an end of the pipe may live on in another process
 
 
@@ -205,7 +207,9 @@ class Server:
         self.process = self._guard.pid
 
     def check(self) -> None:
-        """Stop a child that takes more than it may."""
+        """Stop a child that takes more than it may; a program does that with the child that it has."""
+        if self._program is not None and can_isolate():
+            return
         seconds = None if self._note is None else self._note.seconds
         if self._seconds is not None and seconds is not None and seconds > self._seconds:
             where = self._where("from")
@@ -274,6 +278,34 @@ class Server:
                 if time.monotonic() > until:  # it talks without end
                     break
         self.kill()
+
+
+def relay(maker: Pipe, server: Server) -> None:
+    """Hand on what a maker asks and a child answers until one of them ends; raise how the child did, or was stopped."""
+    ends = [maker.read_end, server.pipe.read_end]
+    next_check = time.monotonic() + _ROUND
+    try:
+        while True:
+            readable = select.select(ends, [], [], _ROUND)[0]
+            if maker.read_end in readable:
+                maker.hear()
+                for message in maker.messages():
+                    if message is _END:
+                        server.close()
+                        return
+                    server.pipe.send(message)
+            if server.pipe.read_end in readable:
+                try:
+                    server.pipe.hear()
+                except (EOFError, OSError):
+                    raise server.crash() from None
+                for message in server.pipe.messages():
+                    maker.send(message)
+            if time.monotonic() > next_check:
+                server.check()
+                next_check = time.monotonic() + _ROUND
+    finally:
+        server.kill()
 
 
 def serve_standard_streams() -> Pipe:
