@@ -310,6 +310,15 @@ def _status_and_text(error: BaseException) -> tuple[int, str]:
             )
         case FileNotFoundError(strerror=str(why)) if why.startswith("No usable temporary directory"):
             return 2, f"{why}: files cannot be written there. Free one of them, or let TMPDIR name another."
+        case OSError(errno=errno.EMFILE | errno.ENFILE):
+            return 1, "this process may not open as many files as it needs. Raise the limit (ulimit -n)."
+        case FileNotFoundError(filename=None):
+            return 2, "the working directory has been removed. Change to one that exists."
+        case OSError(strerror=str(why)):
+            where = f"'{error.filename}': " if error.filename else ""
+            return 1, f"{where}{why}. The system refused a file or a process; --debug shows where."
+        case RecursionError():
+            return 3, "the model is nested too deeply to be read or evaluated; --debug shows where."
         case MemoryError():
             return 1, "there is not enough memory for this model."
         case _:

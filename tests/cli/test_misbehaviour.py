@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -244,3 +245,31 @@ def test_the_limit_for_unpacking_can_be_chosen(command: str, zoo: Zoo, run: Run,
     wrong = run(command, zoo("discards"), "--unpack-limit", "-1")
     assert wrong.status == 2
     assert wrong.err == "fmilin: --unpack-limit -1.0: give GiB, more than 0.\n"
+
+
+def test_code_that_closes_descriptors_in_this_process_is_told(zoo: Zoo, tmp_path: Path) -> None:
+    done = shell(["linearize", zoo("closes_descriptors"), "--no-isolation"], tmp_path)
+    assert (done.status, done.out) != (0, "")  # standard error is closed, too: nothing can be said
+    assert "is a bug" not in done.err
+
+
+@pytest.mark.parametrize("limit", [4, 6, 8, 10, 12])
+def test_few_descriptors_are_no_bug(limit: int, tmp_path: Path) -> None:
+    (tmp_path / "m.py").write_text("from fmilin.systems import cartesian_pendulum as m\n", encoding="utf-8")
+    code = f"import resource; resource.setrlimit(resource.RLIMIT_NOFILE, ({limit}, {limit}))"
+    run = f"{code}; import sys; from fmilin.cli.main import main; sys.exit(main(['linearize', 'm.py:m']))"
+    done = subprocess.run([sys.executable, "-c", run], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "is a bug" not in done.stderr
+    assert "open" in done.stderr if done.returncode else done.stdout
+
+
+def test_a_working_directory_that_was_removed_is_told(tmp_path: Path) -> None:
+    code = "import os, sys; os.rmdir(os.getcwd()); from fmilin.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    here = tmp_path / "here"
+    here.mkdir()
+    command = [sys.executable, "-c", code, "linearize", "fmilin.systems:four_bar", "-o", "x.mat"]
+    done = subprocess.run(command, cwd=here, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (
+        2,
+        "fmilin: the working directory has been removed. Change to one that exists.\n",
+    )

@@ -56,8 +56,10 @@ class LoadedCode:
             with watchdog.calling("the loading of the library"), same_directory():
                 os.chdir(path.parent)
                 return ctypes.CDLL(str(path))
-        except OSError as error:
-            raise self._not_loaded(f"Failed to load shared library {path}. {error}") from None
+        except (OSError, UnicodeDecodeError) as error:
+            # What the system says names the library's own strings, which may be in any encoding.
+            said = error.object.decode("utf-8", "replace") if isinstance(error, UnicodeDecodeError) else error
+            raise self._not_loaded(f"Failed to load shared library {path}. {said}") from None
 
     # ------------------------------------------------------------------ calls
 

@@ -16,6 +16,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from fmilin.ground.errors import ModelCrashError
+
 
 class _Held:
     lock = threading.RLock()
@@ -97,8 +99,14 @@ def standard_output_diverted() -> Iterator[None]:
         yield
     finally:
         _flush()
-        os.dup2(saved, 1)
-        os.close(saved)
+        try:
+            os.dup2(saved, 1)
+            os.close(saved)
+        except OSError:
+            raise ModelCrashError(
+                "The model's code closed files of the process that are not its own, standard output among them. Run it "
+                "in a process of its own (without --no-isolation; fl.isolated)."
+            ) from None
 
 
 def _divert() -> None:

@@ -327,3 +327,13 @@ def _archive() -> bytes:
 
 
 _ARCHIVE = _archive()
+
+
+def test_what_the_system_says_of_a_library_may_be_in_any_encoding(zoo: Zoo, tmp_path: Path) -> None:
+    path = tmp_path / "m.fmu"
+    with zipfile.ZipFile(zoo("discards")) as good, zipfile.ZipFile(path, "w") as bad:
+        for name in good.namelist():
+            content = good.read(name)
+            bad.writestr(name, content.replace(b"libc.so.6", b"li\xff.so.6") if name.endswith(".so") else content)
+    with pytest.raises(ModelError, match=r"library of 'm.fmu' cannot be loaded: .*li\ufffd\.so\.6"):
+        open_fmu(path)
