@@ -124,8 +124,8 @@ class _Outcome:
 
     def check(self, named: Collection[Path] | None) -> None:
         """Refuse files that the user has not named: foreign code may have got hold of the process that wants them."""
-        for path in () if named is None else self.files:
-            if not any(path.parent == n.parent and path.name.startswith(n.stem) for n in named):
+        for path in self.files:
+            if named is not None and not any(path.parent == n.parent and path.name.startswith(n.stem) for n in named):
                 raise ModelError(
                     f"The child process wants to write '{path}', which no option names. Nothing was written."
                 )
@@ -302,6 +302,19 @@ def _status_and_text(error: BaseException) -> tuple[int, str]:
             return error.code if isinstance(error.code, int) else 1, ""
         case BrokenPipeError():
             return 1, ""
+        case OSError():
+            return _refused_by_the_system(error)
+        case RecursionError():
+            return 3, "the model is nested too deeply to be read or evaluated; --debug shows where."
+        case MemoryError():
+            return 1, "there is not enough memory for this model."
+        case _:
+            what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+            return 1, f"{what}. This is a bug in fmilin: run again with --debug, and report what it prints."
+
+
+def _refused_by_the_system(error: OSError) -> tuple[int, str]:
+    match error:
         case OSError(errno=errno.ENOSPC | errno.EDQUOT | errno.EFBIG | errno.EROFS):
             where = f"'{error.filename}'" if error.filename else "the results"
             return 2, (
@@ -314,13 +327,6 @@ def _status_and_text(error: BaseException) -> tuple[int, str]:
             return 1, "this process may not open as many files as it needs. Raise the limit (ulimit -n)."
         case FileNotFoundError(filename=None):
             return 2, "the working directory has been removed. Change to one that exists."
-        case OSError(strerror=str(why)):
-            where = f"'{error.filename}': " if error.filename else ""
-            return 1, f"{where}{why}. The system refused a file or a process; --debug shows where."
-        case RecursionError():
-            return 3, "the model is nested too deeply to be read or evaluated; --debug shows where."
-        case MemoryError():
-            return 1, "there is not enough memory for this model."
         case _:
-            what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-            return 1, f"{what}. This is a bug in fmilin: run again with --debug, and report what it prints."
+            where = f"'{error.filename}': " if error.filename else ""
+            return 1, f"{where}{error.strerror or error}. The system refused a file or a process; --debug shows where."
