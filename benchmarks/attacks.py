@@ -6,17 +6,24 @@ import resource
 import statistics
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
+
 from benchmarks.tables import show
+from fmilin.ground.errors import FmilinError
 from fmilin.ground.sandbox import cage
 from fmilin.ground.sandbox.isolation import in_a_child
 from fmilin.ground.sandbox.limits import Limits
 from fmilin.ground.sandbox.report import sandbox_report
 from tests.attacks import Attacks, cage_holds
+from tests.fuzz.seeds import SEEDS
+from tests.fuzz.targets import TARGETS
 
 STARTS = 60
+FILES = 5000
 
 
 def main() -> None:
@@ -27,11 +34,52 @@ def main() -> None:
         rows = [[attempt, outcome] for attempt, outcome in attacks.outcomes.items()]
         refused = len(rows) - len(attacks.succeeded)
         show("Attacks", ["a hostile FMU tries to", "answer"], rows, f"{refused} of {len(rows)} refused.")
+    _hostile_files()
     rows = []
     for name, limits in (("without a cage", Limits(caged=False)), ("in a cage", Limits())):
         wall, cpu = _start(limits)
         rows.append([name, f"{1e3 * wall:.1f} ms", f"{1e3 * cpu:.1f} ms"])
     show("Start of a child", ["", "wall", "processor"], rows, f"Medians and means of {STARTS} starts.")
+
+
+def _hostile_files() -> None:
+    """Feed every door where files enter with damaged ones: a result, or a refusal in words."""
+    rows, random, each = [], np.random.default_rng(28), -(-FILES // len(TARGETS))
+    for name, target in TARGETS.items():
+        seeds, outcomes = SEEDS[name](), Counter[str]()
+        for number in range(each):
+            outcomes[_outcome(target, _damaged(seeds[number % len(seeds)], number // len(seeds), random))] += 1
+        bugs = sum(count for kind, count in outcomes.items() if kind not in ("read", "refused"))
+        rows.append([name, str(each), str(outcomes["read"]), str(outcomes["refused"]), str(bugs)])
+    total = sum(int(row[-1]) for row in rows)
+    show("Hostile files", ["door", "files", "read", "refused", "bugs"], rows, f"Bugs in all: {total} (0).")
+
+
+def _damaged(seed: bytes, rounds: int, random: np.random.Generator) -> bytes:
+    """Return the seed itself at first, later with bytes replaced, doubled or cut off."""
+    data = bytearray(seed)
+    for _ in range(min(rounds, 8)):
+        at = int(random.integers(len(data))) if data else 0
+        match random.integers(4):
+            case 0:
+                data[at : at + 1] = random.bytes(1)
+            case 1:
+                data[at:at] = data[at : at + int(random.integers(1, 40))]
+            case 2:
+                del data[at : at + int(random.integers(1, 40))]
+            case _:
+                data[at:at] = random.bytes(4)
+    return bytes(data)
+
+
+def _outcome(target: Callable[[bytes], None], data: bytes) -> str:
+    try:
+        target(data)
+    except FmilinError as error:
+        return "refused" if str(error).strip() and error.exit_status in (2, 3, 4) else f"status {error.exit_status}"
+    except Exception as error:  # noqa: BLE001 - any is a bug
+        return f"{type(error).__name__}: {error}"[:100]
+    return "read"
 
 
 def _start(limits: Limits) -> tuple[float, float]:

@@ -1,7 +1,7 @@
 """Fuzzing with coverage as the guide: ``python -m tests.fuzz TARGET [RUNS]``, with ``pip install atheris``.
 
 TARGET is one of description, changed_description, constraint, constraints_file, archive, linear_model,
-changed_linear_model, mechanism, changed_mechanism. Every input must end in a
+changed_linear_model, mechanism, changed_mechanism, system, changed_system, point. Every input must end in a
 result or in an error of fmilin's own within twenty seconds and 2 GiB; anything else is printed with its input.
 """
 

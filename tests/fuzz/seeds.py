@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from fmilin.output.export import dslin, json_file, mat, npz
+from tests.connected.ssp_files import SSD, component, connection, connector, system
 from tests.fmus.make import description_of, pack
 from tests.fuzz.harmful import HARMFUL, zipped
 from tests.hand_made import pendulum
@@ -58,6 +59,18 @@ variable = "loop.gap"
 independent = ["x", "vx"]
 """
 
+_WIRED = [
+    component(name, "m.fmu", [connector("u", "input", "m"), connector("y", "output", "mm")]) for name in ("one", "two")
+]
+SYSTEM = SSD.format(
+    version="1.0",
+    name="demo",
+    system=system("root", _WIRED, [connection("one.y", "two.u"), connection("two.y", "one.u")]),
+    more="",
+)
+DEEP, DIGITS, LONG = b"[" * 100_000, b"1" * 100_000, b".".join([b"a"] * 50_000)
+POINT = b'{"format": "fmilin-point/1", "model": {"name": "m"}, "time": 0.0, "states": {"x": 1}, "inputs": {}}'
+
 
 def descriptions() -> list[bytes]:
     names = ("spring1", "slave1", "pendulum", "arrays3", "switch_and_name", "singles3", "no_states")
@@ -93,10 +106,13 @@ SEEDS: dict[str, Callable[[], list[bytes]]] = {
     "description": descriptions,
     "changed_description": lambda: [bytes((i, j, *range(i, i + 12))) for i in range(40) for j in range(2)],
     "constraint": lambda: [text.encode() for text in EXPRESSIONS],
-    "constraints_file": lambda: [CONSTRAINTS],
+    "constraints_file": lambda: [CONSTRAINTS, b"x = " + DEEP, b"x = " + DIGITS, LONG + b" = 1"],
     "archive": archives,
     "linear_model": linear_models,
     "changed_linear_model": lambda: [bytes((i, j, *range(i, i + 11))) for i in range(40) for j in range(2)],
-    "mechanism": lambda: [text.encode() for text in MECHANISMS],
+    "mechanism": lambda: [*(text.encode() for text in MECHANISMS), b"x = " + DEEP, b"gravity = " + DIGITS],
+    "system": lambda: [SYSTEM.encode(), b"<a>" * 100_000, b"\xff\xfe\x00"],
+    "changed_system": lambda: [bytes((i, j, *range(i, i + 12))) for i in range(40) for j in range(2)],
+    "point": lambda: [b"0" + POINT, b"0" + DEEP, b"0" + DIGITS, b"1x = " + DEEP, b"1x = " + DIGITS, b"1\xff"],
     "changed_mechanism": lambda: [bytes((i, j, *range(i, i + 12))) for i in range(40) for j in range(2)],
 }

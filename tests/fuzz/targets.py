@@ -10,6 +10,8 @@ from unittest import mock
 
 import numpy as np
 
+from fmilin.connected.ssp.flattening import flattened
+from fmilin.connected.ssp.reading import read_structure
 from fmilin.fmi.read import FmuFile
 from fmilin.fmi.read.layout import ScalarLayout
 from fmilin.fmi.read.settings import Value, settings_of, structural_sizes
@@ -20,11 +22,12 @@ from fmilin.model.constraints.declared import Constraint
 from fmilin.model.constraints.expressions import parse
 from fmilin.model.constraints.file import read_constraints
 from fmilin.model.constraints.functions import ExpressionFunctions
+from fmilin.model.point_files import load_point
 from fmilin.native.mechanism import Mechanism
 from fmilin.output.export import dslin, fmu_file, json_file, mat, npz
 from tests.fmus.make import description_of
 from tests.fuzz.mutation import as_npz, changed_document, changed_toml, mutated
-from tests.fuzz.seeds import MECHANISMS
+from tests.fuzz.seeds import MECHANISMS, SYSTEM
 from tests.hand_made import pendulum
 
 __all__ = ["TARGETS"]
@@ -128,6 +131,25 @@ def changed_mechanism(data: bytes) -> None:
         mechanism(changed.encode())
 
 
+def system(data: bytes) -> None:
+    """Read and flatten the description of a system, whose components are not there."""
+    files = {"fuzz.ssd": data}
+    flattened(read_structure(files.get, "fuzz.ssd", "fuzz.ssp"), "fuzz.ssd", lambda *_: None)
+
+
+def changed_system(data: bytes) -> None:
+    """Read a system whose description was changed in as many places as ``data`` has groups of four bytes."""
+    system(mutated(SYSTEM, data).encode())
+
+
+def point(data: bytes) -> None:
+    """Read a saved point: TOML where the first byte is odd, else JSON."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / ("fuzz.toml" if data[:1] and data[0] % 2 else "fuzz.json")
+        path.write_bytes(data[1:])
+        load_point(path)
+
+
 TARGETS: dict[str, Callable[[bytes], None]] = {
     "description": description,
     "changed_description": changed_description,
@@ -138,4 +160,7 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "changed_linear_model": changed_linear_model,
     "mechanism": mechanism,
     "changed_mechanism": changed_mechanism,
+    "system": system,
+    "changed_system": changed_system,
+    "point": point,
 }

@@ -102,7 +102,7 @@ def test_expressions_of_any_characters(text: str) -> None:
 @settings(max_examples=100, deadline=None)
 @given(st.binary(max_size=30), st.integers(0, 10**6))
 def test_constraint_files_with_foreign_bytes(inserted: bytes, where: int) -> None:
-    (text,) = SEEDS["constraints_file"]()
+    text = SEEDS["constraints_file"]()[0]
     at = where % len(text)
     tried("constraints_file", text[:at] + inserted + text[at + len(inserted) // 2 :])
 
