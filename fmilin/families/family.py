@@ -23,6 +23,7 @@ from fmilin.ground.tolerances import EQUILIBRIUM
 from fmilin.ground.verbs import html_of, perform, text_of
 from fmilin.linear_model.builder import with_errors
 from fmilin.linear_model.model import EntryErrors, LinearModel
+from fmilin.manifold.uniform import is_balanced
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -365,8 +366,11 @@ class LinearFamily(Sequence[LinearModel]):
 
 def _motion_of(linear: LinearModel) -> tuple[Remark, ...]:
     """Say that a point between others moves, and which coordinate most in its own size."""
-    speeds = np.abs(linear.f0) / linear.states.scales(linear.y0)
-    if not speeds.size or speeds.max() <= EQUILIBRIUM:
+    sizes = linear.states.scales(linear.y0)
+    speeds = np.abs(linear.f0) / sizes
+    inputs = linear.inputs.scales(np.array([linear.point.inputs[name] for name in linear.inputs.names]))
+    slopes = np.hstack((linear.A * sizes, linear.B * inputs))
+    if not speeds.size or speeds.max() <= EQUILIBRIUM or is_balanced(linear.f0, sizes, slopes):
         return ()
     fastest = int(speeds.argmax())
     return (off_equilibrium(rate_of_change(linear.states.names[fastest], linear.f0[fastest])),)

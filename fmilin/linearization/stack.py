@@ -315,7 +315,9 @@ class StackProcedure:
         constrained = bool(len(self._rows)) and bool(self.kept)
         names = tuple(model.states.names[i] for i in self.kept)
         point = self._point
-        contacts = bool(model.contact_forces(point.time, point.states, point.inputs))
+        own_remarks = bool(
+            model.contact_forces(point.time, point.states, point.inputs) or model.remarks_at(model.start)
+        )
         remarks = []
         for k, fastest in enumerate(motion.fastest.tolist()):
             own: tuple[Remark, ...] = ()
@@ -327,7 +329,7 @@ class StackProcedure:
                     uniform = names, carried, float(motion.later[k])
                 own = (motion_remark(what, constrained=constrained, steady=uniform),)
             more: tuple[Remark, ...] = ()
-            if contacts:
+            if own_remarks:
                 at = OperatingPoint(float(points.time[k]), points.states[k], points.inputs[k])
                 more = model.remarks_at(at)
             remarks.append((*own, *notes, *more) if notes or more else own)

@@ -72,9 +72,10 @@ class _Search:
     def fastest(self) -> int | None:
         """The state that moves fastest, None at rest."""
         slopes = self.slopes
-        terms = np.abs(slopes.f_y) @ self.frame.y_scales
-        terms = terms + np.abs(slopes.f_u) @ self.model.inputs.scales(self.point.inputs)
-        fastest = int(fastest_states(self.rates[None], self.sizes[None], terms[None])[0])
+        J = np.hstack((slopes.f_y, slopes.f_u))
+        columns = np.concatenate((self.frame.y_scales, self.model.inputs.scales(self.point.inputs)))
+        terms = np.abs(J) @ columns
+        fastest = int(fastest_states(*(part[None] for part in (self.rates, self.sizes, terms, J, columns)))[0])
         return None if fastest < 0 else fastest
 
     @cached_property

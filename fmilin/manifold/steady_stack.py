@@ -44,7 +44,9 @@ def stack_motion(
 ) -> StackMotion:
     """Say how the points move; ``row_errors`` (k, N) of the slopes of their rates, in sizes of the coordinates."""
     kept, shape = list(tangents.kept), (len(points), len(tangents.kept))
-    fastest = fastest_states(tangents.rates, geometry.sizes, geometry.slopes.terms)
+    fastest = fastest_states(
+        tangents.rates, geometry.sizes, geometry.slopes.terms, tangents.derivatives, geometry.scales
+    )
     moving = fastest >= 0
     steady, elsewhere = np.zeros(shape[0], dtype=bool), np.zeros(shape[0], dtype=bool)
     motion = StackMotion(fastest, steady, elsewhere, np.zeros(shape, dtype=bool), np.zeros(shape[0]))

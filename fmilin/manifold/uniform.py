@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.ground.signals import FloatArray
-from fmilin.ground.tolerances import EQUILIBRIUM, ROUNDING, SAME_ALONG, STEADY, UNIFORM
+from fmilin.ground.tolerances import BALANCED_EXACTLY, EQUILIBRIUM, RANK, ROUNDING, SAME_ALONG, STEADY, UNIFORM
 
 FURTHER = 0.3
 """How far further on the motion is compared, in times that its fastest state takes to move by its size; three times
@@ -35,19 +35,38 @@ ALIKE = 1 - 1e-9  # speeds above this part of the largest are as large
 Mask = NDArray[np.bool_]
 
 
-def fastest_states(rates: FloatArray, sizes: FloatArray, terms: FloatArray) -> NDArray[np.intp]:
-    """Return the states that move fastest in their sizes, shape (k,), -1 at rest; all arguments are (k, N).
+def fastest_states(
+    rates: FloatArray, sizes: FloatArray, terms: FloatArray, slopes: FloatArray, columns: FloatArray
+) -> NDArray[np.intp]:
+    """Return the states that move fastest in their sizes, shape (k,), -1 at rest.
 
-    Rates that are rounding of the ``terms`` they sum are none. Of equally fast states the first is taken: rounding
-    must not choose.
+    ``rates``, ``sizes`` and ``terms`` are (k, N), ``slopes`` (k, N, n) with ``columns`` (k, n) in size. Rates that are
+    rounding of the ``terms`` they sum are none, nor are those that a step of Newton's method removes that is as good as
+    none. Of equally fast states the first is taken: rounding must not choose.
     """
     speeds = np.abs(rates)
     moving = speeds > np.maximum(EQUILIBRIUM * sizes, ROUNDING * terms)
+    balanced = moving.any(axis=1) & (speeds <= np.maximum(EQUILIBRIUM * sizes, BALANCED_EXACTLY * terms)).all(axis=1)
+    for k in np.flatnonzero(balanced):
+        moving[k] &= not is_balanced(rates[k], sizes[k], slopes[k] * columns[k])
     if not moving.any():
         return np.full(len(rates), -1, dtype=np.intp)
     compared = np.where(moving, speeds / sizes, -1.0)
     first = np.argmax(compared >= ALIKE * compared.max(axis=1, keepdims=True), axis=1)
     return np.asarray(np.where(moving.any(axis=1), first, -1))
+
+
+def is_balanced(rates: FloatArray, sizes: FloatArray, slopes: FloatArray) -> bool:
+    """Whether an equilibrium is so near to a point that it is one: the Newton step there, beside the unknowns.
+
+    The rates are (N,), the slopes (N, n) along unknowns in their sizes. Forces of 3 MN that balance leave a rate of
+    1e-9 where they are known to 1e-12.
+    """
+    terms = np.abs(slopes).sum(axis=1)
+    allowed = np.maximum(EQUILIBRIUM * sizes, ROUNDING * terms)
+    rows = 1.0 / np.maximum(terms, allowed)
+    step = np.linalg.lstsq(slopes * rows[:, None], -rates * rows, rcond=RANK)[0]
+    return bool((np.abs(step) <= BALANCED_EXACTLY).all() and (np.abs(rates + slopes @ step) <= allowed).all())
 
 
 def unseen(slopes: FloatArray, errors: FloatArray, sizes: FloatArray) -> Mask:
@@ -152,12 +171,17 @@ def confirmed(at: Moving, uniform: Uniform, beyond: Beyond) -> Confirmed:
     steady, same = np.ones(len(limit), dtype=bool), np.ones(limit.shape, dtype=bool)
     changed = np.zeros(at.rates.shape, dtype=bool)
     # Nothing depends on the states that need not be steady, wherever they are.
+    accelerations = []
     for far in beyond.further(np.where(leading, uniform.rates, 0.0), at.later):
+        accelerations.append((far.rates - uniform.rates) / np.maximum(far.later, 1e-300)[:, None])
         changed |= far.good[:, None] & ~(np.abs(far.f - at.rates) <= UNIFORM * pace * at.sizes)
         same &= np.abs(far.rates - uniform.rates) <= limit
         steady &= far.good & (same | ~leading).all(axis=1)
         if not steady.any():
             return Confirmed(steady, ~same, far.later, changed)
+    # What turns has other accelerations further on; what falls has the same ones for ever.
+    falls = ~same & (np.abs(np.ptp(accelerations, axis=0)) <= UNIFORM * np.abs(accelerations[-1]))
+    steady &= ~falls.any(axis=1)
     direction = np.random.default_rng(1851).uniform(0.5, 1.0, limit.shape[1]) * uniform.sizes
     slopes, good = beyond.slopes(far, direction)
     gap = np.abs(slopes - (uniform.A @ direction[..., None])[..., 0])

@@ -15,6 +15,7 @@ from fmilin.manifold.frame import frame_at
 from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.manifold.slopes import measure
 from fmilin.manifold.steady import motion_at
+from fmilin.manifold.uniform import is_balanced
 from fmilin.model.constraints.declared import Constraint
 from fmilin.model.counting import RememberingModel
 from fmilin.native.mechanism import Body, Joint, Mechanism, MechanismDescription
@@ -264,12 +265,38 @@ def test_along_a_path_the_steady_coordinates_are_kept() -> None:
     assert all(kinds(linear) == ["steady"] for linear in path)
 
 
-def test_the_fall_of_a_turned_body_is_steady() -> None:
+def test_a_fall_is_no_steady_motion() -> None:
+    """Its velocity changes uniformly and A stays the same, but it moves faster and faster."""
     body = Body("body", 2.0, inertia=(0.1, 0.2, 0.3))
     free = Joint("base", "free", "ground", "body")
     lin = fl.linearize(Mechanism(MechanismDescription("falling", [body], [free], gravity=(0, 0, -9.81))))
-    assert "steady" in kinds(lin)  # the components of a quaternion cannot all be moved by 1
+    assert kinds(lin) == ["off-equilibrium"]
+    assert "'base.vz' changes at -9.81 per second" in lin.warnings[0].message
     assert not lin.eigenvalues().any()
+
+
+def pressed(force: float, off: float) -> FunctionModel:
+    """A force balances another but for ``off``, relative, on a mass on a spring."""
+
+    def rates(_t: float, s: np.ndarray, u: np.ndarray) -> np.ndarray:
+        return np.array([s[2], 2 * s[2], force * (1 + u[0]) - force * (1 - off) - s[0]])
+
+    return FunctionModel(Parts(["x", "twice", "v"], [0.0] * 3, rates, inputs=["F"], constraints=["twice - 2*x"]))
+
+
+@pytest.mark.parametrize(("force", "off", "moves"), [(3e6, 1e-12, False), (3e6, 1e-9, True), (1.0, 1e-8, True)])
+def test_forces_that_are_known_to_rounding_balance(force: float, off: float, moves: bool) -> None:
+    """3 MN that are a part in 1e12 off leave 3e-6 per second: an equilibrium is there, a part in 1e12 away."""
+    lin = fl.linearize(pressed(force, off))
+    assert lin.f0[-1] == pytest.approx(force * off, rel=1e-3)
+    assert kinds(lin) == (["off-equilibrium"] if moves else [])
+
+
+def test_a_force_in_one_place_balances_none_in_another() -> None:
+    """The size of a row is no excuse: what falls is stiff in another direction, along which no step stops it."""
+    stiff = np.array([[-1e12, 1e12], [1e12, -1e12]])
+    for rates, at_rest in ((np.array([1e-3, -1e-3]), True), (np.array([-9.81, -9.81]), False)):
+        assert is_balanced(rates, np.ones(2), stiff) is at_rest
 
 
 def drifting(aside: float) -> FunctionModel:

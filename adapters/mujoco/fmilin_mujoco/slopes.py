@@ -31,6 +31,9 @@ TURN = 2.0**-8
 """Step along freedoms, in rad, or in m for models larger than 1 m."""
 STENCIL = ((1, 3 / 4), (2, -3 / 20), (3, 1 / 60))
 NEAR = ((1, 1 / 2),)
+TINY = 2.0**-22
+"""Step, in rad and m, along which drag shows its slope where it bends at rest: |v| v has none at v = 0."""
+BENT = 1e-9  # difference of two slopes, relative to the drag over the step, that is no rounding
 PLAIN_GAINS = {int(mujoco.mjtGain.mjGAIN_FIXED), int(mujoco.mjtGain.mjGAIN_AFFINE)}
 PLAIN_BIASES = {int(mujoco.mjtBias.mjBIAS_NONE), int(mujoco.mjtBias.mjBIAS_AFFINE)}
 ROUNDING = 4 * float(np.finfo(float).eps)
@@ -216,7 +219,30 @@ class _Differences:
             values[:, : model.nv] += forces
             values[:, model.nv : model.nv + m] = s
         sums = np.tensordot(weights, values.reshape(len(steps), len(multiples), values.shape[1]), (0, 1))
-        return np.asarray((sums / np.reshape(steps, (-1, 1))).T)
+        slopes = np.asarray((sums / np.reshape(steps, (-1, 1))).T)
+        if stage < 2 and _is_in_fluid(model):
+            slopes[: model.nv] += self._bends_of_drag(move, steps, stencil, stage)
+        return slopes
+
+    def _bends_of_drag(self, move: Move, steps: Sequence[float], stencil: Stencil, stage: int) -> FloatArray:
+        """Return what long steps see of drag beyond its slopes (nv, k): next to rest it goes as |v| v."""
+
+        def drag(j: int, h: float) -> FloatArray:
+            move(j, h)
+            self.compute(stage)
+            return np.asarray(self._data.qfrc_fluid).copy()
+
+        beyond = np.zeros((self._model.nv, len(steps)))
+        for j, step in enumerate(steps):
+            pairs = [(k, w, drag(j, k * step), drag(j, -k * step)) for k, w in stencil]
+            far = sum(w * (ahead - behind) for _, w, ahead, behind in pairs) / step
+            # What is left of |v| v is proportional to the step, and vanishes between two of them.
+            one, half = ((drag(j, h) - drag(j, -h)) / (2 * h) for h in (TINY, TINY / 2))
+            near, noise = 2 * half - one, np.abs(half - one) + ROUNDING * np.abs(drag(j, 0.0)) / TINY
+            gap = far - near
+            largest = np.max([np.abs(part) for pair in pairs for part in pair[2:]], axis=0) / step
+            beyond[:, j] = np.where(np.abs(gap) > 4 * noise + BENT * largest, gap, 0.0)
+        return beyond
 
     def compute(self, stage: int) -> None:
         """Compute from a stage on."""
@@ -275,5 +301,9 @@ def _is_polynomial(model: Any) -> bool:
     kinds = {int(getattr(mujoco.mjtDyn, f"mjDYN_{k}")) for k in ("NONE", "INTEGRATOR", "FILTER", "FILTEREXACT")}
     laws = {*model.actuator_gaintype.tolist()} <= PLAIN_GAINS and {*model.actuator_biastype.tolist()} <= PLAIN_BIASES
     powers = any(np.any(getattr(model, name, 0)) for name in ("dof_dampingpoly", "tendon_dampingpoly"))
-    fluid = bool(model.opt.density or model.opt.viscosity)
-    return laws and {*model.actuator_dyntype.tolist()} <= kinds and not powers and not fluid and not model.nplugin
+    plain = not powers and not _is_in_fluid(model) and not model.nplugin
+    return laws and {*model.actuator_dyntype.tolist()} <= kinds and plain
+
+
+def _is_in_fluid(model: Any) -> bool:
+    return bool(model.opt.density or model.opt.viscosity)

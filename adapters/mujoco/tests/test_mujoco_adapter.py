@@ -174,3 +174,20 @@ def test_copies_without_end_are_refused(tmp_path: Path, outer: int, inner: int) 
     path.write_text(f"<mujoco><worldbody>{copies}</worldbody></mujoco>", encoding="utf-8")
     with pytest.raises(fl.ModelError, match=r"<replicate> elements stand for [\d,]+ others, more than the 10,000"):
         fl.load(path)
+
+
+DRONE = """<mujoco model="drone"><option density="1.225" viscosity="1.8e-5"/><worldbody><body name="frame" pos="0 0 1">
+<freejoint name="f"/><geom type="box" size=".2 .15 .03" mass="1.3"/></body></worldbody></mujoco>"""
+
+
+@pytest.mark.parametrize("speeds", [{}, {"f.vz": 5.0, "f.wx": 0.3, "f.vx": 5e-3}])
+def test_drag_has_the_slope_of_its_viscous_part_at_rest(tmp_path: Path, speeds: dict[str, float]) -> None:
+    """6 pi mu r of the sphere with the box's mean size: |v| v has no slope at rest, nor beside another velocity."""
+    path = tmp_path / "drone.xml"
+    path.write_text(DRONE)
+    model = fl.load(path)
+    lin = fl.linearize(model, fl.operating_point(model, speeds))
+    assert not [w for w in lin.warnings if w.kind == "directional-derivative"]
+    i = lin.states.names.index("f.vy")
+    mean = 2 * (0.2 + 0.15 + 0.03) / 3
+    assert lin.A[i, i] == pytest.approx(-3 * np.pi * 1.8e-5 * mean / 1.3, rel=1e-6)

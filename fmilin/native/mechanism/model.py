@@ -192,10 +192,10 @@ class Mechanism(NativeModel):
         return {f"{of}.reaction[{index}]": value for (of, index), value in values.items()}
 
     def remarks_at(self, point: OperatingPoint) -> tuple[Remark, ...]:
-        """Return how feet stand, and which start values are not those that were given, where they are the point's."""
-        x, position = point.states, self.states.positions
-        moved = [m for m in self.description.moved if np.isclose(x[position[m.state]], m.became, rtol=1e-6, atol=1e-9)]
-        return (*super().remarks_at(point), *([moved_remark(moved)] if moved else []))
+        """Return how feet stand, and at the start itself which values are not those that were given."""
+        x, moved = point.states, self.description.moved
+        starts = all(np.isclose(x[self.states.positions[m.state]], m.became, rtol=1e-6, atol=1e-9) for m in moved)
+        return (*super().remarks_at(point), *([moved_remark(moved)] if moved and starts else []))
 
     # -- its parts, for algorithms ---------------------------------------------------------------------
 

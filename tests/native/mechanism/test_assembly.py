@@ -328,3 +328,13 @@ def test_positions_that_had_to_move_are_told() -> None:
     assert remark.kind == "moved"
     assert "given a.q = 1.2, became 1.0472; given b.q = -2, became -2.0944" in remark.message
     assert not Mechanism(triangle(1.0472, -2.0944)).remarks_at(model.start)
+
+
+def test_points_of_a_sweep_that_stay_at_the_start_carry_the_remark() -> None:
+    """Those that are computed together as well; one that moved away does not."""
+    joints = [replace(j, position=-0.5) if j.name == "rod" else j for j in slider_crank(angle=0.6).description.joints]
+    model = Mechanism(replace(slider_crank().description, joints=joints))
+    (name,) = model.inputs.names[:1]
+    for varied, expected in (({name: np.linspace(0.0, 5.0, 8)}, 8), ({"phi": np.linspace(0.7, 1.2, 8)}, 0)):
+        family = fl.sweep(model, varied)
+        assert sum(r.kind == "moved" for i in range(8) for r in family[i].warnings) == expected
