@@ -50,7 +50,7 @@ class Case:
 
 def cases() -> list[Case]:
     """Return all of them, the same every time."""
-    families = (smooth, stiff, scaled, narrow, rounded, tables, noisy, remembering, kinked, far)
+    families = (smooth, stiff, scaled, narrow, rounded, tables, noisy, remembering, kinked, far, warm)
     return [case for family in families for case in family()]
 
 
@@ -531,3 +531,40 @@ def steep_powers() -> Iterator[Case]:
                 steep,
                 sizes=[place / power, 1.0, place],
             )
+
+
+def warm() -> Iterator[Case]:
+    """A solver inside, content with its last solution as long as that leaves less than its tolerance."""
+    for seed in range(60):
+        random = np.random.default_rng((1685, seed))
+        n, level, stiffness = int(random.integers(1, 4)), 10.0 ** -random.uniform(4, 13), 10.0 ** random.uniform(-1, 2)
+        W, b, w = random.uniform(-1, 1, (n, n)), random.uniform(-1, 1, n), random.uniform(-1, 1, n)
+        start = np.where(random.random(n) < 0.4, 0.0, random.uniform(-2, 2, n))
+
+        def residual(z: float, p: float, k: float = stiffness) -> float:
+            return k * (z + 0.5 * float(np.sin(z)) + 0.1 * z**3 - p)
+
+        def slope(z: float, k: float = stiffness) -> float:
+            return k * (1 + 0.5 * float(np.cos(z)) + 0.3 * z**2)
+
+        def solved(z: float, p: float, level: float, g: Any = residual, dg: Any = slope) -> float:
+            for _ in range(50):
+                if abs(g(z, p)) < level:
+                    break
+                z -= g(z, p) / dg(z)
+            return z
+
+        def build(
+            level: float = level, W: Array = W, b: Array = b, w: Array = w, start: Array = start, solved: Any = solved
+        ) -> fl.Model:
+            last = [1.0]
+
+            def rates(t: float, x: Array, u: Array) -> Array:
+                last[0] = solved(last[0], 0.5 + float(w @ x), level)
+                return np.asarray(W @ x + 0.1 * np.sin(x) + b * last[0])
+
+            return model("warm", start, rates)
+
+        z = solved(0.5, 0.5 + float(w @ start), 1e-15 * stiffness)
+        truth = W + np.diag(0.1 * np.cos(start)) + np.outer(b, w) * stiffness / slope(z)
+        yield Case("warm", f"{seed}: {n} states, to {level:.0e}", build, [truth], min(1.0, (3 * level) ** 0.8))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -17,8 +17,14 @@ from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.numerics.differences.coloring import column_groups, tangent_pattern
 from fmilin.numerics.differences.differences import Differences, EventCrossingError, Slopes, slopes
 from fmilin.numerics.differences.directional import Surroundings, direction_of
+from fmilin.numerics.differences.noise import finite_values
 
 FAR = 2.0**-3  # in sizes of the variables: from there the point is visited again
+
+CLOSEST = 2.0**-44
+"""In sizes of the variables: a step after which a solver inside with a looser tolerance has not moved at all."""
+
+FURTHER = 8.0
 
 FAR_ALONE = 2.0**-2
 """The same, from which on a displacement that cost the model its instance keeps other columns from going as far."""
@@ -65,11 +71,13 @@ class Neighbourhood:
 
     def change_at_point(self) -> FloatArray:
         """Visit the point once more; return by how much rates and outputs differ, shape (r,)."""
+        return np.nan_to_num(np.abs(self._again() - self.base), nan=np.inf)
+
+    def _again(self) -> FloatArray:
         if not isinstance(self.model, RememberingModel):
-            return np.zeros(len(self.base))
+            return self.base
         again = self.model.evaluate_again(self.point.time, self.point.states, self.point.inputs)
-        change = np.abs(np.concatenate((again.derivatives, again.outputs)) - self.base)
-        return np.nan_to_num(change, nan=np.inf)
+        return np.concatenate((again.derivatives, again.outputs))
 
     @cached_property
     def _revisits(self) -> tuple[FloatArray, dict[float, FloatArray]]:
@@ -88,6 +96,24 @@ class Neighbourhood:
                 break
             change = np.maximum(change, self.change_at_point())
         return change, values
+
+    def lag(self) -> FloatArray:
+        """Return by how much rates and outputs at the point lag behind visits beside it, shape (r,).
+
+        A solver inside that starts from its last solution is content with it as long as the equations are satisfied
+        well enough. So it is sent far away, then to a step beside the point, then back: over steps of all sizes.
+        """
+        change, values = self._revisits
+        lag, d, again, step = np.zeros(len(self.base)), direction_of(self.scales), partial(self.at, again=True), CLOSEST
+        last = self._again()
+        for far in values:
+            while step < abs(far) / FURTHER and (lag.any() or step <= CLOSEST * FURTHER):
+                if finite_values(again, far * d, -np.sign(far) * step * d) is not None:
+                    before, last = last, self._again()
+                    lag = np.fmax(lag, np.abs(last - before))  # a drift from call to call is none
+                step *= FURTHER
+        self._revisits = np.maximum(change, lag), values
+        return lag
 
     def in_frame(self, frame: Frame) -> Neighbourhood:
         """Return the same in other coordinates; the change of a visit to the same point holds on."""
@@ -231,7 +257,7 @@ class Neighbourhood:
                 directions.sum(axis=0) + (directions.sum(axis=0) == 0)
             )
             values = np.array([np.abs(at_point[group]).max() for group in groups])
-            around = Surroundings(lambda s: self.at(s @ directions), values, *self._revisits)
+            around = Surroundings(lambda s: self.at(s @ directions), values, *self._revisits, self.lag)
         try:
             jacobian = slopes(line, self.base, sizes, options, self.terms, around)
             return replace(jacobian, narrow={(i, groups[g][0]): ends for (i, g), ends in jacobian.narrow.items()})

@@ -16,7 +16,7 @@ from tests.hard_models import cases, model
 from tests.random_hard_models import random_cases
 from tests.verdicts import Verdict, judged
 
-FAMILIES = ("smooth", "stiff", "scaled", "narrow", "rounded", "tables", "noise", "memory", "kinks", "far")
+FAMILIES = ("smooth", "stiff", "scaled", "narrow", "rounded", "tables", "noise", "memory", "kinks", "far", "warm")
 
 
 def kinds(linear: fl.LinearModel) -> list[str]:
@@ -166,6 +166,12 @@ def test_an_answer_that_depends_on_the_last_one_is_remarked_on() -> None:
     [said] = [str(w) for w in linear.warnings if w.kind == "memory"]
     assert "der(x0) differs by up to" in said
     assert "the error estimates reckon with that" in said
+
+
+def test_what_a_solver_inside_leaves_undone_is_in_the_estimates(verdicts: dict[str, list[Verdict]]) -> None:
+    """It is content with its last solution, and seems not to move over the smallest steps."""
+    assert [v.case.name for v in verdicts["warm"] if not v.honest] == []
+    assert all("memory" in v.remarks for v in verdicts["warm"] if not v.refusal and v.error > 1e-6)
 
 
 @pytest.mark.parametrize("calls", [0, 1])

@@ -33,6 +33,10 @@ ABSENT = 0.02  # differences below this part of the noise show that there is non
 STRAIGHT = 0.2  # part of its slope by which a row may change its slope far away
 NARROW = 1e-3  # A slope that holds over less than this part of the variable's size is reported
 
+BEHIND = 5.0  # times the noise, that a solver inside which starts from its last solution is more than noise
+
+BETWEEN = 8.0  # times what was seen of it at steps of that ratio, that it may be between them
+
 UNCLEAR = 1e-6
 """Error of an entry, relative to its row, for which other steps are tried where one column was not what it seemed."""
 
@@ -47,6 +51,8 @@ class Surroundings:
     repeat_error: FloatArray
     # each (r,), F far away along :func:`direction_of`, by the step in sizes of the variables, where it can be evaluated
     far: Mapping[float, FloatArray]
+    # () -> (r,), by how much F at the point lags behind visits beside it; asked for where something is suspicious
+    lag: Callable[[], FloatArray] | None = None
 
     @property
     def far_pair(self) -> tuple[float, FloatArray, FloatArray] | None:
@@ -222,6 +228,12 @@ def corrected_by_sweeps(
         columns.update(range(len(scales)))  # single columns show what is smooth, too, over such a step
     elif check.step is not None:
         columns.update(contradicting_columns(setting.line, check.step, before, slopes.error, check.noise, scales))
+    if around.lag is not None and (columns or around.repeat_error.any()):
+        lag = around.lag()
+        if (lag > BEHIND * check.noise).any():
+            around = replace(around, repeat_error=np.maximum(around.repeat_error, BETWEEN * lag))
+            check = directional_check(around, setting.base, before, slopes.error, setting.noise, scales, nearby)
+            columns.update(range(len(scales)))
     for j in sorted(columns):
         _sweep_column(setting, j, slopes, around, terms)
     # Errors are relative to rows, whose sizes may be clear only now; and what is of little use deserves a second try.
