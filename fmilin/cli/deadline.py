@@ -104,7 +104,7 @@ def _be_the_worker(seconds: float, run: Callable[[], int]) -> NoReturn:
     atexit._clear()  # what this process has still to do at its end is done by the one that it was split from
 
     def passed(_: int, frame: FrameType | None) -> None:
-        raise DeadlinePassed(_over(seconds, _doing(frame)))
+        raise DeadlinePassed(_over(seconds, doing(frame)))
 
     signal.signal(signal.SIGALRM, passed)
     signal.setitimer(signal.ITIMER_REAL, seconds)
@@ -142,7 +142,8 @@ def _over(seconds: float, doing: str) -> str:
     return f"the deadline of {seconds:g} s passed while {doing}. Give more time with --deadline, or ask for less."
 
 
-def _doing(frame: FrameType | None) -> str:
+def doing(frame: FrameType | None) -> str:
+    """Return what a stack is busy with, in words."""
     while frame is not None:
         name = frame.f_globals.get("__name__", "")
         for room, words in _DOING.items():
