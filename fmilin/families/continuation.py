@@ -30,6 +30,7 @@ CONTRACTION = 0.5
 as the first way back to the manifold moves the rates."""
 
 PROJECTED = 1e-12  # distance from the manifold at the end, in sizes of the states
+ARRIVED = 1e-9  # the step that would follow the last one, in sizes: small rates alone do not say that it is short
 SETTLED = 1e-11  # rates at the end, over the sizes of the states and the largest entries of A and B along the step
 
 
@@ -107,11 +108,13 @@ def corrected(model: Model, request: TrimRequest, predecessor: SolvedPoint, bala
             normal = -back @ invariants.values(t, x)
             residual = balance.residual(rates, x[balance.held] + normal[balance.held] - wanted)
             off = float(np.max(np.abs(normal) / balance.x_scales, initial=0.0))
-            if lengths and off <= PROJECTED and np.abs(residual).max(initial=0.0) <= SETTLED * max(balance.size, 1.0):
-                return OperatingPoint(t, x, u, dict(model.start.parameters))
             dx, du = balance.step(residual)
             length = float(np.max(np.abs(dx + normal) / balance.x_scales, initial=0.0))
-            lengths.append(max(length, float(np.max(np.abs(du) / balance.u_scales, initial=0.0))))
+            length = max(length, float(np.max(np.abs(du) / balance.u_scales, initial=0.0)))
+            is_small = np.abs(residual).max(initial=0.0) <= SETTLED * max(balance.size, 1.0)
+            if lengths and off <= PROJECTED and is_small and length <= ARRIVED:
+                return OperatingPoint(t, x, u, dict(model.start.parameters))
+            lengths.append(length)
             if not lengths[-1] <= CONTRACTION ** min(len(lengths) // 2, 4) * lengths[0]:  # NaN, too
                 return None
             u[balance.free] += du

@@ -39,9 +39,11 @@ ROUNDS = 10  # steps of Newton's iteration; one more is taken when it has arrive
 
 EPS = float(np.finfo(np.float64).eps)
 
+ARRIVED = 1e-9  # the step that would follow the last one, scaled
 SETTLED = 1e-11  # residuals at the end, scaled, over the largest entry of the scaled equations
 PROJECTED = 1e-12  # distance from the manifold at the end, in sizes of the states
 SOLVED = 1e-6  # the same as :data:`SETTLED` at the seed, as the procedure for one point found it
+SHORT = 1e-13  # a row of the equations, beside the longest one, that is rounding
 REGULAR = 1e-8  # singular values of the equations at the seed below this part of the largest are zero
 
 
@@ -274,12 +276,17 @@ class _Equations:
         self._pinned = [] if request is not None else [i for i in self._kept if i not in held and zero[i]]
         self._trimmed = request is not None
         self._U = self._V = np.zeros((0, 0))
+        self._weights: FloatArray | float = 1.0  # of the rows
         self._size, self.block = 1.0, FIRST_BLOCK
 
     def hold_at(self, given: Mapping[str, FloatArray]) -> bool:
         """Whether the seed solves them, and they determine what is to be determined; where they are regular is kept."""
         here = self._stack(self._seed.point.states[None], self._seed.point.inputs[None], given)
         residual, J = self._residual(here, self._procedure.tangents(here), given)
+        # A slow state beside a fast one has short rows: not because it is free.
+        lengths = np.linalg.norm(J[0], axis=1)
+        self._weights = np.where(lengths > SHORT * lengths.max(initial=0.0), 1.0 / np.fmax(lengths, 1e-300), 1.0)
+        residual, J = residual * self._weights, J * self._weights[:, None]
         U, sigma, Vt = np.linalg.svd(J[0])
         rank = int(np.count_nonzero(sigma > REGULAR * sigma.max(initial=0.0)))
         self._U, self._V = U[:, :rank], Vt[:rank].T
@@ -295,7 +302,7 @@ class _Equations:
                 u[:, self._model.inputs.positions[name]] = values
         for i, name in zip(self._held, self._names, strict=True):
             x[:, i] = given.get(name, x[:, i])
-        dependent, good = self._procedure.dependent, np.zeros(len(x), dtype=bool)
+        dependent, good, near = self._procedure.dependent, *np.zeros((2, len(x)), dtype=bool)
         try:
             with np.errstate(all="ignore"):
                 for _ in range(ROUNDS):
@@ -305,12 +312,14 @@ class _Equations:
                     back = self._procedure.back(tangents)
                     off = (np.abs(back) / self._x_scales[dependent]).max(axis=1, initial=0.0)
                     left = np.abs(residual).max(axis=1, initial=0.0) / self._size
-                    polished, good = bool(good.all()), (left <= SETTLED) & (off <= PROJECTED)
-                    if good.all() and (polished or left.max(initial=0.0) <= EPS):
-                        break
                     if not (np.isfinite(J).all() and np.isfinite(back).all()):
+                        good = (left <= SETTLED) & (off <= PROJECTED) & near
                         break
                     dz = np.linalg.solve(self._U.T @ J @ self._V, (residual @ self._U)[..., None])[..., 0] @ self._V.T
+                    near = np.abs(dz).max(axis=1, initial=0.0) <= ARRIVED
+                    polished, good = bool(good.all()), (left <= SETTLED) & (off <= PROJECTED) & near
+                    if good.all() and (polished or left.max(initial=0.0) <= EPS):
+                        break
                     p = len(self._kept)
                     x = x - (tangents.T @ (dz[:, :p] * self._y_scales)[..., None])[..., 0]
                     x[:, dependent] -= back
@@ -345,7 +354,8 @@ class _Equations:
             J = tangents.derivatives[:, kept]
             A, B = J[..., :p] * self._y_scales, J[..., [p + j for j in self._free]] * self._u_scales
             slopes.append(np.concatenate((A, B), axis=2) / sizes[:, None])
-        return np.concatenate(rows, axis=1), np.concatenate(slopes, axis=1)
+        weights = np.asarray(self._weights)
+        return np.concatenate(rows, axis=1) * weights, np.concatenate(slopes, axis=1) * weights[..., None]
 
 
 class _Line:

@@ -11,14 +11,17 @@ import numpy as np
 
 from fmilin.ground.errors import ConstraintError, NumericalError
 from fmilin.ground.signals import FloatArray
-from fmilin.ground.tolerances import BALANCED_EXACTLY, EQUILIBRIUM
+from fmilin.ground.tolerances import BALANCED_EXACTLY, DETERMINED, EQUILIBRIUM
 from fmilin.manifold.operating_points import consistent_states
 from fmilin.model.interface import Model
 from fmilin.model.sparse import SparseEquations
+from fmilin.points.newton import TERMS_ROUNDED
 from fmilin.points.report import TrimmedPoint, TrimReport
 from fmilin.points.request import TrimRequest
 
 ITERATIONS = 60
+
+ROUNDED = 1e-9  # steps, in sizes of the coordinates, that may be rounding
 
 LONGEST = 0.2  # of a step, in sizes of the coordinates: what lies farther away is another equilibrium
 
@@ -51,14 +54,21 @@ def search_sparse(
     x[n:] = 0.0
     sizes = model.states.scales(x)
     try:
-        x = _balanced(equations, t, x, u, sizes)
+        x, distance = _balanced(equations, t, x, u, sizes)
         rates = np.concatenate((x[n:], _accelerations(equations, t, x, u)))
     except NumericalError:
         return None
     residual = float(np.max(np.abs(rates) / sizes, initial=0.0))
-    if not residual <= EQUILIBRIUM:
+    if not (residual <= EQUILIBRIUM and (distance <= DETERMINED * sizes).all()):
         return None
-    report = TrimReport(model.states, model.inputs, rates, residual, exact=residual <= BALANCED_EXACTLY)
+    report = TrimReport(
+        model.states,
+        model.inputs,
+        rates,
+        residual,
+        exact=residual <= BALANCED_EXACTLY,
+        distance=dict(zip(model.states.names, distance.tolist(), strict=True)),
+    )
     return TrimmedPoint(time=t, states=x, inputs=u, parameters=dict(model.start.parameters), report=report)
 
 
@@ -68,22 +78,28 @@ def _accelerations(equations: SparseEquations, t: float, x: FloatArray, u: Float
     return accelerations
 
 
-def _balanced(equations: SparseEquations, t: float, x: FloatArray, u: FloatArray, sizes: FloatArray) -> FloatArray:
-    """Return the states at rest by Newton's method; multipliers start as those of the motion from rest, W w = r."""
+def _balanced(
+    equations: SparseEquations, t: float, x: FloatArray, u: FloatArray, sizes: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return the states at rest by Newton's method, and how far the solution may be, infinite where it may be anywhere.
+
+    Multipliers start as those of the motion from rest, W w = r. At the end the next step with the slopes of the last
+    one is a quarter of it where K |d| <= 1/2 (:mod:`fmilin.points.certificate`), up to rounding.
+    """
     from scipy import sparse
 
     n = equations.n
     W, r = equations.matrix(t, x, u)
     w = equations.solver(W).solve(r)
-    multipliers, previous = w[n:], np.inf
+    multipliers, previous, distance = w[n:], np.inf, np.full(len(x), np.inf)
     for _ in range(ITERATIONS):
         W, r = equations.matrix(t, x, u)
         G = W[n:, :n]
         unknowns = np.concatenate((np.zeros(n), multipliers))
         stiffness = equations.slopes(t, x, u, unknowns)[:n, :n]
-        J = sparse.block_array([[stiffness, -G.T], [G, None]], format="csc")
-        force, gap = r[:n] - G.T @ multipliers, equations.residuals(t, x, u)[: G.shape[0]]
-        step = equations.solver(J).solve(-np.concatenate((force, gap)))
+        matrix = sparse.block_array([[stiffness, -G.T], [G, None]], format="csc")
+        J = equations.solver(matrix)
+        step = J.solve(-_left(equations, t, x, u, multipliers))
         last = float(np.max(np.abs(step[:n]) / sizes[:n], initial=0.0))
         if not np.isfinite(last):
             break
@@ -92,6 +108,21 @@ def _balanced(equations: SparseEquations, t: float, x: FloatArray, u: FloatArray
         x[:n] += fraction * step[:n]
         multipliers = multipliers + fraction * step[n:]
         if last <= 1e-14 or (last < 1e-9 and last >= 0.5 * previous):
+            following = J.solve(-_left(equations, t, x, u, multipliers))[:n]
+            ratio = float(np.max(np.abs(following) / sizes[:n], initial=0.0)) / max(last, 1e-300)
+            if ratio <= 0.25 or ratio * last <= ROUNDED:
+                further = np.abs(following) / (1 - min(ratio, 0.9))
+                terms = abs(matrix) @ np.concatenate((np.maximum(np.abs(x[:n]), sizes[:n]), np.abs(multipliers)))
+                signs = np.where(np.arange(len(terms)) % 2, -1.0, 1.0)
+                blurred = sum(np.abs(J.solve(TERMS_ROUNDED * s * terms))[:n] for s in (1.0, signs))
+                bound = 2 * (np.abs(step[:n]) + further) + blurred + TERMS_ROUNDED * sizes[:n]
+                distance = np.concatenate((bound, np.zeros(len(x) - n)))
             break
         previous = last
-    return x
+    return x, distance
+
+
+def _left(equations: SparseEquations, t: float, x: FloatArray, u: FloatArray, multipliers: FloatArray) -> FloatArray:
+    W, r = equations.matrix(t, x, u)
+    G, n = W[equations.n :, : equations.n], equations.n
+    return np.concatenate((r[:n] - G.T @ multipliers, equations.residuals(t, x, u)[: G.shape[0]]))

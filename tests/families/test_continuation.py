@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import fmilin as fl
 from fmilin.families.continuation import Balance, SolvedPoint, corrected
 from fmilin.manifold.frame import frame_at
+from fmilin.model.counting import CountedModel
 from fmilin.native import Labels, OdeModel
 from fmilin.points.request import TrimRequest
 
@@ -30,3 +32,14 @@ def test_of_a_linear_model_the_next_point_is_one_step_away_in_any_units(size: fl
     G = found.inputs[1]
     assert v == pytest.approx(0.0, abs=1e-9 * size)
     assert (x / size, y, G) == pytest.approx((2.0, 3.0, 3.0) if free else (0.5, 0.0, 0.0), abs=1e-9)
+
+
+@pytest.mark.parametrize("in_stacks", [True, False])
+def test_slow_states_are_followed_as_well_as_fast_ones(in_stacks: bool) -> None:
+    """Small rates are no reason to leave the temperature, which needs months, where it was."""
+    equations = {"i": "1000*(u-i)", "T": "(i+280-T)/1e7", "w": "(u-w^3)/1e9"}
+    model: fl.Model = OdeModel("slow", equations, inputs=["u"], start={"u": 1.0, "i": 1.0, "T": 281.0, "w": 1.0})
+    values = np.linspace(1.0, 3.0, 41)
+    family = fl.sweep(model if in_stacks else CountedModel(model), {"u": values}, trim=fl.TrimRequest())
+    states = np.array([[point.point.states[name] for name in equations] for point in family])
+    np.testing.assert_allclose(states, np.stack([values, values + 280, values ** (1 / 3)], axis=1), rtol=1e-9)

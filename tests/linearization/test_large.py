@@ -248,3 +248,15 @@ def test_start_values_off_the_manifold_are_refused_and_projected() -> None:
 def test_entries_outside_the_mass_matrix_are_refused() -> None:
     with pytest.raises(fl.UsageError, match=r"entry \[1, 0\] and should be 1 by 1"):
         LagrangeModel("point", {"x": "v"}, {(0, 0): 1, (1, 0): 2}, [0])
+
+
+def test_the_sparse_search_knows_how_far_the_solution_is(lowered: Callable[[], None]) -> None:
+    """Weak springs and flat ones rest where the closed form says; what is only pushed off runs away."""
+    lowered()
+    x, y, v, w = sympy.symbols("x y v w")
+    soft = fl.trim(train((3 - x) / 10**8, -((y - 1) ** 3) - w), guess={"x": 3.001, "y": 1.5})
+    for name, value, true in zip(("x", "y"), soft.states, (3.0, 1.0), strict=False):
+        assert abs(value - true) <= soft.report.distance[name] < 1e-3
+    pushed = train(sympy.exp(-x) - v / 10, -y)
+    with pytest.raises(fl.NumericalError, match="'x' runs away"):
+        fl.trim(pushed, guess={"x": 1.0})

@@ -41,7 +41,8 @@ def test_two_cylinders_hold_an_excavator(posture: tuple[float, float], stiffness
     np.testing.assert_allclose(point.inputs, forces, atol=1e-10 * max(np.abs(forces).max(), *stiffness))
     assert point.report.free_directions == ()
     is_unstable = bool(np.max(fl.linearize(excavator(stiffness), point).eigenvalues().real) > 1e-3)
-    assert [remark.kind for remark in point.report.remarks] == ["unstable"] * is_unstable
+    said = [remark.kind for remark in point.report.remarks if remark.kind != "moved"]  # the file's cylinders are open
+    assert said == ["unstable"] * is_unstable
 
 
 def test_the_forces_of_one_posture_are_found_again_with_the_posture_free() -> None:
