@@ -19,6 +19,7 @@ from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import EQUILIBRIUM, RANK, ROUNDING
 from fmilin.linear_model.model import LinearModel
+from fmilin.linearization.hidden_loops import hidden_loops
 from fmilin.manifold.rank import TINY
 from fmilin.model.interface import Model, OperatingPoint
 
@@ -196,6 +197,8 @@ def _without_totals(candidates: FloatArray, samples: _Samples) -> FloatArray:
 def with_remark_on_dependence(linear: LinearModel, model: Model, point: OperatingPoint) -> LinearModel:
     """Return the linear model of a model without constraints, with a warning if its states look dependent."""
     combinations = dependent_combinations(linear, model, point)
+    if not combinations.shape[1]:
+        combinations = hidden_loops(linear, model, point)
     count = combinations.shape[1]
     if not count:
         return linear
