@@ -11,13 +11,16 @@ A third table has trims: ``false`` are answers from which the truth is further t
 
 from __future__ import annotations
 
+import tempfile
 import warnings
 from collections import defaultdict
 from collections.abc import Iterable
+from pathlib import Path
 
 import numpy as np
 
 from benchmarks.tables import show
+from tests import cosimulation_table
 from tests.hard_models import Case, cases
 from tests.random_hard_models import random_cases
 from tests.trims import TrimVerdict, judged_trim, trims
@@ -61,6 +64,7 @@ def main() -> None:
         f"{max((v.error for v in hidden), default=0.0):.0e} of a row.",
     )
     _show_trims()
+    _show_cosimulation()
 
 
 def _show_trims() -> None:
@@ -91,6 +95,20 @@ def _show_trims() -> None:
     if false or vain:
         named = [[f"{v.case.group}: {v.case.name}", f"{v.off:.1e}", v.refusal[:80]] for v in (*false, *vain)]
         show("Truth: trims that are false or refused in vain", ["trim", "off", "word"], named)
+
+
+def _show_cosimulation() -> None:
+    """Print the table of co-simulation FMUs, each with its answer."""
+    with tempfile.TemporaryDirectory() as folder:
+        verdicts = [cosimulation_table.judged(case, Path(folder)) for case in cosimulation_table.CASES]
+    silent, vain = sum(v.silent for v in verdicts), sum(v.refused_in_vain for v in verdicts)
+    show(
+        "Truth: co-simulation FMUs with known answers",
+        ["FMU", "error", "said", "word"],
+        [[v.case.name, f"{v.error:.0e}", f"{v.said:.0e}", _word(v.refusal, v.remarks)] for v in verdicts],
+        "error: of eigenvalues and transfer functions, relative to the plant; said: the largest estimate.\n"
+        f"silent: {silent} of {len(verdicts)} (0); refused in vain: {vain} (1).",
+    )
 
 
 def _judged(models: Iterable[Case]) -> list[Verdict]:
@@ -142,5 +160,9 @@ def _median(values: Iterable[float]) -> float:
 
 def _named(verdict: Verdict) -> list[str]:
     case = verdict.case
-    word = verdict.refusal or ", ".join(verdict.remarks)
-    return [f"{case.family}: {case.name}", f"{verdict.error:.1e}", f"{verdict.said:.1e}", word[:60]]
+    word = _word(verdict.refusal, verdict.remarks)
+    return [f"{case.family}: {case.name}", f"{verdict.error:.1e}", f"{verdict.said:.1e}", word]
+
+
+def _word(refusal: str, remarks: Iterable[str]) -> str:
+    return (refusal or ", ".join(remarks))[:60]

@@ -161,8 +161,8 @@ _TABLE = (
          "The runs were far shorter than the fastest motion that was found: slower ones may be missing.",
          "Take a longer `--step`, or leave it out."),
     Kind("solver",
-         "The model's own solver is coarse: responses change when a step is taken as two. The derivatives were "
-         "trusted.",
+         "The model's own solver is coarse, or stands still between steps of its own: derivatives that can be read "
+         "were trusted; else the model is that of its steps.",
          "Try a smaller `--solver-tolerance`."),
     # Of results that were made from others, or from a file.
     Kind("interpolated",

@@ -71,6 +71,10 @@ class Stepped(ABC):
         """Run as :meth:`respond` does, the solver inside set to another relative tolerance this once."""
         raise UsageError(f"The solver inside cannot be asked for a tolerance of {tolerance:g}.")
 
+    def respond_elsewhere(self, factor: float, point: OperatingPoint, inputs: FloatArray, step: float) -> Response:
+        """Run as :meth:`respond` does, from start values times ``factor`` this once."""
+        raise UsageError(f"The model cannot be started from {factor:g} times its start values.")
+
     def how_it_solves(self) -> str:
         """Return the settings of its solver, one sentence; empty without."""
         return ""

@@ -207,6 +207,13 @@ class SteppedFmu(FmuModel, Stepped):
         with self._session.asked_for(tolerance):
             return self._response(point, inputs, step)
 
+    def respond_elsewhere(self, factor: float, point: OperatingPoint, inputs: FloatArray, step: float) -> Response:
+        """Run from other start values; see :meth:`fmilin.model.stepping.Stepped.respond_elsewhere`."""
+        if len(self.states) or self._session.copies:
+            return super().respond_elsewhere(factor, point, inputs, step)
+        with self._session.started_from(factor):
+            return self._response(point, inputs, step)
+
     def how_it_solves(self) -> str:
         """Say which tolerance the solver inside was asked for."""
         tolerance = self._session.stepped.tolerance

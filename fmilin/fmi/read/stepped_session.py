@@ -24,7 +24,7 @@ from fmilin.fmi.read.process import undisturbed_process
 from fmilin.fmi.read.session import Session
 from fmilin.fmi.read.settings import Assignment, Value
 from fmilin.fmi.read.stepped_instance import SavedState, SteppedInstance
-from fmilin.ground.errors import ModelError
+from fmilin.ground.errors import ModelError, UsageError
 from fmilin.ground.signals import FloatArray
 
 T = TypeVar("T")
@@ -95,6 +95,27 @@ class SteppedSession(Session):
             yield
         finally:
             self.stepped.tolerance = before
+            self.trust_restoring(trusted=restores)
+
+    @contextmanager
+    def started_from(self, factor: float) -> Iterator[None]:
+        """Let fresh instances begin with start values times ``factor``; afterwards all is as before."""
+        before, restores = self.settings, self._restores
+        given = {s.variable: s.values for s in before}
+        moved = {
+            v: tuple(factor * float(value) for value in given.get(v) or v.start.split())
+            for v in self.layout.description.looked_through()
+            if v.is_float and v.causality in ("output", "local") and v.start and v.is_settable and not v.is_parameter
+        }
+        if not any(value for values in moved.values() for value in values):
+            raise UsageError("No start value can be changed.")
+        others = (s for s in before if s.variable not in moved)
+        self.settings = (*others, *(Assignment(v, values) for v, values in moved.items()))
+        try:
+            self.trust_restoring(trusted=False)
+            yield
+        finally:
+            self.settings = before
             self.trust_restoring(trusted=restores)
 
     def come_back(self) -> SteppedInstance:

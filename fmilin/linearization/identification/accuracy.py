@@ -51,7 +51,7 @@ def solver_error(runner: Runner, step: float) -> SolverError | None:
     if not whole.any():
         return None
     largest, noise = None, relative_change(again, whole)
-    for parts in PARTS:
+    for parts in () if runner.cadence.internal else PARTS:
         try:
             change = relative_change(_response(runner, deviations, step, parts), whole)
         except FmilinError:  # it takes no such steps

@@ -12,18 +12,22 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fmilin.ground.errors import NumericalError
+from fmilin.ground.errors import FmilinError, NumericalError
 from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray
-from fmilin.ground.tolerances import MISSES, MOVES, PREDICTED
+from fmilin.ground.tolerances import CONFIRMED, MISSES, MOVES, PREDICTED, VANISHED
 from fmilin.linear_model.model import LinearModel
-from fmilin.linearization.identification.by_response import LONG, SHORT, ByResponse
+from fmilin.linearization.identification.by_response import LONG, SHORT, ByResponse, before_growth
 from fmilin.linearization.identification.impulse_response import Markov
 from fmilin.linearization.identification.realize import Realized, realize
 from fmilin.linearization.identification.result import Measured, linear_model
 from fmilin.linearization.identification.sampled import Sampled, continuous_of, sampled_from
-from fmilin.linearization.identification.steps import base_period, fitting_step
+from fmilin.linearization.identification.steps import base_period, fitting_step, has_halves
 
+MOST_FREE = 20  # the highest order that one motion can tell
+GONE = 1e-6  # a motion of this size beside the first one is rounding and the solver's noise
+SUSTAINED = 1e-3  # damping, and distance from a multiple of a frequency, that are none
+ELSEWHERE = 1.001  # times its start values: another start
 _TUNED = " Tunable parameters can be taken as inputs (--inputs NAME)."
 
 
@@ -51,7 +55,7 @@ class ByFreeMotion(ByResponse):
         return linear_model(Measured(model, errors, "free motion", steps), coordinates, self.model, self.point, outputs)
 
     def _fitting(self) -> float:
-        cadence = self.runner.stepped.cadence
+        cadence = self.runner.cadence
         if self.stepping.step is not None:
             return self.stepping.step
         if self.stepping.lifted:
@@ -60,14 +64,14 @@ class ByFreeMotion(ByResponse):
         def attempt(step: float) -> tuple[Sampled, float]:
             return self._without_input(self._seen(step, SHORT).model), float("nan")
 
-        return fitting_step(attempt, self.runner, cadence)
+        return fitting_step(attempt, self.runner)
 
     def _seen(self, step: float, count: int, order: int | None = None) -> Realized:
         """Realize the differences of a run."""
         once, again = (self._differences(step, count) for _ in range(2))
         ny, nu = len(self.model.outputs), 1
         nothing = np.zeros((ny, nu))
-        markov = Markov(nothing, once, np.abs(once - again), nothing, "at once", step)
+        markov = before_growth(Markov(nothing, once, np.abs(once - again), nothing, "at once", step))
         return realize(markov, ny, None, order, np.ones(1))
 
     def _differences(self, step: float, count: int) -> FloatArray:
@@ -97,18 +101,60 @@ class ByFreeMotion(ByResponse):
         most = self._seen(step, LONG)
         if not most.model.order:
             return most
-        h = step if self.stepping.lifted else step / 2
+        h = step / 2 if not self.stepping.lifted and has_halves(step, self.runner.cadence) else step
         seen = self._differences(h, SHORT)[:, : len(self.model.outputs) + len(self.model.states), 0]
-        orders = range(1, most.model.order + 1) if self.stepping.order is None else [self.stepping.order]
+        orders = (
+            range(1, min(most.model.order, MOST_FREE) + 1) if self.stepping.order is None else [self.stepping.order]
+        )
         tried = [self._seen(step, LONG, n) for n in orders]
         off = np.array([self._misfit(r.model, h, seen) for r in tried])
         best = float(np.min(off))
         if not best <= MISSES:
-            raise NumericalError(
-                f"The model moves by itself, but as no linear one: its motion is missed by {100 * best:.3g}%. Let it "
-                "come to rest first (--simulate-to T), or take another point."
-            )
-        return tried[int(np.flatnonzero(off <= max(2.0 * best, PREDICTED))[0])]
+            raise self._refusal(f"its motion is missed by {100 * best:.3g}%")
+        chosen = tried[int(np.flatnonzero(off <= max(2.0 * best, PREDICTED))[0])]
+        self._require_linear(chosen.model, step)
+        return chosen
+
+    @staticmethod
+    def _refusal(why: str) -> NumericalError:
+        return NumericalError(
+            f"The model moves by itself, but as no linear one: {why}. Let it come to rest first (--simulate-to T), or "
+            "take another point."
+        )
+
+    def _require_linear(self, model: Sampled, step: float) -> None:
+        """Refuse a motion that goes on otherwise, or is another one from another start.
+
+        Any motion is that of a linear model of sufficient order for a while, a limit cycle for ever: its modes have
+        multiples of one frequency. What differs between two motions of a linear model obeys the same A and C.
+        """
+        if cycle := _limit_cycle(np.linalg.eigvals(model.A), step):
+            raise self._refusal(f"a limit cycle of about {cycle:.3g} rad/s, as multiples of that frequency tell")
+        rows, power = [], np.vstack((model.C, model.T))
+        for _ in range(4 * LONG):
+            rows.append(power)
+            power = power @ model.A
+        shown = np.array(rows)
+        try:
+            once = self._differences(step, len(shown))[:, :, 0]
+        except FmilinError:  # it ends, or grows beyond all numbers, before that
+            return
+        if (late := _departs(shown @ model.B[:, 0], once)) is not None:
+            raise self._refusal(f"after {late * step:.3g} s it goes on otherwise than one of order {model.order}")
+        try:
+            base = self.runner.run(self._still(len(shown)), step).at_once
+            inputs = np.tile(self.point.inputs, (len(shown), 1))
+            moved = self.runner.stepped.respond_elsewhere(ELSEWHERE, self.point, inputs, step).at_once
+        except FmilinError:  # it has no other start
+            return
+        change, shown = moved - base, shown[:, : base.shape[1]]
+        if np.linalg.norm(change[:SHORT]) > GONE * np.linalg.norm(once[:SHORT]):
+            x = np.linalg.lstsq(shown[:LONG].reshape(-1, model.order), change[:LONG].ravel(), rcond=1e-10)[0]
+            if _departs(shown @ x, change) is not None:
+                raise self._refusal(
+                    f"from start values {ELSEWHERE} times as large it is another one than order {model.order} can "
+                    "make; a limit cycle, or an oscillation whose frequency depends on its size"
+                )
 
     def _misfit(self, model: Sampled, step: float, seen: FloatArray) -> float:
         try:
@@ -138,3 +184,27 @@ class ByFreeMotion(ByResponse):
                 f"Export it with inputs and outputs, or for model exchange.{tuned}",
             )
         return Remark("no-response", f"{why}: the linear model is that of its free motion from the point.{tuned}")
+
+
+def _departs(predicted: FloatArray, seen: FloatArray) -> int | None:
+    """Return the first step from which a motion is missed, relative to what it is by then; None if it never is."""
+    largest = np.linalg.norm(seen[:SHORT])
+    for first in range(0, len(seen) - SHORT + 1, SHORT):
+        part = slice(first, first + SHORT)
+        size = np.linalg.norm(seen[part])
+        if not np.isfinite(size) or size <= GONE * largest:
+            return None
+        if not np.linalg.norm(predicted[part] - seen[part]) <= CONFIRMED * size:
+            return first
+    return None
+
+
+def _limit_cycle(eigenvalues: np.ndarray, step: float) -> float:
+    """Return the frequency of an undamped oscillation beside multiples of itself, in rad/s; 0 without any."""
+    values = np.log(eigenvalues[np.abs(eigenvalues) > VANISHED].astype(complex))
+    values = values[values.imag > 0] / step
+    for w in values.imag[np.abs(values.real) < SUSTAINED * values.imag]:
+        multiples = np.abs(values.imag / w - np.maximum(1.0, np.round(values.imag / w))) < SUSTAINED
+        if np.count_nonzero(multiples) > 1:
+            return float(w)
+    return 0.0

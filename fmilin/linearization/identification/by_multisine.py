@@ -63,12 +63,12 @@ class ByMultisine(ByResponse):
         return self._delivered(realized, independent)
 
     def _given_step(self) -> float:
-        cadence = self.runner.stepped.cadence
+        cadence = self.runner.cadence
         if self.stepping.step is not None:
             return self.stepping.step
         if self.stepping.lifted:
             return base_period(None, cadence)
-        return usable_step(self.runner.stepped, self.point)
+        return usable_step(self.runner)
 
     def _reading(self, step: float) -> str:
         probe = Probe(self.runner)

@@ -10,10 +10,10 @@ import numpy as np
 from fmilin.ground.errors import FmilinError, NumericalError, UsageError
 from fmilin.ground.remarks import Remark, off_equilibrium
 from fmilin.ground.signals import FloatArray
-from fmilin.ground.tolerances import MOVES
+from fmilin.ground.tolerances import CONFIRMED, MOVES, ROUNDING
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.identification.findings import Findings
-from fmilin.linearization.identification.holdout import HeldOut, held_out
+from fmilin.linearization.identification.holdout import HeldOut, held_out, relative_change
 from fmilin.linearization.identification.impulse_response import Markov, Probe, Runner
 from fmilin.linearization.identification.realize import Realized, named_coordinates, realize
 from fmilin.linearization.identification.result import Coordinates, Measured, linear_model
@@ -55,6 +55,8 @@ class ByResponse:
         coordinates, S, S_half = self._coordinates(realized, independent)
         sampled = self._with_drift(realized.model.in_coordinates(S), coordinates)
         half = replace(realized.half.in_coordinates(S_half), drift=sampled.drift)
+        if sampled.drift.any():
+            self.findings.excess = max(self.findings.excess, self._change_on_the_way(sampled))
         steps = self.runner.stepped.steps
         method = {"response": "responses"}.get(self.findings.method, self.findings.method)
         measured: Measured
@@ -85,7 +87,7 @@ class ByResponse:
     def _step(self, probe: Probe) -> float:
         if self.stepping.step is not None:
             return self.stepping.step
-        cadence = self.runner.stepped.cadence
+        cadence = self.runner.cadence
         if self.stepping.lifted and (cadence.sampled or cadence.period):
             return base_period(None, cadence)
 
@@ -93,7 +95,7 @@ class ByResponse:
             realized, _ = self._realized(probe, step, SHORT)
             return realized.model, realized.error
 
-        return fitting_step(attempt, self.runner, cadence)
+        return fitting_step(attempt, self.runner)
 
     def _realized(self, probe: Probe, step: float, count: int) -> tuple[Realized, HeldOut | None]:
         rows = max(1, (len(self.model.outputs) + len(self.model.states)) * max(1, len(self.runner.scales)))
@@ -104,7 +106,7 @@ class ByResponse:
                 f"The model answers pulses of its inputs with NaN within {count} steps of {step:g} s. Choose another "
                 "point, or a smaller --step."
             )
-        markov = _before_growth(markov)
+        markov = before_growth(markov)
         held = held_out(self.runner, step)
         amplitudes = self.runner.choose_amplitudes(step)
         return realize(markov, len(self.model.outputs), held, self.stepping.order, amplitudes), held
@@ -155,6 +157,18 @@ class ByResponse:
             return replace(model, drift=np.zeros(n))
         return replace(model, drift=once)
 
+    def _change_on_the_way(self, model: Sampled) -> float:
+        """Return how a pulse that comes later is answered otherwise, where the point moves; relative."""
+        deviations = np.zeros((2 * SHORT, len(self.runner.scales)))
+        deviations[SHORT] = self.runner.choose_amplitudes(model.step)
+        up, down = (self.runner.run(sign * deviations, model.step) for sign in (1.0, -1.0))
+        part = "at_once" if model.reading == "at once" else "after"
+        one, other = getattr(up, part), getattr(down, part)
+        answer, whole = np.linalg.norm(one - other), np.linalg.norm(one)
+        if not np.isfinite(whole) or answer <= ROUNDING * whole / CONFIRMED:  # the point has run away by then
+            return 0.0
+        return relative_change(model.response(deviations), (one - other) / 2)
+
     def _drift(self, model: Sampled, coordinates: Coordinates) -> FloatArray:
         still = self.runner.run(np.zeros((max(2 * model.order, 4), len(self.runner.scales))), model.step)
         if coordinates.full_states is self.model.states:
@@ -195,7 +209,7 @@ class ByResponse:
             )
 
 
-def _before_growth(markov: Markov) -> Markov:
+def before_growth(markov: Markov) -> Markov:
     """Return the part of the record before an unstable motion drowns all others."""
     sizes = np.max(np.abs(markov.Y), axis=(1, 2), initial=0.0)
     early = float(np.max(sizes[:SHORTEST], initial=0.0))

@@ -16,7 +16,7 @@ from fmilin.linearization.identification.holdout import HeldOut, held_out
 from fmilin.linearization.identification.impulse_response import Runner
 from fmilin.linearization.identification.result import Coordinates, Measured, linear_model
 from fmilin.linearization.identification.sampled import Continuous, Sampled, apart, continuous_of
-from fmilin.linearization.identification.steps import base_period, confirmed, fitting_step
+from fmilin.linearization.identification.steps import base_period, confirmed, fitting_step, has_halves
 from fmilin.manifold.frame import Frame, frame_at
 from fmilin.manifold.nonlinear import has_expressions
 from fmilin.model.interface import Model, OperatingPoint
@@ -84,14 +84,14 @@ class ByStep:
         if self.stepping.step is not None:
             return self.stepping.step
         if self.stepping.lifted:
-            return base_period(None, stepped.cadence)
+            return base_period(None, self.runner.cadence)
 
         def attempt(step: float) -> tuple[Sampled, float]:
             sampled, _ = displacements.measure(step)
             held = held_out(self.runner, step)
             return sampled, float("nan") if held is None else held.error(sampled)
 
-        return fitting_step(attempt, self.runner, stepped.cadence)
+        return fitting_step(attempt, self.runner)
 
     def _note(self, sampled: Sampled, held: HeldOut | None) -> None:
         findings = self.findings
@@ -103,7 +103,8 @@ class ByStep:
     def _errors(self, model: Continuous, errors: Sampled, displacements: Displacements, step: float) -> Continuous:
         """Return the errors of the differences or the change with another step, whichever is larger."""
         try:
-            other = continuous_of(displacements.measure(step / 2)[0])
+            halves = has_halves(step, self.runner.cadence)
+            other = continuous_of(displacements.measure(step / 2)[0]) if halves else model
         except FmilinError:
             other = model
         off = apart(model, other)

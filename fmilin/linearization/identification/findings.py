@@ -45,6 +45,8 @@ class Findings:
         self._cadence, self._inputs, self._outputs = cadence, tuple(inputs), tuple(outputs)
         self.others: list[str] = []
         self.repetition = ""
+        self.stands_between = False
+        """Whether the model stands still between its solver's own steps: there are no halves to be confirmed."""
         self.restart()
 
     def restart(self) -> None:
@@ -54,8 +56,8 @@ class Findings:
         self.error = float("nan")
         self.half_error = float("nan")
         self.noise = 0.0
-        self.solver_noise = 0.0
-        """How much held-out responses change when steps are halved, where that was measured."""
+        self.coarse_solver = ""
+        """Why responses that disagree with derivatives speak against the solver only, in words; empty otherwise."""
         self.excess = 0.0
         """The largest error on held-out responses beyond their noise."""
         self.reading = ""
@@ -152,7 +154,7 @@ class Findings:
         words += f"their size (the worst output: '{self._worst}')"
         if not np.isnan(self.half_error):
             words += f", and in half steps, which the model was not made from, to {self.half_error:.1e}"
-        elif self.method not in ("direct", "products") and not self.lifted:
+        elif self.method not in ("direct", "products") and not (self.lifted or self.stands_between):
             words += "; half steps, which would tell an alias, are not taken by the model"
         if self.noise > SAME_AGAIN:
             words += f"; equal runs differ by {self.noise:.1e}"

@@ -32,6 +32,8 @@ class Runner:
             raise TypeError(model)
         self.model, self.point = model, point
         self.stepped: Stepped = model
+        self.cadence = model.cadence
+        """With the solver's own step, once that is known."""
         self.scales = model.inputs.scales(point.inputs)
         self._amplitudes: dict[float, FloatArray] = {}
         self._changes: dict[int, tuple[float, float]] = {}
@@ -237,6 +239,7 @@ class Probe:
 
     def _limits(self, step: float) -> FloatArray | None:
         """Return what remains of the response at the end of the pulse's step as steps vanish, (ny, nu)."""
+        step = max(step, 4 * (self.runner.cadence.internal or 0.0))
         try:
             ends = self._ends(step)
         except FmilinError:  # the model does not take smaller steps

@@ -22,13 +22,15 @@ from fmilin.linear_model.no_response import dead_zone_error, dead_zone_text, has
 from fmilin.linearization.identification.accuracy import solver_error, with_accuracy_required, with_solver_error
 from fmilin.linearization.identification.by_response import ByResponse
 from fmilin.linearization.identification.by_step import ByStep
+from fmilin.linearization.identification.coarse_solver import is_coarse_solver
 from fmilin.linearization.identification.findings import Findings
 from fmilin.linearization.identification.holdout import COUNT, held_out, solver_noise
 from fmilin.linearization.identification.impulse_response import Runner
+from fmilin.linearization.identification.own_step import own_step, with_own_step
 from fmilin.linearization.identification.sampled import Continuous, sampled_from
 from fmilin.linearization.identification.steps import IDEAL, rounded, usable_step
 from fmilin.model.interface import Model, OperatingPoint
-from fmilin.model.stepping import Stepped, Stepping
+from fmilin.model.stepping import Cadence, Stepped, Stepping
 
 Method = TypeVar("Method")
 
@@ -58,21 +60,23 @@ def linearize_stepped(task: Task) -> LinearModel:
         raise UsageError(
             f"'{model.info.name}' cannot be stepped: --method, --step and --lifted are for models that can."
         )
-    findings = Findings(model.cadence, model.inputs.names, model.outputs.names, model.how_it_solves())
     runner = Runner(model, task.point)
-    begin = task.stepping.step or usable_step(model, task.point)
-    findings.repetition = model.make_repeatable(task.point, begin)
+    begin = task.stepping.step or usable_step(runner)
+    repetition = model.make_repeatable(task.point, begin)
+    runner.cadence, stands = _with_own_step(runner, begin)
+    begin = task.stepping.step or usable_step(runner)
+    findings = Findings(runner.cadence, model.inputs.names, model.outputs.names, model.how_it_solves())
+    findings.repetition, findings.stands_between = repetition, stands
     methods = _Methods(task, model, runner, findings, begin)
     linear = methods.chosen()
     if findings.method in ("direct", "step") and (how := model.how_states_are_set()):
         findings.extra.append(Remark("method", how))
-    if findings.solver_noise and findings.method in ("direct", "products"):
+    if findings.coarse_solver and findings.method in ("direct", "products"):
         findings.extra.append(
             Remark(
                 "solver",
-                f"The model's own solver is coarse: its responses change by {100 * findings.solver_noise:.2g}% when a "
-                "step is taken as two. The derivatives were trusted, not the responses. A smaller --solver-tolerance "
-                "may help.",
+                f"The model's own solver is coarse: {findings.coarse_solver}. The derivatives were trusted, not the "
+                "responses. A smaller --solver-tolerance may help.",
             )
         )
         findings.excess = 0.0
@@ -94,11 +98,26 @@ def linearize_stepped(task: Task) -> LinearModel:
             linear = with_solver_error(linear, difference)
         if findings.method != "step":  # a step's own estimates hold what it takes for noise
             linear = with_accuracy_required(linear, keep=task.keep_inaccurate)
+    if findings.method not in ("direct", "products") and runner.cadence.internal and not task.stepping.lifted:
+        linear = with_own_step(linear, runner.cadence.internal, stands=stands)
     stated = {str(warning) for warning in linear.warnings}
     own = [*discrete_states_remarks({} if task.stepping.lifted else model.discrete_states())]
     own += model_remarks(model.notes)
     rest = [remark for remark in own if str(remark) not in stated]
     return with_remark_on_response(replace(linear, warnings=(*findings.remarks(), *linear.warnings, *rest)))
+
+
+def _with_own_step(runner: Runner, begin: float) -> tuple[Cadence, bool]:
+    """Return what is known of the model's steps with its solver's own step, and whether it stands still in between."""
+    cadence = runner.cadence
+    if cadence.sampled or cadence.period:
+        return cadence, False
+    try:
+        runner.run(np.zeros((1, len(runner.scales))), begin / 2)
+    except FmilinError:
+        return replace(cadence, internal=cadence.internal or begin), False
+    own = own_step(runner, begin)
+    return (replace(cadence, internal=own), True) if own else (cadence, False)
 
 
 @dataclass(frozen=True)
@@ -124,7 +143,7 @@ class _Methods:
 
     def _lifted(self) -> LinearModel:
         settable = not self.stepped.why_not_settable(self.task.point)
-        hidden = bool(self.stepped.cadence.sampled) or not settable
+        hidden = bool(self.runner.cadence.sampled) or not settable
         return self._response() if hidden else self._step()
 
     def _first_that_works(self) -> LinearModel:
@@ -194,7 +213,7 @@ class _Methods:
             self.findings.restart()
             return None, str(error)
         off = self.findings.error
-        if off <= CONFIRMED or self.findings.solver_noise or (np.isnan(off) and not (measured and self._has_channels)):
+        if off <= CONFIRMED or self.findings.coarse_solver or (np.isnan(off) and not (measured and self._has_channels)):
             return linear, ""
         self.findings.restart()
         verdict = (
@@ -218,7 +237,7 @@ class _Methods:
         """Note how well a continuous model predicts held-out responses."""
         self.findings.method = method
         model = Continuous(linear.A, linear.B, linear.C, linear.D, linear.f0, linear.T, 0.0)
-        cadence = self.stepped.cadence
+        cadence = self.runner.cadence
         fastest = float(np.max(np.abs(np.linalg.eigvals(linear.A)), initial=0.0)) if len(linear.A) else 0.0
         step = self.task.stepping.step
         if step is None:
@@ -227,6 +246,12 @@ class _Methods:
         moving = float(np.max(np.abs(linear.f0) / linear.states.scales(linear.y0), initial=0.0))
         if self.findings.error > CONFIRMED and moving * step * COUNT > FAR_OFF and not cadence.sampled:
             self._compare(model, rounded(FAR_OFF / (moving * COUNT), cadence))
+        coarse = self.findings.error > CONFIRMED and not self.findings.coarse_solver and not cadence.sampled
+        if coarse and method == "direct" and is_coarse_solver(self.runner, self.begin):
+            self.findings.coarse_solver = (
+                f"its responses miss what its derivatives say by {100 * self.findings.error:.2g}%, no farther than "
+                f"Euler's method would in steps of {self.begin:g} s"
+            )
         return linear
 
     def _compare(self, model: Continuous, step: float) -> None:
@@ -239,7 +264,10 @@ class _Methods:
             self.findings.fit(errors[best], step, held.noise)
             if self.findings.error > CONFIRMED:
                 noise = solver_noise(self.runner, held)
-                self.findings.solver_noise = noise if self.findings.error <= COARSE_SOLVER * noise else 0.0
+                if self.findings.error <= COARSE_SOLVER * noise:
+                    self.findings.coarse_solver = (
+                        f"its responses change by {100 * noise:.2g}% when a step is taken as two"
+                    )
             self.findings.reading = ("at once", "end of step")[best]
 
     def _step(self) -> LinearModel:

@@ -76,6 +76,8 @@ class Continuous:
     nyquist: float  # the largest angle of an eigenvalue of the discrete model, in parts of pi
 
 
+_ENDLESS = "The model grows beyond all numbers within a few steps, so there is no linear one. Take a smaller --step."
+
 Model = TypeVar("Model", Sampled, Continuous)
 
 
@@ -103,7 +105,10 @@ def sampled_from(model: Continuous, step: float, reading: str) -> Sampled:
     n, k = model.B.shape
     M = np.zeros((n + k + 1, n + k + 1))
     M[:n, :n], M[:n, n : n + k], M[:n, -1] = model.A, model.B, model.f0
-    E = linalg.expm(M * step)
+    if not np.isfinite(M).all():
+        raise NumericalError(_ENDLESS)
+    with np.errstate(all="ignore"):  # what grows beyond all numbers predicts nothing, and is compared with nothing
+        E = linalg.expm(M * step)
     A, B = E[:n, :n], E[:n, n : n + k]
     C, D = model.C, model.D
     if reading == "end of step":
@@ -113,9 +118,9 @@ def sampled_from(model: Continuous, step: float, reading: str) -> Sampled:
 
 def _checked_eigenvalues(model: Sampled) -> float:
     """Return the largest angle in parts of pi; refuse what has no logarithm."""
+    if not np.isfinite(model.A).all():
+        raise NumericalError(_ENDLESS)
     values = np.linalg.eigvals(model.A) if model.order else np.empty(0)
-    if not np.isfinite(values).all():
-        raise NumericalError("The discrete model is not finite, so there is no continuous one.")
     gone = np.abs(values) < VANISHED
     if gone.any():
         raise NumericalError(
@@ -136,7 +141,10 @@ def _checked_eigenvalues(model: Sampled) -> float:
 def _logarithm(M: FloatArray) -> FloatArray:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # scipy's own doubts: the exponential below is the test
-        L = np.asarray(linalg.logm(M))
+        try:
+            L = np.asarray(linalg.logm(M))
+        except (ValueError, linalg.LinAlgError):  # it overflows on the way
+            raise NumericalError(_ENDLESS) from None
     size = float(np.max(np.abs(M)))
     back = linalg.expm(L)
     worst = float(np.max(np.abs(back - M))) if np.isfinite(back).all() else np.inf

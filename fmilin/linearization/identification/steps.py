@@ -16,8 +16,7 @@ from fmilin.ground.tolerances import CONFIRMED, MISSES
 from fmilin.linearization.identification.holdout import held_out
 from fmilin.linearization.identification.impulse_response import Runner
 from fmilin.linearization.identification.sampled import Continuous, Sampled, continuous_of, sampled_from
-from fmilin.model.interface import OperatingPoint
-from fmilin.model.stepping import Cadence, Stepped
+from fmilin.model.stepping import Cadence
 
 DEFAULT = 0.01  # seconds: where to begin when the model suggests no step
 
@@ -39,7 +38,7 @@ class Confirmed:
 def confirmed(sampled: Sampled, runner: Runner, held_out_error: float) -> Confirmed:
     """Return the continuous model, confirmed at half the step."""
     model = continuous_of(sampled)
-    half = held_out(runner, sampled.step / 2)
+    half = held_out(runner, sampled.step / 2) if has_halves(sampled.step, runner.cadence) else None
     if half is None:
         return Confirmed(model, float("nan"))
     error = half.error(sampled_from(model, sampled.step / 2, sampled.reading))
@@ -57,14 +56,15 @@ def confirmed(sampled: Sampled, runner: Runner, held_out_error: float) -> Confir
 Try = Callable[[float], tuple[Sampled, float]]  # from a step to a discrete model and its held-out error
 
 
-def usable_step(model: Stepped, point: OperatingPoint) -> float:
+def usable_step(runner: Runner) -> float:
     """Return a step that the model takes, near the one that it suggests."""
-    suggested = rounded(model.cadence.step or model.cadence.internal or DEFAULT, model.cadence)
+    point, cadence = runner.point, runner.cadence
+    suggested = rounded(cadence.step or cadence.internal or DEFAULT, cadence)
     reason: FmilinError | None = None
     for factor in (1.0, 4.0, 16.0, 64.0, 0.1, 0.01):
-        step = rounded(factor * suggested, model.cadence)
+        step = rounded(factor * suggested, cadence)
         try:
-            model.respond(point, point.inputs[None, :], step)
+            runner.stepped.respond(point, point.inputs[None, :], step)
         except FmilinError as error:
             reason = reason or error
         else:
@@ -72,9 +72,9 @@ def usable_step(model: Stepped, point: OperatingPoint) -> float:
     raise reason or NumericalError("The model takes no step.")
 
 
-def fitting_step(attempt: Try, runner: Runner, cadence: Cadence) -> float:
+def fitting_step(attempt: Try, runner: Runner) -> float:
     """Find a step, in seconds."""
-    step = usable_step(runner.stepped, runner.point)
+    step, cadence = usable_step(runner), runner.cadence
     longest = LONGEST * step
     reason: FmilinError | None = None
     tried: dict[float, int] = {}
@@ -101,10 +101,15 @@ def fitting_step(attempt: Try, runner: Runner, cadence: Cadence) -> float:
 
 
 def rounded(step: float, cadence: Cadence) -> float:
-    """Return a step of three digits; a multiple of the solver's own fixed step where there is one."""
+    """Return a step of three digits; of the solver's own fixed steps where it has such, one or an even number."""
     if cadence.internal:
-        return max(1, round(step / cadence.internal)) * cadence.internal
+        return max(1, 2 * round(step / cadence.internal / 2)) * cadence.internal
     return float(f"{step:.3g}")
+
+
+def has_halves(step: float, cadence: Cadence) -> bool:
+    """Whether half a step is one: of an odd number of the solver's own steps it is not."""
+    return not cadence.internal or round(step / cadence.internal) % 2 == 0
 
 
 def base_period(wanted: float | None, cadence: Cadence) -> float:

@@ -97,14 +97,19 @@ def build(name: str, folder: Path, kind: Kind | None = None) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     version = ["-DFMI3"] if kind.fmi == "3.0" else []
     arguments = [*version, *kind.flags]
-    built = shared(
-        f"{name}-{sha256(repr(arguments).encode()).hexdigest()[:16]}{library_suffix()}",
-        lambda path: _compile(name, path, sources, arguments),
-    )
+    built = compiled(name, sources, arguments)
     platform = (fmi3_folders() if kind.fmi == "3.0" else fmi2_folders())[0]
     xml = description(name, plant, kind)
     library = f"binaries/{platform}/{name}{library_suffix()}"
     return pack(folder / f"{name}.fmu", {"modelDescription.xml": xml, library: built.read_bytes()})
+
+
+def compiled(name: str, sources: Mapping[str, str] | None = None, arguments: Sequence[str] = ()) -> Path:
+    """Compile ``name.c``, once in a run of the tests, and return the shared library."""
+    return shared(
+        f"{name}-{sha256(repr(arguments).encode()).hexdigest()[:16]}{library_suffix()}",
+        lambda path: _compile(name, path, sources or {}, arguments),
+    )
 
 
 def _compile(name: str, library: Path, sources: Mapping[str, str], arguments: Sequence[str]) -> None:
