@@ -13,9 +13,10 @@ tell what the coupling takes of the damping: s' = log(z)/h in place of s.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import lcm
 from typing import NamedTuple
 
 import numpy as np
@@ -23,7 +24,8 @@ from numpy.typing import NDArray
 from scipy.linalg import block_diag
 from scipy.optimize import linear_sum_assignment
 
-from fmilin.connected.master import MASTERS, Master, Member, OneStep, one_step, output_name
+from fmilin.connected.master import MASTERS, Master, Member, OneStep, output_name
+from fmilin.connected.multirate import one_period
 from fmilin.connected.names import qualified
 from fmilin.connected.sampled_member import SampledMember
 from fmilin.connected.system import ConnectedModel
@@ -70,6 +72,13 @@ class Cosimulation:
     step: float  # in seconds
     plant: LinearModel  # the coupled plant, as it is without any co-simulation
     members: tuple[Member, ...]
+    # of members that are sampled less often than every step: every how many steps; the model is then that of the period
+    periods: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def period(self) -> float:
+        """How long the discrete model's step is: the common period of what is sampled."""
+        return self.step * lcm(*self.periods.values())
 
     @cached_property
     def linear(self) -> LinearModel:
@@ -208,13 +217,14 @@ def _linearized(model: Model, point: OperatingPoint, step: float) -> LinearModel
 
 
 def _linear_model(of: Cosimulation) -> LinearModel:
-    whole = one_step(of.model, of.master, of.members, of.step)
+    whole = one_period(of.model, of.master, of.members, of.step, of.periods)
     return _as_linear_model(of, whole.held, _slopes(of, whole))
 
 
 def _slopes(of: Cosimulation, whole: OneStep) -> Slopes:
     """Return the slopes of the step; their errors are its change when all slopes of the members are off by theirs."""
-    off = one_step(of.model, of.master, [Member(m.name, _moved(m.linear)) for m in of.members], of.step)
+    moved = [Member(m.name, _moved(m.linear)) for m in of.members]
+    off = one_period(of.model, of.master, moved, of.step, of.periods)
     nz, nu = len(whole.states), len(of.model.inputs)
     states, outputs = np.abs(off.states - whole.states), np.abs(off.outputs - whole.outputs)
     y, u = slice(nz), slice(nz, nz + nu)
@@ -250,10 +260,11 @@ def _as_linear_model(of: Cosimulation, held: Sequence[str], slopes: Slopes) -> L
     method = plant.method.derivatives, plant.method.evaluations, plant.method.products
     remark = Remark(
         "way",
-        f"The discrete model of a co-simulation by a {of.master.kind} master over steps of {of.step:g} s; the "
-        "members' own solvers are taken as exact.",
+        f"The discrete model of a co-simulation by a {of.master.kind} master over steps of {of.step:g} s"
+        f"{f', lifted over {of.period:g} s, over which inputs are held' if of.period > of.step else ''}; the members' "
+        "own solvers are taken as exact.",
     )
-    return built(of.model, own, slopes, _point(of), method, (remark, *plant.warnings), sample_time=of.step)
+    return built(of.model, own, slopes, _point(of), method, (remark, *plant.warnings), sample_time=of.period)
 
 
 def _point(of: Cosimulation) -> Point:

@@ -49,7 +49,7 @@ class Member(NamedTuple):
     linear: LinearModel
 
 
-class _Held(NamedTuple):
+class Held(NamedTuple):
     """A member over one step with held inputs, in deviations from the point: x+ = Phi x + Gamma v + drift."""
 
     Phi: FloatArray
@@ -60,14 +60,15 @@ class _Held(NamedTuple):
     samples: bool  # whether its outputs are those of the beginning of the step, held
 
 
-def _held(linear: LinearModel, step: float) -> _Held:
+def held_over(linear: LinearModel, step: float) -> Held:
+    """Return a member over a step; a sampled one is due at its beginning."""
     if linear.sample_time:
-        return _Held(linear.A, linear.B, linear.f0, linear.C, linear.D, samples=True)
+        return Held(linear.A, linear.B, linear.f0, linear.C, linear.D, samples=True)
     n, k = linear.B.shape
     M = np.zeros((n + k + 1, n + k + 1))
     M[:n] = np.hstack((linear.A, linear.B, linear.f0[:, None])) * step
     E = expm(M)[:n]
-    return _Held(E[:, :n], E[:, n : n + k], E[:, n + k], linear.C, linear.D, samples=False)
+    return Held(E[:, :n], E[:, n : n + k], E[:, n + k], linear.C, linear.D, samples=False)
 
 
 class OneStep(NamedTuple):
@@ -81,9 +82,13 @@ class OneStep(NamedTuple):
 
 
 def one_step(model: ConnectedModel, master: Master, members: Sequence[Member], step: float) -> OneStep:
-    """Let the master go one step with unit states, and read off the matrices; ``members`` in the model's order."""
+    """Let the master go one step; ``members`` in the model's order."""
+    return step_of(model, master, [held_over(m.linear, step) for m in members])
+
+
+def step_of(model: ConnectedModel, master: Master, own: Sequence[Held]) -> OneStep:
+    """Let the master go one step with unit states, and read off the matrices; the members in the model's order."""
     coupling = model.coupling
-    own = [_held(m.linear, step) for m in members]
     sizes = [len(m.Phi) for m in own]
     P, ny = sum(sizes), coupling.size[2]
     D = block_diag(*(m.D for m in own)).reshape(ny, -1)

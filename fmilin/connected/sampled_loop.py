@@ -11,6 +11,7 @@ from fmilin.connected.connect import system_of
 from fmilin.connected.cosimulation import Cosimulation, Master, Member
 from fmilin.connected.declaration import NO_CHANGE, Feed, Link, Wanted
 from fmilin.connected.linear_member import from_linear, with_outputs
+from fmilin.connected.multirate import base_step
 from fmilin.connected.names import qualified
 from fmilin.connected.sampled_member import SampledMember
 from fmilin.connected.system import ConnectedModel, Declaration
@@ -31,7 +32,8 @@ def sampled_loop(model: ConnectedModel, point: OperatingPoint | None = None) -> 
     Parameters
     ----------
     model : ConnectedModel
-        With sampled members, all of one sample time; they feed continuous members only.
+        With sampled members, which feed continuous members only. Where their sample times differ, the model is lifted
+        over their common period: inputs are held over it.
     point : OperatingPoint, optional
         Where the system starts by default.
 
@@ -43,17 +45,16 @@ def sampled_loop(model: ConnectedModel, point: OperatingPoint | None = None) -> 
     Raises
     ------
     UsageError
-        When this is no connected system, nothing is sampled, sample times differ, or one regulator feeds another.
+        When this is no connected system, nothing is sampled, sample times have no common period, or one regulator
+        feeds another.
     """
     if not isinstance(model, ConnectedModel):
         raise UsageError("A sampled loop needs a connected system: join plant and regulators with fl.connect first.")
     sampled = {name: m for name, m in model.members.items() if isinstance(m, SampledMember)}
     times = {m.linear.sample_time for m in sampled.values()}
-    if len(times) != 1:
-        shown = ", ".join(f"{t:g} s" for t in sorted(times))
-        if times:
-            raise UsageError(f"Sample times differ: {shown}. Bring the regulators to one of them.")
+    if not times:
         raise UsageError(f"No member of '{model.info.name}' is sampled: fl.linearize gives its linear model.")
+    step, periods = base_step(sorted(times))
     point = operating_point(model) if point is None else point
     model = model_at(model, point)  # type: ignore[assignment]
     continuous, declaration = _split(model, sampled)
@@ -66,7 +67,8 @@ def sampled_loop(model: ConnectedModel, point: OperatingPoint | None = None) -> 
         for own in (parts[part.name],)
     )
     master = Master("gauss-seidel", (*sampled, _PLANT))
-    loop = Cosimulation(whole, operating_point(whole), master, times.pop(), plant, members)
+    every = {name: periods[m.linear.sample_time] for name, m in sampled.items()}
+    loop = Cosimulation(whole, operating_point(whole), master, step, plant, members, every)
     return _renamed(loop.linear, model)
 
 

@@ -12,6 +12,7 @@ import fmilin as fl
 from fmilin.connected.sampled_member import LinearLaw
 from fmilin.connected.system import ConnectedModel
 from fmilin.fmi.write import build_fmu
+from fmilin.ground.signals import FloatArray
 from fmilin.native.ode import OdeModel
 from fmilin.native.systems import four_bar
 from tests.connected.plants import motor, oscillator
@@ -92,13 +93,48 @@ def test_a_regulator_answers_from_sample_to_sample_about_its_own_point() -> None
     assert law.answer(0.0, np.array([4.0])) == pytest.approx(10.0)
 
 
+def two_rates(fast: float, slow: float) -> ConnectedModel:
+    regs = {
+        "a": control.ss([[0.9]], [[0.1]], [[2.0]], [[0.7]], fast, inputs=["e"], outputs=["F"]),
+        "b": control.ss([[0.5]], [[0.3]], [[-1.0]], [[0.2]], slow, inputs=["e"], outputs=["F"]),
+    }
+    wires = [("plant.px", "a.e", -1.0), ("plant.pv", "b.e", -1.0), ("a.F", "plant.F"), ("b.F", "plant.G")]
+    rates = {"x": "v", "v": "F + 2*G + d - 4*x - 0.3*v"}
+    plant = OdeModel("plant", rates, inputs=["F", "G", "d"], outputs={"px": "x", "pv": "v"}, start={"x": 1.0})
+    return fl.connect({"plant": plant, **regs}, wires, inputs=["plant.d"], outputs=["plant.px", "b.F"])
+
+
+@pytest.mark.parametrize(("fast", "slow"), [(2, 6), (2, 3), (3, 2), (5, 5)])
+def test_two_sample_times_are_lifted_over_their_common_period(fast: int, slow: int) -> None:
+    """By hand: the plant over 0.02 s, and each regulator where it is due, from instant to instant."""
+    lin = fl.sampled_loop(two_rates(0.02 * fast, 0.02 * slow))
+    period = int(np.lcm(fast, slow))
+    plant = control.c2d(control.ss([[0, 1], [-4, -0.3]], [[0, 0, 0], [1, 2, 1]], np.eye(2), np.zeros((2, 3))), 0.02)
+
+    def after(state: FloatArray, d: float) -> FloatArray:
+        x, a, b, F, G = state[:2], state[2], state[3], 0.0, 0.0
+        for k in range(period):
+            if k % fast == 0:
+                a, F = 0.9 * a - 0.1 * x[0], 2.0 * a - 0.7 * x[0]
+            if k % slow == 0:
+                b, G = 0.5 * b - 0.3 * x[1], -b - 0.2 * x[1]
+            x = plant.A @ x + plant.B @ [F, G, d]
+        return np.array([*x, a, b])
+
+    assert lin.states.names == ("plant.x", "plant.v", "a.x[0]", "b.x[0]")
+    assert lin.sample_time == pytest.approx(0.02 * period, rel=1e-12)
+    np.testing.assert_allclose(lin.A, np.column_stack([after(e, 0.0) for e in np.eye(4)]), atol=1e-12)
+    np.testing.assert_allclose(lin.B[:, 0], after(np.zeros(4), 1.0), atol=1e-12)
+    np.testing.assert_allclose(lin.C, [[1, 0, 0, 0], [0, -0.2, 0, -1]], atol=1e-14)  # b.F as it answers at the instant
+
+
 def test_wrong_loops() -> None:
     with pytest.raises(fl.UsageError, match="No member of 'system' is sampled"):
         fl.sampled_loop(fl.connect({"m": oscillator()}))
     with pytest.raises(fl.UsageError, match=r"join plant and regulators with fl\.connect first"):
         fl.sampled_loop(oscillator())  # type: ignore[arg-type]
-    two = {"a": regulator(), "b": regulator(0.2), "m": oscillator()}
-    with pytest.raises(fl.UsageError, match=r"Sample times differ: 0\.1 s, 0\.2 s"):
+    two = {"a": regulator(), "b": regulator(0.1 * np.sqrt(2)), "m": oscillator()}
+    with pytest.raises(fl.UsageError, match=r"no common period that is short enough: 0\.1 s, 0\.141421 s"):
         fl.sampled_loop(fl.connect(two))
     with pytest.raises(fl.UsageError, match="One sampled regulator feeds another"):
         fl.sampled_loop(fl.connect({"a": regulator(), "b": regulator()}, [("a.F", "b.e")]))
