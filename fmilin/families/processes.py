@@ -24,7 +24,7 @@ from fmilin.ground.sandbox.server import Pipe, Server, relay, serve_standard_str
 MESSAGE = 0.1  # seconds of work between two messages of a process
 ROUND = 0.05  # seconds between two looks at the processes, at least
 SHARE = 20  # looks take at most one part in so many of the time
-OPENINGS = 3  # how often in a row a process may fail to open the model before no other is started
+OPENINGS = 3  # how often in a row a process may end before it begins a point, until no other is started
 
 
 def serving(plan: Plan) -> Callable[[Pipe], None]:
@@ -194,7 +194,6 @@ class Processes(Engine):
             match kind:
                 case "ready":
                     self._opened = worker.ready = True
-                    self._failures = 0
                 case "refused" if not self._opened:
                     raise content[0]
                 case "refused":  # another process could open the model before
@@ -218,6 +217,7 @@ class Processes(Engine):
         seen = {o.number for o in outcomes}
         worker.left = [n for n in worker.left if n not in seen]
         worker.predecessor = predecessor
+        self._failures = 0
         if finished:
             worker.task = None
         if outcomes or finished:
@@ -227,7 +227,7 @@ class Processes(Engine):
         """Mark the point that a child died of, and have another one do the rest."""
         self._workers.remove(worker)
         task = worker.task
-        if not worker.ready:
+        if not worker.ready or (task is not None and worker.begun is None):  # nothing would come of the next, either
             self._failures += 1
         if self._failures < OPENINGS:
             self._workers.append(self._started())

@@ -132,6 +132,21 @@ def test_a_process_is_looked_after_while_it_talks(monkeypatch: pytest.MonkeyPatc
             rounds(engine, 5.0)
 
 
+def test_models_that_end_before_any_point_is_begun_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    def serve(pipe: Pipe) -> None:
+        pipe.send(("ready",))
+        pipe.receive()
+        os._exit(1)
+
+    monkeypatch.setattr(processes, "serving", lambda _: serve)
+    plan = Plan(oscillator(), grid_over({"k": [1.0, 2.0]}))
+    with engine_for(plan, jobs=2) as engine:
+        builder = FamilyBuilder(plan.grid)
+        run(plan, engine, builder)
+    assert not builder.family().ok.any()
+    assert "can no longer be opened" in builder.family().reasons[0]
+
+
 def test_a_model_that_hangs_is_stopped(zoo: Callable[[str], Path]) -> None:
     with pytest.raises(fl.ModelCrashError, match=r"did not return from \w+ within 0\.3 s"):
         engine_for(Plan(str(zoo("hangs")), grid_over({"x": [0.1, 0.2]})), limits=Limits(seconds=0.3))
