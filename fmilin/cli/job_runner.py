@@ -37,11 +37,13 @@ from fmilin.ground.files import remove_leftovers, temporary_file, temporary_plac
 from fmilin.ground.interrupts import requested, requests_raise
 from fmilin.ground.sandbox.isolation import can_isolate, in_a_child
 from fmilin.ground.sandbox.limits import Limits
+from fmilin.output.formats import suffixes
 
 INSTANCES = ("shared", "reloaded", "copied")
 """Where an FMU's instances live: the next is tried when its code does not bear the one before."""
 
 ANOTHER_INSTANCE = -1  # the status of a child whose FMU refused another instance; never seen outside
+_DRAWN = (*suffixes("picture", "motion picture"), ".html")
 MOST_PRINTED = 20_000  # bytes of what foreign code prints that are shown
 
 
@@ -165,11 +167,14 @@ def _append(printed: IO[bytes]) -> None:
 
 def _work_in_a_child(job: Job, width: int, printed: IO[bytes], *, debug: bool, limits: Limits | None) -> int:
     """Do ``job`` in a child, forked before anything heavy is loaded; return its status, 6 when it ended without one."""
+    read, written = _named_files()
 
     def in_the_child(deliver: Callable[[bytes], None], instances: str) -> int:
         stderr = leave_parents_streams(printed.fileno())
         if width:
             os.environ.setdefault("COLUMNS", str(width))
+        if any(path.suffix.lower() in _DRAWN for path in written or ()):
+            import matplotlib.font_manager  # noqa: F401 - it keeps a list of fonts at home, which is then out of reach
 
         def send(outcome: _Outcome) -> int:
             outcome.said = "".join(stderr.unheard) + outcome.said
@@ -181,7 +186,6 @@ def _work_in_a_child(job: Job, width: int, printed: IO[bytes], *, debug: bool, l
         finally:
             flush_c_streams()
 
-    read, written = _named_files()
     for instances in INSTANCES:
         last = instances == INSTANCES[-1]
         try:

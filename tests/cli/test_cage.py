@@ -143,6 +143,15 @@ def test_what_a_sweep_starts_is_in_the_cage(tmp_path: Path) -> None:
     assert "SUCCEEDED" not in done.err
 
 
+def test_the_first_picture_of_a_user_keeps_its_list_of_fonts(zoo: Zoo, tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir()
+    places = {"HOME": str(tmp_path / "home"), "XDG_CACHE_HOME": "", "XDG_CONFIG_HOME": "", "MPLCONFIGDIR": ""}
+    done = shell(["plot", zoo("rubs"), "--kind", "step", "-o", "step.png"], tmp_path, **places)
+    assert done.status == 0, done.err
+    assert "matplotlib" not in done.err.lower()
+    assert list((tmp_path / "home").rglob("fontlist*.json"))
+
+
 def test_limits_take_sequences() -> None:
     with pytest.raises(UsageError, match="are sequences"):
         fl.Limits(read="weather.csv")
