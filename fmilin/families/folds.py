@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from fmilin.families.continuation import SolvedPoint
 from fmilin.ground.errors import NumericalError
+from fmilin.ground.signals import FloatArray
 
+WAYS = (1.0, 2.0, 4.0, 8.0)  # beyond a fold, in ways to it, that a search starts from
 APPROACHES = 40  # steps towards a fold
 NEAR = 1e-8  # of the step between two points of the grid: so exactly a fold is located
 REST = 0.3  # part of the way to a fold that the next step leaves
@@ -22,13 +25,36 @@ class FoldError(NumericalError):
         super().__init__(f"{fold} No other solution was found at this point: {otherwise}")
 
 
+@dataclass(frozen=True)
+class Fold:
+    """Where a branch turns back."""
+
+    sentence: str
+    before: SolvedPoint  # where it was still far
+    last: SolvedPoint  # next to it
+
+    def onwards(self) -> Iterator[SolvedPoint]:
+        """Yield points in the direction in which the branch turned back, farther and farther: there are others."""
+        first, last = self.before.point, self.last.point
+        for way in WAYS:
+            x, u = last.states + way * (last.states - first.states), last.inputs + way * (last.inputs - first.inputs)
+            yield replace(self.last, point=replace(last, states=x, inputs=u))
+
+    def to(self, reached: SolvedPoint, sizes: FloatArray) -> str:
+        """Return the sentence on a point on another branch, with the state that tells it from the fold."""
+        there, here = reached.point.states, self.last.point.states
+        i = int(np.argmax(np.abs(there - here) / sizes))
+        name = list(reached.linear.point.states)[i]
+        return f"{self.sentence} This point lies on another branch: {name} = {there[i]:.6g}, at the fold {here[i]:.6g}."
+
+
 def fold_between(
     predecessor: SolvedPoint,
     values: Mapping[str, float],
     onward: Callable[[Mapping[str, float], SolvedPoint], SolvedPoint | None],
     volume: Callable[[SolvedPoint], float],
-) -> str | None:
-    """Return where the branch through ``predecessor`` turns back before ``values``, one sentence; None if it does not.
+) -> Fold | None:
+    """Return where the branch through ``predecessor`` turns back before ``values``; None if it does not.
 
     Near a fold at p* the determinant of the equations (``volume``) goes as the root of p* - p, so that two points
     on the way tell p*; the next one is taken before it.
@@ -58,7 +84,7 @@ def fold_between(
         return None
     fold = fold if np.isfinite(fold) else s
     where = ", ".join(f"{n} = {v:.9g}" for n, v in at(fold).items() if v != start[n] or len(start) == 1)
-    return f"The branch turns back at {where} (a fold: the equations are singular there)."
+    return Fold(f"The branch turns back at {where} (a fold: the equations are singular there).", predecessor, here)
 
 
 def _extrapolated(history: list[tuple[float, float]]) -> float:

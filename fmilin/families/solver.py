@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
@@ -12,7 +13,7 @@ import numpy as np
 
 from fmilin.families.continuation import Balance, SolvedPoint, corrected
 from fmilin.families.family_builder import outcome_of
-from fmilin.families.folds import FoldError, fold_between
+from fmilin.families.folds import Fold, FoldError, fold_between
 from fmilin.families.outcome import Outcome
 from fmilin.families.plan import Plan
 from fmilin.families.rows import Template
@@ -51,7 +52,7 @@ class Solver:
         self._own = not isinstance(plan.source, Model)
         self.base = self._shown(self._loaded({}))
         self._kinds: dict[str, Literal["state", "input", "parameter"]] = {}
-        self._barrier: str | None = None  # a fold that the points of this run lie behind
+        self._barrier: Fold | None = None  # a fold that the points of this run lie behind
 
     @cached_property
     def _stacks(self) -> StackedRuns:
@@ -146,15 +147,21 @@ class Solver:
             fold = self._barrier = fold_between(
                 predecessor, values, lambda v, s: self._continued(v, s, 1), self._volume
             )
-        try:
-            solution = self._searched(values, None)
-        except FmilinError as error:
-            if fold is None:
-                raise
-            raise FoldError(fold, str(error)) from None
         if fold is None:
-            return _Reached(solution)
-        return _Reached(solution, (Remark("branch", f"{fold} This point lies on another branch."),))
+            return _Reached(self._searched(values, None))
+        solution = self._beyond(values, fold)
+        sizes = self.base.states.scales(fold.last.point.states)
+        return _Reached(solution, (Remark("branch", fold.to(solution, sizes)),))
+
+    def _beyond(self, values: Mapping[str, float], fold: Fold) -> SolvedPoint:
+        """Return a point on another branch, searched from the plan's guess, then from beyond the fold's own states."""
+        try:
+            return self._searched(values, None)
+        except FmilinError as error:
+            for start in fold.onwards():
+                with suppress(FmilinError):
+                    return self._searched(values, start)
+            raise FoldError(fold.sentence, str(error)) from None
 
     def _approached(self, values: Mapping[str, float]) -> SolvedPoint | None:
         """Return the first point on the branch of the model's own start; None where that is none, or ends before.

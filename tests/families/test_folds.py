@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pytest
 
+import fmilin as fl
 from fmilin.families.continuation import SolvedPoint
 from fmilin.families.folds import fold_between
+from fmilin.native.ode import OdeModel
 
 
 def parabola(fold: float) -> tuple[str | None, int]:
@@ -26,7 +29,7 @@ def parabola(fold: float) -> tuple[str | None, int]:
         return at(values) if values["p"] <= fold else None
 
     said = fold_between(at({"p": -1.0}), {"p": 2.0}, onward, lambda at: 2 * np.sqrt(fold - at.values["p"]))
-    return said, asked
+    return None if said is None else said.sentence, asked
 
 
 @pytest.mark.parametrize("fold", [0.3, 1.0 / 3.0, 1.7])
@@ -39,3 +42,31 @@ def test_two_points_tell_where_a_branch_turns_back(fold: float) -> None:
 
 def test_a_branch_that_goes_on_has_no_fold() -> None:
     assert parabola(3.0)[0] is None
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_a_sweep_goes_on_beyond_a_fold(sign: float) -> None:
+    """x' = F - x^3 + x: the branch from below ends at F = 2/sqrt(27), where that above has always been."""
+    model = OdeModel("snap", {"x": "F - x**3 + x"}, inputs=["F"])
+    forces = sign * np.linspace(-0.6, 0.6, 25)
+    family = fl.sweep(model, {"F": forces}, trim=fl.TrimRequest())
+    assert family.ok.all()
+    fold, end = 2 / np.sqrt(27), -1 / np.sqrt(3)
+    behind = sign * forces > fold
+    for i, force in enumerate(forces):
+        roots = np.roots([-1.0, 0.0, 1.0, force])
+        real = np.sort(sign * roots[np.abs(roots.imag) < 1e-9].real)
+        assert sign * family[i].point.states["x"] == pytest.approx(real[-1] if behind[i] else real[0], abs=1e-9)
+    (remark,) = (r for r in family[int(np.argmax(behind))].warnings if r.kind == "branch")
+    told = re.search(
+        r"at F = (\S+) \(a fold.* This point lies on another branch: x = (\S+), at the fold (\S+)\.$", str(remark)
+    )
+    assert told is not None
+    expected = (fold, sign * family[int(np.argmax(behind))].point.states["x"], end)
+    assert [sign * float(number) for number in told.groups()] == pytest.approx(expected, abs=5e-3)
+
+
+def test_where_there_is_no_other_branch_the_fold_is_told() -> None:
+    model = OdeModel("ends", {"x": "x**2 - p", "p_": "-p_"}, parameters={"p": 1.0}, start={"x": 1.0})
+    family = fl.sweep(model, {"p": [1.0, 0.5, 0.1, -0.1, -0.5]}, trim=fl.TrimRequest())
+    assert family.ok.tolist() == [True, True, True, False, False]
