@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
@@ -11,8 +12,10 @@ from pathlib import Path
 import fmpy
 import pytest
 
+from fmilin.discovery.result import Discovery, Finding, KeptOut
 from fmilin.fmi.platforms import fmi2_folders
 from fmilin.numerics.codegen.compiler import library_suffix
+from fmilin.output.report.result_tables import print_discovery
 from tests.cli.conftest import Run
 from tests.fmus import make
 
@@ -100,3 +103,15 @@ def test_what_was_found_before_a_crash_is_shown(tmp_path: Path) -> None:
     assert done.returncode == 6
     assert "Found: pin.x^2 + pin.y^2 - 1 = 0" in done.stderr
     assert done.stdout == ""
+
+
+def test_long_tables_end_and_say_what_they_leave_out() -> None:
+    findings = tuple(Finding(f"x{i} - y{i}", "position", (f"x{i}", f"y{i}"), 0.0, 0.0, 0.0) for i in range(45))
+    kept_out = tuple(KeptOut(f"v{i}", "as momentum is") for i in range(41))
+    stream = io.StringIO()
+    print_discovery(Discovery(findings, kept_out, 45, 90), stream)
+    shown = stream.getvalue()
+    assert "x39 - y39" in shown
+    assert "x40 - y40" not in shown
+    assert "5 more constraints" in shown
+    assert "1 more kept out" in shown

@@ -170,7 +170,7 @@ def print_discovery(discovery: Discovery, stream: TextIO) -> None:
         console.print()
         if discovery.findings:
             table = simple_table("constraint = 0", "level", "h", "H f", "H f_u")
-            for f in discovery.findings:
+            for f in discovery.findings[:MOST]:
                 residuals = (f"{v:.0e}" for v in (f.value, f.along_motion, f.along_inputs))
                 table.add_row(f.expression, f.level, *residuals)
             console.print(table)
@@ -178,6 +178,9 @@ def print_discovery(discovery: Discovery, stream: TextIO) -> None:
             console.print("No constraint was found: nothing says that the states depend on each other.")
         for k in discovery.kept_out[:MOST]:
             print_fact(console, "Kept out", [f"{k.expression}: {k.reason}"])
+        for name, whole in (("constraints", discovery.findings), ("kept out", discovery.kept_out)):
+            if len(whole) > MOST:
+                console.print(f"{len(whole) - MOST} more {name}: -o FILE.toml and --json have them all.")
 
 
 LINES = 40  # points shown; what lies between is left out
