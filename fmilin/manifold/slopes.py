@@ -156,7 +156,9 @@ def _checked(
 ) -> tuple[Slopes, np.ndarray, list[Remark]]:
     """Compare each exact column with a difference; return what to use, what of it is exact, and remarks."""
     quick = nearby.with_exact_rows(nearby.by_differences(Differences(order=2, retries=2)))
-    allowed = AGREEMENT * row_sizes(exact.J, nearby.scales) + rounding(nearby, quick.J)
+    # A zero is compared in its own size: 1e-8 beside it is the step of a difference that passes for exact.
+    inexact = np.where(np.abs(quick.J) <= quick.error, 0.0, AGREEMENT * row_sizes(exact.J, nearby.scales))
+    allowed = inexact + rounding(nearby, quick.J)
     deviation = np.abs(exact.J - quick.J)
     suspicious = (deviation > 10 * quick.error + allowed) & finite
     J, error, is_exact, remarks = exact.J.copy(), exact.error.copy(), finite.copy(), []
@@ -172,6 +174,10 @@ def _checked(
         _refuse_kinks(nearby, careful, columns)
         for c, j in enumerate(columns):
             gap = np.abs(exact.J[:, j] - careful.J[:, c])
+            still = (careful.J[:, c] == 0) & (quick.J[:, j] == 0)
+            careful.error[:, c] = np.where(
+                still, np.minimum(careful.error[:, c], quick.error[:, j]), careful.error[:, c]
+            )
             wrong = (gap > 10 * careful.error[:, c] + allowed[:, j]) & suspicious[:, j]
             error[:, j] = np.where(suspicious[:, j], np.maximum(error[:, j], gap), error[:, j])
             if wrong.any():

@@ -330,3 +330,21 @@ def test_what_differences_of_overflow_is_refused_by_name(value: float) -> None:
     huge = FunctionModel(Parts(["x", "z"], [1.0, 0.5], lambda t, x, u: np.array([value, -x[1]])))
     with pytest.raises(fl.NumericalError, match=r"more than can be reckoned with, for the derivative of the state 'x'"):
         fl.linearize(huge)
+
+
+@pytest.mark.parametrize("thrust", [1.0, 1e3, 1e5])
+def test_a_zero_that_exact_derivatives_miss_by_a_little_is_a_zero(thrust: float) -> None:
+    """As of a drone whose tool takes differences inside: the eigenvalues would be +-1.5e-4, for four zeros."""
+
+    def rates(t: float, x: FloatArray, u: FloatArray) -> FloatArray:
+        return np.array([x[1], 9.81 * np.sin(x[2]) + thrust * x[3], x[3], u[0] - 0.3 * x[3]])
+
+    def jacobians(t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
+        Jx = np.array([[0, 1, 0, 0], [2.4e-8, 0, 9.81 * np.cos(x[2]), thrust], [0, 0, 0, 1], [0, 0, 0, -0.3]])
+        return Jx, np.array([[0.0], [0], [0], [1]])
+
+    drone = Parts(["p", "v", "angle", "rate"], [1.0, 0.0, 0.0, 0.0], rates, inputs=["u"], jacobians=jacobians)
+    lin = fl.linearize(FunctionModel(drone))
+    assert abs(lin.A[1, 0]) <= 10 * lin.errors.A[1, 0] <= 1e-9
+    [said] = [str(w) for w in lin.warnings if w.kind == "directional-derivative"]
+    assert "d der(v) / d p is said to be 2.4e-08, a difference on the manifold gives 0 +-" in said

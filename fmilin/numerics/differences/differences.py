@@ -83,7 +83,7 @@ def slopes(
     bend = np.where(np.abs(S1) > 30 * rounding, np.abs(S1), 0.0)
     jump = _jumps(S1, S2, rounding, row_size / scales)
     small = np.abs(jump) < KINK * row_size / scales
-    error = _errors(columns, J, scales, options) + np.where(small, np.abs(jump) / 2, 0.0)
+    error = _errors(columns, base, J, scales, options) + np.where(small, np.abs(jump) / 2, 0.0)
     result = Slopes(J, error, np.where(small, 0.0, jump), bend)
     if around is not None and options.order == 4 and not options.side and options.relative_step is None:
         with np.errstate(all="ignore"):  # some steps are long: what is no number there is left out
@@ -123,14 +123,18 @@ def _nearby(line: Line, scales: FloatArray, options: Differences, around: Surrou
     return finite_values(at, *(s * spacing for s in range(1, POINTS))) or []
 
 
-def _errors(columns: list[Column], J: FloatArray, scales: FloatArray, options: Differences) -> FloatArray:
+def _errors(
+    columns: list[Column], base: FloatArray, J: FloatArray, scales: FloatArray, options: Differences
+) -> FloatArray:
     """Estimate the absolute error of every entry, comparing rows in scaled columns."""
     h = np.array([c.h for c in columns])
     rounding = np.stack([c.rounding for c in columns], axis=1)
     row_size = np.max(np.abs(J) * scales, axis=1, keepdims=True)
     if options.order == 2 and not options.side:
         plain: FloatArray = 2 * rounding + (h / scales) ** 2 / 6 * row_size / scales
-        return plain
+        # Where no bit of F has moved on either side the row's other slopes, however large, tell of no error.
+        still = np.stack([(c.D == 0) & (c.S1 == 0) for c in columns], axis=1)
+        return np.where(still, np.spacing(np.abs(base))[:, None] / h, plain)
     bend = np.stack([np.abs(c.curvature) for c in columns], axis=1) * scales
     bend = np.maximum(bend - rounding * scales, 0.0)
     sloped = row_size > 0

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Literal, TextIO
 
 from fmilin.ground.signals import Signals, rate_unit
+from fmilin.ground.tolerances import TOO_INACCURATE
 from fmilin.linear_model.model import LinearModel
 from fmilin.output.report.numbers import eigenvalue_text, rounded, shortened, value_with_unit
 
@@ -152,9 +153,22 @@ def facts_of(linear: LinearModel, adjusted: float | None = None) -> Iterator[Fac
         yield "Parameters", _values(point.parameters, Signals())
     yield "Equilibrium", [_equilibrium(linear)]
     yield "Derivatives", _derivatives(linear)
-    errors = [f"{name} {getattr(accuracy, name):.1e}" for name in "ABCD"]
-    yield "Accuracy", [f"relative errors about {errors[0]}", *errors[1:]]
+    yield from zip(("Accuracy", ""), _errors(linear), strict=False)
     yield "", [f"constraint residual {accuracy.constraint_residual:.1e}"]
+
+
+def _errors(linear: LinearModel) -> Iterator[list[str]]:
+    """Yield relative errors, and absolute ones of matrices that are all zeros but for what rounding left."""
+    relative, absolute = [], []
+    for name in "ABCD":
+        error = getattr(linear.accuracy, name)
+        if error > TOO_INACCURATE:
+            absolute.append(f"{name} {float(getattr(linear.errors, name).max(initial=0.0)):.1e}")
+        else:
+            relative.append(f"{name} {error:.1e}")
+    for kind, errors in (("relative", relative), ("absolute", absolute)):
+        if errors:
+            yield [f"{kind} errors about {errors[0]}", *errors[1:]]
 
 
 def _names(signals: Signals) -> list[str]:

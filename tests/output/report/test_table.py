@@ -89,3 +89,15 @@ def test_long_lists_are_cut_with_a_count() -> None:
 def test_what_goes_to_a_file_follows_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "50")
     assert max(map(len, printed(sized(12, 0, 2, 2)).splitlines()[:12])) <= 50
+
+
+def test_the_errors_of_a_matrix_of_zeros_are_absolute() -> None:
+    """A part of what rounding left of zeros, "D 1.2e+00", says nothing."""
+    linear = pendulum()
+    D = np.full(linear.D.shape, 5e-15)
+    errors = replace(linear.errors, D=np.full(D.shape, 6e-15))
+    text = printed(replace(linear, D=D, errors=errors, accuracy=replace(linear.accuracy, D=1.2)))
+    assert "D 1.2e+00" not in text
+    assert "absolute errors about D 6.0e-15" in text
+    nothing = printed(replace(linear, accuracy=replace(linear.accuracy, A=31.0, B=2.0, C=2.0, D=1.2)))
+    assert "relative" not in nothing
