@@ -125,7 +125,9 @@ def test_two_sample_times_are_lifted_over_their_common_period(fast: int, slow: i
     assert lin.sample_time == pytest.approx(0.02 * period, rel=1e-12)
     np.testing.assert_allclose(lin.A, np.column_stack([after(e, 0.0) for e in np.eye(4)]), atol=1e-12)
     np.testing.assert_allclose(lin.B[:, 0], after(np.zeros(4), 1.0), atol=1e-12)
-    np.testing.assert_allclose(lin.C, [[1, 0, 0, 0], [0, -0.2, 0, -1]], atol=1e-14)  # b.F as it answers at the instant
+    np.testing.assert_allclose(
+        lin.C, np.array([[1.0, 0.0, 0.0, 0.0], [0.0, -0.2, 0.0, -1.0]]), atol=1e-14
+    )  # b.F as it answers at the instant
 
 
 def test_wrong_loops() -> None:
