@@ -19,9 +19,11 @@ from pathlib import Path
 
 import numpy as np
 
+import fmilin as fl
 from benchmarks.tables import show
 from tests import cosimulation_table
 from tests.hard_models import Case, cases
+from tests.motions import PERIODIC, STEADY
 from tests.random_hard_models import random_cases
 from tests.trims import TrimVerdict, judged_trim, trims
 from tests.verdicts import Verdict, judged
@@ -54,6 +56,7 @@ def main() -> None:
         f"median error of smooth models {_median(v.error for v in plain):.1e} (1.5e-13); visits of smooth models "
         f"{visits}, {visits / VISITS_BEFORE:.2f} times those before (1.5)\n"
     )
+    _show_motions()
     found = _judged(random_cases(SEARCHED, FIRST))
     hidden = [v for v in found if v.hidden]
     _show(
@@ -109,6 +112,15 @@ def _show_cosimulation() -> None:
         "error: of eigenvalues and transfer functions, relative to the plant; said: the largest estimate.\n"
         f"silent: {silent} of {len(verdicts)} (0); refused in vain: {vain} (1).",
     )
+
+
+def _show_motions() -> None:
+    """Say which motions were named as what they are."""
+    for what, motions in (("periodic", PERIODIC), ("steady", STEADY)):
+        said = {name: {w.kind for w in fl.linearize(*made()).warnings} for name, made in motions.items()}
+        right = sum(("periodic" in kinds) == (what == "periodic") for kinds in said.values())
+        rows = [[name, ", ".join(sorted(kinds))] for name, kinds in said.items()]
+        show(f"Truth: {what} motions", ["motion", "remarks"], rows, f"{right} of {len(said)} are called what they are.")
 
 
 def _judged(models: Iterable[Case]) -> list[Verdict]:

@@ -59,6 +59,11 @@ _TABLE = (
          "The point is no equilibrium but a steady motion, along which `A` stays the same: its eigenvalues are those "
          "of the disturbed motion.",
          "Nothing; `f0` keeps the motion.", severity="information"),
+    Kind("periodic",
+         "The point moves, and `A` changes along its motion: its eigenvalues are those of an instant, and say nothing "
+         "of the stability of the motion.",
+         "Linearize along the motion (`--snapshots`), over a period where it repeats; the sentence says by how much "
+         "`A` changes."),
     Kind("branch",
          "The mechanism can be assembled in several ways, or the branch of solutions that was followed ends here: this "
          "point may not be the one you think of.",

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from fmilin.ground.errors import NumericalError
 from fmilin.ground.remarks import Remark, discrete_states_remarks, model_remarks, off_equilibrium, rate_of_change
 from fmilin.ground.signals import FloatArray
-from fmilin.ground.tolerances import DOUBTFUL, EQUILIBRIUM
+from fmilin.ground.tolerances import DOUBTFUL, EQUILIBRIUM, SAME_ALONG
 from fmilin.manifold.frame import Frame
 from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.manifold.singular import singularity_of
 from fmilin.manifold.steady import Motion
+from fmilin.manifold.uniform import Change
 from fmilin.model.counting import RememberingModel
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 
+TURNING = (
+    "they belong to coordinates that turn, and say nothing of stability. Where A stays they do: take the direction of "
+    "the axis, an angle about it and rates in a frame that does not turn with the body (--independent takes "
+    "expressions)."
+)
 HUGE = 1e150  # rates and outputs whose squares overflow say nothing
 
 FREE = "f0 keeps the motion."  # what it means for a model without constraints: there is no choice of coordinates
@@ -50,7 +58,7 @@ def remarks_on(model: RememberingModel, base: Evaluation, nearby: Neighbourhood,
     frame = nearby.frame
     remarks = [
         *_of_memory(model, nearby),
-        *([] if motion.fastest is None else [_on_motion(model, base, frame, motion, motion.fastest)]),
+        *([] if motion.fastest is None else _on_motion(model, base, frame, motion, motion.fastest)),
         *_prescribed(model, frame),
     ]
     if frame.condition_number > DOUBTFUL:
@@ -122,7 +130,27 @@ def motion_remark(
     )
 
 
-def _on_motion(model: Model, base: Evaluation, frame: Frame, motion: Motion, fastest: int) -> Remark:
+def change_remarks(motion: Remark, change: Change | None, k: int = 0) -> list[Remark]:
+    """Return a remark on a motion with what is to be said of A along it, at point ``k``."""
+    if change is None or np.isnan(change.part[k]):
+        return [motion]
+    part, seen = float(change.part[k]), f"as seen {change.later[k]:.3g} s further on"
+    changes = f"A changes by {100 * part:.2g} % along the motion, {seen}"
+    if part <= SAME_ALONG:
+        return [replace(motion, message=f"{motion.message} A is the same along it, {seen}.")]
+    if change.turning[k]:
+        return [replace(motion, message=f"{motion.message} {changes}, and its eigenvalues do not: {TURNING}")]
+    return [
+        motion,
+        Remark(
+            "periodic",
+            f"{changes}: these are the eigenvalues of an instant, and say nothing of stability. Linear models along it "
+            "(--snapshots), over a period where it repeats, show what becomes of a disturbance.",
+        ),
+    ]
+
+
+def _on_motion(model: Model, base: Evaluation, frame: Frame, motion: Motion, fastest: int) -> list[Remark]:
     what = rate_of_change(model.states.names[fastest], float(base.derivatives[fastest]))
     uniform_motion = motion.steady
     steady = (
@@ -131,7 +159,8 @@ def _on_motion(model: Model, base: Evaluation, frame: Frame, motion: Motion, fas
         else (uniform_motion.selection.signals.names, uniform_motion.carried, uniform_motion.later)
     )
     in_use = uniform_motion is not None and uniform_motion.selection is frame.selection
-    return motion_remark(what, constrained=motion.has_choice, steady=steady, in_use=in_use)
+    remark = motion_remark(what, constrained=motion.has_choice, steady=steady, in_use=in_use)
+    return change_remarks(remark, motion.change)
 
 
 def _of_memory(model: RememberingModel, nearby: Neighbourhood) -> list[Remark]:

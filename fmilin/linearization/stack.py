@@ -21,7 +21,7 @@ from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import INACCURATE
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.accuracy import comparable_sizes
-from fmilin.linearization.findings import motion_remark
+from fmilin.linearization.findings import change_remarks, motion_remark
 from fmilin.linearization.request import Request
 from fmilin.linearization.stack_parts import Mask, Parts, StackWriter, connected_points
 from fmilin.linearization.verified_facts import verified_facts_of
@@ -40,7 +40,7 @@ EPS = float(np.finfo(np.float64).eps)
 AGREES = 1e-9
 """Matrices of a stack at the point before against those of the procedure there, over their largest entries."""
 
-OF_EVERY_POINT = frozenset({"model", "off-equilibrium", "steady", "coordinates-switched"})
+OF_EVERY_POINT = frozenset({"model", "off-equilibrium", "steady", "periodic", "coordinates-switched"})
 """Remarks at the point before that a stack says itself where they are true, or that are no matter of the next point."""
 
 AT_ONCE = 2**18  # slopes that are computed and looked at together: what fits into the processor's cache
@@ -327,7 +327,8 @@ class StackProcedure:
                 if motion.steady[k]:
                     carried = tuple(n for n, c in zip(names, motion.carried[k].tolist(), strict=True) if c)
                     uniform = names, carried, float(motion.later[k])
-                own = (motion_remark(what, constrained=constrained, steady=uniform),)
+                remark = motion_remark(what, constrained=constrained, steady=uniform)
+                own = tuple(change_remarks(remark, motion.change, k))
             more: tuple[Remark, ...] = ()
             if own_remarks:
                 at = OperatingPoint(float(points.time[k]), points.states[k], points.inputs[k])

@@ -21,7 +21,21 @@ from fmilin.manifold.other_coordinates import with_selection
 from fmilin.manifold.rank import pivoted_qr
 from fmilin.manifold.selection import Selection, select_states
 from fmilin.manifold.slopes import TangentSlopes
-from fmilin.manifold.uniform import Beyond, Mask, Moving, Uniform, Visited, confirmed, fastest_states, unseen
+from fmilin.manifold.uniform import (
+    Beyond,
+    Change,
+    Mask,
+    Moving,
+    Uniform,
+    Visited,
+    change_along,
+    compared,
+    confirmed,
+    depending,
+    fastest_states,
+    influential,
+    unseen,
+)
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 
 LESS = 1e-2  # weight of moving states beside states at rest
@@ -45,6 +59,7 @@ class Motion:
     fastest: int | None = None  # the state that moves fastest in its size; None at an equilibrium
     has_choice: bool = True  # whether there are constraints, and so other coordinates that might have been taken
     steady: Steady | None = None  # coordinates in which the motion is steady, if some were found
+    change: Change | None = None  # of A along it, where that was looked at
 
 
 def motion_at(model: Model, point: OperatingPoint, base: Evaluation, frame: Frame, slopes: TangentSlopes) -> Motion:
@@ -52,11 +67,12 @@ def motion_at(model: Model, point: OperatingPoint, base: Evaluation, frame: Fram
     search = _Search(model, point, base, frame, slopes)
     fastest = search.fastest
     has_choice = bool(len(frame.manifold.H) and len(frame.y0))
-    if fastest is None or not has_choice:
+    if fastest is None or frame.invariants.prescribing or not len(frame.y0):
         return Motion(fastest, has_choice=has_choice)
-    if frame.invariants.prescribing or frame.invariants.moving:
-        return Motion(fastest)
-    return Motion(fastest, steady=search.first_confirmed())
+    searchable = has_choice and not frame.invariants.moving
+    if searchable and (steady := search.first_confirmed()):
+        return Motion(fastest, steady=steady)
+    return Motion(fastest, has_choice, change=search.change())
 
 
 class _Search:
@@ -115,13 +131,28 @@ class _Search:
             allowed = allowed & ~refuted
         return None
 
-    def _keeps_to_uniform(self) -> bool:
-        """Whether y'' = 0 in the coordinates in use, but for states on which nothing depends."""
+    def change(self) -> Change | None:
+        """Compare A along the motion, in the coordinates in use."""
+        R, A, at, bend = self.frame.coordinates.R, self._slopes_of_rates(self.frame)[None], self.at, self._second[None]
+        dependence = depending(A, (np.abs(R) @ self.slopes.f_y_error)[None], at.y_sizes)
+        leading = influential(dependence)
+        if not compared(at, bend, A, dependence, leading)[0]:
+            return None
+        uniform = Uniform(at.y_rates, at.y_sizes, A, leading)
+        return change_along(at, uniform, bend, _BeyondPoint(self.model, self.point, self.frame))
+
+    @cached_property
+    def _second(self) -> FloatArray:
+        """The second derivatives y'' (P,) in the coordinates in use, without what is rounding."""
         coordinates, bends = self.frame.coordinates, self.at.bends[0]
         curved = coordinates.curvature(self.point.states, self.rates)
         second = coordinates.R @ bends + curved @ self.rates
         terms = np.abs(coordinates.R) @ np.abs(bends) + np.abs(curved) @ np.abs(self.rates)
-        return bool(self.at.vanishes(second, terms)[0][self._leading(self.frame)].all())
+        return np.where(self.at.vanishes(second, terms)[0], 0.0, second)
+
+    def _keeps_to_uniform(self) -> bool:
+        """Whether y'' = 0 in the coordinates in use, but for states on which nothing depends."""
+        return not self._second[self._leading(self.frame)].any()
 
     def _leading(self, frame: Frame) -> Mask:
         """Which coordinates must be steady, shape (P,): not those that are a state on which nothing depends."""
@@ -171,10 +202,13 @@ class _BeyondPoint(Beyond):
     def __init__(self, model: Model, point: OperatingPoint, frame: Frame) -> None:
         self._model, self._point, self._frame = model, point, frame
 
-    def further(self, path: FloatArray, times: Sequence[FloatArray]) -> Iterator[Visited]:
+    def further(
+        self, path: FloatArray, times: Sequence[FloatArray], bend: FloatArray | float = 0.0
+    ) -> Iterator[Visited]:
         """Go on in y, from the tangent."""
         for (later,) in times:
-            yield self._first([(self._frame.y0 + part * later * path[0], part * later) for part in PARTS])
+            steps = [(part * later, (part * later) ** 2 / 2) for part in PARTS]
+            yield self._first([(self._frame.y0 + (t * path + half * bend)[0], t) for t, half in steps])
 
     def beside(self, far: Visited, displacements: Sequence[FloatArray]) -> Iterator[Visited]:
         """Move y, from the states further on."""
@@ -183,7 +217,8 @@ class _BeyondPoint(Beyond):
             yield self._first([(y + displacement, float(far.later[0]))], far.x[0])
 
     def _first(self, steps: Sequence[tuple[FloatArray, float]], near: FloatArray | None = None) -> Visited:
-        """Visit the model at the first coordinates, so much later, to which a way leads."""
+        """Visit the model at the first coordinates, so much later, to which a way leads; none from nowhere."""
+        steps = [] if near is not None and np.isnan(near).any() else steps
         with suppress(ModelError):
             for y, later in steps:
                 with suppress(NumericalError):
@@ -193,7 +228,7 @@ class _BeyondPoint(Beyond):
 
     def _visited(self, y: FloatArray, later: float, near: FloatArray | None) -> Visited:
         t, u = self._point.time, self._point.inputs
-        x = self._frame.parametrization.psi(y, near=near)
+        x = self._frame.parametrization.psi(y, time=t + later, near=near)
         f = self._model.evaluate(t + later, x, u).derivatives
         before = self._model.event_indicators(t, self._point.states, u)
         if len(before) and ((self._model.event_indicators(t + later, x, u) > 0) != (before > 0)).any():

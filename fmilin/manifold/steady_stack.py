@@ -14,13 +14,27 @@ from numpy.typing import NDArray
 
 from fmilin.ground.signals import FloatArray
 from fmilin.manifold.stack import PointStack, StackGeometry, StackSurroundings
-from fmilin.manifold.uniform import Beyond, Mask, Moving, Uniform, Visited, confirmed, fastest_states, unseen
+from fmilin.manifold.uniform import (
+    Beyond,
+    Change,
+    Mask,
+    Moving,
+    Uniform,
+    Visited,
+    change_along,
+    compared,
+    confirmed,
+    depending,
+    fastest_states,
+    influential,
+    unseen,
+)
 from fmilin.model.interface import Model, TangentStack
 
 DEPENDENT = 1e-13
 """Square of a singular value, of the largest, below which states certainly do not determine the others."""
 
-SHORT_STEP = 2.0**-17  # of the one-sided difference that shows the second A, in sizes of the coordinates
+Some = slice | NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +46,7 @@ class StackMotion:
     open: Mask  # (k,), where it may be steady in others
     carried: Mask  # (k, P), coordinates on which nothing depends and whose rates change all the same
     later: FloatArray  # (k,), how much later A was the same, in s
+    change: Change  # of A along the motion, (k,) each, NaN where that was not looked at
 
 
 def stack_motion(
@@ -49,28 +64,42 @@ def stack_motion(
     )
     moving = fastest >= 0
     steady, elsewhere = np.zeros(shape[0], dtype=bool), np.zeros(shape[0], dtype=bool)
-    motion = StackMotion(fastest, steady, elsewhere, np.zeros(shape, dtype=bool), np.zeros(shape[0]))
-    if not len(geometry.others) or not kept or not moving.any():
+    change = Change.unseen(shape[0])
+    motion = StackMotion(fastest, steady, elsewhere, np.zeros(shape, dtype=bool), np.zeros(shape[0]), change)
+    if not kept or not moving.any():
         return motion
     f_y, errors = tangents.derivatives[..., : shape[1]], row_errors[..., None] / geometry.y_sizes[:, None]
     paces = np.abs(tangents.rates) / model.states.scales()
     at = Moving(tangents.rates, tangents.rates[:, kept], f_y, errors, geometry.sizes, geometry.y_sizes, paces)
-    free = ~(tangents.gradient != 0).any(axis=1)
-    free[:, kept] &= unseen(f_y, errors, geometry.y_sizes)
-    leading, second = ~free[:, kept], at.bends[:, kept]
-    keeps = moving & (at.vanishes(second, np.abs(second)) | ~leading).all(axis=1)
-    if keeps.any():
-        some = slice(None) if keeps.all() else np.flatnonzero(keeps)
-        part = at if keeps.all() else at[some]
+
+    def beyond(some: Some) -> _BeyondStack:
         back = None if geometry.back is None else geometry.back[some]
-        beyond = _BeyondStack(points[some], kept, tangents.T[some], part.sizes, back, surroundings)
+        return _BeyondStack(points[some], kept, tangents.T[some], geometry.sizes[some], back, surroundings)
+
+    if len(geometry.others):
+        free = ~(tangents.gradient != 0).any(axis=1)
+        free[:, kept] &= unseen(f_y, errors, geometry.y_sizes)
+        leading, second = ~free[:, kept], at.bends[:, kept]
+        keeps = moving & (at.vanishes(second, np.abs(second)) | ~leading).all(axis=1)
+        if keeps.any():
+            some = slice(None) if keeps.all() else np.flatnonzero(keeps)
+            part = at if keeps.all() else at[some]
+            uniform = Uniform(part.y_rates, part.y_sizes, part.f_y[:, kept], leading[some])
+            steady[some], motion.carried[some], motion.later[some], _ = confirmed(part, uniform, beyond(some))
+        straight = (at.bends == 0) | free
+        elsewhere |= keeps & ~steady
+        rest = np.flatnonzero(moving & ~keeps & (straight.sum(axis=1) >= shape[1]))
+        if len(rest):
+            elsewhere[rest] = _are_coordinates(tangents.T[rest] / geometry.sizes[rest, :, None], straight[rest])
+    bend, dependence = at.bends[:, kept], depending(f_y[:, kept], errors[:, kept], geometry.y_sizes)
+    leading = influential(dependence)
+    varying = moving & ~steady & ~elsewhere & compared(at, bend, f_y[:, kept], dependence, leading)
+    if varying.any():
+        some = slice(None) if varying.all() else np.flatnonzero(varying)
+        part = at if varying.all() else at[some]
         uniform = Uniform(part.y_rates, part.y_sizes, part.f_y[:, kept], leading[some])
-        steady[some], motion.carried[some], motion.later[some], _ = confirmed(part, uniform, beyond)
-    straight = (at.bends == 0) | free
-    elsewhere |= keeps & ~steady
-    rest = np.flatnonzero(moving & ~keeps & (straight.sum(axis=1) >= shape[1]))
-    if len(rest):
-        elsewhere[rest] = _are_coordinates(tangents.T[rest] / geometry.sizes[rest, :, None], straight[rest])
+        for values, seen in zip(change, change_along(part, uniform, bend[some], beyond(some)), strict=True):
+            values[some] = seen
     return motion
 
 
@@ -92,18 +121,18 @@ class _BeyondStack(Beyond):
     back: FloatArray | None
     surroundings: StackSurroundings
 
-    def further(self, path: FloatArray, times: Sequence[FloatArray]) -> list[Visited]:
+    def further(self, path: FloatArray, times: Sequence[FloatArray], bend: FloatArray | float = 0.0) -> list[Visited]:
         """Go on in y, from the tangent."""
-        return self._visited([(self.points.states, later[:, None] * path, later) for later in times])
+        steps = [(t, t[:, None] * path + t[:, None] ** 2 / 2 * bend) for t in times]
+        return self._visited([(self.points.states, step, t) for t, step in steps])
 
     def beside(self, far: Visited, displacements: Sequence[FloatArray]) -> list[Visited]:
         """Move y, from the tangent there."""
         return self._visited([(far.x, displacement, far.later) for displacement in displacements])
 
     def slopes(self, far: Visited, direction: FloatArray) -> tuple[FloatArray, Mask]:
-        """Return the slopes by a one-sided difference: exact equations allow a short one, which hardly bends."""
-        (ahead,) = self.beside(far, [SHORT_STEP * direction])
-        return (ahead.rates - far.rates) / SHORT_STEP, ahead.good
+        """Return the slopes by a short one-sided difference: exact equations allow it, and it hardly bends."""
+        return self.one_sided(far, direction)
 
     def _visited(self, steps: Sequence[tuple[FloatArray, FloatArray, FloatArray]]) -> list[Visited]:
         """Visit the model at coordinates dy (k, P) from states (k, N), so much later (k,)."""

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
 
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import BALANCED_EXACTLY, EQUILIBRIUM, RANK, ROUNDING, SAME_ALONG, STEADY, UNIFORM
@@ -30,6 +31,14 @@ ASIDE = 0.3
 """How far states on which nothing depends are moved, in their sizes: not as far as a quaternion's components go."""
 
 STEP = 2.0**-13  # of the difference that shows the second A, in sizes of the coordinates
+SHORT_STEP = 2.0**-17  # of a one-sided difference that shows it
+LATEST = 2.2  # times as late until A is compared for the last time along a motion that goes straight on
+BENT = 2.0  # times later than soon where it bends: what is seen to second order leads no further
+MOST_TURNING = 40  # coordinates: of more it is not asked whether they turn, which takes a visit for each
+LEFT, EXACT = 1e-2, 1e-7  # gaps of eigenvalues that are none: of how much A changes, and of their own size
+SMALL, DEFECTIVE = 1e-3, 1e-4  # eigenvalues, of the largest, that may be a multiple zero, and how far it is spread
+SLOW = 1e-2  # of the motion's own pace: slower rows may change as they like, what moves sees their mean
+NOISE = 10.0  # times that a difference misses A at the point: a smaller change is none
 ALIKE = 1 - 1e-9  # speeds above this part of the largest are as large
 
 Mask = NDArray[np.bool_]
@@ -142,8 +151,10 @@ class Beyond(ABC):
     """The model further along uniform motions, and beside them."""
 
     @abstractmethod
-    def further(self, path: FloatArray, times: Sequence[FloatArray]) -> Iterable[Visited]:
-        """Go on for so long (k,), or as long as the coordinates lead, with y' = path (k, P)."""
+    def further(
+        self, path: FloatArray, times: Sequence[FloatArray], bend: FloatArray | float = 0.0
+    ) -> Iterable[Visited]:
+        """Go on for so long (k,), or as long as the coordinates lead, with y' = path and y'' = bend, each (k, P)."""
 
     @abstractmethod
     def beside(self, far: Visited, displacements: Sequence[FloatArray]) -> Iterable[Visited]:
@@ -153,6 +164,24 @@ class Beyond(ABC):
         """Return the slopes (k, P) of y' along a direction (k, P), by a central difference, and where that was had."""
         ahead, behind = self.beside(far, [sign * STEP * direction for sign in (1.0, -1.0)])
         return (ahead.rates - behind.rates) / (2 * STEP), ahead.good & behind.good
+
+    def one_sided(self, far: Visited, direction: FloatArray) -> tuple[FloatArray, Mask]:
+        """Return the same by a short one-sided difference, from one visit."""
+        (ahead,) = self.beside(far, [SHORT_STEP * direction])
+        return (ahead.rates - far.rates) / SHORT_STEP, far.good & ahead.good
+
+
+class Change(NamedTuple):
+    """By which part rows of A change along the motion, at most; NaN where that was not looked at."""
+
+    part: FloatArray
+    later: FloatArray  # how much later that was seen, in s
+    turning: Mask  # where its eigenvalues do not change: the coordinates turn with the motion
+
+    @classmethod
+    def unseen(cls, count: int) -> Change:
+        """Return that of points at which nothing was looked at."""
+        return cls(np.full(count, np.nan), np.full(count, np.nan), np.zeros(count, dtype=bool))
 
 
 class Confirmed(NamedTuple):
@@ -182,13 +211,109 @@ def confirmed(at: Moving, uniform: Uniform, beyond: Beyond) -> Confirmed:
     # What turns has other accelerations further on; what falls has the same ones for ever.
     falls = ~same & (np.abs(np.ptp(accelerations, axis=0)) <= UNIFORM * np.abs(accelerations[-1]))
     steady &= ~falls.any(axis=1)
-    direction = np.random.default_rng(1851).uniform(0.5, 1.0, limit.shape[1]) * uniform.sizes
-    slopes, good = beyond.slopes(far, direction)
-    gap = np.abs(slopes - (uniform.A @ direction[..., None])[..., 0])
+    direction = _direction(uniform.sizes)
+    first = (uniform.A @ direction[..., None])[..., 0]
     largest = (np.abs(uniform.A) * uniform.sizes[:, None]).max(axis=2, initial=0.0)
-    same &= gap <= SAME_ALONG * np.maximum(largest, pace * uniform.sizes)
+    alike = SAME_ALONG * np.maximum(largest, pace * uniform.sizes)
+    slopes, good = beyond.slopes(far, direction)
+    same &= np.abs(slopes - first) <= alike
     steady &= good & (same | ~leading).all(axis=1)
     if not leading.all() and steady.any():
         (aside,) = beyond.beside(far, [np.where(leading, 0.0, ASIDE * uniform.sizes)])
-        steady &= leading.all(axis=1) | (aside.good & (np.abs(aside.rates - far.rates) <= limit).all(axis=1))
+        still = aside.good & (np.abs(aside.rates - far.rates) <= limit).all(axis=1)
+        # No rate may depend on a rotor's angle, and A all the same.
+        slopes, good = beyond.slopes(aside, direction)
+        still &= good & ((np.abs(slopes - first) <= alike) | ~leading).all(axis=1)
+        steady &= leading.all(axis=1) | still
     return Confirmed(steady, ~same, far.later, changed)
+
+
+def change_along(at: Moving, uniform: Uniform, bend: FloatArray, beyond: Beyond) -> Change:
+    """Compare A at a few moments of the motion, as it is seen to second order with y'' = bend (k, P).
+
+    Rows of states on which nothing depends (``leading`` says of which something does) are not compared: the
+    eigenvalues do not depend on them.
+    """
+    sizes, direction, (soon, later) = uniform.sizes, _direction(uniform.sizes), at.later
+    paces = (uniform.leading * np.abs(uniform.rates) / sizes).max(axis=1, initial=0.0)
+    pace = np.where(paces > SLOWEST * at.pace, paces, at.pace)[:, None]  # a long way travelled hides no change
+    straight = _straight(bend, uniform.leading)
+    last = np.where(straight, LATEST * later, BENT * soon)
+    times = [soon, np.where(straight, later, last), last] if straight.any() else [last]
+    at_point, *further = beyond.further(uniform.rates, [0 * soon, *times], bend)
+    first, good = beyond.one_sided(at_point, direction)
+    along_A = uniform.A * direction[:, None]
+    terms, noise = np.abs(along_A).sum(axis=2), NOISE * np.abs(first - along_A.sum(axis=2))
+    part, when, turning = Change.unseen(len(soon))
+    for far in further:
+        slopes, seen = beyond.one_sided(far, direction)
+        gap = np.abs(slopes - first)
+        relative = gap / np.maximum(np.maximum(terms, np.abs(slopes)), SLOW * pace * sizes)
+        relative = np.where((gap > noise) & uniform.leading, relative, 0.0).max(axis=1, initial=0.0)
+        better = good & seen & ~(relative <= part)
+        part, when = np.where(better, relative, part), np.where(better, far.later, when)
+    if (part > SAME_ALONG).any() and sizes.shape[1] <= MOST_TURNING:
+        here, there = (_A(beyond, visited, sizes) for visited in (at_point, far))
+        turning = (part > SAME_ALONG) & _same_spectrum(here, there, part)
+    return Change(part, when, turning)
+
+
+def _A(beyond: Beyond, at: Visited, sizes: FloatArray) -> FloatArray:
+    """Return A (k, P, P) in sizes of the coordinates by one-sided differences."""
+    columns = [beyond.one_sided(at, unit * sizes)[0] for unit in np.eye(sizes.shape[1])]
+    return np.stack(columns, axis=2) / sizes[:, :, None]
+
+
+def _same_spectrum(A: FloatArray, B: FloatArray, part: FloatArray) -> Mask:
+    """Return where two matrices (k, P, P) that differ by such a part (k,) have the same eigenvalues."""
+    same = np.asarray(np.isfinite(A).all(axis=(1, 2)) & np.isfinite(B).all(axis=(1, 2)))
+    for k in np.flatnonzero(same):
+        a, b = np.linalg.eigvals(A[k]), np.linalg.eigvals(B[k])
+        gaps, sizes = np.abs(a[:, None] - b), np.abs(a)
+        pairs = linear_sum_assignment(gaps)
+        defective = np.where(sizes < SMALL * sizes.max(), DEFECTIVE * sizes.max(), 0.0)
+        same[k] = bool((gaps[pairs] <= (LEFT * part[k] + EXACT) * sizes + defective).all())
+    return same
+
+
+def depending(A: FloatArray, errors: FloatArray, sizes: FloatArray) -> Mask:
+    """Return which y' depends on which y, shape (k, P, P), from A and its errors (k, P, P)."""
+    entries = np.abs(A) * sizes[:, None]
+    noise = 10 * errors * sizes[:, None] + ROUNDING * entries.max(axis=2, initial=0.0, keepdims=True)
+    return np.asarray(entries > noise)
+
+
+def influential(dependence: Mask) -> Mask:
+    """Return on which coordinates (k, P) others depend.
+
+    Not those that only such depend on that nothing depends on, as a track on the heading.
+    """
+    leading: Mask = np.ones(dependence.shape[:2], dtype=bool)
+    for _ in range(dependence.shape[1]):
+        fewer = np.asarray((dependence & leading[:, :, None]).any(axis=1))
+        if (fewer == leading).all():
+            break
+        leading = fewer
+    return leading
+
+
+def compared(at: Moving, bend: FloatArray, A: FloatArray, dependence: Mask, leading: Mask) -> Mask:
+    """Return where A is compared along the motion, shape (k,).
+
+    Where it goes straight on, or some y' is a speed, and not zero: what begins from rest does not move yet, and what
+    bends without a speed is on its way to a rest.
+    """
+    moving = np.abs(at.y_rates) > STEADY * at.pace[:, None] * at.y_sizes
+    is_one = dependence & (np.abs(A - 1.0) <= UNIFORM) & ~np.eye(A.shape[1], dtype=bool)
+    speeds = (dependence.sum(axis=2) == 1) & is_one.any(axis=2)
+    return np.asarray((moving & speeds).any(axis=1) | _straight(bend, leading))
+
+
+def _straight(bend: FloatArray, leading: Mask) -> Mask:
+    """Return where nothing bends on which something depends, shape (k,)."""
+    return np.asarray(~((bend != 0) & leading).any(axis=1))
+
+
+def _direction(sizes: FloatArray) -> FloatArray:
+    """Return a direction (k, P) in which A is compared, the same at every call."""
+    return np.random.default_rng(1851).uniform(0.5, 1.0, sizes.shape[1]) * sizes

@@ -64,7 +64,8 @@ def test_numbers_are_those_of_the_general_procedure(
     sparse, here = fl.linearize(large, point), large.evaluate(0.0, point.states, point.inputs)
     assert large.sparse_equations() is not None
     assert sparse.states.names == general.states.names == ("phi", "w")
-    assert [w.kind for w in sparse.warnings] == [w.kind for w in general.warnings]
+    # A is not compared along the motion of a large model.
+    assert [w.kind for w in sparse.warnings] == [w.kind for w in general.warnings if w.kind != "periodic"]
     close = 10 * sparse.accuracy.A  # eps times the condition number of the equations of motion
     assert close < 1e-10
     for name in ("A", "B", "C", "D", "T", "f0", "y0"):

@@ -56,8 +56,8 @@ def test_the_second_call_finds_the_matrices_of_a_first_one(make: Callable[[], fl
         values = {name: value, **({"vx": 0.3} if name == "x" else {"w": 1.5})}
         point = fl.operating_point(model, values)
         warm, cold = fl.linearize(model, point), fl.linearize(make(), point)
-        assert warm.method.evaluations < 0.6 * cold.method.evaluations
-        assert warm.method.evaluations < 0.6 * first.method.evaluations
+        assert warm.method.evaluations <= 0.6 * cold.method.evaluations
+        assert warm.method.evaluations <= 0.6 * first.method.evaluations
         for warm_matrix, cold_matrix in ((warm.A, cold.A), (warm.B, cold.B), (warm.C, cold.C), (warm.T, cold.T)):
             assert np.array_equal(warm_matrix, cold_matrix)
         assert warm.accuracy.A < 1e-7
