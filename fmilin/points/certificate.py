@@ -60,11 +60,18 @@ class _Slopes:
 
     def __init__(self, J: FloatArray, seen: FloatArray, z: FloatArray, limit: float) -> None:
         form = balanced(J, seen)
-        self.J = J
-        self.P = _inverse(form, form.rank(limit))
+        self.J, self.form, self.rank = J, form, form.rank(limit)
+        self.P = _inverse(form, self.rank)
         self.loose = _inverse(form, int(np.count_nonzero(form.sigma > LOOSE * np.max(form.sigma, initial=0.0))))
         self.null = form.columns[:, None] * form.null_space(limit)
         self.rounding = TERMS_ROUNDED * np.abs(J) @ np.maximum(np.abs(z), 1.0)
+
+    def weak(self, r: FloatArray, noise: FloatArray, sizes: FloatArray) -> FloatArray:
+        """Return directions (n, k) along which r, or its noise, says nothing of where the solution is."""
+        form, k = self.form, self.rank
+        U, V = form.U[:, :k], form.columns[:, None] * form.Vt[:k].T
+        reached = (np.abs(U.T @ (form.rows * r)) + np.abs(U.T) @ (form.rows * noise)) / form.sigma[:k]
+        return V[:, reached * np.max(np.abs(V) / sizes[:, None], axis=0, initial=0.0) > 0.1 * DETERMINED]
 
 
 def _inverse(form: Balanced, rank: int) -> FloatArray:
@@ -158,6 +165,8 @@ class _Search:
             bound = self._bound(d, noise)
             if bound is not None and (bound <= DETERMINED * self.sizes).all():
                 return Certificate(self.z, bound, d, self.seen)
+        doubtful = np.hstack((doubtful, self.slopes.weak(self.r, noise, self.sizes)))
+        if not doubtful.shape[1]:
             doubtful = (d if np.abs(d).max(initial=0.0) > 0 else np.cos(np.arange(len(d)) + 1.0))[:, None]
         return self._along(d, doubtful, noise)
 

@@ -30,6 +30,7 @@ TOWARDS_GUESS = 1e-4
 """Weight of the distance from the start of a round among residuals of weight one; the last steps do without."""
 
 LOOKED_AROUND = 1e-3  # A way, in sizes of the unknowns, on which the Jacobian was seen at more than one place
+ROUNDED_ROW = 1e-7  # of the longest row of a Jacobian: what differences of long steps see of shorter ones is rounding
 AT_REST = 1e-3  # rates of positions, in their sizes per second, that count as none where nothing balances
 TINY = 1e-15  # of the size of an unknown: rounding
 
@@ -201,7 +202,8 @@ def _products_agree(equations: Equations, z: FloatArray) -> bool:
     """Whether the model's directional derivatives agree with differences."""
     exact, measured = equations.jacobian(z)[0], equations.jacobian(z, exact=False, quick=True)[0]
     size = np.maximum(np.linalg.norm(exact, axis=1), np.linalg.norm(measured, axis=1))
-    return bool((np.linalg.norm(exact - measured, axis=1) <= 1e-4 * np.maximum(size, 1e-12)).all())
+    floor = max(1e-12, ROUNDED_ROW * float(np.max(size, initial=0.0)))
+    return bool((np.linalg.norm(exact - measured, axis=1) <= 1e-4 * np.maximum(size, floor)).all())
 
 
 def compromise(equations: Equations, starts: Sequence[FloatArray]) -> Solution:
