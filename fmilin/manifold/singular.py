@@ -30,9 +30,10 @@ def singularity_of(model: Model, point: OperatingPoint) -> str:
     if rank >= nearby:
         return ""
     return (
-        f"The point is a singular configuration: {rank} constraints are independent here, {nearby} beside it. Branches "
-        "of motion cross, and the feasible motions form no vector space, so there is no linear model of them. Choose a "
-        "point beside it with --set, or ask with --at-singularity for the enlarged set of velocities."
+        f"The point is a singular configuration: {rank} constraints are independent here, {nearby} beside it. "
+        f"Branches of motion cross{'' if branch_frequencies(form) else ', or a motion is free to first order only'}: "
+        "the feasible motions form no vector space, so there is no linear model of them. Choose a point beside it with "
+        "--set, or ask with --at-singularity for the enlarged set of velocities."
     )
 
 

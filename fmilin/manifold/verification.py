@@ -176,8 +176,9 @@ def _refuse_singular(parametrization: LocalParametrization, rank: int, rank_near
     others = [names[i] for i in range(len(names)) if i not in parametrization.rows]
     raise NumericalError(
         f"The point is a singular configuration: here only {rank} constraints are independent, beside it {rank_nearby} "
-        f"(dependent here: {', '.join(others[:4])}). Branches of motion cross and the feasible motions form no vector "
-        "space, so there is no linear model of them. Choose a point beside it with --set."
+        f"(dependent here: {', '.join(others[:4])}). Branches of motion cross, or a motion that is free to first order "
+        "is blocked at second order, as the roll of a body on feet whose legs move in planes: what is feasible is no "
+        "vector space, so there is no linear model of it. Choose a point beside it with --set, or hold less."
     )
 
 

@@ -178,6 +178,14 @@ def test_a_singular_configuration_is_refused() -> None:
         frame_at(model, model.start)
 
 
+def test_a_motion_that_is_blocked_at_second_order_is_not_called_a_crossing() -> None:
+    """x^2 + y^2 = 0 leaves no branch at all: x and y are free to first order only."""
+    blocked = [Constraint.from_text("x**2 + y**2", level="velocity")]
+    model = FunctionModel(Parts(["x", "y"], [0.0, 0.0], lambda t, s, u: -s, constraints=blocked))
+    with pytest.raises(NumericalError, match="motion that is free to first order is blocked at second order"):
+        frame_at(model, model.start)
+
+
 def test_the_constraints_that_become_dependent_are_named() -> None:
     parts = crossing().parts
     parts.states, parts.start = ["x", "y", "z"], [0.0, 0.0, 0.0]

@@ -43,6 +43,15 @@ class Constraint:
     level: Level = "position"
     rate: Expression | None = None
 
+    def __post_init__(self) -> None:
+        if isinstance(self.expression, str) or isinstance(self.rate, str):
+            raise ConstraintError(
+                f"The expression of a constraint is no text: Constraint.from_text({str(self.expression)!r}, "
+                f"level={self.level!r}) parses one."
+            )
+        if self.level not in ("position", "velocity"):
+            raise ConstraintError(f"The level of a constraint is 'position' or 'velocity', not {self.level!r}.")
+
     @property
     def label(self) -> str:
         """The name for messages: a long text is shortened."""

@@ -123,3 +123,11 @@ def test_a_long_expression_has_a_short_label() -> None:
     assert len(constraint.label) < 220
     assert constraint.label.startswith("0*x + 1*x")
     assert constraint.label.endswith("199*x")
+
+
+def test_a_text_is_no_expression_and_levels_are_two() -> None:
+    """Said at once, with what to write instead."""
+    with pytest.raises(ConstraintError, match=r"Constraint.from_text\('x - y', level='velocity'\) parses one"):
+        Constraint("x - y", level="velocity")  # type: ignore[arg-type]
+    with pytest.raises(ConstraintError, match="'position' or 'velocity', not 'acceleration'"):
+        Constraint.from_text("x - y", level="acceleration")  # type: ignore[arg-type]
