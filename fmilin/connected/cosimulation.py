@@ -38,6 +38,7 @@ from fmilin.linear_model.model import LinearModel, Point
 from fmilin.linearization.procedure import linearize
 from fmilin.manifold.operating_points import model_at, operating_point
 from fmilin.model.interface import Model, OperatingPoint
+from fmilin.model.threads import one_at_a_time
 
 __all__ = ["MASTERS", "Cosimulation", "CoupledMode", "Master", "Member", "cosimulated"]
 
@@ -143,6 +144,7 @@ class Cosimulation:
         return stable
 
 
+@one_at_a_time
 def cosimulated(
     model: ConnectedModel,
     point: OperatingPoint | None = None,

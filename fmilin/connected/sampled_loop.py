@@ -21,8 +21,10 @@ from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.procedure import linearize
 from fmilin.manifold.operating_points import model_at, operating_point
 from fmilin.model.interface import OperatingPoint
+from fmilin.model.threads import one_at_a_time
 
 
+@one_at_a_time
 def sampled_loop(model: ConnectedModel, point: OperatingPoint | None = None) -> LinearModel:
     """Return the discrete linear model of a plant with sampled regulators, from sample to sample.
 

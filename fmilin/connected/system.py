@@ -64,6 +64,11 @@ class ConnectedModel(Model):
         self.independent_by_default = all(m.independent_by_default for m in models if len(m.constraints))
         self._several = self._check_loops() if self.coupling.loops else ()
 
+    @property
+    def used_alone(self) -> tuple[object, ...]:
+        """What its members use alone."""
+        return tuple(thing for model in self.members.values() for thing in model.used_alone)
+
     def _start(self, models: Sequence[Model]) -> OperatingPoint:
         times = {m.start.time for m in models}
         if len(times) > 1:

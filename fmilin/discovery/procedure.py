@@ -25,6 +25,7 @@ from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import EQUILIBRIUM, INVARIANT, INVARIANT_MEASURED
 from fmilin.model.constraints.declared import Level
 from fmilin.model.interface import Model, OperatingPoint
+from fmilin.model.threads import one_at_a_time
 
 POINTS = 2
 
@@ -147,6 +148,7 @@ def _rank(rows: FloatArray, tolerance: float) -> int:
 ACCURACY_OF_NOISE = 50  # how much less accurate than the rates numbers in an expression may be
 
 
+@one_at_a_time
 def discover(
     model: Model,
     point: OperatingPoint | None = None,

@@ -29,12 +29,14 @@ from fmilin.manifold.steady import motion_at
 from fmilin.model.counting import RememberingModel
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Stepping
+from fmilin.model.threads import one_at_a_time
 from fmilin.numerics.differences.differences import Differences, EventCrossingError
 
 if TYPE_CHECKING:
     from fmilin.native.formulations.formulation import Formulation
 
 
+@one_at_a_time
 def linearize(  # noqa: PLR0913 - each is a choice of its own, named where it is made
     model: Model,
     point: OperatingPoint | None = None,

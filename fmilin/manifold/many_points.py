@@ -19,6 +19,7 @@ from fmilin.manifold.branch import Corrected, Some, follow
 from fmilin.manifold.operating_points import assembled_from, operating_point
 from fmilin.manifold.rank import decide_rank, independent_rows
 from fmilin.model.interface import Model, OperatingPoint
+from fmilin.model.threads import one_at_a_time
 
 CORRECTIONS = 8
 AT_ONCE = 512  # points that are computed together
@@ -40,6 +41,7 @@ class Assembled:
         return np.array([not reason for reason in self.reasons], dtype=bool)
 
 
+@one_at_a_time
 def operating_points(
     model: Model, values: Mapping[str, FloatArray | Sequence[float] | float], *, time: float | None = None
 ) -> tuple[OperatingPoint, ...]:

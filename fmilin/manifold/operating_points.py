@@ -19,6 +19,7 @@ from fmilin.manifold.kinematics import kinematic_pairs
 from fmilin.manifold.nonvanishing import require_nonvanishing
 from fmilin.model.counting import RememberingModel
 from fmilin.model.interface import Model, OperatingPoint
+from fmilin.model.threads import one_at_a_time
 
 if TYPE_CHECKING:
     from fmilin.model.sparse import SparseEquations
@@ -31,6 +32,7 @@ START = (
 )
 
 
+@one_at_a_time
 def operating_point(
     model: Model,
     values: Mapping[str, float] | None = None,

@@ -198,6 +198,8 @@ class ExactSlopes(ABC):
 class Model(ABC):
     """A dynamic model ``x' = f(t, x, u)``, ``out = c(t, x, u)`` whose states may obey constraints.
 
+    Threads may share one: the functions of fmilin that take a model take turns. Models of their own work side by side.
+
     Attributes
     ----------
     info : ModelInfo
@@ -512,6 +514,11 @@ class Model(ABC):
             f"The parameters of '{self.info.name}' ({', '.join(values)}) cannot be changed once it is loaded: give "
             "their values when you load it (--set NAME=VALUE, or load(..., parameters={...}))."
         )
+
+    @property
+    def used_alone(self) -> tuple[object, ...]:
+        """What one thread at a time may use, shared with other views of the model: functions that take it wait."""
+        return (self,)
 
     def close(self) -> None:  # noqa: B027 - most sources hold nothing
         """Give back what the source holds (an FMU's instance and files). Further calls are errors."""

@@ -124,6 +124,11 @@ class EngineModel(NativeModel):
 
     engine: Engine
 
+    @property
+    def used_alone(self) -> tuple[object, ...]:
+        """The engine, which all views share."""
+        return (self.engine,)
+
     def constraint_gradient(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray] | None:
         """Return residuals and their gradient from quantities that need no dynamics; None where there are none."""
         sources = [self._quantity(name).source for name in self._observed_names()]

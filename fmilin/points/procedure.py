@@ -16,6 +16,7 @@ from fmilin.manifold.operating_points import assembled_from, operating_point
 from fmilin.manifold.projection import project
 from fmilin.model.counting import RememberingModel
 from fmilin.model.interface import Model
+from fmilin.model.threads import one_at_a_time
 from fmilin.points.assessment import free_directions, no_solution, remarks_on, too_far
 from fmilin.points.contact_forces import least_contact_forces
 from fmilin.points.equations import Equations
@@ -30,6 +31,7 @@ FOLLOWED = 1e-6
 """A rate is constant when it changes by less than this, relative to the fastest, while the motion is followed."""
 
 
+@one_at_a_time
 def trim(
     model: Model,
     *,
@@ -92,6 +94,7 @@ def trim(
     return search(model, request, guess or {})
 
 
+@one_at_a_time
 def trim_each(
     model: Model,
     guesses: Sequence[Mapping[str, float]],

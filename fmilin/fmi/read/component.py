@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from fmilin.fmi.platforms import c_library
+from fmilin.fmi.read import printed
 from fmilin.fmi.read.log import LogSink
 from fmilin.fmi.read.process import same_directory
 from fmilin.ground.errors import ModelError, NumericalError
@@ -84,14 +85,20 @@ class LoadedCode:
     def first_bad(self, calls: Iterable[Call]) -> tuple[int, str] | None:
         """Make calls up to the first whose status is worse than a warning; return that status, and whose it is."""
         listener, own, bad = watchdog.listener(), os.getpid(), None
-        for function, name in calls:
-            if listener is not None:
-                listener.write(name)
-            status = function()
-            if status and status != _WARNING:
-                bad = status, name
-                break
-        watchdog.only_here(own)
+        if listener is None:
+            printed.begin()
+        try:
+            for function, name in calls:
+                if listener is not None:
+                    listener.write(name)
+                status = function()
+                if status and status != _WARNING:
+                    bad = status, name
+                    break
+            watchdog.only_here(own)
+        finally:
+            if listener is None:
+                printed.end()
         if listener is not None:
             listener.done()
         return bad

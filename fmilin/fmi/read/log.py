@@ -13,6 +13,7 @@ from functools import cache
 from typing import Any, TypeVar
 
 from fmilin.fmi.platforms import c_library, fmpy_folder, host
+from fmilin.fmi.read.printed import when_free
 from fmilin.ground.sandbox.watchdog import say
 
 logger = logging.getLogger("fmilin.fmu")
@@ -46,7 +47,8 @@ class LogSink:
         self.recent.append((status, text))
         say(text)
         level = _LEVELS[status] if 0 <= status < len(_LEVELS) else logging.WARNING
-        logger.log(level, "%s: %s", self.source, text, extra={"category": _decoded(category)})
+        extra = {"category": _decoded(category)}
+        when_free(lambda: logger.log(level, "%s: %s", self.source, text, extra=extra))
 
     def known_as(self, number: int) -> None:
         """Take also the messages that come with this number: FMI 1.0 tells the component instead of an environment."""

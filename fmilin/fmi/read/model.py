@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import wraps
 from pathlib import Path
-from typing import ClassVar, NamedTuple, Self
+from typing import ClassVar, NamedTuple, ParamSpec, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +33,21 @@ def _constrained(constraints: Sequence[Constraint]) -> set[str]:
     return {e.names[0] for e in every if e.is_variable}
 
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _in_turn(method: Callable[P, R]) -> Callable[P, R]:
+    """Let threads that use one FMU take turns: its one instance is set, and then asked."""
+
+    @wraps(method)
+    def waiting(*arguments: P.args, **options: P.kwargs) -> R:
+        with arguments[0]._session.lock:  # type: ignore[attr-defined]
+            return method(*arguments, **options)
+
+    return waiting
+
+
 class _Interface(NamedTuple):
     """The chosen inputs and outputs, by the names that the user gave them."""
 
@@ -43,7 +59,7 @@ class FmuModel(Model, Hybrid):
     """A view of a running FMU: its states, chosen inputs and outputs, and constraints.
 
     All views share one instance of the FMU: closing the model that was loaded closes them all, closing (or forgetting)
-    another one does when it is the last. Not for several threads at once. ``notes`` may grow while the model is used.
+    another one does when it is the last. Threads take turns. ``notes`` may grow while the model is used.
     """
 
     moves_parameters = True
@@ -138,12 +154,19 @@ class FmuModel(Model, Hybrid):
         """What was strange or left out, one sentence each."""
         return (*self._session.notes, *self._session.notes_of_now)
 
+    @property
+    def used_alone(self) -> tuple[object, ...]:
+        """The FMU's instance, which all views share."""
+        return (self._session,)
+
+    @_in_turn
     def evaluate(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:
         """See :meth:`fmilin.Model.evaluate`; outputs and constraints that are states are what the model made of x."""
         buffers = self._aim(t, x, u)
         self._session.visit(buffers)
         return Evaluation(buffers.rates.copy(), buffers.values[self._output_positions], self._residuals.values())
 
+    @_in_turn
     def constraint_residuals(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray | None:
         """Return the residuals, without asking for derivatives or outputs; see :meth:`fmilin.Model`."""
         if self._reads_alone is False:
@@ -156,6 +179,7 @@ class FmuModel(Model, Hybrid):
             self._compare_readings(before)
         return self._residuals.values()
 
+    @_in_turn
     def products(self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray) -> Evaluation | None:
         """Return directional derivatives that the FMU itself provides; see :meth:`fmilin.Model.products`.
 
@@ -183,22 +207,26 @@ class FmuModel(Model, Hybrid):
         first = 1 + n + buffers.k
         return Evaluation(changes[first : first + n], changes[self._output_positions], residuals)
 
+    @_in_turn
     def event_indicators(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
         """Return the FMU's event indicators; see :meth:`fmilin.Model.event_indicators`."""
         if not self._session.indicators:
             return np.empty(0)
         return self._session.event_indicators(self._aim(t, x, u))
 
+    @_in_turn
     def restart(self) -> None:
         """Return to the mode in which the FMU starts; see :meth:`fmilin.model.stepping.Hybrid.restart`."""
         self._session.restart()
 
+    @_in_turn
     def pass_event(self, t: float, x: FloatArray, u: FloatArray) -> Passage:
         """Carry out the FMU's event iteration at a point; see :meth:`fmilin.model.stepping.Hybrid.pass_event`."""
         buffers = self._aim(t, x, u)
         terminates = self._session.pass_event(buffers)
         return Passage(buffers.x.copy(), terminates=terminates)
 
+    @_in_turn
     def completed_step(self, t: float, x: FloatArray, u: FloatArray) -> Passage:
         """Tell the FMU that a step was accepted; see :meth:`fmilin.model.stepping.Hybrid.completed_step`."""
         buffers = self._aim(t, x, u)
@@ -218,6 +246,7 @@ class FmuModel(Model, Hybrid):
         """Return discrete-time variables and inputs that are no numbers, as they are in the present mode."""
         return {} if self._closed else discrete_values(self._session)
 
+    @_in_turn
     def value_of(self, name: str) -> float | bool | str:
         """Return the present value of a scalar variable of any type, as Python has it."""
         variables = self.description.by_name
@@ -229,6 +258,7 @@ class FmuModel(Model, Hybrid):
             return bool(value)
         return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
 
+    @_in_turn
     def read_back(self) -> OperatingPoint:
         """Return the point that the model really holds since the last :meth:`evaluate`."""
         buffers = self._buffers
@@ -252,6 +282,7 @@ class FmuModel(Model, Hybrid):
         """Return a view with these constraints; see :meth:`fmilin.Model.with_constraints`."""
         return type(self)(self._session, self._interface, constraints, self.independent)
 
+    @_in_turn
     def close(self) -> None:
         """Terminate and unload the FMU and remove its files, if this is the loaded model or the last view."""
         self._closed = True

@@ -10,13 +10,12 @@ import contextlib
 import ctypes
 import locale
 import os
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from fmilin.ground.errors import ModelCrashError
+from fmilin.fmi.read import printed
 
 
 class _Held:
@@ -62,7 +61,7 @@ def undisturbed_process() -> Iterator[None]:
         language = locale.setlocale(locale.LC_ALL)
         arithmetic = _floating_point()
         try:
-            with same_directory(), standard_output_diverted():
+            with same_directory(), printed.diverted():
                 yield
         finally:
             with contextlib.suppress(locale.Error):
@@ -85,39 +84,6 @@ def same_directory() -> Iterator[None]:
             os.chdir(directory)
 
 
-@contextmanager
-def standard_output_diverted() -> Iterator[None]:
-    """Send what C code prints to standard error, by the file descriptor: it holds for the whole process meanwhile."""
-    _flush()  # what was printed so far belongs to standard output
-    try:
-        saved = os.dup(1)
-    except OSError:  # standard output is closed
-        yield
-        return
-    try:
-        _divert()
-        yield
-    finally:
-        _flush()
-        try:
-            os.dup2(saved, 1)
-            os.close(saved)
-        except OSError:
-            raise ModelCrashError(
-                "The model's code closed files of the process that are not its own, standard output among them. Run it "
-                "in a process of its own (without --no-isolation; fl.isolated)."
-            ) from None
-
-
-def _divert() -> None:
-    try:
-        os.dup2(2, 1)
-    except OSError:  # standard error is closed
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, 1)
-        os.close(nowhere)
-
-
 def _floating_point() -> ctypes.Array[ctypes.c_char] | None:
     """Return rounding, traps and flags of this thread's arithmetic; None where the C library does not tell."""
     environment = ctypes.create_string_buffer(_FENV)
@@ -125,13 +91,3 @@ def _floating_point() -> ctypes.Array[ctypes.c_char] | None:
         return None if ctypes.CDLL(None).fegetenv(environment) else environment
     except (AttributeError, OSError, TypeError):
         return None
-
-
-def _flush() -> None:
-    """Write out what Python and the C library still hold in their buffers."""
-    with contextlib.suppress(AttributeError, OSError, ValueError):
-        sys.stdout.flush()
-    if sys.platform == "win32":
-        ctypes.cdll.msvcrt.fflush(None)
-    else:
-        ctypes.CDLL(None).fflush(None)

@@ -24,6 +24,7 @@ from fmilin.fmi.read.refusals import Refusals
 from fmilin.fmi.read.settings import Assignment, Tuning, Value, settings_of, structural_sizes
 from fmilin.ground.errors import ModelError, UsageError
 from fmilin.ground.signals import FloatArray, Signals
+from fmilin.model.threads import lock_of
 
 _BEARS_ONE = "The model's code does not bear a second instance after the first."
 
@@ -50,6 +51,7 @@ class Session:
         self.directional = description.directional_derivatives
         self.indicators = description.event_indicators > 0
         self.generation = 0
+        self.lock = lock_of(self)
         self.left_start = False
         """Whether the instance has passed an event or a step since it began."""
         self.passed_event = False

@@ -16,6 +16,7 @@ from fmilin.manifold.operating_points import operating_point
 from fmilin.manifold.projection import require_on_manifold
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Hybrid, Stepped
+from fmilin.model.threads import one_at_a_time
 from fmilin.motion.simulation.inputs import Inputs, input_course
 from fmilin.motion.simulation.integration_loop import Integration, Plan, Sample
 from fmilin.motion.simulation.method import Method
@@ -28,6 +29,7 @@ from fmilin.motion.simulation.trajectory import Statistics, Trajectory
 INTERVALS = 500  # samples of a run that asks for no step, less one
 
 
+@one_at_a_time
 def simulate(
     model: Model,
     point: OperatingPoint | None = None,
@@ -118,6 +120,7 @@ def simulate_at(model: Model, start: OperatingPoint, times: FloatArray, request:
     return _trajectory(run, integration, recorder)
 
 
+@one_at_a_time
 def snapshots(
     model: Model,
     point: OperatingPoint | None = None,

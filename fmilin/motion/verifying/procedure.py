@@ -17,6 +17,7 @@ from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.verification import Channel, Validity, Verification
 from fmilin.model.interface import Model
 from fmilin.model.stepping import Stepped
+from fmilin.model.threads import one_at_a_time
 from fmilin.motion.verifying.drift import Integrator, at_rest, drift_channel
 from fmilin.motion.verifying.excitation import Excitation, excitations, fastest_period, horizon_of, slowest_period
 from fmilin.motion.verifying.reduced import Reduced, reduced_model
@@ -43,6 +44,7 @@ PROPAGATED = 8  # times at which it is asked by how much the linear model amplif
 EARLY = 1  # channels after which the number of evaluations for all of them is estimated
 
 
+@one_at_a_time
 def verify(
     model: Model,
     linear: LinearModel,

@@ -13,6 +13,7 @@ from fmilin.linear_model.descriptor import Descriptor
 from fmilin.linear_model.model import LinearModel
 from fmilin.manifold.operating_points import model_at, operating_point
 from fmilin.model.interface import Model, OperatingPoint, SecondOrderForm
+from fmilin.model.threads import one_at_a_time
 from fmilin.native.formulations.bases import Basis, basis_of, combinations_of_rows
 from fmilin.native.formulations.form import ConstrainedForm, MotionTerms, motion_terms
 from fmilin.native.formulations.of_model import form_of, second_order
@@ -22,6 +23,7 @@ ROWS_AGREE = 1e-9
 """Rows of R on positions and on their velocities that differ by less, relative to each entry, belong together."""
 
 
+@one_at_a_time
 def descriptor(model: Model, at: OperatingPoint | LinearModel | None = None) -> Descriptor:
     """Return ``E z' = f0 + A z + B (u - u0)``: a model of Lagrange's equations with its constraints left in.
 

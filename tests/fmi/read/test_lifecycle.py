@@ -4,6 +4,7 @@ import gc
 import locale
 import logging
 import os
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,7 +14,6 @@ import pytest
 
 from fmilin.fmi.read import FmuModel, open_fmu
 from fmilin.fmi.read.instance2 import Instance2
-from fmilin.fmi.read.process import standard_output_diverted
 from fmilin.ground.errors import ConstraintError, ModelError, NumericalError
 from fmilin.ground.sandbox import watchdog
 from fmilin.model.constraints.declared import Constraint
@@ -186,7 +186,7 @@ def test_after_a_fatal_error_nothing_is_asked_any_more(opened: Opened, scratch: 
 
 
 def test_a_bad_guest_leaves_the_process_as_it_was(
-    zoo: Zoo, capfd: pytest.CaptureFixture[str], chosen_locale: str
+    zoo: Zoo, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture, chosen_locale: str
 ) -> None:
     before = Path.cwd()
     sys.stdout.write("before\n")
@@ -195,18 +195,39 @@ def test_a_bad_guest_leaves_the_process_as_it_was(
         assert locale.setlocale(locale.LC_CTYPE) == chosen_locale
         model.evaluate(0.0, model.start.states, model.start.inputs)
     sys.stdout.write("after\n")
-    out, err = capfd.readouterr()
-    assert out == "before\nafter\n"
-    assert "hello from the model" in err
-    assert "goodbye from the model" in err
+    assert capfd.readouterr().out == "before\nafter\n"
+    assert "hello from the model" in caplog.text
+    assert "goodbye from the model" in caplog.text
 
 
-def test_standard_output_is_diverted_and_comes_back(capfd: pytest.CaptureFixture[str]) -> None:
-    with standard_output_diverted():
-        os.write(1, b"from C\n")
-    os.write(1, b"result\n")
-    out, err = capfd.readouterr()
-    assert (out, err) == ("result\n", "from C\n")
+PROGRAM = """
+import logging, sys, threading
+import numpy as np
+import fmilin as fl
+
+handler = logging.StreamHandler(sys.stdout)
+logging.getLogger("fmilin.fmu").addHandler(handler)  # what an FMU tells its importer may go to standard output
+waiting = threading.Event()
+if sys.argv[2:]:
+    threading.Thread(target=waiting.wait).start()
+print("before")
+with fl.load(sys.argv[1]) as model:
+    for _ in range(2):
+        model.evaluate(0.0, model.start.states, np.zeros(len(model.inputs)))
+print("after")
+waiting.set()
+"""
+
+
+@pytest.mark.parametrize("threads", [(), ("two threads",)], ids=["alone", "threads"])
+def test_what_a_model_prints_is_logged(zoo: Zoo, threads: tuple[str, ...]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, zoo("prints"), *threads], capture_output=True, text=True, check=True
+    )
+    lines = done.stdout.splitlines()
+    assert [line for line in lines if line != "past it"] == ["before", "after"]
+    assert "The model printed:\n" in done.stderr
+    assert done.stderr.count("by the library\n") == 2 + done.stderr.count("past it\n")
 
 
 def test_fmu_messages_never_reach_standard_output(zoo: Zoo, capfd: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,166 @@
+"""What an FMU's code prints goes to the logger ``fmilin.printed``: standard output belongs to the program.
+
+While foreign code runs, the C library's ``stdout`` is a file of ours. While it is loaded and unloaded, and no other
+thread could print meanwhile, descriptor 1 is, too; at each visit that would take as long as the visit, so that what
+code writes there past the C library stays. A child process needs none of this: its standard output is nobody's.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import logging
+import os
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from time import monotonic
+
+from fmilin.ground.errors import ModelCrashError
+from fmilin.ground.sandbox import watchdog
+
+logger = logging.getLogger(
+    "fmilin.printed"
+)  # without a handler of its own: what nobody takes is seen on standard error
+_MOST = 20_000  # bytes that are shown of what is printed at a time
+_PAUSE = 0.1  # seconds between two looks, which take half as long as a visit of a small model
+_libc = None if sys.platform == "win32" else ctypes.CDLL(None)
+
+
+class _Diverted:
+    """Where it goes at present; threads that run foreign code at once share it."""
+
+    lock = threading.RLock()
+    threads = 0
+    file = -1  # a descriptor
+    stream: int | None = None  # the C stream on it
+    slot: ctypes.c_void_p | None = None  # the variable ``stdout`` of the C library, where it has one
+    theirs: int | None = None
+    saved = -1  # the descriptor of the real standard output, while 1 is another
+    due = 0.0  # when it is looked at again
+    later: list[Callable[[], None]] = []  # noqa: RUF012 - one for the process
+
+
+def _prepare() -> None:
+    d = _Diverted
+    d.file = os.memfd_create("printed") if hasattr(os, "memfd_create") else os.dup(tempfile.TemporaryFile().fileno())  # noqa: SIM115
+    with suppress(ValueError, AttributeError):
+        if _libc is not None:
+            d.slot = ctypes.c_void_p.in_dll(_libc, "stdout")
+            _libc.fdopen.restype = ctypes.c_void_p
+            d.stream = _libc.fdopen(d.file, b"a")
+    atexit.register(log)
+
+
+def begin() -> None:
+    """Take what is printed from now on."""
+    d = _Diverted
+    with d.lock:
+        d.threads += 1
+        if d.threads == 1:
+            if d.file < 0:
+                _prepare()
+            if d.slot is not None:
+                d.theirs, d.slot.value = d.slot.value, d.stream
+
+
+def end() -> None:
+    """Let go of standard output, and now and then log what was printed."""
+    d = _Diverted
+    with d.lock:
+        d.threads -= 1
+        if d.slot is not None and not d.threads:
+            d.slot.value = d.theirs
+    if d.saved < 0 and monotonic() > d.due:
+        log()
+
+
+def log() -> None:
+    """Log what was printed since the last time."""
+    d = _Diverted
+    with d.lock:
+        d.due = monotonic() + _PAUSE
+        _flush(d.stream)
+        content, size = _taken(d.file)
+    if content:
+        more = f"\n... and {size - _MOST} bytes more" if size > _MOST else ""
+        logger.warning("The model printed:\n%s%s", content.decode("utf-8", "replace").rstrip(), more)
+
+
+def _taken(file: int) -> tuple[bytes, int]:
+    """Return the beginning of what was printed, and its length; it is then forgotten."""
+    try:
+        size = os.lseek(file, 0, os.SEEK_END)
+        if not size:
+            return b"", 0
+        content = os.pread(file, min(size, _MOST), 0)
+        os.ftruncate(file, 0)
+        os.lseek(file, 0, os.SEEK_SET)
+    except OSError:  # closed, too
+        _Diverted.file, _Diverted.slot = -1, None
+        return b"", 0
+    return content, size
+
+
+@contextmanager
+def diverted() -> Iterator[None]:
+    """Take what is printed in the block, past the C library, too; nothing in a child process that is watched."""
+    if watchdog.listener() is not None:
+        yield
+        return
+    begin()
+    d = _Diverted
+    with d.lock:
+        if d.threads == 1 and threading.active_count() == 1:
+            _flush(d.theirs)
+            with suppress(OSError):  # closed
+                d.saved = os.dup(1)
+                os.dup2(d.file, 1)
+    try:
+        yield
+    finally:
+        closed = False
+        with d.lock:
+            if d.saved >= 0:
+                _flush(d.theirs)
+                try:
+                    os.dup2(d.saved, 1)
+                    os.close(d.saved)
+                except OSError:
+                    closed = True
+                d.saved = -1
+            later, d.later = d.later, []
+        end()
+        for speak in later:
+            speak()
+        log()
+        if closed:
+            raise ModelCrashError(
+                "The model's code closed files of the process that are not its own, standard output among them. Run it "
+                "in a process of its own (without --no-isolation; fl.isolated)."
+            ) from None
+
+
+def when_free(speak: Callable[[], None]) -> None:
+    """Do this as soon as standard output is the program's own: it may go there."""
+    with _Diverted.lock:
+        if _Diverted.saved >= 0:
+            _Diverted.later.append(speak)
+            return
+    speak()
+
+
+def _flush(stream: int | None) -> None:
+    if stream and _libc is not None:
+        _libc.fflush(ctypes.c_void_p(stream))
+
+
+def _alone() -> None:
+    """In a forked child there is one thread, which may have been born while another one held the lock."""
+    _Diverted.lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_alone)

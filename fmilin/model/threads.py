@@ -1,0 +1,59 @@
+"""One thread at a time works with a model: an FMU has one state, an engine one set of buffers. Other threads wait."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import wraps
+from typing import ClassVar, ParamSpec, TypeVar
+from weakref import WeakKeyDictionary
+
+from fmilin.model.interface import Model
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class _Held:
+    locks: ClassVar[WeakKeyDictionary[object, threading.RLock]] = WeakKeyDictionary()
+    guard = threading.Lock()
+
+
+def _alone() -> None:
+    """In a forked child there is one thread: nobody else can release a lock."""
+    _Held.locks, _Held.guard = WeakKeyDictionary(), threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_alone)
+
+
+def lock_of(thing: object) -> threading.RLock:
+    """Return the lock of what is used by one thread at a time."""
+    with _Held.guard:
+        return _Held.locks.setdefault(thing, threading.RLock())
+
+
+@contextmanager
+def held(model: Model) -> Iterator[None]:
+    """Wait until no other thread works with a model or with what it is made of, and let others wait meanwhile."""
+    with ExitStack() as stack:
+        for thing in sorted(model.used_alone, key=id):  # always in one order: two threads never wait for each other
+            stack.enter_context(lock_of(thing))
+        yield
+
+
+def one_at_a_time(function: Callable[P, R]) -> Callable[P, R]:
+    """Let the threads that call a function of a model, its first argument, take turns."""
+
+    @wraps(function)
+    def waiting(*arguments: P.args, **options: P.kwargs) -> R:
+        model = arguments[0] if arguments else options.get("model")
+        if not isinstance(model, Model):
+            return function(*arguments, **options)
+        with held(model):
+            return function(*arguments, **options)
+
+    return waiting
