@@ -40,8 +40,9 @@ def remarks_on(
             "the model's own noise or rounding allows no better.",
         )
     if report.multiple:
-        listed = ", ".join(f"{name} (+-{report.distance[name]:.2g})" for name in report.multiple)
-        yield Remark("multiple", f"Several solutions meet here, or nearly: slopes do not determine {listed}.")
+        listed = ", ".join(f"{name} (+-{report.distance[name]:.2g})" for name in report.multiple[:SHOWN])
+        more = f" and {len(report.multiple) - SHOWN} more" if len(report.multiple) > SHOWN else ""
+        yield Remark("multiple", f"Several solutions meet here, or nearly: slopes do not determine {listed}{more}.")
     if report.free_directions:
         leaders = ", ".join(d.name for d in report.free_directions)
         yield Remark(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import atan2, cos, pi, sin, sqrt, tan
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -260,3 +261,14 @@ def test_products_with_the_wrong_sign_are_noticed_however_slow_the_rates_are(slo
     )
     point = trim(model)
     assert point.states[0] == pytest.approx(1.0, abs=1e-4 if slow < 1 else 1e-9)
+
+
+def test_three_arms_that_stand_are_said_to_be_unstable() -> None:
+    """Each spins freely about its own axis, which is a family; the chain stands instead of hanging."""
+    model = fl.load(Path(__file__).parent / "arms.toml")
+    point = fl.trim(model)
+    said = {remark.kind: str(remark) for remark in point.report.remarks}
+    assert "of 12 eigenvalues have positive real parts" in said["unstable"]
+    assert max(point.report.distance.values()) < 1e-3
+    linear = fl.linearize(model, point)
+    assert np.max(linear.eigenvalues().real) > 1.0
