@@ -43,8 +43,9 @@ _TABLE = (
          scope="model"),
     Kind("conserved-quantity",
          "A declared velocity constraint is not linear in the velocities: it may be a conserved quantity, such as "
-         "energy.",
-         "Declare constraints only: a conserved quantity removes a true degree of freedom.", scope="model"),
+         "energy; or a mechanism without constraints keeps a combination of its states, as momentum.",
+         "Declare constraints only: a conserved quantity removes a true degree of freedom. Where nothing was declared: "
+         "nothing.", scope="model"),
     Kind("dependent-states",
          "The model declares no constraints, but combinations of its states cannot change: some eigenvalues then "
          "belong to no motion.",

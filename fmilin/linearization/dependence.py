@@ -197,7 +197,7 @@ def _without_totals(candidates: FloatArray, samples: _Samples) -> FloatArray:
 def with_remark_on_dependence(linear: LinearModel, model: Model, point: OperatingPoint) -> LinearModel:
     """Return the linear model of a model without constraints, with a warning if its states look dependent."""
     combinations = dependent_combinations(linear, model, point)
-    if not combinations.shape[1]:
+    if not combinations.shape[1] and not model.freedoms_known:
         combinations = hidden_loops(linear, model, point)
     count = combinations.shape[1]
     if not count:
@@ -205,11 +205,20 @@ def with_remark_on_dependence(linear: LinearModel, model: Model, point: Operatin
     part = np.abs(combinations).max(axis=1)
     taking = [name for name, p in zip(linear.states.names, part, strict=True) if p > 1e-6 * part.max()]
     more = f" and {len(taking) - MOST_NAMED} more" if len(taking) > MOST_NAMED else ""
+    them = f"{', '.join(taking[:MOST_NAMED])}{more} take part"
+    if model.freedoms_known:
+        remark = Remark(
+            "conserved-quantity",
+            f"{count} combination{'s' * (count > 1)} of the states cannot change, to first order, whatever the inputs "
+            f"do ({them}): momentum, or at a moving point energy, is conserved, for these states do not depend on each "
+            "other. Zero eigenvalues belong to true rigid motions.",
+        )
+        return replace(linear, warnings=(*linear.warnings, remark))
     remark = Remark(
         "dependent-states",
         f"All {len(linear.states)} states were treated as independent, but {count} "
         f"{'combination of them cannot' if count == 1 else 'combinations of them cannot'} change, to first order, "
-        f"whatever the inputs do ({', '.join(taking[:MOST_NAMED])}{more} take part): states seem to depend on each "
+        f"whatever the inputs do ({them}): states seem to depend on each "
         "other, and some of the eigenvalues then belong to no motion. Let 'fmilin discover' look for the constraints "
         '(linearize --discover uses them at once), or declare them: --constraint "x^2 + y^2 - L^2", or '
         "constraints=[...] in Python.",

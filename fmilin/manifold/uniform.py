@@ -253,8 +253,8 @@ def change_along(at: Moving, uniform: Uniform, bend: FloatArray, beyond: Beyond)
         better = good & seen & ~(relative <= part)
         part, when = np.where(better, relative, part), np.where(better, far.later, when)
     if (part > SAME_ALONG).any() and sizes.shape[1] <= MOST_TURNING:
-        here, there = (_A(beyond, visited, sizes) for visited in (at_point, far))
-        turning = (part > SAME_ALONG) & _same_spectrum(here, there, part)
+        at_first, at_last = (_A(beyond, visited, sizes) for visited in (at_point, far))
+        turning = (part > SAME_ALONG) & _same_spectrum(at_first, at_last, part)
     return Change(part, when, turning)
 
 

@@ -230,6 +230,8 @@ class Model(ABC):
         Whether :meth:`evaluate` takes many points at once: x (batch, N) and u (batch, nu).
     autonomous : bool
         Whether its rates and outputs certainly do not depend on time.
+    freedoms_known : bool
+        Whether its states certainly do not depend on each other, as joints of an open tree.
     compilable : bool
         Whether there is a graph, :meth:`in_graph`.
     sparse : bool
@@ -252,6 +254,7 @@ class Model(ABC):
     names_limits: bool = False
     batches: bool = False
     autonomous: bool = False
+    freedoms_known: bool = False
     compilable: bool = False
     sparse: bool = False
 

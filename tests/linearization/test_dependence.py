@@ -10,6 +10,7 @@ import pytest
 import fmilin as fl
 from fmilin.linearization.dependence import dependent_combinations, unmovable_combinations
 from fmilin.native import function as functions
+from fmilin.native.mechanism import Body, Joint, JointForce, Mechanism, MechanismDescription
 from fmilin.native.systems import cartesian_pendulum, four_bar, rolling_disk
 from tests.by_hand import FunctionModel, Parts, Rates
 from tests.hand_made import sized
@@ -23,6 +24,17 @@ def test_reference_systems_without_their_constraints_are_found_out(model: fl.Mod
     assert [w.kind for w in free.warnings].count("dependent-states") == 1
     true = fl.linearize(model, derivatives=derivatives)
     assert "dependent-states" not in [w.kind for w in true.warnings]
+
+
+def test_the_momentum_of_a_satellite_is_no_dependence() -> None:
+    """A wheel that turns in a body that turns freely, and a motor between them."""
+    bodies = [Body("bus", 50.0, inertia=(5.0, 6.0, 7.0)), Body("wheel", 2.0, inertia=(0.01, 0.01, 0.02))]
+    joints = [Joint("yaw", "revolute", "ground", "bus"), Joint("spin", "revolute", "bus", "wheel")]
+    motor = [JointForce("motor", "spin")]
+    satellite = Mechanism(MechanismDescription("satellite", bodies, joints, inputs=motor, gravity=(0, 0, 0)))
+    (remark,) = fl.linearize(satellite).warnings
+    assert remark.kind == "conserved-quantity"
+    assert "(yaw.v, spin.v take part): momentum" in remark.message
 
 
 def test_one_combination_for_each_constraint_on_the_velocities() -> None:
