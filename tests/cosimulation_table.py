@@ -226,11 +226,11 @@ CASES = (
     Case("direct: van der Pol", VAN_DER_POL, (1.0,), (EULER, 0.01, HOLDS), states=2, starts=(2.0,), step=0.01),
     Case("direct: van der Pol, free", VAN_DER_POL, (1.0,), (EULER, 0.01, HOLDS), ("x0",), 2, (2.0,), FREE, 0.01),
     # saturated far below the size of the input
-    Case("limiter: drive", DRIVE, (3.0, 0.1, 1.0)),
+    Case("limiter: drive, a ten-millionth", DRIVE, (3.0, 1e-7, 1.0)),
     Case("limiter: drive, narrow", DRIVE, (3.0, 1e-3, 1.0)),
     Case("limiter: drive, fixed step", DRIVE, (3.0, 0.1, 1.0), (EULER, 0.01, HOLDS), step=0.01),
     Case("limiter: rate", RATE, (0.5, 0.05), outputs=("y", "y2")),
-    Case("limiter: rate, narrow", RATE, (0.5, 1e-4), outputs=("x1",)),
+    Case("limiter: rate, beside a louder output", RATE, (0.5, 1e-5), outputs=("x0", "x1")),
     # motions that are not those of a linear model
     cycle("van der Pol", VAN_DER_POL, 1.0, (EULER, 0.01, HOLDS), ("x0", "x1"), 2.0),
     cycle("van der Pol, weak", VAN_DER_POL, 0.1, (RUNGE_KUTTA, 0.01, DIVIDES), ("x0",), 2.0),

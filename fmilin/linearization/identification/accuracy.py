@@ -18,8 +18,7 @@ from fmilin.ground.remarks import Remark, inaccurate_entry
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import INACCURATE, PREDICTED, QUIET, TOO_INACCURATE
 from fmilin.linear_model.model import LinearModel, relative_error
-from fmilin.linearization.identification.holdout import relative_change
-from fmilin.linearization.identification.impulse_response import Runner
+from fmilin.linearization.identification.impulse_response import Runner, relative_change
 
 PARTS = (16, 256)  # into how many a step is divided
 TIGHTER = 0.1  # the tolerance of the comparison, in that of the solver

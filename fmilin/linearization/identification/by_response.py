@@ -13,8 +13,8 @@ from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import CONFIRMED, MOVES, ROUNDING
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.identification.findings import Findings
-from fmilin.linearization.identification.holdout import HeldOut, held_out, relative_change
-from fmilin.linearization.identification.impulse_response import Markov, Probe, Runner
+from fmilin.linearization.identification.holdout import HeldOut, held_out
+from fmilin.linearization.identification.impulse_response import Markov, Probe, Runner, relative_change
 from fmilin.linearization.identification.realize import Realized, named_coordinates, realize
 from fmilin.linearization.identification.result import Coordinates, Measured, linear_model
 from fmilin.linearization.identification.sampled import Continuous, Sampled, apart, continuous_of

@@ -14,8 +14,8 @@ import numpy as np
 from fmilin.ground.errors import FmilinError
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import CONFIRMED
-from fmilin.linearization.identification.holdout import PART, relative_change
-from fmilin.linearization.identification.impulse_response import Runner
+from fmilin.linearization.identification.holdout import PART
+from fmilin.linearization.identification.impulse_response import Runner, relative_change
 
 COUNT = 40  # steps
 IMPLICIT = 12  # fixed-point iterations of the implicit method

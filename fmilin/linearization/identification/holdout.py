@@ -9,7 +9,7 @@ import numpy as np
 from fmilin.ground.errors import FmilinError
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import QUIET
-from fmilin.linearization.identification.impulse_response import Runner
+from fmilin.linearization.identification.impulse_response import Runner, relative_change
 from fmilin.linearization.identification.sampled import Sampled
 
 COUNT = 60
@@ -57,13 +57,6 @@ def solver_noise(runner: Runner, held: HeldOut) -> float:
         return 0.0
     change = relative_change((up - down) / 2, held.after)
     return change if np.isfinite(change) else 0.0
-
-
-def relative_change(other: FloatArray, outputs: FloatArray) -> float:
-    """Return the largest change of an output relative to its size, (K, ny) each; unmoved ones show rounding alone."""
-    change, size = np.linalg.norm(other - outputs, axis=0), np.linalg.norm(outputs, axis=0)
-    responding = size > QUIET * float(np.max(size, initial=0.0))
-    return float(np.max(change[responding] / size[responding], initial=0.0))
 
 
 def held_out(runner: Runner, step: float, seed: int = 8) -> HeldOut | None:

@@ -18,7 +18,9 @@ from fmilin.linear_model.no_response import PUSHES
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Response, Stepped
 
-SHORT_RUN = 20  # steps of the runs that compare amplitudes
+SHORT_RUN, LONG_RUN = 20, 60  # steps of the runs that compare amplitudes of pulses, and of random inputs
+REDUCTIONS = 14  # to a fourth each
+BENT = 1e-2  # answers to half the input that are off their half by this are not linear
 
 DECADES = (1.0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
 GOOD_ENOUGH = 1e-9
@@ -39,6 +41,10 @@ class Runner:
         self._changes: dict[int, tuple[float, float]] = {}
         """By input: the amplitude that suited it last, and how much halving it changed the response."""
         self._smooth = False
+        self.is_noisy = False
+        """Whether equal runs were seen to differ."""
+        self.reduced = 0.0
+        """By how much inputs were moved at most, in their sizes, where larger moves were not answered in proportion."""
         self.unresponsive: set[int] = set()
         """Inputs that have moved nothing so far, however hard they were pushed."""
         self.in_dead_zone: list[str] = []
@@ -65,7 +71,8 @@ class Runner:
             chosen = [self._amplitude(j, step) for j in range(len(self.scales))]
             halving = max((change for _, change in chosen), default=0.0)
             amplitudes = np.array([a for a, _ in chosen], dtype=np.float64)
-            self._amplitudes[step] = self._superposed(amplitudes, step, max(10 * halving, 1e-6))
+            together = self._superposed(amplitudes, step, max(10 * halving, 1e-6))
+            self._amplitudes[step] = self._in_proportion(together, step)
             if not self._smooth:  # a matter of the point, not of the step
                 self._require_smooth(self._amplitudes[step], step)
                 self._smooth = True
@@ -133,6 +140,26 @@ class Runner:
                 break
             amplitudes = amplitudes / 10
         return amplitudes
+
+    def _in_proportion(self, amplitudes: FloatArray, step: float) -> FloatArray:
+        """Reduce all amplitudes until random inputs are answered in proportion by every output, where that helps.
+
+        A limiter is reached by many steps sooner than by one pulse, and need not show beside louder outputs.
+        """
+        pattern = np.random.default_rng(12).uniform(-1.0, 1.0, (LONG_RUN, len(amplitudes)))
+        smaller = amplitudes
+        for _ in range(0 if self.is_noisy else REDUCTIONS):
+            try:
+                ups, downs = ([self.run(s * part * smaller * pattern, step) for part in (1, 0.5)] for s in (1, -1))
+            except FmilinError:  # beyond what the model can do
+                return amplitudes
+            whole, half = (_stacked(up) - _stacked(down) for up, down in zip(ups, downs, strict=True))
+            if not relative_change(2 * half, whole) > BENT:
+                if smaller is not amplitudes:
+                    self.reduced = float(np.max(smaller / self.scales))
+                return smaller
+            smaller = smaller / 4
+        return amplitudes  # noise, or nothing that is linear
 
     def _require_smooth(self, amplitudes: FloatArray, step: float) -> None:
         """Refuse an input that is answered differently up and down however little it moves.
@@ -260,6 +287,13 @@ class Probe:
             np.array([self.runner.pulse(j, a, h, 1).after[0] for j, a in enumerate(amplitudes)]).T
             for h in (step, step / 2, step / 4)
         ]
+
+
+def relative_change(other: FloatArray, outputs: FloatArray) -> float:
+    """Return the largest change of an output relative to its size, (K, ny) each; unmoved ones show rounding alone."""
+    change, size = np.linalg.norm(other - outputs, axis=0), np.linalg.norm(outputs, axis=0)
+    responding = size > QUIET * float(np.max(size, initial=0.0))
+    return float(np.max(change[responding] / size[responding], initial=0.0))
 
 
 def _stacked(response: Response) -> FloatArray:

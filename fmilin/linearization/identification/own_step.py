@@ -30,7 +30,8 @@ def own_step(runner: Runner, suggested: float) -> float | None:
     """Return the solver's own step, in seconds, where the model stands still between two; None where it does not."""
     still = np.zeros((FEWEST, len(runner.scales)))
     once, again = (runner.run(still, suggested).after for _ in range(2))
-    if not np.array_equal(once, again, equal_nan=True):  # noise moves it always
+    runner.is_noisy = not np.array_equal(once, again, equal_nan=True)
+    if runner.is_noisy:  # noise moves it always
         return None
     for part in LOOKS:
         try:

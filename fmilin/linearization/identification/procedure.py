@@ -80,6 +80,14 @@ def linearize_stepped(task: Task) -> LinearModel:
             )
         )
         findings.excess = 0.0
+    if runner.reduced:
+        findings.extra.append(
+            Remark(
+                "narrow",
+                f"Inputs were moved by {runner.reduced:.1g} of their sizes only: more is not answered in proportion, "
+                "as by a limiter. The linear model holds that near the point.",
+            )
+        )
     if dead := runner.in_dead_zone:
         if has_no_response(linear) and not task.keep_inaccurate:
             raise dead_zone_error(dead)

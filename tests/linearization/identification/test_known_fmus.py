@@ -73,6 +73,14 @@ def test_derivatives_stand_where_only_the_solver_inside_disagrees(name: str, tmp
     assert "The derivatives were trusted, not the responses" in said(linear, "solver")
 
 
+@pytest.mark.parametrize("name", ["limiter: drive, a ten-millionth", "limiter: rate, beside a louder output"])
+def test_inputs_that_saturate_a_limiter_are_moved_less(name: str, tmp_path: Path) -> None:
+    linear = linearized(case(name), tmp_path)
+    assert "is not answered in proportion, as by a limiter" in said(linear, "narrow")
+    eigenvalues = np.linalg.eigvals(table.plant_at_start(case(name))[0])
+    assert np.sort_complex(linear.eigenvalues()) == pytest.approx(np.sort_complex(eigenvalues), abs=1e-9)
+
+
 def test_growth_beyond_all_numbers_is_no_crash(tmp_path: Path) -> None:
     """A stiff lag under Euler's method: each step multiplies by 1 - 1e4."""
     endless = Case("growth", table.LAG, (1e5, 1.0), (table.EULER, 0.1, table.HOLDS), ("x0",), 0, (1.0,), ())
