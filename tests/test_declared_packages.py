@@ -62,3 +62,17 @@ def test_every_requirement_has_a_lower_bound(package: str) -> None:
 def test_the_licence_goes_into_what_is_published(package: str) -> None:
     (name,) = project(package)["license-files"]
     assert (PACKAGES[package] / name).read_text() == (ROOT / "LICENSE").read_text()
+
+
+def test_what_ci_installs_is_pinned_with_hashes() -> None:
+    """``.ci/lock`` writes the file; it holds for other systems and registries, and names none."""
+    text = (ROOT / ".ci/constraints.txt").read_text(encoding="utf-8")
+    pins = re.findall(
+        r"^([\w.-]+)==[^\s;]+[^\\\n]*\\\n((?:    --hash=sha256:[0-9a-f]{64}(?: \\)?\n)+)", text, re.MULTILINE
+    )
+    assert len(pins) == len(re.findall(r"^\S", text, re.MULTILINE))
+    metadata = project("fmilin")
+    extras = [r for extra in ("test", "docs", "families") for r in metadata["optional-dependencies"][extra]]
+    adapters = [r for package in PACKAGES for r in project(package)["dependencies"]]
+    assert named([*metadata["dependencies"], *extras, *adapters]) - {"fmilin"} <= {name for name, _ in pins}
+    assert "://" not in text
