@@ -25,9 +25,9 @@ def compiled_visits(
     if not (engine.compilable and engine.visit_seconds):
         return None
     key = tuple(tuple(quantity.signal.name for quantity in some) for some in (outputs, observed))
-    if key not in engine.compiled:
-        engine.compiled[key] = CompiledVisits(engine, outputs, observed)
-    visits: CompiledVisits = engine.compiled[key]
+    if key not in engine.point_codes:
+        engine.point_codes[key] = CompiledVisits(engine, outputs, observed)
+    visits: CompiledVisits = engine.point_codes[key]
     return visits
 
 

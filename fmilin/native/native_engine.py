@@ -93,7 +93,7 @@ class NativeEngine(ABC):
         return None
 
     @cached_property
-    def compiled(self) -> dict[tuple[tuple[str, ...], ...], Any]:
+    def point_codes(self) -> dict[tuple[tuple[str, ...], ...], Any]:
         """What :mod:`fmilin.native.compiled_visits` keeps for the models of this engine, by names of quantities."""
         return {}
 

@@ -338,7 +338,7 @@ def test_what_the_system_says_of_a_library_may_be_in_any_encoding(zoo: Zoo, tmp_
     subprocess.run([*make, other, b"-Wl,-soname,li\xff.so"], check=True)
     subprocess.run([*make, str(tmp_path / "m.so"), "-Wl,--no-as-needed", other], check=True)
     library = next(m.filename for m in FmuFile(zoo("no_states")).members if m.filename.startswith("binaries/"))
-    content = {"modelDescription.xml": XML, library: (tmp_path / "m.so").read_bytes()}
+    content: dict[str, bytes | str] = {"modelDescription.xml": XML, library: (tmp_path / "m.so").read_bytes()}
     with pytest.raises(ModelError, match="li\ufffd"):
         open_fmu(pack(tmp_path / "m.fmu", content))
     assert list(scratch.iterdir()) == []
