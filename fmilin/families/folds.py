@@ -42,10 +42,10 @@ class Fold:
 
     def to(self, reached: SolvedPoint, sizes: FloatArray) -> str:
         """Return the sentence on a point on another branch, with the state that tells it from the fold."""
-        there, here = reached.point.states, self.last.point.states
-        i = int(np.argmax(np.abs(there - here) / sizes))
+        x, at_fold = reached.point.states, self.last.point.states
+        i = int(np.argmax(np.abs(x - at_fold) / sizes))
         name = list(reached.linear.point.states)[i]
-        return f"{self.sentence} This point lies on another branch: {name} = {there[i]:.6g}, at the fold {here[i]:.6g}."
+        return f"{self.sentence} This point lies on another branch: {name} = {x[i]:.6g}, at the fold {at_fold[i]:.6g}."
 
 
 def fold_between(

@@ -65,11 +65,11 @@ class Motions:
         G, v, spins = self.G, self.given, self._spins(free)
         GS = G @ spins
         inverse = linalg.pinv(GS, rtol=PSEUDO_INVERSE)
-        beside = np.eye(len(G)) - GS @ inverse
+        apart = np.eye(len(G)) - GS @ inverse
         stages = (np.zeros_like(free), free * self._slides, free) if spins.size else (free,)
         for movable in stages:
             D = self.scales * movable
-            nearest = v - D * (linalg.pinv(beside @ G * D, rtol=PSEUDO_INVERSE) @ (beside @ (G @ v)))
+            nearest = v - D * (linalg.pinv(apart @ G * D, rtol=PSEUDO_INVERSE) @ (apart @ (G @ v)))
             nearest = nearest - spins @ (inverse @ (G @ nearest))
             if not self.broken(nearest):
                 break
