@@ -28,8 +28,8 @@ from fmilin.fmi.platforms import fmi2_folders
 from fmilin.fmi.read import FmuModel, read_description
 from fmilin.fmi.write import build_fmu
 from fmilin.ground.sandbox.watchdog import Note, write_to
-from fmilin.numerics.codegen.compiler import library_suffix
 from fmilin.native.systems import four_bar
+from fmilin.numerics.codegen.compiler import library_suffix
 from tests.fmus.make import pack
 
 ROUNDS = 7

@@ -91,7 +91,7 @@ class SymbolicEngine(AdjustableEngine):
     def having(self, system: SymbolicSystem) -> Self:
         """Return the same engine with other values, start values or right-hand side; what was made is shared."""
         other = copy(self)
-        for cached in ("available", "compiled"):
+        for cached in ("available", "point_codes"):
             other.__dict__.pop(cached, None)
         other._take(system)
         return other

@@ -114,8 +114,8 @@ class _Search:
     def _slopes(self) -> _Slopes:
         unknowns = self.equations.unknowns
         inside = (self.z > unknowns.low) & (self.z < unknowns.high)
-        beside = self.equations.entry_sizes(self.z + BESIDE * np.cos(np.arange(len(self.z)) + 1.0))
-        self.seen = np.fmax(np.abs(self.J), beside)
+        nearby = self.equations.entry_sizes(self.z + BESIDE * np.cos(np.arange(len(self.z)) + 1.0))
+        self.seen = np.fmax(np.abs(self.J), nearby)
         return _Slopes(np.where(inside, self.J, 0.0), self.seen, self.z, self.limit)
 
     def _polished(self) -> list[float]:

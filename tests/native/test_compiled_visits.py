@@ -128,7 +128,7 @@ def test_a_short_simulation_is_not_compiled() -> None:
     with slow_visits() as count:
         fl.simulate(model, tilted(model), stop_time=0.1, step=0.05)
     assert count[0] > 10
-    assert not any(visits.is_compiled for visits in model.engine.compiled.values())
+    assert not any(visits.is_compiled for visits in model.engine.point_codes.values())
 
 
 def test_many_short_simulations_are_compiled_in_the_end_and_by_other_processes_at_once() -> None:

@@ -64,7 +64,7 @@ class MechanismEngine(AdjustableEngine):
         if geometric(self.description).intersection(values):
             return self._like(description)
         other = copy(self)
-        for cached in ("available", "compiled", "_seen", "_plain"):
+        for cached in ("available", "point_codes", "_seen", "_plain"):
             other.__dict__.pop(cached, None)
         other.description, other.parameters = description, parameters_of(description)
         other.system = System(description, self.independence.vanishing)
