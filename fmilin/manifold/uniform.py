@@ -267,8 +267,12 @@ def _A(beyond: Beyond, at: Visited, sizes: FloatArray) -> FloatArray:
 def _same_spectrum(A: FloatArray, B: FloatArray, part: FloatArray) -> Mask:
     """Return where two matrices (k, P, P) that differ by such a part (k,) have the same eigenvalues."""
     same = np.asarray(np.isfinite(A).all(axis=(1, 2)) & np.isfinite(B).all(axis=(1, 2)))
+    first, last = (np.linalg.eigvals(np.where(same[:, None, None], M, 0.0)) for M in (A, B))
+    moduli = np.sort(np.abs(first), axis=1), np.sort(np.abs(last), axis=1)
+    most = (LEFT * part + EXACT + DEFECTIVE) * moduli[0].max(axis=1)  # most pairs of spectra differ in their moduli
+    same &= np.abs(moduli[0] - moduli[1]).max(axis=1) <= most
     for k in np.flatnonzero(same):
-        a, b = np.linalg.eigvals(A[k]), np.linalg.eigvals(B[k])
+        a, b = first[k], last[k]
         gaps, sizes = np.abs(a[:, None] - b), np.abs(a)
         pairs = linear_sum_assignment(gaps)
         defective = np.where(sizes < SMALL * sizes.max(), DEFECTIVE * sizes.max(), 0.0)
