@@ -31,7 +31,7 @@ CLEARLY = 10.0  # times its noise, that a residual has left it
 FAINT = 1e-7  # a residual that has left its noise, and is fading nevertheless
 
 LOOSE = 1e-13  # singular values that a step may still use where it need not be believed
-BESIDE = 1e-2  # how far away the usual sizes of slopes are looked for, in sizes of the unknowns
+NEARBY = 1e-2  # how far away the usual sizes of slopes are looked for, in sizes of the unknowns
 NOTHING = 1e-26  # a residual that is none, where it leaves that level at once
 NARROW = 1e-20  # an interval for a root, in sizes of the unknowns
 CORRECTIONS = 8  # of a point along a direction, as long as each takes a tenth of the residual
@@ -114,7 +114,7 @@ class _Search:
     def _slopes(self) -> _Slopes:
         unknowns = self.equations.unknowns
         inside = (self.z > unknowns.low) & (self.z < unknowns.high)
-        nearby = self.equations.entry_sizes(self.z + BESIDE * np.cos(np.arange(len(self.z)) + 1.0))
+        nearby = self.equations.entry_sizes(self.z + NEARBY * np.cos(np.arange(len(self.z)) + 1.0))
         self.seen = np.fmax(np.abs(self.J), nearby)
         return _Slopes(np.where(inside, self.J, 0.0), self.seen, self.z, self.limit)
 
