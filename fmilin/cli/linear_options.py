@@ -27,10 +27,11 @@ class Stepped:
     step: float | None
     lifted: bool
     order: str | None
+    amplitude: float | None
 
     def stepping(self) -> Stepping | None:
         """Return what was asked for; None when nothing was."""
-        if self.method == "auto" and self.step is None and self.order is None and not self.lifted:
+        if self == Stepped("auto", None, lifted=False, order=None, amplitude=None):
             return None
         order = None if self.order is None else _number(self.order)
         if self.order is not None and self.method in ("direct", "step"):
@@ -39,7 +40,7 @@ class Stepped:
             )
         from fmilin.model.stepping import Stepping
 
-        return Stepping(method=self.method, step=self.step, lifted=self.lifted, order=order)
+        return Stepping(self.method, self.step, self.lifted, order, self.amplitude)
 
 
 stepping_options = grouped(
@@ -57,6 +58,9 @@ stepping_options = grouped(
     click.option("--step", metavar="SECONDS", type=float, help="Of a co-simulation: the communication step."),
     click.option(
         "--lifted", is_flag=True, help="The discrete model over one step, the base period of a sampled model."
+    ),
+    number_option(
+        "--amplitude", metavar="A", help="Of a co-simulation: by how much inputs are moved at most, in their units."
     ),
     click.option(
         "--order",

@@ -104,6 +104,9 @@ class Stepping:
         Return the discrete model over one step (the base period of a sampled model), not the continuous one.
     order : int, optional
         Of the identified model; without it, it is chosen from the singular values.
+    amplitude : float, optional
+        By how much inputs are moved at most, in the unit of each; without it, it is chosen so that the answers are in
+        proportion.
     way : str, optional
         The old name of ``method``.
 
@@ -117,6 +120,7 @@ class Stepping:
     step: float | None = None
     lifted: bool = False
     order: int | None = None
+    amplitude: float | None = None
     way: InitVar[str | None] = None
 
     def __post_init__(self, way: str | None) -> None:
@@ -128,6 +132,8 @@ class Stepping:
             raise UsageError(f"A communication step of {self.step:g} s is none: it must be positive and finite.")
         if self.order is not None and self.order < 1:
             raise UsageError(f"An order of {self.order} is none: it must be positive.")
+        if self.amplitude is not None and not 0 < self.amplitude < float("inf"):
+            raise UsageError(f"An amplitude of {self.amplitude:g} is none: it must be positive and finite.")
 
 
 @dataclass(frozen=True, slots=True)

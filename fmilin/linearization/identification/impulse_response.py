@@ -29,7 +29,7 @@ GOOD_ENOUGH = 1e-9
 class Runner:
     """Runs a stepped model from one point, and remembers the amplitudes that suit its inputs."""
 
-    def __init__(self, model: Model, point: OperatingPoint) -> None:
+    def __init__(self, model: Model, point: OperatingPoint, amplitude: float | None = None) -> None:
         if not isinstance(model, Stepped):
             raise TypeError(model)
         self.model, self.point = model, point
@@ -37,6 +37,7 @@ class Runner:
         self.cadence = model.cadence
         """With the solver's own step, once that is known."""
         self.scales = model.inputs.scales(point.inputs)
+        self._given = amplitude
         self._amplitudes: dict[float, FloatArray] = {}
         self._changes: dict[int, tuple[float, float]] = {}
         """By input: the amplitude that suited it last, and how much halving it changed the response."""
@@ -68,15 +69,20 @@ class Runner:
     def choose_amplitudes(self, step: float) -> FloatArray:
         """Find the amplitudes for runs with this step, shape (nu,), by halving and superposition."""
         if step not in self._amplitudes:
-            chosen = [self._amplitude(j, step) for j in range(len(self.scales))]
-            halving = max((change for _, change in chosen), default=0.0)
-            amplitudes = np.array([a for a, _ in chosen], dtype=np.float64)
-            together = self._superposed(amplitudes, step, max(10 * halving, 1e-6))
-            self._amplitudes[step] = self._in_proportion(together, step)
+            self._amplitudes[step] = (
+                self._suitable(step) if self._given is None else np.full_like(self.scales, self._given)
+            )
             if not self._smooth:  # a matter of the point, not of the step
                 self._require_smooth(self._amplitudes[step], step)
                 self._smooth = True
         return self._amplitudes[step]
+
+    def _suitable(self, step: float) -> FloatArray:
+        chosen = [self._amplitude(j, step) for j in range(len(self.scales))]
+        halving = max((change for _, change in chosen), default=0.0)
+        amplitudes = np.array([a for a, _ in chosen], dtype=np.float64)
+        together = self._superposed(amplitudes, step, max(10 * halving, 1e-6))
+        return self._in_proportion(together, step)
 
     def _amplitude(self, j: int, step: float) -> tuple[float, float]:
         if j in self._changes:

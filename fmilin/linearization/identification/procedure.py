@@ -60,7 +60,7 @@ def linearize_stepped(task: Task) -> LinearModel:
         raise UsageError(
             f"'{model.info.name}' cannot be stepped: --method, --step and --lifted are for models that can."
         )
-    runner = Runner(model, task.point)
+    runner = Runner(model, task.point, task.stepping.amplitude)
     begin = task.stepping.step or usable_step(runner)
     repetition = model.make_repeatable(task.point, begin)
     runner.cadence, stands = _with_own_step(runner, begin)

@@ -47,8 +47,8 @@ def confirmed(sampled: Sampled, runner: Runner, held_out_error: float) -> Confir
         raise NumericalError(
             f"The responses in steps of {sampled.step:g} s and of half of that belong to no common continuous model: "
             f"the prediction is off by {100 * error:.3g}% of the response at half the step. The model is sampled (ask "
-            f"for the discrete model over its base period: --lifted --step SECONDS), or moves faster than the step "
-            f"shows (take a smaller --step)."
+            f"for the discrete model over its base period: --lifted --step SECONDS), moves faster than the step shows "
+            f"(take a smaller --step), or limits its inputs (move them less: --amplitude A)."
         )
     return Confirmed(model, error)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -79,6 +80,26 @@ def test_inputs_that_saturate_a_limiter_are_moved_less(name: str, tmp_path: Path
     assert "is not answered in proportion, as by a limiter" in said(linear, "narrow")
     eigenvalues = np.linalg.eigvals(table.plant_at_start(case(name))[0])
     assert np.sort_complex(linear.eigenvalues()) == pytest.approx(np.sort_complex(eigenvalues), abs=1e-9)
+
+
+def test_an_amplitude_can_be_given_where_none_is_found(tmp_path: Path) -> None:
+    """A limiter a billionth as wide as the input is large hides the drive; behind it lies a lag of 1 s."""
+    hidden = Case("limiter: drive, a billionth", table.DRIVE, (3.0, 1e-9, 1.0))
+    with pytest.raises(fl.NumericalError, match=r"limits its inputs \(move them less: --amplitude A\)"):
+        linearized(hidden, tmp_path)
+    for amplitude, fits in ((5e-11, True), (1e-8, False)):
+        asked = replace(hidden, stepping=fl.Stepping(amplitude=amplitude))
+        if fits:
+            assert linearized(asked, tmp_path).eigenvalues() == pytest.approx([-1.0], abs=1e-6)
+        else:
+            with pytest.raises(fl.NumericalError):
+                linearized(asked, tmp_path)
+
+
+@pytest.mark.parametrize("amplitude", [0.0, -1.0, np.inf, np.nan])
+def test_what_is_no_amplitude_is_refused(amplitude: float) -> None:
+    with pytest.raises(fl.UsageError, match="must be positive and finite"):
+        fl.Stepping(amplitude=amplitude)
 
 
 def test_growth_beyond_all_numbers_is_no_crash(tmp_path: Path) -> None:
