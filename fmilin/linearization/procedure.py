@@ -209,7 +209,8 @@ def _step_by_step(
     frame = _frame(visited, point, request, previous, facts)
     nearby = Neighbourhood(visited, frame, point, base, hold_modes=request.hold_modes)
     slopes = _slopes(model, nearby, request, facts)
-    motion = motion_at(visited, point, base, frame, slopes)
+    bounded = isinstance(request.derivatives, Differences)  # so are the visits that are made for it
+    motion = motion_at(visited, point, base, frame, slopes, spectra=not bounded)
     if motion.steady and motion.steady.selection is not frame.selection and _is_free(model, request, previous):
         frame, slopes = in_coordinates(visited, point, base, frame, slopes, motion.steady.selection)
         nearby = nearby.in_frame(frame)

@@ -62,8 +62,13 @@ class Motion:
     change: Change | None = None  # of A along it, where that was looked at
 
 
-def motion_at(model: Model, point: OperatingPoint, base: Evaluation, frame: Frame, slopes: TangentSlopes) -> Motion:
-    """Say how the point moves, and find coordinates in which that is steady: those of the frame if they are."""
+def motion_at(
+    model: Model, point: OperatingPoint, base: Evaluation, frame: Frame, slopes: TangentSlopes, *, spectra: bool = True
+) -> Motion:
+    """Say how the point moves, and find coordinates in which that is steady: those of the frame if they are.
+
+    ``spectra`` as in :func:`~fmilin.manifold.uniform.change_along`.
+    """
     search = _Search(model, point, base, frame, slopes)
     fastest = search.fastest
     has_choice = bool(len(frame.manifold.H) and len(frame.y0))
@@ -72,7 +77,7 @@ def motion_at(model: Model, point: OperatingPoint, base: Evaluation, frame: Fram
     searchable = has_choice and not frame.invariants.moving
     if searchable and (steady := search.first_confirmed()):
         return Motion(fastest, steady=steady)
-    return Motion(fastest, has_choice, change=search.change())
+    return Motion(fastest, has_choice, change=search.change(spectra=spectra))
 
 
 class _Search:
@@ -131,7 +136,7 @@ class _Search:
             allowed = allowed & ~refuted
         return None
 
-    def change(self) -> Change | None:
+    def change(self, *, spectra: bool) -> Change | None:
         """Compare A along the motion, in the coordinates in use."""
         R, A, at, bend = self.frame.coordinates.R, self._slopes_of_rates(self.frame)[None], self.at, self._second[None]
         dependence = depending(A, (np.abs(R) @ self.slopes.f_y_error)[None], at.y_sizes)
@@ -139,7 +144,7 @@ class _Search:
         if not compared(at, bend, A, dependence, leading)[0]:
             return None
         uniform = Uniform(at.y_rates, at.y_sizes, A, leading)
-        return change_along(at, uniform, bend, _BeyondPoint(self.model, self.point, self.frame))
+        return change_along(at, uniform, bend, _BeyondPoint(self.model, self.point, self.frame), spectra=spectra)
 
     @cached_property
     def _second(self) -> FloatArray:
@@ -230,6 +235,8 @@ class _BeyondPoint(Beyond):
         t, u = self._point.time, self._point.inputs
         x = self._frame.parametrization.psi(y, time=t + later, near=near)
         f = self._model.evaluate(t + later, x, u).derivatives
+        if not np.isfinite(f).all():
+            raise NumericalError("The model is not defined further on.")
         before = self._model.event_indicators(t, self._point.states, u)
         if len(before) and ((self._model.event_indicators(t + later, x, u) > 0) != (before > 0)).any():
             raise NumericalError("An event lies on the way.")

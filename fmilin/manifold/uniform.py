@@ -228,11 +228,12 @@ def confirmed(at: Moving, uniform: Uniform, beyond: Beyond) -> Confirmed:
     return Confirmed(steady, ~same, far.later, changed)
 
 
-def change_along(at: Moving, uniform: Uniform, bend: FloatArray, beyond: Beyond) -> Change:
+def change_along(at: Moving, uniform: Uniform, bend: FloatArray, beyond: Beyond, *, spectra: bool = True) -> Change:
     """Compare A at a few moments of the motion, as it is seen to second order with y'' = bend (k, P).
 
     Rows of states on which nothing depends (``leading`` says of which something does) are not compared: the
-    eigenvalues do not depend on them.
+    eigenvalues do not depend on them. With ``spectra`` it is asked whether A only turns, which takes
+    visits for all of it.
     """
     sizes, direction, (soon, later) = uniform.sizes, _direction(uniform.sizes), at.later
     paces = (uniform.leading * np.abs(uniform.rates) / sizes).max(axis=1, initial=0.0)
@@ -252,7 +253,7 @@ def change_along(at: Moving, uniform: Uniform, bend: FloatArray, beyond: Beyond)
         relative = np.where((gap > noise) & uniform.leading, relative, 0.0).max(axis=1, initial=0.0)
         better = good & seen & ~(relative <= part)
         part, when = np.where(better, relative, part), np.where(better, far.later, when)
-    if (part > SAME_ALONG).any() and sizes.shape[1] <= MOST_TURNING:
+    if spectra and (part > SAME_ALONG).any() and sizes.shape[1] <= MOST_TURNING:
         at_first, at_last = (_A(beyond, visited, sizes) for visited in (at_point, far))
         turning = (part > SAME_ALONG) & _same_spectrum(at_first, at_last, part)
     return Change(part, when, turning)

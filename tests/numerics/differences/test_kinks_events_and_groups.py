@@ -199,7 +199,8 @@ def test_separate_mechanisms_share_their_perturbations() -> None:
     one = fl.linearize(chain(1))
     np.testing.assert_allclose(np.diag(together.A, 1)[::2], 1.0)
     assert together.method.evaluations < apart.method.evaluations - 20
-    assert together.method.evaluations <= one.method.evaluations + 10
+    turning = 2 * (len(together.states) - len(one.states))  # A further on, asked for twice, column by column
+    assert together.method.evaluations <= one.method.evaluations + 10 + turning
 
 
 def test_a_false_declaration_of_independence_is_found_out() -> None:
