@@ -187,7 +187,7 @@ class _Search:
         rates, A, leading = frame.coordinates.R @ self.rates, self._slopes_of_rates(frame), self._leading(frame)
         uniform = Uniform(rates[None], frame.y_scales[None], A[None], leading[None])
         beyond = _BeyondPoint(self.model, self.point, frame)
-        steady, carried, later, changed = confirmed(self.at, uniform, beyond)
+        steady, carried, later, changed, _ = confirmed(self.at, uniform, beyond)
         if not steady[0]:
             return None, changed[0]
         names = tuple(name for name, moved in zip(frame.signals.names, carried[0], strict=True) if moved)

@@ -64,7 +64,7 @@ def stack_motion(
     )
     moving = fastest >= 0
     steady, elsewhere = np.zeros(shape[0], dtype=bool), np.zeros(shape[0], dtype=bool)
-    change = Change.unseen(shape[0])
+    falls, change = np.zeros(shape[0], dtype=bool), Change.unseen(shape[0])
     motion = StackMotion(fastest, steady, elsewhere, np.zeros(shape, dtype=bool), np.zeros(shape[0]), change)
     if not kept or not moving.any():
         return motion
@@ -85,9 +85,11 @@ def stack_motion(
             some = slice(None) if keeps.all() else np.flatnonzero(keeps)
             part = at if keeps.all() else at[some]
             uniform = Uniform(part.y_rates, part.y_sizes, part.f_y[:, kept], leading[some])
-            steady[some], motion.carried[some], motion.later[some], _ = confirmed(part, uniform, beyond(some))
+            seen = confirmed(part, uniform, beyond(some))
+            steady[some], motion.carried[some], motion.later[some] = seen[:3]
+            falls[some] = seen.falls
         straight = (at.bends == 0) | free
-        elsewhere |= keeps & ~steady
+        elsewhere |= keeps & ~steady & ~falls  # no coordinates make a fall steady
         rest = np.flatnonzero(moving & ~keeps & (straight.sum(axis=1) >= shape[1]))
         if len(rest):
             elsewhere[rest] = _are_coordinates(tangents.T[rest] / geometry.sizes[rest, :, None], straight[rest])

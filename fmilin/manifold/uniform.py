@@ -191,6 +191,7 @@ class Confirmed(NamedTuple):
     carried: Mask
     later: FloatArray
     changed: Mask
+    falls: Mask  # (k,), where all would be steady, and some rates grow for ever as they do now
 
 
 def confirmed(at: Moving, uniform: Uniform, beyond: Beyond) -> Confirmed:
@@ -207,10 +208,11 @@ def confirmed(at: Moving, uniform: Uniform, beyond: Beyond) -> Confirmed:
         same &= np.abs(far.rates - uniform.rates) <= limit
         steady &= far.good & (same | ~leading).all(axis=1)
         if not steady.any():
-            return Confirmed(steady, ~same, far.later, changed)
+            return Confirmed(steady, ~same, far.later, changed, np.zeros_like(steady))
     # What turns has other accelerations further on; what falls has the same ones for ever.
     falls = ~same & (np.abs(np.ptp(accelerations, axis=0)) <= UNIFORM * np.abs(accelerations[-1]))
-    steady &= ~falls.any(axis=1)
+    falling = steady & falls.any(axis=1)
+    steady &= ~falling
     direction = _direction(uniform.sizes)
     first = (uniform.A @ direction[..., None])[..., 0]
     largest = (np.abs(uniform.A) * uniform.sizes[:, None]).max(axis=2, initial=0.0)
@@ -225,7 +227,7 @@ def confirmed(at: Moving, uniform: Uniform, beyond: Beyond) -> Confirmed:
         slopes, good = beyond.slopes(aside, direction)
         still &= good & ((np.abs(slopes - first) <= alike) | ~leading).all(axis=1)
         steady &= leading.all(axis=1) | still
-    return Confirmed(steady, ~same, far.later, changed)
+    return Confirmed(steady, ~same, far.later, changed, falling)
 
 
 def change_along(at: Moving, uniform: Uniform, bend: FloatArray, beyond: Beyond, *, spectra: bool = True) -> Change:
