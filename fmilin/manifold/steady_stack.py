@@ -85,9 +85,9 @@ def stack_motion(
             some = slice(None) if keeps.all() else np.flatnonzero(keeps)
             part = at if keeps.all() else at[some]
             uniform = Uniform(part.y_rates, part.y_sizes, part.f_y[:, kept], leading[some])
-            seen = confirmed(part, uniform, beyond(some))
-            steady[some], motion.carried[some], motion.later[some] = seen[:3]
-            falls[some] = seen.falls
+            motions = confirmed(part, uniform, beyond(some))
+            steady[some], motion.carried[some], motion.later[some] = motions.steady, motions.carried, motions.later
+            falls[some] = motions.falls
         straight = (at.bends == 0) | free
         elsewhere |= keeps & ~steady & ~falls  # no coordinates make a fall steady
         rest = np.flatnonzero(moving & ~keeps & (straight.sum(axis=1) >= shape[1]))
