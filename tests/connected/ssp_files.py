@@ -6,7 +6,26 @@ import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-__all__ = ["SSD", "component", "connection", "connector", "ssp", "system"]
+from tests.connected.plants import oscillator_fmu
+
+__all__ = [
+    "BINDING",
+    "FMU",
+    "IN",
+    "INVERTED",
+    "OUT",
+    "SET",
+    "SSD",
+    "component",
+    "connection",
+    "connector",
+    "files",
+    "oscillator_component",
+    "parameter",
+    "ssp",
+    "system",
+    "two",
+]
 
 SSD = """<?xml version="1.0" encoding="UTF-8"?>
 <ssd:SystemStructureDescription version="{version}" name="{name}"
@@ -69,3 +88,33 @@ def ssp(path: Path, content: str, files: Mapping[str, Path | str], *, version: s
             else:
                 archive.writestr(name, source)
     return path
+
+
+IN, OUT = connector("F", "input"), [connector("px", "output"), connector("pv", "output")]
+FMU = "resources/osc.fmu"
+
+
+def oscillator_component(name: str, more: str = "", source: str = FMU) -> str:
+    return component(name, source, [IN, *OUT], more)
+
+
+def files(**more: Path | str) -> dict[str, Path | str]:
+    return {FMU: oscillator_fmu(), **{f"resources/{n.replace('__', '.')}": f for n, f in more.items()}}
+
+
+def two(tmp_path: Path, connections: list[str], **options: object) -> Path:
+    elements = [oscillator_component("one"), oscillator_component("two")]
+    return ssp(tmp_path / "two.ssp", system("root", elements, connections), files(), **options)  # type: ignore[arg-type]
+
+
+BINDING = "<ssd:ParameterBindings><ssd:ParameterBinding {}>{}</ssd:ParameterBinding></ssd:ParameterBindings>"
+
+SET = '<ssv:ParameterSet version="1.0" name="p"><ssv:Parameters>{}</ssv:Parameters></ssv:ParameterSet>'
+
+
+def parameter(name: str, value: object, kind: str = "Real") -> str:
+    return f'<ssv:Parameter name="{name}"><ssv:{kind} value="{value}"/></ssv:Parameter>'
+
+
+INVERTED = """<ssc:BooleanMappingTransformation><ssc:MapEntry source="true" target="false"/>
+    <ssc:MapEntry source="false" target="true"/></ssc:BooleanMappingTransformation>"""

@@ -18,9 +18,12 @@ from sympy.physics.mechanics import (
     inertia,
 )
 
+import fmilin as fl
+from fmilin import OperatingPoint
 from fmilin.native.kane import KaneEquations, KaneModel
+from fmilin.native.systems import rolling_disk
 
-__all__ = ["bead", "cartesian_lagrange", "disc", "pendulum_on_a_moving_pivot", "pulled_pendulum"]
+__all__ = ["bead", "cartesian_lagrange", "disc", "leaning", "pendulum_on_a_moving_pivot", "pulled_pendulum"]
 
 
 @cache
@@ -128,3 +131,10 @@ def bead(**changes: Any) -> KaneEquations:
         "f_3": ["x*m*g"],
     }
     return KaneEquations(**(letters | changes))
+
+
+def leaning() -> tuple[KaneModel, OperatingPoint]:
+    """A disk somewhere on its way, no steady motion."""
+    model = rolling_disk(mass=2.0, radius=0.5, gravity=9.81)
+    values = {"q1": 0.3, "q2": -0.4, "q3": 1.1, "q4": 2.0, "q5": 1.0, "u1": 0.2, "u2": -0.9, "u3": 0.5}
+    return model, fl.operating_point(model, values | {"lean_torque": 0.3})

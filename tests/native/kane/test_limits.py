@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fmilin.ground.errors import ConstraintError
-from tests.native.kane.test_procedure import leaning
+from tests.native.kane.examples import leaning
 
 
 @pytest.mark.parametrize("off", [1e-2, 1e-4, 1e-6])
