@@ -3,6 +3,8 @@
 Truth is a closed form, or of analytic functions a complex step (exact to the last bit). Where two answers are honest
 (a table's segment, or the function that it stands for) both are given; where there is no linear model (a kink at the
 point) none is.
+
+One file, because it is one table: its groups are read side by side, and its numbers are counted as a whole.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Truth is a closed form, or a root found with 40 digits from the equations as text, independently of fmilin. Most models
 come twice: with exact slopes (``OdeModel``) and as a Python function whose slopes are measured.
+
+One file, because it is one table: its groups are read side by side, and its numbers are counted as a whole.
 """
 
 from __future__ import annotations
