@@ -283,7 +283,8 @@ class LinearModel:
 
     @classmethod
     def load(cls, path: str | Path) -> LinearModel:
-        """Return the model in the file ``path``: .mat, .npz, .json or .fmu of :meth:`save`, or Dymola's ``dslin.mat``.
+        """Return the model in the file ``path``: .mat, .npz, .json or .fmu of :meth:`save`, Dymola's ``dslin.mat``, or
+        a linearization file of OpenFAST (.lin), with azimuth and wind speed among its point's parameters.
 
         Raises
         ------

@@ -41,7 +41,7 @@ class Format:
     audience: str  # for whom it is
     content: str  # what stands in it, for the documentation
     # who writes and reads: ``module:function``, a leading dot for a module of this package. ``dumps(thing) -> bytes``,
-    # ``loads(content, origin)``; without ``read`` nothing reads it back
+    # ``loads(content, origin)``; without ``read`` nothing reads it back, and without ``write`` others write it
     write: str
     read: str = ""
     kind: str = ""  # what such a file is, where nothing reads it back
@@ -99,6 +99,12 @@ FORMATS: tuple[Format, ...] = (
         ".export.dslin:dumps", ".export.dslin:loads",
     ),
     Format(
+        "linear model", ".lin", "OpenFAST",
+        "its linearization files, read alone: `fmilin convert turbine.*.lin -o family.nc` has an axis of azimuths, and one "
+        "of wind speeds",
+        "", ".export.openfast:loads",
+    ),
+    Format(
         "family", ".nc", "xarray", "netCDF 4 with labelled axes; needs `pip install 'fmilin[families]'`",
         ".export.family_arrays:dumps_nc", ".export.family_arrays:read_nc", complete=True,
         stream=".export.family_arrays:write_nc",
@@ -149,8 +155,10 @@ FORMATS: tuple[Format, ...] = (
 
 
 def formats(holds: Holds, *, readable: bool = False, complete: bool = False) -> list[Format]:
-    """Return the formats that hold such a thing; only those that can be read, or that lose nothing."""
-    return [f for f in FORMATS if f.holds == holds and (f.read or not readable) and (f.complete or not complete)]
+    """Return the formats that hold such a thing and can be written, or read; only those that lose nothing."""
+    return [
+        f for f in FORMATS if f.holds == holds and (f.read if readable else f.write) and (f.complete or not complete)
+    ]
 
 
 def suffixes(*holds: Holds, readable: bool = False, complete: bool = False) -> tuple[str, ...]:
@@ -180,7 +188,7 @@ def alternatives(holds: Holds, word: str = "or", **which: bool) -> str:
 def format_of(path: str | Path, holds: Holds, action: Action = "write") -> Format:
     """Return the format of a file by the end of its name; refuse one that cannot be written, or read."""
     match = _by_name(path, holds)
-    if match is None or (action == "read" and not match.read):
+    if match is None or not getattr(match, action):
         article = "an" if holds[0] in "aeiou" else "a"
         suffix = Path(path).suffix.lower()
         has = f"the suffix '{suffix}'" if suffix else "no suffix"

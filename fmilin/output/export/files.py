@@ -76,8 +76,9 @@ def dumps_each(
     from fmilin.families.family_builder import family_of
     from fmilin.output.export.m_file import dumps_array
     from fmilin.output.export.model_array import gathered, grid_of, what_varies
+    from fmilin.output.export.openfast import turbine_grid
 
-    grid = None if axes is None else grid_of(models, axes)
+    grid = turbine_grid(models) if axes is None else grid_of(models, axes)
     programs = [path for path in paths if path.suffix.lower() == ".m"]  # sort the members along a grid of their own
     contents = {path: dumps_array(gathered(models, grid), replace(writing, name=path.stem)) for path in programs}
     if others := [path for path in paths if path not in programs]:

@@ -1,0 +1,188 @@
+"""OpenFAST's linearization files (``.lin``): what its full system, or one of its modules, is at one azimuth.
+
+Text: a header with rotor speed, azimuth and wind speed, tables of states, their rates, inputs and outputs (number,
+operating point, whether it turns with the rotor, order of the derivative from version 2.3 on, description with its
+unit), then the matrices A, B, C, D under their names. Nothing reads a file of another layout in silence: sizes, tables
+and matrices must agree with the header. Orientations have three numbers at the operating point and are one channel.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+
+import numpy as np
+
+from fmilin.ground.errors import ModelError
+from fmilin.ground.remarks import Remark
+from fmilin.ground.signals import FloatArray, Signal, Signals
+from fmilin.linear_model.model import Accuracy, LinearModel, Method, Point
+from fmilin.model.interface import ModelInfo
+
+TOOL = "OpenFAST"
+TABLES = {
+    "states": "Order of continuous states:",
+    "rates": "Order of continuous state derivatives:",
+    "inputs": "Order of inputs:",
+    "outputs": "Order of outputs:",
+}
+COUNTS = {"states": "continuous states", "inputs": "inputs", "outputs": "outputs"}
+TURNING = {"azimuth": "Azimuth", "rotor_speed": "Rotor Speed"}
+_NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[EeDd]?[-+]\d+)?"
+_ROW = re.compile(rf"(\d+)\s+({_NUMBER}(?:,\s*{_NUMBER})*)\s+(?:([TF])\s+)?(?:(\d)\s+)?(\S.*)")
+_NO_LETTER = re.compile(r"(?<=\d)(?=[-+]\d{3}$)")  # Fortran drops the E of exponents with three digits
+_SAME = 0.25  # azimuths of two wind speeds nearer than this part of their step are one: the time step decides both
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """A row of a table."""
+
+    value: float
+    rotating: bool
+    text: str
+
+    @property
+    def unit(self) -> str:
+        """What stands behind the last comma, without the brackets of output channels."""
+        return self.text.rpartition(", ")[2].removeprefix("(").removesuffix(")") if ", " in self.text else ""
+
+    @property
+    def name(self) -> str:
+        """The description without its unit and without the index inside ElastoDyn."""
+        words = self.text.rpartition(", ")[0] or self.text
+        return re.sub(r"\s*\(internal DOF index = [^=]*\)$", "", words.strip())
+
+
+def loads(content: bytes, origin: str) -> LinearModel:
+    """Read the linear model of one file; azimuth, rotor speed and wind speed are parameters of its point."""
+    lines = content.decode("utf-8", "replace").splitlines()
+    if not any(line.startswith("Linearized model:") and TOOL in line for line in lines[:5]):
+        raise ModelError(f"'{origin}' is no linearization file of OpenFAST: its first lines do not say so.")
+    try:
+        return _linear_model(lines, origin)
+    except (ValueError, IndexError) as error:
+        raise ModelError(
+            f"'{origin}' is no linearization file of OpenFAST that fmilin reads (versions 2 to 4 are known): {error}."
+        ) from None
+
+
+def turbine_grid(models: Sequence[LinearModel]) -> dict[str, list[float]] | None:
+    """Return wind speed and azimuth of every model, each (n,), whichever varies; None unless all come from OpenFAST.
+
+    Azimuths are multiples of what the rotor turns in a time step, so they differ a little between wind speeds: where
+    each has as many, the k-th ones count as their mean. The exact one stays among the parameters of each point.
+    """
+    if any(m.model.tool != TOOL or "azimuth" not in m.point.parameters for m in models):
+        return None
+    names = [n for n in ("wind_speed", "azimuth") if all(n in m.point.parameters for m in models)]
+    columns = {n: np.array([m.point.parameters[n] for m in models]) for n in names}
+    if "wind_speed" in columns:
+        columns["azimuth"] = _common(columns["wind_speed"], columns["azimuth"])
+    varying = {n: values.tolist() for n, values in columns.items() if np.ptp(values) > 0}
+    return varying or None
+
+
+def _common(wind: FloatArray, azimuth: FloatArray) -> FloatArray:
+    groups = [np.flatnonzero(wind == speed) for speed in np.unique(wind)]
+    count = len(groups[0])
+    if count == 0 or any(len(group) != count for group in groups):
+        return azimuth
+    order = np.array([group[np.argsort(azimuth[group])] for group in groups])  # (wind speeds, azimuths)
+    if np.ptp(azimuth[order], axis=0).max() > _SAME * 2 * np.pi / count:
+        return azimuth
+    common = azimuth.copy()
+    common[order] = azimuth[order].mean(axis=0)
+    return common
+
+
+def _linear_model(lines: Sequence[str], origin: str) -> LinearModel:
+    count = {group: int(_header(lines, f"Number of {words}")) for group, words in COUNTS.items()}
+    for kind in ("discrete", "constraint"):
+        if int(_header(lines, f"Number of {kind} states")):
+            raise ValueError(f"it has {kind} states, which a linear model in continuous time cannot hold")
+    tables = {group: list(_table(lines, title)) for group, title in TABLES.items()}
+    for group, n in (*count.items(), ("rates", count["states"])):
+        if len(tables[group]) != n:
+            raise ValueError(f"its header announces {n} {group}, its table has {len(tables[group])}")
+    n, m, p = count.values()
+    if not n:
+        raise ValueError("it has no continuous states: it is a file of a module without dynamics of its own")
+    A, B, C, D = (
+        _matrix(lines, name, shape) for name, shape in {"A": (n, n), "B": (n, m), "C": (p, n), "D": (p, m)}.items()
+    )
+    states, inputs, outputs = (_signals(tables[group]) for group in count)
+    values = {group: np.array([entry.value for entry in table]) for group, table in tables.items()}
+    by_group = dict(zip(count, (states, inputs, outputs), strict=True))
+    at = {g: dict(zip(signals.names, values[g].tolist(), strict=True)) for g, signals in by_group.items()}
+    parameters = {name: float(_header(lines, title)) for name, title in TURNING.items()}
+    if wind := _header(lines, "Wind Speed", ""):  # from version 2.4 on
+        parameters["wind_speed"] = float(wind)
+    digits = "The file has the digits that OpenFAST was told to write (OutFmt); nothing is known of their accuracy."
+    return LinearModel(
+        A, B, C, D, np.eye(n), values["rates"], states, states, inputs, outputs, values["states"],
+        point=Point(
+            float(_header(lines, "Simulation time")), at["states"], at["inputs"], at["outputs"], parameters
+        ),
+        accuracy=Accuracy(*[float("nan")] * 8),
+        method=Method("unknown", "unknown", 0),
+        model=ModelInfo(PurePath(origin).name.removesuffix(".lin"), tool=TOOL),
+        warnings=(Remark("point", digits),),
+    )  # fmt: skip
+
+
+def _header(lines: Sequence[str], title: str, missing: str | None = None) -> str:
+    """Return the number behind a title of the header."""
+    for line in lines[:40]:
+        if line.strip().startswith(title + ":"):
+            return line.partition(":")[2].split()[0]
+    if missing is None:
+        raise ValueError(f"its header has no line '{title}:'")
+    return missing
+
+
+def _table(lines: Sequence[str], title: str) -> Iterator[_Entry]:
+    """Yield the rows below a title; none where there is no such table."""
+    start = next((i for i, line in enumerate(lines) if line.strip() == title), None)
+    for number, line in enumerate(lines[start + 3 :] if start is not None else (), start=1):
+        if not line.strip():
+            return
+        row = _ROW.fullmatch(line.strip())
+        if row is None or int(row[1]) != number:
+            raise ValueError(f"row {number} below '{title}' reads '{line.strip()[:60]}'")
+        yield _Entry(_real(row[2].split(",")[0]), row[3] == "T", row[5])
+
+
+def _matrix(lines: Sequence[str], name: str, shape: tuple[int, int]) -> FloatArray:
+    """Return the matrix under its name; one without entries need not be there."""
+    if 0 in shape:
+        return np.zeros(shape)
+    title = re.compile(rf"{name}:\s*{shape[0]} x {shape[1]}\b")
+    start = next((i for i, line in enumerate(lines) if title.match(line.strip())), None)
+    if start is None:
+        raise ValueError(f"it has no matrix {name} of {shape[0]} x {shape[1]}")
+    rows = [line.split() for line in lines[start + 1 : start + 1 + shape[0]]]
+    if len(rows) < shape[0] or any(len(row) != shape[1] for row in rows):
+        raise ValueError(f"its matrix {name} has not {shape[0]} rows of {shape[1]} numbers")
+    matrix = np.array([[_real(word) for word in row] for row in rows])
+    if not np.isfinite(matrix).all():
+        raise ValueError(f"its matrix {name} has NaN or infinite entries")
+    return matrix
+
+
+def _real(word: str) -> float:
+    return float(_NO_LETTER.sub("E", word.strip()).replace("D", "E"))
+
+
+def _signals(entries: Sequence[_Entry]) -> Signals:
+    """Return the signals of a table; channels that OpenFAST lists twice are numbered from the second on."""
+    total: dict[str, int] = {}
+    signals = []
+    for entry in entries:
+        total[entry.name] = total.get(entry.name, 0) + 1
+        name = entry.name if total[entry.name] == 1 else f"{entry.name} [{total[entry.name]}]"
+        frame = "turns with the rotor" if entry.rotating else "in the fixed frame"
+        signals.append(Signal(name, entry.unit, description=f"{entry.text} ({frame})"))
+    return Signals(signals)
