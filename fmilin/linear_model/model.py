@@ -283,8 +283,9 @@ class LinearModel:
 
     @classmethod
     def load(cls, path: str | Path) -> LinearModel:
-        """Return the model in the file ``path``: .mat, .npz, .json or .fmu of :meth:`save`, Dymola's ``dslin.mat``, or
-        a linearization file of OpenFAST (.lin), with azimuth and wind speed among its point's parameters.
+        """Return the model in ``path``: .mat, .npz, .json or .fmu of :meth:`save`, Dymola's ``dslin.mat``, OpenFAST's .lin.
+
+        OpenFAST's azimuth, rotor speed and wind speed are parameters of its point.
 
         Raises
         ------

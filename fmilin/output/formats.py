@@ -100,8 +100,8 @@ FORMATS: tuple[Format, ...] = (
     ),
     Format(
         "linear model", ".lin", "OpenFAST",
-        "its linearization files, read alone: `fmilin convert turbine.*.lin -o family.nc` has an axis of azimuths, and one "
-        "of wind speeds",
+        "its linearization files, not written: `fmilin convert turbine.*.lin -o family.nc` has azimuths and wind speeds "
+        "as axes",
         "", ".export.openfast:loads",
     ),
     Format(

@@ -78,7 +78,7 @@ def test_an_added_format_is_written_read_and_drawn(tmp_path: Path) -> None:
     ("command", "text"),
     [
         ("linearize", "the format: .mat .npz .json .fmu .m .mo .tex .txt .toy, dslin.mat (Dymola)"),
-        ("convert", "nothing is lost between .mat, .npz, .json and .toy. LINEAR is a .mat, .npz, .json, .fmu, .lin or .toy;"),
+        ("convert", "between .mat, .npz, .json and .toy. LINEAR is a .mat, .npz, .json, .fmu, .lin or .toy;"),
         ("verify", "LINEAR is a linear model of MODEL: .mat, .npz, .json or .toy."),
         ("simulate", "Compare with a linear model: .mat .npz .json .toy"),
         ("plot", "MODEL is a file of a linear model (.mat .npz .json .toy, .fmu of one), of a family"),
