@@ -283,7 +283,7 @@ class LinearModel:
 
     @classmethod
     def load(cls, path: str | Path) -> LinearModel:
-        """Return the model in ``path``: .mat, .npz, .json or .fmu of :meth:`save`, Dymola's ``dslin.mat``, OpenFAST's .lin.
+        """Return the model in ``path``: what :meth:`save` wrote (.mat .npz .json .fmu), ``dslin.mat``, OpenFAST's .lin.
 
         OpenFAST's azimuth, rotor speed and wind speed are parameters of its point.
 

@@ -100,7 +100,7 @@ FORMATS: tuple[Format, ...] = (
     ),
     Format(
         "linear model", ".lin", "OpenFAST",
-        "its linearization files, not written: `fmilin convert turbine.*.lin -o family.nc` has azimuths and wind speeds "
+        "its linearization files, read: `fmilin convert turbine.*.lin -o family.nc` has azimuths and wind speeds "
         "as axes",
         "", ".export.openfast:loads",
     ),
