@@ -51,6 +51,7 @@ class FileOptions:
     """What stands on the command line about the model's file; its fields are options of :func:`fmilin.load`."""
 
     floating_base: bool
+    fix_joint: Sequence[str] | None
     hold: tuple[str, ...]
     keyframe: str | None
 
@@ -63,9 +64,10 @@ file_options = grouped(
     "opened",
     FileOptions,
     click.option("--floating-base", is_flag=True, help="Let the root link of a URDF file move freely."),
+    names_option("--fix-joint", "Joints of a URDF file that stay where they are at zero."),
     click.option(
         "--hold",
-        metavar="FOOT[:point|:flat]",
+        metavar="FOOT[:point|:flat|:center|:lowest]",
         multiple=True,
         help="Repeatable: a body, site, geom or marker that stays where it is at the point, as a foot on the ground.",
     ),

@@ -31,7 +31,7 @@ _UNDERSTOOD = (
 )
 
 
-_OPTIONS = ("floating_base", "hold", "keyframe")  # what files may be asked for
+_OPTIONS = ("fix_joint", "floating_base", "hold", "keyframe")  # what files may be asked for
 INTERFACES = {"me": "ModelExchange", "cs": "CoSimulation"}  # what a user calls the interfaces of an FMU
 
 
@@ -70,8 +70,9 @@ def load(
     fmu : FmuOptions, optional
         How much an FMU may unpack, and whether its sources may be compiled.
     options : mapping, optional
-        What a kind of file is asked for: ``{"floating_base": True}`` for a URDF file, ``{"hold": ["FL", "FR:flat"]}``
-        for feet on the ground (:meth:`fmilin.Model.with_held`), ``{"keyframe": "home"}`` for an MJCF file.
+        What a kind of file is asked for: ``{"floating_base": True}`` and ``{"fix_joint": ["hand"]}`` for a URDF file,
+        ``{"hold": ["FL", "FR:flat"]}`` for feet on the ground (:meth:`fmilin.Model.with_held`),
+        ``{"keyframe": "home"}`` for an MJCF file.
 
     Returns
     -------
@@ -123,8 +124,9 @@ def _require_options(text: str, request: LoadRequest) -> None:
             raise UnknownNameError.among(name, _OPTIONS, "an option of a file")
         if name == "hold" and (is_fmu or reader is _from_ssp):
             raise UsageError(f"'{text}' is an FMU, or made of some: it has no bodies that could be held as feet.")
-        if name == "floating_base" and reader is not _from_mechanism_file:
-            raise UsageError(f"'{text}' is no URDF file read by fmilin: no base of it can be made to float.")
+        if name in ("floating_base", "fix_joint") and reader is not _from_mechanism_file:
+            what = "base of it can be made to float" if name == "floating_base" else "joint of it can be fixed"
+            raise UsageError(f"'{text}' is no URDF file read by fmilin: no {what}.")
         if name == "keyframe" and (reader is not None or is_fmu or names_python(text)):
             raise UsageError(f"'{text}' is no MJCF file: it has no keyframes.")
 
@@ -267,7 +269,12 @@ def _from_mechanism_file(path: Path, request: LoadRequest, at: PointRequest) -> 
     from fmilin.native.mechanism.files import mechanism_from
 
     floating = bool(request.options.get("floating_base", False))
-    return _as_requested(lambda: mechanism_from(Mechanism, path, floating_base=floating), request, at)
+    fixed = request.options.get("fix_joint", ())
+    if isinstance(fixed, str):
+        raise UsageError(f"'fix_joint' is a sequence: write fix_joint=['{fixed}'] even for a single joint.")
+    return _as_requested(
+        lambda: mechanism_from(Mechanism, path, floating_base=floating, fixed_joints=fixed), request, at
+    )
 
 
 _READERS: dict[str, Callable[[Path, LoadRequest, PointRequest], Model]] = {

@@ -483,7 +483,8 @@ class Model(ABC):
         Parameters
         ----------
         feet : sequence of str
-            ``FOOT``, ``FOOT:point`` (the same) or ``FOOT:flat``.
+            ``FOOT``, ``FOOT:point`` (the same) or ``FOOT:flat``; of a geom or body in MJCF ``FOOT:center`` and
+            ``FOOT:lowest``, which hold that point of its geometry instead of the one of contact.
         point : OperatingPoint, optional
             ``start`` when left out.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -16,6 +17,9 @@ from fmilin.ground.errors import UnknownNameError, UsageError
 from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray, Signal
 
+HeldPoint = Literal["contact", "center", "lowest"]
+POINTS: dict[str, HeldPoint] = {"center": "center", "lowest": "lowest"}
+WAYS = ("point", "flat", "center", "lowest")  # to hold a foot: FOOT:point, ...
 FORCES = ("fx", "fy", "fz")
 TORQUES = ("tx", "ty", "tz")
 HIGHEST_FRICTION = 1.0
@@ -30,13 +34,14 @@ class Foot:
 
     name: str  # of a part of the model
     flat: bool = False  # whether it may not turn either
+    at: HeldPoint = "contact"  # which point of its geometry is held
 
 
 def feet_from(texts: Sequence[str]) -> tuple[Foot, ...]:
-    """Return the feet that ``NAME``, ``NAME:point`` and ``NAME:flat`` ask for.
+    """Return the feet that ``NAME``, ``NAME:point``, ``NAME:flat``, ``NAME:center`` and ``NAME:lowest`` ask for.
 
     >>> feet_from(["FL", "sole:flat"])
-    (Foot(name='FL', flat=False), Foot(name='sole', flat=True))
+    (Foot(name='FL', flat=False, at='contact'), Foot(name='sole', flat=True, at='contact'))
     """
     if isinstance(texts, str):
         raise UsageError(f"'hold' is a sequence: write hold=['{texts}'] even for a single foot.")
@@ -45,11 +50,11 @@ def feet_from(texts: Sequence[str]) -> tuple[Foot, ...]:
         if not isinstance(text, str):
             raise UsageError(f"'hold' takes names of feet, not {text!r}.")
         name, colon, how = text.rpartition(":")
-        if not colon or how not in ("point", "flat"):
+        if not colon or how not in WAYS:
             name, how = text, "point"
         if not name:
-            raise UsageError(f"The foot '{text}' has no name: write FOOT, FOOT:point or FOOT:flat.")
-        feet.append(Foot(name, how == "flat"))
+            raise UsageError(f"The foot '{text}' has no name: write FOOT, {', '.join(f'FOOT:{w}' for w in WAYS)}.")
+        feet.append(Foot(name, how == "flat", POINTS.get(how, "contact")))
     names = [foot.name for foot in feet]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise UsageError(f"The foot '{twice[0]}' is to be held twice. Name each foot once.")
@@ -60,12 +65,13 @@ def unknown_foot(name: str, names: Iterable[str], what: str) -> UsageError:
     """Return the error for a foot that is no part of a model, or whose kind of contact is misspelt.
 
     >>> print(unknown_foot("FL:falt", ["FL", "FR"], "a body"))
-    'FL:falt' is no way to hold a foot: write 'FL:point' or 'FL:flat'.
+    'FL:falt' is no way to hold a foot: write 'FL:point', 'FL:flat', 'FL:center', 'FL:lowest'.
     """
     names = list(names)
     foot, colon, _ = name.rpartition(":")
     if colon and foot in names:
-        return UsageError(f"'{name}' is no way to hold a foot: write '{foot}:point' or '{foot}:flat'.")
+        ways = ", ".join(f"'{foot}:{way}'" for way in WAYS)
+        return UsageError(f"'{name}' is no way to hold a foot: write {ways}.")
     return UnknownNameError.among(name, names, what)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import Any
@@ -10,10 +10,11 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from fmilin.ground.errors import ConstraintError, ModelError
+from fmilin.ground.errors import ConstraintError, ModelError, UsageError
 from fmilin.ground.signals import FloatArray
 from fmilin.native.contacts import Contact, Foot, unknown_foot
 from fmilin_mujoco.equalities import Connect, Weld, held_to_world
+from fmilin_mujoco.shapes import points_of
 from fmilin_mujoco.start import Start, placed
 
 __all__ = ["HeldFoot", "held_feet"]
@@ -70,7 +71,8 @@ class _Touch:
 def held_feet(model: Any, start: Start, feet: Sequence[Foot]) -> list[HeldFoot]:
     """Return what holds each foot where it is at the start.
 
-    A site and a body are held at their origins, a geom and a body that touch the ground where they touch it.
+    A site and a body are held at their origins, a geom and a body that touch the ground where they touch it: halfway
+    between the surfaces where they overlap. ``:center`` and ``:lowest`` hold that point of the geometry instead.
 
     Raises
     ------
@@ -95,10 +97,13 @@ def _held(model: Any, data: Any, foot: Foot) -> HeldFoot:
     if model.body_weldid[body] == 0:
         raise ModelError(f"The foot '{foot.name}' is fixed to the world: nothing needs to hold it.")
     touch = _touch(model, data, body, index if kind == OBJECT.mjOBJ_GEOM else None)
-    p = _anchor(data, kind, index, touch)
-    _require_rest(model, data, foot, body, p)
     g = np.array(model.opt.gravity)
     up = -g / np.linalg.norm(g) if g.any() else np.array([0.0, 0.0, 1.0])
+    points = points_of(model, data, _shapes(model, kind, index, body), up if touch is None else touch.normal)
+    if foot.at != "contact" and not points:
+        raise UsageError(f"The foot '{foot.name}' has no shape of its own: leave ':{foot.at}' out.")
+    p = _anchor(data, kind, index, touch) if foot.at == "contact" else points[foot.at]
+    _require_rest(model, data, foot, body, p)
     remark = ""
     size = float(model.stat.extent)
     if touch is None:
@@ -109,12 +114,32 @@ def _held(model: Any, data: Any, foot: Foot) -> HeldFoot:
         if abs(touch.distance) > WORTH_A_REMARK * size:
             where = "above the ground" if touch.distance > 0 else "inside the ground"
             remark = f"The foot '{foot.name}' is {abs(touch.distance):.3g} m {where} at the start: it is held there."
+            remark += _others(foot, p, points)
     anchors = held_to_world(model, data, body, p)
     name = f"{foot.name}.contact"
     if not foot.flat:
         return HeldFoot(contact, Connect(name, anchors), body, remark)
     back = np.array(data.xquat[body]) * np.array([1.0, -1.0, -1.0, -1.0])
     return HeldFoot(contact, Weld(name, anchors, back), body, remark)
+
+
+def _others(foot: Foot, p: FloatArray, points: Mapping[str, FloatArray]) -> str:
+    """Say which other points of the foot could be held, and how far they are from the one that is."""
+    away = {how: float(np.linalg.norm(point - p)) for how, point in points.items() if how != foot.at}
+    if not away or foot.flat:
+        return ""
+    said = " and ".join(f"'{foot.name}:{how}', {distance:.2g} m away," for how, distance in away.items())
+    what = {"contact": "the point of contact", "center": "the centre", "lowest": "the lowest point"}[foot.at]
+    return f" What is held is {what} of its geometry; {said} would give another linear model."
+
+
+def _shapes(model: Any, kind: Any, index: int, body: int) -> list[int]:
+    """Return the geoms of a foot: itself, or all that move with a body and can touch something; none of a site."""
+    if kind == OBJECT.mjOBJ_GEOM:
+        return [index]
+    mine = model.body_weldid[model.geom_bodyid] == model.body_weldid[body]
+    touching = (model.geom_contype | model.geom_conaffinity) != 0
+    return [] if kind == OBJECT.mjOBJ_SITE else np.flatnonzero(mine & touching).tolist()
 
 
 def _find(model: Any, name: str) -> tuple[Any, int]:

@@ -10,6 +10,7 @@ from typing import Any
 import mujoco
 import numpy as np
 import pytest
+from fmilin_mujoco.shapes import points_of
 
 import fmilin as fl
 from fmilin.ground.signals import FloatArray
@@ -255,3 +256,91 @@ def test_a_servo_at_its_limit_takes_no_outputs_away(standing: tuple[fl.Model, fl
     lin = fl.linearize(model, fl.OperatingPoint(0.0, stance.states, u))
     assert any("FL_knee" in w.message for w in lin.warnings)
     assert lin.outputs.names == model.outputs.names
+
+
+# ---------------------------------------------------------------------- which point of a foot is held
+
+
+@pytest.fixture
+def sunk(tmp_path: Path) -> Path:
+    """The quadruped with its feet 18 mm inside the floor."""
+    m = mujoco.MjModel.from_xml_path(str(ROBOT))
+    stance = " ".join(repr(float(a)) for a in m.key_qpos[0])
+    text = ROBOT.read_text(encoding="utf-8")
+    height = float(m.key_qpos[0][2])
+    assert text.count(f'"0 0 {height!r} ') == 1, stance
+    path = tmp_path / "sunk.xml"
+    path.write_text(text.replace(f'"0 0 {height!r} ', f'"0 0 {height - 0.018!r} '), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("engine", ["", "mujoco:"], ids=["native", "engine"])
+@pytest.mark.parametrize(("how", "below"), [("point", 0.016), ("center", 0.0), ("lowest", 0.025)])
+def test_the_point_of_a_foot_that_is_held_is_a_choice(engine: str, how: str, below: float, sunk: Path) -> None:
+    """A ball of 25 mm that is 18 mm in the floor touches it, as MuJoCo has it, halfway: 16 mm below its middle.
+
+    Three rows of G say nothing of speeds that keep exactly that point at rest, by MuJoCo's own Jacobian.
+    """
+    model = fl.load(f"{engine}{sunk}", options={"keyframe": "stance", "hold": [f"{leg}:{how}" for leg in LEGS]})
+    said = next(note for note in model.notes if "'FL' is 0.018 m inside the ground" in note)
+    for other in {"center", "lowest"} - {how}:
+        assert f"'FL:{other}'" in said
+    m = mujoco.MjModel.from_xml_path(str(sunk))
+    d = mujoco.MjData(m)
+    d.qpos[:] = m.key_qpos[0]
+    mujoco.mj_forward(m, d)
+    x = model.start.states
+    g = model.constraint_gradient(0.0, x, model.start.inputs)
+    assert g is not None
+    for leg in LEGS:
+        geom = mujoco.mj_name2id(m, mujoco.mjtObj.mjOBJ_GEOM, leg)
+        J = np.zeros((3, m.nv))
+        mujoco.mj_jac(m, d, J, None, d.geom_xpos[geom] - (0, 0, below), m.geom_bodyid[geom])
+        speeds = np.linalg.svd(J)[2][3:]
+        rows = g[1][:, m.nq : m.nq + m.nv]
+        held = rows[np.abs(rows @ speeds.T).max(axis=1) < 1e-9]
+        assert np.linalg.matrix_rank(held, tol=1e-9) == 3
+
+
+def test_lowest_points_of_all_shapes(tmp_path: Path) -> None:
+    """Each shape stands turned by 30 degrees about y, at the height of its middle: against what geometry says."""
+    c, s = np.cos(np.pi / 6), np.sin(np.pi / 6)
+    shapes = {
+        "sphere": ('type="sphere" size="0.2"', (0.0, -0.2)),
+        "capsule": ('type="capsule" size="0.1 0.3"', (-0.3 * s, -0.3 * c - 0.1)),
+        "cylinder": ('type="cylinder" size="0.1 0.3"', (0.1 * c - 0.3 * s, -0.1 * s - 0.3 * c)),
+        "box": ('type="box" size="0.1 0.2 0.3"', (0.1 * c - 0.3 * s, -0.1 * s - 0.3 * c)),
+        "ellipsoid": ('type="ellipsoid" size="0.1 0.2 0.3"', (None, -np.sqrt((0.1 * s) ** 2 + (0.3 * c) ** 2))),
+        "mesh": ('type="mesh" mesh="tip"', (None, None)),
+    }
+    bodies = "".join(
+        f'<body name="{name}" pos="{i} 0 1" euler="0 30 0"><freejoint/><geom name="g_{name}" {geom}/></body>'
+        for i, (name, (geom, _)) in enumerate(shapes.items())
+    )
+    path = tmp_path / "shapes.xml"
+    path.write_text(
+        '<mujoco><asset><mesh name="tip" vertex="0 0 0  .1 0 0  0 .1 0  0 0 -.3"/></asset>'
+        f"<worldbody>{bodies}</worldbody></mujoco>"
+    )
+    m = mujoco.MjModel.from_xml_path(str(path))
+    d = mujoco.MjData(m)
+    mujoco.mj_forward(m, d)
+    for i, (name, (_, expected)) in enumerate(shapes.items()):
+        points = points_of(m, d, [i], np.array([0.0, 0.0, 1.0]))
+        x, y, z = points["lowest"] - d.geom_xpos[i]
+        if name == "mesh":
+            corner = d.xpos[i + 1] + d.xmat[i + 1].reshape(3, 3) @ (0, 0, -0.3)
+            assert points["lowest"] == pytest.approx(corner, abs=1e-6)  # its vertices are of single precision
+            continue
+        assert (y, z) == pytest.approx((0.0, expected[1]), abs=1e-12), name
+        if expected[0] is not None:
+            assert x == pytest.approx(expected[0], abs=1e-12), name
+
+
+def test_a_site_has_no_shape_and_a_mechanism_none_at_all(scene: Callable[..., fl.Model]) -> None:
+    assert fl.linearize(scene().with_held(["box:lowest"])).A.shape == (8, 8)
+    with pytest.raises(fl.UsageError, match="'corner' has no shape of its own: leave ':lowest' out"):
+        scene().with_held(["corner:lowest"])
+    biped = fl.load(EXAMPLE / "biped.toml")
+    with pytest.raises(fl.UsageError, match=r"knows no shape of the foot 'left_sole', which ':center' is a point of"):
+        biped.with_held(["left_sole:center"])

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.ground.errors import ConstraintError, ModelError
+from fmilin.ground.errors import ConstraintError, ModelError, UsageError
 from fmilin.native.contacts import Contact, Foot, contact_signals, unknown_foot
 from fmilin.native.mechanism.description import MechanismDescription
 from fmilin.native.mechanism.elements import Sensor
@@ -141,6 +141,11 @@ def _held_at(system: System, foot: Foot, stands: Standing | None, X: Floats, V: 
     description, tree = system.description, system.tree
     markers = {marker.name: marker for marker in description.markers}
     marker = markers.get(foot.name)
+    if stands is None and foot.at != "contact":
+        raise UsageError(
+            f"'{description.name}' knows no shape of the foot '{foot.name}', which ':{foot.at}' is a point of: hold a "
+            "[[marker]] at that point."
+        )
     body = stands.body if stands is not None else foot.name if marker is None else marker.body
     if body not in {b.name for b in description.bodies}:
         names = [*markers, *(b.name for b in description.bodies)]

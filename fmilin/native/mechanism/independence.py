@@ -156,18 +156,38 @@ def _undetermined(G: Floats) -> Ints:
 def require_mass(system: System, independence: Independence, q: Floats) -> None:
     """Refuse a freedom that moves no mass."""
     tree = system.tree
-    nearby = normalized(system, q + np.random.default_rng(1893).uniform(-0.1, 0.1, q.shape))
+    # Loops that are open would tie a spin between two balls to the gap.
+    nearby = close_loops(system, q + np.random.default_rng(1893).uniform(-0.1, 0.1, q.shape))
     state = system.state(nearby, np.zeros(tree.n), np.zeros(system.nu))
     G = state.G[independence.all]
     K = np.linalg.svd(G)[2][len(G) :].T if len(G) else np.eye(tree.n)
     masses, shapes = np.linalg.eigh(K.T @ state.M @ K)
     if not len(masses) or masses[0] > 1e-14 * masses[-1]:
         return
-    speed = int(np.argmax(np.abs(K @ shapes[:, 0])))
-    joint = next(name for name, speeds in tree.speeds_of.items() if speed in speeds)
+    idle = K @ shapes[:, masses <= 1e-14 * masses[-1]]
+    # Without these speeds no motion is left that moves nothing.
+    pivots = set(linalg.qr(idle.T, mode="r", pivoting=True)[1][: idle.shape[1]].tolist())
+    joints = [name for name, speeds in tree.speeds_of.items() if pivots & set(speeds)]
+    if set(np.flatnonzero(np.abs(idle).max(axis=1) > 1e-9).tolist()) <= set(tree.ball_speeds.flat):
+        raise _spins(system, joints[0], K @ shapes[:, 0])
+    listed, several = ", ".join(f"'{name}'" for name in joints), len(joints) > 1
     raise ModelError(
-        f"In the mechanism '{system.description.name}' the joint '{joint}' moves no mass or inertia, so that no force "
-        "decides how it moves: give what it moves a mass and an inertia, or fix the joint."
+        f"In the mechanism '{system.description.name}' the {'joints' if several else 'joint'} {listed} "
+        f"{'move' if several else 'moves'} no mass or inertia, so that no force decides the motion there: give what is "
+        "moved a mass and an inertia, or fix what should not move (in a URDF file, which stays as it is, by "
+        f"--fix-joint {','.join(joints)})."
+    )
+
+
+def _spins(system: System, name: str, shape: Floats) -> ModelError:
+    """Return the error for a body that spins about the axis about which it lacks inertia."""
+    joint = next(joint for joint in system.description.joints if joint.name == name)
+    axis = shape[list(system.tree.speeds_of[name])[-3:]]
+    components = ", ".join(f"{a:.3g}" for a in (axis / axis[np.argmax(np.abs(axis))]).round(6) + 0.0)
+    return ModelError(
+        f"In the mechanism '{system.description.name}' the body '{joint.child}' lacks inertia about one axis, "
+        f"({components}) in the frame of the {joint.type} joint '{name}', so that no force decides how it spins about "
+        "it: use a universal joint there, which leaves that spin out, or give the body an inertia about this axis."
     )
 
 

@@ -68,15 +68,22 @@ class Mechanism(NativeModel):
         return mechanism_from(cls, Path(path))
 
     @classmethod
-    def from_urdf(cls, path: str | Path, additions: str | Path | None = None, *, floating_base: bool = False) -> Self:
+    def from_urdf(
+        cls,
+        path: str | Path,
+        additions: str | Path | None = None,
+        *,
+        floating_base: bool = False,
+        fixed_joints: Sequence[str] = (),
+    ) -> Self:
         """Return the mechanism of a URDF file, with what a TOML file, by default ``STEM.fmilin.toml`` beside it, adds.
 
-        ``floating_base`` lets the root link move freely, by a joint of that name.
+        ``floating_base`` lets the root link move freely, by a joint of that name; ``fixed_joints`` stay at zero.
         """
         from fmilin.native.mechanism.files import mechanism_from
 
         extra = None if additions is None else Path(additions)
-        return mechanism_from(cls, Path(path), extra, floating_base=floating_base)
+        return mechanism_from(cls, Path(path), extra, floating_base=floating_base, fixed_joints=fixed_joints)
 
     # -- more about a mechanism ------------------------------------------------------------------------
 

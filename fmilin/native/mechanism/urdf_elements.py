@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from fmilin.ground.errors import ModelError, nearest_names
-from fmilin.native.mechanism.placement import ORIGIN, Placement, Vector
+import numpy as np
+
+from fmilin.ground.errors import ModelError, UnknownNameError, nearest_names
+from fmilin.native.mechanism.placement import ORIGIN, Placement, Vector, unit, vector
 from fmilin.native.mechanism.source_lines import LARGEST_NUMBER
+from fmilin.native.mechanism.urdf_mending import mended_root
 
 JOINT_TYPES = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
 
@@ -92,11 +95,36 @@ class UrdfTree:
     links: tuple[UrdfLink, ...]
     joints: tuple[UrdfJoint, ...]
     unknown: tuple[str, ...] = ()  # what URDF does not know, with the first line of each
+    mended: tuple[str, ...] = ()  # what is not as the format wants it
+
+    def with_fixed(self, names: Collection[str]) -> UrdfTree:
+        """Return the tree with some joints fixed where they are at zero, and those that they mimic or that do so."""
+        joints = {joint.name for joint in self.joints}
+        for name in names:
+            if name not in joints:
+                raise UnknownNameError.among(name, joints, "a joint of the URDF file that could be fixed")
+        fixed, before = set(names), set[str]()
+        while fixed != before:
+            before = set(fixed)
+            for joint in self.joints:
+                if joint.mimic and {joint.name, joint.mimic.joint} & fixed:
+                    fixed |= {joint.name, joint.mimic.joint}
+        return replace(self, joints=tuple(_fixed(j) if j.name in fixed else j for j in self.joints))
+
+
+def _fixed(joint: UrdfJoint) -> UrdfJoint:
+    """Return a joint that no longer moves, its offset included when it mimics another one."""
+    q = 0.0 if joint.mimic is None else joint.mimic.offset
+    if joint.type == "prismatic":
+        moved = Placement(vector(q * np.array(unit(joint.axis, "An axis")), "An offset"))
+    else:
+        moved = Placement.from_axis(axis=joint.axis, angle=q) if q else ORIGIN
+    return replace(joint, type="fixed", origin=joint.origin.then(moved), mimic=None)
 
 
 def read_urdf(path: Path) -> UrdfTree:
     """Read a URDF file."""
-    root = _root(path)
+    root, mended = _root(path)
     where = str(path)
     unknown: dict[str, str] = {}
     _check(root, where, unknown)
@@ -105,27 +133,18 @@ def read_urdf(path: Path) -> UrdfTree:
         links=tuple(_link(e, where) for e in root.iterfind("link")),
         joints=tuple(_joint(e, where) for e in root.iterfind("joint")),
         unknown=tuple(unknown.values()),
+        mended=mended,
     )
 
 
-def _root(path: Path) -> Any:
-    from lxml import etree
-
-    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, remove_comments=True,
-                             remove_pis=True)  # fmt: skip
-    try:
-        root = etree.fromstring(path.read_bytes(), parser)
-    except OSError as error:
-        raise ModelError(f"The URDF file '{path}' cannot be read: {error.strerror or error}.") from None
-    except etree.XMLSyntaxError as error:
-        what = " ".join(str(error.msg).split()).replace(" ,", ",")
-        raise ModelError(f"The URDF file '{path}' is no well-formed XML: {what}. Correct it there.") from None
+def _root(path: Path) -> tuple[Any, tuple[str, ...]]:
+    root, mended = mended_root(path)
     if root.tag != "robot":
         raise ModelError(
             f"'{path}', line {root.sourceline}: the root element of a URDF file is <robot>, not <{root.tag}>."
             + (" Expand the xacro macros first." if "xacro" in str(root.tag) else "")
         )
-    return root
+    return root, mended
 
 
 def _check(element: Any, where: str, unknown: dict[str, str]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -58,6 +58,8 @@ class UrdfRemarks:
             sentences.append(" ".join(self.astray[:SHOWN]))
         if tree.unknown:
             sentences.append(f"Ignored, because URDF does not know it: {_listed(tree.unknown)}.")
+        if tree.mended:
+            sentences.append(f"Read all the same, though URDF is not written so: {_listed(tree.mended)}.")
         return sentences
 
 
@@ -92,18 +94,18 @@ MOST_JOINTS = 1000  # twice as many states, whose eigenvalues take a quarter of 
 
 
 def read_urdf_description(
-    path: Path, parts: Parts | None = None, *, floating_base: bool = False
+    path: Path, parts: Parts | None = None, *, floating_base: bool = False, fixed_joints: Collection[str] = ()
 ) -> tuple[MechanismDescription, SourceLines]:
     """Read a mechanism from a URDF file, with ``parts`` that a TOML file adds, and where it describes them.
 
     The root link is the ground, or a body on a free joint ``floating_base`` (``floating_base_2`` where that name is
     taken). Links without ``<inertial>`` or with a mass of 0 are massless frames. A joint that mimics another one is
     coupled to it, unless it is fixed. Without ``[[input]]`` tables every other joint with one freedom has an input
-    ``JOINT.force`` or ``JOINT.torque``, and without ``[[sensor]]`` tables its position is an output. Remarks say
-    what was left out (friction) or is doubtful (inertias).
+    ``JOINT.force`` or ``JOINT.torque``, and without ``[[sensor]]`` tables its position is an output. Joints in
+    ``fixed_joints`` stay where they are at zero. Remarks say what was left out (friction) or is doubtful (inertias).
     """
     parts = parts or Parts({}, {}, SourceLines(path), Lines({}))
-    tree, given, more = read_urdf(path), parts.content, dict(parts.fields)
+    tree, given, more = read_urdf(path).with_fixed(fixed_joints), parts.content, dict(parts.fields)
     named: dict[str, list[int]] = {}
     elements: list[UrdfLink | UrdfJoint] = [*tree.links, *tree.joints]
     for part in elements:

@@ -23,6 +23,7 @@ from fmilin.native.mechanism import (
     Sensor,
     Wheel,
 )
+from fmilin.native.mechanism.parts import JointType
 from fmilin.native.systems import five_bar, four_bar, rolling_disk
 from tests.native.mechanism.builders import everything, five_bar_chain, four_bar_pins
 
@@ -270,3 +271,30 @@ def test_a_freedom_without_mass_is_named() -> None:
     joints = [Joint("pin", "revolute", "ground", "arm"), Joint("idle", "revolute", "arm", "tip")]
     with pytest.raises(ModelError, match="joint 'idle' moves no mass"):
         Mechanism(MechanismDescription("m", bodies, joints))
+
+
+def strut(inertia: tuple[float, float, float], kind: JointType = "spherical") -> MechanismDescription:
+    """A crank whose pin carries a strut, a ball at its other end, to a slider; the loop is closed as it is given."""
+    a = -np.arcsin(0.4 * np.sin(0.5)) - 0.5
+    turned = (np.cos(a / 2), 0.0, 0.0, np.sin(a / 2)) if kind == "spherical" else (a, 0.0)
+    bodies = [
+        Body("crank", 1.0, (0.2, 0, 0), (0.01, 0.01, 0.01)),
+        Body("strut", 0.5, (0.5, 0, 0), inertia),
+        Body("slider", 1.0),
+    ]
+    joints = [
+        Joint("pin", "revolute", "ground", "crank", position=0.5),
+        Joint("ball", kind, "crank", "strut", Placement((0.4, 0, 0)), second_axis=(0, 1, 0), position=turned),
+        Joint("rail", "prismatic", "ground", "slider", axis=(1, 0, 0), position=0.4 * np.cos(0.5) + np.cos(0.5 + a)),
+    ]
+    loops = [Loop("eye", "spherical", "strut", "slider", Placement((1, 0, 0)))]
+    return MechanismDescription("engine", bodies, joints, loops=loops, gravity=(0, -9.81, 0))
+
+
+def test_a_strut_without_inertia_about_its_line_wants_a_universal_joint() -> None:
+    with pytest.raises(ModelError, match=r"body 'strut' lacks inertia about one axis, \(1, 0, 0\) in the frame of the "
+                       r"spherical joint 'ball'.*use a universal joint there"):  # fmt: skip
+        Mechanism(strut((0.0, 0.04, 0.04)))
+    thin = fl.linearize(Mechanism(strut((0.0, 0.04, 0.04), "universal")), independent=["pin.q", "pin.v"])
+    thick = fl.linearize(Mechanism(strut((1e-3, 0.04, 0.04))), independent=["pin.q", "ball.e1", "pin.v", "ball.wx"])
+    np.testing.assert_allclose(thick.A[2, 0], thin.A[1, 0], rtol=1e-6)

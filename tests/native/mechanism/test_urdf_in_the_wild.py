@@ -223,3 +223,81 @@ def test_options_that_do_not_fit(
     Path("rack.toml").write_text(toml_text(rack(Coupling("teeth", "slide", "turn"))))
     with pytest.raises(UsageError, match=said):
         fl.load(source, options=options)
+
+
+# ---------------------------------------------------------------------- files that are not quite XML, or not quite URDF
+
+PLAIN = """<robot name="p"><link name="a"/>
+<link name="b"><inertial><origin xyz="0 0 -0.5"/><mass value="1"/>
+<inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial></link>
+<joint name="j" type="continuous"><parent link="a"/><child link="b"/><axis xyz="1 0 0"/></joint></robot>"""
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('<?xml version="0.0" ?>\n' + PLAIN, "the XML declaration says version 0.0"),
+        ('\n<!-- who wrote it -->\n<?xml version="1.0" encoding="utf-8"?>\n' + PLAIN, "stands on line 3"),
+        (PLAIN.replace("<robot ", '<robot xmlns="http://drake.mit.edu" '), "the namespace 'http://drake.mit.edu'"),
+        (PLAIN.replace("<axis", '<axis xyz="1 0 0"/><axis', 1).replace('<axis xyz="1 0 0"/></joint>',
+         '<axis xyz="0 0 1"/></joint>'), "the joint 'j' has <axis> again in line 4, the first one counts"),
+        (PLAIN.replace('ixy="0" ixz="0" ', ""), "the link 'b' has no ixy, ixz in line 3, taken for 0"),
+    ],
+    ids=["version", "second-line", "namespace", "axis-twice", "no-products"],
+)  # fmt: skip
+def test_what_other_tools_read_is_read_with_a_remark(text: str, said: str, tmp_path: Path) -> None:
+    """A pendulum of 1 kg, 0.5 m below its pin: q'' = -9.81 0.5 q / (1 + 0.25)."""
+    assert "Read all the same" not in remarks(tmp_path, PLAIN)
+    (remark,) = read_mechanism_file(written(tmp_path, text))[0].remarks
+    assert remark.startswith("Read all the same, though URDF is not written so: ")
+    assert said in remark
+    assert fl.linearize(fl.load(str(tmp_path / "robot.urdf"))).A[1, 0] == pytest.approx(-9.81 * 0.5 / 1.25, rel=1e-12)
+
+
+def test_a_declaration_after_an_element_is_no_xml(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="is no well-formed XML: XML declaration allowed only at the start"):
+        read_mechanism_file(written(tmp_path, PLAIN.replace("<joint", '<?xml version="1.0"?><joint')))
+
+
+# ---------------------------------------------------------------------- joints that are fixed when a file is opened
+
+FLAGS = GRIPPER.replace(
+    "</robot>",
+    """<link name="flag"/><link name="tip"/>
+<joint name="hinge" type="revolute"><parent link="left"/><child link="flag"/></joint>
+<joint name="slide" type="prismatic"><parent link="flag"/><child link="tip"/></joint></robot>""",
+)
+
+
+def test_joints_that_move_nothing_are_fixed_by_name(tmp_path: Path) -> None:
+    path = written(tmp_path, FLAGS)
+    with pytest.raises(ModelError, match=r"joints 'hinge', 'slide' move no mass.*--fix-joint hinge,slide\)"):
+        fl.load(path)
+    model = fl.load(path, options={"fix_joint": ["hinge", "slide"]})
+    whole = fl.load(written(tmp_path, GRIPPER))
+    np.testing.assert_array_equal(fl.linearize(model).A, fl.linearize(whole).A)
+
+
+@pytest.mark.parametrize("name", ["l", "r"])
+def test_what_mimics_a_fixed_joint_stays_at_its_offset(name: str, tmp_path: Path) -> None:
+    path = written(tmp_path, GRIPPER)
+    moving = Mechanism.from_urdf(path, floating_base=True)
+    fixed = Mechanism.from_urdf(path, floating_base=True, fixed_joints=[name])
+    assert (len(fixed.states), fixed.inputs.names) == (13, ())
+    energy = [m.with_interface(outputs=["potential_energy"]) for m in (moving, fixed)]
+    values = [float(m.evaluate(0.0, m.start.states, m.start.inputs).outputs[0]) for m in energy]
+    assert values[0] == pytest.approx(9.81 * -0.1 * math.sin(0.5), rel=1e-12)
+    assert values[1] == pytest.approx(values[0], rel=1e-12)
+
+
+def test_joints_that_cannot_be_fixed(tmp_path: Path) -> None:
+    path = written(tmp_path, GRIPPER)
+    with pytest.raises(UsageError, match="'hing' is not a joint of the URDF file that could be fixed"):
+        fl.load(path, options={"fix_joint": ["hing"]})
+    with pytest.raises(UsageError, match="write fix_joint="):
+        fl.load(path, options={"fix_joint": "l"})
+    (tmp_path / "rack.toml").write_text(toml_text(rack(Coupling("teeth", "slide", "turn"))))
+    with pytest.raises(UsageError, match="names no URDF file: write 'fixed' as the type"):
+        fl.load(tmp_path / "rack.toml", options={"fix_joint": ["turn"]})
+    with pytest.raises(UsageError, match="is no URDF file read by fmilin: no joint of it can be fixed"):
+        fl.load("model.fmu", options={"fix_joint": ["turn"]})
