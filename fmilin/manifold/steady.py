@@ -34,6 +34,7 @@ from fmilin.manifold.uniform import (
     depending,
     fastest_states,
     influential,
+    may_turn,
     unseen,
 )
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
@@ -144,7 +145,12 @@ class _Search:
         if not compared(at, bend, A, dependence, leading)[0]:
             return None
         uniform = Uniform(at.y_rates, at.y_sizes, A, leading)
-        return change_along(at, uniform, bend, _BeyondPoint(self.model, self.point, self.frame), spectra=spectra)
+        turns, kept = np.array([spectra]), self.frame.selection.kept
+        if spectra and kept is not None:
+            leads = np.ones(at.rates.shape, dtype=bool)
+            leads[:, list(kept)] = leading
+            turns = may_turn(at, leads, self.model.states.units)
+        return change_along(at, uniform, bend, _BeyondPoint(self.model, self.point, self.frame), turns)
 
     @cached_property
     def _second(self) -> FloatArray:
@@ -208,12 +214,16 @@ class _BeyondPoint(Beyond):
         self._model, self._point, self._frame = model, point, frame
 
     def further(
-        self, path: FloatArray, times: Sequence[FloatArray], bend: FloatArray | float = 0.0
+        self,
+        path: FloatArray,
+        times: Sequence[FloatArray],
+        bend: FloatArray | float = 0.0,
+        aside: FloatArray | float = 0.0,
     ) -> Iterator[Visited]:
         """Go on in y, from the tangent."""
         for (later,) in times:
             steps = [(part * later, (part * later) ** 2 / 2) for part in PARTS]
-            yield self._first([(self._frame.y0 + (t * path + half * bend)[0], t) for t, half in steps])
+            yield self._first([(self._frame.y0 + (t * path + half * bend + aside)[0], t) for t, half in steps])
 
     def beside(self, far: Visited, displacements: Sequence[FloatArray]) -> Iterator[Visited]:
         """Move y, from the states further on."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fmilin.ground.errors import FmilinError
 from fmilin.ground.signals import FloatArray
 from fmilin.manifold.stack import PointStack, StackGeometry, StackSurroundings
 from fmilin.manifold.uniform import (
@@ -25,8 +26,11 @@ from fmilin.manifold.uniform import (
     compared,
     confirmed,
     depending,
+    falls_on,
     fastest_states,
     influential,
+    is_straight,
+    may_turn,
     unseen,
 )
 from fmilin.model.interface import Model, TangentStack
@@ -64,7 +68,7 @@ def stack_motion(
     )
     moving = fastest >= 0
     steady, elsewhere = np.zeros(shape[0], dtype=bool), np.zeros(shape[0], dtype=bool)
-    falls, change = np.zeros(shape[0], dtype=bool), Change.unseen(shape[0])
+    change = Change.unseen(shape[0])
     motion = StackMotion(fastest, steady, elsewhere, np.zeros(shape, dtype=bool), np.zeros(shape[0]), change)
     if not kept or not moving.any():
         return motion
@@ -72,20 +76,27 @@ def stack_motion(
     paces = np.abs(tangents.rates) / model.states.scales()
     at = Moving(tangents.rates, tangents.rates[:, kept], f_y, errors, geometry.sizes, geometry.y_sizes, paces)
 
-    def beyond(some: Some) -> _BeyondStack:
-        back = None if geometry.back is None else geometry.back[some]
-        return _BeyondStack(points[some], kept, tangents.T[some], geometry.sizes[some], back, surroundings)
+    def at_some(some: Some) -> tuple[Moving, Uniform, _BeyondStack]:
+        back, part = None if geometry.back is None else geometry.back[some], at[some]
+        beyond = _BeyondStack(points[some], kept, tangents.T[some], geometry.sizes[some], back, surroundings, model)
+        return part, Uniform(part.y_rates, part.y_sizes, part.f_y[:, kept], leading[some]), beyond
 
+    def write_change(some: Some, seen: Change) -> None:
+        for values, part in zip(change, seen, strict=True):
+            values[some] = part
+
+    bend = at.bends[:, kept]
     if len(geometry.others):
         free = ~(tangents.gradient != 0).any(axis=1)
         free[:, kept] &= unseen(f_y, errors, geometry.y_sizes)
-        leading, second = ~free[:, kept], at.bends[:, kept]
-        keeps = moving & (at.vanishes(second, np.abs(second)) | ~leading).all(axis=1)
-        if keeps.any():
-            some = slice(None) if keeps.all() else np.flatnonzero(keeps)
-            part = at if keeps.all() else at[some]
-            uniform = Uniform(part.y_rates, part.y_sizes, part.f_y[:, kept], leading[some])
-            motions = confirmed(part, uniform, beyond(some))
+        leading = ~free[:, kept]
+        keeps = moving & (at.vanishes(bend, np.abs(bend)) | ~leading).all(axis=1)
+        for some in _groups(keeps & bend.any(axis=1)):
+            part, uniform, beyond = at_some(some)
+            write_change(some, falls_on(part, uniform, bend[some], beyond))
+        falls = ~np.isnan(change.part)
+        for some in _groups(keeps & ~falls):
+            motions = confirmed(*at_some(some))
             steady[some], motion.carried[some], motion.later[some] = motions.steady, motions.carried, motions.later
             falls[some] = motions.falls
         straight = (at.bends == 0) | free
@@ -93,16 +104,23 @@ def stack_motion(
         rest = np.flatnonzero(moving & ~keeps & (straight.sum(axis=1) >= shape[1]))
         if len(rest):
             elsewhere[rest] = _are_coordinates(tangents.T[rest] / geometry.sizes[rest, :, None], straight[rest])
-    bend, dependence = at.bends[:, kept], depending(f_y[:, kept], errors[:, kept], geometry.y_sizes)
+    dependence = depending(f_y[:, kept], errors[:, kept], geometry.y_sizes)
     leading = influential(dependence)
-    varying = moving & ~steady & ~elsewhere & compared(at, bend, f_y[:, kept], dependence, leading)
+    varying = moving & ~steady & ~elsewhere & np.isnan(change.part)
+    varying &= compared(at, bend, f_y[:, kept], dependence, leading)
     if varying.any():
-        some = slice(None) if varying.all() else np.flatnonzero(varying)
-        part = at if varying.all() else at[some]
-        uniform = Uniform(part.y_rates, part.y_sizes, part.f_y[:, kept], leading[some])
-        for values, seen in zip(change, change_along(part, uniform, bend[some], beyond(some)), strict=True):
-            values[some] = seen
+        ahead, leads = is_straight(bend, leading), np.ones(at.rates.shape, dtype=bool)
+        leads[:, kept] = leading
+        turns = may_turn(at, leads, model.states.units)
+        for some in (*_groups(varying & ahead), *_groups(varying & ~ahead)):
+            part, uniform, beyond = at_some(some)
+            write_change(some, change_along(part, uniform, bend[some], beyond, turns[some]))
     return motion
+
+
+def _groups(wanted: Mask) -> list[Some]:
+    """Return these points as one group, none where there are none."""
+    return [] if not wanted.any() else [slice(None)] if wanted.all() else [np.flatnonzero(wanted)]
 
 
 def _are_coordinates(T: FloatArray, allowed: Mask) -> Mask:
@@ -122,15 +140,36 @@ class _BeyondStack(Beyond):
     sizes: FloatArray
     back: FloatArray | None
     surroundings: StackSurroundings
+    model: Model
+    exact = True
 
-    def further(self, path: FloatArray, times: Sequence[FloatArray], bend: FloatArray | float = 0.0) -> list[Visited]:
+    def further(
+        self,
+        path: FloatArray,
+        times: Sequence[FloatArray],
+        bend: FloatArray | float = 0.0,
+        aside: FloatArray | float = 0.0,
+    ) -> list[Visited]:
         """Go on in y, from the tangent."""
-        steps = [(t, t[:, None] * path + t[:, None] ** 2 / 2 * bend) for t in times]
+        steps = [(t, t[:, None] * path + t[:, None] ** 2 / 2 * bend + aside) for t in times]
         return self._visited([(self.points.states, step, t) for t, step in steps])
 
     def beside(self, far: Visited, displacements: Sequence[FloatArray]) -> list[Visited]:
         """Move y, from the tangent there."""
         return self._visited([(far.x, displacement, far.later) for displacement in displacements])
+
+    def A(self, far: Visited, sizes: FloatArray, some: Mask) -> FloatArray:
+        """Return A as the model tells it; by differences where it does not."""
+        near = self.points[some]
+        try:
+            tangents = self.model.tangents(
+                far.later[some] + near.time, far.x[some], near.inputs, self.kept, near.parameters
+            )
+        except (FmilinError, np.linalg.LinAlgError):
+            tangents = None
+        if tangents is None:
+            return super().A(far, sizes, some)
+        return tangents.derivatives[:, self.kept, : len(self.kept)]
 
     def slopes(self, far: Visited, direction: FloatArray) -> tuple[FloatArray, Mask]:
         """Return the slopes by a short one-sided difference: exact equations allow it, and it hardly bends."""

@@ -31,14 +31,16 @@ ASIDE = 0.3
 """How far states on which nothing depends are moved, in their sizes: not as far as a quaternion's components go."""
 
 STEP = 2.0**-13  # of the difference that shows the second A, in sizes of the coordinates
-SHORT_STEP = 2.0**-17  # of a one-sided difference that shows it
+SHORT_STEP, SHORTEST_STEP = 2.0**-17, 2.0**-20  # of a one-sided difference that shows it; of exact equations
 LATEST = 2.2  # times as late until A is compared for the last time along a motion that goes straight on
 BENT = 2.0  # times later than soon where it bends: what is seen to second order leads no further
-MOST_TURNING = 40  # coordinates: of more it is not asked whether they turn, which takes a visit for each
+MOST_TURNING = 40  # coordinates: of more it is not asked whether they turn, which may take a visit for each
+TURNS = 0.1  # of the terms of x' x'' in one unit: what is left of them where vectors turn
 LEFT, EXACT = 1e-2, 1e-7  # gaps of eigenvalues that are none: of how much A changes, and of their own size
 SMALL, DEFECTIVE = 1e-3, 1e-4  # eigenvalues, of the largest, that may be a multiple zero, and how far it is spread
 SLOW = 1e-2  # of the motion's own pace: slower rows may change as they like, what moves sees their mean
 NOISE = 10.0  # times that a difference misses A at the point: a smaller change is none
+CLEAR = 1e-2  # changes of A from which on it does not matter how far a difference of exact equations misses it
 ALIKE = 1 - 1e-9  # speeds above this part of the largest are as large
 
 Mask = NDArray[np.bool_]
@@ -150,11 +152,28 @@ class Visited(NamedTuple):
 class Beyond(ABC):
     """The model further along uniform motions, and beside them."""
 
+    exact: bool = False
+    """Whether rates and slopes are those of equations, off by no more than rounding."""
+
+    @property
+    def step(self) -> float:
+        """The step of a one-sided difference, in sizes."""
+        return SHORTEST_STEP if self.exact else SHORT_STEP
+
     @abstractmethod
     def further(
-        self, path: FloatArray, times: Sequence[FloatArray], bend: FloatArray | float = 0.0
+        self,
+        path: FloatArray,
+        times: Sequence[FloatArray],
+        bend: FloatArray | float = 0.0,
+        aside: FloatArray | float = 0.0,
     ) -> Iterable[Visited]:
-        """Go on for so long (k,), or as long as the coordinates lead, with y' = path and y'' = bend, each (k, P)."""
+        """Go on for so long (k,), or as far as coordinates lead, y' = path, y'' = bend, then aside, each (k, P)."""
+
+    def A(self, far: Visited, sizes: FloatArray, some: Mask) -> FloatArray:
+        """Return A (j, P, P) at some points further on, by one-sided differences along coordinates of such sizes."""
+        columns = [self.one_sided(far, unit * sizes)[0] for unit in np.eye(sizes.shape[1])]
+        return (np.stack(columns, axis=2) / sizes[:, None])[some]
 
     @abstractmethod
     def beside(self, far: Visited, displacements: Sequence[FloatArray]) -> Iterable[Visited]:
@@ -167,8 +186,8 @@ class Beyond(ABC):
 
     def one_sided(self, far: Visited, direction: FloatArray) -> tuple[FloatArray, Mask]:
         """Return the same by a short one-sided difference, from one visit."""
-        (ahead,) = self.beside(far, [SHORT_STEP * direction])
-        return (ahead.rates - far.rates) / SHORT_STEP, far.good & ahead.good
+        (ahead,) = self.beside(far, [self.step * direction])
+        return (ahead.rates - far.rates) / self.step, far.good & ahead.good
 
 
 class Change(NamedTuple):
@@ -230,41 +249,85 @@ def confirmed(at: Moving, uniform: Uniform, beyond: Beyond) -> Confirmed:
     return Confirmed(steady, ~same, far.later, changed, falling)
 
 
-def change_along(at: Moving, uniform: Uniform, bend: FloatArray, beyond: Beyond, *, spectra: bool = True) -> Change:
+def change_along(at: Moving, uniform: Uniform, bend: FloatArray, beyond: Beyond, turns: Mask) -> Change:
     """Compare A at a few moments of the motion, as it is seen to second order with y'' = bend (k, P).
 
     Rows of states on which nothing depends (``leading`` says of which something does) are not compared: the
-    eigenvalues do not depend on them. With ``spectra`` it is asked whether A only turns, which takes
-    visits for all of it.
+    eigenvalues do not depend on them. Where ``turns`` (k,) and A changes it is asked whether it only turns, which takes
+    all of it.
     """
-    sizes, direction, (soon, later) = uniform.sizes, _direction(uniform.sizes), at.later
-    paces = (uniform.leading * np.abs(uniform.rates) / sizes).max(axis=1, initial=0.0)
-    pace = np.where(paces > SLOWEST * at.pace, paces, at.pace)[:, None]  # a long way travelled hides no change
-    straight = _straight(bend, uniform.leading)
-    last = np.where(straight, LATEST * later, BENT * soon)
-    times = [soon, np.where(straight, later, last), last] if straight.any() else [last]
-    at_point, *further = beyond.further(uniform.rates, [0 * soon, *times], bend)
-    first, good = beyond.one_sided(at_point, direction)
-    along_A = uniform.A * direction[:, None]
-    terms, noise = np.abs(along_A).sum(axis=2), NOISE * np.abs(first - along_A.sum(axis=2))
-    part, when, turning = Change.unseen(len(soon))
-    for far in further:
-        slopes, seen = beyond.one_sided(far, direction)
-        gap = np.abs(slopes - first)
-        relative = gap / np.maximum(np.maximum(terms, np.abs(slopes)), SLOW * pace * sizes)
-        relative = np.where((gap > noise) & uniform.leading, relative, 0.0).max(axis=1, initial=0.0)
-        better = good & seen & ~(relative <= part)
-        part, when = np.where(better, relative, part), np.where(better, far.later, when)
-    if spectra and (part > SAME_ALONG).any() and sizes.shape[1] <= MOST_TURNING:
-        at_first, at_last = (_A(beyond, visited, sizes) for visited in (at_point, far))
-        turning = (part > SAME_ALONG) & _same_spectrum(at_first, at_last, part)
+    direction, times = _direction(uniform.sizes), _moments(at, bend, uniform.leading)
+    further = list(beyond.further(uniform.rates, times, bend))
+    slopes = [beyond.one_sided(far, direction) for far in further]
+    first, noise, at_point = (uniform.A @ direction[..., None])[..., 0], np.zeros(()), None
+    parts = [_part(at, uniform, seen, first, noise) for seen in slopes]
+    if not beyond.exact or any(((part > SAME_ALONG) & (part < CLEAR)).any() for part in parts):
+        (at_point,) = beyond.further(uniform.rates, [0 * times[0]], bend)
+        measured, good = beyond.one_sided(at_point, direction)
+        noise = NOISE * np.abs(measured - first)
+        parts = [np.where(good, _part(at, uniform, seen, measured, noise), np.nan) for seen in slopes]
+    part, when, turning = Change.unseen(len(bend))
+    for seen, far in zip(parts, further, strict=True):
+        better = (seen <= SAME_ALONG) & ~(part > SAME_ALONG) | (seen > SAME_ALONG) & ~(seen <= part)
+        part, when = np.where(better, seen, part), np.where(better, far.later, when)
+    asked = turns & (part > SAME_ALONG)
+    if asked.any() and bend.shape[1] <= MOST_TURNING:
+        A = uniform.A[asked] if at_point is None else beyond.A(at_point, uniform.sizes, asked)
+        sizes = uniform.sizes[asked]
+        scaled = (M * (sizes[:, None] / sizes[..., None]) for M in (A, beyond.A(further[-1], uniform.sizes, asked)))
+        turning[asked] = _same_spectrum(next(scaled), next(scaled), part[asked])
     return Change(part, when, turning)
 
 
-def _A(beyond: Beyond, at: Visited, sizes: FloatArray) -> FloatArray:
-    """Return A (k, P, P) in sizes of the coordinates by one-sided differences."""
-    columns = [beyond.one_sided(at, unit * sizes)[0] for unit in np.eye(sizes.shape[1])]
-    return np.stack(columns, axis=2) / sizes[:, :, None]
+def _moments(at: Moving, bend: FloatArray, leading: Mask) -> list[FloatArray]:
+    """Return when A is compared, in s, each (k,)."""
+    soon, later = at.later
+    ahead = is_straight(bend, leading)
+    last = np.where(ahead, LATEST * later, BENT * soon)
+    return [soon, np.where(ahead, later, last), last] if ahead.any() else [last]
+
+
+def _part(
+    at: Moving, uniform: Uniform, seen: tuple[FloatArray, Mask], first: FloatArray, noise: FloatArray
+) -> FloatArray:
+    """Return by which part slopes along the direction are others than the first ones, (k,); NaN where unseen."""
+    gap = np.abs(seen[0] - first)
+    relative = np.where((gap > noise) & uniform.leading, gap / _row_sizes(at, uniform, seen[0]), 0.0)
+    return np.where(seen[1], relative.max(axis=1, initial=0.0), np.nan)
+
+
+def _row_sizes(at: Moving, uniform: Uniform, slopes: FloatArray | float = 0.0) -> FloatArray:
+    """Return what changes of slopes along the direction are compared with, shape (k, P)."""
+    paces = (uniform.leading * np.abs(uniform.rates) / uniform.sizes).max(axis=1, initial=0.0)
+    pace = np.where(paces > SLOWEST * at.pace, paces, at.pace)[:, None]  # a long way travelled hides no change
+    terms = (np.abs(uniform.A) @ _direction(uniform.sizes)[..., None])[..., 0]
+    return np.maximum(np.maximum(terms, np.abs(slopes)), SLOW * pace * uniform.sizes)
+
+
+def falls_on(at: Moving, uniform: Uniform, bend: FloatArray, beyond: Beyond) -> Change:
+    """Say where all rates go on as A says, and it stays the same: exact equations tell both by one visit a moment.
+
+    That is what falls for ever, and no coordinates make it steady. NaN elsewhere.
+    """
+    step, times = beyond.step * _direction(uniform.sizes), _moments(at, bend, uniform.leading)
+    at_point, *further = beyond.further(uniform.rates, [0 * times[0], *times], bend, step)
+    part, limits = np.where(at_point.good, 0.0, np.nan), _row_sizes(at, uniform) * beyond.step
+    for far, t in zip(further, times, strict=True):
+        way = t[:, None] * uniform.rates + t[:, None] ** 2 / 2 * bend
+        gap = np.abs(far.rates - at_point.rates - (uniform.A @ way[..., None])[..., 0])
+        part = np.where(far.good, np.maximum(part, (gap / limits).max(axis=1, initial=0.0)), np.nan)
+    falls = part <= SAME_ALONG
+    return Change(np.where(falls, part, np.nan), np.where(falls, times[-1], np.nan), np.zeros(len(bend), dtype=bool))
+
+
+def may_turn(at: Moving, leading: Mask, units: Sequence[str]) -> Mask:
+    """Return where the speed in each unit stays, (k,): what turns keeps the length of its vectors, x' x'' = 0.
+
+    States (k, N) that do not lead do as they like.
+    """
+    power = np.where(leading, at.rates * at.bends, 0.0)
+    of_units = np.array([[unit == other for unit in dict.fromkeys(units)] for other in units], dtype=np.float64)
+    return np.asarray((np.abs(power @ of_units) <= TURNS * (np.abs(power) @ of_units)).all(axis=1))
 
 
 def _same_spectrum(A: FloatArray, B: FloatArray, part: FloatArray) -> Mask:
@@ -313,10 +376,10 @@ def compared(at: Moving, bend: FloatArray, A: FloatArray, dependence: Mask, lead
     moving = np.abs(at.y_rates) > STEADY * at.pace[:, None] * at.y_sizes
     is_one = dependence & (np.abs(A - 1.0) <= UNIFORM) & ~np.eye(A.shape[1], dtype=bool)
     speeds = (dependence.sum(axis=2) == 1) & is_one.any(axis=2)
-    return np.asarray((moving & speeds).any(axis=1) | _straight(bend, leading))
+    return np.asarray((moving & speeds).any(axis=1) | is_straight(bend, leading))
 
 
-def _straight(bend: FloatArray, leading: Mask) -> Mask:
+def is_straight(bend: FloatArray, leading: Mask) -> Mask:
     """Return where nothing bends on which something depends, shape (k,)."""
     return np.asarray(~((bend != 0) & leading).any(axis=1))
 
