@@ -11,6 +11,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from fmilin.cli.deadline import deadline_option
+from fmilin.cli.option_groups import grouped
 from fmilin.ground.errors import UsageError
 from fmilin.output.formats import alternatives, listed
 
@@ -58,12 +59,29 @@ class Command(click.Command):
     def __init__(self, *given: Any, examples: Sequence[str] = (), **more: Any) -> None:
         super().__init__(*given, **more)
         self.params.append(deadline_option())
+        self._sort_options()
         self.examples = tuple(examples)
         self.help = cleandoc(self.help or "").format_map(_lists_of_files())
         if "MODEL is " not in (self.help or "") and any(p.name == "model" for p in self.params):
             self.help = f"{self.help}\n\n{KINDS}"
         if examples:
             self.epilog = "\b\nExamples:\n" + "\n".join(f"  {line}" for line in examples)
+
+    def _sort_options(self) -> None:
+        """Put the options in the order of the help, in which the documentation shows them, too."""
+        options = [p for p in self.params if isinstance(p, click.Option)]
+        self.params = [p for p in self.params if not isinstance(p, click.Option)]
+        self.params += [option for group in self._grouped(options).values() for option in group]
+
+    def _grouped(self, options: Sequence[click.Parameter]) -> dict[str, list[click.Parameter]]:
+        return grouped((self.callback.__module__ if self.callback else "").rpartition(".")[2], options)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options under their headings."""
+        shown = [p for p in self.get_params(ctx) if isinstance(p, click.Option) and p.get_help_record(ctx)]
+        for title, options in self._grouped(shown).items():
+            with formatter.section(title):
+                formatter.write_dl([record for p in options if (record := p.get_help_record(ctx))])
 
     def invoke(self, ctx: click.Context) -> Any:
         """Look at all files of the command line together, and then run."""

@@ -33,7 +33,9 @@ TURNING = {"azimuth": "Azimuth", "rotor_speed": "Rotor Speed"}
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[EeDd]?[-+]\d+)?"
 _ROW = re.compile(rf"(\d+)\s+({_NUMBER}(?:,\s*{_NUMBER})*)\s+(?:([TF])\s+)?(?:(\d)\s+)?(\S.*)")
 _NO_LETTER = re.compile(r"(?<=\d)(?=[-+]\d{3}$)")  # Fortran drops the E of exponents with three digits
-_SAME = 0.25  # azimuths of two wind speeds nearer than this part of their step are one: the time step decides both
+_PART_OF_STEP = (
+    0.25  # azimuths of two wind speeds nearer than this part of their step are one: the time step decides both
+)
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,7 @@ def _common(wind: FloatArray, azimuth: FloatArray) -> FloatArray:
     if count == 0 or any(len(group) != count for group in groups):
         return azimuth
     order = np.array([group[np.argsort(azimuth[group])] for group in groups])  # (wind speeds, azimuths)
-    if np.ptp(azimuth[order], axis=0).max() > _SAME * 2 * np.pi / count:
+    if np.ptp(azimuth[order], axis=0).max() > _PART_OF_STEP * 2 * np.pi / count:
         return azimuth
     common = azimuth.copy()
     common[order] = azimuth[order].mean(axis=0)
