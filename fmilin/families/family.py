@@ -19,11 +19,10 @@ from fmilin.families.tracking import Tracks, tracked
 from fmilin.ground.errors import NumericalError, UsageError
 from fmilin.ground.remarks import Remark, off_equilibrium, rate_of_change
 from fmilin.ground.signals import FloatArray, Signals
-from fmilin.ground.tolerances import EQUILIBRIUM
 from fmilin.ground.verbs import html_of, perform, text_of
 from fmilin.linear_model.builder import with_errors
 from fmilin.linear_model.model import EntryErrors, LinearModel
-from fmilin.manifold.uniform import is_balanced
+from fmilin.linear_model.rest import is_at_rest
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -366,11 +365,8 @@ class LinearFamily(Sequence[LinearModel]):
 
 def _motion_of(linear: LinearModel) -> tuple[Remark, ...]:
     """Say that a point between others moves, and which coordinate most in its own size."""
-    sizes = linear.states.scales(linear.y0)
-    speeds = np.abs(linear.f0) / sizes
-    inputs = linear.inputs.scales(np.array([linear.point.inputs[name] for name in linear.inputs.names]))
-    slopes = np.hstack((linear.A * sizes, linear.B * inputs))
-    if not speeds.size or speeds.max() <= EQUILIBRIUM or is_balanced(linear.f0, sizes, slopes):
+    if is_at_rest(linear):
         return ()
-    fastest = int(speeds.argmax())
-    return (off_equilibrium(rate_of_change(linear.states.names[fastest], linear.f0[fastest])),)
+    sizes = linear.states.scales(linear.y0)
+    fastest = int((np.abs(linear.f0) / sizes).argmax())
+    return (off_equilibrium(rate_of_change(linear.states.names[fastest], linear.f0[fastest], sizes[fastest])),)

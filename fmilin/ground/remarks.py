@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import InitVar, dataclass
 from typing import Literal
 
+from fmilin.ground.tolerances import EQUILIBRIUM
+
 
 @dataclass(frozen=True, slots=True)
 class Kind:
@@ -306,9 +308,10 @@ def off_equilibrium(
     return Remark("off-equilibrium", f"The point is no equilibrium: {what}. {meaning}".rstrip())
 
 
-def rate_of_change(name: str, rate: float) -> str:
-    """Say how fast a state or coordinate changes: half a sentence for :func:`off_equilibrium`."""
-    return f"'{name}' changes at {rate:.6g} per second"
+def rate_of_change(name: str, rate: float, size: float = 0.0) -> str:
+    """Say how fast a state or coordinate of some size changes: half a sentence for :func:`off_equilibrium`."""
+    slowly = ", slowly, but no equilibrium is near" if abs(rate) <= EQUILIBRIUM * size else ""
+    return f"'{name}' changes at {rate:.6g} per second{slowly}"
 
 
 def inaccurate_entry(name: str, value: float, error: float, more: str = "") -> Remark:

@@ -17,6 +17,7 @@ from fmilin.manifold.steady import Motion
 from fmilin.manifold.uniform import Change
 from fmilin.model.counting import RememberingModel
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
+from fmilin.numerics.rest import is_equilibrium
 
 TURNING = (
     "they belong to coordinates that turn, and say nothing of stability. Where A stays they do: take the direction of "
@@ -75,12 +76,13 @@ def remarks_on(model: RememberingModel, base: Evaluation, nearby: Neighbourhood,
     return remarks
 
 
-def motion_remarks(model: Model, base: Evaluation, scales: FloatArray) -> list[Remark]:
-    """Say that the point moves, and what moves most in its own size."""
-    rates = np.abs(base.derivatives) / scales
-    if not rates.size or rates[i := int(rates.argmax())] <= EQUILIBRIUM:
+def motion_remarks(model: Model, base: Evaluation, scales: FloatArray, slopes: FloatArray, p: int) -> list[Remark]:
+    """Say that the point moves, and what moves most; ``slopes`` (N, p + nu) of the rates, in sizes of y and u."""
+    rates, speeds = base.derivatives, np.abs(base.derivatives) / scales
+    if speeds.max(initial=0.0) <= EQUILIBRIUM and is_equilibrium(rates, scales, slopes, np.zeros(slopes.shape), p):
         return []
-    what = rate_of_change(model.states.names[i], float(base.derivatives[i]))
+    i = int(speeds.argmax())
+    what = rate_of_change(model.states.names[i], float(rates[i]), float(scales[i]))
     return [motion_remark(what, constrained=bool(len(model.constraints)))]
 
 
@@ -151,7 +153,8 @@ def change_remarks(motion: Remark, change: Change | None, k: int = 0) -> list[Re
 
 
 def _on_motion(model: Model, base: Evaluation, frame: Frame, motion: Motion, fastest: int) -> list[Remark]:
-    what = rate_of_change(model.states.names[fastest], float(base.derivatives[fastest]))
+    size = float(frame.invariants.scales[fastest])
+    what = rate_of_change(model.states.names[fastest], float(base.derivatives[fastest]), size)
     uniform_motion = motion.steady
     steady = (
         None

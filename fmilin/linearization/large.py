@@ -94,6 +94,7 @@ def _linearized(
     A, B = np.hsplit(slopes.derivatives[states], [p])
     C, D = np.hsplit(slopes.outputs, [p])
     scales = model.states.scales(x)
+    along = slopes.derivatives * np.concatenate((scales[states], model.inputs.scales(u)))
     conditioning = float(np.linalg.norm(K.toarray() / scales[:n, None] * scales[independent], 2)) if p else 1.0
     coordinates = IndependentCoordinates(
         model.states.select(states),
@@ -111,7 +112,11 @@ def _linearized(
         Slopes.known_to(EPS / solver.rcond, (A, B, C, D), base.derivatives[states]),
         point_of(model, point, base.outputs),
         ("exact", counted.evaluations + 2, counted.directions),
-        (*motion_remarks(model, base, scales), *_conditioning_remarks(conditioning), *model_remarks(model.notes)),
+        (
+            *motion_remarks(model, base, scales, along, p),
+            *_conditioning_remarks(conditioning),
+            *model_remarks(model.notes),
+        ),
     )
 
 

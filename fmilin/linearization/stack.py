@@ -319,10 +319,12 @@ class StackProcedure:
             model.contact_forces(point.time, point.states, point.inputs) or model.remarks_at(model.start)
         )
         remarks = []
+        sizes = model.states.scales(points.states)
         for k, fastest in enumerate(motion.fastest.tolist()):
             own: tuple[Remark, ...] = ()
             if fastest >= 0 and usual[k]:
-                what = rate_of_change(model.states.names[fastest], float(tangents.rates[k, fastest]))
+                rate, size = float(tangents.rates[k, fastest]), float(sizes[k, fastest])
+                what = rate_of_change(model.states.names[fastest], rate, size)
                 uniform = None
                 if motion.steady[k]:
                     carried = tuple(n for n, c in zip(names, motion.carried[k].tolist(), strict=True) if c)

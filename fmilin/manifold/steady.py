@@ -96,8 +96,10 @@ class _Search:
         slopes = self.slopes
         J = np.hstack((slopes.f_y, slopes.f_u))
         columns = np.concatenate((self.frame.y_scales, self.model.inputs.scales(self.point.inputs)))
-        terms = np.abs(J) @ columns
-        fastest = int(fastest_states(*(part[None] for part in (self.rates, self.sizes, terms, J, columns)))[0])
+        errors = np.hstack((slopes.f_y_error, slopes.f_u_error)) * columns
+        terms, p = (np.abs(J) @ columns)[None], len(self.frame.y0)
+        rates, sizes = self.rates[None], self.sizes[None]
+        fastest = int(fastest_states(rates, sizes, terms, (J * columns)[None], errors[None], p)[0])
         return None if fastest < 0 else fastest
 
     @cached_property

@@ -63,9 +63,9 @@ def stack_motion(
 ) -> StackMotion:
     """Say how the points move; ``row_errors`` (k, N) of the slopes of their rates, in sizes of the coordinates."""
     kept, shape = list(tangents.kept), (len(points), len(tangents.kept))
-    fastest = fastest_states(
-        tangents.rates, geometry.sizes, geometry.slopes.terms, tangents.derivatives, geometry.scales
-    )
+    slopes = tangents.derivatives * geometry.scales[:, None]
+    every = np.broadcast_to(row_errors[..., None], slopes.shape)
+    fastest = fastest_states(tangents.rates, geometry.sizes, geometry.slopes.terms, slopes, every, shape[1])
     moving = fastest >= 0
     steady, elsewhere = np.zeros(shape[0], dtype=bool), np.zeros(shape[0], dtype=bool)
     change = Change.unseen(shape[0])

@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from fmilin.ground.signals import FloatArray
-from fmilin.ground.tolerances import BALANCED_EXACTLY, EQUILIBRIUM, RANK, ROUNDING, SAME_ALONG, STEADY, UNIFORM
+from fmilin.ground.tolerances import BALANCED_EXACTLY, EQUILIBRIUM, ROUNDING, SAME_ALONG, STEADY, UNIFORM
+from fmilin.numerics.rest import UNTOLD, is_equilibrium
 
 FURTHER = 0.3
 """How far further on the motion is compared, in times that its fastest state takes to move by its size; three times
@@ -47,37 +48,24 @@ Mask = NDArray[np.bool_]
 
 
 def fastest_states(
-    rates: FloatArray, sizes: FloatArray, terms: FloatArray, slopes: FloatArray, columns: FloatArray
+    rates: FloatArray, sizes: FloatArray, terms: FloatArray, slopes: FloatArray, errors: FloatArray, coordinates: int
 ) -> NDArray[np.intp]:
     """Return the states that move fastest in their sizes, shape (k,), -1 at rest.
 
-    ``rates``, ``sizes`` and ``terms`` are (k, N), ``slopes`` (k, N, n) with ``columns`` (k, n) in size. Rates that are
-    rounding of the ``terms`` they sum are none, nor are those that a step of Newton's method removes that is as good as
-    none. Of equally fast states the first is taken: rounding must not choose.
+    ``rates``, ``sizes`` and ``terms`` are (k, N), ``slopes`` and ``errors`` (k, N, n) along unknowns in their sizes,
+    the first of them coordinates. Rates that are rounding of the ``terms`` they sum are none, and small rates are rest
+    where an equilibrium is near. Of equally fast states the first is taken: rounding must not choose.
     """
     speeds = np.abs(rates)
-    moving = speeds > np.maximum(EQUILIBRIUM * sizes, ROUNDING * terms)
-    balanced = moving.any(axis=1) & (speeds <= np.maximum(EQUILIBRIUM * sizes, BALANCED_EXACTLY * terms)).all(axis=1)
-    for k in np.flatnonzero(balanced):
-        moving[k] &= not is_balanced(rates[k], sizes[k], slopes[k] * columns[k])
+    moving = speeds > np.maximum(UNTOLD * sizes, ROUNDING * terms)
+    small = moving.any(axis=1) & (speeds <= np.maximum(EQUILIBRIUM * sizes, BALANCED_EXACTLY * terms)).all(axis=1)
+    for k in np.flatnonzero(small):
+        moving[k] &= not is_equilibrium(rates[k], sizes[k], slopes[k], errors[k], coordinates)
     if not moving.any():
         return np.full(len(rates), -1, dtype=np.intp)
     compared = np.where(moving, speeds / sizes, -1.0)
     first = np.argmax(compared >= ALIKE * compared.max(axis=1, keepdims=True), axis=1)
     return np.asarray(np.where(moving.any(axis=1), first, -1))
-
-
-def is_balanced(rates: FloatArray, sizes: FloatArray, slopes: FloatArray) -> bool:
-    """Whether an equilibrium is so near to a point that it is one: the Newton step there, beside the unknowns.
-
-    The rates are (N,), the slopes (N, n) along unknowns in their sizes. Forces of 3 MN that balance leave a rate of
-    1e-9 where they are known to 1e-12.
-    """
-    terms = np.abs(slopes).sum(axis=1)
-    allowed = np.maximum(EQUILIBRIUM * sizes, ROUNDING * terms)
-    rows = 1.0 / np.maximum(terms, allowed)
-    step = np.linalg.lstsq(slopes * rows[:, None], -rates * rows, rcond=RANK)[0]
-    return bool((np.abs(step) <= BALANCED_EXACTLY).all() and (np.abs(rates + slopes @ step) <= allowed).all())
 
 
 def unseen(slopes: FloatArray, errors: FloatArray, sizes: FloatArray) -> Mask:

@@ -15,8 +15,8 @@ from fmilin.ground.errors import REFUSALS, NumericalError
 from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray, rate_unit
 from fmilin.ground.tolerances import RANK, RANK_MEASURED, STAYS
+from fmilin.numerics.balanced import balanced
 from fmilin.points.equations import Equations, Row
-from fmilin.points.newton import balanced
 from fmilin.points.report import FreeDirection, TrimReport
 from fmilin.points.request import TrimRequest, quantity
 from fmilin.points.solver import Solution

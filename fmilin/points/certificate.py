@@ -15,9 +15,10 @@ import numpy as np
 
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import DETERMINED, RANK, RANK_MEASURED
+from fmilin.numerics.balanced import balanced
 from fmilin.numerics.differences.noise import POINTS, noise_from_table
 from fmilin.points.equations import Equations
-from fmilin.points.newton import TERMS_ROUNDED, Balanced, balanced
+from fmilin.points.newton import TERMS_ROUNDED
 
 STEPS = 60  # of Newton's method behind a residual that passes for zero
 SETTLED = 1e-12  # of a step, in sizes of the unknowns: no more is asked for
@@ -61,8 +62,8 @@ class _Slopes:
     def __init__(self, J: FloatArray, seen: FloatArray, z: FloatArray, limit: float) -> None:
         form = balanced(J, seen)
         self.J, self.form, self.rank = J, form, form.rank(limit)
-        self.P = _inverse(form, self.rank)
-        self.loose = _inverse(form, int(np.count_nonzero(form.sigma > LOOSE * np.max(form.sigma, initial=0.0))))
+        self.P = form.inverse(self.rank)
+        self.loose = form.inverse(int(np.count_nonzero(form.sigma > LOOSE * np.max(form.sigma, initial=0.0))))
         self.null = form.columns[:, None] * form.null_space(limit)
         self.rounding = TERMS_ROUNDED * np.abs(J) @ np.maximum(np.abs(z), 1.0)
 
@@ -72,13 +73,6 @@ class _Slopes:
         U, V = form.U[:, :k], form.columns[:, None] * form.Vt[:k].T
         reached = (np.abs(U.T @ (form.rows * r)) + np.abs(U.T) @ (form.rows * noise)) / form.sigma[:k]
         return V[:, reached * np.max(np.abs(V) / sizes[:, None], axis=0, initial=0.0) > 0.1 * DETERMINED]
-
-
-def _inverse(form: Balanced, rank: int) -> FloatArray:
-    """Return the pseudo-inverse (n, m) of the largest singular values."""
-    V = form.columns[:, None] * form.Vt[:rank].T
-    inverse: FloatArray = (V / form.sigma[:rank]) @ (form.U[:, :rank].T * form.rows)
-    return inverse
 
 
 def certify(equations: Equations, z: FloatArray, J: FloatArray, allowed: FloatArray, *, exact: bool) -> Certificate:

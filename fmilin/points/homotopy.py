@@ -17,8 +17,8 @@ from scipy import linalg
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import PSEUDO_INVERSE, RANK
 from fmilin.manifold.rank import pivoted_qr
+from fmilin.numerics.balanced import Balanced, balanced
 from fmilin.points.equations import Equations
-from fmilin.points.newton import Balanced, balanced
 
 FIRST, LONGEST, SHORTEST = 0.1, 0.5, 1e-4  # lengths of a step, in sizes of the unknowns and of lambda
 JACOBIANS = 200  # at most, in each direction: then the search is given up

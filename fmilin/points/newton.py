@@ -1,93 +1,15 @@
-"""Newton's method for r(z) = 0, damped where it must be: rows and columns in sizes that the Jacobian itself tells.
-
-Rows and columns of about the same length make steps and ranks that no choice of units can change.
-"""
+"""Newton's method for r(z) = 0, damped where it must be: rows and columns in sizes that the Jacobian itself tells."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import linalg
 
 from fmilin.ground.signals import FloatArray
-from fmilin.ground.tolerances import BALANCED_EXACTLY, CLEAR_GAP, ROUNDING
+from fmilin.ground.tolerances import BALANCED_EXACTLY
+from fmilin.numerics.balanced import Balanced, balanced
 from fmilin.points.equations import Equations
-
-ROUNDS = 4  # how often rows and columns are divided by their lengths in turn (Ruiz)
-
-
-@dataclass(frozen=True, eq=False)
-class Balanced:
-    """J = W^-1 E S^-1 with an E whose rows and columns have lengths near one."""
-
-    E: FloatArray  # shape (m, n)
-    rows: FloatArray  # (m,), the weights W; those of rows without an entry are 0
-    columns: FloatArray  # (n,), the sizes S of the unknowns; 1 for columns without an entry
-    # U, sigma, Vt: the singular value decomposition of E, thin
-    U: FloatArray
-    sigma: FloatArray
-    Vt: FloatArray
-
-    @property
-    def regularity(self) -> float:
-        """The smallest singular value over the largest; 0 where there are fewer rows than columns, 1 of nothing."""
-        if not self.E.shape[1]:
-            return 1.0
-        if len(self.sigma) < self.E.shape[1] or self.sigma[0] == 0.0:
-            return 0.0
-        return float(self.sigma[-1] / self.sigma[0])
-
-    def rank(self, limit: float) -> int:
-        """Return how many singular values exceed ``limit`` of the largest if a gap follows, else all but rounding."""
-        sigma = self.sigma
-        if not len(sigma) or sigma[0] == 0.0:
-            return 0
-        large = int(np.count_nonzero(sigma > limit * sigma[0]))
-        if large < len(sigma) and sigma[large] > 0.0 and sigma[large - 1] < CLEAR_GAP * sigma[large]:
-            return int(np.count_nonzero(sigma > ROUNDING * sigma[0]))
-        return large
-
-    def step(self, r: FloatArray, damping: float = 0.0, drop: float = 0.0) -> FloatArray:
-        """Return the shortest step, shape (n,), that makes |W (r + J dz)| small, with Marquardt's damping."""
-        if not len(self.sigma):
-            return np.zeros(len(self.columns))
-        sigma = self.sigma
-        retained = sigma > drop * sigma[0]
-        gain = np.where(retained, sigma / np.where(retained, sigma**2 + damping, 1.0), 0.0)
-        return -self.columns * (self.Vt.T @ (gain * (self.U.T @ (self.rows * r))))
-
-    def left(self, r: FloatArray, limit: float) -> FloatArray:
-        """Return the part of W r that no step can remove, shape (m,)."""
-        U = self.U[:, : int(np.count_nonzero(self.sigma > limit * max(float(np.max(self.sigma, initial=0.0)), 1e-300)))]
-        weighted = self.rows * r
-        return weighted - U @ (U.T @ weighted)
-
-    def null_space(self, limit: float) -> FloatArray:
-        """Return a basis of what :meth:`rank` leaves, in sizes ``columns``, shape (n, n - rank)."""
-        n = self.E.shape[1]
-        if not len(self.E):
-            return np.eye(n)
-        return linalg.svd(self.E)[2][self.rank(limit) :].T
-
-
-def balanced(J: FloatArray, seen: FloatArray | None = None) -> Balanced:
-    """Return the balanced form of a finite J (m, n); ``seen`` (m, n) has the largest entries at several points."""
-    m, n = J.shape
-    rows, columns = np.ones(m), np.ones(n)
-    # Where a force is largest its slope vanishes: a row that is short by chance must not be magnified.
-    size = np.abs(J) if seen is None else seen
-    for _ in range(ROUNDS):
-        lengths = np.sqrt(np.square(size * columns) @ np.ones(n)) if n else np.zeros(m)
-        rows = np.divide(1.0, lengths, out=np.zeros(m), where=lengths > 0)
-        lengths = np.sqrt(np.ones(m) @ np.square(size * rows[:, None])) if m else np.zeros(n)
-        columns = np.divide(1.0, lengths, out=np.ones(n), where=lengths > 0)
-    E = rows[:, None] * J * columns
-    if not E.size:
-        return Balanced(E, rows, columns, np.zeros((m, 0)), np.empty(0), np.zeros((0, n)))
-    U, sigma, Vt = linalg.svd(E, full_matrices=False)
-    return Balanced(E, rows, columns, U, sigma, Vt)
-
 
 ITERATIONS = 40
 LONGEST = 0.5

@@ -11,11 +11,12 @@ from scipy.optimize import least_squares
 
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import BALANCED_EXACTLY, RANK, STEADY
+from fmilin.numerics.balanced import balanced
 from fmilin.numerics.differences.noise import POINTS, noise_from_table
 from fmilin.points.certificate import Certificate, certify
 from fmilin.points.equations import Equations
 from fmilin.points.homotopy import released
-from fmilin.points.newton import Corrected, affine, awakened, balanced, corrected, rounding_of
+from fmilin.points.newton import Corrected, affine, awakened, corrected, rounding_of
 
 NOISIEST = 1e-6  # no noise of a model excuses a larger residual
 

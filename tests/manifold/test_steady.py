@@ -15,12 +15,12 @@ from fmilin.manifold.frame import frame_at
 from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.manifold.slopes import measure
 from fmilin.manifold.steady import motion_at
-from fmilin.manifold.uniform import is_balanced
 from fmilin.model.constraints.declared import Constraint
 from fmilin.model.counting import RememberingModel
 from fmilin.native.mechanism import Body, Joint, Mechanism, MechanismDescription
 from fmilin.native.systems import bicycle, furuta_pendulum, rolling_disk
 from fmilin.native.systems.disk import steady_yaw_rates
+from fmilin.numerics.rest import is_equilibrium
 from tests.by_hand import FunctionModel, Parts, pendulum
 from tests.motions import conical
 
@@ -282,7 +282,7 @@ def test_a_force_in_one_place_balances_none_in_another() -> None:
     """The size of a row is no excuse: what falls is stiff in another direction, along which no step stops it."""
     stiff = np.array([[-1e12, 1e12], [1e12, -1e12]])
     for rates, at_rest in ((np.array([1e-3, -1e-3]), True), (np.array([-9.81, -9.81]), False)):
-        assert is_balanced(rates, np.ones(2), stiff) is at_rest
+        assert is_equilibrium(rates, np.ones(2), stiff, np.zeros((2, 2)), 2) is at_rest
 
 
 def drifting(aside: float) -> FunctionModel:

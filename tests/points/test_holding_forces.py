@@ -16,7 +16,7 @@ from fmilin.native.ode import OdeModel
 from fmilin.native.systems import slider_crank
 from fmilin.points.assessment import TrimError
 from fmilin.points.contact_forces import _smallest
-from fmilin.points.newton import balanced
+from fmilin.numerics.balanced import balanced
 from fmilin.points.procedure import search, trim
 from fmilin.points.request import TrimRequest
 from tests.by_hand import FunctionModel, pendulum

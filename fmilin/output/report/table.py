@@ -8,9 +8,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Literal, TextIO
 
+import numpy as np
+
 from fmilin.ground.signals import Signals, rate_unit
-from fmilin.ground.tolerances import TOO_INACCURATE
+from fmilin.ground.tolerances import EQUILIBRIUM, TOO_INACCURATE
 from fmilin.linear_model.model import LinearModel
+from fmilin.linear_model.rest import step_to_rest
 from fmilin.output.report.numbers import eigenvalue_text, rounded, shortened, value_with_unit
 
 if TYPE_CHECKING:
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
 
 MOST_SIGNALS = 24  # longer lists are cut, and say how much was left out
 MOST_ZEROS = 2  # eigenvalues of zero with a line each: positions that nothing depends on come by the half dozen
+SHOWN_STEP = 1e-6  # of a size: an equilibrium that is as near needs no word
 _WORDS = 13  # columns of the words on the left
 Fact = tuple[str, Sequence[str]]  # A word, and the pieces of what is said about it; a line breaks only between pieces
 
@@ -209,10 +213,25 @@ def _equilibrium(linear: LinearModel) -> str:
     fastest = int(abs(linear.f0).argmax())
     kinds = {remark.kind for remark in linear.warnings}
     if not kinds & {"off-equilibrium", "steady"}:
-        return f"yes (no coordinate changes faster than {abs(linear.f0).max():.1e} per second)"
+        return f"yes (no coordinate changes faster than {abs(linear.f0).max():.1e} per second{_still_away(linear)})"
     name, unit = shortened(linear.states[fastest].name), rate_unit(linear.states[fastest].unit)
     no = "no, a steady motion" if "steady" in kinds else "no"
-    return f"{no}: {name} changes at {linear.f0[fastest]:.8g} {unit}; f0 is kept"
+    return f"{no}: {name} changes at {linear.f0[fastest]:.8g} {unit}{_still_away(linear)}; f0 is kept"
+
+
+def _still_away(linear: LinearModel) -> str:
+    """Return how far rest is where rates are small and it is not at the point, else nothing."""
+    if not (np.abs(linear.f0) <= EQUILIBRIUM * linear.states.scales(linear.y0)).all():
+        return ""
+    newton = step_to_rest(linear)
+    i = int(np.abs(newton.step).argmax())
+    if newton.is_within(SHOWN_STEP):
+        return ""
+    step = newton.step[i] * linear.states.scales(linear.y0)[i]
+    away = f"a Newton step of {step:.2g} {linear.states[i].unit}".rstrip()
+    return (
+        f", {away} in {shortened(linear.states[i].name)} from rest" if newton.balances else ", which nothing balances"
+    )
 
 
 def _derivatives(linear: LinearModel) -> list[str]:
