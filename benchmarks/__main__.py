@@ -27,6 +27,7 @@ NAMES = (
     "attacks",
     "threads",
     "composition",
+    "loops",
     "adapters",
     "families",
     "robots",

@@ -15,6 +15,7 @@ from fmilin.ground.version import __version__
 if TYPE_CHECKING:
     from fmilin.connected.connect import Connection, connect
     from fmilin.connected.cosimulation import cosimulated
+    from fmilin.connected.loop_transfer import complementary_sensitivity, loop_transfer, opened, sensitivity
     from fmilin.connected.sampled_loop import sampled_loop
     from fmilin.design.closed_loop import closed_loop
     from fmilin.discovery.procedure import discover
@@ -80,6 +81,7 @@ _HOMES = {
     "UsageError": "ground.errors",
     "Verification": "linear_model.verification",
     "closed_loop": "design.closed_loop",
+    "complementary_sensitivity": "connected.loop_transfer",
     "connect": "connected.connect",
     "cosimulated": "connected.cosimulation",
     "descriptor": "native.formulations.descriptor",
@@ -88,10 +90,13 @@ _HOMES = {
     "linearize": "linearization.procedure",
     "linearize_along": "families.along",
     "load": "loading.load",
+    "loop_transfer": "connected.loop_transfer",
+    "opened": "connected.loop_transfer",
     "operating_point": "manifold.operating_points",
     "operating_points": "manifold.many_points",
     "sampled_loop": "connected.sampled_loop",
     "sandbox_report": "ground.sandbox.report",
+    "sensitivity": "connected.loop_transfer",
     "simulate": "motion.simulation.run",
     "snapshots": "motion.simulation.run",
     "sweep": "families.sweep",
@@ -128,6 +133,7 @@ __all__ = [
     "Verification",
     "__version__",
     "closed_loop",
+    "complementary_sensitivity",
     "connect",
     "cosimulated",
     "descriptor",
@@ -136,10 +142,13 @@ __all__ = [
     "linearize",
     "linearize_along",
     "load",
+    "loop_transfer",
+    "opened",
     "operating_point",
     "operating_points",
     "sampled_loop",
     "sandbox_report",
+    "sensitivity",
     "simulate",
     "snapshots",
     "sweep",

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fmilin.cli.job_runner import JobRunner
-from fmilin.cli.linear_options import Wanted
+from fmilin.cli.linear_options import Cut, Wanted
 from fmilin.cli.options import checked_outputs
 from fmilin.cli.progress import progress_bar
 from fmilin.ground.errors import UsageError
@@ -170,12 +170,14 @@ def file_at(path: Path, time: float) -> Path:
     return path.with_name(f"{path.stem}_t{time:g}{path.suffix}")
 
 
-def linear_model(request: Request, runner: JobRunner) -> tuple[LinearModel, OperatingPoint]:
-    """Load, assemble the point, linearize."""
+def linear_model(request: Request, runner: JobRunner, cut: Cut | None = None) -> tuple[LinearModel, OperatingPoint]:
+    """Load, assemble the point, linearize; ``cut``: a loop of the system."""
     from fmilin.cli.request import at_point
     from fmilin.linearization.procedure import linearize_as
 
     model, point = at_point(request, runner)
+    if cut is not None:
+        return cut.linear_model(model, point), point
     if request.tangent_only:
         from fmilin.discovery.tangent import linearize_on_tangent
 

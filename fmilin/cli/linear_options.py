@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import click
 
-from fmilin.cli.options import Renamed, grouped, names, number_option, one_of, picture_option, read_by
+from fmilin.cli.options import Renamed, grouped, names, names_option, number_option, one_of, picture_option, read_by
 from fmilin.ground.errors import UsageError
+from fmilin.ground.remarks import Remark
 from fmilin.output.formats import Writing
 
 if TYPE_CHECKING:
     from fmilin.linear_model.model import LinearModel
     from fmilin.linear_model.reduction.procedure import Conditioning
+    from fmilin.model.interface import Model, OperatingPoint
     from fmilin.model.stepping import Stepping
 
 
@@ -234,4 +236,54 @@ composition_options = grouped(
     ),
     click.option("--master", type=one_of("jacobi", "gauss-seidel"), help="Of the co-simulation; jacobi."),
     picture_option("A picture: of the eigenvalues; with --as-cosimulated of the damping lost."),
+)
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Which loop of a system is cut, and which transfer function there is wanted."""
+
+    loop_at: list[str] | None
+    sensitivity_at: list[str] | None
+    open_at: list[str] | None
+
+    def check(self, others: Mapping[str, object]) -> None:
+        """Make sure that one transfer function is asked for, and nothing that contradicts it."""
+        if self.loop_at is not None and self.sensitivity_at is not None:
+            raise UsageError("--loop-at and --sensitivity-at ask for two different results. Leave one of them out.")
+        between = self.loop_at is not None or self.sensitivity_at is not None
+        names = "--loop-at or --sensitivity-at" if between else "--open"
+        if wrong := [option for option, given in others.items() if given]:
+            raise UsageError(f"{wrong[0]} does not go with {names}. Leave one of them out.")
+
+    @property
+    def wanted(self) -> bool:
+        """Whether any wire is cut."""
+        return any(names is not None for names in (self.loop_at, self.sensitivity_at, self.open_at))
+
+    def linear_model(self, model: Model, point: OperatingPoint) -> LinearModel:
+        """Return what is asked for; of a loop its margins are told."""
+        import fmilin as fl
+
+        open_at = self.open_at or []
+        if self.sensitivity_at is not None:
+            return fl.sensitivity(model, self.sensitivity_at, point, opened=open_at)
+        if self.loop_at is None:
+            return fl.opened(model, open_at, point)
+        loop = fl.loop_transfer(model, self.loop_at, point, opened=open_at)
+        return replace(loop, warnings=(*loop.warnings, Remark("wire", str(fl.design.margins(loop)))))
+
+
+cut_options = grouped(
+    "cut",
+    Cut,
+    names_option("--loop-at", "Of a system: L at wires, named by the inputs they end at, and its margins."),
+    names_option("--sensitivity-at", "Of a system: S = 1/(1 - L) at wires."),
+    click.option(
+        "--open",
+        "open_at",
+        metavar="A,B,...",
+        help="Of a system: wires that are cut; each becomes an input.",
+        callback=read_by(names),
+    ),
 )

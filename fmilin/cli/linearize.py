@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +24,12 @@ from fmilin.cli.linear_models import (
 )
 from fmilin.cli.linear_options import (
     Coupled,
+    Cut,
     Stepped,
     Steps,
     composition_options,
     conditioned,
+    cut_options,
     stepping_options,
     steps_options,
     writing_options,
@@ -59,6 +62,7 @@ from fmilin.cli.options import (
 )
 from fmilin.cli.request import Request, request_of
 from fmilin.ground.errors import UsageError
+from fmilin.linearization.request import Request as LinearizationRequest
 from fmilin.loading.request import is_fmu
 from fmilin.output.formats import Writing, format_of, listed
 
@@ -124,6 +128,7 @@ from fmilin.output.formats import Writing, format_of, listed
 )
 @stepping_options
 @composition_options
+@cut_options
 @steps_options
 @formulation_options
 @outputs_of("linear model")
@@ -139,6 +144,7 @@ def command(
     table: Path | None,
     stepped: Stepped,
     coupled: Coupled,
+    cut: Cut,
     steps: Steps,
     formulated: Formulated,
     output: tuple[Path, ...],
@@ -167,6 +173,8 @@ def command(
     )
     chosen = formulated.chosen()
     how = coupled.request(stepped)
+    if cut.wanted:
+        cut.check(_beside_a_cut(request, times, chosen, how))
     _check_times(request, times, files, table, coupled.plot)
     conditioning = steps.conditioning()
     if chosen is not None:
@@ -189,7 +197,7 @@ def command(
         if chosen is not None:
             spectrum, linear, at = one(request, chosen, runner)
         else:
-            linear, at = linear_model(request, runner)
+            linear, at = linear_model(request, runner, cut if cut.wanted else None)
         (linear,) = conditioned([linear], conditioning)
         deliver(linear, at, files, runner, as_json=as_json, writing=writing)
         if coupled.plot is not None:
@@ -200,6 +208,24 @@ def command(
             print_spectrum(spectrum, runner.results)
 
     return running.work(job, model)
+
+
+def _beside_a_cut(
+    request: Request, times: Sequence[float], chosen: Formulated | None, how: object
+) -> dict[str, object]:
+    """Return what does not go with a cut wire, by option."""
+    plain = LinearizationRequest()
+    given = {
+        f"--{f.name.replace('_', '-')}": getattr(request.how, f.name) != getattr(plain, f.name)
+        for f in fields(plain)
+        if f.name != "descriptor"
+    }
+    return given | {
+        "--snapshots": times,
+        "--formulation": chosen,
+        "--as-cosimulated": how,
+        "--tangent-only": request.tangent_only,
+    }
 
 
 def _check_times(

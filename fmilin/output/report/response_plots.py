@@ -59,13 +59,17 @@ def bode_figure(linear: LinearModel, inputs: Names = None, outputs: Names = None
 
 
 def nyquist_figure(linear: LinearModel, inputs: Names = None, outputs: Names = None) -> Figure:
-    """Return Nyquist diagrams of channels by name, one panel each, the first four of each by default."""
+    """Return Nyquist diagrams of channels by name, one panel each, the first four of each by default.
+
+    A loop, whose sign is as wired, is drawn as -L: the critical point is -1, as in any textbook.
+    """
     import control
 
     u, out = _channels(linear, inputs, outputs)
     figure = titled_figure(_title(linear, "Nyquist diagram", u, out), 4.6 * len(u), 4.4 * len(out))
     grid = figure.subplots(len(out), len(u), squeeze=False)
-    system = linear.to_control()
+    is_loop = any(w.kind == "loop" for w in linear.warnings)
+    system = -linear.to_control() if is_loop else linear.to_control()
     for (row, column), axes in np.ndenumerate(grid):
         i, j = out[row], u[column]
         if _answers(linear, i, j):
@@ -75,7 +79,8 @@ def nyquist_figure(linear: LinearModel, inputs: Names = None, outputs: Names = N
             _zoomed(axes)
         else:
             _say_no_response(axes)
-        axes.set_title(f"{plain(linear.inputs[j].name)} to {plain(linear.outputs[i].name)}", fontsize=10, loc="left")
+        channel = f"{plain(linear.inputs[j].name)} to {plain(linear.outputs[i].name)}"
+        axes.set_title(f"-L, {channel}" if is_loop else channel, fontsize=10, loc="left")
         ratio = _ratio(linear.outputs[i], linear.inputs[j])
         axes.set_xlabel(f"real part [{ratio}]")
         axes.set_ylabel(f"imaginary part [{ratio}]")

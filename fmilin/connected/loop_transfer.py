@@ -1,0 +1,284 @@
+"""What comes back at a wire for what is sent from it, and what a loop makes of a disturbance there.
+
+Signs are as wired: L is the way once around from the wire to itself, S = 1/(1 - L), T = 1 - S. A loop with negative
+feedback has its minus sign in L; the critical point is +1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from fmilin.connected.cutting import brought_by, cut_at, wire_of
+from fmilin.connected.loops import require_solvable
+from fmilin.connected.sampled_loop import sampled_loop
+from fmilin.connected.sampled_member import HeldMember, SampledMember
+from fmilin.connected.system import ConnectedModel
+from fmilin.ground.errors import UsageError
+from fmilin.ground.remarks import Remark
+from fmilin.ground.signals import Signals
+from fmilin.linear_model.model import EntryErrors, LinearModel, relative_error
+from fmilin.linearization.procedure import linearize
+from fmilin.manifold.operating_points import model_at, operating_point
+from fmilin.model.interface import Model, OperatingPoint
+from fmilin.model.threads import one_at_a_time
+
+__all__ = ["complementary_sensitivity", "loop_transfer", "opened", "sensitivity"]
+
+Wires = str | Sequence[str]
+
+AS_WIRED = "signs are as wired, so that S = 1/(1 - L), T = 1 - S, and the critical point of L is +1"
+
+
+@one_at_a_time
+def loop_transfer(
+    system: Model, wires: Wires, point: OperatingPoint | None = None, *, opened: Sequence[str] = ()
+) -> LinearModel:
+    """Return L: what comes back at a wire for what is sent from it, with the wire cut there.
+
+    Parameters
+    ----------
+    system : Model
+        Of :func:`fmilin.connect`, or of an SSP file.
+    wires : str or sequence of str
+        ``"plant.u"``, the input at which a wire ends, or an output: all wires that begin there. Several are cut at
+        once, and L has a row and a column for each. In a system that is a member of another the name goes on:
+        ``"inner.plant.u"``.
+    point : OperatingPoint, optional
+        Of the closed system, where it starts by default. Cutting moves nothing: each wire goes on carrying its value.
+    opened : sequence of str
+        Further wires that are cut for this question, carrying what they carry at the point.
+
+    Returns
+    -------
+    LinearModel
+        With an input and an output of the name of each wire. Signs are as wired: S = 1/(1 - L), T = 1 - S; a loop with
+        negative feedback has its minus sign in L. With sampled members it is discrete, from sample to sample
+        (:func:`fmilin.sampled_loop`): what is sent is held over a sample, which is the truth at wires from and to
+        regulators, and a remark says where it is not.
+
+    Raises
+    ------
+    UsageError, UnknownNameError
+        When this is no connected system, or there is no such wire.
+    NumericalError
+        When the system has no solution without the wire.
+
+    Examples
+    --------
+    >>> import control, fmilin as fl
+    >>> plant, law = control.tf([1.0], [1.0, 1.0]), control.tf([3.0], [1.0])
+    >>> members = {n: control.ss(s, inputs="u", outputs="y") for n, s in (("plant", plant), ("law", law))}
+    >>> system = fl.connect(members, [("plant.y", "law.u", -1.0), ("law.y", "plant.u")])
+    >>> L = fl.loop_transfer(system, "plant.u")
+    >>> round(float(L.to_control()(0).real), 9)
+    -3.0
+    """
+    names, linear = _linear(system, wires, point, list(opened))
+    return _told(
+        linear, Remark("loop", f"L at {names}: what comes back there for what is sent from there; {AS_WIRED}.")
+    )
+
+
+@one_at_a_time
+def sensitivity(
+    system: Model, wires: Wires, point: OperatingPoint | None = None, *, opened: Sequence[str] = ()
+) -> LinearModel:
+    """Return S = 1/(1 - L): what the closed loop makes of a signal that is added on a wire.
+
+    Parameters
+    ----------
+    system : Model
+    wires : str or sequence of str
+    point : OperatingPoint, optional
+    opened : sequence of str
+        These are as in :func:`loop_transfer`.
+
+    Returns
+    -------
+    LinearModel
+        From what is added to what the wire carries behind the sum; signs are as wired.
+
+    Raises
+    ------
+    UsageError, UnknownNameError
+        When this is no connected system, there is no such wire, or regulators have different sample times: over
+        their common period a signal on the wire would be held, which the closed loop does not do.
+    NumericalError
+        When the system has no solution without the wire.
+    """
+    names, L = _linear(system, wires, point, list(opened), closed=True)
+    text = f"S at {names}, from what is added on the wire to what it then carries; {AS_WIRED}."
+    return _told(_closed(L), Remark("wire", text))
+
+
+@one_at_a_time
+def complementary_sensitivity(
+    system: Model, wires: Wires, point: OperatingPoint | None = None, *, opened: Sequence[str] = ()
+) -> LinearModel:
+    """Return T = 1 - S = -L/(1 - L): minus what comes back at a wire, in the closed loop, for what is added there.
+
+    Parameters
+    ----------
+    system : Model
+    wires : str or sequence of str
+    point : OperatingPoint, optional
+    opened : sequence of str
+        These are as in :func:`loop_transfer`.
+
+    Returns
+    -------
+    LinearModel
+        With an input and an output of the name of each wire; signs are as wired.
+
+    Raises
+    ------
+    UsageError, UnknownNameError
+        When this is no connected system, there is no such wire, or regulators have different sample times.
+    NumericalError
+        When the system has no solution without the wire.
+    """
+    names, L = _linear(system, wires, point, list(opened), closed=True)
+    S = _closed(L)
+    outputs = {name: -value for name, value in S.point.outputs.items()}
+    T = replace(S, C=-S.C, D=np.eye(len(S.D)) - S.D, point=replace(S.point, outputs=outputs))
+    return _told(
+        T, Remark("wire", f"T at {names}: minus what comes back there for what is added on the wire; {AS_WIRED}.")
+    )
+
+
+@one_at_a_time
+def opened(system: Model, wires: Wires, point: OperatingPoint | None = None) -> LinearModel:
+    """Return the linear model of a system with wires cut: each has become an input that bears its name.
+
+    Parameters
+    ----------
+    system : Model
+    wires : str or sequence of str
+    point : OperatingPoint, optional
+        These are as in :func:`loop_transfer`.
+
+    Returns
+    -------
+    LinearModel
+        From the system's inputs and the wires to the system's outputs.
+
+    Raises
+    ------
+    UsageError, UnknownNameError
+        When this is no connected system, there is no such wire.
+    NumericalError
+        When the system has no solution without the wire.
+    """
+    model, point, names = _system(system, wires, point)
+    cut = cut_at(model, point, names)
+    inputs, outputs = cut.model.inputs.names, cut.model.outputs.names[: len(model.outputs)]
+    linear = _linearized(cut.model.with_interface(None, outputs), cut.point)
+    assert linear.inputs.names == inputs  # noqa: S101 - the order that the docstring promises
+    return _told(linear, Remark("wire", f"Opened at {', '.join(names)}: what each wire carried is an input now."))
+
+
+def _system(
+    system: Model, wires: Wires, point: OperatingPoint | None
+) -> tuple[ConnectedModel, OperatingPoint, list[str]]:
+    if not isinstance(system, ConnectedModel):
+        name = system.info.name if isinstance(system, Model) else str(system)
+        raise UsageError(
+            f"'{name}' has no wires: loops are cut in systems of several members (fl.connect, or an SSP file)."
+        )
+    names = [wires] if isinstance(wires, str) else list(wires)
+    if not names:
+        raise UsageError("Name a wire: the input at which it ends, as 'plant.u'.")
+    point = operating_point(system) if point is None else point
+    model = model_at(system, point)
+    assert isinstance(model, ConnectedModel)  # noqa: S101 - a view of it
+    return model, point, names
+
+
+def _linear(
+    system: Model, wires: Wires, point: OperatingPoint | None, opened: list[str], *, closed: bool = False
+) -> tuple[str, LinearModel]:
+    """Return the wires in words, and L there; ``closed``: to be closed again."""
+    model, point, names = _system(system, wires, point)
+    if opened:
+        model, point = cut_at(model, point, opened)
+    times = {m.linear.sample_time for m in model.members.values() if isinstance(m, SampledMember)}
+    if closed and len(times) > 1:
+        raise UsageError(
+            f"The regulators of '{model.info.name}' have different sample times "
+            f"({', '.join(f'{t:g} s' for t in sorted(times))}): only L is told. Bring them to one sample time."
+        )
+    cut, at = cut_at(model, point, names)
+    between = cut.with_interface(names, [brought_by(name) for name in names])
+    linear = _named(_linearized(between, replace(at, inputs=at.inputs[len(model.inputs) :])), names)
+    words = ", ".join(names) + (f" (with {', '.join(opened)} open)" if opened else "")
+    return words, _with_remark_on_holding(linear, model, names)
+
+
+def _closed(L: LinearModel) -> LinearModel:
+    """Return S: with w = r + C x + D w on the wire, w = M (r + C x), M = (1 - D)^-1."""
+    require_solvable(L.D, L.inputs.names)
+    M = np.linalg.inv(np.eye(len(L.D)) - L.D)
+    E, BM, MC = L.errors, L.B @ M, M @ L.C
+    within, without = E.C + E.D @ np.abs(MC), E.B + np.abs(BM) @ E.D
+    errors = EntryErrors(
+        A=E.A + np.abs(BM) @ within + E.B @ np.abs(MC),
+        B=without @ np.abs(M),
+        C=np.abs(M) @ within,
+        D=np.abs(M) @ E.D @ np.abs(M),
+        T=E.T + 0.0,
+    )
+    A, D = L.A + BM @ L.C, np.asarray(M, dtype=np.float64)
+    of_entries = {n: relative_error(getattr(errors, n), m) for n, m in zip("ABCD", (A, BM, MC, D), strict=True)}
+    return replace(
+        L,
+        A=A,
+        B=BM,
+        C=MC,
+        D=D,
+        T=L.T + L.T_u @ MC,
+        T_u=L.T_u @ M,
+        errors=errors,
+        accuracy=replace(L.accuracy, **of_entries),
+        descriptor=None,
+    )
+
+
+def _named(linear: LinearModel, names: Sequence[str]) -> LinearModel:
+    """Give the outputs the names of their wires."""
+    outputs = Signals(replace(s, name=name, aliases=()) for s, name in zip(linear.outputs, names, strict=True))
+    values = dict(zip(names, (linear.point.outputs[s.name] for s in linear.outputs), strict=True))
+    return replace(linear, outputs=outputs, point=replace(linear.point, outputs=values))
+
+
+def _linearized(model: ConnectedModel, point: OperatingPoint) -> LinearModel:
+    held = [name for name, member in model.members.items() if isinstance(member, HeldMember)]
+    if not held:
+        return linearize(model, point)
+    if nonlinear := [name for name in held if not isinstance(model.members[name], SampledMember)]:
+        raise UsageError(
+            f"'{nonlinear[0]}' is a sampled regulator that is no linear system: connect its linear model instead."
+        )
+    return sampled_loop(model, point)
+
+
+def _with_remark_on_holding(linear: LinearModel, model: ConnectedModel, names: Sequence[str]) -> LinearModel:
+    """Say where a wire between continuous members is cut in a sampled loop: what is sent there is held."""
+    sampled = {name for name, member in model.members.items() if isinstance(member, SampledMember)}
+    ends = {name: {m for k in wire_of(model, name).links for m in (k.source[0], k.target[0])} for name in names}
+    continuous = [name for name in names if not ends[name] & sampled]
+    if not sampled or not continuous:
+        return linear
+    remark = Remark(
+        "wire",
+        f"What is sent at {', '.join(continuous)} is held over {linear.sample_time:g} s, and what comes back is read "
+        "then: between continuous members that is an approximation, good for frequencies well below "
+        f"{np.pi / linear.sample_time:.4g} rad/s.",
+    )
+    return replace(linear, warnings=(*linear.warnings, remark))
+
+
+def _told(linear: LinearModel, remark: Remark) -> LinearModel:
+    return replace(linear, warnings=(remark, *linear.warnings))
