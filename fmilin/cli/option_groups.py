@@ -33,6 +33,7 @@ GROUPS = {
     "--simulate-to --snapshots --input --project",
     "Coordinates, signals and slopes": "--independent --coordinates --inputs --outputs --derivatives --keep-inaccurate "
     "--one-sided --hold-modes --at-singularity",
+    "Loops of connected systems": "--loop-at --sensitivity-at --open",
     "Smaller, sampled or scaled": "--minimal --keep-frequencies --reduce --discretize --sample-time --modal --balance",
     "Files": "--plot --deviation --modelica --fmi --platforms --sparsity",
     "Co-simulation": "--method --step --lifted --amplitude --order --as-cosimulated --master --solver-tolerance",
