@@ -54,7 +54,7 @@ def main() -> None:
     visits = sum(v.visits for v in plain)
     print(
         f"median error of smooth models {_median(v.error for v in plain):.1e} (1.5e-13); visits of smooth models "
-        f"{visits}, {visits / VISITS_BEFORE:.2f} times those before (1.5)\n"
+        f"{visits}, {visits / VISITS_BEFORE:.2f} times those before (1.5, and one visit)\n"
     )
     _show_motions()
     found = _judged(random_cases(SEARCHED, FIRST))

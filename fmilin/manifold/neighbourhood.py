@@ -21,6 +21,8 @@ from fmilin.numerics.differences.noise import finite_values
 
 FAR = 2.0**-3  # in sizes of the variables: from there the point is visited again
 
+BEYOND = 8.0  # times as far: there even a solver with a loose tolerance is no longer content with its last solution
+
 CLOSEST = 2.0**-44
 """In sizes of the variables: a step after which a solver inside with a looser tolerance has not moved at all."""
 
@@ -82,17 +84,20 @@ class Neighbourhood:
     @cached_property
     def _revisits(self) -> tuple[FloatArray, dict[float, FloatArray]]:
         """The value of :attr:`revisit_change`, and F where it was visited, by their step along the common direction."""
-        change, values = np.zeros(len(self.base)), {}
+        change, values, d = np.zeros(len(self.base)), {}, direction_of(self.scales)
         for step, times in ((FAR, 1), (-FAR, 2)):  # the point, and the last visit, after odd and even numbers of visits
             for part in (1.0, 1 / 64):
                 try:
                     with np.errstate(all="ignore"):
-                        visits = [self.at(step * part * direction_of(self.scales), again=bool(i)) for i in range(times)]
+                        visits = [self.at(step * part * d, again=bool(i)) for i in range(times)]
                 except (ModelError, NumericalError):
                     continue
                 values[step * part] = visits[0]
                 if np.isfinite(visits).all():
                     change = np.maximum(change, np.abs(visits[-1] - visits[0]))
+                if step > 0:
+                    with np.errstate(all="ignore"):
+                        finite_values(self.at, -step * part * BEYOND * d)
                 break
             change = np.maximum(change, self.change_at_point())
         return change, values
