@@ -33,6 +33,7 @@ from fmilin.ground.errors import NumericalError, UsageError
 from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray, Signal, Signals
 from fmilin.ground.tolerances import GROWS_IN_STEPS
+from fmilin.ground.verbs import Shown
 from fmilin.linear_model.builder import IndependentCoordinates, Slopes, built
 from fmilin.linear_model.model import LinearModel, Point
 from fmilin.linearization.procedure import linearize
@@ -63,8 +64,8 @@ class CoupledMode(NamedTuple):
         return tuple(0.0 if s == 0 else -s.real / abs(s) for s in (self.plant, self.seen))  # type: ignore[return-value]
 
 
-@dataclass(frozen=True)
-class Cosimulation:
+@dataclass(frozen=True, repr=False)
+class Cosimulation(Shown):
     """A co-simulation of a connected system, linearized."""
 
     model: ConnectedModel

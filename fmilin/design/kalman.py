@@ -24,6 +24,7 @@ from scipy.linalg import expm
 
 from fmilin.ground.errors import NumericalError, UsageError
 from fmilin.ground.signals import FloatArray
+from fmilin.ground.verbs import Shown
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.reduction.sampling import discretize
 
@@ -108,8 +109,8 @@ class Estimates:
     innovations: FloatArray  # (K, m), measurement less its prediction
 
 
-@dataclass(frozen=True, eq=False)
-class KalmanFilter:
+@dataclass(frozen=True, eq=False, repr=False)
+class KalmanFilter(Shown):
     """A steady Kalman filter from sample to sample; :func:`kalman_filter` makes it.
 
     Attributes

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from fmilin.ground.remarks import Remark
+from fmilin.ground.verbs import Shown
 from fmilin.model.constraints.declared import Constraint, Level
 from fmilin.model.point_files import toml_string
 
@@ -32,8 +33,8 @@ class KeptOut:
     reason: str
 
 
-@dataclass(frozen=True)
-class Discovery:
+@dataclass(frozen=True, repr=False)
+class Discovery(Shown):
     """The constraints of a model.
 
     Attributes

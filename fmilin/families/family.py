@@ -19,7 +19,7 @@ from fmilin.families.tracking import Tracks, tracked
 from fmilin.ground.errors import NumericalError, UsageError
 from fmilin.ground.remarks import Remark, off_equilibrium, rate_of_change
 from fmilin.ground.signals import FloatArray, Signals
-from fmilin.ground.verbs import html_of, perform, text_of
+from fmilin.ground.verbs import Shown, perform
 from fmilin.linear_model.builder import with_errors
 from fmilin.linear_model.model import EntryErrors, LinearModel
 from fmilin.linear_model.rest import is_at_rest
@@ -58,8 +58,8 @@ class Choice:
     method: tuple[str, str]  # how derivatives were taken and coordinates chosen
 
 
-@dataclass(frozen=True, eq=False)
-class LinearFamily(Sequence[LinearModel]):
+@dataclass(frozen=True, eq=False, repr=False)
+class LinearFamily(Shown, Sequence[LinearModel]):
     r"""Linear models of one plant on a grid of operating points.
 
     As a sequence it has one linear model per point, in the order of the grid, the last axis fastest. ``family[3]`` and
@@ -93,12 +93,6 @@ class LinearFamily(Sequence[LinearModel]):
     chosen: NDArray[np.intp] = field(repr=False)
     remarks: Mapping[int, tuple[Remark, ...]] = field(repr=False)
     descriptors: Mapping[int, Descriptor] = field(default_factory=dict, repr=False)
-
-    def __repr__(self) -> str:
-        return text_of(self)
-
-    def _repr_html_(self) -> str:
-        return html_of(self)
 
     @property
     def plot(self) -> FamilyPlots:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.ground.errors import UnknownNameError, UsageError
+from fmilin.ground.verbs import Shown
 
 FloatArray = NDArray[np.float64]
 
@@ -53,7 +54,7 @@ class Signal:
         return Signal(self.name, self.unit, self.nominal, value, self.description, self.aliases)
 
 
-class Signals(Sequence[Signal]):
+class Signals(Shown, Sequence[Signal]):
     """The signals of one vector, in the model's order.
 
     >>> states = Signals([Signal("phi", "rad"), Signal("w", "rad/s")])
@@ -100,9 +101,6 @@ class Signals(Sequence[Signal]):
 
     def __hash__(self) -> int:
         return hash(self._items)
-
-    def __repr__(self) -> str:
-        return f"Signals({list(self._items)!r})"
 
     def has(self, name: str) -> bool:
         """Whether ``name`` is one of these signals or an alias of one."""

@@ -42,3 +42,15 @@ def text_of(thing: object) -> str:
 def html_of(thing: object) -> str:
     """Return what a notebook shows of it."""
     return perform("html_of", thing)
+
+
+class Shown:
+    """A result that shows itself as a table, in an interpreter and in a notebook; data classes say ``repr=False``."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return text_of(self)
+
+    def _repr_html_(self) -> str:
+        return html_of(self)

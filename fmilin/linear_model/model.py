@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray, Signals
-from fmilin.ground.verbs import html_of, perform, text_of
+from fmilin.ground.verbs import Shown, perform
 from fmilin.model.interface import ModelInfo
 
 if TYPE_CHECKING:
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     import control
 
     from fmilin.linear_model.descriptor import Descriptor
-    from fmilin.linear_model.modes import Mode
+    from fmilin.linear_model.modes import Modes
     from fmilin.linear_model.plots import Plots
     from fmilin.linear_model.verification import Verification
     from fmilin.model.interface import Model
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
+@dataclass(frozen=True, slots=True, repr=False)
+class Point(Shown):
     """The operating point that the model really held, read back from it, by name and in the model's units."""
 
     time: float
@@ -74,8 +74,8 @@ class EntryErrors:
     T: FloatArray
 
 
-@dataclass(frozen=True)
-class LinearModel:
+@dataclass(frozen=True, repr=False)
+class LinearModel(Shown):
     """``x_dot = f0 + A (y - y0) + B (u - u0)``, ``out = g0 + C (y - y0) + D (u - u0)`` in P independent coordinates y.
 
     Parameters
@@ -141,12 +141,6 @@ class LinearModel:
             zeros = (np.zeros_like(m) for m in (self.A, self.B, self.C, self.D, self.T))
             object.__setattr__(self, "errors", EntryErrors(*zeros))
 
-    def __repr__(self) -> str:
-        return text_of(self)
-
-    def _repr_html_(self) -> str:
-        return html_of(self)
-
     @property
     def plot(self) -> Plots[LinearModel]:
         """Pictures: ``plot.eigenvalues()``, ``modes``, ``participation``, ``bode``, ``nyquist``, ``step`` and more."""
@@ -159,7 +153,7 @@ class LinearModel:
         values = np.linalg.eigvals(self.A).astype(np.complex128) if len(self.A) else np.empty(0, np.complex128)
         return values[np.lexsort((values.imag, values.real))]
 
-    def modes(self) -> tuple[Mode, ...]:
+    def modes(self) -> Modes:
         """Return what the eigenvalues say: frequency, damping and the shape in all N states, slowest first.
 
         A pair of complex eigenvalues is one mode.

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.ground.signals import FloatArray
+from fmilin.ground.verbs import Shown
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,10 +42,16 @@ class Mode:
         return -self.eigenvalue.real / self.frequency if self.frequency > 0 else float("nan")
 
 
-def modes_of(A: FloatArray, T: FloatArray, sample_time: float = 0.0) -> tuple[Mode, ...]:
+class Modes(Shown, tuple[Mode, ...]):
+    """The modes of a linear model, slowest first."""
+
+    __slots__ = ()
+
+
+def modes_of(A: FloatArray, T: FloatArray, sample_time: float = 0.0) -> Modes:
     """Return the modes of dy/dt = A (y - y0), or of samples, seen in x - x0 = T (y - y0), T (N, P), slowest first."""
     if not len(A):
-        return ()
+        return Modes()
     values, vectors = np.linalg.eig(A)
     modes = []
     for value, vector in zip(values.astype(np.complex128), vectors.T.astype(np.complex128), strict=True):
@@ -52,7 +59,7 @@ def modes_of(A: FloatArray, T: FloatArray, sample_time: float = 0.0) -> tuple[Mo
             continue
         shape, largest = shape_of(T, vector)
         modes.append(Mode(rate_of(complex(value), sample_time), shape / largest))
-    return tuple(sorted(modes, key=lambda m: (m.frequency, m.eigenvalue.real)))
+    return Modes(sorted(modes, key=lambda m: (m.frequency, m.eigenvalue.real)))
 
 
 def shape_of(T: FloatArray, vector: NDArray[np.complex128]) -> tuple[NDArray[np.complex128], complex]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray
-from fmilin.ground.verbs import html_of, perform, text_of
+from fmilin.ground.verbs import Shown, perform
 from fmilin.model.interface import ModelInfo
 
 if TYPE_CHECKING:
@@ -88,8 +88,8 @@ class Channel:
         return words[self.kind]
 
 
-@dataclass(frozen=True, eq=False)
-class Verification:
+@dataclass(frozen=True, eq=False, repr=False)
+class Verification(Shown):
     """A linear model compared with the nonlinear one.
 
     Parameters
@@ -109,12 +109,6 @@ class Verification:
     evaluations: int
     model: ModelInfo
     remarks: tuple[Remark, ...] = ()
-
-    def __repr__(self) -> str:
-        return text_of(self)
-
-    def _repr_html_(self) -> str:
-        return html_of(self)
 
     @property
     def passed(self) -> bool:

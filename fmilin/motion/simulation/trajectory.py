@@ -15,6 +15,7 @@ import numpy as np
 from fmilin.ground.errors import UnknownNameError, UsageError
 from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray, Signals
+from fmilin.ground.verbs import Shown
 from fmilin.model.interface import OperatingPoint
 from fmilin.motion.simulation.inputs import InputTable
 from fmilin.motion.simulation.stabilization import Switch
@@ -40,8 +41,8 @@ class Statistics:
     projections: int  # steps after which the state was moved back onto the manifold
 
 
-@dataclass(frozen=True, eq=False)
-class Trajectory:
+@dataclass(frozen=True, eq=False, repr=False)
+class Trajectory(Shown):
     """K samples of a motion.
 
     Parameters

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from fmilin.ground.errors import ModelError, UnknownNameError
-from fmilin.ground.verbs import html_of, text_of
+from fmilin.ground.verbs import Shown
 from fmilin.native.contacts import Contact
 from fmilin.native.mechanism import elements
 from fmilin.native.mechanism.elements import VECTORS, Actuator, Force, JointForce, LineForce, Torque
@@ -26,8 +26,8 @@ class Moved:
     became: float
 
 
-@dataclass(frozen=True)
-class MechanismDescription:
+@dataclass(frozen=True, repr=False)
+class MechanismDescription(Shown):
     """A mechanism in SI units and rad: bodies with one joint each to a parent, up to the ground; loops close circles.
 
     >>> pendulum = MechanismDescription(
@@ -60,12 +60,6 @@ class MechanismDescription:
     moved: Sequence[Moved] = ()  # start values that are not those that were given
     ordered_joints: tuple[Joint, ...] = field(default=(), init=False, repr=False)
     """The joints, each after the joint of its parent."""
-
-    def __repr__(self) -> str:
-        return text_of(self)
-
-    def _repr_html_(self) -> str:
-        return html_of(self)
 
     def __post_init__(self) -> None:
         for f in fields(self):

@@ -16,28 +16,36 @@ from fmilin.output.report.table import console_on, print_fact, simple_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from rich.console import Console
+
+    from fmilin.output.report.page import Page
 
 
 def print_cosimulation(cosimulation: Cosimulation, stream: TextIO) -> None:
     """Print one row for each mode of the coupled plant, then what is stable."""
+    with console_on(stream) as console:
+        show_cosimulation(cosimulation, console)
+
+
+def show_cosimulation(cosimulation: Cosimulation, page: Console | Page) -> None:
+    """Print the same on a console or page."""
     table = simple_table("Coupled plant [1/s]", "Co-simulation [1/s]", "Damping ratio", "then", "lost")
     for mode in cosimulation.modes:
         table.add_row(*_row(mode))
-    with console_on(stream) as console:
-        print_fact(console, "System", [cosimulation.model.info.name, f"{len(cosimulation.model.members)} members"])
-        print_fact(console, "Master", [master_in_words(cosimulation), f"steps of {cosimulation.step:g} s"])
-        memories = len(cosimulation.linear.states) - len(cosimulation.plant.states)
-        held = [f"{memories} of them held outputs"] if memories else []
-        print_fact(console, "Order", [f"{len(cosimulation.linear.states)} states", *held])
-        console.print()
-        console.print(table)
-        console.print()
-        stable = "yes" if cosimulation.is_stable else "no"
-        print_fact(console, "Stable", [f"{stable}: the largest |z| is {cosimulation.growth:.9g}"])
-        print_fact(console, "Limit", limit_in_words(cosimulation))
-        for remark in cosimulation.plant.warnings:
-            if not remark.is_information:
-                print_fact(console, remark.heading, str(remark))
+    print_fact(page, "System", [cosimulation.model.info.name, f"{len(cosimulation.model.members)} members"])
+    print_fact(page, "Master", [master_in_words(cosimulation), f"steps of {cosimulation.step:g} s"])
+    memories = len(cosimulation.linear.states) - len(cosimulation.plant.states)
+    held = [f"{memories} of them held outputs"] if memories else []
+    print_fact(page, "Order", [f"{len(cosimulation.linear.states)} states", *held])
+    page.print()
+    page.print(table)
+    page.print()
+    stable = "yes" if cosimulation.is_stable else "no"
+    print_fact(page, "Stable", [f"{stable}: the largest |z| is {cosimulation.growth:.9g}"])
+    print_fact(page, "Limit", limit_in_words(cosimulation))
+    for remark in cosimulation.plant.warnings:
+        if not remark.is_information:
+            print_fact(page, remark.heading, str(remark))
 
 
 def master_in_words(cosimulation: Cosimulation) -> str:

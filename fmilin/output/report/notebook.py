@@ -6,17 +6,26 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from fmilin.families.family import LinearFamily
 from fmilin.linear_model.model import LinearModel
-from fmilin.linear_model.verification import Verification
-from fmilin.model.interface import Model, OperatingPoint
-from fmilin.native.mechanism.description import MechanismDescription
+from fmilin.linear_model.modes import Modes
+from fmilin.model.interface import Model
+from fmilin.output.report.cosimulation import show_cosimulation
 from fmilin.output.report.page import Page, Show, as_html, as_text
-from fmilin.output.report.result_tables import show_family, show_mechanism, show_plain_point, show_point, show_report
+from fmilin.output.report.result_tables import (
+    show_discovery,
+    show_family,
+    show_filter,
+    show_mechanism,
+    show_named_point,
+    show_plain_point,
+    show_point,
+    show_report,
+    show_signals,
+)
 from fmilin.output.report.summary import show_summary, summary_at_rest
-from fmilin.output.report.table import show_linear
+from fmilin.output.report.table import eigenvalue_table, show_linear
+from fmilin.output.report.trajectory import show_trajectory
 from fmilin.output.report.verification import show_verification
-from fmilin.points.report import TrimmedPoint, TrimReport
 
 MOST_COORDINATES = 100  # of larger linear models no eigenvalues are calculated only to be looked at
 
@@ -25,21 +34,32 @@ def _show_linear(linear: LinearModel, page: Page) -> None:
     show_linear(linear, page, adjusted=None, modes=len(linear.states) <= MOST_COORDINATES)
 
 
+def _show_modes(modes: Modes, page: Page) -> None:
+    page.print(eigenvalue_table(modes) if modes else "No modes: there are no states.")
+
+
 def _show_model(model: Model, page: Page) -> None:
     show_summary(summary_at_rest(model), page)
 
 
-_TABLES: dict[type, tuple[Callable[[Any, Page], None], str]] = {
-    LinearFamily: (show_family, ".ok, .eigenvalues, .mode_events, .array(name); family[k] is a model"),
-    LinearModel: (_show_linear, ".modes(), .point, .full_states, .warnings"),
-    MechanismDescription: (show_mechanism, "its .bodies, .joints, .loops, .springs, .inputs and .sensors"),
-    Model: (_show_model, ".states, .outputs, .parameters, .constraints"),
-    TrimmedPoint: (show_point, ".states, .inputs, .parameters"),
-    OperatingPoint: (show_plain_point, ".states, .inputs, .parameters"),
-    TrimReport: (show_report, ".rates, .moving, .free_directions, .remarks"),
-    Verification: (show_verification, ".table(), .channels"),
+_TABLES: dict[str, tuple[Callable[[Any, Page], None], str]] = {
+    "Cosimulation": (show_cosimulation, ".linear, .modes, .largest_step, .members"),
+    "Discovery": (show_discovery, ".findings, .kept_out, .constraints"),
+    "KalmanFilter": (show_filter, ".gain, .covariance, .Q, .R, .sampled"),
+    "LinearFamily": (show_family, ".ok, .eigenvalues, .mode_events, .array(name); family[k] is a model"),
+    "LinearModel": (_show_linear, ".modes(), .point, .full_states, .warnings"),
+    "MechanismDescription": (show_mechanism, "its .bodies, .joints, .loops, .springs, .inputs and .sensors"),
+    "Model": (_show_model, ".states, .outputs, .parameters, .constraints"),
+    "Modes": (_show_modes, "each has .eigenvalue, .frequency, .damping_ratio, .shape"),
+    "OperatingPoint": (show_plain_point, ".states, .inputs, .parameters"),
+    "Point": (show_named_point, ".states, .inputs, .outputs, .parameters"),
+    "Signals": (show_signals, ".names, .units; signals[k] is one of them"),
+    "Trajectory": (show_trajectory, ".times, .states, .outputs, .drift, .events"),
+    "TrimmedPoint": (show_point, ".states, .inputs, .parameters"),
+    "TrimReport": (show_report, ".rates, .moving, .free_directions, .remarks"),
+    "Verification": (show_verification, ".table(), .channels"),
 }
-"""What shows a result on a page, and where there is more of it."""
+"""What shows a result on a page, and where there is more of it; by the name of its class, which need not be loaded."""
 
 
 def text_of(thing: object) -> str:
@@ -53,5 +73,5 @@ def html_of(thing: object) -> str:
 
 
 def _table_of(thing: object) -> tuple[Show, str]:
-    show, more = next(table for kind, table in _TABLES.items() if isinstance(thing, kind))
+    show, more = next(_TABLES[kind.__name__] for kind in type(thing).__mro__ if kind.__name__ in _TABLES)
     return partial(show, thing), more

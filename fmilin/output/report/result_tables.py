@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.discovery.result import Discovery
-from fmilin.ground.signals import FloatArray, rate_unit
+from fmilin.ground.signals import FloatArray, Signals, rate_unit
+from fmilin.linear_model.model import Point
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.native.mechanism.description import MechanismDescription
 from fmilin.output.report.numbers import eigenvalue_text, rough, shortened, value_with_unit
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from fmilin.design.kalman import KalmanFilter
     from fmilin.families.family import LinearFamily
 
 
@@ -161,26 +163,67 @@ MOST = 40
 def print_discovery(discovery: Discovery, stream: TextIO) -> None:
     """Print the constraints with their residuals, what was kept out, and the order with and without."""
     with console_on(stream) as console:
-        order = f"{discovery.order} independent states of {discovery.full_order}"
-        print_fact(console, "Model", [discovery.name, order])
-        effort = [f"{discovery.visits} visits", f"{discovery.seconds:.1f} s"]
-        print_fact(console, "Effort", effort)
-        if discovery.constant:
-            print_fact(console, "Constant", ["never change, so they are parameters:", *discovery.constant[:MOST]])
-        console.print()
-        if discovery.findings:
-            table = simple_table("constraint = 0", "level", "h", "H f", "H f_u")
-            for f in discovery.findings[:MOST]:
-                residuals = (f"{v:.0e}" for v in (f.value, f.along_motion, f.along_inputs))
-                table.add_row(f.expression, f.level, *residuals)
-            console.print(table)
-        else:
-            console.print("No constraint was found: nothing says that the states depend on each other.")
-        for k in discovery.kept_out[:MOST]:
-            print_fact(console, "Kept out", [f"{k.expression}: {k.reason}"])
-        for name, whole in (("constraints", discovery.findings), ("kept out", discovery.kept_out)):
-            if len(whole) > MOST:
-                console.print(f"{len(whole) - MOST} more {name}: -o FILE.toml and --json have them all.")
+        show_discovery(discovery, console)
+
+
+def show_discovery(discovery: Discovery, page: Console | Page) -> None:
+    """Print the same on a console or page."""
+    print_fact(page, "Model", [discovery.name, f"{discovery.order} independent states of {discovery.full_order}"])
+    print_fact(page, "Effort", [f"{discovery.visits} visits", f"{discovery.seconds:.1f} s"])
+    if discovery.constant:
+        print_fact(page, "Constant", ["never change, so they are parameters:", *discovery.constant[:MOST]])
+    page.print()
+    if discovery.findings:
+        table = simple_table("constraint = 0", "level", "h", "H f", "H f_u")
+        for f in discovery.findings[:MOST]:
+            residuals = (f"{v:.0e}" for v in (f.value, f.along_motion, f.along_inputs))
+            table.add_row(f.expression, f.level, *residuals)
+        page.print(table)
+    else:
+        page.print("No constraint was found: nothing says that the states depend on each other.")
+    for k in discovery.kept_out[:MOST]:
+        print_fact(page, "Kept out", [f"{k.expression}: {k.reason}"])
+    for name, whole in (("constraints", discovery.findings), ("kept out", discovery.kept_out)):
+        if len(whole) > MOST:
+            page.print(f"{len(whole) - MOST} more {name}: -o FILE.toml and --json have them all.")
+
+
+def show_signals(signals: Signals, page: Page) -> None:
+    """Print names, units, start and nominal values, and the model's own words."""
+    if not len(signals):
+        page.print("No signals.")
+        return
+    table = simple_table("Name", "Unit", "Start", "Nominal", "", columns="llrrl")
+    for s in signals:
+        table.add_row(shortened(s.name), s.unit, f"{s.start:.8g}", f"{s.nominal or '':.6}", s.description)
+    page.print(table)
+
+
+def show_named_point(point: Point, page: Page) -> None:
+    """Print the operating point of a linear model, by the model's names."""
+    print_fact(page, "Point", [f"t = {point.time:.8g} s"])
+    for title in ("States", "Inputs", "Outputs", "Parameters"):
+        if values := getattr(point, title.lower()):
+            table = simple_table(f"{title} ({len(values)})", "Value", columns="lr")
+            for name, value in values.items():
+                table.add_row(shortened(name), f"{value:.8g}")
+            page.print()
+            page.print(table)
+
+
+def show_filter(kalman: KalmanFilter, page: Page) -> None:
+    """Print how well each coordinate is known after a measurement, and what the filter takes from which one."""
+    names = kalman.linear.outputs.names
+    print_fact(page, "Kalman filter", [f"every {kalman.sampled.sample_time:g} s", f"of {kalman.linear.model.name}"])
+    print_fact(page, "Measured", [shortened(name) for name in names[:NAMES]])
+    page.print()
+    shown = names[:FILTERED]
+    heads = ("Coordinate", "Unit", "std", *(f"gain of {shortened(name)}" for name in shown))
+    table = simple_table(*heads, columns="ll" + "r" * (1 + len(shown)))
+    deviations = np.sqrt(np.diag(kalman.covariance))
+    for signal, deviation, gains in zip(kalman.sampled.states, deviations, kalman.gain, strict=True):
+        table.add_row(shortened(signal.name), signal.unit, *(f"{v:.4g}" for v in (deviation, *gains[: len(shown)])))
+    page.print(table)
 
 
 LINES = 40  # points shown; what lies between is left out
@@ -192,6 +235,7 @@ REASONS = 3  # why points failed
 _NUMBER = re.compile(r"[-+]?\d+(\.\d+)?(e[-+]?\d+)?")
 
 ROWS, NAMES = 24, 8  # points and names shown by :func:`show_family`
+FILTERED = 4  # measurements whose gains :func:`show_filter` has columns for
 
 
 def print_family(family: LinearFamily, stream: TextIO) -> None:

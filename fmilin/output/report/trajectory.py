@@ -15,10 +15,12 @@ from fmilin.output.report.table import Fact, console_on, print_fact, print_facts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from rich.console import Console
     from rich.table import Table
 
     from fmilin.motion.simulation.linear_response import Comparison
     from fmilin.motion.simulation.trajectory import Trajectory
+    from fmilin.output.report.page import Page
 
 
 MOST_LINES = 8
@@ -99,12 +101,20 @@ MOST_EVENTS = 8
 def print_trajectory(trajectory: Trajectory, name: str, stream: TextIO) -> None:
     """Print what a person wants to know about a run of the model ``name``."""
     with console_on(stream) as console:
-        print_facts(console, _facts(trajectory, name))
+        print_fact(console, "Model", [name])
+        show_trajectory(trajectory, console)
         console.print()
-        console.print(_final_values(trajectory))
-        console.print()
-        for remark in trajectory.remarks:
-            print_fact(console, "Remark", str(remark))
+
+
+def show_trajectory(trajectory: Trajectory, page: Console | Page) -> None:
+    """Print the same on a console or page, but for the model, which a trajectory does not know."""
+    print_facts(page, _facts(trajectory))
+    page.print()
+    page.print(_final_values(trajectory))
+    for number, remark in enumerate(trajectory.remarks):
+        if not number:
+            page.print()
+        print_fact(page, "Remark", str(remark))
 
 
 def print_comparison(comparison: Comparison, name: str, stream: TextIO) -> None:
@@ -127,9 +137,8 @@ def print_comparison(comparison: Comparison, name: str, stream: TextIO) -> None:
             console.print(f"and {len(comparison.signals) - MOST_ROWS} more")
 
 
-def _facts(trajectory: Trajectory, name: str) -> Iterator[Fact]:
+def _facts(trajectory: Trajectory) -> Iterator[Fact]:
     times, statistics = trajectory.times, trajectory.statistics
-    yield "Model", [name]
     yield "Time", [f"{times[0]:g} s to {times[-1]:g} s", f"{len(times)} samples"]
     counts = [f"{statistics.steps} steps", f"{statistics.evaluations} evaluations"]
     counts += [f"{statistics.projections} projections"] if statistics.projections else []

@@ -12,12 +12,14 @@ import numpy as np
 import pytest
 
 import fmilin as fl
+from fmilin import design
 from fmilin.ground.remarks import Remark
 from fmilin.model.interface import ModelInfo
 from fmilin.native.systems import cartesian_pendulum, four_bar_mechanism
 from fmilin.output.export.nonlinear_control import nonlinear_view
 from fmilin.output.report.page import MOST_LINES, Page, as_html, as_text
 from fmilin.output.report.table import print_table, simple_table
+from tests.connected.test_cosimulation import first_order_pair
 from tests.families.plants import oscillator
 from tests.hand_made import pendulum, sized
 
@@ -83,6 +85,25 @@ MAKERS: dict[str, tuple[Callable[[], Any], tuple[str, ...]]] = {
         lambda: fl.linearize(cartesian_pendulum()).verify(cartesian_pendulum(), horizon=0.2),
         ("right to first order", "Channel"),
     ),
+    "modes": (lambda: pendulum().modes(), ("±3.132092 i", "Damping ratio")),
+    "signals": (lambda: pendulum().states, ("Name", "Unit", "Start")),
+    "point of a linear model": (lambda: pendulum().point, ("States (4)", "t = 0.1 s", "Parameters (1)")),
+    "trajectory": (
+        lambda: fl.simulate(cartesian_pendulum(), stop_time=0.1),
+        ("0 s to 0.1 s", "at the end", "Drift"),
+    ),
+    "discovery": (
+        lambda: fl.discover(cartesian_pendulum()),
+        ("2 independent states of 4", "constraint = 0"),
+    ),
+    "Kalman filter": (
+        lambda: design.kalman_filter(fl.linearize(oscillator()), 0.05, process={"F": 0.2}, measured={"position": 1e-3}),
+        ("every 0.05 s", "gain of", "std"),
+    ),
+    "co-simulation": (
+        lambda: fl.cosimulated(first_order_pair(1.5, 3.0), step=0.1),
+        ("Coupled plant", "Jacobi", "Stable"),
+    ),
     "nonlinear view": (lambda: nonlinear_view(cartesian_pendulum()), ("2 independent states out of 4", "nonlinear")),
 }
 
@@ -101,6 +122,12 @@ def test_results_are_tables_of_at_most_forty_lines_and_the_same_in_html(
     html = Cells(result._repr_html_())
     assert "table" in html.seen
     assert squeezed("".join(html.words)) == squeezed(text)
+
+
+def test_what_is_empty_says_so() -> None:
+    empty = sized(0, 0, 0, 0)
+    assert repr(empty.modes()) == "No modes: there are no states."
+    assert repr(empty.states) == "No signals."
 
 
 def test_the_table_is_that_of_the_command_line() -> None:
