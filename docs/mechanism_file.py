@@ -87,7 +87,9 @@ def _type(entry: dict[str, Any]) -> str:
         return {"string": "text", "boolean": "true, false", "integer": "whole number"}.get(entry["type"], "number")
     if "$ref" in entry["items"]:
         return "tables"
-    inner = {"array": "rows of 3 numbers", "string": "texts"}.get(entry["items"]["type"], "numbers")
+    inner = {"array": f"rows of {entry['items'].get('minItems', 3)} numbers", "string": "texts"}.get(
+        entry["items"]["type"], "numbers"
+    )
     return f"{entry['maxItems']} {inner}" if "maxItems" in entry else inner
 
 

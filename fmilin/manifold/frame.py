@@ -176,10 +176,16 @@ def manifold_at(invariants: Invariants, point: OperatingPoint) -> tuple[Manifold
     return Manifold(states, H, Hs, position, linear, invariants.pairs, scales, x), rows, decision
 
 
-def kept_states(model: Model, point: OperatingPoint, named: Sequence[str] = ()) -> tuple[int, ...]:
-    """Return which states a partition keeps at a point, by number; nothing is verified."""
+def kept_states(
+    model: Model, point: OperatingPoint, named: Sequence[str] = (), *, by_default: bool = False
+) -> tuple[int, ...]:
+    """Return which states a partition keeps at a point, by number; nothing is verified.
+
+    Those that are named ``by_default`` only where they determine the others well.
+    """
     manifold = manifold_at(_invariants_at(model, point, VerifiedFacts(), named), point)[0]
-    return _selected(manifold, named, "partition", {}).kept or ()
+    given, advised = ((), named) if by_default else (named, ())
+    return _chosen(manifold, given, advised, "partition", {})[0].kept or ()
 
 
 def _invariants_at(model: Model, point: OperatingPoint, facts: VerifiedFacts, named: Sequence[str] = ()) -> Invariants:

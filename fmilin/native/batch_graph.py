@@ -238,7 +238,8 @@ def arrays_of(model: Model, points: Sequence[OperatingPoint]) -> tuple[FloatArra
 
 def states_to_keep(model: Model, point: OperatingPoint, independent: Sequence[str] | None) -> tuple[int, ...]:
     """Return the states that are named, the recommended ones, or those that a partition keeps at a point."""
-    return kept_states(model, point, model.independent if independent is None else independent)
+    named, by_default = independent, model.independent_by_default and independent is None
+    return kept_states(model, point, model.independent if named is None else named, by_default=by_default)
 
 
 def checked_threads(threads: int) -> int:

@@ -64,6 +64,7 @@ class NativeEngine(ABC):
     outputs: Sequence[str] = ()  # which quantities are the outputs when nobody chooses
     constraints: Sequence[Constraint] = ()  # over states, inputs, ``parameters`` and quantities
     independent: tuple[str, ...] = ()  # states that the author recommends to keep; may be empty
+    independent_by_default = False  # whether nobody recommended them, so that others are taken where they are singular
     parameters: Mapping[str, float] = MappingProxyType({})  # what constraints may use beside
     notes: Sequence[str] = ()  # what a user should know about this model
     # names of the points at which its file offers to start, the one that was taken first; empty without any

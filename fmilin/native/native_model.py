@@ -56,6 +56,7 @@ class NativeModel(Model):
         self.parameters = engine.parameters if isinstance(engine, AdjustableEngine) else MappingProxyType({})
         # What the author recommends belongs to the constraints that came with the equations.
         self.independent = tuple(engine.independent) if choice.constraints is None else ()
+        self.independent_by_default |= engine.independent_by_default
         every = range(len(engine.inputs))
         self._input_indices = list(every if choice.inputs is None else choice.inputs)
         self._takes_all = self._input_indices == list(every)

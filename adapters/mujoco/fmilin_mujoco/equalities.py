@@ -16,7 +16,7 @@ from fmilin.ground.errors import ModelError
 from fmilin.ground.signals import FloatArray
 from fmilin_mujoco.names import name_of
 
-__all__ = ["ROUNDING", "Connect", "Equality", "JointCoupling", "Weld", "equalities", "held_to_world"]
+__all__ = ["ROUNDING", "Connect", "Coupling", "Equality", "Weld", "equalities", "factors_of_tendon", "held_to_world"]
 
 SITE = mujoco.mjtObj.mjOBJ_SITE
 ROUNDING = 1e-13
@@ -106,27 +106,37 @@ class Weld(Equality):
         return _product(data.xquat[first], self.turned), _conjugate(data.xquat[second])
 
 
-class JointCoupling(Equality):
-    """One joint follows another: q_1 = c_0 + c_1 q_2 + .. + c_4 q_2^4, both from their reference positions."""
+Factors = dict[int, float]
+"""Of joints with one freedom, by number: a joint alone, or a tendon over joints."""
 
-    def __init__(self, name: str, model: Any, joints: tuple[int, int], coefficients: FloatArray) -> None:
-        self.name, self.model, self.joints = name, model, joints
-        self.polynomial = np.polynomial.Polynomial(coefficients)
-        self.units = ("m" if model.jnt_type[joints[0]] == mujoco.mjtJoint.mjJNT_SLIDE else "rad",)
+
+class Coupling(Equality):
+    """A joint, or a tendon over joints, follows another: L_1 = c_0 + c_1 L_2 + .. + c_4 L_2^4.
+
+    Both count from the reference positions, L = sum factor (q - q_0).
+    """
+
+    def __init__(self, name: str, model: Any, sides: tuple[Factors, Factors], coefficients: FloatArray) -> None:
+        self.name, self.model, self.sides = name, model, sides
+        self.polynomial = np.polynomial.Polynomial(coefficients if sides[1] else coefficients[:1])
+        slides = {bool(model.jnt_type[joint] == mujoco.mjtJoint.mjJNT_SLIDE) for joint in sides[0]}
+        self.units = ("m" if slides == {True} else "rad" if slides == {False} else "1",)
 
     def rows(self, data: Any) -> tuple[FloatArray, FloatArray]:
-        """Return g = q_1 - P(q_2) and G."""
-        first, second = self.joints
-        G = np.zeros((1, self.model.nv))
-        G[0, self.model.jnt_dofadr[first]] = 1.0
-        s = self._position(data, second) if second >= 0 else 0.0
-        if second >= 0:
-            G[0, self.model.jnt_dofadr[second]] -= self.polynomial.deriv()(s)
-        return np.array([self._position(data, first) - self.polynomial(s)]), G
+        """Return g = L_1 - P(L_2) and G."""
+        (first, along_first), (second, along_second) = (self.along(side) for side in (0, 1))
+        apart = data.qpos - self.model.qpos0
+        s = float(second @ apart)
+        slope = float(self.polynomial.deriv()(s))
+        return np.array([first @ apart - self.polynomial(s)]), (along_first - slope * along_second)[None]
 
-    def _position(self, data: Any, joint: int) -> float:
-        address = self.model.jnt_qposadr[joint]
-        return float(data.qpos[address] - self.model.qpos0[address])
+    def along(self, side: int) -> tuple[FloatArray, FloatArray]:
+        """Return the factors of all positions (nq,) and of all velocities (nv,) in L_1 or L_2."""
+        of_positions, of_velocities = np.zeros(self.model.nq), np.zeros(self.model.nv)
+        for joint, factor in self.sides[side].items():
+            of_positions[self.model.jnt_qposadr[joint]] += factor
+            of_velocities[self.model.jnt_dofadr[joint]] += factor
+        return of_positions, of_velocities
 
 
 def held_to_world(model: Any, data: Any, body: int, p: FloatArray) -> _Anchors:
@@ -154,7 +164,7 @@ def equalities(model: Any) -> list[Equality]:
             word = kind.name.removeprefix("mjEQ_").lower()
             raise ModelError(
                 f"The equality constraint '{name}' is of the kind '{word}', which cannot be made ideal here: connect, "
-                'weld and joint can. Set active="false" on it, or replace it by one of these.'
+                'weld, joint and tendon can. Set active="false" on it, or replace it by one of these.'
             )
         equalities.append(make(model, i, name))
     return equalities
@@ -182,11 +192,46 @@ def _of_sites(model: Any, sites: tuple[int, int]) -> _Anchors:
 
 
 def _joint(model: Any, i: int, name: str) -> Equality:
-    joints = (int(model.eq_obj1id[i]), int(model.eq_obj2id[i]))
-    return JointCoupling(name, model, joints, model.eq_data[i][:5].copy())
+    first, second = int(model.eq_obj1id[i]), int(model.eq_obj2id[i])
+    sides = {first: 1.0}, {second: 1.0} if second >= 0 else {}
+    return Coupling(name, model, sides, model.eq_data[i][:5].copy())
 
 
-_MAKERS = {mujoco.mjtEq.mjEQ_CONNECT: _connect, mujoco.mjtEq.mjEQ_WELD: _weld, mujoco.mjtEq.mjEQ_JOINT: _joint}
+def _tendon(model: Any, i: int, name: str) -> Equality:
+    first, second = (factors_of_tendon(model, int(t), name) for t in (model.eq_obj1id[i], model.eq_obj2id[i]))
+    return Coupling(name, model, (first, second), model.eq_data[i][:5].copy())
+
+
+def factors_of_tendon(model: Any, tendon: int, equality: str) -> Factors:
+    """Return the factors of joints in the length of a tendon over joints; none for the number -1.
+
+    Raises
+    ------
+    ModelError
+        When the tendon runs along sites or geoms.
+    """
+    if tendon < 0:
+        return {}
+    start = int(model.tendon_adr[tendon])
+    factors: Factors = {}
+    for w in range(start, start + int(model.tendon_num[tendon])):
+        if model.wrap_type[w] != mujoco.mjtWrap.mjWRAP_JOINT:
+            name = name_of(model, mujoco.mjtObj.mjOBJ_TENDON, tendon, "tendon")
+            raise ModelError(
+                f"The equality constraint '{equality}' holds the tendon '{name}', which runs along points: those over "
+                'joints can be made ideal. Set active="false" on it, or connect points instead.'
+            )
+        joint = int(model.wrap_objid[w])
+        factors[joint] = factors.get(joint, 0.0) + float(model.wrap_prm[w])
+    return factors
+
+
+_MAKERS = {
+    mujoco.mjtEq.mjEQ_CONNECT: _connect,
+    mujoco.mjtEq.mjEQ_WELD: _weld,
+    mujoco.mjtEq.mjEQ_JOINT: _joint,
+    mujoco.mjtEq.mjEQ_TENDON: _tendon,
+}
 
 
 def without_rounding(terms: FloatArray, size: float) -> FloatArray:

@@ -15,7 +15,7 @@ import mujoco
 import numpy as np
 
 from fmilin.ground.signals import FloatArray
-from fmilin_mujoco.equalities import ROUNDING, Connect, Equality, JointCoupling, Weld
+from fmilin_mujoco.equalities import ROUNDING, Connect, Coupling, Equality, Weld
 
 __all__ = ["Loops", "Posture"]
 
@@ -82,7 +82,7 @@ class Loops:
         self.count, self._nv = int(firsts[-1]), model.nv
         tied = [(e, p) for e, p in zip(equalities, firsts, strict=False) if isinstance(e, Connect | Weld)]
         welds = [(i, e, p) for i, (e, p) in enumerate(tied) if isinstance(e, Weld)]
-        joints = [(e, p) for e, p in zip(equalities, firsts, strict=False) if isinstance(e, JointCoupling)]
+        joints = [(e, p) for e, p in zip(equalities, firsts, strict=False) if isinstance(e, Coupling)]
         self._points = np.array([p + np.arange(3) for _, p in tied], dtype=int).reshape(-1, 3)
         self._turns = np.array([p + np.arange(3, 6) for *_, p in welds], dtype=int).reshape(-1, 3)
         self._joints = np.array([p for _, p in joints], dtype=int)
@@ -97,17 +97,15 @@ class Loops:
         self._carried = (self._moves[:, :, None] * carries).transpose(0, 2, 1).reshape(-1, model.nv)
         self._set_couplings(model, [e for e, _ in joints])
 
-    def _set_couplings(self, model: Any, couplings: Sequence[JointCoupling]) -> None:
-        first = np.array([e.joints[0] for e in couplings], dtype=int)
-        leads = np.array([e.joints[1] >= 0 for e in couplings], dtype=bool)
-        second = np.where(leads, [e.joints[1] for e in couplings], first).astype(int)
-        self._addresses = model.jnt_qposadr[first], model.jnt_qposadr[second]
-        self._dofs = model.jnt_dofadr[first], model.jnt_dofadr[second]
-        self._reference = tuple(model.qpos0[address] for address in self._addresses)
+    def _set_couplings(self, model: Any, couplings: Sequence[Coupling]) -> None:
+        sides = [[e.along(side) for e in couplings] for side in (0, 1)]
+        # factors of positions and of velocities in the lengths that follow and lead, (k, nq) and (k, nv)
+        self._of_q = [np.array([q for q, _ in side]).reshape(-1, model.nq) for side in sides]
+        self._of_v = [np.array([v for _, v in side]).reshape(-1, model.nv) for side in sides]
+        self._reference = model.qpos0.copy()
         terms = np.zeros((3, len(couplings), 5))  # the polynomials and two derivatives of them
         for i, e in enumerate(couplings):
             terms[0, i, : len(e.polynomial.coef)] = e.polynomial.coef
-        terms[0, ~leads, 1:] = 0.0
         for k in (1, 2):
             terms[k, :, :-1] = terms[k - 1, :, 1:] * np.arange(1, 5)
         self._terms = terms
@@ -132,10 +130,9 @@ class Loops:
             g[self._turns] = 2.0 * T[:, 1:, 0]
             G[self._turns] = np.where(np.abs(W).max(axis=2, keepdims=True) > ROUNDING * size, W, 0.0)
         if len(self._joints):
-            (value, slope, _), q = self._polynomials(at), at.qpos[self._addresses[0]] - self._reference[0]
-            g[self._joints] = q - value
-            G[self._joints, self._dofs[1]] = -slope
-            G[self._joints, self._dofs[0]] += 1.0
+            value, slope, _ = self._polynomials(at)
+            g[self._joints] = self._of_q[0] @ (at.qpos - self._reference) - value
+            G[self._joints] = self._of_v[0] - slope[:, None] * self._of_v[1]
         return g, G
 
     def changes(self, at: Posture, v: FloatArray, ends: Ends | None = None) -> FloatArray:
@@ -162,8 +159,8 @@ class Loops:
             inner[..., 1:] += turn[k] - turn[n + k]
             slopes[self._turns] = T[:, 1:] @ inner.transpose(0, 2, 1)
         if len(self._joints):
-            dofs = self._dofs[1]
-            slopes[self._joints, dofs] = -self._polynomials(at)[2] * v[dofs]
+            leading = self._of_v[1]
+            slopes[self._joints] = -(self._polynomials(at)[2] * (leading @ v))[:, None] * leading
         return slopes
 
     def residuals(self, at: Posture, a: FloatArray, multipliers: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -194,12 +191,10 @@ class Loops:
             forces += (at.cdof * (self._moves.T @ wrench)).sum(axis=2)
         if len(self._joints):
             _, slope, bend = self._polynomials(at)
-            first, second = self._dofs
-            s[:, self._joints] = (first != second) * a[first] - slope * a[second] - bend * at.qvel[:, second] ** 2
-            s[:, self._joints] += (first == second) * a[first]
-            for i, force in enumerate(multipliers[self._joints]):  # a joint may lead several
-                forces[:, first[i]] += force
-                forces[:, second[i]] -= force * slope[:, i]
+            first, second = self._of_v
+            s[:, self._joints] = first @ a - slope * (second @ a) - bend * (at.qvel @ second.T) ** 2
+            force = multipliers[self._joints]
+            forces += force @ first - (force * slope) @ second
         return forces, s
 
     def _reach(self, at: Posture) -> tuple[FloatArray, FloatArray]:
@@ -221,7 +216,7 @@ class Loops:
 
     def _polynomials(self, at: Posture) -> FloatArray:
         """Return values and two derivatives where the leading joints stand, shape (3, .., couplings)."""
-        s = at.qpos[..., self._addresses[1]] - self._reference[1]
+        s = (at.qpos - self._reference) @ self._of_q[1].T
         powers = s[..., None] ** np.arange(5)
         return np.array([(powers * terms).sum(axis=-1) for terms in self._terms])
 

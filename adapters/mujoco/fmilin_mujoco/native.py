@@ -17,6 +17,7 @@ from fmilin.native.mechanism.description import MechanismDescription
 from fmilin.native.mechanism.elements import Coupling, Marker
 from fmilin.native.mechanism.parts import Body, Joint, Loop
 from fmilin.native.mechanism.placement import Placement
+from fmilin_mujoco.equalities import Factors, factors_of_tendon
 from fmilin_mujoco.left_out import NotUnderstoodError, require_understood
 from fmilin_mujoco.names import BODY, EQUALITY, SITE, joint_name, name_of, state_names
 from fmilin_mujoco.native_drives import actuators_of, tendons_of
@@ -161,7 +162,11 @@ def _equalities(model: Any, names: list[str], taken: set[str]) -> tuple[list[Loo
         name = name_of(model, EQUALITY, i, "equality")
         name = f"{name}/equality" if name in taken else name
         if model.eq_type[i] == mujoco.mjtEq.mjEQ_JOINT:
-            couplings.append(_coupling(model, i, name))
+            first, second = int(model.eq_obj1id[i]), int(model.eq_obj2id[i])
+            couplings.append(_coupling(model, i, name, ({first: 1.0}, {second: 1.0} if second >= 0 else {})))
+        elif model.eq_type[i] == mujoco.mjtEq.mjEQ_TENDON:
+            tendons = (factors_of_tendon(model, int(t), name) for t in (model.eq_obj1id[i], model.eq_obj2id[i]))
+            couplings.append(_coupling(model, i, name, tuple(tendons)))
         else:
             loops.append(_loop(model, i, name, names))
     return loops, couplings
@@ -187,17 +192,36 @@ def _loop(model: Any, i: int, name: str, names: list[str]) -> Loop:
     return Loop(name, "spherical" if connects else "fixed", bodies[0], bodies[1], first, second)
 
 
-def _coupling(model: Any, i: int, name: str) -> Coupling:
-    first, second = int(model.eq_obj1id[i]), int(model.eq_obj2id[i])
-    rest = float(model.qpos0[model.jnt_qposadr[first]])
-    polynomial = np.polynomial.Polynomial(model.eq_data[i][:5])
-    if second < 0:
-        return Coupling(name, joint_name(model, first), offset=rest + float(polynomial(0.0)))
-    shifted = polynomial(np.polynomial.Polynomial([-float(model.qpos0[model.jnt_qposadr[second]]), 1.0]))
-    c = np.zeros(5)
-    c[: len(shifted.coef)] = shifted.coef
-    powers = tuple(c[2:]) if c[2:].any() else ()
-    return Coupling(name, joint_name(model, first), joint_name(model, second), float(c[1]), rest + float(c[0]), powers)
+def _coupling(model: Any, i: int, name: str, sides: tuple[Factors, ...]) -> Coupling:
+    """Return sum f (q - q_0) = P(sum h (s - s_0)) as q_1 = offset + P's terms - the other f (q - q_0), over f_1."""
+    follows, leads = sides
+    polynomial = np.polynomial.Polynomial(model.eq_data[i][:5] if leads else model.eq_data[i][:1])
+    if len(leads) > 1 and polynomial.degree() > 1 and polynomial.coef[2:].any():
+        raise NotUnderstoodError(f"the equality constraint '{name}' has powers of a tendon over several joints")
+    first = next((joint for joint, factor in follows.items() if factor and joint not in leads), None)
+    if first is None:
+        raise NotUnderstoodError(f"the equality constraint '{name}' has no joint that only follows")
+    rest = {joint: float(model.qpos0[model.jnt_qposadr[joint]]) for joint in (*follows, *leads)}
+    c, offset, ratios = np.zeros(5), rest[first], dict[int, float]()
+    for joint, factor in follows.items():
+        if joint != first:
+            ratios[joint] = -factor / follows[first]
+            offset += factor / follows[first] * rest[joint]
+    # P over the leading length, whose part before the joints' own positions is constant.
+    before = -sum(factor * rest[joint] for joint, factor in leads.items())
+    one = len(leads) == 1
+    shifted = polynomial(np.polynomial.Polynomial([before, *leads.values()] if one else [before, 1.0])).coef
+    c[: len(shifted)] = np.asarray(shifted, dtype=float) / follows[first]
+    for joint, factor in leads.items():
+        ratios[joint] = ratios.get(joint, 0.0) + c[1] * (1.0 if one else factor)
+    # The leader of the powers comes first.
+    order = [*leads, *(joint for joint in ratios if joint not in leads)]
+    names, values = [joint_name(model, joint) for joint in order], [float(ratios[joint]) for joint in order]
+    powers = tuple(float(a) for a in c[2:]) if c[2:].any() else ()
+    return Coupling(
+        name, joint_name(model, first), names[0] if names else "", values[0] if values else 1.0, offset + float(c[0]),
+        powers, leaders=names[1:], ratios=values[1:],
+    )  # fmt: skip
 
 
 def _markers(model: Any, names: list[str]) -> list[Marker]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import mujoco
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from fmilin_mujoco.names import quaternion_places
 
 import fmilin as fl
 from fmilin.native.engine import EngineModel
+from fmilin.native.mechanism import Mechanism
 
 SCENE = """
 <mujoco>
@@ -28,6 +31,11 @@ SCENE = """
     </body>
     <body name="d" pos="2 0 0"><joint name="s" type="slide" axis="0 0 1"/><geom size=".1 .1 .1" mass=".5"/></body>
   </worldbody>
+  <tendon>
+    <fixed name="t1"><joint joint="h" coef="1.5"/><joint joint="s" coef="-.4"/></fixed>
+    <fixed name="t2"><joint joint="s" coef=".7"/></fixed>
+    <fixed name="t3"><joint joint="s" coef=".7"/><joint joint="h" coef=".2"/></fixed>
+  </tendon>
   <equality>EQUALITY</equality>
   <actuator>
     <motor joint="h" name="m"/><general name="g" joint="s" dyntype="filter" dynprm="0.3" gainprm="2"/>
@@ -45,6 +53,9 @@ EQUALITIES = {
     '<weld name="k" body1="a" torquescale="2"/>': (6, 11),
     '<joint name="k" joint1="h" joint2="s" polycoef=".1 .5 .3 -.2 .1"/>': (1, 21),
     '<joint name="k" joint1="h" polycoef=".1"/>': (1, 21),
+    '<tendon name="k" tendon1="t1" tendon2="t2" polycoef=".1 .5 .3 -.2 .1"/>': (1, 21),
+    '<tendon name="k" tendon1="t2" tendon2="t3" polycoef=".1 .5 .3"/>': (1, 21),
+    '<tendon name="k" tendon1="t1" polycoef=".1"/>': (1, 21),
 }
 
 
@@ -92,6 +103,45 @@ def test_linear_models_have_the_freedoms_that_are_left(text: str) -> None:
     point = fl.operating_point(model, project=True)
     lin = fl.linearize(model, point)
     assert len(lin.states) == EQUALITIES[text][1]
+
+
+@pytest.mark.parametrize(
+    ("equality", "native"),
+    [
+        ('tendon1="t1" tendon2="t2" polycoef=".1 .5 .3 -.2 .1"', True),
+        ('tendon1="t1" polycoef=".1"', True),
+        ('tendon1="single" tendon2="t3" polycoef=".1 .5"', True),
+        ('tendon1="single" tendon2="t3" polycoef=".1 .5 .3"', False),  # a power of a sum of joints
+    ],
+)
+def test_tendons_over_joints_become_couplings_of_a_mechanism(equality: str, *, native: bool, tmp_path: Path) -> None:
+    """Its rates are those of the engine, once the springs of the reference positions differ from zero."""
+    path = tmp_path / "scene.xml"
+    text = SCENE.replace("EQUALITY", f'<tendon name="k" {equality}/>').replace(
+        'axis="0 0 1"/>', 'axis="0 0 1" ref=".3"/>'
+    )
+    text = text.replace("</tendon>", '<fixed name="single"><joint joint="h2" coef="2"/></fixed></tendon>')
+    text = text.replace(
+        '<geom size=".1 .1 .1" mass=".5"/>',
+        """<geom size=".1 .1 .1" mass=".5"/><body name="e">
+      <joint name="h2" axis="0 1 0" ref=".2"/><geom size=".1 .2 .1" pos=".3 0 0" mass=".4"/></body>""",
+    )
+    path.write_text(text)
+    model, engine = fl.load(path), fl.load(f"mujoco:{path}")
+    assert isinstance(model, Mechanism) is native
+    point = fl.operating_point(engine, project=True)
+    ours, theirs = (m.evaluate(0.0, point.states, point.inputs).derivatives for m in (model, engine))
+    np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-9 * np.abs(theirs).max())
+
+
+def test_a_tendon_along_points_cannot_be_held(tmp_path: Path) -> None:
+    text = SCENE.replace("EQUALITY", '<tendon name="k" tendon1="line" polycoef=".1"/>')
+    path = tmp_path / "scene.xml"
+    path.write_text(
+        text.replace("</tendon>", '<spatial name="line"><site site="x"/><site site="y"/></spatial></tendon>')
+    )
+    with pytest.raises(fl.ModelError, match="'k' holds the tendon 'line', which runs along points"):
+        fl.load(path)
 
 
 SENSORS = """<sensor><accelerometer site="x"/><gyro site="y"/><framelinacc objtype="site" objname="y"/>

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from fmilin.native.mechanism.bushings import Bushing
 from fmilin.native.mechanism.description import MechanismDescription
 from fmilin.native.mechanism.elements import (
     Actuator,
@@ -33,6 +34,7 @@ __all__ = [
     "Actuator",
     "Assembly",
     "Body",
+    "Bushing",
     "Coupling",
     "Force",
     "Joint",

@@ -10,6 +10,7 @@ from fmilin.ground.errors import ModelError, UnknownNameError
 from fmilin.ground.verbs import Shown
 from fmilin.native.contacts import Contact
 from fmilin.native.mechanism import elements
+from fmilin.native.mechanism.bushings import Bushing
 from fmilin.native.mechanism.elements import VECTORS, Actuator, Force, JointForce, LineForce, Torque
 from fmilin.native.mechanism.parts import SPEEDS, Body, Joint, Loop
 from fmilin.native.mechanism.placement import Vector, vector
@@ -57,6 +58,7 @@ class MechanismDescription(Shown):
     markers: Sequence[elements.Marker] = ()  # points with names
     contacts: Sequence[Contact] = ()  # loops that are feet on the ground, and what is known of it
     tendons: Sequence[elements.Tendon] = ()
+    bushings: Sequence[Bushing] = ()
     moved: Sequence[Moved] = ()  # start values that are not those that were given
     ordered_joints: tuple[Joint, ...] = field(default=(), init=False, repr=False)
     """The joints, each after the joint of its parent."""
@@ -79,7 +81,10 @@ def _repeated(d: MechanismDescription) -> list[str]:
     groups: list[tuple[str, list[str]]] = [
         ("bodies (the ground is one) or markers", [d.ground, *_names(d.bodies), *_names(d.markers)]),
         ("joints, loops, couplings, wheels or skates", [*_names(d.joints), *_constraint_names(d)]),
-        ("springs, tendons or inputs", [*_names(d.springs), *_names(d.tendons), *_names(d.inputs)]),
+        (
+            "springs, bushings, tendons or inputs",
+            [*_names(d.springs), *_names(d.bushings), *_names(d.tendons), *_names(d.inputs)],
+        ),
         ("outputs", [s.name for s in d.sensors]),
         ("states or inputs", [*_states(d), *_names(d.inputs)]),
     ]
@@ -107,6 +112,7 @@ def _unknown_bodies(d: MechanismDescription) -> list[str]:
     problems = []
     pairs: list[tuple[str, str]] = [(f"joint '{j.name}'", name) for j in d.joints for name in (j.parent, j.child)]
     two: list[tuple[str, Any]] = [("loop", p) for p in d.loops] + [("spring", p) for p in d.springs]
+    two += [("bushing", p) for p in d.bushings]
     two += [("force", p) for p in d.inputs if isinstance(p, LineForce)]
     pairs += [(f"{what} '{p.name}'", name) for what, p in two for name in (p.first, p.second)]
     one: list[tuple[str, Any]] = [("wheel", p) for p in d.wheels] + [("skate", p) for p in d.skates]
@@ -127,7 +133,7 @@ def _unknown_others(d: MechanismDescription) -> list[str]:
     joints = {j.name: j for j in d.joints}
     problems = []
     for c in d.couplings:
-        for name in (c.joint, *([c.leader] if c.leader else ())):
+        for name in (c.joint, *c.followed):
             problems += _one_freedom(f"coupling '{c.name}'", name, joints)
     for i in d.inputs:
         if isinstance(i, JointForce):

@@ -30,7 +30,15 @@ VECTORS = {
 
 @dataclass(frozen=True)
 class Coupling:
-    """Holds q = offset + ratio q_leader of two joints: a gear, a belt or a mimic finger; with ``powers`` a cam."""
+    """Holds q = offset + ratio q_leader of two joints: a gear, a belt or a mimic finger; with ``powers`` a cam.
+
+    With further ``leaders`` it holds q = offset + ratio q_leader + sum ratios_k q_k: a planetary gear by Willis'
+    equation, (w_sun - w_carrier) z_sun = -(w_ring - w_carrier) z_ring, or a differential.
+
+    >>> sun, ring = 20, 60  # numbers of teeth; the carrier follows both
+    >>> Coupling("planets", "carrier", "sun", sun / (sun + ring), leaders=["ring"], ratios=[ring / (sun + ring)]).ratios
+    (0.75,)
+    """
 
     name: str
     # joint, leader: the joint that follows, and the one that it follows; without a leader it is held at the offset
@@ -39,17 +47,30 @@ class Coupling:
     ratio: float = 1.0  # without unit, or in m/rad or rad/m
     offset: float = 0.0  # in rad or m
     powers: Sequence[float] = ()  # factors of q_leader^2, q_leader^3, ..., added to the offset and the ratio
+    leaders: Sequence[str] = ()  # further joints that it follows, with one of the ``ratios`` each
+    ratios: Sequence[float] = ()
 
     def __post_init__(self) -> None:
         where = check_name(self, "coupling")
-        if self.joint == self.leader:
+        object.__setattr__(self, "leaders", tuple(self.leaders))
+        if self.joint in self.followed:
             raise ModelError(f"The coupling '{self.name}' couples the joint '{self.joint}' with itself.")
+        if len(set(self.followed)) < len(self.followed):
+            raise ModelError(f"The coupling '{self.name}' follows a joint twice: add its ratios up.")
+        if self.leaders and not self.leader:
+            raise ModelError(f"The coupling '{self.name}' has further 'leaders' but no first 'leader'.")
+        object.__setattr__(self, "ratios", numbers(self.ratios, len(self.leaders), f"'ratios' of {where}"))
         check_finite(self, where, "ratio", "offset")
         object.__setattr__(self, "powers", tuple(float(p) for p in self.powers))
         if not np.isfinite(self.powers).all():
             raise ModelError(f"'powers' of {where} must be finite numbers.")
         if self.powers and not self.leader:
             raise ModelError(f"The coupling '{self.name}' has 'powers' but no leader of which they could be.")
+
+    @property
+    def followed(self) -> tuple[str, ...]:
+        """All joints that it follows."""
+        return (*([self.leader] if self.leader else ()), *self.leaders)
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from fmilin.native.mechanism.holding import Stance, held, loop_of, without_undet
 from fmilin.native.mechanism.independence import independence_of, remarks_of, require_mass
 from fmilin.native.mechanism.outputs import CONTACT, constraint_of
 from fmilin.native.mechanism.parameters import at_limits, changed, geometric, opened, parameters_of
+from fmilin.native.mechanism.preferred import preferred_states
 from fmilin.native.mechanism.quantities import available, input_signals, state_signals
 from fmilin.native.mechanism.system import System
 from fmilin.native.native_engine import AdjustableEngine, Quantity
@@ -49,7 +50,8 @@ class MechanismEngine(AdjustableEngine):
         self.states, self.inputs = state_signals(system), input_signals(system)
         self.outputs = tuple(sensor.name for sensor in description.sensors)
         self.constraints = _constraints_of(system)
-        self.independent = tuple(description.independent)
+        self.independent = tuple(description.independent) or preferred_states(system, self.independence, q)
+        self.independent_by_default = not description.independent
         self.parameters = parameters_of(description)
         self.notes = (*description.remarks, *remarks_of(system, self.independence))
 

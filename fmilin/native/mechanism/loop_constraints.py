@@ -122,6 +122,7 @@ def _loop(loop: Loop, markers: Markers, rows: Rows) -> list[LoopConstraint]:
 
 def _coupling(coupling: Coupling, ground: str, markers: Markers, rows: Rows) -> LoopConstraint:
     terms: tuple[tuple[str, float], ...] = ((coupling.joint, 1.0),)
+    terms += tuple((name, -ratio) for name, ratio in zip(coupling.leaders, coupling.ratios, strict=True))
     if coupling.leader:
         terms = (*terms, (coupling.leader, -coupling.ratio))
     freedoms = tuple((rows.tree.speeds_of[name][0], factor) for name, factor in terms)

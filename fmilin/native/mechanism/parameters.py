@@ -90,7 +90,7 @@ def at_limits(system: System, state: State) -> tuple[At, tuple[str, ...]]:
             elif side != "inside":
                 at.append((a.name, side))
                 standing.append(f"{a.name} ({value:.6g})")
-        force = float(drives.F[len(d.tendons) + k])
+        force = float(drives.F[len(drives.F) - len(actuators) + k])
         if a.force_limits and side_of(force, *a.force_limits) != "inside":
             pushed.append(f"{a.name} (force {force:.6g})")
     for joint in d.joints:

@@ -1,21 +1,24 @@
-"""Forces along lengths: tendons with springs, and actuators with laws of their own.
+"""Forces along lengths: tendons with springs, bushings, and actuators with laws of their own.
 
 Every tendon and every actuator has a path with a length L, a rate L' and a tension T that does the work -T L':
 
     L = sum c_k |d_k| + a' q,     L' = sum c_k W_k' (V_b - V_a) / |d_k| + b' v,
 
-over rods d_k between points and over freedoms; rows of wrenches (not divided by a length) have a rate alone. The
+over rods d_k between points and over freedoms; rows of wrenches (not divided by a length) have a rate alone, those of
+bushings the value e' (p_b - p_a) or e_b' e_a as well. The
 generalized force is that of rows with the sizes s_k = c_k F / |d_k|, and b F on freedoms, where F = -T pushes: it
 lengthens the path.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fmilin.native.mechanism.bushing_paths import SpringPath, spring_paths
 from fmilin.native.mechanism.description import MechanismDescription
 from fmilin.native.mechanism.elements import Actuator, Tendon
 from fmilin.native.mechanism.markers import MarkerMotion, Markers
@@ -67,9 +70,17 @@ class Paths:
         actuators = {i: a for i, a in enumerate(description.inputs) if isinstance(a, Actuator)}
         self.inputs, self.actuators = list(actuators), list(actuators.values())
         self.rows = [_along_points(t, markers, rows) for t in self.tendons]
+        self.springs: list[SpringPath] = []
+        self.bases: dict[Key, int] = {}  # points from which lines of bushings measure
+        for bushing in description.bushings:
+            springs, bases = spring_paths(bushing, markers, rows)
+            self.springs += springs
+            self.bases |= bases
         self.freedoms = [
             [(tree.speeds_of[j][0], f) for j, f in zip(t.joints, t.factors, strict=True)] for t in self.tendons
         ]
+        self.rows += [spring.rows for spring in self.springs]
+        self.freedoms += [[] for _ in self.springs]
         number = {t.name: i for i, t in enumerate(self.tendons)}
         for a in self.actuators:
             if a.tendon:
@@ -93,16 +104,40 @@ class Paths:
         return tuple(f"{a.name}.act" for a in self.actuators if a.dynamics != "none")
 
 
+class RowValues:
+    """The values e' (p_b - p_a) and e_b' e_a of the rows of bushings, k of all rows; zero for others."""
+
+    def __init__(self, every: list[Key], bases: Mapping[Key, int], rows: FixedRows) -> None:
+        lines, hinges = [key in bases for key in every], [kind == "hinges" for kind, _ in every]
+        self.is_line, self.is_hinge = np.array(lines, dtype=float), np.array(hinges, dtype=float)
+        self.has_value = self.is_line + self.is_hinge
+        line = np.array([number if own else 0 for (_, number), own in zip(every, lines, strict=True)], dtype=np.intp)
+        hinge = np.array([number if own else 0 for (_, number), own in zip(every, hinges, strict=True)], dtype=np.intp)
+        self.points, self.directions = rows.line_points[line], rows.line_directions[line]
+        self.bases = np.array([bases.get(key, 0) for key in every], dtype=np.intp)
+        self.first, self.second = rows.hinge_first[hinge], rows.hinge_second[hinge]
+
+    def __call__(self, now: MarkerMotion) -> Array:
+        """Return the values, shape (..., k)."""
+        apart = now.p[..., self.points, :] - now.p[..., self.bases, :]
+        along = (now.e[..., self.directions, :] * apart).sum(axis=-1)
+        cosines = (now.e[..., self.first, :] * now.e[..., self.second, :]).sum(axis=-1)
+        return along * self.is_line + cosines * self.is_hinge
+
+
 class FixedPaths:
-    """Paths as constant arrays: p of them, m tendons, then a actuators; k rows, n freedoms."""
+    """Paths as constant arrays: p of them, m tendons and springs of bushings, then a actuators; k rows, n freedoms."""
 
     def __init__(self, paths: Paths, rows: FixedRows, nu: int) -> None:
         tree, tendons, actuators = paths.tree, paths.tendons, paths.actuators
-        self.first, self.nu = len(tendons), nu + len(paths.state_names)  # m, and the number of all inputs
+        passive: list[Tendon | SpringPath] = [*tendons, *paths.springs]
+        self.first, self.nu = len(passive), nu + len(paths.state_names)  # m, and the number of all inputs
         every = sorted({key for path in paths.rows for key, _ in path}, key=rows.position)
         self.rows = np.array([rows.position(key) for key in every], dtype=np.intp)  # (k,), among all rows
         self.is_rod = np.array([kind == "rods" for kind, _ in every], dtype=float)  # (k,)
         self.rods = np.where(self.is_rod > 0, self.rows - rows.sizes[0], 0)  # (k,), among rods
+        self.values = RowValues(every, paths.bases, rows) if paths.springs else None
+        self.has_length = self.is_rod if self.values is None else self.is_rod + self.values.has_value  # (k,)
         self.weights, self.J = np.zeros((len(paths.rows), len(every))), np.zeros((len(paths.rows), tree.n))
         for j, path in enumerate(paths.rows):
             for key, weight in path:
@@ -112,8 +147,9 @@ class FixedPaths:
                 self.J[j, freedom] += factor  # (p, n), of L' by v
         self.coordinate = tree.freedom_coordinates
         self.slopes = self.J * np.isin(np.arange(tree.n), tree.screw_speeds)  # (p, n), of L by displacements
-        self.k, self.c = np.array([[t.stiffness, t.damping] for t in tendons]).reshape(-1, 2).T  # (m,) each
-        self.rest = np.array([t.rest for t in tendons]).reshape(-1, 2)  # (m, 2)
+        self.k, self.c = np.array([[t.stiffness, t.damping] for t in passive]).reshape(-1, 2).T  # (m,) each
+        rests = [*(t.rest for t in tendons), *((0.0, 0.0) for _ in paths.springs)]
+        self.rest = np.array(rests).reshape(-1, 2)  # (m, 2)
         self.gain, self.bias = (np.array([getattr(a, what) for a in actuators]).reshape(-1, 3) for what in LAW)
         # limits of controls (a, 2), of forces (a, 2), and of the forces of all actuators on a freedom (n, 2)
         self.control = _limits([a.control_limits for a in actuators])
@@ -151,13 +187,14 @@ class FixedPaths:
         return PathMotion(L, L_rate, F, inverse, rate, sizes, joints, driven, inside, by_L, by_rate, by_u)
 
     def _of_rows(self, now: MarkerMotion, wrenches: RowMotion, V: Array, rows: FixedRows) -> tuple[Array, Array, Array]:
-        """Return 1/|d| (1 for rows that are no rods), |d| (0 for these) and W' (V_b - V_a), each (..., k)."""
+        """Return 1/|d| (1 for rows that are no rods), |d| (their value for these), W' (V_b - V_a), each (..., k)."""
         rate = (wrenches.W[..., self.rows, :] * rows.relative(V, self.rows)).sum(axis=-1)
+        own = np.zeros(len(self.rows)) if self.values is None else self.values(now)
         if not self.is_rod.any():
-            return np.ones(len(self.rows)), np.zeros(len(self.rows)), rate
+            return np.ones(len(self.rows)), own, rate
         d = now.p[..., rows.rod_second[self.rods], :] - now.p[..., rows.rod_first[self.rods], :]
         length = root((d * d).sum(axis=-1) * self.is_rod + (1 - self.is_rod))
-        return 1 / length, length * self.is_rod, rate
+        return 1 / length, length * self.is_rod + own, rate
 
     def _laws(self, L: Array, L_rate: Array, u: Array) -> tuple[Array, Array, Array, Array]:
         """Return F and its slopes by L, L' and by what drives it, each (..., p)."""
@@ -223,8 +260,8 @@ class FixedPaths:
 
     def length_columns(self, at: PathMotion, G: Array) -> Array:
         """Return dL/dtheta (..., p, n); G of all rows, (..., R, n)."""
-        rods: Array = (self.weights * self.is_rod) @ (G[..., self.rows, :] * at.inverse[..., None])
-        return rods + self.slopes
+        rows: Array = (self.weights * self.has_length) @ (G[..., self.rows, :] * at.inverse[..., None])
+        return rows + self.slopes
 
     # -- derivatives ---------------------------------------------------------------------------------
 

@@ -35,6 +35,14 @@ def _inertia(value: Any) -> Any:
     return value
 
 
+def _six(value: Any) -> Any:
+    rows = value if isinstance(value, list) and len(value) == 6 else [value]
+    flat = [v for row in rows for v in (row if isinstance(row, list) else [row])]
+    if len(flat) not in (6, 36) or any(isinstance(v, bool) or not isinstance(v, int | float) for v in flat):
+        raise ValueError("must be 6 numbers, or 6 rows of 6")
+    return value
+
+
 _LIST: dict[str, Any] = {"type": "array", "items": {"type": "number"}}
 Numbers = Annotated[
     Any, BeforeValidator(_number_or_list), WithJsonSchema({"anyOf": [{"type": "number"}, {**_LIST, "minItems": 1}]})
@@ -48,6 +56,20 @@ Inertia = Annotated[
                 {**_LIST, "minItems": 3, "maxItems": 3},
                 {**_LIST, "minItems": 6, "maxItems": 6},
                 {"type": "array", "items": {**_LIST, "minItems": 3, "maxItems": 3}, "minItems": 3, "maxItems": 3},
+            ]
+        }
+    ),
+]
+
+
+Six = Annotated[
+    Any,
+    BeforeValidator(_six),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {**_LIST, "minItems": 6, "maxItems": 6},
+                {"type": "array", "items": {**_LIST, "minItems": 6, "maxItems": 6}, "minItems": 6, "maxItems": 6},
             ]
         }
     ),
@@ -146,7 +168,7 @@ class LoopTable(Table):
 
 
 class CouplingTable(Table):
-    """Two joints with one freedom that move together: q = offset + ratio q_leader."""
+    """Joints with one freedom that move together: q = offset + ratio q_leader, and more with further leaders."""
 
     name: str = Field(description="Name of the coupling.")
     joint: str = Field(description="The joint that follows.")
@@ -154,6 +176,8 @@ class CouplingTable(Table):
     ratio: Number = Field(1.0, description="Without unit, or in m/rad or rad/m.")
     offset: Number = Field(0.0, description="In rad or m.")
     powers: list[Number] = Field([], description="Factors of q_leader^2, q_leader^3, ..., for cams.")
+    leaders: list[str] = Field([], description="Further joints that it follows: planetary gears, differentials.")
+    ratios: list[Number] = Field([], description="One for each of them: q = offset + ratio q_leader + sum ratios q.")
 
 
 class WheelTable(Table):
@@ -198,6 +222,22 @@ class SpringTable(Table):
     stiffness: Number = Field(0.0, description="In N/m.")
     length: Number = Field(0.0, description="Without force, in m.")
     damping: Number = Field(0.0, description="In N s/m.")
+
+
+class BushingTable(Table):
+    """A spring and a damper in all six directions between frames on two bodies, at rest where both coincide."""
+
+    name: str = Field(description="Name of the bushing.")
+    first: str = Field(description="A body, or the ground.")
+    second: str = Field(description="Another one.")
+    first_placement: PlacementTable = Field(PlacementTable(), description="The bushing's frame on the first body.")  # type: ignore[call-arg]
+    second_placement: PlacementTable = Field(PlacementTable(), description="The bushing's frame on the second body.")  # type: ignore[call-arg]
+    stiffness: Six = Field(
+        [0.0] * 6,
+        description="Along and about x, y, z of the first frame, in N/m and N m/rad: 6 numbers, or 6 rows of 6 "
+        "(symmetric). Rotations count as sin(angle) times their axis.",
+    )
+    damping: Six = Field([0.0] * 6, description="The same in N s/m and N m s/rad.")
 
 
 class TendonTable(Table):
@@ -293,6 +333,7 @@ class MechanismFile(Table):
     wheel: list[WheelTable] = Field([], description="Rolling contacts.")
     skate: list[SkateTable] = Field([], description="Knife edges.")
     spring: list[SpringTable] = Field([], description="Springs and dampers between points.")
+    bushing: list[BushingTable] = Field([], description="Springs and dampers in six directions.")
     tendon: list[TendonTable] = Field([], description="Lengths over joints or along points.")
     input: list[InputTable] = Field([], description="The inputs, in order.")
     sensor: list[SensorTable] = Field([], description="The outputs, in order.")

@@ -141,8 +141,9 @@ class System:
 
     @property
     def path_names(self) -> list[str]:
-        """Tendons, then actuators: the order of the paths."""
-        return [*(t.name for t in self._paths.tendons), *(a.name for a in self._paths.actuators)]
+        """Tendons, springs of bushings, then actuators: the order of the paths."""
+        paths = self._paths
+        return [*(t.name for t in paths.tendons), *(s.name for s in paths.springs), *(a.name for a in paths.actuators)]
 
     @property
     def m_q(self) -> int:

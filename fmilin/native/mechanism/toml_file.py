@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from fmilin.ground.documents import DocumentError, read_toml
 from fmilin.ground.errors import ModelError, nearest_names
 from fmilin.native.mechanism import elements
+from fmilin.native.mechanism.bushings import Bushing
 from fmilin.native.mechanism.description import Input, MechanismDescription
 from fmilin.native.mechanism.parts import COORDINATES, SPEEDS, Body, Joint, Loop
 from fmilin.native.mechanism.placement import Placement
@@ -82,6 +83,7 @@ PARTS: dict[str, tuple[str, type[Any] | None]] = {
     "wheel": ("wheels", elements.Wheel),
     "skate": ("skates", elements.Skate),
     "spring": ("springs", elements.PointSpring),
+    "bushing": ("bushings", Bushing),
     "tendon": ("tendons", elements.Tendon),
     "input": ("inputs", None),
     "sensor": ("sensors", elements.Sensor),

@@ -157,7 +157,7 @@ def test_feet_are_held_where_they_are_at_the_point() -> None:
     ("feet", "error", "message"),
     [
         (["plat"], UnknownNameError, r"'plat' .*a body or marker of 'table' that could be held.*plate"),
-        (["a:round"], UsageError, r"'a:round' is no way to hold a foot: write 'a:point' or 'a:flat'"),
+        (["a:round"], UsageError, r"'a:round' is no way to hold a foot: write 'a:point', 'a:flat'"),
         (["q:round"], UnknownNameError, r"'q:round' is not a body or marker"),
         (["a", "a:flat"], UsageError, r"The foot 'a' is to be held twice"),
         ([3], UsageError, r"takes names of feet, not 3"),
