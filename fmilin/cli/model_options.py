@@ -111,10 +111,13 @@ def constraints_options(without: str) -> Decorator:
 class TrimOptions:
     """What stands on the command line about the point that is looked for."""
 
-    fix: Mapping[str, float]  # states, inputs and parameters
+    fix: Mapping[str, float]  # states, inputs, parameters, and what comes out
     free: Sequence[str] | None
     steady: Sequence[str] | None
     bound: Mapping[str, tuple[float, float]]
+    near: Mapping[str, float]
+    minimize: str | None
+    stable: bool
     guess: Sequence[Mapping[str, float]]  # one search each; empty: one search from where the model starts
 
     def with_settings(self, settings: Mapping[str, float]) -> dict[str, float]:
@@ -125,12 +128,22 @@ class TrimOptions:
 
     def request(self) -> TrimRequest:
         """Return the trim problem, without what is set."""
-        return TrimRequest(self.fix, self.steady or (), self.free or (), self.bound)
+        return TrimRequest(
+            self.fix,
+            self.steady or (),
+            self.free or (),
+            self.bound,
+            minimize=self.minimize,
+            near=self.near,
+            stable=self.stable,
+        )
 
     def of_point(self, settings: Mapping[str, float], *, trim: bool) -> dict[str, Any]:
         """Return the fields of :class:`~fmilin.points.request.PointRequest` for one point, trimmed or not."""
-        if not trim and (self.free or self.steady or self.bound or self.guess):
-            raise UsageError("--free, --steady, --bound and --guess are for trimmed points: add --trim.")
+        for_trims = (self.free, self.steady, self.bound, self.near, self.minimize, self.stable, self.guess)
+        if not trim and any(for_trims):
+            options = "--free, --steady, --bound, --near, --minimize, --stable and --guess"
+            raise UsageError(f"{options} are for trimmed points: add --trim.")
         if len(self.guess) > 1:
             raise UsageError("Here one guess is enough: give --guess once. 'fmilin trim' looks for several points.")
         return {
@@ -156,6 +169,11 @@ def _bounds(texts: Sequence[str], option: str) -> dict[str, tuple[float, float]]
     return bounds
 
 
+def _assigned(texts: Sequence[str], option: str) -> dict[str, float]:
+    """Return ``A=VALUE,B=VALUE`` texts as values by name."""
+    return assignments([item for text in texts for item in names(text, option) or []], option)
+
+
 def _guesses(texts: Sequence[str], option: str) -> list[dict[str, float]]:
     return [assignments(names(text, option) or [], option) for text in texts]
 
@@ -165,10 +183,10 @@ trim_options = grouped(
     TrimOptions,
     click.option(
         "--fix",
-        metavar="NAME=VALUE",
+        metavar="NAME=VALUE,...",
         multiple=True,
-        help="Repeatable: a state, input or parameter that keeps this value.",
-        callback=read_by(assignments),
+        help="Repeatable: what has this value: a state, input, parameter, output, any variable or der(STATE).",
+        callback=read_by(_assigned),
     ),
     names_option("--free", "Inputs and parameters to solve for; states are free."),
     names_option("--steady", "States that may move: rolling, turning, cruising."),
@@ -176,9 +194,18 @@ trim_options = grouped(
         "--bound",
         metavar="NAME=LO:HI",
         multiple=True,
-        help="Repeatable: bounds of a free quantity; one may be left out.",
+        help="Repeatable: bounds of what is free or comes out; one side may be left out.",
         callback=read_by(_bounds),
     ),
+    click.option(
+        "--near",
+        metavar="NAME=VALUE,...",
+        multiple=True,
+        help="Repeatable: what comes as near to this value as it can.",
+        callback=read_by(_assigned),
+    ),
+    click.option("--minimize", metavar="EXPRESSION", help="What is to be small where freedoms are left."),
+    click.option("--stable", is_flag=True, help="Look for a rest at which the motion stays."),
     click.option(
         "--guess",
         metavar="A=VALUE,B=...",

@@ -214,7 +214,7 @@ class Solver:
         free_inputs = all(model.inputs.has(name) for name in request.free)
         alike = predecessor.linear.inputs.names == model.inputs.names and predecessor.linear.sample_time == 0
         steady = predecessor.selection is not None and set(request.steady) <= set(predecessor.linear.states.names)
-        return free_inputs and alike and steady and not request.bounds and model.sparse_equations() is None
+        return free_inputs and alike and steady and request.is_plain and model.sparse_equations() is None
 
     def _volume(self, predecessor: SolvedPoint) -> float:
         model = self._model(predecessor.values)
@@ -232,7 +232,7 @@ class Solver:
             states = zip(model.states.names, predecessor.point.states.tolist(), strict=True)
             inputs = zip(model.inputs.names, predecessor.point.inputs.tolist(), strict=True)
             guess = {n: v for n, v in states if n not in fixed} | {n: v for n, v in inputs if n in request.free}
-        point = search(model, request, guess, anywhere=self.plan.point.project)
+        point = search(model, request, guess, anywhere=self.plan.point.project, explain=False)
         return self._linearized(model_at(model, point), point, values, predecessor)
 
     def _linearized(

@@ -132,7 +132,7 @@ class StackedRuns:
         if request is None:
             return True
         free = all(self._model.inputs.has(name) for name in request.free)
-        return free and not request.bounds and set(request.steady) <= set(seed.linear.states.names)
+        return free and request.checked(self._model).is_plain and set(request.steady) <= set(seed.linear.states.names)
 
     def _blocks(
         self, equations: _Equations | _Assembly, procedure: StackProcedure, numbers: list[int], seed: SolvedPoint

@@ -15,6 +15,7 @@ from fmilin.loading.request import LoadRequest, Value, is_fmu, is_system
 from fmilin.model.constraints.declared import Constraint
 from fmilin.model.constraints.expressions import Expression
 from fmilin.model.interface import Model, OperatingPoint
+from fmilin.points.readings import require_variable
 from fmilin.points.request import PointRequest
 
 if TYPE_CHECKING:
@@ -186,15 +187,29 @@ def _from_fmu(path: Path, request: LoadRequest, at: PointRequest) -> Model:
         from fmilin.fmi.read.stepped_model import SteppedFmu
 
         kind = SteppedFmu
-    return kind.opened(
+    settings = at.settings_at_loading(description.has_parameter)
+    model = kind.opened(
         fmu,
         parameters=request.parameters,
-        settings=at.settings,
+        settings=settings,
         time=at.time,
         constraints=declared,
         independent=independent,
         notes=notes,
     )
+    try:
+        _require_shown(model, at, settings)
+    except BaseException:
+        model.close()
+        raise
+    return model
+
+
+def _require_shown(model: Model, at: PointRequest, settings: Mapping[str, float]) -> None:
+    """Refuse what is fixed, was not set at loading and is nothing that comes out."""
+    for name in at.settings.keys() - settings.keys():
+        if not model.states.has(name) and not model.inputs.has(name):
+            require_variable(model, name)
 
 
 def _left_out(fmu: FmuFile) -> list[str]:
@@ -290,7 +305,8 @@ def _as_requested(loaded: Callable[[], Model], request: LoadRequest, at: PointRe
     """Return a model that is no FMU with the parameters and constraints that were asked for."""
     model = loaded()
     start_names = {*model.states.positions, *model.inputs.positions}
-    parameters = {**request.parameters, **{n: v for n, v in at.settings.items() if n not in start_names}}
+    settings = at.settings_at_loading(lambda name: name in model.parameters)
+    parameters = {**request.parameters, **{n: v for n, v in settings.items() if n not in start_names}}
     if parameters:
         try:
             model = model.with_parameters(_numbers(parameters))
@@ -303,6 +319,7 @@ def _as_requested(loaded: Callable[[], Model], request: LoadRequest, at: PointRe
     variables = start_names | model.outputs.positions.keys()
     declared = _declared(request, variables.__contains__)
     model = model if declared is None else model.with_constraints(declared)
+    _require_shown(model, at, settings)
     contacts = request.options.get("hold", ())
     return model.with_held(contacts, _where_held(model, at)) if contacts else model
 

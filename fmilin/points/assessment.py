@@ -17,6 +17,7 @@ from fmilin.ground.signals import FloatArray, rate_unit
 from fmilin.ground.tolerances import RANK, RANK_MEASURED, STAYS
 from fmilin.numerics.balanced import balanced
 from fmilin.points.equations import Equations, Row
+from fmilin.points.readings import Reading
 from fmilin.points.report import FreeDirection, TrimReport
 from fmilin.points.request import TrimRequest, quantity
 from fmilin.points.solver import Solution
@@ -97,7 +98,10 @@ def no_solution(equations: Equations, best: Solution, request: TrimRequest) -> T
     rows = [equations.rows[i] for i in order]
     values = [float(best.residual[i] * equations.rows[i].size) for i in order]
     residuals = {_name(row): value for row, value in zip(rows, values, strict=True)}
-    listed = "; ".join(_sentence(row, value, candidate) for row, value in list(zip(rows, values, strict=True))[:SHOWN])
+    targets = {target.name: target for target in equations.targets}
+    listed = "; ".join(
+        _sentence(row, value, candidate, targets) for row, value in list(zip(rows, values, strict=True))[:SHOWN]
+    )
     more = f" (and {len(rows) - SHOWN} more)" if len(rows) > SHOWN else ""
     what = "steady motion" if equations.moving else "equilibrium"
     moving = f" in which only {', '.join(request.steady)} may move" if equations.moving else ""
@@ -146,15 +150,23 @@ def _values_at(candidate: Candidate) -> dict[str, float]:
 
 
 def _name(row: Row) -> str:
-    return {"constraint": row.name, "rate": f"der({row.name})", "change of rate": f"der(der({row.name}))"}[row.kind]
+    rates = {"rate": f"der({row.name})", "change of rate": f"der(der({row.name}))"}
+    return rates.get(row.kind, row.name)
 
 
-def _sentence(row: Row, value: float, candidate: Candidate) -> str:
+def _sentence(row: Row, value: float, candidate: Candidate, targets: Mapping[str, Reading]) -> str:
+    if row.kind == "target":
+        target = targets[row.name]
+        return f"'{row.name}' at {_with_unit(target.value + value, target.unit)} instead of {target.value:.6g}"
     if row.kind == "constraint":
         return f"the constraint '{row.name}' at {value:.6g} instead of 0"
     unit = candidate.model.states[candidate.model.states.positions[row.name]].unit
     unit = rate_unit(unit) if row.kind == "rate" else rate_unit(rate_unit(unit))
-    return f"{_name(row)} = {value:.6g} {unit}".rstrip() + " instead of 0"
+    return f"{_name(row)} = {_with_unit(value, unit)} instead of 0"
+
+
+def _with_unit(value: float, unit: str) -> str:
+    return f"{value:.6g} {unit}".rstrip()
 
 
 def _limits(equations: Equations, best: Solution) -> str:
@@ -170,11 +182,14 @@ def _what_would_help(equations: Equations, best: Solution, request: TrimRequest)
     """Return the held quantities each of which could make all residuals vanish, to first order."""
     candidate = equations.unknowns.at(best.z)
     model = candidate.model
+    left = _left(best, np.zeros(len(best.residual)))
+    if not left:
+        return []
     held = [name for name in (*model.inputs.names, *request.fixed) if name not in equations.unknowns.names]
     helpers = []
     for name in dict.fromkeys(held):
         column = _column(equations, candidate, name)
-        if column is not None and _left(best, column) <= VANISHES * _left(best, np.zeros_like(column)):
+        if column is not None and _left(best, column) <= VANISHES * left:
             helpers.append(f"'{name}'")
     return helpers[:SHOWN]
 

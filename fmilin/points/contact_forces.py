@@ -49,7 +49,11 @@ def least_contact_forces(equations: Equations, solution: Solution) -> tuple[Solu
     """
     unknowns = equations.unknowns
     candidate, columns = unknowns.at(solution.z), unknowns.input_columns
-    if not len(columns) or not candidate.model.contact_forces(candidate.time, candidate.states, candidate.inputs):
+    if (
+        not len(columns)
+        or equations.targets
+        or not candidate.model.contact_forces(candidate.time, candidate.states, candidate.inputs)
+    ):
         return solution, ()
     try:
         z, choices = _smallest(_Balance(candidate, unknowns.inputs, unknowns.scales[columns]), solution.z[columns])

@@ -5,7 +5,8 @@ the resting ones Z, must not:
 
     h(t, x) = 0,    f_Z(t, x, u) = 0,    d/dt f_Z = (f_t + f_x f)_Z = 0
 
-The last row says that they stay at rest while S moves; without it a pendulum that swings through its
+and what is read of the point (outputs, rates: :mod:`fmilin.points.readings`) has the values that were asked for. The
+third row says that they stay at rest while S moves; without it a pendulum that swings through its
 lowest point at any speed would pass for a steady motion. Which independent states rest does not decide where
 the dependent ones go: those are dragged along by the constraints (the rolling disk's u4 and u6 turn with its spin).
 """
@@ -13,6 +14,7 @@ the dependent ones go: those are dragged along by the constraints (the rolling d
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -23,6 +25,7 @@ from fmilin.ground.signals import FloatArray
 from fmilin.manifold.invariants import Invariants
 from fmilin.motion.simulation.method import runge_kutta_step
 from fmilin.numerics.differences.differences import slopes
+from fmilin.points.readings import Reading, reading_slopes, reading_values
 from fmilin.points.unknowns import Candidate, Unknowns, change_of_rates
 
 FOLLOWING = 32  # steps in which a steady motion is followed
@@ -38,7 +41,7 @@ NEGLIGIBLE = 1e-7  # entries of such a Jacobian below this fraction of their row
 class Row:
     """One equation: its name, and what one unit of its scaled residual means."""
 
-    kind: str  # ``"constraint"``, ``"rate"`` or ``"change of rate"``
+    kind: str  # ``"constraint"``, ``"rate"``, ``"change of rate"`` or ``"target"``
     name: str
     size: float
 
@@ -46,8 +49,17 @@ class Row:
 class Equations:
     """The scaled residuals r(z) and their Jacobian; where any state may be ``moving``, d/dt f_Z is among them."""
 
-    def __init__(self, unknowns: Unknowns, at_rest: Sequence[int], pairs: Mapping[int, int], *, moving: bool) -> None:
+    def __init__(
+        self,
+        unknowns: Unknowns,
+        at_rest: Sequence[int],
+        pairs: Mapping[int, int],
+        *,
+        moving: bool,
+        targets: Sequence[Reading] = (),
+    ) -> None:
         self.unknowns = unknowns
+        self.targets = tuple(targets)
         self.pairs = pairs
         self.moving = moving
         self.at_rest = np.array(at_rest, dtype=np.intp)
@@ -60,6 +72,7 @@ class Equations:
         rows = [Row("constraint", name, float(size)) for name, size in zip(invariants.names, sizes, strict=True)]
         for kind in ("rate", "change of rate") if moving else ("rate",):
             rows += [Row(kind, n, float(self.state_scales[i])) for n, i in zip(names, at_rest, strict=True)]
+        rows += [Row("target", target.name, target.size) for target in self.targets]
         self.rows = tuple(rows)
         self.sizes = np.array([row.size for row in rows])
         self.first_order = ~self.kinds("change of rate")
@@ -95,6 +108,16 @@ class Equations:
             step *= 1e3
         return 0.0
 
+    def with_targets(self, targets: Sequence[Reading]) -> Equations:
+        """Return the same equations with other targets."""
+        other = copy(self)
+        other.targets = tuple(targets)
+        rows = [row for row in self.rows if row.kind != "target"]
+        other.rows = (*rows, *(Row("target", target.name, target.size) for target in targets))
+        other.sizes = np.array([row.size for row in other.rows])
+        other.first_order = ~other.kinds("change of rate")
+        return other
+
     def kinds(self, kind: str) -> NDArray[np.bool_]:
         """Return which rows are of a kind."""
         return np.array([row.kind == kind for row in self.rows], dtype=bool)
@@ -114,11 +137,15 @@ class Equations:
     def _residual(self, candidate: Candidate, *, first_order: bool) -> FloatArray:
         sizes = self.sizes[self.first_order] if first_order else self.sizes
         try:
-            f = self._rates(candidate, 0.0, candidate.states)
+            answer = candidate.model.evaluate(candidate.time, candidate.states, candidate.inputs)
+            f = answer.derivatives
             h = self._invariants(candidate).values(candidate.time, candidate.states, candidate.inputs)
             parts = [h, f[self.at_rest]]
             if self.moving and not first_order:
                 parts.append(change_of_rates(candidate, f, self.state_scales)[self.at_rest])
+            if self.targets:
+                wanted = [target.value for target in self.targets]
+                parts.append(reading_values(self.targets, candidate, f, answer.outputs) - wanted)
         except REFUSALS:
             return np.full(len(sizes), np.nan)
         r: FloatArray = np.concatenate(parts) / sizes
@@ -217,12 +244,14 @@ class Equations:
             first_order_slopes = self.first_order_slopes(candidate, dx, du)
             if first_order_slopes is None:
                 return None
-            h, rates = first_order_slopes
+            h, rates, outputs = first_order_slopes
             parts = [h[:, unknown_columns], rates[np.ix_(self.at_rest, unknown_columns)]]
             if self.moving and first_order:
                 parts.append(np.full((len(self.at_rest), len(unknown_columns)), np.nan))
             elif self.moving:
                 parts.append(self._change(candidate, rates, dx, du)[np.ix_(self.at_rest, unknown_columns)])
+            if self.targets:
+                parts.append(reading_slopes(self.targets, dx, du, rates, outputs)[:, unknown_columns])
         except REFUSALS:
             return None
         J = np.full((len(self.rows), len(unknowns)), np.nan)
@@ -232,20 +261,20 @@ class Equations:
 
     def first_order_slopes(
         self, candidate: Candidate, dx: FloatArray, du: FloatArray
-    ) -> tuple[FloatArray, FloatArray] | None:
-        """Return the slopes of the invariants and of all rates along columns, the first ones along the states."""
+    ) -> tuple[FloatArray, FloatArray, FloatArray] | None:
+        """Return the slopes of the invariants, rates and outputs along columns, the first ones along the states."""
         t, x, u, n = candidate.time, candidate.states, candidate.inputs, len(candidate.states)
         answer = candidate.model.products(t, x, u, dx, du)
         if answer is None:
             return None
         invariants = self._invariants(candidate)
         if not invariants.hidden and np.isfinite(answer.residuals).all():
-            return answer.residuals, answer.derivatives
+            return answer.residuals, answer.derivatives, answer.outputs
         h = np.full((len(invariants), dx.shape[1]), np.nan)
         h[:, :n] = invariants.gradient(t, x, u).H
         if not invariants_see_inputs(invariants):
             h[:, n:] = 0.0
-        return h, answer.derivatives
+        return h, answer.derivatives, answer.outputs
 
     def _change(self, candidate: Candidate, rates: FloatArray, dx: FloatArray, du: FloatArray) -> FloatArray:
         """Return slopes of d/dt f = f_t + f_x f along columns; how f_x changes is a difference of exact slopes."""

@@ -54,7 +54,7 @@ def released(equations: Equations, z0: FloatArray, *, exact: bool) -> FloatArray
     if not J.size or not (np.isfinite(J).all() and np.isfinite(r).all()):
         return None
     start = balanced(J)
-    rows = _independent(equations, start)
+    rows = independent_rows(equations.kinds("constraint"), start)
     held = np.where(equations.kinds("constraint"), 0.0, start.rows * r)[rows]
     if not len(rows) or not held.any():
         return None
@@ -67,10 +67,9 @@ def released(equations: Equations, z0: FloatArray, *, exact: bool) -> FloatArray
     return None
 
 
-def _independent(equations: Equations, start: Balanced) -> NDArray[np.intp]:
-    """Return the constraints that are independent, and then the rates that are so beside them."""
-    first = np.flatnonzero(equations.kinds("constraint"))
-    others = np.flatnonzero(~equations.kinds("constraint"))
+def independent_rows(constraints: NDArray[np.bool_], start: Balanced) -> NDArray[np.intp]:
+    """Return the ``constraints`` (m,) that are independent, and then the other rows that are so beside them."""
+    first, others = np.flatnonzero(constraints), np.flatnonzero(~constraints)
     some = first[_pivots(start.E[first])]
     span = linalg.orth(start.E[some].T) if len(some) else np.zeros((start.E.shape[1], 0))
     rest = start.E[others] - (start.E[others] @ span) @ span.T

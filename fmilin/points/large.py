@@ -29,7 +29,7 @@ LONGEST = 0.2  # of a step, in sizes of the coordinates: what lies farther away 
 def answers(model: Model, request: TrimRequest) -> bool:
     """Whether the states are all that is solved for, and none of them moves or is held."""
     fixed = all(model.inputs.has(name) for name in request.fixed)
-    return fixed and not (request.steady or request.free or request.bounds)
+    return fixed and request.is_plain and not (request.steady or request.free)
 
 
 def search_sparse(

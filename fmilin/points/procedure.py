@@ -17,13 +17,25 @@ from fmilin.manifold.projection import project
 from fmilin.model.counting import RememberingModel
 from fmilin.model.interface import Model
 from fmilin.model.threads import one_at_a_time
-from fmilin.points.assessment import free_directions, no_solution, remarks_on, too_far
+from fmilin.points.assessment import TrimError, free_directions, no_solution, remarks_on, too_far
 from fmilin.points.contact_forces import least_contact_forces
 from fmilin.points.equations import Equations
+from fmilin.points.homotopy import released
 from fmilin.points.large import answers, search_sparse
+from fmilin.points.newton import corrected
+from fmilin.points.obstacles import freedoms_of_targets, with_obstacles
+from fmilin.points.optimum import (
+    Limit,
+    Optimum,
+    OutOfBoundsError,
+    as_near_as_possible,
+    expression_preference,
+    optimum,
+)
+from fmilin.points.readings import model_that_shows, reading
 from fmilin.points.report import TrimmedPoint, TrimReport
-from fmilin.points.request import TrimRequest, quantity
-from fmilin.points.solver import Solution, compromise, solve
+from fmilin.points.request import TrimRequest, quantity, read_name
+from fmilin.points.solver import Solution, assessed, compromise, solve
 from fmilin.points.stability import stability_remark
 from fmilin.points.unknowns import Candidate, Unknowns, independent_states, invariants_at, recommended
 
@@ -41,6 +53,9 @@ def trim(
     free: Sequence[str] | None = None,
     bounds: Mapping[str, tuple[float, float]] | None = None,
     time: float | None = None,
+    minimize: str | None = None,
+    near: Mapping[str, float] | None = None,
+    stable: bool = False,
 ) -> TrimmedPoint:
     """Find an equilibrium, or a steady motion, on the manifold: the one nearest to the guess.
 
@@ -57,16 +72,24 @@ def trim(
         Where to start: free states, inputs and parameters by name. The rest starts where the model does; a
         point off the manifold is projected first.
     fixed : mapping of str to float, optional
-        States, inputs and parameters that keep these values.
+        States, inputs and parameters that keep these values, and what should come out: outputs, any other continuous
+        variable, ``der(STATE)``. A state with such a rate may move; where no motion with it is steady ("pull up"), it
+        is taken at an instant, with a remark.
     steady : sequence of str, optional
         States that may move.
     free : sequence of str, optional
         Inputs and parameters to solve for. States are free unless they are fixed; inputs and parameters are
         held unless they are free.
     bounds : mapping of str to (float, float), optional
-        Of free quantities; infinite where there is no bound.
+        Of free quantities and of what comes out; infinite where there is no bound.
     time : float, optional
         In seconds; the model's own start time by default.
+    minimize : str, optional
+        An expression over whatever may be fixed: its least value (near the guess) on what freedom is left.
+    near : mapping of str to float, optional
+        What should come as near to these values as it can: least squares in nominal sizes (else the value, at least 1).
+    stable : bool
+        Whether to look for a rest at which the motion stays: by descent, or by the motion with damping added.
 
     Returns
     -------
@@ -90,7 +113,9 @@ def trim(
     >>> [round(float(x), 9) + 0.0 for x in point.states]
     [0.0, 1.0, 0.0, 0.0]
     """
-    request = TrimRequest(fixed or {}, steady or (), free or (), bounds or {}, time)
+    request = TrimRequest(
+        fixed or {}, steady or (), free or (), bounds or {}, time, minimize=minimize, near=near or {}, stable=stable
+    )
     return search(model, request, guess or {})
 
 
@@ -149,17 +174,36 @@ def search_each(
     return tuple(solutions)
 
 
-def search(model: Model, request: TrimRequest, guess: Mapping[str, float], *, anywhere: bool = False) -> TrimmedPoint:
-    """Return the solution nearest to ``guess``; ``anywhere``: start values off the manifold will do in any case."""
+def search(
+    model: Model, request: TrimRequest, guess: Mapping[str, float], *, anywhere: bool = False, explain: bool = True
+) -> TrimmedPoint:
+    """Return the solution nearest to ``guess``.
+
+    With ``anywhere`` start values off the manifold will do in any case; ``explain`` says more where there is none.
+    """
     request = request.checked(model)
     guess = request.checked_guess(model, guess)
     equations = model.sparse_equations()
+    model = model_that_shows(model, request.named(model))
     if not model.sparse:
         model = RememberingModel(model)
     if equations is not None and answers(model, request) and all(quantity(model, n)[0] != "parameter" for n in guess):
         balanced = search_sparse(model, equations, request, guess, anywhere=anywhere)
         if balanced is not None:
             return balanced
+
+    def search_for(request: TrimRequest) -> TrimmedPoint:
+        return _searched(model, request, guess, anywhere=anywhere)
+
+    try:
+        return search_for(request)
+    except (TrimError, OutOfBoundsError) as error:
+        if explain:
+            raise with_obstacles(error, model, request, search_for) from None
+        raise
+
+
+def _searched(model: Model, request: TrimRequest, guess: Mapping[str, float], *, anywhere: bool) -> TrimmedPoint:
     start, remarks = _start(model, request, guess, anywhere=anywhere)
     unknowns = Unknowns(start, request)
     pairs = kinematic_pairs(start.model, start.model.start)
@@ -167,21 +211,91 @@ def search(model: Model, request: TrimRequest, guess: Mapping[str, float], *, an
     at_rest = list(range(len(model.states)))
     if listed:
         at_rest = [i for i in independent_states(start, pairs, listed) if i not in listed]
-    balance = Equations(unknowns, at_rest, pairs, moving=bool(listed))
+    targets = [reading(start.model, name, value) for name, value in request.targets.items()]
+    balance = Equations(unknowns, at_rest, pairs, moving=bool(listed), targets=targets)
+    try:
+        solution = _solved(balance, request)
+    except NumericalError:
+        if not any(target.kind == "rate" and target.value for target in targets):
+            raise
+        # A pull-up is steady at no later instant: what should rest then starts to move.
+        balance = Equations(unknowns, at_rest, pairs, moving=False, targets=targets)
+        solution = _solved(balance, request)
+    best = _preferred(balance, solution, request)
+    if best is None:
+        solution, choice_remarks = least_contact_forces(balance, solution)
+        remarks = (*remarks, *choice_remarks)
+    else:
+        balance, solution = best.equations, best.solution
+    leaders = [*request.steady, *(model.states.names[i] for i in recommended(model, pairs))]
+    return _point(balance, solution, request, leaders, remarks, best)
+
+
+def _solved(balance: Equations, request: TrimRequest) -> Solution:
+    """Return the zero of the equations near the guess; raise what is in the way."""
+    unknowns = balance.unknowns
     solution = solve(balance, unknowns.z0)
     if not np.isfinite(solution.residual).all():
         _refuse_start(balance, unknowns)
     if solution.is_balanced and not solution.is_near:
         raise too_far(balance, solution)
+    freedoms = ""
+    if not solution.is_zero and balance.targets:
+        coarse = solve(balance.with_targets(()), unknowns.z0)
+        if coarse.is_zero:
+            solution = _approached(balance, solution, coarse)
+            freedoms = "" if solution.is_zero else freedoms_of_targets(balance, coarse)
     if not solution.is_zero:
         tried = solution.tried
         solution = replace(compromise(balance, [unknowns.z0, solution.z]), tried=tried)
     if not solution.is_zero:
-        raise too_far(balance, solution) if solution.is_balanced else no_solution(balance, solution, request)
-    solution, choice_remarks = least_contact_forces(balance, solution)
-    remarks = (*remarks, *choice_remarks)
-    leaders = [*request.steady, *(model.states.names[i] for i in recommended(model, pairs))]
-    return _point(balance, solution, request, leaders, remarks)
+        if solution.is_balanced:
+            raise too_far(balance, solution)
+        error = no_solution(balance, solution, request)
+        error.args = (f"{error}{freedoms}",)
+        raise error
+    return solution
+
+
+def _approached(balance: Equations, failed: Solution, coarse: Solution) -> Solution:
+    """Return the zero on a path from a point without targets, ``coarse``, to these; else what ``failed``."""
+    end = released(balance, coarse.z, exact=coarse.is_exact)
+    if end is not None:
+        reached = assessed(balance, corrected(balance, end, exact=coarse.is_exact), exact=coarse.is_exact)
+        if reached.is_zero:
+            return reached
+    return replace(failed, tried=(*failed.tried, "the targets, step by step, from a point without them"))
+
+
+def _preferred(balance: Equations, solution: Solution, request: TrimRequest) -> Optimum | None:
+    """Return the best point near a solution where something is preferred, or a bound of what comes out is crossed."""
+    unknowns, model = balance.unknowns, balance.unknowns.start.model
+    pairs = {name: pair for name, pair in request.bounds.items() if name not in unknowns.names}
+    limits = [Limit(reading(model, name, _finite_side(*pair)), *pair) for name, pair in pairs.items()]
+    if request.minimize is not None:
+        preference = expression_preference(request.minimize, lambda name: reading(model, read_name(model, name)))
+    elif request.near:
+        preference = as_near_as_possible([reading(model, name, value) for name, value in request.near.items()])
+    else:
+        read = _read(balance, solution, [limit.reading.name for limit in limits])
+        if not any(limit.beyond(read[limit.reading.name]) for limit in limits):
+            return None
+        here = zip(unknowns.names, (solution.z * unknowns.scales).tolist(), strict=True)
+        preference = as_near_as_possible([reading(model, name, value) for name, value in here])
+    return optimum(balance, solution, preference, limits)
+
+
+def _read(balance: Equations, solution: Solution, names: Sequence[str]) -> dict[str, float]:
+    """Return what comes out at a solution, by name."""
+    readings = [reading(balance.unknowns.start.model, name) for name in names]
+    if not readings:
+        return {}
+    values = balance.with_targets(readings).balance(solution.z)[-len(readings) :]
+    return {r.name: float(value * r.size) for r, value in zip(readings, values, strict=True)}
+
+
+def _finite_side(low: float, high: float) -> float:
+    return low if np.isfinite(low) else high
 
 
 def _start(
@@ -238,7 +352,12 @@ def _refuse_start(equations: Equations, unknowns: Unknowns) -> None:
 
 
 def _point(
-    equations: Equations, solution: Solution, request: TrimRequest, leaders: Sequence[str], remarks: tuple[Remark, ...]
+    equations: Equations,
+    solution: Solution,
+    request: TrimRequest,
+    leaders: Sequence[str],
+    remarks: tuple[Remark, ...],
+    best: Optimum | None,
 ) -> TrimmedPoint:
     unknowns = equations.unknowns
     candidate = unknowns.at(solution.z)
@@ -253,7 +372,8 @@ def _point(
     at_bounds = (solution.z <= unknowns.low) | (solution.z >= unknowns.high)
     residual = float(np.max(np.abs(solution.residual[equations.first_order]), initial=0.0))
     moving = tuple(n for n, m in zip(names, moves, strict=True) if m)
-    directions, regularity = free_directions(equations, solution, leaders)
+    read = _read(equations, solution, [*request.targets, *request.near])
+    directions, regularity = free_directions(equations, solution, leaders) if best is None else ((), np.nan)
     certificate = solution.certificate
     assert certificate is not None  # noqa: S101 - a solution has one
     report = TrimReport(
@@ -271,6 +391,10 @@ def _point(
         regularity=regularity,
         distance=dict(zip(unknowns.names, (certificate.distance * unknowns.scales).tolist(), strict=True)),
         multiple=tuple(unknowns.names[i] for i in certificate.multiple),
+        multipliers={} if best is None else best.multipliers,
+        preferred=None if best is None else best.value,
+        targets=read,
+        missed={name: read[name] - value for name, value in request.near.items()},
     )
     restless = [names[i] for i in equations.at_rest if varies[i]]
     point = TrimmedPoint(

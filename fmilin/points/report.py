@@ -45,6 +45,11 @@ class TrimReport:
     # how far the solution may be from the point, for every unknown and in its unit; beside a family, the nearest one
     distance: Mapping[str, float] = field(default_factory=dict)
     multiple: tuple[str, ...] = ()  # unknowns at which several solutions meet
+    targets: Mapping[str, float] = field(default_factory=dict)  # what came out, where that was asked for
+    missed: Mapping[str, float] = field(default_factory=dict)  # by how much it is off what was wished for
+    preferred: float | None = None  # the least value of what was to be minimized, or as near as possible
+    # by how much that would change per unit of each target and of each bound that binds
+    multipliers: Mapping[str, float] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return text_of(self)

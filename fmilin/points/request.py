@@ -6,12 +6,13 @@ A request is made before a model is opened, and before anything heavy is loaded.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from fmilin.ground.errors import UnknownNameError, UsageError
+from fmilin.points.readings import is_variable, rate_of, require_variable
 
 if TYPE_CHECKING:
     from fmilin.model.interface import Model
@@ -27,15 +28,24 @@ class TrimRequest:
     Parameters
     ----------
     fixed : mapping of str to float
-        States, inputs and parameters that keep these values.
+        States, inputs and parameters that keep these values, and what should come out: outputs, any other continuous
+        variable, ``der(STATE)``. A state whose rate is fixed may move.
     steady : sequence of str
         States that may move.
     free : sequence of str
         Inputs and parameters to solve for; states are free unless they are fixed.
     bounds : mapping of str to (float, float)
-        Lowest and highest value of a free quantity; infinite where there is none.
+        Lowest and highest value of a free quantity or of what comes out; infinite where there is none.
     time : float or None
         In seconds; None: where the model starts.
+    minimize : str or None
+        An expression over states, inputs, parameters and whatever can be fixed: small on what freedom is left.
+    near : mapping of str to float
+        What should come as near to these values as it can, in the sense of least squares in nominal sizes.
+    stable : bool
+        Whether only a rest will do at which the motion stays.
+    targets : mapping of str to float
+        Of a checked request: the part of ``fixed`` that is neither a state nor an input nor a parameter.
     """
 
     fixed: Mapping[str, float] = field(default_factory=dict)
@@ -43,6 +53,26 @@ class TrimRequest:
     free: Sequence[str] = ()
     bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     time: float | None = None
+    minimize: str | None = None
+    near: Mapping[str, float] = field(default_factory=dict)
+    stable: bool = False
+    targets: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing but states, inputs and parameters is held and free, without bounds and preferences."""
+        return not (self.bounds or self.minimize or self.near or self.stable or self.targets)
+
+    def named(self, model: Model) -> list[str]:
+        """Return all names of what comes out that a checked request is about."""
+        return [*self.targets, *self.bounds, *self.near, *(read_name(model, n) for n in self._minimized())]
+
+    def _minimized(self) -> tuple[str, ...]:
+        if self.minimize is None:
+            return ()
+        from fmilin.model.constraints.expressions import parse
+
+        return parse(self.minimize).names
 
     def checked(self, model: Model) -> TrimRequest:
         """Return the request with the model's own names instead of aliases.
@@ -54,21 +84,29 @@ class TrimRequest:
         UsageError
             When the parts of the request contradict each other, or the source cannot change its parameters.
         """
-        fixed = {_own_name(model, name): _finite(name, value) for name, value in self.fixed.items()}
-        moving = (model.states.index_of(name, "a state of the model") for name in self.steady)
-        steady = tuple(dict.fromkeys(model.states.names[i] for i in moving))
+        fixed = {read_name(model, name): _finite(name, value) for name, value in self.fixed.items()}
+        near = {read_name(model, name): _finite(name, value) for name, value in self.near.items()}
+        bounds = {read_name(model, name): _ordered(name, pair) for name, pair in self.bounds.items()}
+        targets = dict(self.targets) | {n: v for n, v in fixed.items() if not is_quantity(model, n)}
+        fixed = {n: v for n, v in fixed.items() if n not in targets}
         free = tuple(dict.fromkeys(_own_name(model, name) for name in self.free))
-        bounds = {_own_name(model, name): _ordered(name, pair) for name, pair in self.bounds.items()}
-        if both := [name for name in free if name in fixed]:
-            raise UsageError(f"'{both[0]}' is both fixed and free. Leave one of them out.")
-        for name in bounds:
-            if name in fixed:
-                raise UsageError(f"'{name}' is both fixed and bounded. Leave one of them out.")
-            if not model.states.has(name) and name not in free:
-                raise UsageError(f"'{name}' has bounds but is held. Name it among the free ones (--free {name}).")
+        listed = [model.states.names[model.states.index_of(name, "a state of the model")] for name in self.steady]
+        driven = [rate_of(model, name) for name, value in targets.items() if value != 0.0]
+        steady = tuple(dict.fromkeys([*listed, *(name for name in driven if name is not None)]))
+        for group, word in ((free, "free"), (bounds, "bounded"), (near, "wished for")):
+            if both := [name for name in group if name in fixed or name in targets]:
+                raise UsageError(f"'{both[0]}' is both fixed and {word}. Leave one of them out.")
+        for name in (*bounds, *near):
+            if is_quantity(model, name) and not model.states.has(name) and name not in free:
+                what = "has bounds" if name in bounds else "is wished for"
+                raise UsageError(f"'{name}' {what} but is held. Name it among the free ones (--free {name}).")
+        for name in self._minimized():
+            read_name(model, name)
+        if self.minimize is not None and near:
+            raise UsageError("What is minimized and what is wished for contradict each other. Leave one of them out.")
         if self.time is not None and not math.isfinite(self.time):
             raise UsageError(f"The time {self.time} is not finite.")
-        return TrimRequest(fixed, steady, free, bounds, self.time)
+        return replace(self, fixed=fixed, steady=steady, free=free, bounds=bounds, near=near, targets=targets)
 
     def checked_guess(self, model: Model, guess: Mapping[str, float]) -> dict[str, float]:
         """Return a guess with the model's own names; to be called on a checked request.
@@ -80,7 +118,7 @@ class TrimRequest:
         """
         checked = {_own_name(model, name): _finite(name, value) for name, value in guess.items()}
         for name in checked:
-            if name in self.fixed:
+            if name in self.fixed or name in self.targets:
                 raise UsageError(f"'{name}' is fixed, so there is nothing to guess. Leave one of them out.")
             if not model.states.has(name) and name not in self.free:
                 raise UsageError(
@@ -121,6 +159,17 @@ class PointRequest:
         """Return the settings of states and inputs."""
         return {n: v for n, v in self.settings.items() if model.states.has(n) or model.inputs.has(n)}
 
+    def _set_at_loading(self, model: Model, name: str) -> bool:
+        """Whether the model was loaded with this value: a parameter, and not something that comes out."""
+        if name not in self.settings or model.states.has(name) or model.inputs.has(name):
+            return False
+        return name in model.parameters or not is_variable(model, name)
+
+    def settings_at_loading(self, is_parameter: Callable[[str], bool]) -> dict[str, float]:
+        """Return the settings without what the trim fixes and is no parameter: it may be what comes out."""
+        fixed = self.trim.fixed if self.trim is not None else {}
+        return {n: v for n, v in self.settings.items() if n not in fixed or is_parameter(n)}
+
     def trim_of(self, model: Model) -> tuple[TrimRequest, dict[str, float]]:
         """Return the trim problem of a model loaded with the settings, and where its search starts.
 
@@ -130,7 +179,7 @@ class PointRequest:
         values = self.values_of(model) if saved is None else {**saved.states, **saved.inputs, **self.values_of(model)}
         start = {n: v for n, v in values.items() if (model.states.has(n) or n in trim.free) and n not in trim.fixed}
         held = {n: v for n, v in values.items() if n not in start}
-        fixed = {n: v for n, v in trim.fixed.items() if n not in self.settings or n in values}
+        fixed = {n: v for n, v in trim.fixed.items() if not self._set_at_loading(model, n)}
         time = self.time if trim.time is None else trim.time
         return replace(trim, fixed=held | fixed, time=time), start | dict(self.guess)
 
@@ -148,6 +197,21 @@ def quantity(model: Model, name: str) -> tuple[Kind, int]:
     if not model.parameters:
         what = "a state or an input of the model (and its parameters cannot be changed once it is loaded)"
     raise UnknownNameError.among(name, names, what)
+
+
+def is_quantity(model: Model, name: str) -> bool:
+    """Whether :func:`quantity` knows the name."""
+    return model.states.has(name) or model.inputs.has(name) or name in model.parameters
+
+
+def read_name(model: Model, name: str) -> str:
+    """Return the model's own name of whatever can be fixed."""
+    if is_quantity(model, name):
+        return _own_name(model, name)
+    require_variable(model, name)
+    if (state := rate_of(model, name)) is not None:
+        return f"der({state})"
+    return model.outputs.names[model.outputs.positions[name]] if model.outputs.has(name) else name
 
 
 def _own_name(model: Model, name: str) -> str:

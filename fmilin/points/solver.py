@@ -82,7 +82,7 @@ def solve(equations: Equations, z0: FloatArray) -> Solution:
     """
     best = Solution.nowhere(equations, z0)
     if (np.abs(best.residual) <= NOISIEST).all():
-        best = _assessed(equations, z0, exact=True)
+        best = assessed(equations, z0, exact=True)
     if best.is_zero:
         return best
     tried: list[str] = []
@@ -92,7 +92,7 @@ def solve(equations: Equations, z0: FloatArray) -> Solution:
         if end is None:
             continue
         tried.append(name)
-        reached = _assessed(equations, end, exact=exact)
+        reached = assessed(equations, end, exact=exact)
         best = _better(best, reached)
         if (
             not best.is_zero
@@ -103,7 +103,7 @@ def solve(equations: Equations, z0: FloatArray) -> Solution:
         ):
             exact = False
             tried.append(f"{name} with measured slopes")
-            best = _better(best, _assessed(equations, search(exact=exact) or end, exact=exact))
+            best = _better(best, assessed(equations, search(exact=exact) or end, exact=exact))
         if best.is_zero:
             return _tidied(equations, best)
     best, starts = _searched_nearby(equations, z0, best, exact=exact)
@@ -175,9 +175,9 @@ def _searched_nearby(
     for spread, displaced in _starts(equations, z0, best):
         start = np.clip(displaced, unknowns.low, unknowns.high)
         count += 1
-        reached = _assessed(equations, corrected(equations, start, exact=exact), exact=exact)
+        reached = assessed(equations, corrected(equations, start, exact=exact), exact=exact)
         if not reached.is_balanced:
-            reached = _assessed(
+            reached = assessed(
                 equations, _least_squares_rounds(equations, reached.z, weights, exact=exact), exact=exact
             )
         same = abs(reached.cost - best.cost) <= 1e-3 * best.cost and not reached.is_balanced
@@ -224,7 +224,7 @@ def _smallest(equations: Equations, starts: Sequence[FloatArray], weights: Float
     compromises = []
     for start in starts:
         best = _least_squares(equations, start, weights, exact=True)
-        compromises.append(_assessed(equations, _on_manifold(equations, best), exact=True))
+        compromises.append(assessed(equations, _on_manifold(equations, best), exact=True))
     return min(compromises, key=lambda solution: solution.cost)
 
 
@@ -302,7 +302,8 @@ def _least_squares(equations: Equations, z0: FloatArray, weights: FloatArray, *,
     return np.asarray(result.x, dtype=np.float64)
 
 
-def _assessed(equations: Equations, end: FloatArray | Corrected, *, exact: bool) -> Solution:
+def assessed(equations: Equations, end: FloatArray | Corrected, *, exact: bool) -> Solution:
+    """Return what a point is worth: its residual, what counts as zero there, and its certificate where it is zero."""
     z, seen, distance = (end.z, end.seen, end.distance) if isinstance(end, Corrected) else (end, None, 0.0)
     J, is_exact = equations.jacobian(z, exact=exact)
     residual = equations.values(z)

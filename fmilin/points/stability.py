@@ -49,7 +49,8 @@ def _slopes(equations: Equations, solution: Solution, candidate: Candidate) -> t
     if len(columns) == n and len(equations.at_rest) == n:
         J = solution.J[:, columns] * equations.sizes[:, None] / equations.unknowns.scales[columns]
         return J[equations.kinds("constraint")], J[equations.kinds("rate")]
-    return equations.first_order_slopes(candidate, np.eye(n), np.zeros((len(candidate.inputs), n)))
+    slopes = equations.first_order_slopes(candidate, np.eye(n), np.zeros((len(candidate.inputs), n)))
+    return None if slopes is None else slopes[:2]
 
 
 def _unstable(A: FloatArray, blurred: float) -> tuple[int, float]:

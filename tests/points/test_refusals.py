@@ -57,7 +57,10 @@ def test_no_equilibrium_at_all() -> None:
 @pytest.mark.parametrize(
     ("request_", "message"),
     [
-        ({"fixed": {"xx": 1.0}}, r"'xx' is not a state, an input or a parameter of the model. Did you mean"),
+        (
+            {"fixed": {"xx": 1.0}},
+            r"'xx' is not a state, an input, a parameter, an output or another",
+        ),
         ({"steady": ["F"]}, "'F' is not a state of the model"),
         ({"free": ["force"]}, "'force' is not a state, an input or a parameter"),
         ({"fixed": {"F": 1.0}, "free": ["F"]}, "'F' is both fixed and free"),

@@ -192,6 +192,11 @@ class Description:
         """Every variable by its name or by the name of an alias element."""
         return self.variables.by_name
 
+    def has_parameter(self, name: str) -> bool:
+        """Whether something that does not move, or an array of such that the name is an element of, is declared."""
+        variable = self.by_name.get(name) or self.by_name.get(name.rpartition("[")[0])
+        return variable is not None and not variable.is_continuous
+
     @cached_property
     def float_names(self) -> Mapping[int, tuple[str, ...]]:
         """All names of the floating-point quantity behind a value reference, the first variable's own name first."""

@@ -113,6 +113,12 @@ def _parameters(point: OperatingPoint) -> Iterator[Fact]:
 def _facts(report: TrimReport) -> Iterator[Fact]:
     if report.at_bounds:
         yield "At a bound", [shortened(n) for n in report.at_bounds]
+    if report.targets:
+        off = {n: f" ({value:+.4g} off)" for n, value in report.missed.items()}
+        yield "Reached", [f"{shortened(n)} = {v:.8g}{off.get(n, '')}" for n, v in report.targets.items()]
+    if report.preferred is not None:
+        each = [f"{v:+.4g} per unit of {shortened(n)}" for n, v in report.multipliers.items()]
+        yield "Least", [f"{report.preferred:.8g}", *each]
     yield "Residual", [f"{report.residual:.1e}" if report.residual else "0", "in sizes of the states (per second)"]
     if doubtful := {n: d for n, d in report.distance.items() if d > WORTH_SAYING * _size(report, n)}:
         yield "Known to", [f"{shortened(n)} +- {rough(d)}" for n, d in doubtful.items()]

@@ -1,0 +1,320 @@
+"""The best of the points that satisfy the equations: a preference on what freedom they leave, within bounds.
+
+SciPy's SLSQP finds which bounds bind; then Newton's method on the directions that equations and binding bounds leave
+open sharpens the point and says how well it is determined. Multipliers say what a unit of each target or bound costs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from fmilin.ground.errors import NumericalError
+from fmilin.ground.signals import FloatArray
+from fmilin.ground.tolerances import RANK, RANK_MEASURED
+from fmilin.points.equations import Equations
+from fmilin.points.homotopy import independent_rows
+from fmilin.points.newton import balanced, corrected
+from fmilin.points.readings import Reading, reading
+from fmilin.points.solver import Solution, assessed
+
+ITERATIONS = 200  # of SLSQP
+PRECISION = 1e-12  # of the preference in sizes of its start
+BINDS = 1e-6  # distance from a bound, in sizes of what is bounded, at which it may bind
+PROBE = 1e-4  # step for second derivatives, in sizes of the unknowns
+POLISHINGS = 8
+FLAT = 1e-9  # curvature, beside the largest, along which a preference says nothing
+GONE = 1e5  # sizes of the unknowns beyond which a preference has no least value
+
+
+@dataclass(frozen=True, eq=False)
+class Preference:
+    """A number that is to be small, with its gradient, of readings (k,)."""
+
+    name: str
+    readings: tuple[Reading, ...]
+    value: Callable[[FloatArray], float]
+    gradient: Callable[[FloatArray], FloatArray]
+
+
+@dataclass(frozen=True)
+class Limit:
+    """Bounds of something that is read."""
+
+    reading: Reading
+    low: float
+    high: float
+
+    def beyond(self, value: float) -> float:
+        """Return how far a value is beyond the bounds, in sizes; negative below them, 0 inside."""
+        return (min(value - self.low, 0.0) + max(value - self.high, 0.0)) / self.reading.size
+
+
+@dataclass(frozen=True, eq=False)
+class Optimum:
+    """The best point, the equations that it satisfies (binding bounds are targets among them), and what each costs."""
+
+    equations: Equations
+    solution: Solution
+    value: float
+    multipliers: Mapping[str, float] = field(default_factory=dict)  # change of the preference per unit
+    open: int = 0  # directions along which the preference does not change either
+
+
+def as_near_as_possible(wanted: Sequence[Reading]) -> Preference:
+    """Return half the sum of squares of what readings are off, in their sizes."""
+    values = np.array([r.value for r in wanted])
+    sizes = np.array([r.size for r in wanted])
+    return Preference(
+        "the sum of squares of what is left",
+        tuple(wanted),
+        lambda y: float(np.sum(((y - values) / sizes) ** 2)) / 2,
+        lambda y: (y - values) / sizes**2,
+    )
+
+
+def expression_preference(text: str, read: Callable[[str], Reading]) -> Preference:
+    """Return an expression as a preference; ``read`` says what its names mean."""
+    import sympy
+
+    from fmilin.model.constraints.expressions import parse
+
+    expression = parse(text)
+    symbols = [sympy.Dummy(name, real=True) for name in expression.names]
+    formula = expression.to_sympy(dict(zip(expression.names, symbols, strict=True)))
+    slopes = [sympy.diff(formula, s) for s in symbols]
+    value, gradient = (sympy.lambdify([symbols], f, "numpy") for f in (formula, slopes))
+
+    def number(function: Callable[[FloatArray], float], y: FloatArray) -> FloatArray:
+        with np.errstate(all="ignore"):
+            return np.array(function(y), dtype=np.float64)
+
+    return Preference(
+        text,
+        tuple(map(read, expression.names)),
+        lambda y: float(number(value, y)),
+        lambda y: number(gradient, y),
+    )
+
+
+class _Problem:
+    """The preference and the bounds as functions of the unknowns, with one visit to the model for all of them."""
+
+    def __init__(self, equations: Equations, preference: Preference, limits: Sequence[Limit], *, exact: bool) -> None:
+        self.preference, self.limits, self.exact = preference, tuple(limits), exact
+        read = [replace(r, value=0.0) for r in (*preference.readings, *(limit.reading for limit in limits))]
+        self.equations = equations.with_targets([*equations.targets, *read])
+        self.m, self.k = len(equations.rows), len(preference.readings)
+        self.sizes = self.equations.sizes[self.m :]
+        self._slopes: tuple[bytes, FloatArray] | None = None
+
+    def rows(self, z: FloatArray) -> FloatArray:
+        """Return the residuals of the equations, then what is read, in sizes."""
+        return np.nan_to_num(self.equations.values(z), nan=1e10)
+
+    def slopes(self, z: FloatArray) -> FloatArray:
+        if self._slopes is None or self._slopes[0] != z.tobytes():
+            self._slopes = z.tobytes(), np.nan_to_num(self.equations.jacobian(z, exact=self.exact)[0])
+        return self._slopes[1]
+
+    def read(self, z: FloatArray) -> FloatArray:
+        """Return what is read, in units: (k,) of the preference, then of the limits."""
+        read: FloatArray = self.rows(z)[self.m :] * self.sizes
+        return read
+
+    def value(self, z: FloatArray) -> float:
+        value = self.preference.value(self.read(z)[: self.k])
+        return value if np.isfinite(value) else 1e300
+
+    def gradient(self, z: FloatArray) -> FloatArray:
+        slope = np.nan_to_num(self.preference.gradient(self.read(z)[: self.k]))
+        gradient: FloatArray = (slope * self.sizes[: self.k]) @ self.slopes(z)[self.m : self.m + self.k]
+        return gradient
+
+    def margins(self, z: FloatArray) -> FloatArray:
+        """Return how far what is read is inside its bounds, in sizes."""
+        y, s = self.read(z)[self.k :], self.sizes[self.k :]
+        low, high = self._bounds()
+        return np.concatenate((((y - low) / s)[np.isfinite(low)], ((high - y) / s)[np.isfinite(high)]))
+
+    def margin_slopes(self, z: FloatArray) -> FloatArray:
+        J = self.slopes(z)[self.m + self.k :]
+        low, high = self._bounds()
+        return np.concatenate((J[np.isfinite(low)], -J[np.isfinite(high)]))
+
+    def _bounds(self) -> FloatArray:
+        return np.array([(limit.low, limit.high) for limit in self.limits]).reshape(-1, 2).T
+
+
+def optimum(equations: Equations, start: Solution, preference: Preference, limits: Sequence[Limit]) -> Optimum:
+    """Return the best point near a solution of the equations.
+
+    Raises
+    ------
+    NumericalError
+        When the bounds leave no point, or the preference has no least value there.
+    """
+    exact = start.is_exact
+    problem = _Problem(equations, preference, limits, exact=exact)
+    z = _bound(problem, start.z)
+    value = problem.value(z)
+    binding = _binding(problem, equations, z)
+    while True:
+        final = equations.with_targets([*equations.targets, *binding])
+        z, last, unresolved = _sharpened(problem, final, z)
+        multipliers = _multipliers(problem, final, z)
+        wrong = [r for r in binding if not _holds(problem, equations, r, multipliers[r.name])]
+        if not wrong:
+            break
+        binding = [r for r in binding if r is not wrong[0]]
+    solution = assessed(final, z, exact=exact)
+    if solution.certificate is not None:
+        names = {r.name for r in binding}
+        stopped = np.array([name in names for name in equations.unknowns.names], dtype=bool)
+        distance = np.where(stopped, 0.0, solution.certificate.distance + 2 * np.abs(last))
+        multiple = tuple(i for i in solution.certificate.multiple if not stopped[i])
+        certificate = replace(solution.certificate, distance=distance, multiple=multiple)
+        near = certificate.is_near(equations.unknowns.sizes(solution.z))
+        solution = replace(solution, certificate=certificate, is_near=near)
+    if not solution.is_zero:
+        raise NumericalError(
+            f"The search for the least '{preference.name}' ended at no point that balances. Start elsewhere (--guess)."
+        )
+    value = problem.value(solution.z)
+    return Optimum(final, solution, value, multipliers, unresolved)
+
+
+def _bound(problem: _Problem, z0: FloatArray) -> FloatArray:
+    """Return where SLSQP ends."""
+    from scipy.optimize import minimize
+
+    equations, unknowns = problem.equations, problem.equations.unknowns
+    J = problem.slopes(z0)[: problem.m]
+    form = balanced(J)
+    rows = independent_rows(equations.kinds("constraint")[: problem.m], form)
+    weights = form.rows[rows]
+    scale = max(abs(problem.value(z0)), float(np.linalg.norm(problem.gradient(z0))), 1e-12)
+    constraints: list[Any] = [
+        {
+            "type": "eq",
+            "fun": lambda z: weights * problem.rows(z)[rows],
+            "jac": lambda z: weights[:, None] * problem.slopes(z)[rows],
+        }
+    ]
+    if problem.limits:
+        constraints.append({"type": "ineq", "fun": problem.margins, "jac": problem.margin_slopes})
+    result = minimize(  # type: ignore[call-overload]
+        lambda z: float(problem.value(z) / scale),
+        z0,
+        jac=lambda z: problem.gradient(z) / scale,
+        bounds=list(zip(unknowns.low, unknowns.high, strict=True)),
+        constraints=constraints,
+        method="SLSQP",
+        options={"maxiter": ITERATIONS, "ftol": PRECISION},
+    )
+    z = np.clip(np.asarray(result.x, dtype=np.float64), unknowns.low, unknowns.high)
+    far = np.abs(z - z0) / unknowns.sizes(z0)
+    if not np.isfinite(z).all() or float(np.max(far, initial=0.0)) > GONE:
+        meant = np.array([name in {r.name for r in problem.preference.readings} for name in unknowns.names], dtype=bool)
+        far = np.where(meant | ~meant.any(), np.nan_to_num(far, nan=np.inf), 0.0)
+        name = unknowns.names[int(np.argmax(far))]
+        raise NumericalError(
+            f"'{problem.preference.name}' has no least value: '{name}' goes on and on. Give it bounds (--bound "
+            f"{name}=LO:HI).",
+            variable=name,
+        )
+    return z
+
+
+def _binding(problem: _Problem, equations: Equations, z: FloatArray) -> list[Reading]:
+    """Return what is at a bound, with the bound as its value; refuse what is beyond one."""
+    binding: list[Reading] = []
+    unknowns, candidate = equations.unknowns, equations.unknowns.at(z)
+    read = problem.read(z)[problem.k :]
+    for limit, value in zip(problem.limits, read, strict=True):
+        if abs(limit.beyond(value)) > BINDS:
+            side = limit.low if value < limit.low else limit.high
+            unit = f" {limit.reading.unit}".rstrip()
+            raise OutOfBoundsError(
+                f"The bound {side:g}{unit} of '{limit.reading.name}' cannot be kept. Release it, or free what moves it "
+                "(--free).",
+                replace(limit.reading, value=side),
+            )
+        sides = (side for side in (limit.low, limit.high) if abs(value - side) <= BINDS * limit.reading.size)
+        binding += [replace(limit.reading, value=side) for side in sides]
+    stopped = np.flatnonzero((z <= unknowns.low) | (z >= unknowns.high))
+    return binding + [reading(candidate.model, unknowns.names[i], float(z[i] * unknowns.scales[i])) for i in stopped]
+
+
+class OutOfBoundsError(NumericalError):
+    """A bound of what comes out cannot be kept: ``bound`` has it as its value."""
+
+    def __init__(self, message: str, bound: Reading) -> None:
+        super().__init__(message, variable=bound.name)
+        self.bound = bound
+
+
+def _holds(problem: _Problem, equations: Equations, bound: Reading, multiplier: float) -> bool:
+    """Whether a bound binds: the preference would be better beyond it."""
+    for limit in problem.limits:
+        if limit.reading.name == bound.name:
+            return multiplier >= 0 if bound.value == limit.low else multiplier <= 0
+    unknowns = equations.unknowns
+    i = unknowns.names.index(bound.name)
+    at_low = abs(bound.value / unknowns.scales[i] - unknowns.low[i]) <= BINDS
+    return multiplier >= 0 if at_low else multiplier <= 0
+
+
+def _multipliers(problem: _Problem, final: Equations, z: FloatArray) -> dict[str, float]:
+    """Return how the preference changes per unit of each target and each binding bound."""
+    J = np.nan_to_num(final.jacobian(z, exact=problem.exact)[0])
+    form = balanced(J)
+    weights = np.linalg.lstsq((form.E).T, problem.gradient(z) * form.columns, rcond=RANK)[0] * form.rows
+    rows = np.flatnonzero(final.kinds("target"))
+    return {final.rows[i].name: float(weights[i] / final.rows[i].size) for i in rows}
+
+
+def _sharpened(problem: _Problem, final: Equations, z: FloatArray) -> tuple[FloatArray, FloatArray, int]:
+    """Return the point by Newton's method on what the equations leave open, its last step, and what stays open."""
+    exact = problem.exact
+    z = corrected(final, z, exact=exact).z
+    previous = np.inf
+    last = np.zeros(len(z))
+    unresolved = 0
+    for _ in range(POLISHINGS):
+        J = np.nan_to_num(final.jacobian(z, exact=exact)[0])
+        form = balanced(J)
+        Z = form.columns[:, None] * form.null_space(RANK if exact and not final.moving else RANK_MEASURED)
+        if not Z.shape[1]:
+            return z, np.zeros(len(z)), 0
+        Z = np.linalg.qr(Z)[0].astype(np.float64)
+        g = problem.gradient(z)
+        multipliers = np.linalg.lstsq(J.T, g, rcond=None)[0].astype(np.float64)
+
+        def reduced(at: FloatArray, Z: FloatArray = Z, multipliers: FloatArray = multipliers) -> FloatArray:
+            J = np.nan_to_num(final.jacobian(at, exact=exact)[0])
+            return Z.T @ (problem.gradient(at) - J.T @ multipliers)
+
+        columns = [(reduced(z + PROBE * v) - reduced(z - PROBE * v)) / (2 * PROBE) for v in Z.T]
+        H = np.array(columns).T
+        curvatures, V = np.linalg.eigh((H + H.T) / 2)
+        largest = float(np.max(np.abs(curvatures)))
+        stiff = curvatures > FLAT * max(largest, 1e-300)
+        unresolved = int(np.count_nonzero(~stiff))
+        if (curvatures < -1e-3 * largest).any():
+            raise NumericalError(
+                f"'{problem.preference.name}' has no least value near the guess: it still falls where the search "
+                "ended. Give bounds (--bound), or start elsewhere (--guess)."
+            )
+        step = -Z @ (V[:, stiff] @ ((V[:, stiff].T @ (Z.T @ g)) / curvatures[stiff]))
+        length = float(np.max(np.abs(step), initial=0.0))
+        if length > 0.5 * previous or length > 1.0:
+            last = step
+            break
+        z, previous, last = corrected(final, z + step, exact=exact).z, length, step
+        if length < 1e-14:
+            break
+    return z, last, unresolved
