@@ -145,7 +145,9 @@ class Equations:
                 parts.append(change_of_rates(candidate, f, self.state_scales)[self.at_rest])
             if self.targets:
                 wanted = [target.value for target in self.targets]
-                parts.append(reading_values(self.targets, candidate, f, answer.outputs) - wanted)
+                parameters = {**candidate.model.parameters, **candidate.parameters}
+                read = reading_values(self.targets, candidate.states, candidate.inputs, parameters, answer)
+                parts.append(read - wanted)
         except REFUSALS:
             return np.full(len(sizes), np.nan)
         r: FloatArray = np.concatenate(parts) / sizes

@@ -76,6 +76,17 @@ def as_near_as_possible(wanted: Sequence[Reading]) -> Preference:
     )
 
 
+def _inside(limits: Sequence[Limit]) -> Preference:
+    """Return half the sum of squares of what is beyond the limits, in sizes."""
+
+    def beyond(y: FloatArray) -> FloatArray:
+        return np.array([limit.beyond(v) for limit, v in zip(limits, y.tolist(), strict=True)])
+
+    sizes = np.array([limit.reading.size for limit in limits])
+    readings = tuple(limit.reading for limit in limits)
+    return Preference("bounds", readings, lambda y: float(np.sum(beyond(y) ** 2)) / 2, lambda y: beyond(y) / sizes)
+
+
 def expression_preference(text: str, read: Callable[[str], Reading]) -> Preference:
     """Return an expression as a preference; ``read`` says what its names mean."""
     import sympy
@@ -145,6 +156,10 @@ class _Problem:
         low, high = self._bounds()
         return np.concatenate((J[np.isfinite(low)], -J[np.isfinite(high)]))
 
+    def beyond(self, z: FloatArray) -> list[float]:
+        """Return how far what is read is beyond its bounds, in sizes."""
+        return [limit.beyond(v) for limit, v in zip(self.limits, self.read(z)[self.k :].tolist(), strict=True)]
+
     def _bounds(self) -> FloatArray:
         return np.array([(limit.low, limit.high) for limit in self.limits]).reshape(-1, 2).T
 
@@ -159,8 +174,10 @@ def optimum(equations: Equations, start: Solution, preference: Preference, limit
     """
     exact = start.is_exact
     problem = _Problem(equations, preference, limits, exact=exact)
-    z = _bound(problem, start.z)
-    value = problem.value(z)
+    z = _least(problem, start.z)
+    if any(abs(b) > BINDS for b in problem.beyond(z)):
+        inside = _Problem(equations, _inside(limits), (), exact=exact)
+        z = _least(problem, _least(inside, start.z))
     binding = _binding(problem, equations, z)
     while True:
         final = equations.with_targets([*equations.targets, *binding])
@@ -187,7 +204,7 @@ def optimum(equations: Equations, start: Solution, preference: Preference, limit
     return Optimum(final, solution, value, multipliers, unresolved)
 
 
-def _bound(problem: _Problem, z0: FloatArray) -> FloatArray:
+def _least(problem: _Problem, z0: FloatArray) -> FloatArray:
     """Return where SLSQP ends."""
     from scipy.optimize import minimize
 
@@ -234,8 +251,8 @@ def _binding(problem: _Problem, equations: Equations, z: FloatArray) -> list[Rea
     binding: list[Reading] = []
     unknowns, candidate = equations.unknowns, equations.unknowns.at(z)
     read = problem.read(z)[problem.k :]
-    for limit, value in zip(problem.limits, read, strict=True):
-        if abs(limit.beyond(value)) > BINDS:
+    for limit, value, beyond in zip(problem.limits, read, problem.beyond(z), strict=True):
+        if abs(beyond) > BINDS:
             side = limit.low if value < limit.low else limit.high
             unit = f" {limit.reading.unit}".rstrip()
             raise OutOfBoundsError(

@@ -34,7 +34,7 @@ from fmilin.points.optimum import (
 )
 from fmilin.points.readings import model_that_shows, reading
 from fmilin.points.report import TrimmedPoint, TrimReport
-from fmilin.points.request import TrimRequest, quantity, read_name
+from fmilin.points.request import TrimRequest, names_minimized, quantity, read_name
 from fmilin.points.solver import Solution, assessed, compromise, solve
 from fmilin.points.stability import stability_remark
 from fmilin.points.unknowns import Candidate, Unknowns, independent_states, invariants_at, recommended
@@ -184,7 +184,8 @@ def search(
     request = request.checked(model)
     guess = request.checked_guess(model, guess)
     equations = model.sparse_equations()
-    model = model_that_shows(model, request.named(model))
+    minimized = [read_name(model, name) for name in names_minimized(request)]
+    model = model_that_shows(model, [*request.targets, *request.bounds, *request.near, *minimized])
     if not model.sparse:
         model = RememberingModel(model)
     if equations is not None and answers(model, request) and all(quantity(model, n)[0] != "parameter" for n in guess):

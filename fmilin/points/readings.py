@@ -6,7 +6,7 @@ Targets, bounds and preferences are about readings; their slopes are rows of A, 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -16,8 +16,7 @@ from fmilin.ground.errors import UnknownNameError, UsageError
 from fmilin.ground.signals import FloatArray, rate_unit
 
 if TYPE_CHECKING:
-    from fmilin.model.interface import Model
-    from fmilin.points.unknowns import Candidate
+    from fmilin.model.interface import Evaluation, Model
 
 ReadingKind = Literal["state", "input", "parameter", "rate", "output"]
 
@@ -103,19 +102,12 @@ def _kind(model: Model, name: str) -> tuple[ReadingKind, int]:
 
 
 def reading_values(
-    readings: Sequence[Reading], candidate: Candidate, rates: FloatArray, outputs: FloatArray
+    readings: Sequence[Reading], x: FloatArray, u: FloatArray, parameters: Mapping[str, float], answer: Evaluation
 ) -> FloatArray:
-    """Return the numbers that are read, shape (k,), of a candidate with its rates and outputs."""
-    sources = {"state": candidate.states, "input": candidate.inputs, "rate": rates, "output": outputs}
-    return np.array(
-        [
-            candidate.parameters.get(r.name, candidate.model.parameters[r.name])
-            if r.kind == "parameter"
-            else sources[r.kind][r.index]
-            for r in readings
-        ],
-        dtype=np.float64,
-    )
+    """Return the numbers that are read, shape (k,), at a point where the model says ``answer``."""
+    sources = {"state": x, "input": u, "rate": answer.derivatives, "output": answer.outputs}
+    values = [parameters[r.name] if r.kind == "parameter" else sources[r.kind][r.index] for r in readings]
+    return np.array(values, dtype=np.float64)
 
 
 def reading_slopes(

@@ -63,17 +63,6 @@ class TrimRequest:
         """Whether nothing but states, inputs and parameters is held and free, without bounds and preferences."""
         return not (self.bounds or self.minimize or self.near or self.stable or self.targets)
 
-    def named(self, model: Model) -> list[str]:
-        """Return all names of what comes out that a checked request is about."""
-        return [*self.targets, *self.bounds, *self.near, *(read_name(model, n) for n in self._minimized())]
-
-    def _minimized(self) -> tuple[str, ...]:
-        if self.minimize is None:
-            return ()
-        from fmilin.model.constraints.expressions import parse
-
-        return parse(self.minimize).names
-
     def checked(self, model: Model) -> TrimRequest:
         """Return the request with the model's own names instead of aliases.
 
@@ -100,7 +89,7 @@ class TrimRequest:
             if is_quantity(model, name) and not model.states.has(name) and name not in free:
                 what = "has bounds" if name in bounds else "is wished for"
                 raise UsageError(f"'{name}' {what} but is held. Name it among the free ones (--free {name}).")
-        for name in self._minimized():
+        for name in names_minimized(self):
             read_name(model, name)
         if self.minimize is not None and near:
             raise UsageError("What is minimized and what is wished for contradict each other. Leave one of them out.")
@@ -126,6 +115,15 @@ class TrimRequest:
                     f"free ones (--free {name}); to hold another value, fix it (--fix {name}=VALUE)."
                 )
         return checked
+
+
+def names_minimized(request: TrimRequest) -> tuple[str, ...]:
+    """Return the names in what is to be minimized."""
+    if request.minimize is None:
+        return ()
+    from fmilin.model.constraints.expressions import parse
+
+    return parse(request.minimize).names
 
 
 @dataclass(frozen=True, slots=True)
