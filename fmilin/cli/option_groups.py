@@ -14,7 +14,7 @@ EVERY_DAY = {
     "linearize": "-o --json --set --trim --fix --free --constraint --discover --independent --inputs --outputs --point",
     "info": "--json --run --check",
     "discover": "--excite --set -o --json",
-    "trim": "--fix --free --steady --bound --guess --set -o --json",
+    "trim": "--fix --free --steady --bound --near --minimize --stable --guess --set -o --json",
     "sweep": "--vary --zip --trim --fix --free --independent --inputs --outputs -o --plot --json --jobs --resume",
     "simulate": "--stop-time --start-time --input --set -o --plot --against --outputs --method --step --tolerance",
     "verify": "--horizon --plot --json",
@@ -29,7 +29,7 @@ EVERY_DAY = {
 GROUPS = {
     "Model and constraints": "--constraint --constraints --no-constraints --discover --tangent-only --floating-base "
     "--fix-joint --hold --keyframe --interface --compile",
-    "Operating point": "--set --time --point --trim --fix --free --steady --bound --guess "
+    "Operating point": "--set --time --point --trim --fix --free --steady --bound --near --minimize --stable --guess "
     "--simulate-to --snapshots --input --project",
     "Coordinates, signals and slopes": "--independent --coordinates --inputs --outputs --derivatives --keep-inaccurate "
     "--one-sided --hold-modes --at-singularity",

@@ -12,8 +12,9 @@ from fmilin.ground.errors import FmilinError, NumericalError
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import RANK_MEASURED
 from fmilin.model.interface import Model
+from fmilin.numerics.balanced import balanced
 from fmilin.points.equations import Equations
-from fmilin.points.newton import balanced, corrected
+from fmilin.points.newton import corrected
 from fmilin.points.optimum import OutOfBoundsError
 from fmilin.points.readings import Reading, reading
 from fmilin.points.report import TrimmedPoint
@@ -22,7 +23,7 @@ from fmilin.points.solver import Solution
 
 MOST = 8  # targets that are left out in turn
 STANDS = 1e-9  # slope of a target, beside its terms, that is rounding
-BESIDE = 0.05  # sizes of the unknowns
+FARTHER = 0.05  # sizes of the unknowns
 
 Search = Callable[[TrimRequest], TrimmedPoint]
 
@@ -78,8 +79,8 @@ def freedoms_of_targets(equations: Equations, without: Solution) -> str:
     if not Z.shape[1]:
         return " Nothing is left free to meet targets with."
     # By chance the slopes of targets may depend on each other at one point: look beside it, too.
-    beside = corrected(others, without.z + BESIDE * Z @ np.cos(np.arange(Z.shape[1]) + 1.0)).z
-    slopes = [_slopes_on_freedoms(equations, z) for z in (without.z, beside)]
+    elsewhere = corrected(others, without.z + FARTHER * Z @ np.cos(np.arange(Z.shape[1]) + 1.0)).z
+    slopes = [_slopes_on_freedoms(equations, z) for z in (without.z, elsewhere)]
     still = [t.name for i, t in enumerate(equations.targets) if not any(np.any(S[i] != 0.0) for S in slopes)]
     if still:
         return f" Nothing that is free moves {', '.join(map(repr, still))}, to first order."

@@ -15,9 +15,10 @@ import numpy as np
 from fmilin.ground.errors import NumericalError
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import RANK, RANK_MEASURED
+from fmilin.numerics.balanced import balanced
 from fmilin.points.equations import Equations
 from fmilin.points.homotopy import independent_rows
-from fmilin.points.newton import balanced, corrected
+from fmilin.points.newton import corrected
 from fmilin.points.readings import Reading, reading
 from fmilin.points.solver import Solution, assessed
 

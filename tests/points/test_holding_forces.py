@@ -14,9 +14,9 @@ from fmilin.ground.signals import FloatArray
 from fmilin.model.interface import Evaluation
 from fmilin.native.ode import OdeModel
 from fmilin.native.systems import slider_crank
+from fmilin.numerics.balanced import balanced
 from fmilin.points.assessment import TrimError
 from fmilin.points.contact_forces import _smallest
-from fmilin.numerics.balanced import balanced
 from fmilin.points.procedure import search, trim
 from fmilin.points.request import TrimRequest
 from tests.by_hand import FunctionModel, pendulum
