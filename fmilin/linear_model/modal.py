@@ -118,6 +118,9 @@ def hankel_values(linear: LinearModel) -> FloatArray:
     return values
 
 
+NO_SHARE = 1e-12  # participation below it is rounding of eigenvectors: zero
+
+
 @dataclass(frozen=True)
 class ModeGroup:
     """An eigenvalue, or a pair of complex ones; several where they cannot be told from each other."""
@@ -203,10 +206,11 @@ def modal_analysis(linear: LinearModel) -> ModalAnalysis:
     def one_by_one(s: _Subspace, columns: FloatArray, noise: FloatArray, *, seen: bool = False) -> list[int]:
         return [_missing(s, columns[:, [k]], noise[:, [k]], size, seen=seen) for k in range(columns.shape[1])]
 
+    shares = diagonal / diagonal.sum(axis=1, keepdims=True)
     reached, shown = energies(linear, [(s.eigenvalue, s.left.shape[1] == 1) for s in subspaces])
     return ModalAnalysis(
         groups=tuple(ModeGroup(rate_of(s.eigenvalue, linear.sample_time), s.left.shape[1], s.pair) for s in subspaces),
-        participation=diagonal / diagonal.sum(axis=1, keepdims=True),
+        participation=np.where(shares > NO_SHARE, shares, 0.0),
         controllability=_shares([p @ B for p in projectors], [np.abs(p) @ np.abs(B) for p in projectors], twice),
         observability=_shares([(C @ p).T for p in projectors], [(np.abs(C) @ np.abs(p)).T for p in projectors], twice),
         unmoved=np.array([one_by_one(s, B, noise_B) for s in subspaces], np.intp),

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 
 from fmilin.ground.errors import ModelError
+from fmilin.ground.tolerances import SYMMETRIC
 from fmilin.native.mechanism.parts import check_name
 from fmilin.native.mechanism.placement import ORIGIN, Placement
-
-SYMMETRIC = 1e-9  # of the largest entry: rounding
 
 
 @dataclass(frozen=True)

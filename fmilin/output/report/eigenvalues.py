@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -87,6 +87,7 @@ def _say_where_the_close_up_is(axes: Axes, false: Complex) -> None:
 
 
 RATIOS = (0.1, 0.3, 0.5, 0.7, 0.9)  # damping ratios with a ray
+SAME_MARK = 5e-3  # of half the width: nearer eigenvalues are one mark on paper, and their number is written beside it
 CLOSE = 0.08  # eigenvalues within this part of the largest one are crowded: there is a second panel for them
 
 
@@ -133,7 +134,20 @@ def _panel(axes: Axes, true: Complex, false: Complex, reach: float) -> None:
         axes.plot(false.real, false.imag, linestyle="none", markersize=7, zorder=3, label=label, **style)
     axes.plot(true.real, true.imag, "x", color=COLORS[0], markersize=9, markeredgewidth=2.2, linestyle="none",
               zorder=4, label=f"{len(true)} eigenvalues")  # fmt: skip
+    for value, count in _repeated(true, reach):
+        axes.annotate(f"× {count}", (value.real, value.imag), (7, 5), textcoords="offset points", fontsize=9,
+                      color=COLORS[0])  # fmt: skip
     axes.set(xlabel="real part [1/s]", ylabel="imaginary part [rad/s]")
+
+
+def _repeated(values: Complex, reach: float) -> Iterator[tuple[complex, int]]:
+    """Yield where several eigenvalues are one mark, and how many."""
+    left = values[np.abs(values) < reach]
+    while len(left):
+        same = np.abs(left - left[0]) < SAME_MARK * reach
+        if (count := int(same.sum())) > 1:
+            yield complex(left[same].mean()), count
+        left = left[~same]
 
 
 def rays(axes: Axes, reach: float) -> None:

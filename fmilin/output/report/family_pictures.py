@@ -139,6 +139,7 @@ MOST_LINES = 6  # lines of a grid of several axes in one figure; each runs along
 MOST_MARKS = 25  # on a line
 
 MARKERS = "osD^vP"
+REAL_SPAN = 1e-6  # real parts within this part of the largest eigenvalue are rounding: the picture is not made for them
 
 
 def family_eigenvalue_figure(family: LinearFamily) -> Figure:
@@ -147,10 +148,12 @@ def family_eigenvalue_figure(family: LinearFamily) -> Figure:
     figure = titled_figure(_title(family, "Eigenvalues"), 8.5, 7.0)
     real, imaginary = figure.subplots(2, 1, sharex=True)
     line = lines[0]
-    for mode, values in enumerate(line.eigenvalues.T):
+    shown: set[int] = set()
+    for mode, values in zip(_mode_numbers(line.eigenvalues), line.eigenvalues.T, strict=True):
         style = _style(mode)
-        real.plot(line.axis, values.real, **style, label=f"mode {mode + 1}")
+        real.plot(line.axis, values.real, **style, label=None if mode in shown else f"mode {mode + 1}")
         imaginary.plot(line.axis, values.imag, **style)
+        shown.add(mode)
     low, high = real.get_ylim()
     if high > 0:
         real.axhspan(0, high, color=UNSTABLE, zorder=0)
@@ -190,9 +193,9 @@ def root_locus_figure(family: LinearFamily) -> Figure:
         )  # fmt: skip
     right = max(float(finite.real.max(initial=0.0)), 0.0)
     left = min(float(finite.real.min(initial=0.0)), 0.0)
-    room = 0.08 * max(right - left, 0.05 * reach)
+    span = right - left if right - left > REAL_SPAN * reach else 0.2 * reach
     axes.set(xlabel="real part [1/s]", ylabel="imaginary part [rad/s]", ylim=(-height, height))
-    axes.set_xlim(left - room if left < -0.02 * reach else -max(room, 0.1 * reach), right + 2 * room)
+    axes.set_xlim(left - (0.08 if left < 0 else 0.5) * span, right + 0.16 * span)
     if points is not None:
         figure.colorbar(points, ax=axes, label=lines[0].label)
     handles, labels = axes.get_legend_handles_labels()
@@ -207,7 +210,7 @@ def campbell_figure(family: LinearFamily, *, orders: Sequence[float] = (), hertz
     frequency, damping = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
     factor = 1 / (2 * np.pi) if hertz else 1.0
     drawn, marked, largest = 0, False, 0.0
-    for mode, values in enumerate(line.eigenvalues.T):
+    for mode, values in zip(_mode_numbers(line.eigenvalues), line.eigenvalues.T, strict=True):
         swings = values.imag > 1e-9 * np.abs(values)
         if not swings.any():
             continue
@@ -278,6 +281,22 @@ def _lines(family: LinearFamily) -> Iterator[_Line]:
         fixed = [] if family.grid.zipped else others
         title = ", ".join(f"{n} = {at[n]:.4g}" for n in fixed)
         yield _Line(axis_label(family, name), title, np.asarray(family.axes[name], float), values[k], k * length)
+
+
+def _mode_numbers(eigenvalues: Complex) -> list[int]:
+    """Return the number of the mode that each tracked eigenvalue (n, P) belongs to: both of a pair have the same."""
+    numbers: list[int] = []
+    waiting: dict[int, Complex] = {}  # the first of a pair, by its number
+    for values in eigenvalues.T:
+        partner = next((k for k, other in waiting.items() if np.allclose(values, other.conj(), equal_nan=True)), None)
+        if partner is None:
+            numbers.append(max(numbers, default=-1) + 1)
+            if np.any(np.abs(values.imag) > 1e-9 * np.abs(values)):
+                waiting[numbers[-1]] = values
+        else:
+            numbers.append(partner)
+            del waiting[partner]
+    return numbers
 
 
 def _mark_events(family: LinearFamily, line: _Line, axes: Axes) -> None:

@@ -19,6 +19,7 @@ from fmilin.native.mechanism.system import System
 Floats = NDArray[np.float64]
 
 SLIDING = ("prismatic", "cylindrical")
+LONGEST = 1.5  # of the extent of all else: longer springs are drawn as their beginning
 SEEN = ("position", "velocity", "acceleration", "accelerometer")
 
 
@@ -97,15 +98,17 @@ class Shapes:
         pins = [at[j.name] for j in joints if j.parent != d.ground and j.type not in SLIDING]
         closing = [self._at(X, loop.second, loop.second_placement.position) for loop in d.loops]
         lines = dict.fromkeys(((s.first, s.first_point), (s.second, s.second_point)) for s in self._lines)
-        springs = (np.stack([self._at(X, *end) for end in ends]) for ends in lines)
+        springs = [np.stack([self._at(X, *end) for end in ends]) for ends in lines]
+        bodies = tuple(Shape(body, self._body(X, body)) for body, points in self.attached.items() if points)
+        others = _stacked([*(point for shape in bodies for point in shape.points), *pins, *grounded])
         return Posture(
-            bodies=tuple(Shape(body, self._body(X, body)) for body, points in self.attached.items() if points),
+            bodies=bodies,
             tubes=tuple(self._tube(X, j) for j in joints if j.type in SLIDING and j.parent != d.ground),
             rails=tuple(self._rail(X, j) for j in joints if j.type == "prismatic" and j.parent == d.ground),
             pins=_stacked(pins),
             grounded=_stacked(grounded),
             closing=_stacked(closing),
-            springs=tuple(springs),
+            springs=tuple(_cut(spring, others) for spring in springs),
             centers=_stacked(self._at(X, b.name, b.center) for b in d.bodies if b.mass is not None),
         )
 
@@ -187,6 +190,16 @@ def outline(points: Floats) -> Floats:
     from scipy.spatial import ConvexHull
 
     return np.asarray(points[ConvexHull(flat).vertices])
+
+
+def _cut(spring: Floats, others: Floats) -> Floats:
+    """Return a spring (2, 3), of a long one the beginning: its far end would crush the picture of all the rest."""
+    size = float(np.ptp(others, axis=0).max()) if len(others) else 0.0
+    length = float(np.linalg.norm(spring[1] - spring[0]))
+    if not 0 < LONGEST * size < length:
+        return spring
+    near, far = sorted(spring, key=lambda end: float(np.linalg.norm(end - others.mean(axis=0))))
+    return np.stack([near, near + LONGEST * size / length * (far - near)])
 
 
 def _stacked(points: Iterable[Floats]) -> Floats:

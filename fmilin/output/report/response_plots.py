@@ -26,6 +26,7 @@ Names = Sequence[str] | None
 MOST_CHANNELS = 4  # inputs, and outputs, in one figure where none are named
 GENTLE = 0.1  # how far a step moves the state that moves most, in its size, where no amplitude is given
 MOST_SAMPLES = 5000  # of a sampled model's step
+FIRST_PHASE = -80.0  # degrees: of those that are the same, the first phase is the nearest: 0, 180 down, -90, 90
 ZERO_RESPONSE = 1e-12  # A transfer function smaller than this part of its terms is zero
 LONGEST, SHORTEST = 100.0, 4.0  # of a step's horizon, in fastest and in slowest time constants
 
@@ -39,7 +40,7 @@ def bode_figure(linear: LinearModel, inputs: Names = None, outputs: Names = None
     axes = figure.subplots(2 * len(out), len(u), squeeze=False)
     with warnings.catch_warnings():  # of matplotlib, that zero has no place on a logarithmic axis
         warnings.simplefilter("ignore")
-        control.frequency_response(linear.to_control()[out, u]).plot(ax=axes)
+        control.frequency_response(linear.to_control()[out, u]).plot(ax=axes, initial_phase=FIRST_PHASE)
     for text in list(figure.texts):  # its own names of channels: ours have units
         text.remove()
     figure.suptitle(_title(linear, "Bode diagram", u, out), x=0.01, ha="left", fontweight="bold", fontsize=12)
@@ -48,6 +49,8 @@ def bode_figure(linear: LinearModel, inputs: Names = None, outputs: Names = None
     for row, i in enumerate(out):
         axes[2 * row, 0].set_ylabel(f"{labelled(linear.outputs[i])}\nmagnitude")
     _restyled(axes)
+    for each in axes[1::2].ravel():
+        _rounded_phase(each)
     without_response = np.array([[not _answers(linear, i, j) for j in u] for i in out])
     for (row, column), has_none in np.ndenumerate(without_response):
         if has_none:
@@ -267,6 +270,18 @@ def _zoomed(axes: Axes) -> None:
     room = 0.08 * float((high - low).max()) or 1e-3
     axes.set(xlim=(low[0] - room, high[0] + room), ylim=(low[1] - room, high[1] + room))
     axes.ticklabel_format(scilimits=(-2, 3))
+
+
+def _rounded_phase(axes: Axes) -> None:
+    """Give a phase at least two quarter turns of room, and ticks at quarter turns, fewer where there are many."""
+    from matplotlib.ticker import MultipleLocator
+
+    low, high = (
+        90.0 * round_(limit / 90.0) for round_, limit in zip((np.floor, np.ceil), axes.get_ylim(), strict=True)
+    )
+    low, high = (low, high) if high - low >= 180.0 else ((low + high) / 2 - 90.0, (low + high) / 2 + 90.0)
+    axes.set_ylim(low, high)
+    axes.yaxis.set_major_locator(MultipleLocator(90.0 * np.ceil((high - low) / 630.0)))
 
 
 def _restyled(axes: np.ndarray) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 import fmilin as fl
 from fmilin.families.family_builder import family_of
+from fmilin.native.ode import OdeModel
 from fmilin.native.systems import cartesian_pendulum
 from fmilin.output.report.family_pictures import quantity_of
 from fmilin.output.report.figures import rendered
@@ -123,3 +124,21 @@ def test_what_cannot_be_drawn_is_refused(line: fl.LinearFamily, grid: fl.LinearF
 def test_pictures_are_the_same_twice(line: fl.LinearFamily) -> None:
     one, two = (rendered(line.plot.root_locus(), ".svg") for _ in range(2))
     assert one == two
+
+
+def test_a_pair_is_one_mode(line: fl.LinearFamily) -> None:
+    real, _ = line.plot.eigenvalues().axes
+    assert [label for label in real.get_legend_handles_labels()[1] if label.startswith("mode")] == ["mode 1"]
+    two = fl.sweep(OdeModel("two", {"a": "b", "b": "-k*a - 0.1*b", "c": "d", "d": "-9*k*c - 0.1*d"},
+                            parameters={"k": 4.0}), {"k": K})  # fmt: skip
+    labels = two.plot.campbell().axes[0].get_legend_handles_labels()[1]
+    assert labels == ["mode 1", "mode 2"]
+
+
+def test_a_root_locus_is_as_wide_as_its_real_parts() -> None:
+    """Poles between -0.06 and 0 beside frequencies of 7 rad/s."""
+    stiff = OdeModel("stiff", {"q": "v", "v": "-49*q - d*v"}, parameters={"d": 0.0})
+    family = fl.sweep(stiff, {"d": np.linspace(0.0, 0.12, 5)})
+    left, right = family.plot.root_locus().axes[0].get_xlim()
+    assert -0.09 < left < -0.06
+    assert 0.0 < right < 0.03

@@ -14,7 +14,7 @@ from PIL import Image
 
 import fmilin as fl
 from fmilin.ground.errors import UsageError
-from fmilin.native.mechanism import Mechanism
+from fmilin.native.mechanism import Body, Joint, Mechanism, MechanismDescription, PointSpring
 from fmilin.native.systems import (
     double_wishbone,
     four_bar_mechanism,
@@ -148,3 +148,26 @@ def test_modes_that_are_not_there_are_refused() -> None:
     linear = fl.linearize(model)
     with pytest.raises(fl.UsageError, match="There is no mode 5: modes 1 to 1 move a joint"):
         mechanism_motion(model.description, linear, numbers=[5])
+
+
+def test_a_long_spring_does_not_crush_the_picture() -> None:
+    """Of a spring to a far wall the beginning is drawn; one of the mechanism's own size is whole."""
+    m = Mechanism(
+        MechanismDescription(
+            "cart",
+            bodies=[Body("cart", 1.0, (0, 0, 0.2), (1, 1, 1)), Body("rod", 1.0, (0, 0, -0.5), (1, 1, 1))],
+            joints=[
+                Joint("x", "prismatic", "ground", "cart", axis=(1, 0, 0)),
+                Joint("q", "revolute", "cart", "rod", axis=(0, 1, 0)),
+            ],
+            springs=[
+                PointSpring("far", "rod", "ground", (0, 0, -1), (400, 0, 0), 1.0),
+                PointSpring("near", "rod", "ground", (0, 0, -1), (0.3, 0, -1), 1.0),
+            ],
+        )
+    )
+    shapes = Shapes(m.description)
+    far, near = shapes.posture(shapes.start).springs
+    assert np.linalg.norm(far[1] - far[0]) < 2.0
+    np.testing.assert_allclose(far[0], (0.0, 0.0, -1.0))
+    np.testing.assert_allclose(np.linalg.norm(near[1] - near[0]), 0.3)

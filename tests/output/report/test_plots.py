@@ -10,6 +10,7 @@ import pytest
 
 import fmilin as fl
 from fmilin.model.interface import ModelInfo
+from fmilin.native.ode import OdeModel
 from fmilin.native.systems import cartesian_pendulum, four_bar, four_bar_mechanism
 from tests.families.plants import oscillator
 from tests.hand_made import pendulum, sized
@@ -176,3 +177,20 @@ def test_names_with_any_character_are_drawn() -> None:
     plot = replace(pendulum(), model=ModelInfo(r"a $x^ $y \frac Größe")).plot
     for figure in (plot.eigenvalues(), plot.modes(), plot.errors()):
         assert texts(figure).startswith("<?xml")
+
+
+@pytest.mark.parametrize(("sign", "start"), [(1.0, 0.0), (-1.0, -180.0)])
+def test_the_phase_starts_at_the_sign_of_the_gain_and_has_ticks(sign: float, start: float) -> None:
+    """Not -360 or 180 where that is the same."""
+    model = OdeModel("lag", {"x": "-x + u"}, inputs=["u"], outputs={"y": f"{sign}*(x + 1e-17*u)"})
+    phase = fl.linearize(model).plot.bode().axes[1]
+    values = np.asarray(phase.lines[0].get_ydata())
+    assert values[0] == pytest.approx(start, abs=10.0)
+    low, high = phase.get_ylim()
+    assert len([tick for tick in phase.get_yticks() if low - 1e-9 <= tick <= high + 1e-9]) >= 3
+
+
+def test_equal_eigenvalues_are_counted() -> None:
+    double = fl.linearize(OdeModel("two lags", {"x": "-x", "y": "-y", "z": "-3*z"}))
+    (axes,) = double.plot.eigenvalues().axes
+    assert [t.get_text() for t in axes.texts if "×" in t.get_text()] == ["× 2"]
