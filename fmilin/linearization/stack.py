@@ -31,7 +31,7 @@ from fmilin.manifold.products import some_bits_further
 from fmilin.manifold.rank import independent_rows, scaled
 from fmilin.manifold.selection import Selection
 from fmilin.manifold.slopes import SMALL_STEP, compared, random_direction
-from fmilin.manifold.stack import PointStack, StackGeometry, StackSurroundings
+from fmilin.manifold.stack import AT_ONCE, PointStack, StackGeometry, StackSurroundings
 from fmilin.manifold.steady_stack import StackMotion, stack_motion
 from fmilin.model.interface import ExactSlopes, Model, OperatingPoint, TangentStack
 
@@ -43,8 +43,7 @@ AGREES = 1e-9
 OF_EVERY_POINT = frozenset({"model", "off-equilibrium", "steady", "periodic", "coordinates-switched"})
 """Remarks at the point before that a stack says itself where they are true, or that are no matter of the next point."""
 
-AT_ONCE = 2**18  # slopes that are computed and looked at together: what fits into the processor's cache
-LEAST_AT_ONCE = 64  # points: fewer cost more calls than the cache saves
+SLOPES_AT_ONCE = 2**18  # that are computed and looked at together: what fits into the processor's cache
 
 RARE = 32  # of so many points about one shows what rounding changes in slopes, and a difference leaves open
 
@@ -202,23 +201,19 @@ class StackProcedure:
             with np.errstate(all="ignore"):
                 if not self._agrees:
                     return None
+                slopes = self._before.derivatives[0].size + self._before.outputs[0].size
+                size = max(AT_ONCE, SLOPES_AT_ONCE // max(1, slopes))
                 stacks = [
                     self._linearized(
                         points[some],
                         self.tangents(points[some]) if tangents is None else tangents[some],
                         {name: part[some] for name, part in parts.items()},
                     )
-                    for some in self._slices(len(points))
+                    for some in (slice(i, min(i + size, len(points))) for i in range(0, len(points), size))
                 ]
         except (FmilinError, np.linalg.LinAlgError):
             return None
         return LinearStack([r for s in stacks for r in s.remarks], np.concatenate([s.usual for s in stacks]))
-
-    def _slices(self, count: int) -> list[slice]:
-        """Return the points in as many parts as are needed for the slopes of each to stay in the cache."""
-        slopes = self._before.derivatives[0].size + self._before.outputs[0].size
-        size = max(LEAST_AT_ONCE, AT_ONCE // max(1, slopes))
-        return [slice(i, min(i + size, count)) for i in range(0, count, size)]
 
     def _linearized(self, points: PointStack, tangents: TangentStack, parts: Parts) -> LinearStack:
         model, facts = self._model, self._facts

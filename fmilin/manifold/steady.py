@@ -6,7 +6,7 @@ motion, the eigenvalues do not.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,6 +22,7 @@ from fmilin.manifold.rank import pivoted_qr
 from fmilin.manifold.selection import Selection, select_states
 from fmilin.manifold.slopes import TangentSlopes
 from fmilin.manifold.uniform import (
+    ZEROS,
     Beyond,
     Change,
     Mask,
@@ -220,10 +221,10 @@ class _BeyondPoint(Beyond):
         path: FloatArray,
         times: Sequence[FloatArray],
         bend: FloatArray | float = 0.0,
-        aside: FloatArray | float = 0.0,
+        asides: Iterable[FloatArray | float] = ZEROS,
     ) -> Iterator[Visited]:
         """Go on in y, from the tangent."""
-        for (later,) in times:
+        for (later,), aside in zip(times, asides, strict=False):
             steps = [(part * later, (part * later) ** 2 / 2) for part in PARTS]
             yield self._first([(self._frame.y0 + (t * path + half * bend + aside)[0], t) for t, half in steps])
 

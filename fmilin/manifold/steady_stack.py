@@ -6,8 +6,9 @@ point: which coordinates these are is a decision of its own at each.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from fmilin.ground.errors import FmilinError
 from fmilin.ground.signals import FloatArray
 from fmilin.manifold.stack import PointStack, StackGeometry, StackSurroundings
 from fmilin.manifold.uniform import (
+    ZEROS,
     Beyond,
     Change,
     Mask,
@@ -52,6 +54,11 @@ class StackMotion:
     later: FloatArray  # (k,), how much later A was the same, in s
     change: Change  # of A along the motion, (k,) each, NaN where that was not looked at
 
+    def write_change(self, some: Some, seen: Change) -> None:
+        """Write how A changes at some of the points."""
+        for values, part in zip(self.change, seen, strict=True):
+            values[some] = part
+
 
 def stack_motion(
     model: Model,
@@ -62,60 +69,95 @@ def stack_motion(
     row_errors: FloatArray,
 ) -> StackMotion:
     """Say how the points move; ``row_errors`` (k, N) of the slopes of their rates, in sizes of the coordinates."""
-    kept, shape = list(tangents.kept), (len(points), len(tangents.kept))
+    count, p = tangents.T.shape[0], len(tangents.kept)
     slopes = tangents.derivatives * geometry.scales[:, None]
     every = np.broadcast_to(row_errors[..., None], slopes.shape)
-    fastest = fastest_states(tangents.rates, geometry.sizes, geometry.slopes.terms, slopes, every, shape[1])
-    moving = fastest >= 0
-    steady, elsewhere = np.zeros(shape[0], dtype=bool), np.zeros(shape[0], dtype=bool)
-    change = Change.unseen(shape[0])
-    motion = StackMotion(fastest, steady, elsewhere, np.zeros(shape, dtype=bool), np.zeros(shape[0]), change)
-    if not kept or not moving.any():
-        return motion
-    f_y, errors = tangents.derivatives[..., : shape[1]], row_errors[..., None] / geometry.y_sizes[:, None]
-    paces = np.abs(tangents.rates) / model.states.scales()
-    at = Moving(tangents.rates, tangents.rates[:, kept], f_y, errors, geometry.sizes, geometry.y_sizes, paces)
-
-    def at_some(some: Some) -> tuple[Moving, Uniform, _BeyondStack]:
-        back, part = None if geometry.back is None else geometry.back[some], at[some]
-        beyond = _BeyondStack(points[some], kept, tangents.T[some], geometry.sizes[some], back, surroundings, model)
-        return part, Uniform(part.y_rates, part.y_sizes, part.f_y[:, kept], leading[some]), beyond
-
-    def write_change(some: Some, seen: Change) -> None:
-        for values, part in zip(change, seen, strict=True):
-            values[some] = part
-
-    bend = at.bends[:, kept]
-    if len(geometry.others):
-        free = ~(tangents.gradient != 0).any(axis=1)
-        free[:, kept] &= unseen(f_y, errors, geometry.y_sizes)
-        leading = ~free[:, kept]
-        keeps = moving & (at.vanishes(bend, np.abs(bend)) | ~leading).all(axis=1)
-        for some in _groups(keeps & bend.any(axis=1)):
-            part, uniform, beyond = at_some(some)
-            write_change(some, falls_on(part, uniform, bend[some], beyond))
-        falls = ~np.isnan(change.part)
-        for some in _groups(keeps & ~falls):
-            motions = confirmed(*at_some(some))
-            steady[some], motion.carried[some], motion.later[some] = motions.steady, motions.carried, motions.later
-            falls[some] = motions.falls
-        straight = (at.bends == 0) | free
-        elsewhere |= keeps & ~steady & ~falls  # no coordinates make a fall steady
-        rest = np.flatnonzero(moving & ~keeps & (straight.sum(axis=1) >= shape[1]))
-        if len(rest):
-            elsewhere[rest] = _are_coordinates(tangents.T[rest] / geometry.sizes[rest, :, None], straight[rest])
-    dependence = depending(f_y[:, kept], errors[:, kept], geometry.y_sizes)
-    leading = influential(dependence)
-    varying = moving & ~steady & ~elsewhere & np.isnan(change.part)
-    varying &= compared(at, bend, f_y[:, kept], dependence, leading)
-    if varying.any():
-        ahead, leads = is_straight(bend, leading), np.ones(at.rates.shape, dtype=bool)
-        leads[:, kept] = leading
-        turns = may_turn(at, leads, model.states.units)
-        for some in (*_groups(varying & ahead), *_groups(varying & ~ahead)):
-            part, uniform, beyond = at_some(some)
-            write_change(some, change_along(part, uniform, bend[some], beyond, turns[some]))
+    fastest = fastest_states(tangents.rates, geometry.sizes, geometry.slopes.terms, slopes, every, p)
+    steady, elsewhere, carried = (np.zeros(shape, dtype=bool) for shape in (count, count, (count, p)))
+    motion = StackMotion(fastest, steady, elsewhere, carried, np.zeros(count), Change.unseen(count))
+    if p and (fastest >= 0).any():
+        errors = row_errors[..., None] / geometry.y_sizes[:, None]
+        search = _Search(model, points, tangents, geometry, surroundings, errors, motion)
+        if len(geometry.others):
+            search.find_steady()
+        search.compare()
     return motion
+
+
+@dataclass(frozen=True, eq=False)
+class _Search:
+    """What is asked of a stack of points, some of which move; the answers go to ``motion``."""
+
+    model: Model
+    points: PointStack
+    tangents: TangentStack
+    geometry: StackGeometry
+    surroundings: StackSurroundings
+    errors: FloatArray  # of the slopes of rates along y, shape (k, N, P)
+    motion: StackMotion
+
+    @cached_property
+    def kept(self) -> list[int]:
+        """The states that are coordinates."""
+        return list(self.tangents.kept)
+
+    @cached_property
+    def at(self) -> Moving:
+        """The points in motion."""
+        rates, f_y = self.tangents.rates, self.tangents.derivatives[..., : len(self.kept)]
+        sizes, paces = (self.geometry.sizes, self.geometry.y_sizes), np.abs(rates) / self.model.states.scales()
+        return Moving(rates, rates[:, self.kept], f_y, self.errors, *sizes, paces)
+
+    @cached_property
+    def bend(self) -> FloatArray:
+        """The second derivatives y'' (k, P)."""
+        return self.at.bends[:, self.kept]
+
+    def of(self, some: Some, leading: Mask) -> tuple[Moving, Uniform, _BeyondStack]:
+        """Return some points, their motion in y, and the model further on."""
+        geometry, part, T = self.geometry, self.at[some], self.tangents.T[some]
+        back = None if geometry.back is None else geometry.back[some]
+        uniform = Uniform(part.y_rates, part.y_sizes, part.f_y[:, self.kept], leading[some])
+        points, sizes = self.points[some], geometry.sizes[some]
+        return part, uniform, _BeyondStack(points, self.kept, T, sizes, back, self.surroundings, self.model)
+
+    def find_steady(self) -> None:
+        """Look for steady motions and falls, and for points where the motion may be steady in other coordinates."""
+        at, kept, motion, moving = self.at, self.kept, self.motion, self.motion.fastest >= 0
+        free = ~(self.tangents.gradient != 0).any(axis=1)
+        free[:, kept] &= unseen(at.f_y, self.errors, self.geometry.y_sizes)
+        leading = ~free[:, kept]
+        keeps = moving & (at.vanishes(self.bend, np.abs(self.bend)) | ~leading).all(axis=1)
+        for some in _groups(keeps & self.bend.any(axis=1)):
+            part, uniform, beyond = self.of(some, leading)
+            motion.write_change(some, falls_on(part, uniform, self.bend[some], beyond))
+        falls = ~np.isnan(motion.change.part)
+        for some in _groups(keeps & ~falls):
+            motions = confirmed(*self.of(some, leading))
+            motion.steady[some], motion.carried[some], motion.later[some] = motions[:3]
+            falls[some] = motions.falls
+        motion.open[...] = keeps & ~motion.steady & ~falls  # no coordinates make a fall steady
+        straight = (at.bends == 0) | free
+        rest = np.flatnonzero(moving & ~keeps & (straight.sum(axis=1) >= len(kept)))
+        if len(rest):
+            T = self.tangents.T[rest] / self.geometry.sizes[rest, :, None]
+            motion.open[rest] = _are_coordinates(T, straight[rest])
+
+    def compare(self) -> None:
+        """Compare A along motions that are not steady."""
+        at, bend, motion = self.at, self.bend, self.motion
+        varying = (motion.fastest >= 0) & ~motion.steady & ~motion.open & np.isnan(motion.change.part)
+        if not varying.any():
+            return
+        A = at.f_y[:, self.kept]
+        dependence = depending(A, self.errors[:, self.kept], at.y_sizes)
+        leading, leads = influential(dependence), np.ones(at.rates.shape, dtype=bool)
+        varying &= compared(at, bend, A, dependence, leading)
+        ahead, leads[:, self.kept] = is_straight(bend, leading), leading
+        for some in (*_groups(varying & ahead), *_groups(varying & ~ahead)):
+            turns = may_turn(at[some], leads[some], self.model.states.units)
+            part, uniform, beyond = self.of(some, leading)
+            motion.write_change(some, change_along(part, uniform, bend[some], beyond, turns))
 
 
 def _groups(wanted: Mask) -> list[Some]:
@@ -148,10 +190,12 @@ class _BeyondStack(Beyond):
         path: FloatArray,
         times: Sequence[FloatArray],
         bend: FloatArray | float = 0.0,
-        aside: FloatArray | float = 0.0,
+        asides: Iterable[FloatArray | float] = ZEROS,
     ) -> list[Visited]:
         """Go on in y, from the tangent."""
-        steps = [(t, t[:, None] * path + t[:, None] ** 2 / 2 * bend + aside) for t in times]
+        steps = [
+            (t, t[:, None] * path + t[:, None] ** 2 / 2 * bend + aside) for t, aside in zip(times, asides, strict=False)
+        ]
         return self._visited([(self.points.states, step, t) for t, step in steps])
 
     def beside(self, far: Visited, displacements: Sequence[FloatArray]) -> list[Visited]:

@@ -9,9 +9,10 @@ all columns, confirms it. Every array has a leading axis: one point is a stack o
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,7 +33,8 @@ ASIDE = 0.3
 """How far states on which nothing depends are moved, in their sizes: not as far as a quaternion's components go."""
 
 STEP = 2.0**-13  # of the difference that shows the second A, in sizes of the coordinates
-SHORT_STEP, SHORTEST_STEP = 2.0**-17, 2.0**-20  # of a one-sided difference that shows it; of exact equations
+SIDES = (1.0, -1.0, 1.0)  # of the motion, to which it is gone at three moments
+SHORT_STEP = 2.0**-17  # of a difference that hardly bends
 LATEST = 2.2  # times as late until A is compared for the last time along a motion that goes straight on
 BENT = 2.0  # times later than soon where it bends: what is seen to second order leads no further
 MOST_TURNING = 40  # coordinates: of more it is not asked whether they turn, which may take a visit for each
@@ -41,7 +43,7 @@ LEFT, EXACT = 1e-2, 1e-7  # gaps of eigenvalues that are none: of how much A cha
 SMALL, DEFECTIVE = 1e-3, 1e-4  # eigenvalues, of the largest, that may be a multiple zero, and how far it is spread
 SLOW = 1e-2  # of the motion's own pace: slower rows may change as they like, what moves sees their mean
 NOISE = 10.0  # times that a difference misses A at the point: a smaller change is none
-CLEAR = 1e-2  # changes of A from which on it does not matter how far a difference of exact equations misses it
+ZEROS = repeat(0.0)
 ALIKE = 1 - 1e-9  # speeds above this part of the largest are as large
 
 Mask = NDArray[np.bool_]
@@ -143,20 +145,25 @@ class Beyond(ABC):
     exact: bool = False
     """Whether rates and slopes are those of equations, off by no more than rounding."""
 
-    @property
-    def step(self) -> float:
-        """The step of a one-sided difference, in sizes."""
-        return SHORTEST_STEP if self.exact else SHORT_STEP
-
     @abstractmethod
     def further(
         self,
         path: FloatArray,
         times: Sequence[FloatArray],
         bend: FloatArray | float = 0.0,
-        aside: FloatArray | float = 0.0,
+        asides: Iterable[FloatArray | float] = ZEROS,
     ) -> Iterable[Visited]:
         """Go on for so long (k,), or as far as coordinates lead, y' = path, y'' = bend, then aside, each (k, P)."""
+
+    def along(
+        self, path: FloatArray, times: Sequence[FloatArray], bend: FloatArray, direction: FloatArray
+    ) -> Iterator[tuple[Visited, FloatArray]]:
+        """Yield what is further on, as above, and the slopes (k, P) of y' along a direction (k, P) there."""
+        for ahead in self.further(path, times, bend, [SHORT_STEP * direction] * len(times)):
+            (behind,) = self.beside(ahead, [-2 * SHORT_STEP * direction])
+            x, f, rates = ((a + b) / 2 for a, b in zip(ahead[1:4], behind[1:4], strict=True))
+            slopes = (ahead.rates - behind.rates) / (2 * SHORT_STEP)
+            yield Visited(ahead.later, x, f, rates, ahead.good & behind.good), slopes
 
     def A(self, far: Visited, sizes: FloatArray, some: Mask) -> FloatArray:
         """Return A (j, P, P) at some points further on, by one-sided differences along coordinates of such sizes."""
@@ -174,8 +181,8 @@ class Beyond(ABC):
 
     def one_sided(self, far: Visited, direction: FloatArray) -> tuple[FloatArray, Mask]:
         """Return the same by a short one-sided difference, from one visit."""
-        (ahead,) = self.beside(far, [self.step * direction])
-        return (ahead.rates - far.rates) / self.step, far.good & ahead.good
+        (ahead,) = self.beside(far, [SHORT_STEP * direction])
+        return (ahead.rates - far.rates) / SHORT_STEP, far.good & ahead.good
 
 
 class Change(NamedTuple):
@@ -245,24 +252,23 @@ def change_along(at: Moving, uniform: Uniform, bend: FloatArray, beyond: Beyond,
     all of it.
     """
     direction, times = _direction(uniform.sizes), _moments(at, bend, uniform.leading)
-    further = list(beyond.further(uniform.rates, times, bend))
-    slopes = [beyond.one_sided(far, direction) for far in further]
-    first, noise, at_point = (uniform.A @ direction[..., None])[..., 0], np.zeros(()), None
-    parts = [_part(at, uniform, seen, first, noise) for seen in slopes]
-    if not beyond.exact or any(((part > SAME_ALONG) & (part < CLEAR)).any() for part in parts):
-        (at_point,) = beyond.further(uniform.rates, [0 * times[0]], bend)
-        measured, good = beyond.one_sided(at_point, direction)
-        noise = NOISE * np.abs(measured - first)
-        parts = [np.where(good, _part(at, uniform, seen, measured, noise), np.nan) for seen in slopes]
+    first, noise, good = (uniform.A @ direction[..., None])[..., 0], np.zeros(()), np.ones(len(bend), dtype=bool)
+    at_point, further = None, list(beyond.along(uniform.rates, times, bend, direction))
+    if not beyond.exact:
+        ((at_point, measured),) = beyond.along(uniform.rates, [0 * times[0]], bend, direction)
+        first, noise, good = measured, NOISE * np.abs(measured - first), at_point.good
     part, when, turning = Change.unseen(len(bend))
-    for seen, far in zip(parts, further, strict=True):
+    for far, slopes in further:
+        gap = np.abs(slopes - first)
+        relative = np.where((gap > noise) & uniform.leading, gap / _row_sizes(at, uniform, slopes), 0.0)
+        seen = np.where(good & far.good, relative.max(axis=1, initial=0.0), np.nan)
         better = (seen <= SAME_ALONG) & ~(part > SAME_ALONG) | (seen > SAME_ALONG) & ~(seen <= part)
         part, when = np.where(better, seen, part), np.where(better, far.later, when)
     asked = turns & (part > SAME_ALONG)
     if asked.any() and bend.shape[1] <= MOST_TURNING:
         A = uniform.A[asked] if at_point is None else beyond.A(at_point, uniform.sizes, asked)
         sizes = uniform.sizes[asked]
-        scaled = (M * (sizes[:, None] / sizes[..., None]) for M in (A, beyond.A(further[-1], uniform.sizes, asked)))
+        scaled = (M * (sizes[:, None] / sizes[..., None]) for M in (A, beyond.A(far, uniform.sizes, asked)))
         turning[asked] = _same_spectrum(next(scaled), next(scaled), part[asked])
     return Change(part, when, turning)
 
@@ -273,15 +279,6 @@ def _moments(at: Moving, bend: FloatArray, leading: Mask) -> list[FloatArray]:
     ahead = is_straight(bend, leading)
     last = np.where(ahead, LATEST * later, BENT * soon)
     return [soon, np.where(ahead, later, last), last] if ahead.any() else [last]
-
-
-def _part(
-    at: Moving, uniform: Uniform, seen: tuple[FloatArray, Mask], first: FloatArray, noise: FloatArray
-) -> FloatArray:
-    """Return by which part slopes along the direction are others than the first ones, (k,); NaN where unseen."""
-    gap = np.abs(seen[0] - first)
-    relative = np.where((gap > noise) & uniform.leading, gap / _row_sizes(at, uniform, seen[0]), 0.0)
-    return np.where(seen[1], relative.max(axis=1, initial=0.0), np.nan)
 
 
 def _row_sizes(at: Moving, uniform: Uniform, slopes: FloatArray | float = 0.0) -> FloatArray:
@@ -297,15 +294,17 @@ def falls_on(at: Moving, uniform: Uniform, bend: FloatArray, beyond: Beyond) -> 
 
     That is what falls for ever, and no coordinates make it steady. NaN elsewhere.
     """
-    step, times = beyond.step * _direction(uniform.sizes), _moments(at, bend, uniform.leading)
-    at_point, *further = beyond.further(uniform.rates, [0 * times[0], *times], bend, step)
-    part, limits = np.where(at_point.good, 0.0, np.nan), _row_sizes(at, uniform) * beyond.step
-    for far, t in zip(further, times, strict=True):
-        way = t[:, None] * uniform.rates + t[:, None] ** 2 / 2 * bend
-        gap = np.abs(far.rates - at_point.rates - (uniform.A @ way[..., None])[..., 0])
-        part = np.where(far.good, np.maximum(part, (gap / limits).max(axis=1, initial=0.0)), np.nan)
-    falls = part <= SAME_ALONG
-    return Change(np.where(falls, part, np.nan), np.where(falls, times[-1], np.nan), np.zeros(len(bend), dtype=bool))
+    step, times = SHORT_STEP * _direction(uniform.sizes), _moments(at, bend, uniform.leading)
+    gaps, good = [], np.ones(len(bend), dtype=bool)
+    # To alternate sides tells another A from what a difference leaves out, which is the same on both.
+    asides = [sign * step for sign in SIDES]
+    for far, t, aside in zip(beyond.further(uniform.rates, times, bend, asides), times, asides, strict=True):
+        way = t[:, None] * uniform.rates + t[:, None] ** 2 / 2 * bend + aside
+        gaps.append(far.rates - uniform.rates - (uniform.A @ way[..., None])[..., 0])
+        good &= far.good & (np.abs(gaps[-1]) <= UNIFORM * at.pace[:, None] * uniform.sizes).all(axis=1)
+    part = (np.ptp(gaps, axis=0) / _row_sizes(at, uniform)).max(axis=1, initial=0.0) / SHORT_STEP
+    falls = good & (part <= SAME_ALONG)
+    return Change(np.where(falls, part, np.nan), np.where(falls, times[-1], np.nan), np.zeros_like(falls))
 
 
 def may_turn(at: Moving, leading: Mask, units: Sequence[str]) -> Mask:
