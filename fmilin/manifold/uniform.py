@@ -50,19 +50,25 @@ Mask = NDArray[np.bool_]
 
 
 def fastest_states(
-    rates: FloatArray, sizes: FloatArray, terms: FloatArray, slopes: FloatArray, errors: FloatArray, coordinates: int
+    rates: FloatArray,
+    sizes: FloatArray,
+    terms: FloatArray,
+    slopes: FloatArray,
+    columns: FloatArray,
+    errors: FloatArray,
+    coordinates: int,
 ) -> NDArray[np.intp]:
     """Return the states that move fastest in their sizes, shape (k,), -1 at rest.
 
-    ``rates``, ``sizes`` and ``terms`` are (k, N), ``slopes`` and ``errors`` (k, N, n) along unknowns in their sizes,
-    the first of them coordinates. Rates that are rounding of the ``terms`` they sum are none, and small rates are rest
+    ``rates``, ``sizes`` and ``terms`` are (k, N), ``slopes`` (k, N, n) along unknowns of the sizes ``columns`` (k, n),
+    the first of them coordinates, and ``errors`` (k, N, n) of slopes in these sizes. Rates that are rounding of the ``terms`` they sum are none, and small rates are rest
     where an equilibrium is near. Of equally fast states the first is taken: rounding must not choose.
     """
     speeds = np.abs(rates)
     moving = speeds > np.maximum(UNTOLD * sizes, ROUNDING * terms)
     small = moving.any(axis=1) & (speeds <= np.maximum(EQUILIBRIUM * sizes, BALANCED_EXACTLY * terms)).all(axis=1)
     for k in np.flatnonzero(small):
-        moving[k] &= not is_equilibrium(rates[k], sizes[k], slopes[k], errors[k], coordinates)
+        moving[k] &= not is_equilibrium(rates[k], sizes[k], slopes[k] * columns[k], errors[k], coordinates)
     if not moving.any():
         return np.full(len(rates), -1, dtype=np.intp)
     compared = np.where(moving, speeds / sizes, -1.0)
