@@ -100,7 +100,7 @@ class _Search:
         errors = np.hstack((slopes.f_y_error, slopes.f_u_error)) * columns
         terms, p = (np.abs(J) @ columns)[None], len(self.frame.y0)
         rates, sizes = self.rates[None], self.sizes[None]
-        fastest = int(fastest_states(rates, sizes, terms, J[None], columns[None], errors[None], p)[0])
+        fastest = int(fastest_states(rates, sizes, terms, (J[None], columns[None]), errors[None], p)[0])
         return None if fastest < 0 else fastest
 
     @cached_property

@@ -70,9 +70,9 @@ def stack_motion(
 ) -> StackMotion:
     """Say how the points move; ``row_errors`` (k, N) of the slopes of their rates, in sizes of the coordinates."""
     count, p = tangents.T.shape[0], len(tangents.kept)
-    slopes, terms, scales = tangents.derivatives, geometry.slopes.terms, geometry.scales
-    every = np.broadcast_to(row_errors[..., None], slopes.shape)
-    fastest = fastest_states(tangents.rates, geometry.sizes, terms, slopes, scales, every, p)
+    slopes, terms = (tangents.derivatives, geometry.scales), geometry.slopes.terms
+    every = np.broadcast_to(row_errors[..., None], tangents.derivatives.shape)
+    fastest = fastest_states(tangents.rates, geometry.sizes, terms, slopes, every, p)
     steady, elsewhere, carried = (np.zeros(shape, dtype=bool) for shape in (count, count, (count, p)))
     motion = StackMotion(fastest, steady, elsewhere, carried, np.zeros(count), Change.unseen(count))
     if p and (fastest >= 0).any():

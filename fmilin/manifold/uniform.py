@@ -53,22 +53,22 @@ def fastest_states(
     rates: FloatArray,
     sizes: FloatArray,
     terms: FloatArray,
-    slopes: FloatArray,
-    columns: FloatArray,
+    slopes: tuple[FloatArray, FloatArray],
     errors: FloatArray,
     coordinates: int,
 ) -> NDArray[np.intp]:
     """Return the states that move fastest in their sizes, shape (k,), -1 at rest.
 
-    ``rates``, ``sizes`` and ``terms`` are (k, N), ``slopes`` (k, N, n) along unknowns of the sizes ``columns`` (k, n),
-    the first of them coordinates, and ``errors`` (k, N, n) of slopes in these sizes. Rates that are rounding of the ``terms`` they sum are none, and small rates are rest
-    where an equilibrium is near. Of equally fast states the first is taken: rounding must not choose.
+    ``rates``, ``sizes`` and ``terms`` are (k, N), ``slopes`` (k, N, n) along unknowns of these sizes (k, n), the first
+    of them coordinates, and ``errors`` (k, N, n) of slopes times sizes. Rates that are rounding of the ``terms`` they
+    sum are none, and small rates are rest where an equilibrium is near. Of equally fast states the first is taken:
+    rounding must not choose.
     """
     speeds = np.abs(rates)
     moving = speeds > np.maximum(UNTOLD * sizes, ROUNDING * terms)
     small = moving.any(axis=1) & (speeds <= np.maximum(EQUILIBRIUM * sizes, BALANCED_EXACTLY * terms)).all(axis=1)
     for k in np.flatnonzero(small):
-        moving[k] &= not is_equilibrium(rates[k], sizes[k], slopes[k] * columns[k], errors[k], coordinates)
+        moving[k] &= not is_equilibrium(rates[k], sizes[k], slopes[0][k] * slopes[1][k], errors[k], coordinates)
     if not moving.any():
         return np.full(len(rates), -1, dtype=np.intp)
     compared = np.where(moving, speeds / sizes, -1.0)
