@@ -127,7 +127,7 @@ def _both(modes: Sequence[Mode]) -> Complex:
 
 def _panel(axes: Axes, true: Complex, false: Complex, reach: float) -> None:
     axes.set(xlim=(-reach, reach), ylim=(-reach, reach))
-    rays(axes, reach)
+    rays(axes, reach, reach, reach)
     if len(false):
         style: dict[str, Any] = {"marker": "o", "markeredgecolor": "#80868b", "markerfacecolor": "#dadce0"}
         label = f"{len(false)} false ones: constraints counted as motions"
@@ -150,16 +150,25 @@ def _repeated(values: Complex, reach: float) -> Iterator[tuple[complex, int]]:
         left = left[~same]
 
 
-def rays(axes: Axes, reach: float) -> None:
-    """Draw the unstable half plane, and rays of equal damping in a square around the origin."""
-    axes.axvspan(0, reach, color=UNSTABLE, zorder=0, label="unstable half plane")
-    for ratio in RATIOS:
-        along, up = -0.9 * ratio * reach, 0.9 * np.sqrt(1 - ratio**2) * reach
+def rays(axes: Axes, left: float, right: float, height: float) -> None:
+    """Draw the unstable half plane, and rays of equal damping in a box around the origin, labelled at its border."""
+    axes.axvspan(0, right, color=UNSTABLE, zorder=0, label="unstable half plane")
+    for ratio in _ratios(left / np.hypot(left, height)):
+        up = np.sqrt(1 - ratio**2)
+        length = 0.93 * min(left / ratio, height / up)
         for sign in (1, -1):
-            axes.plot([0, along], [0, sign * up], ":", color=QUIET, linewidth=0.8, zorder=1)
-        axes.annotate(f"{ratio:g}", (along, up), color=QUIET, fontsize=8, ha="right",
+            axes.plot([0, -ratio * length], [0, sign * up * length], ":", color=QUIET, linewidth=0.8, zorder=1)
+        axes.annotate(f"{ratio:g}", (-ratio * length, up * length), color=QUIET, fontsize=8, ha="right",
                       va="bottom", annotation_clip=True)  # fmt: skip
-    axes.annotate("damping ratio", (0.01, 0.99), xycoords="axes fraction", color=QUIET, fontsize=8, va="top")
+    axes.annotate("damping ratio", (0.01, 0.01), xycoords="axes fraction", color=QUIET, fontsize=8, va="bottom")
     axes.axhline(0, color=QUIET, linewidth=0.8, zorder=1)
     axes.axvline(0, color=QUIET, linewidth=0.8, zorder=1)
     gridded(axes)
+
+
+def _ratios(corner: float) -> Sequence[float]:
+    """Return the damping ratios of rays that fill a box whose corner has the ratio ``corner``."""
+    if corner > RATIOS[1]:
+        return RATIOS
+    steps = [digit * 10.0**power for power in range(-9, 0) for digit in (1, 2, 5)]
+    return [ratio for ratio in steps if corner / 8 < ratio < corner * 8]

@@ -179,7 +179,6 @@ def root_locus_figure(family: LinearFamily) -> Figure:
     every = np.concatenate([line.eigenvalues.ravel() for line in lines])
     finite = every[np.isfinite(every)]
     reach = 1.12 * float(np.abs(finite).max(initial=0.0)) or 1.0
-    rays(axes, reach)
     height = max(1.15 * float(finite.imag.max(initial=0.0)), 0.15 * reach)
     points = None
     for number, line in enumerate(lines):
@@ -195,7 +194,9 @@ def root_locus_figure(family: LinearFamily) -> Figure:
     left = min(float(finite.real.min(initial=0.0)), 0.0)
     span = right - left if right - left > REAL_SPAN * reach else 0.2 * reach
     axes.set(xlabel="real part [1/s]", ylabel="imaginary part [rad/s]", ylim=(-height, height))
-    axes.set_xlim(left - (0.08 if left < 0 else 0.5) * span, right + 0.16 * span)
+    left, right = left - (0.08 if left < 0 else 0.5) * span, right + 0.16 * span
+    rays(axes, -left, right, height)
+    axes.set_xlim(left, right)
     if points is not None:
         figure.colorbar(points, ax=axes, label=lines[0].label)
     handles, labels = axes.get_legend_handles_labels()

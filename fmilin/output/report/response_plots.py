@@ -273,7 +273,7 @@ def _zoomed(axes: Axes) -> None:
 
 
 def _rounded_phase(axes: Axes) -> None:
-    """Give a phase at least two quarter turns of room, and ticks at quarter turns, fewer where there are many."""
+    """Give a phase at least two quarter turns of room, and ticks at eighths, fewer where it turns far."""
     from matplotlib.ticker import MultipleLocator
 
     low, high = (
@@ -281,7 +281,7 @@ def _rounded_phase(axes: Axes) -> None:
     )
     low, high = (low, high) if high - low >= 180.0 else ((low + high) / 2 - 90.0, (low + high) / 2 + 90.0)
     axes.set_ylim(low, high)
-    axes.yaxis.set_major_locator(MultipleLocator(90.0 * np.ceil((high - low) / 630.0)))
+    axes.yaxis.set_major_locator(MultipleLocator(45.0 if high - low <= 270.0 else 90.0 * np.ceil((high - low) / 630.0)))
 
 
 def _restyled(axes: np.ndarray) -> None:

@@ -139,6 +139,8 @@ def test_a_root_locus_is_as_wide_as_its_real_parts() -> None:
     """Poles between -0.06 and 0 beside frequencies of 7 rad/s."""
     stiff = OdeModel("stiff", {"q": "v", "v": "-49*q - d*v"}, parameters={"d": 0.0})
     family = fl.sweep(stiff, {"d": np.linspace(0.0, 0.12, 5)})
-    left, right = family.plot.root_locus().axes[0].get_xlim()
+    axes = family.plot.root_locus().axes[0]
+    left, right = axes.get_xlim()
+    assert len([t for t in axes.texts if t.get_text().startswith("0.0")]) >= 3  # rays of damping with their ratios
     assert -0.09 < left < -0.06
     assert 0.0 < right < 0.03
