@@ -31,7 +31,6 @@ def completion_option() -> click.Option:
         metavar="[bash|zsh|fish]",
         is_flag=False,
         flag_value=_AUTOMATIC,
-        is_eager=True,
         expose_value=False,
         callback=run,
         help="Let the shell complete commands, options and files, and end.",

@@ -125,6 +125,15 @@ def test_completion_is_installed_once(
     assert str(tmp_path / ".local" / "share" / "fmilin" / f"completion.{shell}") in lines[1]
 
 
+def test_help_beside_it_helps_and_installs_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert main(["--install-completion", "--help"]) == 0
+    assert "Commands:" in capsys.readouterr().out
+    assert not list(tmp_path.iterdir())
+
+
 def asked(words: str, position: int) -> list[str]:
     """Return what the shell is told for a command line that ends in the word at a position."""
     environment = {**os.environ, "_FMILIN_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(position)}
