@@ -36,7 +36,8 @@ def main() -> None:
         rows,
         "Without their constraints. missed: of the system's constraints, those that do not hold where the found ones "
         "do; false: found ones that do not hold where the system's do; both at random consistent points. visits: rates "
-        "asked for. A: from the found constraints, relative to A from the declared ones.",
+        "asked for. A: from the found constraints, relative to A from the declared ones.\n"
+        f"missed: {sum(int(row[4]) for row in rows)} (0); false: {sum(int(row[5]) for row in rows)} (0).",
     )
 
 

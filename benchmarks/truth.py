@@ -6,7 +6,7 @@ best step would difference to 1e-6. A second table is a random search: there, wh
 of rounding is ``hidden``, since a few visits cannot tell it from rounding, and not silent.
 
 A third table has trims: ``false`` are answers from which the truth is further than they say, or where there is none,
-``in vain`` refusals where there is one.
+``in vain`` refusals where there is one. Motions, co-simulation FMUs and discovery have tables of their own.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from pathlib import Path
 import numpy as np
 
 import fmilin as fl
+from benchmarks import discover
 from benchmarks.tables import show
 from tests import cosimulation_table
 from tests.hard_models import Case, cases
@@ -68,6 +69,7 @@ def main() -> None:
     )
     _show_trims()
     _show_cosimulation()
+    discover.main()
 
 
 def _show_trims() -> None:

@@ -15,7 +15,7 @@ from math import isfinite, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.discovery.library import Library
+from fmilin.discovery.library import Library, Term
 from fmilin.ground.signals import FloatArray
 from fmilin.model.constraints.expressions import name_in_expression
 
@@ -166,6 +166,16 @@ class Invariant:
         more = np.maximum(np.abs((slopes * f).sum(axis=1)) - (np.abs(slopes) * noise).sum(axis=1), 0.0)
         rates: FloatArray = more / np.maximum(terms.sum(axis=1), TINY)
         return rates
+
+    def rate(self, rate_of: Mapping[int, int]) -> Invariant:
+        """Return the rate of a polynomial of states whose rates are states."""
+        coefficients: dict[Term, float] = {}
+        for c, term in zip(self.coefficients.tolist(), self.library.terms, strict=True):
+            for i, p in term.powers:
+                powers = {**dict(term.powers), i: p - 1, rate_of[i]: 1}
+                key = Term(tuple(sorted((j, q) for j, q in powers.items() if q)))
+                coefficients[key] = coefficients.get(key, 0.0) + c * p
+        return Invariant(Library(coefficients), np.array(list(coefficients.values())))
 
     def degree(self, among: Sequence[int] | frozenset[int]) -> int:
         """Return the largest degree in some of the states."""

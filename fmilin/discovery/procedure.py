@@ -225,6 +225,8 @@ def discover(
             if len(library) > WORTH_TELLING:
                 tell(f"Looking among {len(library)} functions of {len(group)} states")
             search.among(library)
+            if library is first and (least_order is None or len(names) - search.rank() > least_order):
+                search.redundant(library)
     selected, residuals = _verified(search, numbers)
     for h in search.announced:
         if all(h is not declared for declared, _ in selected.constraints):

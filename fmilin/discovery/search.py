@@ -5,7 +5,7 @@ Samples are kept: libraries of any kind are searched on them, and more are taken
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -16,10 +16,11 @@ from fmilin.discovery.null_space import LARGEST_SUPPORT, NullSpace, null_space, 
 from fmilin.discovery.sampler import Sampler
 from fmilin.discovery.stabilized import Decaying, decaying
 from fmilin.discovery.states import StateKinds
-from fmilin.discovery.verification import integral, judged
+from fmilin.discovery.verification import CONSTRAINT, integral, judged
 from fmilin.ground.signals import FloatArray
 
 MORE_THAN_TERMS = 1.2  # samples per term, and some more
+SAME = 1e-6  # relative difference of rates that counts as none
 EXCITED = 16  # points at which the inputs are moved, besides as many as there are candidates
 
 
@@ -52,11 +53,19 @@ class Samples:
             missing = wanted - len(self.x)
             if missing <= 0:
                 break
-            x = projected(self.sampler.states(missing), self.manifold, self.sampler.sizes)
-            f = self.sampler.held_rates(x)
+            x = self.sampled(missing)
+            f = self.rates(x)
             fine = np.isfinite(f).all(axis=1)
             self.x, self.f = np.vstack((self.x, x[fine])), np.vstack((self.f, f[fine]))
         return self.x[:wanted], self.f[:wanted]
+
+    def sampled(self, count: int) -> FloatArray:
+        """Return random states on the manifold, of those that get there, shape (<= count, N)."""
+        return projected(self.sampler.states(count), self.manifold, self.sampler.sizes)
+
+    def rates(self, x: FloatArray, u: FloatArray | None = None) -> FloatArray:
+        """Return the rates at states x (m, N), with the inputs of the point or others (m, nu)."""
+        return self.sampler.held_rates(x) if u is None else self.sampler.rates(x, u)
 
     def rows(self, library: Library) -> FloatArray:
         """Return Dphi f, shape (m, K), each row in its size; no rows where the model answers too seldom."""
@@ -75,9 +84,44 @@ class Samples:
             moved = u[:, single].copy()
             u = np.tile(self.sampler.point.inputs, (m, 1))
             u[:, single] = moved
-        f = self.sampler.changed(self.sampler.rates(x, u), self.f[:m])
+        f = self.sampler.changed(self.rates(x, u), self.f[:m])
         fine = np.isfinite(f).all(axis=1)
         return ExcitedRates(x[fine], f[fine], self.sampler.noise_of(self.f[:m][fine]))
+
+
+@dataclass
+class SamplesAtRest(Samples):
+    """States whose speeds are zero, and for rates of positions the accelerations there."""
+
+    rate_of: Mapping[int, int] = field(default_factory=dict)  # of positions, their speeds
+
+    def resting(self, x: FloatArray) -> FloatArray:
+        """Return the same states (m, N) with those speeds zero."""
+        resting = x.copy()
+        resting[:, list(self.rate_of.values())] = 0.0
+        return resting
+
+    def sampled(self, count: int) -> FloatArray:
+        """Return random states at rest, shape (m, N)."""
+        return self.resting(super().sampled(count))
+
+    def rates(self, x: FloatArray, u: FloatArray | None = None) -> FloatArray:
+        """Return the accelerations in place of the positions' rates, zeros elsewhere."""
+        f = super().rates(x, u)
+        accelerations = np.zeros_like(f)
+        accelerations[:, list(self.rate_of)] = f[:, list(self.rate_of.values())]
+        return accelerations
+
+    def rows(self, library: Library) -> FloatArray:
+        """Return Dphi r'' at rest, and what it differs by when all speeds are reversed, shape (<= 2 m, K)."""
+        rows = super().rows(library)
+        x = self.x[: len(rows)]
+        v = self.sampler.states(len(x))
+        v = v - self.resting(v)
+        ahead, behind = self.rates(x + v), self.rates(x - v)
+        sizes = np.linalg.norm(library.rates(x, np.abs(ahead) + np.abs(behind)), axis=1, keepdims=True)
+        turned = library.rates(x, ahead - behind) / np.maximum(sizes, 1e-300)
+        return np.vstack((rows, turned[np.isfinite(turned).all(axis=1)]))
 
 
 MOST_TERMS_DECAYING = 700  # A library with more of them is not searched for what decays
@@ -196,6 +240,53 @@ class Search:
                 continue
             self.decaying.append(mode)
             self._announce(mode.g)
+
+    def redundant(self, library: Library) -> None:
+        """Look for constraints of positions that only motions keep which satisfy all of them, and no others.
+
+        Where constraints g are redundant, no accelerations make every g'' zero unless all g' are: what is left of g''
+        is a quadratic form of the g' alone. So g'' = 0 at rest, wherever the positions are.
+        """
+        samples = SamplesAtRest(self.sampler, rate_of=self.kinds.rate_of)
+        polynomials = Library(t for t in library.terms if t.states <= self.kinds.rate_of.keys() and not t.harmonic[0])
+        together: list[tuple[Invariant, Invariant]] = []
+        for candidate, breaks in self._invariants(polynomials, samples) if len(polynomials) else ():
+            g = candidate.at(self.sampler.point.states, self._accuracy)
+            rate = g.rate(self.kinds.rate_of)
+            if (
+                not breaks
+                and self._is_new(rate, self._settled())
+                and judged(rate, self.kinds, self.sampler) == CONSTRAINT
+            ):
+                together.append((g, rate))
+        for g, rate in self._kept_together(together, samples) if together else ():
+            self.speeds.append(rate)
+            self.candidates.append(g)
+            self._announce(g)
+            self._on_manifold = None
+
+    def _kept_together(
+        self, candidates: list[tuple[Invariant, Invariant]], samples: SamplesAtRest
+    ) -> list[tuple[Invariant, Invariant]]:
+        """Return those whose rates no motion changes that satisfies all, and beside it nothing but their values."""
+        x = samples.sampled(EXCITED)
+        free, off = (self.sampler.states(len(x)) - x for _ in range(2))
+        free, off = free - samples.resting(free), off - samples.resting(off)
+        while candidates:
+            rates = [rate for _, rate in candidates]
+            H = np.stack([h.gradients(x) for h in (*rates, *(h for h in self.speeds if not h.level))], axis=1)
+            v = free - (np.linalg.pinv(H, rcond=SAME) @ (H @ free[:, :, None]))[:, :, 0]
+            states = x + v, x + v + off, x + off
+            f = [self.sampler.held_rates(s) for s in states]
+            fine = []
+            for h in rates:
+                kept, disturbed, alone = ((h.gradients(s) * r).sum(axis=1) for s, r in zip(states, f, strict=True))
+                size = (np.abs(h.gradients(states[1])) * np.abs(f[1])).sum(axis=1)
+                fine.append(bool((np.maximum(np.abs(kept), np.abs(disturbed - alone)) <= SAME * size).all()))
+            if all(fine):
+                break
+            candidates = [both for both, good in zip(candidates, fine, strict=True) if good]
+        return candidates
 
     def rank(self) -> int:
         """Return how many states hang on others at the point by what was found."""

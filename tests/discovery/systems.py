@@ -142,6 +142,36 @@ def chain(links: int = 10) -> Model:
     return _model("chain", start, rates, ["force"])
 
 
+BRACED = [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]
+
+
+def braced(*, hung: bool = True) -> Model:
+    """Four points of a plane with all six distances, of which five are independent; on a link of 1 m, or on springs.
+
+    No accelerations satisfy all of them where the distances change: the nearest do, in least squares.
+    """
+    P = np.array([[0.0, -1.0], [-0.5, -1.5], [0.5, -1.5], [0.0, -2.0]])
+    m = np.array([1.0, 1.0, 1.5, 1.5, 1.5, 1.5, 2.0, 2.0])
+
+    def rates(_t: float, z: FloatArray, u: FloatArray) -> FloatArray:
+        r, v = z[:8].reshape(4, 2), z[8:].reshape(4, 2)
+        lengths, gamma = np.zeros((7, 4, 2)), np.zeros(7)
+        for k, (i, j) in enumerate(BRACED):
+            lengths[k, i], lengths[k, j], gamma[k] = r[i] - r[j], r[j] - r[i], -((v[i] - v[j]) @ (v[i] - v[j]))
+        if hung:
+            lengths[6, 0], gamma[6] = r[0], -v[0] @ v[0]
+        G = lengths.reshape(7, 8)
+        F = -9.81 * m * np.tile([0.0, 1.0], 4) + np.array([0, 0, 0, u[1], 0, 0, u[0], 0])
+        if not hung:
+            F -= 20.0 * z[:8] + 0.1 * z[8:]
+        forces = np.linalg.lstsq((G / m) @ G.T, (G / m) @ F - gamma, rcond=1e-10)[0]
+        return np.concatenate((z[8:], (F - G.T @ forces) / m))
+
+    names = [f"{a}{i}" for i in range(1, 5) for a in "xy"]
+    start = dict(zip(names, P.ravel().tolist(), strict=True)) | {f"v{name}": 0.0 for name in names}
+    return _model("braced", start, rates, ["push", "pull"])
+
+
 def stabilized_pendulum(alpha: float = 5.0, beta: float = 4.0) -> Model:
     """A pendulum of 1.3 m in Cartesian coordinates with Baumgarte's terms."""
 

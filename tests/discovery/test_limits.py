@@ -177,6 +177,17 @@ def test_a_body_that_is_not_pulled_may_as_well_be_free() -> None:
     assert any("momentum" in k.reason and "vx" in k.expression for k in found.kept_out)
 
 
+def test_what_is_at_rest_without_a_constraint_is_not_tied() -> None:
+    """In polar coordinates nothing turns a particle that does not turn, and friction alone moves nothing at rest."""
+
+    def rates(_t: float, z: FloatArray, u: FloatArray) -> FloatArray:
+        r, _, s, v, w, c = z
+        return np.array([v, w, c, r * w * w + u[0] - s, -2 * v * w / r, -0.3 * c])
+
+    start = {"r": 1.0, "phi": 0.3, "s": 0.5, "v": 0.0, "w": 0.0, "c": 0.0}
+    assert fl.discover(FunctionModel("particle", start, rates, inputs=["u"])).constraints == []
+
+
 def test_what_is_kept_at_one_time_only_is_no_constraint() -> None:
     def rates(t: float, x: FloatArray, u: FloatArray) -> FloatArray:
         push = u[0] - x[0] - np.sin(x[1])

@@ -52,6 +52,7 @@ ROBOT: list[str | Constraint] = [
     velocity("vx*cos(theta) + vy*sin(theta) - 0.05*(left + right)"),
 ]
 LENGTHS = [f"(x[{i}] - x[{i - 1}])^2 + (y[{i}] - y[{i - 1}])^2 - 1" for i in range(2, 11)]
+BRACED = [f"(x{i + 1} - x{j + 1})^2 + (y{i + 1} - y{j + 1})^2 - {1 if i + j == 3 else 0.5}" for i, j in systems.BRACED]
 PIN = ["x - 0.7*s", "y + 0.7*c"]
 DIRECTIONS: list[str | Constraint] = [velocity(text) for text in tied.DIRECTIONS]
 A, B = ([f"{b}.e{i}" for i in range(4)] for b in "ab")
@@ -107,6 +108,8 @@ CASES = (
     Case("skate with sine and cosine", tied.skate, [norm("s", "c"), velocity("vy*c - vx*s")]),
     Case("floating wheels", tied.free_wheels, [norm("s1", "c1"), norm("s2", "c2")]),
     Case("noise of 1e-6", lambda: systems.noisy(systems.chain(3), 1e-6), ["x[1]^2 + y[1]^2 - 1", *LENGTHS[:2]]),
+    Case("redundant distances on a link", systems.braced, [*BRACED, "x1^2 + y1^2 - 1"]),
+    Case("redundant distances on springs", partial(systems.braced, hung=False), BRACED),
     Case("unseen: wheeled robot", unseen.wheeled_robot, ROBOT),
     Case("unseen: hoist", unseen.hoist, ["(x - s)^2 + y^2 + z^2 - 4"]),
 )
