@@ -12,6 +12,7 @@ from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import DOUBTFUL, EQUILIBRIUM, SAME_ALONG
 from fmilin.manifold.frame import Frame
 from fmilin.manifold.neighbourhood import Neighbourhood
+from fmilin.manifold.selection import NOT_TURNING
 from fmilin.manifold.singular import singularity_of
 from fmilin.manifold.steady import Motion
 from fmilin.manifold.uniform import Change
@@ -23,6 +24,10 @@ TURNING = (
     "they belong to coordinates that turn, and say nothing of stability. Where A stays they do: take the direction of "
     "the axis, an angle about it and rates in a frame that does not turn with the body (--independent takes "
     "expressions)."
+)
+INSTEAD_OF_TURNING = (
+    "In axes of a body that turns A would not stay: the coordinates are the direction of its axis, or of what it turns "
+    "about, angles about them, and what does not turn sees of its velocities. --independent takes others."
 )
 HUGE = 1e150  # rates and outputs whose squares overflow say nothing
 
@@ -162,7 +167,11 @@ def _on_motion(model: Model, base: Evaluation, frame: Frame, motion: Motion, fas
         else (uniform_motion.selection.signals.names, uniform_motion.carried, uniform_motion.later)
     )
     in_use = uniform_motion is not None and uniform_motion.selection is frame.selection
+    if uniform_motion and not in_use:
+        steady = uniform_motion.selection.texts, uniform_motion.carried, uniform_motion.later
     remark = motion_remark(what, constrained=motion.has_choice, steady=steady, in_use=in_use)
+    if in_use and frame.kind == NOT_TURNING:
+        remark = replace(remark, message=f"{remark.message} {INSTEAD_OF_TURNING}")
     return change_remarks(remark, motion.change)
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from fmilin.ground.errors import FmilinError, NumericalError
@@ -22,7 +24,7 @@ from fmilin.manifold.frame import Frame, frame_at
 from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.manifold.operating_points import model_at
 from fmilin.manifold.other_coordinates import in_coordinates
-from fmilin.manifold.selection import Selection
+from fmilin.manifold.selection import NOT_TURNING, Selection
 from fmilin.manifold.singular import singularity_of
 from fmilin.manifold.slopes import TangentSlopes, measure
 from fmilin.manifold.steady import motion_at
@@ -247,6 +249,10 @@ def _frame(
     facts: VerifiedFacts,
 ) -> Frame:
     """Choose coordinates: those that are named, else the author's, unless they were made for other constraints."""
+    if previous is not None and previous.kind == NOT_TURNING:
+        with suppress(NumericalError):
+            frame = frame_at(model, point, named=previous.texts, facts=facts, inputs_too=False)
+            return replace(frame, selection=replace(frame.selection, kind=NOT_TURNING))
     named: tuple[str, ...] = tuple(request.independent or ())
     advised: tuple[str, ...] = ()
     if request.independent is None and request.coordinates == "partition" and len(model.constraints):

@@ -40,10 +40,7 @@ def select_expressions(manifold: Manifold, named: Sequence[str], parameters: Map
         raise UsageError(f"A coordinate is named twice in {', '.join(names)}.")
     if len(chosen) != manifold.order:
         chosen = _with_rates(manifold, chosen)
-    positions = manifold.states.positions_of_own_names
-    used = {n: parameters[n] for c in chosen for n in c.expression.names if n not in positions}
-    functions = ExpressionFunctions([c.expression for c in chosen], positions, len(manifold.states), used)
-    coordinates = NonlinearCoordinates(functions, manifold.x0)
+    coordinates = _coordinates(manifold, chosen, parameters)
     y0 = coordinates.values(manifold.x0)
     condition = conditioning(coordinates.R, manifold.H, manifold.scales) if np.isfinite(y0).all() else np.inf
     if condition > REFUSED:
@@ -58,6 +55,20 @@ def select_expressions(manifold: Manifold, named: Sequence[str], parameters: Map
         Signal(c.name, c.unit, start=float(v), description=text) for c, v, text in zip(chosen, y0, texts, strict=True)
     )
     return Selection("named", signals, coordinates, condition)
+
+
+def expressed(manifold: Manifold, texts: Sequence[str]) -> NonlinearCoordinates:
+    """Return as many functions of the states as there are texts, which need not be coordinates together."""
+    return _coordinates(manifold, [_coordinate(text, manifold.states, {}) for text in texts], {})
+
+
+def _coordinates(
+    manifold: Manifold, chosen: Sequence[_Coordinate], parameters: Mapping[str, float]
+) -> NonlinearCoordinates:
+    positions = manifold.states.positions_of_own_names
+    used = {n: parameters[n] for c in chosen for n in c.expression.names if n not in positions}
+    functions = ExpressionFunctions([c.expression for c in chosen], positions, len(manifold.states), used)
+    return NonlinearCoordinates(functions, manifold.x0)
 
 
 def _coordinate(text: str, states: Signals, parameters: Mapping[str, float]) -> _Coordinate:

@@ -58,6 +58,10 @@ class Manifold:
         return 2 * len(self.pairs) == n and 2 * int(self.position_rows.sum()) == len(self.H)
 
 
+NOT_TURNING = "turning"
+"""Kind of coordinates that were found because bodies turn (:mod:`fmilin.manifold.turning`)."""
+
+
 @dataclass(frozen=True)
 class Selection:
     """Chosen coordinates."""
@@ -69,6 +73,13 @@ class Selection:
     kept: tuple[int, ...] | None = None  # the states that the coordinates are, in order; None where they are none
     # (N,), sizes of the states in which a tangent basis is orthonormal: they stay when it is carried on
     scales: FloatArray | None = None
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The coordinates as they may be named again: states, or expressions where that is what they are."""
+        if self.kept is not None:
+            return self.signals.names
+        return tuple(f"{s.name} = {s.description}" if s.description else s.name for s in self.signals)
 
 
 def require_kind(kind: str) -> None:

@@ -8,19 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from fmilin.ground.errors import ModelError, NumericalError
+from fmilin.ground.errors import ModelError, NumericalError, UsageError
 from fmilin.ground.signals import FloatArray
-from fmilin.ground.tolerances import DOUBTFUL, EQUILIBRIUM
+from fmilin.ground.tolerances import DOUBTFUL, EQUILIBRIUM, ROUNDING, UNIFORM
 from fmilin.manifold.frame import Frame
+from fmilin.manifold.nonlinear import expressed, select_expressions
 from fmilin.manifold.other_coordinates import with_selection
 from fmilin.manifold.rank import pivoted_qr
-from fmilin.manifold.selection import Selection, select_states
+from fmilin.manifold.selection import NOT_TURNING, Selection, select_states
 from fmilin.manifold.slopes import TangentSlopes
+from fmilin.manifold.turning import Turn, charts, turns_of
 from fmilin.manifold.uniform import (
     ZEROS,
     Beyond,
@@ -42,6 +44,8 @@ from fmilin.model.interface import Evaluation, Model, OperatingPoint
 
 LESS = 1e-2  # weight of moving states beside states at rest
 PARTS = (1.0, 0.3, 0.1)  # of the path further on that are tried, from the whole: no coordinates lead everywhere
+BENDING = 2.0**-5  # of the step of a difference that is taken where coordinates bend
+SHORTER = (0.03, 0.01)  # such parts in coordinates that bend: angles turn by less than a round
 ATTEMPTS = 3  # choices of coordinates that are tried
 
 
@@ -128,17 +132,37 @@ class _Search:
         """Return the first coordinates that are confirmed: those in use, then those among uniform states."""
         if self._keeps_to_uniform() and (steady := self._confirmed(self.frame)[0]):
             return steady
-        allowed = self.uniform | self.free
+        allowed, steady = self.uniform | self.free, None
         for _ in range(ATTEMPTS):
             selection = self._selected(allowed)
             if selection is None:
-                return None
+                break
             steady, changed = self._confirmed(with_selection(self.frame, self.point, selection))
             refuted = changed & allowed & ~self.free & (np.abs(self.rates) > EQUILIBRIUM * self.sizes)
             if steady or not refuted.any():
-                return steady
+                break
             allowed = allowed & ~refuted
+        return steady or self._without_turning()
+
+    def _without_turning(self) -> Steady | None:
+        """Return the first coordinates that are confirmed among those that do not turn with bodies."""
+        names, x, second = self.model.states.names, self.point.states, self.at.bends[0]
+        pairs = self.frame.invariants.pairs
+        for texts, replaced in charts(self._turns, names, pairs, x, self.rates, second):
+            every = [*texts, *(name for i, name in enumerate(names) if i not in replaced)]
+            with suppress(NumericalError, UsageError):  # singular there, or called like a state
+                selection = self._selected_of(every)
+                if selection and (steady := self._confirmed(with_selection(self.frame, self.point, selection))[0]):
+                    return steady
         return None
+
+    @property
+    def _turns(self) -> list[Turn]:
+        """The bodies that turn by quaternions."""
+        structure, frame, x = self.model.constraints.structure, self.frame, self.point.states
+        H = frame.invariants.gradient(self.point.time, x).H[: len(structure)]
+        slopes = self.slopes.f_y
+        return turns_of(x, self.rates, H=H, structure=structure, T=frame.T, f_y=slopes)
 
     def change(self, *, spectra: bool) -> Change | None:
         """Compare A along the motion, in the coordinates in use."""
@@ -170,26 +194,56 @@ class _Search:
 
     def _leading(self, frame: Frame) -> Mask:
         """Which coordinates must be steady, shape (P,): not those that are a state on which nothing depends."""
-        states = frame.selection.kept
-        return np.ones(len(frame.y0), dtype=bool) if states is None else ~self.free[list(states)]
+        return ~self._are_free(frame.signals.names)
+
+    def _are_free(self, names: Sequence[str]) -> Mask:
+        """Which coordinates are a state that can be moved alone and nothing depends on it."""
+        positions = self.model.states.positions
+        return np.array([name in positions and self.free[positions[name]] for name in names], dtype=bool)
 
     def _selected(self, allowed: Mask) -> Selection | None:
         """Return well-conditioned coordinates among the allowed states, states at rest first; None without any."""
-        p, candidates = len(self.frame.y0), np.flatnonzero(allowed)
-        if len(candidates) < p:
-            return None
-        rows = np.linalg.qr(self.frame.T / self.sizes[:, None])[0][candidates]
-        diagonal, order = pivoted_qr(rows.T)
-        if diagonal[p - 1] * DOUBTFUL < diagonal[0]:
-            return None
+        candidates = np.flatnonzero(allowed)
         at_rest = np.abs(self.rates[candidates]) <= EQUILIBRIUM * self.sizes[candidates]
-        preferred = pivoted_qr((rows * np.where(at_rest, 1.0, LESS)[:, None]).T)[1]
-        for choice in (preferred, order):
-            states = sorted(int(candidates[i]) for i in choice[:p])
-            selection = select_states(self.frame.manifold, states, "partition")
+        for choice in self._choices(self._tangents[candidates], at_rest):
+            selection = select_states(self.frame.manifold, candidates[choice].tolist(), "partition")
             if selection.condition_number <= DOUBTFUL:
                 return selection
         return None
+
+    def _selected_of(self, texts: Sequence[str]) -> Selection | None:
+        """Return well-conditioned coordinates among functions of the states that move uniformly; None without any."""
+        functions, bends, pace = expressed(self.frame.manifold, texts), self.at.bends[0], self.at.pace[0]
+        R, curved = functions.R, functions.curvature(self.point.states, self.rates)
+        sizes, rates = np.abs(R) @ self.sizes, R @ self.rates
+        second = np.abs(R @ bends + curved @ self.rates)
+        terms = np.abs(R) @ np.abs(bends) + np.abs(curved) @ np.abs(self.rates)
+        uniform = second <= UNIFORM * terms + ROUNDING * pace**2 * sizes
+        candidates = np.flatnonzero(uniform | self._are_free(texts))
+        rows = ((R * self.sizes) @ self._tangents / sizes[:, None])[candidates]
+        for choice in self._choices(rows, (np.abs(rates) <= EQUILIBRIUM * sizes)[candidates]):
+            with suppress(NumericalError):
+                chosen = [texts[i] for i in candidates[choice]]
+                selection = replace(select_expressions(self.frame.manifold, chosen, {}), kind=NOT_TURNING)
+                if selection.condition_number <= DOUBTFUL:
+                    return selection
+        return None
+
+    @cached_property
+    def _tangents(self) -> FloatArray:
+        """An orthonormal basis of the tangent space in sizes of the states, shape (N, P)."""
+        return np.asarray(np.linalg.qr(self.frame.T / self.sizes[:, None])[0])
+
+    def _choices(self, rows: FloatArray, at_rest: Mask) -> Iterator[list[int]]:
+        """Yield independent ones of so many rows (k, P), those at rest first, then the best; none where P are not."""
+        p = rows.shape[1]
+        if len(rows) < p:
+            return
+        diagonal, order = pivoted_qr(rows.T)
+        if diagonal[p - 1] * DOUBTFUL < diagonal[0]:
+            return
+        yield sorted(int(i) for i in pivoted_qr((rows * np.where(at_rest, 1.0, LESS)[:, None]).T)[1][:p])
+        yield sorted(int(i) for i in order[:p])
 
     def _confirmed(self, frame: Frame) -> tuple[Steady | None, Mask]:
         """Go on uniformly in these coordinates; return what is steady, and which states have other rates further on."""
@@ -224,8 +278,9 @@ class _BeyondPoint(Beyond):
         asides: Iterable[FloatArray | float] = ZEROS,
     ) -> Iterator[Visited]:
         """Go on in y, from the tangent."""
+        parts = PARTS if self._frame.coordinates.is_linear else (*PARTS, *SHORTER)
         for (later,), aside in zip(times, asides, strict=False):
-            steps = [(part * later, (part * later) ** 2 / 2) for part in PARTS]
+            steps = [(part * later, (part * later) ** 2 / 2) for part in parts]
             yield self._first([(self._frame.y0 + (t * path + half * bend + aside)[0], t) for t, half in steps])
 
     def beside(self, far: Visited, displacements: Sequence[FloatArray]) -> Iterator[Visited]:
@@ -233,6 +288,12 @@ class _BeyondPoint(Beyond):
         y = self._frame.coordinates.values(far.x[0])
         for (displacement,) in displacements:
             yield self._first([(y + displacement, float(far.later[0]))], far.x[0])
+
+    def slopes(self, far: Visited, direction: FloatArray) -> tuple[FloatArray, Mask]:
+        """Return the slopes by shorter steps where coordinates bend, as Euler's angles do beside their pole."""
+        part = 1.0 if self._frame.coordinates.is_linear else BENDING
+        slopes, good = super().slopes(far, part * direction)
+        return slopes / part, good
 
     def _first(self, steps: Sequence[tuple[FloatArray, float]], near: FloatArray | None = None) -> Visited:
         """Visit the model at the first coordinates, so much later, to which a way leads; none from nowhere."""

@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 
 from fmilin.ground.errors import FmilinError
 from fmilin.ground.signals import FloatArray
+from fmilin.ground.tolerances import SAME_ALONG
 from fmilin.manifold.stack import PointStack, StackGeometry, StackSurroundings
+from fmilin.manifold.turning import turns_of
 from fmilin.manifold.uniform import (
     ZEROS,
     Beyond,
@@ -158,6 +160,16 @@ class _Search:
             turns = may_turn(at[some], leads[some], self.model.states.units)
             part, uniform, beyond = self.of(some, leading)
             motion.write_change(some, change_along(part, uniform, bend[some], beyond, turns))
+        if (motion.change.part > SAME_ALONG).any():
+            motion.open[...] |= (motion.change.part > SAME_ALONG) & self._where_bodies_turn()
+
+    def _where_bodies_turn(self) -> Mask:
+        """Return where bodies turn so that A may be the same in coordinates that do not turn with them, shape (k,)."""
+        x, structure, tangents = self.points.states, self.model.constraints.structure, self.tangents
+        first = {"H": tangents.gradient[0, : len(structure)], "T": tangents.T[0], "f_y": self.at.f_y[0]}
+        turns = turns_of(x[0], tangents.rates[0], structure=structure, **first)
+        turning = [turn.may_be_steady(x, tangents.rates, self.at.bends) for turn in turns]
+        return np.asarray(np.any(turning, axis=0)) if turning else np.zeros(len(x), dtype=bool)
 
 
 def _groups(wanted: Mask) -> list[Some]:

@@ -195,6 +195,7 @@ def _choice(linear: LinearModel) -> str:
         "named": "name",
         "partition": "partition (QR)",
         "tangent": "tangent space (SVD)",
+        "turning": "axes that do not turn with bodies",
         "identified": "the order of the responses",
         "enlarged": "pivoted QR, enlarged set of velocities",
     }

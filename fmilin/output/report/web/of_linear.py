@@ -64,6 +64,7 @@ CHOICES = {
     "partition": "They were chosen among the states: the columns of the constraints' Jacobian were pivoted (QR) so "
     "that the remaining, dependent states follow from them as well conditioned as possible.",
     "tangent": "They are orthonormal directions in the tangent space of the manifold (SVD), and no states.",
+    "turning": "They are functions of the states that do not turn with bodies: A stays the same in them.",
     "identified": "They are the order of the responses from which the model was identified.",
     "enlarged": "They were chosen by pivoted QR over the enlarged set of velocities at a singular configuration.",
 }
