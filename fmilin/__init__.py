@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from fmilin.discovery.result import Discovery
     from fmilin.families.along import linearize_along
     from fmilin.families.family import LinearFamily
+    from fmilin.families.periodic.linearize import linearize_periodic
+    from fmilin.families.periodic.model import PeriodicModel
+    from fmilin.families.periodic.orbit import PeriodicOrbit
+    from fmilin.families.periodic.search import periodic_orbit
     from fmilin.families.sweep import sweep
     from fmilin.ground.errors import (
         ConstraintError,
@@ -45,6 +49,7 @@ if TYPE_CHECKING:
     from fmilin.model.constraints.declared import Constraint
     from fmilin.model.interface import Evaluation, Model, OperatingPoint
     from fmilin.model.stepping import Stepping
+    from fmilin.motion.periodic.floquet import Floquet
     from fmilin.motion.simulation.run import simulate, snapshots
     from fmilin.motion.simulation.trajectory import Trajectory
     from fmilin.motion.verifying.procedure import verify
@@ -62,6 +67,7 @@ _HOMES = {
     "Differences": "numerics.differences.differences",
     "Discovery": "discovery.result",
     "Evaluation": "model.interface",
+    "Floquet": "motion.periodic.floquet",
     "FmilinError": "ground.errors",
     "Limits": "ground.sandbox.limits",
     "LinearFamily": "families.family",
@@ -71,6 +77,8 @@ _HOMES = {
     "ModelError": "ground.errors",
     "NumericalError": "ground.errors",
     "OperatingPoint": "model.interface",
+    "PeriodicModel": "families.periodic.model",
+    "PeriodicOrbit": "families.periodic.orbit",
     "Signal": "ground.signals",
     "Signals": "ground.signals",
     "Stepping": "model.stepping",
@@ -89,11 +97,13 @@ _HOMES = {
     "isolated": "ground.sandbox.isolated_use",
     "linearize": "linearization.procedure",
     "linearize_along": "families.along",
+    "linearize_periodic": "families.periodic.linearize",
     "load": "loading.load",
     "loop_transfer": "connected.loop_transfer",
     "opened": "connected.loop_transfer",
     "operating_point": "manifold.operating_points",
     "operating_points": "manifold.many_points",
+    "periodic_orbit": "families.periodic.search",
     "sampled_loop": "connected.sampled_loop",
     "sandbox_report": "ground.sandbox.report",
     "sensitivity": "connected.loop_transfer",
@@ -113,6 +123,7 @@ __all__ = [
     "Differences",
     "Discovery",
     "Evaluation",
+    "Floquet",
     "FmilinError",
     "Limits",
     "LinearFamily",
@@ -122,6 +133,8 @@ __all__ = [
     "ModelError",
     "NumericalError",
     "OperatingPoint",
+    "PeriodicModel",
+    "PeriodicOrbit",
     "Signal",
     "Signals",
     "Stepping",
@@ -141,11 +154,13 @@ __all__ = [
     "isolated",
     "linearize",
     "linearize_along",
+    "linearize_periodic",
     "load",
     "loop_transfer",
     "opened",
     "operating_point",
     "operating_points",
+    "periodic_orbit",
     "sampled_loop",
     "sandbox_report",
     "sensitivity",
@@ -190,6 +205,8 @@ hand_in(  # what people type on a result, by the folders above that do it
         "LinearModel.save_report": "fmilin.output.report.web:save_report",
         "LinearModel.to_control": "fmilin.output.export.python_control:to_control",
         "LinearModel.verify": "fmilin.motion.verifying.procedure:verify",
+        "PeriodicModel.load": "fmilin.output.export.periodic_file:load",
+        "PeriodicModel.save": "fmilin.output.export.files:save",
         "Plots.bode": "fmilin.output.report.response_plots:bode_figure",
         "Plots.eigenvalues": "fmilin.output.report.eigenvalues:eigenvalue_figure",
         "Plots.errors": "fmilin.output.report.linear_pictures:error_figure",

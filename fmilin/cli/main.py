@@ -22,6 +22,7 @@ COMMANDS = {
     "info": "What is in a model.",
     "discover": "Constraints that a model does not declare.",
     "trim": "An equilibrium or a steady motion.",
+    "floquet": "A motion that repeats, and its stability.",
     "sweep": "Linear models at many operating points.",
     "simulate": "Integrate on the manifold; beside a linear model.",
     "verify": "A linear model against the nonlinear one.",

@@ -65,8 +65,12 @@ _TABLE = (
     Kind("periodic",
          "The point moves, and `A` changes along its motion: its eigenvalues are those of an instant, and say nothing "
          "of the stability of the motion.",
-         "Linearize along the motion (`--snapshots`), over a period where it repeats; the sentence says by how much "
-         "`A` changes."),
+         "Ask `fmilin floquet` (`periodic_orbit()`), where the motion repeats; the sentence says by how much `A` "
+         "changes."),
+    Kind("multiple",
+         "A periodic motion repeats itself several times within the period that was given or found.",
+         "Give the shorter period that the sentence names, unless what forces the motion needs the longer one.",
+         severity="information"),
     Kind("branch",
          "The mechanism can be assembled in several ways, or the branch of solutions that was followed ends here: this "
          "point may not be the one you think of.",

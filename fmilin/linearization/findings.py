@@ -151,8 +151,8 @@ def change_remarks(motion: Remark, change: Change | None, k: int = 0) -> list[Re
         motion,
         Remark(
             "periodic",
-            f"{changes}: these are the eigenvalues of an instant, and say nothing of stability. Linear models along it "
-            "(--snapshots), over a period where it repeats, show what becomes of a disturbance.",
+            f"{changes}: these are the eigenvalues of an instant, and say nothing of stability; where it repeats, "
+            "'fmilin floquet' does.",
         ),
     ]
 

@@ -15,7 +15,17 @@ from typing import Any, Literal
 
 from fmilin.ground.errors import UsageError
 
-Holds = Literal["linear model", "family", "descriptor system", "system", "picture", "motion picture", "page", "motion"]
+Holds = Literal[
+    "linear model",
+    "family",
+    "descriptor system",
+    "periodic model",
+    "system",
+    "picture",
+    "motion picture",
+    "page",
+    "motion",
+]
 Action = Literal["write", "read"]
 
 
@@ -133,6 +143,22 @@ FORMATS: tuple[Format, ...] = (
     Format(
         "descriptor system", ".npz", "NumPy", "arrays under their names",
         ".export.descriptors:dumps_npz", ".export.descriptors:loads_npz", complete=True,
+    ),
+    Format(
+        "periodic model", ".nc", "xarray", "matrices over the phase, multipliers, exponents: `fmilin floquet -o`",
+        ".export.periodic_file:dumps_nc", ".export.periodic_file:load", complete=True,
+    ),
+    Format(
+        "periodic model", ".mat", "MATLAB and Octave", "the same; the phase is the last axis of `A` to `T`",
+        ".export.periodic_file:dumps_mat", ".export.periodic_file:load", complete=True,
+    ),
+    Format(
+        "periodic model", ".npz", "NumPy", "the same; the phase is the first axis",
+        ".export.periodic_file:dumps_npz", ".export.periodic_file:load", complete=True,
+    ),
+    Format(
+        "periodic model", ".json", "any language", "the same, strict JSON, format `fmilin-floquet/1`",
+        ".export.periodic_file:dumps_json", ".export.periodic_file:load", complete=True,
     ),
     Format(
         "system", ".ssp", "tools that connect FMUs", "FMUs with their wires, SSP 1.0: `fl.export.ssp`",

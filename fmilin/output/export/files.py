@@ -23,16 +23,22 @@ from fmilin.output.formats import (
 
 if TYPE_CHECKING:
     from fmilin.families.family import LinearFamily
+    from fmilin.families.periodic.model import PeriodicModel
     from fmilin.linear_model.descriptor import Descriptor
     from fmilin.linear_model.model import LinearModel
 
-    Result = LinearModel | LinearFamily | Descriptor
+    Result = LinearModel | LinearFamily | Descriptor | PeriodicModel
 
 
 MARK = "fmilin-family/"  # stands in every file of a family, before the number of its version
 
 
-_HOLDS: dict[str, Holds] = {"LinearModel": "linear model", "LinearFamily": "family", "Descriptor": "descriptor system"}
+_HOLDS: dict[str, Holds] = {
+    "LinearModel": "linear model",
+    "LinearFamily": "family",
+    "Descriptor": "descriptor system",
+    "PeriodicModel": "periodic model",
+}
 
 
 def _holds(result: Result) -> Holds:

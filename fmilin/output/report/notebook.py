@@ -11,6 +11,7 @@ from fmilin.linear_model.modes import Modes
 from fmilin.model.interface import Model
 from fmilin.output.report.cosimulation import show_cosimulation
 from fmilin.output.report.page import Page, Show, as_html, as_text
+from fmilin.output.report.periodic_tables import show_floquet, show_orbit, show_periodic
 from fmilin.output.report.result_tables import (
     show_discovery,
     show_family,
@@ -45,6 +46,7 @@ def _show_model(model: Model, page: Page) -> None:
 _TABLES: dict[str, tuple[Callable[[Any, Page], None], str]] = {
     "Cosimulation": (show_cosimulation, ".linear, .modes, .largest_step, .members"),
     "Discovery": (show_discovery, ".findings, .kept_out, .constraints"),
+    "Floquet": (show_floquet, ".multipliers, .exponents, .modes, .participation"),
     "KalmanFilter": (show_filter, ".gain, .covariance, .Q, .R, .sampled"),
     "LinearFamily": (show_family, ".ok, .eigenvalues, .mode_events, .array(name); family[k] is a model"),
     "LinearModel": (_show_linear, ".modes(), .point, .full_states, .warnings"),
@@ -52,6 +54,8 @@ _TABLES: dict[str, tuple[Callable[[Any, Page], None], str]] = {
     "Model": (_show_model, ".states, .outputs, .parameters, .constraints"),
     "Modes": (_show_modes, "each has .eigenvalue, .frequency, .damping_ratio, .shape"),
     "OperatingPoint": (show_plain_point, ".states, .inputs, .parameters"),
+    "PeriodicModel": (show_periodic, ".A, .B, .C, .D, .floquet(), .family()"),
+    "PeriodicOrbit": (show_orbit, ".times, .points, .shift, .free"),
     "Point": (show_named_point, ".states, .inputs, .outputs, .parameters"),
     "Signals": (show_signals, ".names, .units; signals[k] is one of them"),
     "Trajectory": (show_trajectory, ".times, .states, .outputs, .drift, .events"),

@@ -1,0 +1,157 @@
+"""What is asked of a periodic motion, checked against the model: unknowns, what is held, what may turn or drift."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from fmilin.ground.errors import FmilinError, UsageError
+from fmilin.ground.signals import FloatArray
+from fmilin.manifold.kinematics import kinematic_pairs
+from fmilin.manifold.operating_points import operating_point
+from fmilin.model.interface import Model, OperatingPoint
+from fmilin.model.stepping import Stepped
+from fmilin.motion.simulation.inputs import input_course
+from fmilin.motion.simulation.run import RunRequest
+from fmilin.points.request import quantity
+
+TURNS = {"": 2 * np.pi, "1": 2 * np.pi, "rad": 2 * np.pi, "deg": 360.0, "rev": 1.0, "turn": 1.0}
+PERIOD = "period"
+SAME = 1e-7  # relative: how near the rates after a turn must be to those before
+
+
+@dataclass(frozen=True)
+class OrbitRequest:
+    """Which periodic motion is wanted; the arguments of :func:`fmilin.periodic_orbit`."""
+
+    period: float | None = None
+    turn: str | None = None
+    fixed: Mapping[str, float] = field(default_factory=dict)
+    free: Sequence[str] = ()
+    steady: Sequence[str] = ()
+    start: Mapping[str, float] | OperatingPoint | None = None
+    time: float | None = None
+    run: RunRequest = field(default_factory=RunRequest)  # inputs over time, the integrator
+    segments: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.period is not None and not (np.isfinite(self.period) and self.period > 0):
+            raise UsageError(f"The period {self.period:g} is no time: it is positive and finite.")
+        if self.segments is not None and self.segments < 1:
+            raise UsageError("There is one stretch of shooting at least.")
+
+
+@dataclass(frozen=True, eq=False)
+class OrbitProblem:
+    """A request with the model's own names and numbers."""
+
+    model: Model
+    request: OrbitRequest
+    start: OperatingPoint
+    held: tuple[int, ...]  # states whose values at the start stay
+    turn: int | None  # the state that grows by a turn
+    gain: float  # that turn, in the unit of the state; negative where it turns backwards
+    drifting: tuple[int, ...]  # states that may grow by any amount
+    free_inputs: tuple[int, ...]
+    free_parameters: tuple[str, ...]
+    finds_period: bool
+
+    def with_gain(self, gain: float) -> OrbitProblem:
+        """Return the problem with another direction of the turn."""
+        return replace(self, gain=gain)
+
+    def with_model(self, model: Model) -> OrbitProblem:
+        """Return the problem with other parameters."""
+        return replace(self, model=model)
+
+
+def orbit_problem(model: Model, request: OrbitRequest) -> OrbitProblem:
+    """Return the problem that a request poses for a model.
+
+    Raises
+    ------
+    UsageError, UnknownNameError
+        When its parts do not fit each other or the model.
+    """
+    if isinstance(model, Stepped):
+        raise UsageError(
+            f"'{model.info.name}' is a co-simulation FMU, which brings its own solver and does not give its states "
+            "away: a periodic motion needs the model exchange interface. Export the model with it."
+        )
+    fixed = {name: float(value) for name, value in request.fixed.items()}
+    kinds = {name: quantity(model, name)[0] for name in (*fixed, *(n for n in request.free if n != PERIOD))}
+    if both := [name for name in request.free if name in fixed]:
+        raise UsageError(f"'{both[0]}' is both fixed and free. Leave one of them out.")
+    if states := [name for name in request.free if kinds.get(name) == "state"]:
+        raise UsageError(f"'{states[0]}' is a state: states are free unless they are fixed. Leave it out of the free.")
+    parameters = {name: value for name, value in fixed.items() if kinds[name] == "parameter"}
+    model = model.with_parameters(parameters) if parameters else model
+    start, held = _start(model, request, {n: v for n, v in fixed.items() if kinds[n] != "parameter"})
+    turn = None if request.turn is None else model.states.index_of(request.turn, "a state of the model")
+    gain = 0.0 if turn is None else _turn(model, turn, start)
+    steady = tuple(model.states.index_of(name, "a state of the model") for name in request.steady)
+    finds_period = request.period is None or PERIOD in request.free
+    phase = () if turn is None or not finds_period else (turn,)
+    return OrbitProblem(
+        model, request, start,
+        held=tuple(dict.fromkeys((*held, *phase, *steady))),
+        turn=turn, gain=gain,
+        drifting=tuple(i for i in steady if i != turn),
+        free_inputs=tuple(quantity(model, n)[1] for n in request.free if kinds.get(n) == "input"),
+        free_parameters=tuple(n for n in request.free if kinds.get(n) == "parameter"),
+        finds_period=finds_period,
+    )  # fmt: skip
+
+
+def _start(model: Model, request: OrbitRequest, fixed: Mapping[str, float]) -> tuple[OperatingPoint, list[int]]:
+    held = [model.states.positions[name] for name in fixed if model.states.has(name)]
+    if isinstance(request.start, OperatingPoint):
+        x, u = request.start.states.copy(), request.start.inputs.copy()
+        for name, value in fixed.items():
+            (x if model.states.has(name) else u)[quantity(model, name)[1]] = value
+        point = replace(request.start, states=x, inputs=u)
+        point = point if request.time is None else replace(point, time=request.time)
+    else:
+        point = operating_point(model, {**(request.start or {}), **fixed}, time=request.time)
+    if request.run.inputs is not None:
+        course = input_course(model.inputs, point.inputs, request.run.inputs).piece(point.time, point.time)
+        point = replace(point, inputs=course(point.time).copy())
+    return point, held
+
+
+def _turn(model: Model, turn: int, start: OperatingPoint) -> float:
+    """Return what a state grows by in a turn; refuse what is no angle."""
+    signal = model.states[turn]
+    gain = TURNS.get(signal.unit)
+    angle = "An angle is measured in rad, deg or rev, and the model is the same after a turn of it."
+    if gain is None:
+        raise UsageError(f"'{signal.name}' is in {signal.unit} and no angle that turns. {angle}")
+    if turn in kinematic_pairs(model, start).values():
+        raise UsageError(f"'{signal.name}' is the rate of another state and no angle that turns. {angle}")
+    x = start.states.copy()
+    x[turn] += gain
+    try:
+        turned = model.evaluate(start.time, x, start.inputs)
+    except FmilinError:
+        turned = None
+    here = model.evaluate(start.time, start.states, start.inputs)
+    if turned is not None:
+        gaps = np.abs(turned.derivatives - here.derivatives)
+        off = gaps > SAME * np.maximum(np.abs(here.derivatives), np.abs(here.derivatives).max(initial=0.0)) + SAME
+        if not off.any() and np.abs(turned.residuals - here.residuals).max(initial=0.0) <= SAME:
+            return gain
+        what = f"the rate of '{model.states.names[int(np.argmax(gaps))]}'" if off.any() else "a constraint"
+    else:
+        what = "the model cannot be evaluated there, and"
+    raise UsageError(
+        f"'{signal.name}' is no angle that turns: after a turn of {gain:.6g} {signal.unit or 'rad'} {what} is not what "
+        f"it was. {angle} Name such a state in turn (--turn), or give the period."
+    )
+
+
+def scaled_gap(problem: OrbitProblem, gap: FloatArray) -> float:
+    """Return the largest entry of a gap (N,), in sizes of the states."""
+    scales = problem.model.states.scales(problem.start.states)
+    return float(np.max(np.abs(gap) / scales, initial=0.0))

@@ -1,0 +1,371 @@
+"""Periodic motions: a first guess by integration, shooting, and what stands in the way where it does not close."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from fmilin.families.periodic.orbit import PeriodicOrbit, samples_of, simulated
+from fmilin.families.periodic.problem import PERIOD, OrbitProblem, OrbitRequest, orbit_problem
+from fmilin.families.periodic.shooting import CLOSED, Shooting, Shot
+from fmilin.ground.errors import ConstraintError, NumericalError
+from fmilin.ground.remarks import Remark
+from fmilin.ground.signals import FloatArray
+from fmilin.model.interface import Model, OperatingPoint
+from fmilin.model.threads import one_at_a_time
+from fmilin.motion.simulation.inputs import Inputs
+from fmilin.motion.simulation.method import Method
+from fmilin.motion.simulation.run import RunRequest
+
+SAMPLES = 200  # of a stretch that is searched for the first return
+COARSE = 40.0  # times that a motion crosses its extent, in one stretch at most
+STRETCHES = 14  # each twice as long as the one before
+PATIENT = 6  # stretches after which the motion goes on from where it has settled
+SETTLED = (1, 10, 50)  # periods that are integrated before shooting is tried again
+MANY = 8  # stretches of multiple shooting
+FAR = 0.2  # of the extent of the motion: nearer than this to the start it may have returned
+PHASED = 6  # corrections of the first period
+NEARBY = 0.05  # of the extent of the motion: what comes that near to its start in between may have returned
+STANDS = 1e-9  # in sizes of the states per second
+
+
+@one_at_a_time
+def periodic_orbit(
+    model: Model,
+    start: Mapping[str, float] | OperatingPoint | None = None,
+    *,
+    period: float | None = None,
+    turn: str | None = None,
+    fixed: Mapping[str, float] | None = None,
+    free: Sequence[str] = (),
+    steady: Sequence[str] = (),
+    time: float | None = None,
+    inputs: Inputs | None = None,
+    points: int = 64,
+    segments: int | None = None,
+    method: Method | str | None = None,
+) -> PeriodicOrbit:
+    """Find a periodic motion on the manifold, by shooting from a first guess.
+
+    Parameters
+    ----------
+    model : Model
+    start : mapping of str to float or OperatingPoint, optional
+        Where the search begins: states and inputs by name, as for :func:`fmilin.operating_point`.
+    period : float, optional
+        In seconds: of a motion that is forced, by time or by inputs. Without it the period is found.
+    turn : str, optional
+        The state that grows by one turn a period: 2 pi where it is in rad, 360 in deg, 1 in rev.
+    fixed : mapping of str to float, optional
+        States that have these values at the start of the period, inputs and parameters that keep them.
+    free : sequence of str
+        Inputs and parameters to solve for, constant over the period (the torque that keeps a speed); ``"period"``: the
+        given period is a first guess.
+    steady : sequence of str
+        States that may gain something every period, as the distance that a vehicle has gone.
+    time : float, optional
+        Of the start, in seconds.
+    inputs : mapping, InputTable or callable, optional
+        Inputs over time, as for :func:`fmilin.simulate`.
+    points : int
+        Samples of the orbit, less one.
+    segments : int, optional
+        Stretches of multiple shooting; one, and where that fails eight, by default.
+    method : Method or str, optional
+        The integrator.
+
+    Returns
+    -------
+    PeriodicOrbit
+
+    Raises
+    ------
+    UsageError, UnknownNameError
+        When the request does not fit the model, or the motion passes an event.
+    NumericalError
+        When the motion does not close, with what was reached.
+
+    Notes
+    -----
+    Newton's method on x(T) = x(0) in independent coordinates (Parker and Chua, Practical numerical algorithms for
+    chaotic systems, chapter 5); of an orbit that is one of a family the nearest is found.
+
+    Examples
+    --------
+    >>> import fmilin as fl
+    >>> from fmilin.models import OdeModel
+    >>> oscillator = OdeModel("van der Pol", {"x": "v", "v": "(1 - x**2)*v - x"}, start={"x": 2.0})
+    >>> orbit = fl.periodic_orbit(oscillator)
+    >>> round(orbit.period, 8)
+    6.66328686
+    """
+    how = Method("DOP853", 1e-12, 1e-13) if method is None else Method(method) if isinstance(method, str) else method
+    run = RunRequest(inputs=inputs, method=how)
+    request = OrbitRequest(period, turn, fixed or {}, tuple(free), tuple(steady), start, time, run, segments)
+    return orbit_as(model, request, points)
+
+
+def orbit_as(model: Model, request: OrbitRequest, points: int = 64) -> PeriodicOrbit:
+    """Return the periodic motion that a request describes; see :func:`periodic_orbit`."""
+    problem = orbit_problem(model.compiled_for(2000), request)
+    problem, shot = _first(problem)
+    shot, closure = _closed(problem, shot)
+    return _orbit(problem, shot, closure, points)
+
+
+# -- the first guess -----------------------------------------------------------------------------------------------
+
+
+def _first(problem: OrbitProblem) -> tuple[OrbitProblem, Shot]:
+    """Return where shooting begins: the period that is given, else the first return of the motion from the start."""
+    start, model, none = problem.start, problem.model, np.zeros(len(problem.drifting))
+    rate = model.evaluate(start.time, start.states, start.inputs).derivatives
+    if problem.turn is not None and rate[problem.turn] < 0:
+        problem = problem.with_gain(-problem.gain)
+    if problem.request.period is not None:
+        return problem, Shot(model, (start,), problem.request.period, none)
+    if problem.turn is None and np.all(np.abs(rate) <= STANDS * model.states.scales(start.states)):
+        raise NumericalError(
+            "The motion begins at rest and stays there: a period can only be found of something that moves. Name a "
+            "start on or near the orbit (--set NAME=VALUE; start=), or give the period of what forces the motion."
+        )
+    return _first_return(problem, rate)
+
+
+def _first_return(problem: OrbitProblem, rate: FloatArray) -> tuple[OrbitProblem, Shot]:
+    """Return the shot of the first return: from the start, or from where the motion has settled meanwhile."""
+    start, scales = problem.start, problem.model.states.scales(problem.start.states)
+    fastest = float(np.max(np.abs(rate) / scales))
+    length = 1.0 / max(fastest, 1e-9)
+    if problem.turn is not None and rate[problem.turn] != 0:
+        length = 0.5 * abs(problem.gain / rate[problem.turn])
+    drifting = list(problem.drifting)
+    for stretch in range(STRETCHES):
+        motion = simulated(problem.model, start, start.time + np.linspace(0, length, SAMPLES + 1), problem.request.run)
+        gone = motion.states - start.states
+        k = _turned(gone[:, problem.turn], problem.gain) if problem.turn is not None else _returned(
+            np.delete(gone / scales, drifting, axis=1), np.delete(rate / scales, drifting)
+        )  # fmt: skip
+        if k is not None:
+            sign = 1.0 if problem.turn is None else np.sign(gone[round(k), problem.turn])
+            drift = gone[round(k), drifting]
+            problem = problem.with_gain(sign * abs(problem.gain))
+            return problem, _in_phase(problem, Shot(problem.model, (start,), float(length * k / SAMPLES), drift))
+        # How long the motion takes to cross its own extent: samples must not be further apart than that.
+        extent = np.maximum(np.ptp(motion.states, axis=0), 1e-12 * scales)
+        crossing = length / SAMPLES / float(np.max(np.abs(np.diff(motion.states, axis=0)) / extent))
+        length *= 2
+        if problem.turn is None and not problem.held and (stretch >= PATIENT or length > COARSE * crossing):
+            start, length = replace(start, states=motion.states[-1]), 8 * crossing
+            rate = problem.model.evaluate(start.time, start.states, start.inputs).derivatives
+    what = "return to where it began" if problem.turn is None else f"turn '{problem.request.turn}' once around"
+    raise NumericalError(
+        f"The motion does not {what} within {length / 2:.4g} s from its start. Name a start nearer to the orbit "
+        "(--set NAME=VALUE; start=), or, where something forces the motion, its period (--period)."
+    )
+
+
+def _in_phase(problem: OrbitProblem, shot: Shot) -> Shot:
+    """Return the shot with the period after which the motion is nearest to its start; on an orbit it closes."""
+    (start,), scales = shot.nodes, problem.model.states.scales(problem.start.states)
+    shift = Shooting(problem).shift(shot)
+    for _ in range(PHASED):
+        times = start.time + np.array([0.0, shot.period])
+        end = simulated(shot.model, start, times, problem.request.run).point()
+        rate = shot.model.evaluate(end.time, end.states, end.inputs).derivatives / scales
+        gap = (end.states - start.states - shift) / scales
+        rate[list(problem.drifting)] = 0.0
+        by = -float(rate @ gap) / max(float(rate @ rate), 1e-300)
+        if not abs(by) < FAR * shot.period:
+            break
+        shot = replace(shot, period=shot.period + by)
+        if abs(by) < 1e-14 * shot.period:
+            break
+    return shot
+
+
+def _turned(angle: FloatArray, gain: float) -> float | None:
+    """Return at which sample, in parts, an angle (K,) has grown by a turn, either way."""
+    beyond = np.flatnonzero(np.abs(angle) >= abs(gain))
+    if not beyond.size:
+        return None
+    k = int(beyond[0])
+    return float(k - 1 + (abs(gain) - abs(angle[k - 1])) / (abs(angle[k]) - abs(angle[k - 1])))
+
+
+def _returned(gone: FloatArray, rate: FloatArray) -> float | None:
+    """Return at which sample, in parts, a motion (K, N) less its start crosses the plane through its start again.
+
+    Of the crossings in the direction of the start the first is taken that is near it, compared with the motion's
+    extent.
+    """
+    height = gone @ (rate / max(float(np.linalg.norm(rate)), 1e-300))
+    distance = np.linalg.norm(gone, axis=1)
+    crossings = np.flatnonzero((height[1:-1] < 0) & (height[2:] >= 0)) + 1
+    for k in crossings:
+        if min(distance[k : k + 2]) <= FAR * distance[: k + 1].max():
+            return float(k - height[k] / (height[k + 1] - height[k]))
+    return None
+
+
+# -- closing it ----------------------------------------------------------------------------------------------------
+
+
+def _closed(problem: OrbitProblem, first: Shot) -> tuple[Shot, float]:
+    """Return the orbit by single shooting, from a start that has settled, by multiple shooting: what closes first."""
+    reached: list[tuple[float, Shot, FloatArray]] = []
+    trouble: NumericalError | ConstraintError | None = None
+    for attempt in _attempts(problem, first):
+        shooting = Shooting(problem)
+        try:
+            shot, gap = shooting.solve(attempt)
+        except (NumericalError, ConstraintError) as error:
+            trouble = trouble or error
+            continue
+        if gap <= CLOSED and not _has_come_to_rest(problem, shot):
+            return shot, gap
+        reached.append((gap, shot, shooting.gap))
+    if not reached:
+        assert trouble is not None  # noqa: S101 - there is an attempt at least
+        raise trouble
+    raise NumericalError(_why_open(problem, *min(reached, key=lambda r: r[0])))
+
+
+def _has_come_to_rest(problem: OrbitProblem, shot: Shot) -> bool:
+    """Whether what closes is a rest that nothing forces, and was not asked for: it closes after any time."""
+    scales = problem.model.states.scales(problem.start.states)
+    first, model = problem.start, problem.model
+
+    def moves(t: float, x: FloatArray) -> FloatArray:
+        return np.asarray(model.evaluate(t, x, first.inputs).derivatives / scales)
+
+    begins = np.abs(moves(first.time, first.states)).max(initial=0.0)
+    rests = max(float(np.abs(moves(node.time, node.states)).max(initial=0.0)) for node in shot.nodes)
+    later = np.abs(moves(first.time + 0.37 * shot.period, first.states) - moves(first.time, first.states))
+    unforced = problem.request.run.inputs is None and later.max(initial=0.0) <= STANDS * begins
+    return bool(begins > STANDS and rests <= 1e-6 * begins and unforced)
+
+
+def _attempts(problem: OrbitProblem, first: Shot):  # type: ignore[no-untyped-def]
+    segments = problem.request.segments
+    yield _cut(problem, first, segments or 1)
+    if segments is None:
+        yield _cut(problem, first, MANY)
+    for periods in SETTLED if not problem.held else ():
+        try:
+            yield _settled(problem, first, periods)
+        except (NumericalError, ConstraintError):
+            return
+
+
+def _cut(problem: OrbitProblem, shot: Shot, segments: int) -> Shot:
+    """Return the shot with as many nodes, on the motion from its start."""
+    start = shot.nodes[0]
+    times = start.time + shot.period * np.arange(segments) / segments
+    if segments == 1:
+        return shot
+    motion = simulated(shot.model, start, times, problem.request.run)
+    return replace(shot, nodes=tuple(motion.point(k) for k in range(segments)))
+
+
+def _settled(problem: OrbitProblem, shot: Shot, periods: int) -> Shot:
+    """Return the shot from where the motion has come after some periods."""
+    start = shot.nodes[0]
+    end = start.time + periods * shot.period
+    motion = simulated(shot.model, start, np.array([start.time, end]), problem.request.run)
+    states = motion.states[-1].copy()
+    if problem.turn is not None:
+        states[problem.turn] -= periods * problem.gain
+    later = replace(problem, start=replace(start, states=states, time=start.time))
+    if problem.request.period is None:
+        return _first(later)[1]
+    return replace(shot, nodes=(later.start,))
+
+
+def _why_open(problem: OrbitProblem, gap: float, shot: Shot, gaps: FloatArray) -> str:
+    """Return in words what keeps a motion from closing."""
+    states, scales = problem.model.states, problem.model.states.scales(problem.start.states)
+    worst = int(np.argmax(np.abs(gaps) / scales))
+    if gap <= CLOSED:
+        text = f"What closes after {shot.period:.9g} s is a rest, which nothing forces: it closes after any time. "
+    else:
+        text = (
+            f"The motion does not close: after {shot.period:.9g} s '{states.names[worst]}' is off by {gaps[worst]:.3g} "
+            f"{states[worst].unit}".rstrip()
+            + f", at best ({gap:.2g} of the sizes of the states). "
+        )
+    cyclic = [i for i in np.argsort(-np.abs(gaps) / scales) if _is_cyclic(problem, int(i)) and i != problem.turn]
+    if cyclic and abs(gaps[cyclic[0]]) > 1e-3 * gap * scales[cyclic[0]]:
+        name = states.names[cyclic[0]]
+        return text + (
+            f"'{name}' is cyclic: nothing depends on it, and it goes on by {gaps[cyclic[0]]:.4g} every period. If it "
+            f"may, name it among the steady ones (--steady {name}), or as what turns (--turn {name})."
+        )
+    if problem.request.period is not None and PERIOD not in problem.request.free:
+        return text + (
+            "If nothing forces the motion with this period, let it be found: leave --period out, or name 'period' "
+            "among the --free. Otherwise name a start nearer to the orbit (--set NAME=VALUE; start=)."
+        )
+    return text + (
+        "Name a start nearer to the orbit (--set NAME=VALUE; start=), let the motion settle first, or free what "
+        "balances losses over a period (--free)."
+    )
+
+
+def _is_cyclic(problem: OrbitProblem, i: int) -> bool:
+    """Whether nothing depends on a state: rates and constraints are the same wherever it stands."""
+    start, model = problem.start, problem.model
+    here = model.evaluate(start.time, start.states, start.inputs)
+    for by in (0.7, -1.9):
+        x = start.states.copy()
+        x[i] += by * model.states.scales(start.states)[i]
+        try:
+            moved = model.evaluate(start.time, x, start.inputs)
+        except (NumericalError, ConstraintError):
+            return False
+        size = 1e-9 * (1 + np.abs(here.derivatives).max(initial=0.0))
+        if np.abs(moved.derivatives - here.derivatives).max(initial=0.0) > size:
+            return False
+        if np.abs(moved.residuals - here.residuals).max(initial=0.0) > 1e-9:
+            return False
+    return True
+
+
+# -- the result ----------------------------------------------------------------------------------------------------
+
+
+def _orbit(problem: OrbitProblem, shot: Shot, closure: float, points: int) -> PeriodicOrbit:
+    shift = Shooting(problem).shift(shot)
+    model, names, run = shot.model, problem.model.inputs.names, problem.request.run
+    samples = samples_of(model, shot.nodes, shot.period, run, points)
+    free = {names[j]: float(shot.nodes[0].inputs[j]) for j in problem.free_inputs}
+    free |= {name: float(model.parameters[name]) for name in problem.free_parameters}
+    orbit = PeriodicOrbit(
+        model, float(shot.period), np.array([p.time for p in samples]), samples, closure, shift, free,
+        run=run, nodes=shot.nodes,
+    )  # fmt: skip
+    return replace(orbit, remarks=_remarks(orbit))
+
+
+def _remarks(orbit: PeriodicOrbit) -> tuple[Remark, ...]:
+    """Say where the period is a multiple of the true one: all has come back after a part of it."""
+    x, model, first = orbit.states(), orbit.model, orbit.points[0]
+    scales, m = model.states.scales(x[0]), len(x) - 1
+    extent = float(np.max(np.ptp(x, axis=0) / scales))
+    if extent <= STANDS or orbit.shift.any() or orbit.run.inputs is not None:
+        return ()
+    for part in (6, 5, 4, 3, 2):
+        k, rest = divmod(m, part)
+        between = x[k] + (x[k + 1] - x[k]) * rest / part  # a hint, which a simulation confirms
+        if np.max(np.abs(between - x[0]) / scales) > NEARBY * extent:
+            continue
+        true = orbit.period / part
+        end = simulated(model, first, first.time + np.array([0.0, true]), orbit.run).point()
+        now, later = (model.evaluate(t, first.states, first.inputs).derivatives for t in (first.time, end.time))
+        returned = np.max(np.abs(end.states - first.states) / scales) <= 1e-6 * extent
+        if returned and np.abs(now - later).max() <= 1e-9 * (1 + np.abs(now).max()):
+            text = f"The motion repeats itself {part} times within {orbit.period:.9g} s: the period is a multiple of "
+            return (Remark("multiple", f"{text}{true:.9g} s. Multipliers belong to the longer one."),)
+    return ()

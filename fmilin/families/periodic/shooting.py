@@ -1,0 +1,239 @@
+"""Shooting: a start, and a period where it is not given, from which the motion comes back to where it began.
+
+The motion is cut into stretches (one is mostly enough; of an unstable orbit one stretch would magnify every error by
+its multipliers) that begin at nodes of their own, each in coordinates of its own. Newton's method closes the gaps: the
+sensitivities of a stretch follow from the linear models along it, and need not be more accurate than its convergence.
+Where the equations leave freedoms (a phase, an energy) the smallest step is taken.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from scipy.interpolate import make_interp_spline
+
+from fmilin.families.periodic.orbit import simulated
+from fmilin.families.periodic.path import PathSlopes, slopes_along
+from fmilin.families.periodic.problem import OrbitProblem
+from fmilin.ground.errors import ConstraintError, NumericalError
+from fmilin.ground.signals import FloatArray
+from fmilin.linearization.request import Request
+from fmilin.manifold.invariants import Invariants
+from fmilin.manifold.kinematics import kinematic_pairs
+from fmilin.manifold.projection import project
+from fmilin.model.interface import Model, OperatingPoint
+from fmilin.motion.periodic.transition import factors, product
+
+POINTS = 48  # of a period at which slopes are taken for a step of Newton's method
+ITERATIONS = 25
+CLOSED = 1e-9  # in sizes of the states: what is left of the gaps
+REFINED = 1e-12  # as long as steps help, they go on to here
+EASILY = 1e3  # so many times rather than the start the period moves, and what is free: a start on an orbit stays
+RANK = 1e-8  # of the equations
+LONGEST = 0.5  # how much of the period, and of the sizes of the states, a step may change at once
+DIFFERENCE = 1e-6  # relative: by what a free parameter is moved
+
+
+@dataclass(frozen=True, eq=False)
+class Arc:
+    """A stretch of the motion from one node to the next."""
+
+    points: tuple[OperatingPoint, ...]
+    slopes: PathSlopes
+
+    @property
+    def end(self) -> FloatArray:
+        """All states at its end."""
+        return self.points[-1].states
+
+    @cached_property
+    def transition(self) -> FloatArray:
+        """(y, u) at the end, in carried coordinates, on those at the start: shape (P, P + nu)."""
+        slopes = self.slopes
+        B = slopes.B
+        (m, order, inputs), times = B.shape, slopes.times
+        system = np.zeros((m, order + inputs, order + inputs))
+        system[:, :order, :order], system[:, :order, order:] = slopes.moving, B
+        spline = make_interp_spline(times, system, k=min(5, m - 1), axis=0)
+        length = times[-1] - times[0]
+        return product(factors(lambda phases: np.asarray(spline(times[0] + length * phases)), length, m))[:order]
+
+
+@dataclass(frozen=True, eq=False)
+class Shot:
+    """Nodes, the period, and what the free quantities are."""
+
+    model: Model
+    nodes: tuple[OperatingPoint, ...]
+    period: float
+    drift: FloatArray  # of the states that may drift
+
+
+class Shooting:
+    """Newton's method on the gaps of an orbit."""
+
+    def __init__(self, problem: OrbitProblem) -> None:
+        self.problem = problem
+        model = problem.model
+        self._pairs = kinematic_pairs(model, problem.start) if len(model.constraints) else {}
+        self._scales = model.states.scales(problem.start.states)
+        self._request = Request(keep_inaccurate=True)
+        self.gap: FloatArray = np.zeros(len(self._scales))  # the largest that was left
+
+    def solve(self, shot: Shot) -> tuple[Shot, float]:
+        """Return where the gaps are smallest, and the largest of them, in sizes of the states."""
+        arcs = self._arcs(shot)
+        gaps = self._gaps(shot, arcs)
+        best = self._size(gaps)
+        for _ in range(ITERATIONS):
+            if best <= REFINED:
+                break
+            step = self._step(shot, arcs, gaps)
+            improved = self._searched(shot, arcs, step, best)
+            if improved is None:
+                break
+            before, (shot, arcs, gaps) = best, improved
+            best = self._size(gaps)
+            if best <= CLOSED and best > 0.3 * before:
+                break
+        self.gap = max(gaps, key=lambda gap: self._size([gap]))
+        return shot, best
+
+    def _searched(
+        self, shot: Shot, arcs: list[Arc], step: FloatArray, best: float
+    ) -> tuple[Shot, list[Arc], list[FloatArray]] | None:
+        """Return where a step leads, shortened until the gaps are smaller; None where no part of it helps."""
+        for part in (1.0, 0.5, 0.25, 0.1, 0.02):
+            try:
+                trial = self._moved(shot, arcs, part * step)
+                gaps = self._gaps(trial, ends := self._ends(trial))
+                if self._size(gaps) < best:
+                    return trial, self._with_slopes(trial, ends), gaps
+            except (NumericalError, ConstraintError):
+                continue
+        return None
+
+    # -- the motion ----------------------------------------------------------------------------------------------
+
+    def _ends(self, shot: Shot) -> list[tuple[OperatingPoint, ...]]:
+        count = max(8, POINTS // len(shot.nodes))
+        length = shot.period / len(shot.nodes)
+        stretches = []
+        for node in shot.nodes:
+            times = node.time + length * np.linspace(0, 1, count + 1)
+            motion = simulated(shot.model, node, times, self.problem.request.run)
+            stretches.append(tuple(motion.point(k) for k in range(len(times))))
+        return stretches
+
+    def _with_slopes(self, shot: Shot, stretches: list[tuple[OperatingPoint, ...]]) -> list[Arc]:
+        return [Arc(points, slopes_along(shot.model, points, self._request)) for points in stretches]
+
+    def _arcs(self, shot: Shot) -> list[Arc]:
+        return self._with_slopes(shot, self._ends(shot))
+
+    def _gaps(self, shot: Shot, arcs: list[Arc] | list[tuple[OperatingPoint, ...]]) -> list[FloatArray]:
+        """Return what the end of each stretch is beyond the next node, each (N,)."""
+        ends = [arc.end if isinstance(arc, Arc) else arc[-1].states for arc in arcs]
+        starts = [*(node.states for node in shot.nodes[1:]), shot.nodes[0].states + self.shift(shot)]
+        return [end - start for end, start in zip(ends, starts, strict=True)]
+
+    def shift(self, shot: Shot) -> FloatArray:
+        """Return what the states gain in a period, shape (N,)."""
+        problem, shift = self.problem, np.zeros(len(self._scales))
+        if problem.turn is not None:
+            shift[problem.turn] = problem.gain
+        shift[list(problem.drifting)] = shot.drift
+        return shift
+
+    def _size(self, gaps: list[FloatArray]) -> float:
+        return float(np.max([np.max(np.abs(gap) / self._scales, initial=0.0) for gap in gaps]))
+
+    # -- Newton's step -------------------------------------------------------------------------------------------
+
+    def _step(self, shot: Shot, arcs: list[Arc], gaps: list[FloatArray]) -> FloatArray:
+        """Return the least step of (y at all nodes, period, free inputs, free parameters, drift)."""
+        problem, K = self.problem, len(arcs)
+        order = arcs[0].slopes.A.shape[1]
+        free = len(problem.free_inputs) + len(problem.free_parameters)
+        J = np.zeros((K * order, K * order + 1 + free + len(problem.drifting)))
+        r, rows = np.zeros(K * order), [slice(k * order, (k + 1) * order) for k in range(K)]
+        column = K * order
+        for k, arc in enumerate(arcs):
+            following = arcs[(k + 1) % K].slopes.R[0]
+            carried = following @ arc.slopes.T[-1] @ arc.transition
+            r[rows[k]] = following @ gaps[k]
+            J[rows[k], rows[k]] += carried[:, :order]
+            J[rows[k], rows[(k + 1) % K]] -= np.eye(order)
+            J[rows[k], column] = following @ (arc.slopes.T[-1] @ arc.slopes.f0[-1]) / K if problem.finds_period else 0.0
+            inputs = [order + j for j in problem.free_inputs]
+            J[rows[k], column + 1 : column + 1 + len(inputs)] = carried[:, inputs]
+        first = arcs[0].slopes.R[0]
+        for j, name in enumerate(problem.free_parameters, start=column + 1 + len(problem.free_inputs)):
+            J[:, j] = self._along_parameter(shot, name, arcs)
+        if problem.drifting:
+            J[rows[-1], -len(problem.drifting) :] = -first[:, list(problem.drifting)]
+        y_scales = np.concatenate([np.abs(arc.slopes.R[0]) @ self._scales for arc in arcs])
+        sizes = np.concatenate((y_scales, [shot.period], self._free_sizes(shot), self._scales[list(problem.drifting)]))
+        following_scales = np.roll(y_scales.reshape(K, order), -1, axis=0).ravel()
+        easily = np.where(np.arange(len(sizes)) < K * order, 1.0, EASILY)
+        return self._least(J * sizes / following_scales[:, None], -r / following_scales, arcs[0], sizes, easily) * sizes
+
+    def _least(self, J: FloatArray, r: FloatArray, first: Arc, sizes: FloatArray, easily: FloatArray) -> FloatArray:
+        """Return the least z/easily with J z = r whose states that are held do not move, all in their sizes."""
+        held = list(self.problem.held)
+        order = first.slopes.A.shape[1]
+        F = np.zeros((len(held), J.shape[1]))
+        F[:, :order] = first.slopes.T[0][held] * sizes[:order] / self._scales[held, None]
+        F = F * easily
+        if held:
+            values, V = np.linalg.svd(F)[1:]
+            V = V[int(np.count_nonzero(values > 1e-9 * values.max(initial=1.0))) :].T
+        else:
+            V = np.eye(J.shape[1])
+        z = easily * (V @ np.linalg.lstsq(J * easily @ V, r, rcond=RANK)[0])
+        largest = float(np.max(np.abs(z), initial=0.0))
+        return np.asarray(z if largest <= LONGEST else z * (LONGEST / largest))
+
+    def _free_sizes(self, shot: Shot) -> FloatArray:
+        problem, inputs = self.problem, shot.nodes[0].inputs
+        sizes = [max(abs(float(inputs[j])), float(shot.model.inputs.scales(inputs)[j])) for j in problem.free_inputs]
+        values = [abs(shot.model.parameters[name]) for name in problem.free_parameters]
+        return np.array([*sizes, *(value if value > 0 else 1.0 for value in values)])
+
+    def _along_parameter(self, shot: Shot, name: str, arcs: list[Arc]) -> FloatArray:
+        """Return how the ends move with a free parameter, by a difference, in the coordinates of the next nodes."""
+        value = shot.model.parameters[name]
+        amount = DIFFERENCE * (abs(value) or 1.0)
+        ends = [
+            self._ends(replace(shot, model=shot.model.with_parameters({name: value + sign * amount})))
+            for sign in (1, -1)
+        ]
+        columns = []
+        for k, (ahead, behind) in enumerate(zip(*ends, strict=True)):
+            R = arcs[(k + 1) % len(arcs)].slopes.R[0]
+            columns.append(R @ (ahead[-1].states - behind[-1].states) / (2 * amount))
+        return np.concatenate(columns)
+
+    def _moved(self, shot: Shot, arcs: list[Arc], step: FloatArray) -> Shot:
+        """Return nodes, period and free quantities after a step."""
+        problem, K = self.problem, len(shot.nodes)
+        order = (len(step) - 1 - len(self._free_sizes(shot)) - len(problem.drifting)) // K
+        rest = step[K * order :]
+        period = shot.period + rest[0]
+        inputs, parameters = len(problem.free_inputs), len(problem.free_parameters)
+        model = shot.model
+        if parameters:
+            changes = zip(problem.free_parameters, rest[1 + inputs : 1 + inputs + parameters], strict=True)
+            model = model.with_parameters({name: model.parameters[name] + float(by) for name, by in changes})
+        nodes = []
+        for k, node in enumerate(shot.nodes):
+            u = node.inputs.copy()
+            u[list(problem.free_inputs)] += rest[1 : 1 + inputs]
+            time = problem.start.time + period * k / K
+            moved = node.states + arcs[k].slopes.T[0] @ step[k * order : (k + 1) * order]
+            invariants = Invariants(model, u, self._pairs, self._scales)
+            states = project(invariants, time, moved, problem.held if k == 0 else ())
+            nodes.append(OperatingPoint(time, states, u, model.start.parameters))
+        return Shot(model, tuple(nodes), period, shot.drift + rest[len(rest) - len(problem.drifting) :])

@@ -1,0 +1,249 @@
+"""Floquet's theory of y' = A(t) y: multipliers, exponents, modes over the period, the harmonics they are seen at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+
+from fmilin.ground.remarks import Remark
+from fmilin.ground.signals import FloatArray, Signals
+from fmilin.ground.verbs import html_of, text_of
+from fmilin.motion.periodic.fourier import ComplexArray, Interpolant, harmonics, with_upper_harmonics_mistaken
+from fmilin.motion.periodic.transition import condensed, factors, logarithms_of_multipliers, product
+
+EPS = float(np.finfo(np.float64).eps)
+
+NEUTRAL = 1e-9  # beyond its error a multiplier may be this much larger than 1 and be called neutral
+FAST = 1e8  # modes that decay by more than this in a period are carried backwards
+SYMMETRIC = 1e-5  # relative: how well a direction must come back to itself to have a multiplier 1
+
+
+@dataclass(frozen=True, eq=False)
+class Periodic:
+    """y' = A(t) y over one period, from equally spaced samples.
+
+    Attributes
+    ----------
+    A, error : array, shape (m, P, P)
+        At times 0, T/m, ..., and by what the entries may be off.
+    period : float
+        In seconds.
+    jump : array, shape (P, P)
+        What becomes of y at the end of the period, where the coordinates do not come back as they were.
+    symmetries : mapping of str to array, shape (P,)
+        Deviations at time 0 that come back as they are, by what they are.
+    """
+
+    A: FloatArray
+    period: float
+    jump: FloatArray
+    error: FloatArray
+    symmetries: dict[str, FloatArray] = field(default_factory=dict)
+
+    def steps(self, A: FloatArray | None = None) -> FloatArray:
+        """Return factors of the transition matrix from 0 to T, shape (n, P, P), the jump left out."""
+        samples = self.A if A is None else A
+        if np.allclose(self.jump, np.eye(len(self.jump)), rtol=0, atol=1e-12):
+            return factors(Interpolant(samples), self.period, len(samples))
+        # Over two periods a reflection has come back to itself; only the first one counts.
+        again = np.linalg.solve(self.jump, samples @ self.jump)
+        both = Interpolant(np.concatenate((samples, again)))
+        return factors(lambda phases: both(phases / 2), self.period, len(samples))
+
+
+@dataclass(frozen=True, eq=False)
+class Floquet:
+    r"""What becomes of small deviations from a periodic motion: y(t) = p(t) e^(lambda t), p of the period T.
+
+    Attributes
+    ----------
+    multipliers : array of complex, shape (P,)
+        mu: by what a mode has grown after a period; largest first.
+    exponents : array of complex, shape (P,)
+        lambda = log(mu)/T in 1/s, imaginary parts in (-pi/T, pi/T]: they are known modulo 2 pi/T.
+    modes : array of complex, shape (m, P, P)
+        p(t) at the m times of the samples; a column is a mode, of length 1 over the period.
+    period : float
+        In seconds.
+    states : Signals
+        The P coordinates.
+    accuracy : mapping of str to float
+        ``multipliers`` (absolute, of those about 1; relative of larger ones) and ``exponents`` (in 1/s).
+    unit : mapping of str to int
+        Which multiplier 1 belongs to which symmetry.
+    remarks : tuple of Remark
+    name : str
+        Of the model.
+    """
+
+    multipliers: ComplexArray
+    exponents: ComplexArray
+    modes: ComplexArray
+    period: float
+    states: Signals
+    accuracy: dict[str, float]
+    unit: dict[str, int] = field(default_factory=dict)
+    remarks: tuple[Remark, ...] = ()
+    name: str = ""
+
+    def __repr__(self) -> str:
+        return text_of(self)
+
+    def _repr_html_(self) -> str:
+        return html_of(self)
+
+    @cached_property
+    def margin(self) -> float:
+        """Largest real part of the exponents in 1/s, those of symmetries left out: negative where deviations die."""
+        own = [k for k in range(len(self.exponents)) if k not in self.unit.values()]
+        return float(self.exponents.real[own].max(initial=-np.inf))
+
+    @property
+    def stable(self) -> bool:
+        """Whether no deviation grows: no multiplier is larger than 1 by more than its error; neutral ones may be 1."""
+        tolerance = np.log1p(NEUTRAL + 10 * self.accuracy["multipliers"]) / self.period
+        return bool(self.margin <= tolerance)
+
+    @cached_property
+    def participation(self) -> FloatArray:
+        """How much of each mode is seen at each harmonic, shape (m, P); columns sum to 1, rows as in ``harmonics``."""
+        content = np.abs(np.fft.fft(np.nan_to_num(self.modes), axis=0)) ** 2
+        share = content.sum(axis=1)
+        return np.asarray(share / np.maximum(share.sum(axis=0), 1e-300))
+
+    @property
+    def harmonics(self) -> NDArray[np.intp]:
+        """The harmonics of ``participation``, shape (m,)."""
+        return harmonics(len(self.modes))
+
+    @property
+    def largest_harmonics(self) -> NDArray[np.intp]:
+        """The harmonic that takes most of each mode, shape (P,)."""
+        return np.asarray(self.harmonics[np.argmax(self.participation, axis=0)])
+
+    @property
+    def frequencies(self) -> FloatArray:
+        """At which each mode is mostly seen, in rad/s: that of its exponent and its largest harmonic, shape (P,)."""
+        return np.asarray(np.abs(self.exponents.imag + 2 * np.pi / self.period * self.largest_harmonics))
+
+    @property
+    def verdict(self) -> str:
+        """Whether the motion is stable, in words."""
+        own = [k for k in range(len(self.multipliers)) if k not in self.unit.values()]
+        if not own:
+            return "stable: nothing but its symmetries is left"
+        largest = own[int(np.argmax(np.abs(self.multipliers[own])))]
+        size = float(np.abs(self.multipliers[largest]))
+        if not self.stable:
+            return f"unstable: a deviation grows by the factor {size:.6g} every period"
+        if self.margin > -np.log1p(NEUTRAL + 10 * self.accuracy["multipliers"]) / self.period:
+            return "neutral: no deviation grows, and some do not die out"
+        return f"stable: deviations die out by the factor {size:.6g} a period at least"
+
+
+def floquet(periodic: Periodic, states: Signals, remarks: tuple[Remark, ...] = (), *, name: str = "") -> Floquet:
+    """Return multipliers, exponents and modes of a system with periodic coefficients."""
+    steps = periodic.steps()
+    logarithms, unit = _logarithms(periodic, steps)
+    order = np.lexsort((logarithms.imag.round(9), -logarithms.real.round(9)))
+    logarithms = logarithms[order]
+    ranks = {int(k): i for i, k in enumerate(order)}
+    with np.errstate(under="ignore"):
+        multipliers = np.exp(logarithms)
+    error, relative = _errors(periodic, logarithms)
+    imaginary = np.where(logarithms.imag <= -np.pi + 1e-12, logarithms.imag + 2 * np.pi, logarithms.imag)
+    exponents = (logarithms.real + 1j * imaginary) / periodic.period
+    return Floquet(
+        multipliers,
+        exponents,
+        _modes(periodic, steps, exponents),
+        periodic.period,
+        states,
+        {"multipliers": error, "exponents": relative / periodic.period},
+        {text: ranks[k] for text, k in unit.items()},
+        remarks,
+        name,
+    )
+
+
+def _logarithms(periodic: Periodic, steps: FloatArray) -> tuple[ComplexArray, dict[str, int]]:
+    """Return log(mu) of all multipliers, and which of them belong to symmetries.
+
+    A symmetry leads to a multiplier 1, often in a Jordan block with another one, and rounding splits such a pair by the
+    root of itself. Taken out with its own direction, neither of them suffers.
+    """
+    few = condensed(steps)
+    if len(few) > 1 or not periodic.symmetries:
+        return logarithms_of_multipliers(few, periodic.jump), {}
+    M = periodic.jump @ few[0]
+    kept: dict[str, FloatArray] = {}
+    for text, direction in periodic.symmetries.items():
+        length = float(np.linalg.norm(direction))
+        S = np.array([*kept.values(), direction / (length or 1.0)]).T
+        gap = np.linalg.norm(M @ S[:, -1] - S[:, -1])
+        if gap <= SYMMETRIC * np.linalg.norm(M, 2) and np.linalg.svd(S, compute_uv=False)[-1] > SYMMETRIC:
+            kept[text] = S[:, -1]
+    if not kept:
+        return logarithms_of_multipliers(few, periodic.jump), {}
+    k = len(kept)
+    Q = np.linalg.qr(np.array(list(kept.values())).T, mode="complete")[0]
+    rest = np.linalg.eigvals(Q[:, k:].T @ M @ Q[:, k:]).astype(np.complex128)
+    with np.errstate(divide="ignore"):
+        return np.concatenate((np.zeros(k, dtype=np.complex128), np.log(rest))), {t: i for i, t in enumerate(kept)}
+
+
+def _errors(periodic: Periodic, logarithms: ComplexArray) -> tuple[float, float]:
+    """Return by what multipliers and their logarithms may be off: upper harmonics, and errors of the entries of A."""
+    signs = np.sign(np.random.default_rng(1883).uniform(-1, 1, periodic.error.shape))
+    error, relative = 0.0, 0.0
+    for samples in (with_upper_harmonics_mistaken(periodic.A, signs[0]), periodic.A + periodic.error * signs):
+        if np.array_equal(samples, periodic.A):
+            continue
+        other = _logarithms(periodic, periodic.steps(samples))[0]
+        a, b = np.exp(logarithms), np.exp(other)
+        size = np.maximum(np.abs(a), 1.0)
+        gaps = np.abs(a[:, None] - b) / size[:, None]
+        rows, columns = linear_sum_assignment(np.where(np.isfinite(gaps), gaps, 1e300))
+        error = max(error, float(gaps[rows, columns].max(initial=0.0)))
+        visible = np.abs(a[rows]) > 1e3 * EPS
+        if visible.any():
+            relative = max(relative, float(np.max((gaps[rows, columns] * size[rows] / np.abs(a[rows]))[visible])))
+    rounding = 16 * EPS * max(1.0, len(periodic.A[0]))
+    return error + rounding, relative + rounding
+
+
+def _modes(periodic: Periodic, steps: FloatArray, exponents: ComplexArray) -> ComplexArray:
+    """Return p(t) = Phi(t) v e^(-lambda t) at the samples: modes that decay fast are carried backwards."""
+    m, order = len(periodic.A), len(periodic.A[0])
+    parts = np.array([product(part) for part in steps.reshape(m, -1, order, order)])
+    M = periodic.jump @ product(parts)
+    values, vectors = np.linalg.eig(M)
+    mode = np.zeros((m, order, order), dtype=np.complex128)
+    used: list[int] = []
+    for j, exponent in enumerate(exponents):
+        mu = np.exp(exponent * periodic.period)
+        distance = np.abs(values - mu)
+        distance[used] = np.inf
+        used.append(int(np.argmin(distance)))
+        mode[:, :, j] = _carried(parts, periodic, vectors[:, used[-1]], exponent)
+    length = np.sqrt(np.mean(np.sum(np.abs(mode) ** 2, axis=1), axis=0))
+    return np.asarray(mode / np.maximum(length, 1e-300))
+
+
+def _carried(parts: FloatArray, periodic: Periodic, vector: ComplexArray, exponent: complex) -> ComplexArray:
+    decay = np.exp(-exponent * periodic.period / len(parts))
+    if exponent.real * periodic.period > -np.log(FAST):
+        columns = [vector]
+        for part in parts[:-1]:
+            columns.append(part @ columns[-1] * decay)
+        return np.array(columns)
+    if not np.isfinite(decay):
+        return np.full((len(parts), len(vector)), np.nan, dtype=np.complex128)
+    columns = [np.asarray(np.linalg.solve(periodic.jump, vector))]  # at the end of the period
+    for part in parts[::-1]:
+        columns.append(np.linalg.lstsq(part, columns[-1], rcond=None)[0] / decay)
+    return np.array(columns[:0:-1])

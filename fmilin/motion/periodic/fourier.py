@@ -1,0 +1,77 @@
+"""Matrices that repeat, from equally spaced samples of one period: the trigonometric polynomial through them.
+
+Of smooth functions it converges faster than any power of the number of samples (Trefethen, Spectral methods in MATLAB,
+chapter 3), and what its upper harmonics contribute says how well the samples tell the function.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmilin.ground.signals import FloatArray
+
+ComplexArray = NDArray[np.complex128]
+
+
+def coefficients(samples: FloatArray | ComplexArray) -> ComplexArray:
+    """Return the Fourier coefficients (m, ...) of m samples, in the order of :func:`harmonics`."""
+    return np.asarray(np.fft.fft(samples, axis=0) / len(samples))
+
+
+def harmonics(count: int) -> NDArray[np.intp]:
+    """Return the orders k of e^(ikWt), shape (count,): 0, 1, ..., -1."""
+    return np.round(np.fft.fftfreq(count, 1 / count)).astype(np.intp)
+
+
+def matrix_of_harmonic(samples: FloatArray | ComplexArray, k: int) -> ComplexArray:
+    """Return the coefficient of e^(ikWt), zeros beyond what the samples tell."""
+    if abs(k) > (len(samples) - 1) // 2:
+        return np.zeros(samples.shape[1:], dtype=np.complex128)
+    return np.asarray(coefficients(samples)[k])
+
+
+class Interpolant:
+    """The trigonometric polynomial through samples (m, ...) at phases 0, 1/m, ..., which are parts of a period."""
+
+    def __init__(self, samples: FloatArray) -> None:
+        self._shape, m = samples.shape[1:], len(samples)
+        c = coefficients(samples.reshape(m, -1))[: m // 2 + 1]
+        c[1:] *= 2
+        if m % 2 == 0:
+            c[-1] /= 2  # of the highest harmonic the samples tell the cosine alone
+        # Harmonics that are rounding are left out: most motions have few.
+        size = np.abs(c).max(axis=1, initial=0.0)
+        self._orders = np.flatnonzero(size > 1e-17 * size.max(initial=0.0))
+        self._c = c[self._orders]
+
+    def __call__(self, phases: FloatArray) -> FloatArray:
+        """Return the values at phases of any shape, with this shape in front."""
+        turns = 2 * np.pi * np.multiply.outer(phases.ravel(), self._orders)
+        values = np.cos(turns) @ self._c.real - np.sin(turns) @ self._c.imag
+        return np.asarray(values.reshape(*phases.shape, *self._shape))
+
+
+def derivative(samples: FloatArray, period: float) -> FloatArray:
+    """Return the rates of change at the samples, shape (m, ...)."""
+    m = len(samples)
+    orders = harmonics(m).astype(np.float64)
+    if m % 2 == 0:
+        orders[m // 2] = 0.0
+    shape = (m, *([1] * (samples.ndim - 1)))
+    rate = np.fft.ifft(np.fft.fft(samples, axis=0) * (2j * np.pi / period * orders).reshape(shape), axis=0)
+    return np.asarray(rate.real)
+
+
+def with_upper_harmonics_mistaken(samples: FloatArray, signs: FloatArray) -> FloatArray:
+    """Return the samples with the upper fifth of their harmonics taken for a constant: what that changes is accuracy.
+
+    Harmonics beyond those that m samples tell are mistaken for lower ones (aliasing), and where coefficients decay they
+    are smaller than those that are told last. ``signs`` (...) says in which direction each entry is moved.
+    """
+    m = len(samples)
+    c = np.fft.fft(samples, axis=0)
+    upper = np.abs(harmonics(m)) > 2 * m // 5
+    tail = np.abs(c[upper]).sum(axis=0) / m
+    c[upper] = 0.0
+    return np.asarray(np.fft.ifft(c, axis=0).real + signs * tail)

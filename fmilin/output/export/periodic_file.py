@@ -1,0 +1,211 @@
+"""Periodic models as files: matrices over the phase, the orbit, and what Floquet's theory says of them.
+
+All formats hold the same names: ``A`` (m, P, P), ``B``, ``C``, ``D``, ``T``, ``error``, ``x`` (m, N), ``u``, ``f0``,
+``times``, ``jump``, ``multipliers``, ``exponents`` and ``participation`` are arrays, complex ones with a last axis of
+real and imaginary part; the rest is text.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fmilin.families.periodic.model import PeriodicModel
+from fmilin.ground.errors import ModelError
+from fmilin.ground.remarks import Remark
+from fmilin.ground.signals import Signal, Signals
+from fmilin.model.interface import ModelInfo, OperatingPoint
+from fmilin.motion.periodic.floquet import Floquet
+from fmilin.output.export import mat5
+from fmilin.output.export.archives import DAMAGED, archive_of, arrays_of
+from fmilin.output.export.json_file import object_in, text_of
+
+FORMAT = "fmilin-floquet/1"
+MATRICES = ("A", "B", "C", "D", "T", "error", "jump", "times", "f0")
+GROUPS = ("states", "full_states", "inputs", "outputs")
+DIMENSIONS = {
+    "A": ("phase", "state", "state_"), "B": ("phase", "state", "input"), "C": ("phase", "output", "state"),
+    "D": ("phase", "output", "input"), "T": ("phase", "full_state", "state"), "error": ("phase", "state", "state_"),
+    "jump": ("state", "state_"), "times": ("phase",), "f0": ("phase", "state"), "x": ("phase", "full_state"),
+    "u": ("phase", "input_"), "multipliers": ("mode", "part"), "exponents": ("mode", "part"),
+    "participation": ("harmonic", "mode"),
+}  # fmt: skip
+
+
+def summary_of(periodic: PeriodicModel, floquet: Floquet) -> dict[str, Any]:
+    """Return what ``fmilin floquet --json`` prints, but for the text that it becomes."""
+    return {
+        "format": FORMAT,
+        "period": float(periodic.period),
+        "order": len(periodic.states),
+        "states": list(periodic.states.names),
+        "multipliers": floquet.multipliers,
+        "exponents": floquet.exponents,
+        "accuracy": {**{k: float(v) for k, v in floquet.accuracy.items()}, "closure": float(periodic.closure)},
+        "stable": floquet.stable,
+        "margin": float(floquet.margin),
+        "frequencies": floquet.frequencies,
+        "harmonics": [int(k) for k in floquet.largest_harmonics],
+        "unit": dict(floquet.unit),
+        "model": {"name": periodic.info.name, "guid": periodic.info.guid, "tool": periodic.info.tool,
+                  "fmi_version": periodic.info.fmi_version},
+        "warnings": [{"kind": r.kind, "message": r.message} for r in periodic.remarks],
+    }  # fmt: skip
+
+
+def _document(periodic: PeriodicModel) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, Any]]]:
+    floquet = periodic.floquet()
+    texts = summary_of(periodic, floquet)
+    arrays: dict[str, Any] = {name: getattr(periodic, name) for name in MATRICES}
+    arrays["x"] = np.array([point.states for point in periodic.points])
+    arrays["u"] = np.array([point.inputs for point in periodic.points]).reshape(len(periodic.points), -1)
+    for name in ("multipliers", "exponents"):
+        values = texts.pop(name)
+        arrays[name] = np.stack((values.real, values.imag), axis=-1)
+    arrays["participation"] = floquet.participation
+    texts["frequencies"] = floquet.frequencies.tolist()
+    for group in GROUPS:
+        signals = getattr(periodic, group)
+        texts[group] = list(signals.names)
+        texts[f"{group}_units"] = list(signals.units)
+    texts["symmetries"] = {name: vector.tolist() for name, vector in periodic.symmetries.items()}
+    texts["parameters"] = dict(periodic.points[0].parameters) if periodic.points else {}
+    return texts, arrays
+
+
+def dumps_json(periodic: PeriodicModel) -> bytes:
+    """Return the content of a .json file."""
+    texts, arrays = _document(periodic)
+    return text_of(texts | arrays).encode("ascii")
+
+
+def dumps_npz(periodic: PeriodicModel) -> bytes:
+    """Return the content of a .npz file."""
+    texts, arrays = _document(periodic)
+    return archive_of({**arrays, "fmilin": np.array(json.dumps(texts))})
+
+
+def dumps_mat(periodic: PeriodicModel) -> bytes:
+    """Return the content of a .mat file: the phase is the last axis, as MATLAB's pages are."""
+    texts, arrays = _document(periodic)
+    top: dict[str, Any] = {
+        n: np.moveaxis(a, 0, -1) if n in MATRICES[:6] else np.atleast_2d(a) for n, a in arrays.items()
+    }
+    for name in ("multipliers", "exponents"):
+        top[name] = (arrays[name][:, 0] + 1j * arrays[name][:, 1]).reshape(-1, 1)
+    return mat5.write(
+        top | {"period": texts["period"], "states": texts["states"], "fmilin": {"texts": json.dumps(texts)}}
+    )
+
+
+def dumps_nc(periodic: PeriodicModel) -> bytes:
+    """Return the content of a netCDF file with named dimensions."""
+    from fmilin.output.export.family_arrays import require_installed
+
+    require_installed()
+    import h5netcdf
+
+    texts, arrays = _document(periodic)
+    buffer = io.BytesIO()
+    with h5netcdf.File(buffer, "w") as file:
+        for name, array in arrays.items():
+            for dimension, size in zip(DIMENSIONS[name], array.shape, strict=True):
+                if dimension not in file.dimensions:
+                    file.dimensions[dimension] = size or None
+            variable = file.create_variable(name, DIMENSIONS[name], "f8")
+            if array.size:
+                variable[...] = array
+        file.attrs["fmilin"] = json.dumps(texts)
+    return buffer.getvalue()
+
+
+def load(path: str | Path) -> PeriodicModel:
+    """Read a periodic model; the suffix picks the format.
+
+    Raises
+    ------
+    ModelError
+        When the file cannot be read, or holds something else.
+    """
+    suffix = Path(path).suffix.lower()
+    try:
+        content = Path(path).read_bytes()
+        texts, arrays = _READERS[suffix](content, str(path))
+        return _restored(texts, arrays)
+    except OSError as error:
+        raise ModelError(f"Cannot read the periodic model '{path}': {error.strerror or error}.") from None
+    except (*DAMAGED, KeyError, AttributeError) as error:
+        why = str(error).rstrip(".") or type(error).__name__
+        raise ModelError(
+            f"'{path}' holds no periodic model of fmilin ({why}): 'fmilin floquet -o' writes one."
+        ) from None
+
+
+def holds_periodic_model(path: Path) -> bool:
+    """Whether a file holds a periodic model, by what stands in it."""
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return False
+    return path.suffix.lower() in _READERS and any(
+        FORMAT.encode(code) in content for code in ("ascii", "utf-16-le", "utf-32-le")
+    )
+
+
+def _from_json(content: bytes, origin: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    document = object_in(content, origin, "periodic model")
+    return document, {name: np.array(document[name], dtype=np.float64) for name in DIMENSIONS}
+
+
+def _from_npz(content: bytes, origin: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    del origin
+    arrays = arrays_of(content)
+    return json.loads(str(arrays["fmilin"])), arrays
+
+
+def _from_mat(content: bytes, origin: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    del origin
+    top: dict[str, Any] = dict(mat5.read(content))
+    texts = json.loads(top["fmilin"]["texts"])
+    pages = {name: np.moveaxis(np.asarray(top[name]), -1, 0) for name in MATRICES[:6]}
+    return texts, {**{name: np.asarray(top[name]) for name in DIMENSIONS}, **pages}
+
+
+def _from_nc(content: bytes, origin: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    del origin
+    import h5netcdf
+
+    with h5netcdf.File(io.BytesIO(content), "r") as file:
+        return json.loads(file.attrs["fmilin"]), {name: np.asarray(file.variables[name][...]) for name in DIMENSIONS}
+
+
+_READERS = {".json": _from_json, ".npz": _from_npz, ".mat": _from_mat, ".nc": _from_nc}
+
+
+def _restored(texts: dict[str, Any], arrays: dict[str, Any]) -> PeriodicModel:
+    if texts["format"] != FORMAT:
+        raise ValueError(f"its format is {texts['format']!r}")
+    m = np.asarray(arrays["times"]).size
+    signals: dict[str, Any] = {
+        g: Signals(Signal(n, u) for n, u in zip(texts[g], texts[f"{g}_units"], strict=True)) for g in GROUPS
+    }
+    P, N, nu, ny = (len(signals[group]) for group in GROUPS)
+    shapes = {"A": (m, P, P), "B": (m, P, nu), "C": (m, ny, P), "D": (m, ny, nu), "T": (m, N, P), "error": (m, P, P),
+              "jump": (P, P), "times": (m,), "f0": (m, P)}  # fmt: skip
+    matrices: dict[str, Any] = {
+        name: np.asarray(arrays[name], dtype=np.float64).reshape(shape) for name, shape in shapes.items()
+    }
+    x, u = np.asarray(arrays["x"]).reshape(m, N), np.asarray(arrays["u"]).reshape(m, -1)
+    points = tuple(
+        OperatingPoint(float(t), a, b, texts["parameters"]) for t, a, b in zip(matrices["times"], x, u, strict=True)
+    )
+    return PeriodicModel(
+        **matrices, **signals, period=float(texts["period"]), points=points, info=ModelInfo(**texts["model"]),
+        closure=float(texts["accuracy"]["closure"]),
+        symmetries={name: np.array(vector) for name, vector in texts["symmetries"].items()},
+        remarks=tuple(Remark(w["kind"], w["message"], is_read=True) for w in texts["warnings"]),
+    )  # fmt: skip
