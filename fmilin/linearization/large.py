@@ -34,7 +34,7 @@ Procedure = Callable[[Model, OperatingPoint, Request], LinearModel]
 
 STEP = 1e-5  # of the difference that slopes are compared with, in sizes of the states
 
-LARGEST_DESCRIPTOR = 2_500
+LARGEST_DESCRIPTOR = 1_000
 """States up to which a linear model carries its descriptor system along, whose matrices are full."""
 
 EPS = float(np.finfo(np.float64).eps)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable
 from math import cos, sin
 from typing import Any
@@ -148,6 +149,20 @@ def test_an_equilibrium_of_a_large_model_takes_no_visit(monkeypatch: pytest.Monk
     for name in ("evaluate", "products", "exact_slopes"):
         monkeypatch.setattr(LagrangeModel, name, asked)
     np.testing.assert_allclose(fl.trim(model, guess=guess).states, general.states, atol=1e-12)
+
+
+def test_no_matrix_of_all_states_is_full() -> None:
+    """What is held at any time takes less room than one full matrix of N x N, by how much the less the larger N."""
+    model = four_bar(loops=200)
+    fl.linearize(four_bar(loops=2))  # imports
+    tracemalloc.start()
+    try:
+        linear = fl.linearize(model, fl.trim(model))
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert most < 0.7 * 8 * len(model.states) ** 2
+    assert linear.method.evaluations + linear.method.products <= 6
 
 
 def test_the_condition_of_the_coordinates_has_no_units(lowered: Callable[[], None]) -> None:
