@@ -108,7 +108,10 @@ def _deliver(
     from fmilin.model.point_files import SavedPoint, dump_point
 
     runner.restore_directory()
-    saved = [SavedPoint.of(model, point, point.report.rates, point.report.distance) for point in points]
+    saved = [
+        SavedPoint.of(model, point, point.report.rates, point.report.distance, point.report.unstable)
+        for point in points
+    ]
     runner.write_files({path: dump_point(saved[0], path) for path in files})
     if as_json:
         texts = [dump_point(point, "point.json").decode().rstrip() for point in saved]

@@ -31,6 +31,7 @@ class SavedPoint:
     rates: Mapping[str, float] = field(default_factory=dict)  # derivatives of the states, for the reader; may be empty
     model: ModelInfo = field(default_factory=lambda: ModelInfo(""))
     distance: Mapping[str, float] = field(default_factory=dict)  # for the reader: how far the solution may be
+    unstable: int | None = None  # for the reader: how many eigenvalues have a positive real part
 
     @classmethod
     def of(
@@ -39,6 +40,7 @@ class SavedPoint:
         point: OperatingPoint,
         rates: np.ndarray | None = None,
         distance: Mapping[str, float] | None = None,
+        unstable: int | None = None,
     ) -> SavedPoint:
         """Return ``point`` of ``model`` by name."""
         states, inputs = model.states.names, model.inputs.names
@@ -50,6 +52,7 @@ class SavedPoint:
             {} if rates is None else dict(zip(states, rates.tolist(), strict=True)),
             model.info,
             dict(distance or {}),
+            unstable,
         )
 
     def on(self, model: Model) -> OperatingPoint:
@@ -72,6 +75,7 @@ def dump_point(point: SavedPoint, path: str | Path) -> bytes:
     document: dict[str, Any] = {
         "format": FORMAT,
         "time": float(point.time),
+        **({} if point.unstable is None else {"unstable": point.unstable}),
         "model": {"name": point.model.name, "guid": point.model.guid},
         "states": dict(point.states),
         "inputs": dict(point.inputs),
@@ -100,7 +104,7 @@ def load_point(path: str | Path) -> SavedPoint:
         info = document.get("model", {})
         groups = {g: {str(n): _number(v) for n, v in document.get(g, {}).items()} for g in _GROUPS}
         name, guid = str(info.get("name", "")), str(info.get("guid", ""))
-        return SavedPoint(_number(document["time"]), **groups, model=ModelInfo(name, guid))
+        return SavedPoint(_number(document["time"]), model=ModelInfo(name, guid), **groups)  # type: ignore[arg-type]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ModelError(f"The operating point in '{path}' is damaged: {error}. Save it again.") from None
 

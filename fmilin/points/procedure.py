@@ -35,8 +35,9 @@ from fmilin.points.optimum import (
 from fmilin.points.readings import model_that_shows, reading
 from fmilin.points.report import TrimmedPoint, TrimReport
 from fmilin.points.request import TrimRequest, names_minimized, quantity, read_name
+from fmilin.points.resting import resting
 from fmilin.points.solver import Solution, assessed, compromise, solve
-from fmilin.points.stability import stability_remark
+from fmilin.points.stability import instability
 from fmilin.points.unknowns import Candidate, Unknowns, independent_states, invariants_at, recommended
 
 FOLLOWED = 1e-6
@@ -215,7 +216,7 @@ def _searched(model: Model, request: TrimRequest, guess: Mapping[str, float], *,
     targets = [reading(start.model, name, value) for name, value in request.targets.items()]
     balance = Equations(unknowns, at_rest, pairs, moving=bool(listed), targets=targets)
     try:
-        solution = _solved(balance, request)
+        solution = _staying(balance, request) if request.stable else _solved(balance, request)
     except NumericalError:
         if not any(target.kind == "rate" and target.value for target in targets):
             raise
@@ -229,7 +230,30 @@ def _searched(model: Model, request: TrimRequest, guess: Mapping[str, float], *,
     else:
         balance, solution = best.equations, best.solution
     leaders = [*request.steady, *(model.states.names[i] for i in recommended(model, pairs))]
-    return _point(balance, solution, request, leaders, remarks, best)
+    point = _point(balance, solution, request, leaders, remarks, best)
+    if request.stable and point.report.unstable:
+        raise _unstable(point.report)
+    return point
+
+
+def _staying(balance: Equations, request: TrimRequest) -> Solution:
+    """Return the rest near the guess at which the motion stays; raise what is in the way."""
+    solution = resting(balance, balance.unknowns.z0)
+    if solution is not None:
+        return solution
+    unstable = instability(balance, _solved(balance, request))
+    raise NumericalError(
+        f"No rest at which the motion stays was found near the guess: the motion with damping ends at none. The rest "
+        f"nearest to the guess {'is one of unknown stability' if unstable is None else unstable.text}. Start elsewhere "
+        "(--guess), or release a fixed quantity."
+    )
+
+
+def _unstable(report: TrimReport) -> NumericalError:
+    return NumericalError(
+        f"At the point that is preferred the motion does not stay: {report.unstable} of {report.order} eigenvalues "
+        "have positive real parts. Leave the preference out, or give bounds (--bound)."
+    )
 
 
 def _solved(balance: Equations, request: TrimRequest) -> Solution:
@@ -405,7 +429,10 @@ def _point(
         parameters=candidate.parameters,
         report=report,
     )
-    unstable = None if request.steady or report.moving else stability_remark(equations, solution, candidate)
-    of_point = [*remarks_on(equations, candidate, report, restless), *([] if unstable is None else [unstable])]
+    unstable = None if request.steady or report.moving else instability(equations, solution)
+    if unstable is not None:
+        report = replace(report, unstable=unstable.count, order=unstable.order)
+    remark = None if unstable is None else unstable.remark
+    of_point = [*remarks_on(equations, candidate, report, restless), *([] if remark is None else [remark])]
     own = candidate.model.remarks_at(point)
     return replace(point, report=replace(report, remarks=(*remarks, *of_point, *own)))

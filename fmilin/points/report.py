@@ -45,6 +45,9 @@ class TrimReport:
     # how far the solution may be from the point, for every unknown and in its unit; beside a family, the nearest one
     distance: Mapping[str, float] = field(default_factory=dict)
     multiple: tuple[str, ...] = ()  # unknowns at which several solutions meet
+    # how many eigenvalues have a positive real part, whatever rounding does, of how many; None where not looked at
+    unstable: int | None = None
+    order: int | None = None
     targets: Mapping[str, float] = field(default_factory=dict)  # what came out, where that was asked for
     missed: Mapping[str, float] = field(default_factory=dict)  # by how much it is off what was wished for
     preferred: float | None = None  # the least value of what was to be minimized, or as near as possible
@@ -68,6 +71,11 @@ class TrimReport:
         if self.is_equilibrium:
             return "an equilibrium"
         return f"a steady motion of {', '.join(self.moving)}"
+
+    @property
+    def is_stable(self) -> bool:
+        """Whether no eigenvalue is known to have a positive real part, and all were looked at."""
+        return self.unstable == 0
 
     def rate(self, name: str) -> float:
         """Return the rate of the state ``name``, in its unit per second."""

@@ -93,6 +93,10 @@ class TrimRequest:
             read_name(model, name)
         if self.minimize is not None and near:
             raise UsageError("What is minimized and what is wished for contradict each other. Leave one of them out.")
+        if self.stable and steady:
+            raise UsageError(
+                f"'{steady[0]}' may move, and a rest that stays is asked for. Leave --stable or --steady out."
+            )
         if self.time is not None and not math.isfinite(self.time):
             raise UsageError(f"The time {self.time} is not finite.")
         return replace(self, fixed=fixed, steady=steady, free=free, bounds=bounds, near=near, targets=targets)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from scipy import linalg
 
@@ -10,50 +12,68 @@ from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import RANK, RANK_MEASURED
 from fmilin.points.equations import Equations
+from fmilin.points.request import TrimRequest
 from fmilin.points.solver import Solution
-from fmilin.points.unknowns import Candidate
+from fmilin.points.unknowns import Candidate, Unknowns
 
 MOST_STATES = 400  # more take longer than the search
 BLURRED = {True: 1e-13, False: 1e-6}  # relative error of exact slopes, and of those that were measured
 CLEARLY = 30.0  # times what such errors move a real part, by which it has to be positive
 
 
-def stability_remark(equations: Equations, solution: Solution, candidate: Candidate) -> Remark | None:
-    """Return what is to be said of an unstable equilibrium; None where it is not, or where that is not cheap to say."""
+@dataclass(frozen=True)
+class Instability:
+    """How many eigenvalues have positive real parts, whatever rounding does, and the largest one in 1/s."""
+
+    count: int
+    order: int
+    fastest: float
+
+    @property
+    def text(self) -> str:
+        """What is so unstable, in words."""
+        verb = "has a positive real part" if self.count == 1 else "have positive real parts"
+        return f"is unstable: {self.count} of {self.order} eigenvalues {verb}, the largest {self.fastest:.4g} 1/s"
+
+    @property
+    def remark(self) -> Remark | None:
+        """What is to be said of it; None where nothing grows."""
+        if not self.count:
+            return None
+        return Remark("unstable", f"The equilibrium {self.text}.")
+
+
+def instability(equations: Equations, solution: Solution) -> Instability | None:
+    """Return how unstable an equilibrium is; None where that is not cheap to say."""
+    candidate = equations.unknowns.at(solution.z)
     n = len(candidate.states)
     if not 0 < n <= MOST_STATES:
         return None
     try:
-        slopes = _slopes(equations, solution, candidate)
+        H, F = _slopes(equations, solution, candidate)
     except REFUSALS:
         return None
-    if slopes is None or not all(np.isfinite(part).all() for part in slopes):
+    if not (np.isfinite(H).all() and np.isfinite(F).all()):
         return None
-    H, F = slopes
     S = equations.state_scales
     lengths = np.linalg.norm(H * S, axis=1, keepdims=True)
     V = linalg.null_space(H * S / np.where(lengths > 0, lengths, 1.0), RANK if solution.is_exact else RANK_MEASURED)
-    count, fastest = _unstable(V.T @ (F * S / S[:, None]) @ V, BLURRED[solution.is_exact])
-    if not count:
-        return None
-    verb = "has a positive real part" if count == 1 else "have positive real parts"
-    return Remark(
-        "unstable",
-        f"The equilibrium is unstable: {count} of {V.shape[1]} eigenvalues {verb}, the largest {fastest:.4g} 1/s.",
-    )
+    count, fastest = growing(V.T @ (F * S / S[:, None]) @ V, BLURRED[solution.is_exact])
+    return Instability(count, V.shape[1], fastest)
 
 
-def _slopes(equations: Equations, solution: Solution, candidate: Candidate) -> tuple[FloatArray, FloatArray] | None:
+def _slopes(equations: Equations, solution: Solution, candidate: Candidate) -> tuple[FloatArray, FloatArray]:
     """Return the slopes of invariants (m, N) and rates (N, N) along all states."""
-    n, columns = len(candidate.states), equations.unknowns.state_columns
-    if len(columns) == n and len(equations.at_rest) == n:
-        J = solution.J[:, columns] * equations.sizes[:, None] / equations.unknowns.scales[columns]
-        return J[equations.kinds("constraint")], J[equations.kinds("rate")]
-    slopes = equations.first_order_slopes(candidate, np.eye(n), np.zeros((len(candidate.inputs), n)))
-    return None if slopes is None else slopes[:2]
+    n, J = len(candidate.states), solution.J
+    if len(equations.unknowns.states) != n or len(equations.at_rest) != n:
+        equations = Equations(Unknowns(candidate, TrimRequest()), range(n), equations.pairs, moving=False)
+        J = equations.jacobian(equations.unknowns.z0)[0]
+    columns = equations.unknowns.state_columns
+    slopes = J[:, columns] * equations.sizes[:, None] / equations.unknowns.scales[columns]
+    return slopes[equations.kinds("constraint")], slopes[equations.kinds("rate")]
 
 
-def _unstable(A: FloatArray, blurred: float) -> tuple[int, float]:
+def growing(A: FloatArray, blurred: float) -> tuple[int, float]:
     """Return how many eigenvalues have positive real parts whatever errors there are, and the largest real part."""
     if not A.size:
         return 0, 0.0

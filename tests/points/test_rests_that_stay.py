@@ -1,0 +1,81 @@
+"""Rests at which the motion stays: by descent, by damped motion; how many eigenvalues grow, in every report."""
+
+from __future__ import annotations
+
+import json
+from math import pi, sqrt
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import fmilin as fl
+from fmilin.native.ode import OdeModel
+from fmilin.native.systems import cartesian_pendulum, four_bar, loader
+from tests.cli.conftest import shell
+
+ARMS = Path(__file__).with_name("arms.toml")
+
+
+def test_three_bodies_on_four_ball_joints_hang() -> None:
+    """Arms of 0.5 m lean inwards over (0.9 - 0.4)/2 m: the object hangs sqrt(0.5^2 - 0.25^2) below the shoulders."""
+    model = fl.load(ARMS)
+    point = fl.trim(model, stable=True)
+    assert point.report.is_stable
+    assert model.evaluate(0.0, point.states, point.inputs).outputs[0] == pytest.approx(-sqrt(0.1875), abs=1e-6)
+
+
+@pytest.mark.parametrize("angle", [0.5, 2.0, 3.1, pi])
+def test_a_pendulum_hangs_from_wherever_it_starts(angle: float) -> None:
+    point = fl.trim(cartesian_pendulum(angle=angle), stable=True)
+    assert point.states == pytest.approx([0.0, -1.0, 0.0, 0.0], abs=1e-9)
+    assert (point.report.unstable, point.report.order) == (0, 2)
+
+
+def test_a_saddle_is_counted() -> None:
+    """Upright: +-sqrt(g/L), one of two."""
+    point = fl.trim(cartesian_pendulum(angle=pi))
+    assert (point.report.unstable, point.report.order, point.report.is_stable) == (1, 2, False)
+
+
+@pytest.mark.parametrize(("start", "end"), [(0.01, 1.0), (-0.01, -1.0), (0.9, 1.0)])
+def test_a_well_of_first_order(start: float, end: float) -> None:
+    point = fl.trim(OdeModel("well", {"x": "x - x^3"}, start={"x": start}), stable=True)
+    assert point.states[0] == pytest.approx(end, rel=1e-12)
+
+
+def test_a_loop_falls_into_its_well() -> None:
+    """The four-bar's rests: 2.2343 stays, 0.7765 does not."""
+    point = fl.trim(four_bar(), guess={"phi": 0.9}, stable=True)
+    assert fl.trim(four_bar(), guess={"phi": 0.9}).report.unstable == 1
+    assert point.report.is_stable
+    slopes = np.linalg.eigvals(fl.linearize(four_bar(), point).A)
+    assert max(slopes.real) < 1e-9
+
+
+def test_a_stable_rest_of_a_machine_with_loops() -> None:
+    assert fl.trim(loader(), stable=True).report.is_stable
+
+
+def test_a_rest_that_nothing_holds_is_refused_in_words(tmp_path: Path) -> None:
+    model = OdeModel("oscillator", {"x": "v", "v": "(1 - x^2)*v - x"}, start={"x": 0.1})
+    with pytest.raises(
+        fl.NumericalError, match=r"No rest at which the motion stays .* is unstable: 2 of 2 eigenvalues"
+    ):
+        fl.trim(model, stable=True)
+    done = shell(["trim", "fmilin.systems:four_bar", "--stable", "--fix", "phi=1", "--free", "torque"], tmp_path)
+    assert done.status == 5
+    assert done.is_one_paragraph()
+    assert "1 of 2 eigenvalues has a positive real part" in done.err
+
+
+def test_a_motion_is_no_rest() -> None:
+    with pytest.raises(fl.UsageError, match="'x' may move, and a rest that stays is asked for"):
+        fl.trim(cartesian_pendulum(), steady=["x"], stable=True)
+
+
+def test_the_command_line_counts_what_grows(tmp_path: Path) -> None:
+    done = shell(["trim", "fmilin.systems:cartesian_pendulum(angle=3.1)", "--json"], tmp_path)
+    assert json.loads(done.out)["unstable"] == 1
+    shown = shell(["trim", "fmilin.systems:cartesian_pendulum(angle=3.1)", "--stable"], tmp_path)
+    assert "Stability    0 of 2 eigenvalues with a positive real part" in shown.out
