@@ -28,6 +28,7 @@ NAMES = (
     "threads",
     "composition",
     "loops",
+    "sensitivities",
     "adapters",
     "families",
     "robots",

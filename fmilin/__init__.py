@@ -213,12 +213,14 @@ hand_in(  # what people type on a result, by the folders above that do it
         "Plots.modes": "fmilin.output.report.linear_pictures:mode_figure",
         "Plots.nyquist": "fmilin.output.report.response_plots:nyquist_figure",
         "Plots.participation": "fmilin.output.report.linear_pictures:participation_figure",
+        "Plots.sensitivities": "fmilin.output.report.parameter_effects:sensitivity_figure",
         "Plots.sparsity": "fmilin.output.report.linear_pictures:sparsity_figure",
         "Plots.step": "fmilin.output.report.response_plots:step_figure",
         "Plots.step_against": "fmilin.output.report.response_plots:step_against_figure",
         "Verification.save_picture": "fmilin.output.report.verification:save_verification",
         "Verification.table": "fmilin.output.report.verification:verification_text",
         "html_of": "fmilin.output.report.notebook:html_of",
+        "linearize.parameters": "fmilin.points.sensitivity:with_derivatives",
         "text_of": "fmilin.output.report.notebook:text_of",
     }
 )

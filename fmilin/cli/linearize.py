@@ -90,6 +90,7 @@ from fmilin.output.formats import Writing, format_of, listed
 )
 @names_option("--inputs", "A choice and an order.")
 @outputs_option()
+@names_option("--parameters", "Parameters by which A, B, C, D and the eigenvalues are differentiated.")
 @settings_option("Repeatable: a start value, parameter or input.")
 @time_option()
 @POINT
@@ -160,6 +161,7 @@ def command(
     """
     files = list(output) if times else checked_outputs(output)
     shows_equations = not times and not is_fmu(model)  # of the models that have any, in files that carry them
+    more["differentiated_by"] = more.pop("parameters") or ()
     request = request_of(
         model,
         running,

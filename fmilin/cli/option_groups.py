@@ -33,7 +33,7 @@ GROUPS = {
     "Operating point": "--set --time --point --trim --fix --free --steady --bound --near --minimize --stable --guess "
     "--simulate-to --snapshots --input --project",
     "Coordinates, signals and slopes": "--independent --coordinates --inputs --outputs --derivatives --keep-inaccurate "
-    "--one-sided --hold-modes --at-singularity",
+    "--one-sided --hold-modes --at-singularity --parameters",
     "Loops of connected systems": "--loop-at --sensitivity-at --open",
     "Smaller, sampled or scaled": "--minimal --keep-frequencies --reduce --discretize --sample-time --modal --balance",
     "Files": "--plot --deviation --modelica --fmi --platforms --sparsity",

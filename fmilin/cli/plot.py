@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from fmilin.model.interface import Model
 
 
-LINEAR = ("eigenvalues", "modes", "participation", "bode", "nyquist", "step", "errors", "sparsity")
+LINEAR = ("eigenvalues", "modes", "participation", "bode", "nyquist", "step", "errors", "sparsity", "sensitivities")
 FAMILY = ("eigenvalues", "root-locus", "campbell", "surface")
 NONLINEAR = ("validity",)
 MECHANISM = ("mechanism", "shapes")
@@ -66,7 +66,7 @@ class Drawing:
     def check(self) -> None:
         """Make sure that the options go with the kind of picture."""
         given = {
-            "--mode": (self.mode is not None, ("modes",)),
+            "--mode": (self.mode is not None, ("modes", "sensitivities")),
             "--amplitude": (self.amplitude is not None, ("step",)),
             "--stop-time": (self.stop_time is not None, ("step", "validity")),
             "--quantity": (self.quantity is not None, ("surface",)),
@@ -114,6 +114,7 @@ DRAWING = grouped(
 @DRAWING
 @names_option("--inputs", "Which inputs.")
 @names_option("--outputs", "Which outputs.")
+@names_option("--parameters", "Of sensitivities: parameters by which a model is differentiated.")
 @of_model_options
 def command(
     model: str,
@@ -130,6 +131,7 @@ def command(
     """
     drawing.check()
     source = drawing.against or model
+    more["differentiated_by"] = more.pop("parameters") or ()
     request = request_of(source, running, constrained, opened, **more)
 
     def job(runner: JobRunner) -> None:
@@ -209,6 +211,8 @@ def _linear_figure(linear: LinearModel, drawing: Drawing, request: Request, agai
             return plot.step(**channels, against=against, amplitude=drawing.amplitude, stop_time=drawing.stop_time)
         case "modes":
             return plot.modes(drawing.mode)
+        case "sensitivities":
+            return plot.sensitivities(drawing.mode)
         case "validity" if against is not None:
             from fmilin.output.report.verification import validity_figure
 

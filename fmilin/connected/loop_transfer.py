@@ -243,6 +243,7 @@ def _closed(L: LinearModel) -> LinearModel:
         errors=errors,
         accuracy=replace(L.accuracy, **of_entries),
         descriptor=None,
+        derivatives={},
     )
 
 

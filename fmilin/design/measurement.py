@@ -73,6 +73,7 @@ def measurement(linear: LinearModel, sensors: Sequence[str] | Mapping[str, str])
         outputs=Signals(variables.signal(name, text, values[name]) for name, text in named.items()),
         point=replace(linear.point, outputs=values),
         descriptor=None,
+        derivatives={},
     )
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     import control
 
+    from fmilin.linear_model.derivatives import Derivative
     from fmilin.linear_model.descriptor import Descriptor
     from fmilin.linear_model.modes import Modes
     from fmilin.linear_model.plots import Plots
@@ -111,6 +112,9 @@ class LinearModel(Shown):
         The same system as ``E z' = f0 + A z + B u`` with all coordinates and multipliers in z, where it was asked for:
         by ``linearize(..., descriptor=True)`` or :func:`fmilin.descriptor`. Models that are not made of Lagrange's
         equations with constraints on positions have none, nor have inputs that prescribe a motion, and sampled models.
+    derivatives : mapping of str to Derivative
+        By parameter, where they were asked for: ``linearize(..., parameters=["m"])``, ``lin.derivatives["m"].A``. In
+        the coordinates of the linear model: what changes these (reductions, samples) leaves them out.
     """
 
     A: FloatArray
@@ -133,6 +137,7 @@ class LinearModel(Shown):
     T_u: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
     errors: EntryErrors = field(default_factory=lambda: EntryErrors(*[np.zeros((0, 0))] * 5))
     descriptor: Descriptor | None = field(default=None, repr=False, compare=False)
+    derivatives: Mapping[str, Derivative] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.T_u.size == 0:
@@ -152,6 +157,17 @@ class LinearModel(Shown):
         """Return the eigenvalues of A in 1/s, shape (P,), sorted by real part, then imaginary part."""
         values = np.linalg.eigvals(self.A).astype(np.complex128) if len(self.A) else np.empty(0, np.complex128)
         return values[np.lexsort((values.imag, values.real))]
+
+    def eigenvalue_derivatives(self) -> NDArray[np.complex128]:
+        """Return how the eigenvalues move with the parameters of :attr:`derivatives`, shape (P, parameters).
+
+        Rows are those of :meth:`eigenvalues`, columns are in the order of :attr:`derivatives`, in 1/s per unit of the
+        parameter. Eigenvalues that coincide move as a group; where such a group is defective (the position and the
+        speed of what moves freely), the mean of the group has a derivative, and is told for each.
+        """
+        from fmilin.linear_model.derivatives import eigenvalue_derivatives
+
+        return eigenvalue_derivatives(self.A, [d.A for d in self.derivatives.values()])[0]
 
     def modes(self) -> Modes:
         """Return what the eigenvalues say: frequency, damping and the shape in all N states, slowest first.
@@ -206,6 +222,7 @@ class LinearModel(Shown):
                 T=wide(E.T, np.zeros_like(self.T_u)),
             ),
             descriptor=None,
+            derivatives={},
         )
 
     def verify(self, model: Model, *, horizon: float | None = None) -> Verification:

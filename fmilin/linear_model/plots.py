@@ -75,3 +75,7 @@ class Plots(Pictures, Generic[Linear]):
     def sparsity(self) -> Figure:
         """Return which entries of A, B, C and D are zero, and how large the others are."""
         return perform("Plots.sparsity", self._drawn)
+
+    def sensitivities(self, modes: Sequence[int] | None = None) -> Figure:
+        """Return what each parameter does to the modes (from 1, slowest first; by default those that move most)."""
+        return perform("Plots.sensitivities", self._drawn, modes)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from fmilin.ground.errors import FmilinError, NumericalError
+from fmilin.ground.verbs import perform
 from fmilin.linear_model.builder import chosen_inputs, with_inputs, with_parameters_as_inputs
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.no_response import with_remark_on_response
@@ -55,6 +56,7 @@ def linearize(  # noqa: PLR0913 - each is a choice of its own, named where it is
     descriptor: bool = False,
     keep_inaccurate: bool = False,
     hold_modes: bool = False,
+    parameters: Sequence[str] = (),
 ) -> LinearModel:
     """Return the linear model of a constrained model in independent coordinates.
 
@@ -95,6 +97,9 @@ def linearize(  # noqa: PLR0913 - each is a choice of its own, named where it is
     hold_modes : bool
         Whether the model is to stay in its present mode where an event lies at the point (a stuck clutch, a
         thermostat): the linear model is that of the mode, which its remarks name.
+    parameters : sequence of str
+        By which the linear model is differentiated, too, the point following: ``lin.derivatives["m"].A``,
+        ``lin.eigenvalue_derivatives()``. A trimmed point stays trimmed, any other one keeps its independent states.
 
     Returns
     -------
@@ -142,6 +147,7 @@ def linearize(  # noqa: PLR0913 - each is a choice of its own, named where it is
         descriptor=descriptor,
         keep_inaccurate=keep_inaccurate,
         hold_modes=hold_modes,
+        differentiated_by=parameters,
     )
     return linearize_as(model, start_of(model) if point is None else point, request)
 
@@ -149,6 +155,9 @@ def linearize(  # noqa: PLR0913 - each is a choice of its own, named where it is
 def linearize_as(model: Model, point: OperatingPoint, request: Request) -> LinearModel:
     """Return the linear model that a request describes; see :func:`linearize`."""
     inputs, outputs = request.inputs, request.outputs
+    if request.differentiated_by:
+        linear = linearize_as(model, point, replace(request, differentiated_by=()))
+        return perform("linearize.parameters", model, point, linear, request.differentiated_by)
     model = model_at(model, point)
     if inputs is not None:
         model, point = with_parameters_as_inputs(model, point, inputs)

@@ -69,7 +69,9 @@ def search_sparse(
         exact=residual <= BALANCED_EXACTLY,
         distance=dict(zip(model.states.names, distance.tolist(), strict=True)),
     )
-    return TrimmedPoint(time=t, states=x, inputs=u, parameters=dict(model.start.parameters), report=report)
+    return TrimmedPoint(
+        time=t, states=x, inputs=u, parameters=dict(model.start.parameters), report=report, request=request
+    )
 
 
 def _accelerations(equations: SparseEquations, t: float, x: FloatArray, u: FloatArray) -> FloatArray:

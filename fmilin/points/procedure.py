@@ -428,6 +428,7 @@ def _point(
         inputs=candidate.inputs,
         parameters=candidate.parameters,
         report=report,
+        request=request,
     )
     unstable = None if request.steady or report.moving else instability(equations, solution)
     if unstable is not None:

@@ -11,6 +11,7 @@ from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray, Signals
 from fmilin.ground.verbs import html_of, text_of
 from fmilin.model.interface import OperatingPoint
+from fmilin.points.request import TrimRequest
 
 
 @dataclass(frozen=True)
@@ -91,9 +92,12 @@ class TrimmedPoint(OperatingPoint):
     time, states, inputs, parameters, adjusted
         As in :class:`fmilin.OperatingPoint`. ``parameters`` has those that were fixed or solved for.
     report : TrimReport
+    request : TrimRequest, optional
+        What was fixed, free and steady: the point moves with parameters as it has it.
     """
 
     report: TrimReport
+    request: TrimRequest | None = None
 
     __repr__ = OperatingPoint.__repr__
 

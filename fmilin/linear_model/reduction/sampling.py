@@ -58,6 +58,7 @@ def discretize(linear: LinearModel, sample_time: float, hold: Hold = "zoh") -> L
         states=Signals(named),
         sample_time=float(sample_time),
         descriptor=None,
+        derivatives={},
         warnings=(*linear.warnings, *_aliasing(linear, sample_time)),
     )
     return with_errors(result, EntryErrors(**{name: errors[name] for name in ("A", "B", "C", "D", "T")}))

@@ -57,6 +57,7 @@ def transformed(
         method=replace(linear.method, coordinates=coordinates or linear.method.coordinates),
         warnings=(*linear.warnings, *remarks),
         descriptor=linear.descriptor if V.shape[0] == V.shape[1] else None,  # has the modes of all states
+        derivatives={},
     )
     errors = EntryErrors(
         A=carried(E.A, linear.A, W_, V_),

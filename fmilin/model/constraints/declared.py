@@ -190,11 +190,11 @@ class Constraints:
             return values
         return self._functions.values(s)
 
-    def graph(self, t: Any, x: Any, u: Any, z: Any) -> Any:
-        """Return g as a column of CasADi's nodes for such columns t, x, u and z."""
+    def graph(self, t: Any, x: Any, u: Any, z: Any, parameters: Mapping[str, Any] | None = None) -> Any:
+        """Return g as a column of CasADi's nodes for such columns t, x, u and z, and nodes for parameters by name."""
         import casadi as ca
 
-        return self._functions.graph(ca.vertcat(t, x, u, z))
+        return self._functions.graph(ca.vertcat(t, x, u, z), parameters)
 
     def partials(self, t: float, x: FloatArray, u: FloatArray, z: FloatArray) -> Partials:
         """Return the exact partial derivatives of g; at many points (..., n) with these axes in front."""

@@ -34,6 +34,7 @@ class ExpressionFunctions:
     ) -> None:
         constants = constants or {}
         self.shape = (len(expressions), size)
+        self._named = dict(constants)
         self._constants = np.array(list(constants.values()), dtype=np.float64)
         self._make = partial(_made, tuple(expressions), tuple(positions.items()), tuple(constants), size)
 
@@ -90,11 +91,12 @@ class ExpressionFunctions:
         function.arguments[1][:] = direction
         return self._filled(function, cells)
 
-    def graph(self, s: Node) -> Node:
-        """Return g as a node of the graph of ``s``, a column of n symbols or nodes of CasADi."""
+    def graph(self, s: Node, constants: Mapping[str, Node] | None = None) -> Node:
+        """Return g as a node of the graph of ``s`` (n symbols or nodes of CasADi), with nodes for some constants."""
         import casadi as ca
 
-        return ca.Function("g", [self._made.graph[0]], [self._made.graph[1]])(ca.vertcat(s, *self._constants.tolist()))
+        values = {**self._named, **{n: node for n, node in (constants or {}).items() if n in self._named}}
+        return ca.Function("g", [self._made.graph[0]], [self._made.graph[1]])(ca.vertcat(s, *values.values()))
 
     def _set(self, function: Buffered, s: FloatArray) -> None:
         argument = function.arguments[0]

@@ -40,6 +40,11 @@ _KINKED = {
 """Operations that may jump, or whose slopes may, and yet return finite numbers there."""
 
 
+def has_kinks(function: Any) -> bool:
+    """Whether a ``casadi.Function`` has an operation that may jump, or whose slopes may."""
+    return any(function.instruction_id(k) in _KINKED for k in range(function.n_instructions()))
+
+
 class SystemFunctions:
     """An ``ImplicitSystem`` that can be evaluated, with parameters given in every call; ``factors`` factorizes W."""
 
@@ -127,7 +132,7 @@ class StackFunctions:
     def smooth(self) -> bool:
         """Whether no operation of the equations and quantities can have a kink."""
         functions = [self._parts.function, *([self._equations.function] if self._system.unknowns.numel() else [])]
-        return not any(f.instruction_id(k) in _KINKED for f in functions for k in range(f.n_instructions()))
+        return not any(map(has_kinks, functions))
 
     @property
     def kind(self) -> str:

@@ -20,6 +20,7 @@ from fmilin.ground.errors import FmilinError, ModelError, UsageError
 from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray, Signal, Signals
 from fmilin.ground.version import __version__
+from fmilin.linear_model.derivatives import Derivative, MatrixErrors
 from fmilin.linear_model.model import Accuracy, EntryErrors, LinearModel, Method, Point
 from fmilin.model.interface import ModelInfo
 from fmilin.output.export.archives import finite_array, real_array
@@ -39,6 +40,7 @@ MATRICES = {
 ERRORS = ("A", "B", "C", "D", "T")  # matrices that have an error estimate for every entry
 GROUPS = ("states", "full_states", "inputs", "outputs")  # the four lists of names
 POINT_PARTS = ("states", "inputs", "outputs", "parameters")  # what a point has values of, by name
+DERIVATIVE = ("A", "B", "C", "D", "states", "inputs")  # arrays of a derivative by a parameter
 METHOD = {"derivatives": str, "coordinates": str, "evaluations": int, "products": int}  # the fields, in their order
 
 
@@ -73,6 +75,21 @@ def to_document(linear: LinearModel) -> dict[str, Any]:
         document["descriptor"] = to_part(linear.descriptor)
     document["format"] = FORMAT
     return document
+
+
+def derivative_parts(linear: LinearModel) -> dict[str, Any]:
+    """Return the derivatives by parameter as plain data, for formats that carry them."""
+    parts: dict[str, Any] = {}
+    for name, derivative in linear.derivatives.items():
+        parts[name] = {n: getattr(derivative, n) for n in (*DERIVATIVE, "value")}
+        parts[name]["errors"] = {n: getattr(derivative.errors, n) for n in DERIVATIVE[:4]}
+    return parts
+
+
+def _derivative_of(part: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]]) -> Derivative:
+    arrays = {name: _array(part, name, shapes[name]) for name in DERIVATIVE}
+    errors = {name: _array(part["errors"], name, shapes[name], real_array) for name in DERIVATIVE[:4]}
+    return Derivative(**arrays, value=_float(part["value"]), errors=MatrixErrors(**errors))
 
 
 def _require_texts(linear: LinearModel) -> None:
@@ -126,7 +143,15 @@ def _linear_model(document: Mapping[str, Any]) -> LinearModel:
         sample_time=sample_time,
         errors=EntryErrors(**errors),
         descriptor=None if document.get("descriptor") is None else from_part(document["descriptor"]),
+        derivatives={
+            str(name): _derivative_of(part, {**{n: matrix[n].shape for n in "ABCD"}, **_vectors(sizes)})
+            for name, part in (document.get("derivatives") or {}).items()
+        },
     )
+
+
+def _vectors(sizes: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
+    return {"states": (sizes["full_states"],), "inputs": (sizes["inputs"],)}
 
 
 def details_of(signals: Signals) -> dict[str, list[Any]]:

@@ -16,12 +16,16 @@ import numpy as np
 
 from fmilin.ground.errors import ModelError
 from fmilin.linear_model.model import LinearModel
-from fmilin.output.export.document import from_document, to_document
+from fmilin.output.export.document import derivative_parts, from_document, to_document
 
 
 def dumps(linear: LinearModel) -> bytes:
     """Return the file's content: one line per field."""
-    return text_of(to_document(linear)).encode("ascii")
+    document = to_document(linear)
+    if linear.derivatives:
+        document["derivatives"] = derivative_parts(linear)
+        document["eigenvalue_derivatives"] = linear.eigenvalue_derivatives()
+    return text_of(document).encode("ascii")
 
 
 def text_of(document: Mapping[str, Any]) -> str:
@@ -54,7 +58,7 @@ def plain(value: Any) -> Any:
         return [plain(item) for item in value]
     if isinstance(value, np.ndarray):
         if np.iscomplexobj(value):
-            return [[z.real, z.imag] for z in value.tolist()]
+            return plain(np.stack((value.real, value.imag), axis=-1))
         return value.tolist() if np.isfinite(value).all() else plain(value.tolist())
     if isinstance(value, float) and not math.isfinite(value):
         return None

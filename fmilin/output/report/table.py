@@ -15,6 +15,7 @@ from fmilin.ground.tolerances import EQUILIBRIUM, TOO_INACCURATE
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.rest import step_to_rest
 from fmilin.output.report.numbers import eigenvalue_text, rounded, shortened, value_with_unit
+from fmilin.output.report.parameter_effects import effects, least_effect, most_moved, short
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -46,6 +47,10 @@ def show_linear(linear: LinearModel, page: Console | Page, *, adjusted: float | 
         page.print()
         hint = f"{len(linear.states)} eigenvalues: .eigenvalues() calculates them."
         page.print(eigenvalue_table(linear.modes(), sampled=linear.sample_time > 0) if modes else hint)
+    if linear.derivatives and len(linear.states) and modes:
+        page.print()
+        page.print("p dl/dp [1/s]: what an eigenvalue l moves by as a parameter p grows, per part of p")
+        page.print(parameter_table(linear))
     page.print()
     print_remarks(page, linear.warnings)
     if all(remark.is_information for remark in linear.warnings):
@@ -115,6 +120,27 @@ def simple_table(*heads: str, columns: str = "") -> Table:
         justify: Literal["left", "right"] = "right" if kind in "rR" else "left"
         table.add_column(head, justify=justify, no_wrap=kind in "LR", overflow="fold" if kind == "f" else "ellipsis")
     return table
+
+
+def parameter_table(linear: LinearModel) -> Table:
+    """Return the effects of every parameter on the modes that move most."""
+    modes, moved = effects(linear)
+    values = linear.eigenvalues()
+    least = least_effect(linear)
+    shown = most_moved(moved, least)
+    heads = [short(complex(values[modes[i]])) for i in shown]
+    table = simple_table("Parameter", *heads, columns="l" + "r" * len(heads))
+    order = np.argsort(-np.abs(moved).max(axis=0, initial=0.0), kind="stable")
+    names = list(linear.derivatives)
+    for j in order:
+        table.add_row(names[j], *(_effect(complex(moved[i, j]), least) for i in shown))
+    return table
+
+
+def _effect(effect: complex, least: float) -> str:
+    if abs(effect) <= least:
+        return "0"
+    return f"{effect.real:+.3g}" if abs(effect.imag) <= least else f"{effect.real:+.3g}{effect.imag:+.3g}i"
 
 
 def order_text(linear: LinearModel) -> str:

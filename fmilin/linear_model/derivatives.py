@@ -1,0 +1,112 @@
+"""How a linear model changes with a parameter, and what that does to its eigenvalues.
+
+Simple eigenvalues: dl/dp = w' (dA/dp) v / w' v with the left and right eigenvectors. Those that coincide form a group:
+with bases W, V of its invariant subspaces the eigenvalues of (W' V)^-1 W' (dA/dp) V, where A is a multiple of the unit
+matrix on it; where it is defective, each would move by a root of dp, and only the mean of the group has a derivative.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import schur
+
+from fmilin.ground.signals import FloatArray
+
+SAME = 1e-6  # distance of eigenvalues that belong to one group, relative to the largest; twofold ones split by 1e-8
+DEFECTIVE = 1e-6  # what A is on a group beside a multiple of the unit matrix, relative to the largest eigenvalue
+
+Complex = NDArray[np.complex128]
+
+
+@dataclass(frozen=True, eq=False)
+class MatrixErrors:
+    """Estimated absolute errors of the entries of a derivative; each array has the shape of its matrix."""
+
+    A: FloatArray
+    B: FloatArray
+    C: FloatArray
+    D: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Derivative:
+    """Derivatives by one parameter, per unit of it, the point following where it is trimmed or has to close loops.
+
+    Attributes
+    ----------
+    A, B, C, D : array, shapes (P, P), (P, nu), (ny, P), (ny, nu)
+    states : array, shape (N,)
+        How the point's states move: as the trim has it where the point was trimmed, else the dependent ones alone.
+    inputs : array, shape (nu,)
+        How its inputs move: those that the trim solved for.
+    value : float
+        The parameter at the point, in its unit.
+    errors : MatrixErrors
+    """
+
+    A: FloatArray
+    B: FloatArray
+    C: FloatArray
+    D: FloatArray
+    states: FloatArray
+    inputs: FloatArray
+    value: float
+    errors: MatrixErrors = field(repr=False)
+
+
+def eigenvalue_derivatives(A: FloatArray, slopes: list[FloatArray]) -> tuple[Complex, list[list[int]]]:
+    """Return dl/dp, shape (P, k), for sorted eigenvalues and dA/dp, k of them; and the groups that are defective."""
+    values = np.linalg.eigvals(A).astype(np.complex128) if len(A) else np.empty(0, np.complex128)
+    values = values[np.lexsort((values.imag, values.real))]
+    derivatives, defective = np.zeros((len(values), len(slopes)), dtype=np.complex128), []
+    largest = float(np.max(np.abs(values), initial=0.0)) or 1.0
+    for group in _groups(values, SAME * largest):
+        V, W = _subspaces(A, values, group)
+        gram = np.conj(W).T @ V
+        block = np.linalg.solve(gram, np.conj(W).T @ A @ V)
+        spread = np.linalg.norm(block - np.trace(block) / len(group) * np.eye(len(group)))
+        is_defective = len(group) > 1 and spread > DEFECTIVE * largest
+        if is_defective:
+            defective.append(group)
+        for j, slope in enumerate(slopes):
+            moved = np.linalg.solve(gram, np.conj(W).T @ slope @ V)
+            if is_defective:
+                derivatives[group, j] = np.trace(moved) / len(group)
+            else:
+                own = np.linalg.eigvals(moved)
+                derivatives[group, j] = own[np.lexsort((own.imag, own.real))]
+    return derivatives, defective
+
+
+def _groups(values: Complex, distance: float) -> list[list[int]]:
+    """Return the numbers of eigenvalues that are linked by less than a distance."""
+    left, groups = list(range(len(values))), []
+    while left:
+        group, front = [], [left.pop(0)]
+        while front:
+            i = front.pop()
+            group.append(i)
+            near = [k for k in left if abs(values[k] - values[i]) <= distance]
+            front += near
+            left = [k for k in left if k not in near]
+        groups.append(sorted(group))
+    return groups
+
+
+def _subspaces(A: FloatArray, values: Complex, group: list[int]) -> tuple[Complex, Complex]:
+    """Return orthonormal bases of the right and of the left invariant subspace of a group, shape (P, group)."""
+    own, others = values[group], np.delete(values, group)
+
+    ordered: Any = schur  # its types know no sorting of complex forms
+
+    def belongs(to: Complex, rest: Complex, s: complex) -> bool:
+        return not len(rest) or float(np.min(np.abs(to - s))) < float(np.min(np.abs(rest - s)))
+
+    _, V, _ = ordered(A, output="complex", sort=lambda s: belongs(own, others, s))
+    _, W, _ = ordered(A.T, output="complex", sort=lambda s: belongs(own, others, s))
+    k = len(group)
+    return V[:, :k], np.conj(W[:, :k])  # A' has the conjugates of the left vectors

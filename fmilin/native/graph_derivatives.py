@@ -1,0 +1,129 @@
+"""How rates, outputs and invariants of a model with a graph, and their slopes, change along a direction: exactly.
+
+With q = (f, c, h) over (x, u, p, w) and W w = r, the slopes along s = (x, u) are
+
+    q_s + q_w w_s,   w_s = W^-1 e_s,   e = r - W w with w held,
+
+and along a direction d = (dx, du, dp) w moves by W^-1 (e_d), each of q_s, q_w, e_s and W by its own directional
+derivative, and w_s by W^-1 (de_s - dW w_s).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from fmilin.ground.signals import FloatArray
+from fmilin.model.interface import Model, OperatingPoint
+from fmilin.numerics.codegen.evaluator import Backend, Evaluator
+from fmilin.numerics.codegen.functions import has_kinks
+from fmilin.numerics.codegen.implicit import ImplicitSystem, jacobian
+
+_made: WeakKeyDictionary[Model, dict[tuple[str, ...], GraphDerivatives | None]] = WeakKeyDictionary()
+
+
+def graph_derivatives(model: Model, outputs: Sequence[str]) -> GraphDerivatives | None:
+    """Return the functions of a model with these outputs; None where it has no graph with parameters."""
+    made = _made.setdefault(model, {})
+    if tuple(outputs) not in made:
+        made[tuple(outputs)] = _of(model.with_interface(None, outputs)) if model.compilable else None
+    return made[tuple(outputs)]
+
+
+def _of(model: Model) -> GraphDerivatives | None:
+    if model.sparse or model.sparse_equations() is not None:
+        return None
+    system, constraints = model.in_graph(), model.constraints
+    if (
+        system is None
+        or not len(system.parameter_signals)
+        or any(name not in system.further for name in constraints.observed)
+    ):
+        return None
+    names = {name for row in constraints.rows for name in row.expression.names}
+    if names & set(model.inputs.names) or model.states.names != system.state_signals.names:
+        return None
+    functions = GraphDerivatives(model, system)
+    return functions if functions.smooth else None  # of others differences show whether the two sides agree
+
+
+class GraphDerivatives:
+    """The functions of a model; see :func:`graph_derivatives`."""
+
+    def __init__(self, model: Model, system: ImplicitSystem) -> None:
+        import casadi as ca
+
+        s, w = system, system.unknowns
+        self.names, self.values = s.parameter_signals.names, s.parameter_values
+        nodes = dict(zip(self.names, s.parameters.elements(), strict=True))
+        observed = ca.vertcat(ca.SX(0, 1), *(s.further[name] for name in model.constraints.observed))
+        g = model.constraints.graph(s.time, s.states, s.inputs, observed, nodes)
+        moving = ca.vertcat(s.time, s.states)
+        rates = ca.mtimes(ca.jacobian(g[list(model.constraints.hidden)], moving), ca.vertcat(1, s.derivatives))
+        q = ca.densify(ca.vertcat(s.derivatives, s.outputs, g, rates))
+        self._ends = np.cumsum([s.derivatives.numel(), s.outputs.numel()])
+        parts = [s.matrix, s.right_hand_side, q, jacobian(q, s.motion), jacobian(q, w), s.motion_slopes]
+        directions = [ca.SX.sym(name, a.numel()) for name, a in zip("xupw", (*s.arguments[1:], w), strict=True)]
+        arguments, along = [*s.arguments, w], ca.vertcat(s.states, s.inputs, s.parameters, w)
+        self._parts = Evaluator(arguments, parts, Backend("casadi"))
+
+        def moved(some: Sequence[Any]) -> Evaluator:
+            dense = [ca.densify(part) for part in some]
+            d = ca.vertcat(*directions)
+            slopes = [ca.reshape(ca.jtimes(ca.vec(part), along, d), part.shape) for part in dense]
+            return Evaluator([*arguments, *directions], slopes)
+
+        self._moved, self._moved_values = moved(parts), moved(parts[:3])
+
+    @property
+    def smooth(self) -> bool:
+        """Whether no operation of the equations can have a kink."""
+        return not has_kinks(self._parts.function)
+
+    def at(self, point: OperatingPoint) -> AtPoint:
+        """Return what is needed for directions from a point of the model, with the parameters that it changes."""
+        p = np.array([point.parameters.get(n, v) for n, v in zip(self.names, self.values, strict=True)])
+        return AtPoint(self, (point.time, point.states, point.inputs, p))
+
+
+class AtPoint:
+    """A point, with what all directions from it have in common; ``slopes`` (f, c, h) by (x, u)."""
+
+    def __init__(self, functions: GraphDerivatives, point: tuple[float, FloatArray, FloatArray, FloatArray]) -> None:
+        self._functions, self._point = functions, point
+        unknowns = functions._parts.function.nnz_in(0) - sum(np.size(part) for part in point)
+        W, r = functions._parts(*point, np.zeros(unknowns))[:2]
+        self._W = W
+        self._w = np.asarray(np.linalg.solve(W, r[:, 0]), dtype=np.float64) if unknowns else np.empty(0)
+        _, _, _, q_s, self._q_w, self._e_s = functions._parts(*point, self._w)
+        self._w_s = self._solved(self._e_s)
+        self._seen: dict[bytes, tuple[FloatArray, FloatArray]] = {}
+        self.slopes = tuple(np.split(q_s + self._q_w @ self._w_s, functions._ends))
+
+    def fixed(self, dp: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return how rates (N,), outputs (ny,) and invariants (m,) change with the parameters while the point stays."""
+        e_p, q_p = self._by_parameters(dp)
+        q = q_p + self._q_w @ self._solved(e_p)
+        return tuple(np.split(q, self._functions._ends))  # type: ignore[return-value]
+
+    def along(self, dx: FloatArray, du: FloatArray, dp: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return how the slopes by (x, u), shapes (N, N + nu), (ny, N + nu), (m, N + nu), change along a direction."""
+        dw = self._solved(self._by_parameters(dp)[0] + self._e_s @ np.concatenate((dx, du)))
+        dW, _, _, dq_s, dq_w, de_s = self._functions._moved(*self._point, self._w, dx, du, dp, dw)
+        dw_s = self._solved(de_s - dW @ self._w_s)
+        slopes = dq_s + dq_w @ self._w_s + self._q_w @ dw_s
+        return tuple(np.split(slopes, self._functions._ends))  # type: ignore[return-value]
+
+    def _by_parameters(self, dp: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the changes of e and of q with the parameters, x, u and w held."""
+        if dp.tobytes() not in self._seen:
+            still = [np.zeros(np.size(part)) for part in (*self._point[1:3], self._w)]
+            dW, dr, dq = self._functions._moved_values(*self._point, self._w, *still[:2], dp, still[2])
+            self._seen[dp.tobytes()] = dr[:, 0] - dW @ self._w, dq[:, 0]
+        return self._seen[dp.tobytes()]
+
+    def _solved(self, right: FloatArray) -> FloatArray:
+        return np.asarray(np.linalg.solve(self._W, right), dtype=np.float64) if len(self._w) else right
