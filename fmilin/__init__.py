@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from fmilin.linear_model.verification import Verification
     from fmilin.linearization.procedure import linearize
     from fmilin.loading.load import load
-    from fmilin.manifold.many_points import operating_points
     from fmilin.manifold.operating_points import operating_point
     from fmilin.model.constraints.declared import Constraint
     from fmilin.model.interface import Evaluation, Model, OperatingPoint
@@ -56,6 +55,7 @@ if TYPE_CHECKING:
     from fmilin.native.formulations.descriptor import descriptor
     from fmilin.native.to_casadi import to_casadi
     from fmilin.numerics.differences.differences import Differences
+    from fmilin.points.many_starts import operating_points
     from fmilin.points.procedure import trim, trim_each
     from fmilin.points.report import TrimmedPoint
     from fmilin.points.request import TrimRequest
@@ -102,7 +102,7 @@ _HOMES = {
     "loop_transfer": "connected.loop_transfer",
     "opened": "connected.loop_transfer",
     "operating_point": "manifold.operating_points",
-    "operating_points": "manifold.many_points",
+    "operating_points": "points.many_starts",
     "periodic_orbit": "families.periodic.search",
     "sampled_loop": "connected.sampled_loop",
     "sandbox_report": "ground.sandbox.report",
@@ -207,6 +207,7 @@ hand_in(  # what people type on a result, by the folders above that do it
         "LinearModel.verify": "fmilin.motion.verifying.procedure:verify",
         "PeriodicModel.load": "fmilin.output.export.periodic_file:load",
         "PeriodicModel.save": "fmilin.output.export.files:save",
+        "OperatingPoints.plot": "fmilin.output.report.points_picture:points_figure",
         "Plots.bode": "fmilin.output.report.response_plots:bode_figure",
         "Plots.eigenvalues": "fmilin.output.report.eigenvalues:eigenvalue_figure",
         "Plots.errors": "fmilin.output.report.linear_pictures:error_figure",

@@ -17,28 +17,22 @@ from fmilin.manifold.projection import project
 from fmilin.model.counting import RememberingModel
 from fmilin.model.interface import Model
 from fmilin.model.threads import one_at_a_time
-from fmilin.points.assessment import TrimError, free_directions, no_solution, remarks_on, too_far
+from fmilin.points.assessment import TrimError, free_directions, remarks_on
 from fmilin.points.contact_forces import least_contact_forces
 from fmilin.points.equations import Equations
-from fmilin.points.homotopy import released
 from fmilin.points.large import answers, search_sparse
-from fmilin.points.newton import corrected
-from fmilin.points.obstacles import freedoms_of_targets, with_obstacles
+from fmilin.points.obstacles import with_obstacles
 from fmilin.points.optimum import (
-    Limit,
     Optimum,
     OutOfBoundsError,
-    as_near_as_possible,
-    expression_preference,
-    optimum,
 )
-from fmilin.points.readings import model_that_shows, reading
+from fmilin.points.readings import model_that_shows
 from fmilin.points.report import TrimmedPoint, TrimReport
 from fmilin.points.request import TrimRequest, names_minimized, quantity, read_name
-from fmilin.points.resting import resting
-from fmilin.points.solver import Solution, assessed, compromise, solve
+from fmilin.points.solver import Solution
+from fmilin.points.solving import equations_of, preferred, read_at, require_staying, solved
 from fmilin.points.stability import instability
-from fmilin.points.unknowns import Candidate, Unknowns, independent_states, invariants_at, recommended
+from fmilin.points.unknowns import Candidate, invariants_at, recommended
 
 FOLLOWED = 1e-6
 """A rate is constant when it changes by less than this, relative to the fastest, while the motion is followed."""
@@ -206,124 +200,21 @@ def search(
 
 
 def _searched(model: Model, request: TrimRequest, guess: Mapping[str, float], *, anywhere: bool) -> TrimmedPoint:
-    start, remarks = _start(model, request, guess, anywhere=anywhere)
-    unknowns = Unknowns(start, request)
-    pairs = kinematic_pairs(start.model, start.model.start)
-    listed = [model.states.positions[name] for name in request.steady]
-    at_rest = list(range(len(model.states)))
-    if listed:
-        at_rest = [i for i in independent_states(start, pairs, listed) if i not in listed]
-    targets = [reading(start.model, name, value) for name, value in request.targets.items()]
-    balance = Equations(unknowns, at_rest, pairs, moving=bool(listed), targets=targets)
-    try:
-        solution = _staying(balance, request) if request.stable else _solved(balance, request)
-    except NumericalError:
-        if not any(target.kind == "rate" and target.value for target in targets):
-            raise
-        # A pull-up is steady at no later instant: what should rest then starts to move.
-        balance = Equations(unknowns, at_rest, pairs, moving=False, targets=targets)
-        solution = _solved(balance, request)
-    best = _preferred(balance, solution, request)
+    start, remarks = start_of(model, request, guess, anywhere=anywhere)
+    balance, solution = solved(equations_of(start, request), request)
+    best = preferred(balance, solution, request)
     if best is None:
         solution, choice_remarks = least_contact_forces(balance, solution)
         remarks = (*remarks, *choice_remarks)
     else:
         balance, solution = best.equations, best.solution
-    leaders = [*request.steady, *(model.states.names[i] for i in recommended(model, pairs))]
-    point = _point(balance, solution, request, leaders, remarks, best)
-    if request.stable and point.report.unstable:
-        raise _unstable(point.report)
+    point = point_at(balance, solution, request, remarks, best)
+    if request.stable:
+        require_staying(point.report)
     return point
 
 
-def _staying(balance: Equations, request: TrimRequest) -> Solution:
-    """Return the rest near the guess at which the motion stays; raise what is in the way."""
-    solution = resting(balance, balance.unknowns.z0)
-    if solution is not None:
-        return solution
-    unstable = instability(balance, _solved(balance, request))
-    raise NumericalError(
-        f"No rest at which the motion stays was found near the guess: the motion with damping ends at none. The rest "
-        f"nearest to the guess {'is one of unknown stability' if unstable is None else unstable.text}. Start elsewhere "
-        "(--guess), or release a fixed quantity."
-    )
-
-
-def _unstable(report: TrimReport) -> NumericalError:
-    return NumericalError(
-        f"At the point that is preferred the motion does not stay: {report.unstable} of {report.order} eigenvalues "
-        "have positive real parts. Leave the preference out, or give bounds (--bound)."
-    )
-
-
-def _solved(balance: Equations, request: TrimRequest) -> Solution:
-    """Return the zero of the equations near the guess; raise what is in the way."""
-    unknowns = balance.unknowns
-    solution = solve(balance, unknowns.z0)
-    if not np.isfinite(solution.residual).all():
-        _refuse_start(balance, unknowns)
-    if solution.is_balanced and not solution.is_near:
-        raise too_far(balance, solution)
-    freedoms = ""
-    if not solution.is_zero and balance.targets:
-        coarse = solve(balance.with_targets(()), unknowns.z0)
-        if coarse.is_zero:
-            solution = _approached(balance, solution, coarse)
-            freedoms = "" if solution.is_zero else freedoms_of_targets(balance, coarse)
-    if not solution.is_zero:
-        tried = solution.tried
-        solution = replace(compromise(balance, [unknowns.z0, solution.z]), tried=tried)
-    if not solution.is_zero:
-        if solution.is_balanced:
-            raise too_far(balance, solution)
-        error = no_solution(balance, solution, request)
-        error.args = (f"{error}{freedoms}",)
-        raise error
-    return solution
-
-
-def _approached(balance: Equations, failed: Solution, coarse: Solution) -> Solution:
-    """Return the zero on a path from a point without targets, ``coarse``, to these; else what ``failed``."""
-    end = released(balance, coarse.z, exact=coarse.is_exact)
-    if end is not None:
-        reached = assessed(balance, corrected(balance, end, exact=coarse.is_exact), exact=coarse.is_exact)
-        if reached.is_zero:
-            return reached
-    return replace(failed, tried=(*failed.tried, "the targets, step by step, from a point without them"))
-
-
-def _preferred(balance: Equations, solution: Solution, request: TrimRequest) -> Optimum | None:
-    """Return the best point near a solution where something is preferred, or a bound of what comes out is crossed."""
-    unknowns, model = balance.unknowns, balance.unknowns.start.model
-    pairs = {name: pair for name, pair in request.bounds.items() if name not in unknowns.names}
-    limits = [Limit(reading(model, name, _finite_side(*pair)), *pair) for name, pair in pairs.items()]
-    if request.minimize is not None:
-        preference = expression_preference(request.minimize, lambda name: reading(model, read_name(model, name)))
-    elif request.near:
-        preference = as_near_as_possible([reading(model, name, value) for name, value in request.near.items()])
-    else:
-        read = _read(balance, solution, [limit.reading.name for limit in limits])
-        if not any(limit.beyond(read[limit.reading.name]) for limit in limits):
-            return None
-        here = zip(unknowns.names, (solution.z * unknowns.scales).tolist(), strict=True)
-        preference = as_near_as_possible([reading(model, name, value) for name, value in here])
-    return optimum(balance, solution, preference, limits)
-
-
-def _read(balance: Equations, solution: Solution, names: Sequence[str]) -> dict[str, float]:
-    """Return what comes out at a solution, by name."""
-    readings = [reading(balance.unknowns.start.model, name) for name in names]
-    if not readings:
-        return {}
-    values = balance.with_targets(readings).balance(solution.z)[-len(readings) :]
-    return {r.name: float(value * r.size) for r, value in zip(readings, values, strict=True)}
-
-
-def _finite_side(low: float, high: float) -> float:
-    return low if np.isfinite(low) else high
-
-
-def _start(
+def start_of(
     model: Model, request: TrimRequest, guess: Mapping[str, float], *, anywhere: bool
 ) -> tuple[Candidate, tuple[Remark, ...]]:
     """Return the guess, on the manifold where it can be brought there, and what is to be said of that."""
@@ -363,31 +254,19 @@ def _projected(candidate: Candidate, held: Sequence[int]) -> FloatArray:
         return candidate.states
 
 
-def _refuse_start(equations: Equations, unknowns: Unknowns) -> None:
-    """Raise what is wrong with the guess."""
-    candidate = unknowns.at(unknowns.z0)
-    f = candidate.model.evaluate(candidate.time, candidate.states, candidate.inputs).derivatives
-    names = [n for n, value in zip(candidate.model.states.names, f, strict=True) if not np.isfinite(value)]
-    names += [r.name for r, v in zip(equations.rows, equations.values(unknowns.z0), strict=True) if not np.isfinite(v)]
-    raise NumericalError(
-        f"The model is not defined where the search starts: there is no number for '{names[0]}'. "
-        "Start elsewhere with --guess NAME=VALUE.",
-        variable=names[0],
-    )
-
-
-def _point(
+def point_at(
     equations: Equations,
     solution: Solution,
     request: TrimRequest,
-    leaders: Sequence[str],
-    remarks: tuple[Remark, ...],
-    best: Optimum | None,
+    remarks: tuple[Remark, ...] = (),
+    best: Optimum | None = None,
 ) -> TrimmedPoint:
+    """Return the point at a solution, with its report; what is ``best`` is no member of a family."""
     unknowns = equations.unknowns
     candidate = unknowns.at(solution.z)
     f, changes = equations.described(candidate)
     names = candidate.model.states.names
+    leaders = [*request.steady, *(names[i] for i in recommended(candidate.model, equations.pairs))]
     later = equations.followed(candidate) if request.steady else None
     sizes = equations.state_scales
     rest = sizes * max(EQUILIBRIUM, float(np.max(solution.allowed[equations.first_order], initial=0.0)))
@@ -397,7 +276,7 @@ def _point(
     at_bounds = (solution.z <= unknowns.low) | (solution.z >= unknowns.high)
     residual = float(np.max(np.abs(solution.residual[equations.first_order]), initial=0.0))
     moving = tuple(n for n, m in zip(names, moves, strict=True) if m)
-    read = _read(equations, solution, [*request.targets, *request.near])
+    read = read_at(equations, solution, [*request.targets, *request.near])
     directions, regularity = free_directions(equations, solution, leaders) if best is None else ((), np.nan)
     certificate = solution.certificate
     assert certificate is not None  # noqa: S101 - a solution has one
@@ -432,7 +311,7 @@ def _point(
     )
     unstable = None if request.steady or report.moving else instability(equations, solution)
     if unstable is not None:
-        report = replace(report, unstable=unstable.count, order=unstable.order)
+        report = replace(report, unstable=unstable.count, eigenvalues=unstable.eigenvalues)
     remark = None if unstable is None else unstable.remark
     of_point = [*remarks_on(equations, candidate, report, restless), *([] if remark is None else [remark])]
     own = candidate.model.remarks_at(point)

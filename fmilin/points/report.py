@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray, Signals
@@ -48,7 +49,7 @@ class TrimReport:
     multiple: tuple[str, ...] = ()  # unknowns at which several solutions meet
     # how many eigenvalues have a positive real part, whatever rounding does, of how many; None where not looked at
     unstable: int | None = None
-    order: int | None = None
+    eigenvalues: NDArray[np.complex128] | None = None  # (P,), on the manifold, in 1/s
     targets: Mapping[str, float] = field(default_factory=dict)  # what came out, where that was asked for
     missed: Mapping[str, float] = field(default_factory=dict)  # by how much it is off what was wished for
     preferred: float | None = None  # the least value of what was to be minimized, or as near as possible

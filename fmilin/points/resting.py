@@ -72,6 +72,11 @@ def resting(equations: Equations, z0: FloatArray) -> Solution | None:
     return None
 
 
+def placed(equations: Equations, z: FloatArray) -> FloatArray:
+    """Return the nearest point of the manifold with velocities zero, (n,); NaN where there is none near."""
+    return _still(equations, z, _not_velocities(equations, z))
+
+
 def _towards_rest(
     equations: Equations, z0: FloatArray, keep: FloatArray, slow: float, *, exact: bool
 ) -> FloatArray | None:

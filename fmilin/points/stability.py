@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import linalg
 
 from fmilin.ground.errors import REFUSALS
@@ -26,8 +27,17 @@ class Instability:
     """How many eigenvalues have positive real parts, whatever rounding does, and the largest one in 1/s."""
 
     count: int
-    order: int
-    fastest: float
+    eigenvalues: NDArray[np.complex128]  # (P,), in 1/s
+
+    @property
+    def order(self) -> int:
+        """The number of freedoms, P."""
+        return len(self.eigenvalues)
+
+    @property
+    def fastest(self) -> float:
+        """The largest real part."""
+        return float(np.max(self.eigenvalues.real, initial=-np.inf))
 
     @property
     def text(self) -> str:
@@ -58,8 +68,7 @@ def instability(equations: Equations, solution: Solution) -> Instability | None:
     S = equations.state_scales
     lengths = np.linalg.norm(H * S, axis=1, keepdims=True)
     V = linalg.null_space(H * S / np.where(lengths > 0, lengths, 1.0), RANK if solution.is_exact else RANK_MEASURED)
-    count, fastest = growing(V.T @ (F * S / S[:, None]) @ V, BLURRED[solution.is_exact])
-    return Instability(count, V.shape[1], fastest)
+    return growing(V.T @ (F * S / S[:, None]) @ V, BLURRED[solution.is_exact])
 
 
 def _slopes(equations: Equations, solution: Solution, candidate: Candidate) -> tuple[FloatArray, FloatArray]:
@@ -73,13 +82,14 @@ def _slopes(equations: Equations, solution: Solution, candidate: Candidate) -> t
     return slopes[equations.kinds("constraint")], slopes[equations.kinds("rate")]
 
 
-def growing(A: FloatArray, blurred: float) -> tuple[int, float]:
-    """Return how many eigenvalues have positive real parts whatever errors there are, and the largest real part."""
+def growing(A: FloatArray, blurred: float) -> Instability:
+    """Return how many eigenvalues have positive real parts whatever errors there are."""
     if not A.size:
-        return 0, 0.0
+        return Instability(0, np.empty(0, dtype=np.complex128))
     random = np.random.default_rng(1892)
     sizes = np.abs(A).max(axis=1, keepdims=True)
     runs = [A, *(A + blurred * sizes * random.uniform(-1.0, 1.0, A.shape) for _ in range(3))]
-    parts = np.array([np.sort(np.linalg.eigvals(run).real) for run in runs])
+    spectra = [np.sort_complex(np.linalg.eigvals(run)) for run in runs]
+    parts = np.array([spectrum.real for spectrum in spectra])
     spread = np.ptp(parts, axis=0)
-    return int(np.count_nonzero(parts[0] > CLEARLY * spread)), float(parts[0][-1])
+    return Instability(int(np.count_nonzero(parts[0] > CLEARLY * spread)), spectra[0])

@@ -29,13 +29,16 @@ def test_three_bodies_on_four_ball_joints_hang() -> None:
 def test_a_pendulum_hangs_from_wherever_it_starts(angle: float) -> None:
     point = fl.trim(cartesian_pendulum(angle=angle), stable=True)
     assert point.states == pytest.approx([0.0, -1.0, 0.0, 0.0], abs=1e-9)
-    assert (point.report.unstable, point.report.order) == (0, 2)
+    assert point.report.unstable == 0
+    assert point.report.eigenvalues is not None
+    assert abs(point.report.eigenvalues) == pytest.approx([sqrt(9.81), sqrt(9.81)])
 
 
 def test_a_saddle_is_counted() -> None:
     """Upright: +-sqrt(g/L), one of two."""
     point = fl.trim(cartesian_pendulum(angle=pi))
-    assert (point.report.unstable, point.report.order, point.report.is_stable) == (1, 2, False)
+    assert (point.report.unstable, point.report.is_stable) == (1, False)
+    assert point.report.eigenvalues == pytest.approx([-sqrt(9.81), sqrt(9.81)])
 
 
 @pytest.mark.parametrize(("start", "end"), [(0.01, 1.0), (-0.01, -1.0), (0.9, 1.0)])
@@ -79,3 +82,34 @@ def test_the_command_line_counts_what_grows(tmp_path: Path) -> None:
     assert json.loads(done.out)["unstable"] == 1
     shown = shell(["trim", "fmilin.systems:cartesian_pendulum(angle=3.1)", "--stable"], tmp_path)
     assert "Stability    0 of 2 eigenvalues with a positive real part" in shown.out
+
+
+class TestManyStarts:
+    def test_all_rests_of_two_wells_and_which_stay(self) -> None:
+        rests = fl.operating_points(OdeModel("wells", {"x": "v", "v": "x - x^3 - v"}), starts=20)
+        assert sorted(round(float(p.states[0]), 9) for p in rests.stable) == [-1.0, 1.0]
+        assert [p.report.unstable for p in rests] == [0, 0, 1]
+
+    def test_rests_of_a_family_count_once(self) -> None:
+        rests = fl.operating_points(fl.load(ARMS), starts=6)
+        assert len(rests.stable) == 1
+
+    def test_targets_and_bounds_hold_for_each(self) -> None:
+        model = OdeModel("wells", {"x": "v", "v": "x - x^3 - v + F"}, inputs=["F"], outputs={"y": "x - F"})
+        rests = fl.operating_points(model, fixed={"y": 0.25}, free=["F"], bounds={"x": (-2.0, 2.0)}, starts=20)
+        roots = np.roots([1.0, 0.0, -2.0, 0.25])  # x^3 - x = F = x - 1/4
+        assert sorted(float(p.states[0]) for p in rests) == pytest.approx(sorted(roots.real), rel=1e-9)
+
+    def test_the_picture_shows_them(self) -> None:
+        rests = fl.operating_points(four_bar(), starts=12)
+        axes = rests.plot("phi", "x0").axes[0]
+        assert axes.get_xlabel().startswith("phi")
+        shown = {line.get_label(): len(line.get_xdata()) for line in axes.lines}  # type: ignore[arg-type]
+        assert shown["starts"] == len(rests.starts)
+        assert shown["stays"] == len(rests.stable)
+
+    def test_nothing_to_be_found_is_said(self) -> None:
+        with pytest.raises(fl.NumericalError, match=r"None of 6 starts leads to a rest"):
+            fl.operating_points(OdeModel("drift", {"x": "1 + x^2"}), starts=6)
+        with pytest.raises(fl.UsageError, match="give at least one"):
+            fl.operating_points(four_bar(), starts=0)

@@ -1,0 +1,154 @@
+"""From equations to the point that is wanted: their zero, the rest that stays, the best within bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from fmilin.ground.errors import NumericalError
+from fmilin.manifold.kinematics import kinematic_pairs
+from fmilin.points.assessment import no_solution, too_far
+from fmilin.points.equations import Equations
+from fmilin.points.homotopy import released
+from fmilin.points.newton import corrected
+from fmilin.points.obstacles import freedoms_of_targets
+from fmilin.points.optimum import Limit, Optimum, as_near_as_possible, expression_preference, optimum
+from fmilin.points.readings import reading
+from fmilin.points.report import TrimReport
+from fmilin.points.request import TrimRequest, read_name
+from fmilin.points.resting import resting
+from fmilin.points.solver import Solution, assessed, compromise, solve
+from fmilin.points.stability import instability
+from fmilin.points.unknowns import Candidate, Unknowns, independent_states
+
+
+def equations_of(start: Candidate, request: TrimRequest) -> Equations:
+    """Return what must vanish near a guess."""
+    model = start.model
+    pairs = kinematic_pairs(model, model.start)
+    listed = [model.states.positions[name] for name in request.steady]
+    at_rest = list(range(len(model.states)))
+    if listed:
+        at_rest = [i for i in independent_states(start, pairs, listed) if i not in listed]
+    targets = [reading(model, name, value) for name, value in request.targets.items()]
+    return Equations(Unknowns(start, request), at_rest, pairs, moving=bool(listed), targets=targets)
+
+
+def solved(balance: Equations, request: TrimRequest) -> tuple[Equations, Solution]:
+    """Return the zero that a request asks for, and the equations that it satisfies; raise what is in the way."""
+    if request.stable:
+        return balance, _staying(balance, request)
+    try:
+        return balance, _solved(balance, request)
+    except NumericalError:
+        if not any(target.kind == "rate" and target.value for target in balance.targets):
+            raise
+    # A pull-up is steady at no later instant: what should rest then starts to move.
+    instant = Equations(
+        balance.unknowns, balance.at_rest.tolist(), balance.pairs, moving=False, targets=balance.targets
+    )
+    return instant, _solved(instant, request)
+
+
+def _staying(balance: Equations, request: TrimRequest) -> Solution:
+    """Return the rest near the guess at which the motion stays; raise what is in the way."""
+    solution = resting(balance, balance.unknowns.z0)
+    if solution is not None:
+        return solution
+    unstable = instability(balance, _solved(balance, request))
+    raise NumericalError(
+        f"No rest at which the motion stays was found near the guess: the motion with damping ends at none. The rest "
+        f"nearest to the guess {'is one of unknown stability' if unstable is None else unstable.text}. Start elsewhere "
+        "(--guess), or release a fixed quantity."
+    )
+
+
+def _solved(balance: Equations, request: TrimRequest) -> Solution:
+    """Return the zero of the equations near the guess; raise what is in the way."""
+    unknowns = balance.unknowns
+    solution = solve(balance, unknowns.z0)
+    if not np.isfinite(solution.residual).all():
+        _refuse_start(balance, unknowns)
+    if solution.is_balanced and not solution.is_near:
+        raise too_far(balance, solution)
+    freedoms = ""
+    if not solution.is_zero and balance.targets:
+        coarse = solve(balance.with_targets(()), unknowns.z0)
+        if coarse.is_zero:
+            solution = _approached(balance, solution, coarse)
+            freedoms = "" if solution.is_zero else freedoms_of_targets(balance, coarse)
+    if not solution.is_zero:
+        tried = solution.tried
+        solution = replace(compromise(balance, [unknowns.z0, solution.z]), tried=tried)
+    if not solution.is_zero:
+        if solution.is_balanced:
+            raise too_far(balance, solution)
+        error = no_solution(balance, solution, request)
+        error.args = (f"{error}{freedoms}",)
+        raise error
+    return solution
+
+
+def _approached(balance: Equations, failed: Solution, coarse: Solution) -> Solution:
+    """Return the zero on a path from a point without targets, ``coarse``, to these; else what ``failed``."""
+    end = released(balance, coarse.z, exact=coarse.is_exact)
+    if end is not None:
+        reached = assessed(balance, corrected(balance, end, exact=coarse.is_exact), exact=coarse.is_exact)
+        if reached.is_zero:
+            return reached
+    return replace(failed, tried=(*failed.tried, "the targets, step by step, from a point without them"))
+
+
+def _refuse_start(equations: Equations, unknowns: Unknowns) -> None:
+    """Raise what is wrong with the guess."""
+    candidate = unknowns.at(unknowns.z0)
+    f = candidate.model.evaluate(candidate.time, candidate.states, candidate.inputs).derivatives
+    names = [n for n, value in zip(candidate.model.states.names, f, strict=True) if not np.isfinite(value)]
+    names += [r.name for r, v in zip(equations.rows, equations.values(unknowns.z0), strict=True) if not np.isfinite(v)]
+    raise NumericalError(
+        f"The model is not defined where the search starts: there is no number for '{names[0]}'. "
+        "Start elsewhere with --guess NAME=VALUE.",
+        variable=names[0],
+    )
+
+
+def preferred(balance: Equations, solution: Solution, request: TrimRequest) -> Optimum | None:
+    """Return the best point near a solution where something is preferred, or a bound of what comes out is crossed."""
+    unknowns, model = balance.unknowns, balance.unknowns.start.model
+    pairs = {name: pair for name, pair in request.bounds.items() if name not in unknowns.names}
+    limits = [Limit(reading(model, name, _finite_side(*pair)), *pair) for name, pair in pairs.items()]
+    if request.minimize is not None:
+        preference = expression_preference(request.minimize, lambda name: reading(model, read_name(model, name)))
+    elif request.near:
+        preference = as_near_as_possible([reading(model, name, value) for name, value in request.near.items()])
+    else:
+        read = read_at(balance, solution, [limit.reading.name for limit in limits])
+        if not any(limit.beyond(read[limit.reading.name]) for limit in limits):
+            return None
+        here = zip(unknowns.names, (solution.z * unknowns.scales).tolist(), strict=True)
+        preference = as_near_as_possible([reading(model, name, value) for name, value in here])
+    return optimum(balance, solution, preference, limits)
+
+
+def read_at(balance: Equations, solution: Solution, names: Sequence[str]) -> dict[str, float]:
+    """Return what comes out at a solution, by name."""
+    readings = [reading(balance.unknowns.start.model, name) for name in names]
+    if not readings:
+        return {}
+    values = balance.with_targets(readings).balance(solution.z)[-len(readings) :]
+    return {r.name: float(value * r.size) for r, value in zip(readings, values, strict=True)}
+
+
+def _finite_side(low: float, high: float) -> float:
+    return low if np.isfinite(low) else high
+
+
+def require_staying(report: TrimReport) -> None:
+    """Refuse a preferred point at which the motion does not stay."""
+    if report.unstable:
+        raise NumericalError(
+            f"At the point that is preferred the motion does not stay: {report.unstable} eigenvalues have positive "
+            "real parts. Leave the preference out, or give bounds (--bound)."
+        )
