@@ -34,6 +34,7 @@ from fmilin.points.request import PointRequest, TrimRequest
 
 OPEN_MODELS = 4  # models with other parameters that stay open
 WORTH_A_STACK = 3  # points of a run that are left: fewer are computed one by one
+LOST = "From the point before, this one could not be followed: it was searched for, and may lie on another branch."
 HALVINGS = 6  # how often the step from one point to the next is halved
 
 
@@ -148,7 +149,7 @@ class Solver:
                 predecessor, values, lambda v, s: self._continued(v, s, 1), self._volume
             )
         if fold is None:
-            return _Reached(self._searched(values, None))
+            return _Reached(self._searched(values, None), (Remark("branch", LOST),))
         solution = self._beyond(values, fold)
         sizes = self.base.states.scales(fold.last.point.states)
         return _Reached(solution, (Remark("branch", fold.to(solution, sizes)),))

@@ -303,6 +303,7 @@ class _Equations:
         for i, name in zip(self._held, self._names, strict=True):
             x[:, i] = given.get(name, x[:, i])
         dependent, good, near = self._procedure.dependent, *np.zeros((2, len(x)), dtype=bool)
+        follows = np.ones(len(x), dtype=bool)
         try:
             with np.errstate(all="ignore"):
                 for _ in range(ROUNDS):
@@ -313,11 +314,13 @@ class _Equations:
                     off = (np.abs(back) / self._x_scales[dependent]).max(axis=1, initial=0.0)
                     left = np.abs(residual).max(axis=1, initial=0.0) / self._size
                     if not (np.isfinite(J).all() and np.isfinite(back).all()):
-                        good = (left <= SETTLED) & (off <= PROJECTED) & near
+                        good = (left <= SETTLED) & (off <= PROJECTED) & near & follows
                         break
-                    dz = np.linalg.solve(self._U.T @ J @ self._V, (residual @ self._U)[..., None])[..., 0] @ self._V.T
+                    regular = self._U.T @ J @ self._V  # of positive determinant at the seed
+                    dz = np.linalg.solve(regular, (residual @ self._U)[..., None])[..., 0] @ self._V.T
                     near = np.abs(dz).max(axis=1, initial=0.0) <= ARRIVED
-                    polished, good = bool(good.all()), (left <= SETTLED) & (off <= PROJECTED) & near
+                    follows &= np.linalg.slogdet(regular)[0] > 0  # a way across a fold leads to another branch
+                    polished, good = bool(good.all()), (left <= SETTLED) & (off <= PROJECTED) & near & follows
                     if good.all() and (polished or left.max(initial=0.0) <= EPS):
                         break
                     p = len(self._kept)

@@ -16,6 +16,7 @@ from fmilin.ground.errors import ConstraintError, NumericalError, UsageError
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import REACHED
 from fmilin.manifold.branch import Corrected, Some, follow
+from fmilin.manifold.keeping import kept_besides, let_go
 from fmilin.manifold.operating_points import assembled_from, operating_point
 from fmilin.manifold.rank import decide_rank, independent_rows
 from fmilin.model.interface import Model, OperatingPoint
@@ -201,6 +202,7 @@ class _Batch:
     t: float
     start: FloatArray  # shape (N,)
     held: list[int]
+    kept: list[int]  # states beside them that stay as they start
     rows: list[int]  # constraints that are independent at the start
 
     @classmethod
@@ -212,7 +214,10 @@ class _Batch:
         H = here[1][0] * model.states.scales(start)
         norms = np.linalg.norm(H, axis=1, keepdims=True)
         Hs = np.divide(H, norms, out=np.zeros_like(H), where=norms > 1e-12 * max(float(norms.max()), 1e-300))
-        return cls(model, t, start, list(held), independent_rows(Hs, decide_rank(Hs).rank, len(Hs)))
+        kept = kept_besides(model, Hs, held)
+        if let_go(model, held, kept):
+            return None  # each point says so
+        return cls(model, t, start, list(held), kept, independent_rows(Hs, decide_rank(Hs).rank, len(Hs)))
 
     def followed(self, inputs: FloatArray, targets: FloatArray, *, as_alone: bool = False) -> FloatArray:
         """Return the states (points, N), NaN where the branch could not be followed.
@@ -220,11 +225,13 @@ class _Batch:
         What held states leave open depends on the steps: ``as_alone`` gives up a point at the first that is not
         certain to be the step that is taken alone.
         """
+        fixed = [*self.held, *self.kept]
+        targets = np.hstack((targets, np.tile(self.start[self.kept], (len(targets), 1))))
         aimed = np.tile(self.model.start.states, (len(targets), 1))
-        aimed[:, self.held] = targets
+        aimed[:, fixed] = targets
         sizes = self.model.states.scales(aimed)
         D = sizes.copy()
-        D[:, self.held] = 0.0
+        D[:, fixed] = 0.0
 
         def predict(some: Some, x: FloatArray, moved: FloatArray) -> FloatArray:
             return x + moved + self._least(self._constraints(x, inputs[some]), D[some], moved)
@@ -233,7 +240,7 @@ class _Batch:
             x, reached, direct = self._corrected(ahead, inputs[some], sizes[some], D[some])
             return Corrected(x, reached, ~direct & as_alone)
 
-        return follow(predict, correct, self.start, self.held, targets, sizes)[0]
+        return follow(predict, correct, self.start, fixed, targets, sizes)[0]
 
     def _constraints(self, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
         answer = constraints_at(self.model, self.t, x, u)

@@ -15,6 +15,7 @@ from fmilin.ground.tolerances import CONSISTENT
 from fmilin.manifold import projection
 from fmilin.manifold.branch import followed
 from fmilin.manifold.invariants import Invariants
+from fmilin.manifold.keeping import kept_besides, let_go, moved_remarks
 from fmilin.manifold.kinematics import kinematic_pairs
 from fmilin.manifold.nonvanishing import require_nonvanishing
 from fmilin.model.counting import RememberingModel
@@ -156,9 +157,15 @@ def _assembled(
         origin = None
     reached = 0.0
     if origin is not None:
-        solution, reached = followed(_easily(invariants), t, origin, x, held)
-        if solution is not None:
-            return _projected(invariants, t, solution, held), _turns(states, x, held)
+        kept = kept_besides(invariants.model, invariants.gradient(t, origin).scaled, held)
+        for others in (kept, []) if kept else ([],):
+            fixed, target = [*held, *others], x.copy()
+            target[others] = origin[others]
+            solution, reached = followed(_easily(invariants), t, origin, target, fixed)
+            if solution is not None:
+                solution = _projected(invariants, t, solution, fixed)
+                given = let_go(invariants.model, held, others)
+                return solution, (*moved_remarks(invariants.model, start, solution, given), *_turns(states, x, held))
     try:
         solution = _projected(invariants, t, x, held)
     except ConstraintError as error:

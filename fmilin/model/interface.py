@@ -8,7 +8,7 @@ it is what the reference shows of a model, its point and its answers.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Literal, Self
@@ -270,6 +270,10 @@ class Model(ABC):
     def notes(self) -> tuple[str, ...]:
         """What a user should know about this model (what was left out): warnings of every linear model."""
         return ()
+
+    def kept(self, held: Collection[str]) -> Mapping[str, bool]:
+        """Return states to keep where others are ``held``, the most important first, and whether somebody gave them."""
+        return {}
 
     def remarks_at(self, point: OperatingPoint) -> tuple[Remark, ...]:
         """Return what a user should know about this model at a point: what it takes for the point to be real."""

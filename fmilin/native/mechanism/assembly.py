@@ -72,6 +72,12 @@ class Closing:
         """The velocities of the description, shape (n,)."""
         return np.array([v for joint in self.system.description.joints for v in joint.velocity])
 
+    @cached_property
+    def stated(self) -> NDArray[np.bool_]:
+        """Which velocities somebody gave, shape (n,)."""
+        given = self.description.given_speeds
+        return np.array([name in given for name in self.system.tree.state_names[1]], dtype=bool)
+
     def _scale(self, terms: tuple[tuple[str, float], ...]) -> float:
         """Return the unit of a coupling: that of the joint that follows."""
         return float(self.scales[self.system.tree.speeds_of[terms[0][0]][0]])
@@ -177,7 +183,8 @@ class Closing:
 
     def velocities(self, q: Floats) -> tuple[Floats, tuple[str, ...]]:
         """Return velocities that keep the loops closed, the given ones held, and the loops that open even so."""
-        return velocities(Motions(self.system, self.scales, self.jacobian(q), self.given_velocities), self.free_v)
+        motions = Motions(self.system, self.scales, self.jacobian(q), self.given_velocities, self.stated)
+        return velocities(motions, self.free_v)
 
     def _normalized(self, q: Floats) -> Floats:
         balls = self.system.tree.ball_coordinates
@@ -336,5 +343,6 @@ def _started(closing: Closing, q: Floats, v: Floats) -> MechanismDescription:
     given = closing.given_velocities
     fastest = np.max(np.abs(given) / closing.scales, initial=0.0) or 1.0
     changes = closing.displacement(q), (v - given) / closing.scales / fastest
-    moved = moved_starts(closing.system, (closing.start, given), (q, v), changes)
-    return replace(closing.description, joints=joints, loops=loops, moved=moved)
+    moved = moved_starts(closing.system, (closing.start, given), (q, v), changes, closing.stated)
+    followed = {n: float(x) for n, x, by in zip(tree.state_names[1], v, closing.stated, strict=True) if x and not by}
+    return replace(closing.description, joints=joints, loops=loops, moved=moved, followed=followed)

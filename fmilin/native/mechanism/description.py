@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -60,8 +60,19 @@ class MechanismDescription(Shown):
     tendons: Sequence[elements.Tendon] = ()
     bushings: Sequence[Bushing] = ()
     moved: Sequence[Moved] = ()  # start values that are not those that were given
+    followed: Mapping[str, float] = field(default_factory=dict)  # velocities that nobody gave, as the loops ask for
     ordered_joints: tuple[Joint, ...] = field(default=(), init=False, repr=False)
     """The joints, each after the joint of its parent."""
+
+    @property
+    def given_speeds(self) -> frozenset[str]:
+        """Names of the velocities that somebody gave: what follows from others is none of them."""
+        return frozenset(
+            name
+            for joint in self.joints
+            for name, v in zip(joint.state_names[1], joint.velocity, strict=True)
+            if (v != 0 or joint.stands) and self.followed.get(name) != v
+        )
 
     def __post_init__(self) -> None:
         for f in fields(self):

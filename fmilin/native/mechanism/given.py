@@ -23,13 +23,14 @@ LISTED = 6  # start values that a remark names
 def velocities(motions: Motions, free: Floats) -> tuple[Floats, tuple[str, ...]]:
     """Return velocities (n,) that keep the loops closed with as many of the given ones as can be held.
 
-    Given are those that are not zero: of those that contradict each other the first are held, and always those that
-    are not ``free`` (n,). With them come the loops that cannot be kept closed even so.
+    Of those that contradict each other the first are held, moving ones before zeros, and always those that are not
+    ``free`` (n,). With them come the loops that cannot be kept closed even so.
     """
-    v, free = motions.given, free.copy()
+    v, free, stated = motions.given, free.copy(), motions.stated
     if not motions.broken(v):
         return v, ()
-    given = np.flatnonzero(v * free)
+    given = np.flatnonzero(stated & (free > 0))
+    given = given[np.argsort(v[given] == 0, kind="stable")]
     free[given] = 0.0
     nearest = motions.nearest(free)
     if not motions.broken(nearest):
@@ -55,6 +56,7 @@ class Motions:
     scales: Floats  # (n,), sizes of displacements
     G: Floats  # shape (m, n)
     given: Floats  # (n,)
+    stated: NDArray[np.bool_]  # (n,), which of them somebody gave: the others follow
 
     def nearest(self, free: Floats) -> Floats:
         """Return velocities on which the loops stay closed, the ``free`` ones (n,) as little changed as can be.
@@ -106,18 +108,22 @@ def own_name(name: str) -> str:
 
 
 def moved_starts(
-    system: System, given: tuple[Floats, Floats], starts: tuple[Floats, Floats], changes: tuple[Floats, Floats]
+    system: System,
+    given: tuple[Floats, Floats],
+    starts: tuple[Floats, Floats],
+    changes: tuple[Floats, Floats],
+    stated: NDArray[np.bool_],
 ) -> tuple[Moved, ...]:
-    """Return the start values that were given, not as zero, and had to move by more than their rounding.
+    """Return the start values that were given, positions not as zero, and had to move by more than their rounding.
 
-    Each pair is that of the positions (n_q,) and the velocities (n,), the changes in rad or sizes of the mechanism,
-    or relative to the fastest.
+    ``stated`` (n,) says which velocities were. Each pair is that of the positions (n_q,) and the velocities
+    (n,), the changes in rad or sizes of the mechanism, or relative to the fastest.
     """
     tree, before = system.tree, {m.state: m.given for m in system.description.moved}
     neutral = np.zeros(tree.n_q)
     neutral[tree.ball_coordinates[:, 0]] = 1.0
     moved_q = (np.abs(changes[0]) > AS_GIVEN) & (given[0] != neutral)
-    moved_v = (np.abs(changes[1]) > AS_GIVEN) & (given[1] != 0)
+    moved_v = (np.abs(changes[1]) > AS_GIVEN) & stated
     names, old_values = sum(tree.state_names, ()), np.concatenate(given)
     values = zip(names, old_values, np.concatenate(starts), (*moved_q, *moved_v), strict=True)
     return tuple(

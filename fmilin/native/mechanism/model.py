@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -198,6 +198,13 @@ class Mechanism(NativeModel):
             key = (loop.of, loop.index)
             values[key] = float("nan") if key in independence.undetermined else value
         return {f"{of}.reaction[{index}]": value for (of, index), value in values.items()}
+
+    def kept(self, held: Collection[str]) -> Mapping[str, bool]:
+        """Return the recommended coordinates and the velocities that were given; below velocities all positions."""
+        names, given, n_q = self.states.names, self.description.given_speeds, self.system.tree.n_q
+        rest = () if set(names[:n_q]) & set(held) else names[:n_q]
+        kept = *self.independent, *(name for name in names if name in given), *rest
+        return {name: name in given for name in kept if name not in held and self.states.has(name)}
 
     def remarks_at(self, point: OperatingPoint) -> tuple[Remark, ...]:
         """Return how feet stand, and at the start itself which values are not those that were given."""

@@ -168,12 +168,15 @@ class Joint:
     armature: Any = 0.0
     drive_limits: Any = ()  # 2 floats, where the force of all actuators together on each coordinate ends, in N or N m
     names: tuple[str, ...] = ()  # names of the states, positions first, instead of ``JOINT.q`` and ``JOINT.v``
+    stands: bool | None = None  # whether a velocity of zero is held as any other; where it is given, if left out
 
     def __post_init__(self) -> None:
         where = check_name(self, "joint")
         check_type(self.type, JOINT_TYPES, where, "joint")
         check_axes(self, where)
         n_q, n_v = len(COORDINATES[self.type]), len(SPEEDS[self.type])
+        if self.stands is None:
+            object.__setattr__(self, "stands", self.velocity is not None and n_v == 1)
         zero = [float(c == "e0") for c in COORDINATES[self.type]]
         object.__setattr__(self, "position", _values(self.position, n_q, zero, f"position of {where}"))
         object.__setattr__(self, "velocity", _values(self.velocity, n_v, [0.0] * n_v, f"velocity of {where}"))

@@ -135,6 +135,9 @@ class JointTable(Table):
         [], description="Where the force of all actuators together on each coordinate ends, in N or N m."
     )
     names: list[str] = Field([], description="Names of the states, positions first, instead of `NAME.q`, `NAME.v`.")
+    stands: bool | None = Field(
+        None, description="Whether a speed of zero is held as any other; of a single speed, where `velocity` is given."
+    )
 
 
 class JointSettingTable(Table):

@@ -322,6 +322,55 @@ def test_given_velocities_are_held_until_they_contradict_each_other() -> None:
     assert not model.remarks_at(elsewhere)
 
 
+def spinning_crank(**velocities: float) -> Mechanism:
+    crank = slider_crank(angle=0.6).description
+    joints = [replace(j, velocity=velocities[j.name], stands=True) if j.name in velocities else j for j in crank.joints]
+    return Mechanism(replace(crank, joints=joints))
+
+
+@pytest.mark.parametrize(
+    ("values", "kept", "told"),
+    [
+        ({"phi": 0.9}, {"w": 7.0}, False),  # the given velocity stays while a position is set
+        ({"phi": 0.2, "w": 3.0}, {}, False),
+        ({"w": 3.0}, {"phi": 0.6}, False),  # and positions stay while a velocity is
+        ({"slider.v": -1.0}, {"phi": 0.6}, True),  # what must give way is told
+    ],
+)
+def test_what_was_given_stays_while_others_are_set(
+    values: dict[str, float], kept: dict[str, float], told: bool
+) -> None:
+    model = spinning_crank(crank=7.0)
+    point = fl.operating_point(model, values)
+    for name, value in (values | kept).items():
+        assert point.states[model.states.positions[name]] == pytest.approx(value, abs=1e-12)
+    (residual,) = np.atleast_1d(np.abs(model.evaluate(0.0, point.states, point.inputs).residuals).max())
+    assert residual < 1e-9
+    moved = [r.message for r in point.remarks if r.kind == "moved"]
+    assert [f"given w = 7, became {point.states[model.states.positions['w']]:.6g}" in m for m in moved] == [True] * told
+
+
+def test_points_of_a_sweep_keep_what_was_given_too() -> None:
+    """Those that are computed together, and where what was given has to move each says so."""
+    model = spinning_crank(crank=7.0)
+    turned = fl.sweep(model, {"phi": np.linspace(0.3, 1.2, 8)})
+    assert [turned[i].point.states["w"] for i in range(8)] == pytest.approx([7.0] * 8, abs=1e-12)
+    slid = fl.sweep(model, {"slider.v": np.linspace(-2.0, -1.0, 8)})
+    assert [turned_by for i in range(8) if (turned_by := slid[i].point.states["phi"])] == pytest.approx([0.6] * 8)
+    assert sum(r.kind == "moved" for i in range(8) for r in slid[i].warnings) == 8
+
+
+def test_a_zero_that_was_typed_is_given() -> None:
+    """It is held where that can be, and told where another velocity moves it; what nobody gave just follows."""
+    told = fl.linearize(spinning_crank(crank=7.0, slider=0.0)).warnings
+    (remark,) = [r for r in told if r.kind == "moved"]
+    assert "given slider.v = 0, became" in remark.message
+    assert not [r for r in fl.linearize(spinning_crank(crank=7.0)).warnings if r.kind == "moved"]
+    assert not spinning_crank(crank=0.0, slider=0.0).start.states[-3:].any()
+    assert Joint("a", "revolute", "ground", "b", velocity=0).stands
+    assert not Joint("a", "revolute", "ground", "b").stands
+
+
 def test_positions_that_had_to_move_are_told() -> None:
     model = Mechanism(triangle(1.2, -2.0, independent=()))
     (remark,) = model.remarks_at(model.start)

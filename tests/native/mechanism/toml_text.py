@@ -78,7 +78,7 @@ def _with_defaults(part: Any) -> dict[str, Any]:
     """Return what the optional fields of such a part are when they are left out."""
     optional: dict[str, Any] = {}
     if isinstance(part, Joint):
-        optional = dict.fromkeys(("position", "velocity", "second_axis")) | dict.fromkeys(
+        optional = dict.fromkeys(("position", "velocity", "second_axis", "stands")) | dict.fromkeys(
             ("stiffness", "rest", "damping", "armature"), 0.0
         )
     elif isinstance(part, Loop):
@@ -95,6 +95,8 @@ def _value(value: Any) -> str:
         return f"{{position = {_value(value.position)}{rotation}}}"
     if isinstance(value, str):
         return '"' + "".join(_character(c) for c in value) + '"'
+    if isinstance(value, bool):
+        return str(value).lower()
     if isinstance(value, list | tuple):
         return "[" + ", ".join(_value(v) for v in value) + "]"
     return repr(value) if isinstance(value, int) else repr(float(value))
