@@ -218,7 +218,7 @@ class StackProcedure:
     def _linearized(self, points: PointStack, tangents: TangentStack, parts: Parts) -> LinearStack:
         model, facts = self._model, self._facts
         geometry = StackGeometry(model, points, tangents, self._rows)
-        surroundings = StackSurroundings(model, self._rows, facts)
+        surroundings = StackSurroundings(model, self._rows)
         errors, usual = self._row_errors(points, tangents, geometry, surroundings)
         StackWriter(model, facts, points, tangents, geometry, errors).write(parts)
         motion = stack_motion(model, points, tangents, geometry, surroundings, errors[:, : len(model.states)])

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from fmilin.ground.errors import FmilinError
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import INVARIANT, ON_MANIFOLD, RANK
-from fmilin.manifold.facts import VerifiedFacts
 from fmilin.manifold.many_points import constraints_at
 from fmilin.manifold.verification import drift
 from fmilin.model.interface import Model, TangentStack
@@ -238,11 +237,10 @@ class StackSurroundings:
     model : Model
     rows : sequence of int
         Invariants from which the other states follow.
-    facts : VerifiedFacts
     """
 
-    def __init__(self, model: Model, rows: Sequence[int], facts: VerifiedFacts) -> None:
-        self._model, self._rows, self._facts = model, list(rows), facts
+    def __init__(self, model: Model, rows: Sequence[int]) -> None:
+        self._model, self._rows = model, list(rows)
 
     def reached(
         self,

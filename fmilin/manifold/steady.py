@@ -19,9 +19,11 @@ from fmilin.ground.tolerances import DOUBTFUL, EQUILIBRIUM, ROUNDING, UNIFORM
 from fmilin.manifold.frame import Frame
 from fmilin.manifold.nonlinear import expressed, select_expressions
 from fmilin.manifold.other_coordinates import with_selection
-from fmilin.manifold.rank import pivoted_qr
+from fmilin.manifold.rank import independent_rows, pivoted_qr, scaled
 from fmilin.manifold.selection import NOT_TURNING, Selection, select_states
 from fmilin.manifold.slopes import TangentSlopes
+from fmilin.manifold.stack import PointStack, StackSurroundings
+from fmilin.manifold.steady_stack import BeyondStack
 from fmilin.manifold.turning import Turn, charts, turns_of
 from fmilin.manifold.uniform import (
     ZEROS,
@@ -35,6 +37,7 @@ from fmilin.manifold.uniform import (
     compared,
     confirmed,
     depending,
+    falls_on,
     fastest_states,
     influential,
     may_turn,
@@ -81,6 +84,8 @@ def motion_at(
     if fastest is None or frame.invariants.prescribing or not len(frame.y0):
         return Motion(fastest, has_choice=has_choice)
     searchable = has_choice and not frame.invariants.moving
+    if searchable and (falling := search.fall()):
+        return Motion(fastest, has_choice, change=falling)
     if searchable and (steady := search.first_confirmed()):
         return Motion(fastest, steady=steady)
     return Motion(fastest, has_choice, change=search.change(spectra=spectra))
@@ -164,6 +169,34 @@ class _Search:
         slopes = self.slopes.f_y
         return turns_of(x, self.rates, H=H, structure=structure, T=frame.T, f_y=slopes)
 
+    def fall(self) -> Change | None:
+        """Return what A does along a fall, which no coordinates make steady; None where that is none, or not seen."""
+        if self._beyond is None or not self._keeps_to_uniform() or not self._second.any():
+            return None
+        leading = self._leading(self.frame)[None]
+        uniform = Uniform(self.at.y_rates, self.at.y_sizes, self._slopes_of_rates(self.frame)[None], leading)
+        change = falls_on(self.at, uniform, self._second[None], self._beyond)
+        return None if np.isnan(change.part[0]) else change
+
+    @cached_property
+    def _beyond(self) -> BeyondStack | None:
+        """The model further on as a stack of one, where its own equations answer for many visits at once."""
+        model, (t, x, u), kept = self.model, self._at_point, self.frame.selection.kept
+        if kept is None or not model.batches or model.exact_slopes(t, x, u) is None:
+            return None
+        if len(model.event_indicators(t, x, u)) or self.frame.invariants.moving:
+            return None
+        gradient, others = self.frame.invariants.gradient(t, x), sorted(set(range(len(x))).difference(kept))
+        Hs, _ = scaled(gradient.H, self.sizes, gradient.reference, gradient.error)
+        rows = independent_rows(Hs, len(others), len(model.constraints))
+        back = np.asarray(np.linalg.inv(gradient.H[np.ix_(rows, others)])[None], np.float64) if rows else None
+        points, surroundings = PointStack(np.array([t]), x[None], u[None]), StackSurroundings(model, rows)
+        return BeyondStack(points, list(kept), self.frame.T[None], self.sizes[None], back, surroundings, model)
+
+    @property
+    def _at_point(self) -> tuple[float, FloatArray, FloatArray]:
+        return self.point.time, self.point.states, self.point.inputs
+
     def change(self, *, spectra: bool) -> Change | None:
         """Compare A along the motion, in the coordinates in use."""
         R, A, at, bend = self.frame.coordinates.R, self._slopes_of_rates(self.frame)[None], self.at, self._second[None]
@@ -177,7 +210,10 @@ class _Search:
             leads = np.ones(at.rates.shape, dtype=bool)
             leads[:, list(kept)] = leading
             turns = may_turn(at, leads, self.model.states.units)
-        return change_along(at, uniform, bend, _BeyondPoint(self.model, self.point, self.frame), turns)
+        change = None if self._beyond is None else change_along(at, uniform, bend, self._beyond, turns)
+        if change is None or np.isnan(change.part[0]):
+            change = change_along(at, uniform, bend, _BeyondPoint(self.model, self.point, self.frame), turns)
+        return change
 
     @cached_property
     def _second(self) -> FloatArray:

@@ -115,13 +115,13 @@ class _Search:
         """The second derivatives y'' (k, P)."""
         return self.at.bends[:, self.kept]
 
-    def of(self, some: Some, leading: Mask) -> tuple[Moving, Uniform, _BeyondStack]:
+    def of(self, some: Some, leading: Mask) -> tuple[Moving, Uniform, BeyondStack]:
         """Return some points, their motion in y, and the model further on."""
         geometry, part, T = self.geometry, self.at[some], self.tangents.T[some]
         back = None if geometry.back is None else geometry.back[some]
         uniform = Uniform(part.y_rates, part.y_sizes, part.f_y[:, self.kept], leading[some])
         points, sizes = self.points[some], geometry.sizes[some]
-        return part, uniform, _BeyondStack(points, self.kept, T, sizes, back, self.surroundings, self.model)
+        return part, uniform, BeyondStack(points, self.kept, T, sizes, back, self.surroundings, self.model)
 
     def find_steady(self) -> None:
         """Look for steady motions and falls, and for points where the motion may be steady in other coordinates."""
@@ -185,7 +185,7 @@ def _are_coordinates(T: FloatArray, allowed: Mask) -> Mask:
 
 
 @dataclass(frozen=True, eq=False)
-class _BeyondStack(Beyond):
+class BeyondStack(Beyond):
     """The model further along the motions of a stack, all visits that are asked for together in one."""
 
     points: PointStack

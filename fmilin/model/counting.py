@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Any
 
 from fmilin.ground.signals import FloatArray
@@ -39,14 +40,14 @@ class CountedModel(Model):
         self.info, self.states, self.inputs, self.outputs = source.info, source.states, source.inputs, source.outputs
         self.constraints, self.start, self.copies = source.constraints, source.start, source.copies
         self.independent, self.structure = source.independent, source.structure
-        self.independent_by_default = source.independent_by_default
+        self.independent_by_default, self.autonomous = source.independent_by_default, source.autonomous
         self.parameters, self.batches, self.compilable = source.parameters, source.batches, source.compilable
         self.evaluations = 0
         self.directions = 0
 
     def evaluate(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:
-        """Pass on and count."""
-        self.evaluations += 1
+        """Pass on and count the points."""
+        self.evaluations += prod(x.shape[:-1])
         return self.source.evaluate(t, x, u)
 
     def products(self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray) -> Evaluation | None:
@@ -108,7 +109,9 @@ class RememberingModel(CountedModel):
         self._gradients: dict[_Key, tuple[FloatArray, FloatArray] | None] = {}
 
     def evaluate(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:
-        """Return what is remembered of the point, or visit it."""
+        """Return what is remembered of the point, or visit it; batches are not remembered."""
+        if x.ndim > 1:
+            return super().evaluate(t, x, u)
         key = (t, x.tobytes(), u.tobytes())
         evaluation = self._seen.get(key)
         if evaluation is None:

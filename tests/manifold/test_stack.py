@@ -10,7 +10,6 @@ import pytest
 import fmilin as fl
 from fmilin.ground.signals import FloatArray
 from fmilin.manifold import stack
-from fmilin.manifold.facts import VerifiedFacts
 from fmilin.manifold.stack import PointStack, StackGeometry, StackSurroundings
 from fmilin.native.systems import slider_crank
 
@@ -30,7 +29,7 @@ def crank() -> Crank:
     rows = list(range(len(model.states) - len(kept)))
     guess = points.states + MOVED[:, None] * tangents.T.sum(axis=2)
     geometry = StackGeometry(model, points, tangents, rows)
-    return StackSurroundings(model, rows, VerifiedFacts()), points, geometry, kept, guess
+    return StackSurroundings(model, rows), points, geometry, kept, guess
 
 
 def test_the_gradient_from_nearby_leads_to_the_same_points(crank: Crank) -> None:
