@@ -15,7 +15,7 @@ from fmilin.native.systems import bicycle, four_bar, rolling_disk, slider_crank
 from fmilin.native.systems.disk import steady_yaw_rates
 from tests.by_hand import FunctionModel, Parts
 
-__all__ = ["PERIODIC", "STEADY", "conical", "two_bladed_rotor"]
+__all__ = ["PERIODIC", "STEADY", "conical", "rotor_driven_by_time", "two_bladed_rotor"]
 
 
 def two_bladed_rotor(azimuth: float = 0.0) -> fl.Model:
@@ -38,6 +38,25 @@ def two_bladed_rotor(azimuth: float = 0.0) -> fl.Model:
     F = [sm.diff(L, a) - rate(sm.diff(L, b)) for a, b in zip(q, v, strict=True)]
     start = {"v_ps": 6.0, "ps": azimuth}
     return LagrangeModel("rotor", {str(a): str(b) for a, b in zip(q, v, strict=True)}, M, F, start=start)
+
+
+def rotor_driven_by_time() -> fl.Model:
+    """The same rotor whose azimuth is 6 time: nothing moves at its rest, and A changes all the same."""
+    t, x, *z = sm.symbols("time x z1 z2")
+    q = [x, *z]
+    v = sm.symbols([f"v_{s}" for s in q])
+
+    def rate(e: sm.Expr) -> sm.Expr:
+        return sm.diff(e, t) + sum(sm.diff(e, a) * b for a, b in zip(q, v, strict=True))
+
+    L = 50 * v[0] ** 2 / 2 - 4e3 * x**2 / 2
+    for k in range(2):
+        a = 6 * t + sm.pi * k
+        px, py = x + 0.3 * sm.cos(a) + 5 * sm.cos(a + z[k]), 0.3 * sm.sin(a) + 5 * sm.sin(a + z[k])
+        L += 5 * (rate(px) ** 2 + rate(py) ** 2) / 2 - 2e3 * z[k] ** 2 / 2
+    M = [[sm.diff(L, a, b) for b in v] for a in v]
+    F = [sm.diff(L, a) - rate(sm.diff(L, b)) for a, b in zip(q, v, strict=True)]
+    return LagrangeModel("rotor", {str(a): str(b) for a, b in zip(q, v, strict=True)}, M, F)
 
 
 def conical(turned: float = 0.0) -> fl.Model:
@@ -84,6 +103,8 @@ _SPIN = {"psi": "w", "w": "0"}
 PERIODIC: dict[str, Made] = {
     "rotor with two blades": lambda: _started(two_bladed_rotor()),
     "the same, further on": lambda: _started(two_bladed_rotor(0.7)),
+    "the same, driven by time": lambda: _started(rotor_driven_by_time()),
+    "swing that time pumps": lambda: _started(_ode({"x": "v", "v": "-(1 + 0.05*cos(2*time))*x"}, {"x": 0.0, "v": 0.0})),
     "blade in forward flight": lambda: _started(
         _ode(
             {**_SPIN, "flap": "v", "v": "-(1 + 0.3*sin(psi))*v*w - (1.1 + 0.4*cos(psi) + 0.1*sin(2*psi))*w^2*flap"},

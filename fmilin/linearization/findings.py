@@ -29,6 +29,7 @@ INSTEAD_OF_TURNING = (
     "In axes of a body that turns A would not stay: the coordinates are the direction of its axis, or of what it turns "
     "about, angles about them, and what does not turn sees of its velocities. --independent takes others."
 )
+WITH_TIME = Remark("periodic", "The model depends on time.")
 HUGE = 1e150  # rates and outputs whose squares overflow say nothing
 
 FREE = "f0 keeps the motion."  # what it means for a model without constraints: there is no choice of coordinates
@@ -64,7 +65,11 @@ def remarks_on(model: RememberingModel, base: Evaluation, nearby: Neighbourhood,
     frame = nearby.frame
     remarks = [
         *_of_memory(model, nearby),
-        *([] if motion.fastest is None else _on_motion(model, base, frame, motion, motion.fastest)),
+        *(
+            remarks_along(model, base, frame, motion, WITH_TIME)
+            if motion.fastest is None
+            else _on_motion(model, base, frame, motion, motion.fastest)
+        ),
         *_prescribed(model, frame),
     ]
     if frame.condition_number > DOUBTFUL:
@@ -155,6 +160,13 @@ def change_remarks(motion: Remark, change: Change | None, k: int = 0) -> list[Re
             "'fmilin floquet' does.",
         ),
     ]
+
+
+def remarks_along(model: Model, base: Evaluation, frame: Frame, motion: Motion, otherwise: Remark) -> list[Remark]:
+    """Return what is to be said of A along a motion, ``otherwise`` first where no steady coordinates are known."""
+    if motion.steady and motion.fastest is not None:
+        return _on_motion(model, base, frame, motion, motion.fastest)
+    return [] if motion.change is None else change_remarks(otherwise, motion.change)[-1:]
 
 
 def _on_motion(model: Model, base: Evaluation, frame: Frame, motion: Motion, fastest: int) -> list[Remark]:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from fmilin.ground.errors import FmilinError, NumericalError
+from fmilin.ground.remarks import Remark
 from fmilin.ground.verbs import perform
 from fmilin.linear_model.builder import chosen_inputs, with_inputs, with_parameters_as_inputs
 from fmilin.linear_model.model import LinearModel
@@ -16,7 +17,7 @@ from fmilin.linearization.accuracy import require_accuracy
 from fmilin.linearization.assembly import assembled
 from fmilin.linearization.dead_zones import refuse_dead_zones
 from fmilin.linearization.dependence import with_remark_on_dependence
-from fmilin.linearization.findings import remarks_on, visited_at
+from fmilin.linearization.findings import remarks_along, remarks_on, visited_at
 from fmilin.linearization.request import Request
 from fmilin.linearization.strategies import strategy_for
 from fmilin.linearization.verified_facts import start_of, verified_facts_of
@@ -28,9 +29,9 @@ from fmilin.manifold.other_coordinates import in_coordinates
 from fmilin.manifold.selection import NOT_TURNING, Selection
 from fmilin.manifold.singular import singularity_of
 from fmilin.manifold.slopes import TangentSlopes, measure
-from fmilin.manifold.steady import motion_at
+from fmilin.manifold.steady import Motion, motion_at
 from fmilin.model.counting import RememberingModel
-from fmilin.model.interface import Model, OperatingPoint
+from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.model.stepping import Stepping
 from fmilin.model.threads import one_at_a_time
 from fmilin.numerics.differences.differences import Differences, EventCrossingError
@@ -212,16 +213,8 @@ def _step_by_step(
     model: Model, point: OperatingPoint, request: Request, previous: Selection | None
 ) -> tuple[LinearModel, Frame]:
     """Go the way of any model that can be evaluated: the point, coordinates at it, slopes along them."""
-    visited = RememberingModel(model)
-    if request.derivatives in ("auto", "exact"):
-        visited.exact_slopes(point.time, point.states, point.inputs)  # says what the model is at the point, too
-    base = visited_at(visited, point)
-    facts = verified_facts_of(model, point, base)
-    frame = _frame(visited, point, request, previous, facts)
-    nearby = Neighbourhood(visited, frame, point, base, hold_modes=request.hold_modes)
-    slopes = _slopes(model, nearby, request, facts)
-    bounded = isinstance(request.derivatives, Differences)  # so are the visits that are made for it
-    motion = motion_at(visited, point, base, frame, slopes, spectra=not bounded)
+    visited, base, nearby, slopes, motion = _measured(model, point, request, previous)
+    frame = nearby.frame
     if motion.steady and motion.steady.selection is not frame.selection and _is_free(model, request, previous):
         frame, slopes = in_coordinates(visited, point, base, frame, slopes, motion.steady.selection)
         nearby = nearby.in_frame(frame)
@@ -242,6 +235,31 @@ def _step_by_step(
         held = request.keep_inaccurate or request.hold_modes
         linear = unmoved if held else refuse_dead_zones(unmoved, model, point)
     return linear if len(model.constraints) else with_remark_on_dependence(linear, model, point), frame
+
+
+def _measured(
+    model: Model, point: OperatingPoint, request: Request, previous: Selection | None
+) -> tuple[RememberingModel, Evaluation, Neighbourhood, TangentSlopes, Motion]:
+    """Return the model at the point, its slopes along coordinates there, and how the point moves."""
+    visited = RememberingModel(model)
+    if request.derivatives in ("auto", "exact"):
+        visited.exact_slopes(point.time, point.states, point.inputs)  # says what the model is at the point, too
+    base = visited_at(visited, point)
+    facts = verified_facts_of(model, point, base)
+    frame = _frame(visited, point, request, previous, facts)
+    nearby = Neighbourhood(visited, frame, point, base, hold_modes=request.hold_modes)
+    slopes = _slopes(model, nearby, request, facts)
+    bounded = isinstance(request.derivatives, Differences)  # so are the visits that are made for it
+    motion = motion_at(visited, point, base, frame, slopes, spectra=not bounded)
+    return visited, base, nearby, slopes, motion
+
+
+def motion_remarks_at(model: Model, point: OperatingPoint) -> list[Remark]:
+    """Say whether A stays along the motion of a point that was trimmed; nothing where that cannot be told."""
+    with suppress(FmilinError):
+        visited, base, nearby, _, motion = _measured(model, point, Request(), None)
+        return remarks_along(visited, base, nearby.frame, motion, Remark("steady", "The motion goes on as it is."))
+    return []
 
 
 def _is_free(model: Model, request: Request, previous: Selection | None) -> bool:

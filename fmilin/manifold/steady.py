@@ -15,7 +15,7 @@ import numpy as np
 
 from fmilin.ground.errors import ModelError, NumericalError, UsageError
 from fmilin.ground.signals import FloatArray
-from fmilin.ground.tolerances import DOUBTFUL, EQUILIBRIUM, ROUNDING, UNIFORM
+from fmilin.ground.tolerances import DOUBTFUL, EQUILIBRIUM, ROUNDING, SAME_ALONG, UNIFORM
 from fmilin.manifold.frame import Frame
 from fmilin.manifold.nonlinear import expressed, select_expressions
 from fmilin.manifold.other_coordinates import with_selection
@@ -26,6 +26,8 @@ from fmilin.manifold.stack import PointStack, StackSurroundings
 from fmilin.manifold.steady_stack import BeyondStack
 from fmilin.manifold.turning import Turn, charts, turns_of
 from fmilin.manifold.uniform import (
+    SLOWEST,
+    STEP,
     ZEROS,
     Beyond,
     Change,
@@ -81,8 +83,10 @@ def motion_at(
     search = _Search(model, point, base, frame, slopes)
     fastest = search.fastest
     has_choice = bool(len(frame.manifold.H) and len(frame.y0))
-    if fastest is None or frame.invariants.prescribing or not len(frame.y0):
+    if frame.invariants.prescribing or not len(frame.y0):
         return Motion(fastest, has_choice=has_choice)
+    if fastest is None:
+        return Motion(None, has_choice, change=None if model.autonomous else search.change_with_time(spectra=spectra))
     searchable = has_choice and not frame.invariants.moving
     if searchable and (falling := search.fall()):
         return Motion(fastest, has_choice, change=falling)
@@ -214,6 +218,21 @@ class _Search:
         if change is None or np.isnan(change.part[0]):
             change = change_along(at, uniform, bend, _BeyondPoint(self.model, self.point, self.frame), turns)
         return change
+
+    def change_with_time(self, *, spectra: bool) -> Change | None:
+        """Compare A at a rest as time goes on, over the times of its own eigenvalues; None where it stays."""
+        A, still = self._slopes_of_rates(self.frame), np.zeros((1, len(self.frame.y0)))
+        moduli = np.abs(np.linalg.eigvals(A))
+        slowest = moduli.min(where=moduli > SLOWEST * moduli.max(), initial=moduli.max())
+        paces = np.resize([moduli.max(), slowest] if moduli.any() else [1.0], self.at.paces.shape)
+        uniform = Uniform(still, self.at.y_sizes, A[None], np.ones(still.shape, dtype=bool))
+        at, beyond = replace(self.at, paces=paces), _BeyondPoint(self.model, self.point, self.frame)
+        aside = 2 * [STEP * self.at.y_sizes]
+        now, later = beyond.further(still, [0 * at.pace, at.later[0]], 0.0, aside)
+        if np.array_equal(now.f, later.f, equal_nan=True):
+            return None  # nothing depends on time
+        change = change_along(at, uniform, still, beyond, np.array([spectra]))
+        return change if change.part[0] > SAME_ALONG else None
 
     @cached_property
     def _second(self) -> FloatArray:

@@ -77,6 +77,7 @@ def stack_motion(
     fastest = fastest_states(tangents.rates, geometry.sizes, terms, slopes, every, p)
     steady, elsewhere, carried = (np.zeros(shape, dtype=bool) for shape in (count, count, (count, p)))
     motion = StackMotion(fastest, steady, elsewhere, carried, np.zeros(count), Change.unseen(count))
+    motion.open[...] = (fastest < 0) & (p > 0) & (not model.autonomous)  # A may change with time at a rest
     if p and (fastest >= 0).any():
         errors = row_errors[..., None] / geometry.y_sizes[:, None]
         search = _Search(model, points, tangents, geometry, surroundings, errors, motion)
@@ -138,7 +139,7 @@ class _Search:
             motions = confirmed(*self.of(some, leading))
             motion.steady[some], motion.carried[some], motion.later[some] = motions[:3]
             falls[some] = motions.falls
-        motion.open[...] = keeps & ~motion.steady & ~falls  # no coordinates make a fall steady
+        motion.open[...] |= keeps & ~motion.steady & ~falls  # no coordinates make a fall steady
         straight = (at.bends == 0) | free
         rest = np.flatnonzero(moving & ~keeps & (straight.sum(axis=1) >= len(kept)))
         if len(rest):

@@ -75,6 +75,11 @@ class CountedModel(Model):
         return gradient
 
     @property
+    def autonomous(self) -> bool:  # type: ignore[override]
+        """As the source."""
+        return self.source.autonomous
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """Those of the source, as they are now."""
         return self.source.notes

@@ -88,6 +88,16 @@ class SymbolicEngine(AdjustableEngine):
         self.parameters = {str(s): value for s, value in system.parameters.items()}
         self.p = np.array(list(system.parameters.values()), dtype=np.float64)
 
+    @property
+    def autonomous(self) -> bool:
+        """Whether time stands nowhere in the equations."""
+        if ("autonomous",) not in self._made:
+            s = self.system
+            parts = (*s.derivatives, *s.matrix.values(), *s.right_hand_side, *(e for _, e in s.intermediate))
+            constraints = (name for c in s.constraints for name in c.expression.names)
+            self._made["autonomous",] = "time" not in constraints and all(s.time not in e.free_symbols for e in parts)
+        return bool(self._made["autonomous",])
+
     def having(self, system: SymbolicSystem) -> Self:
         """Return the same engine with other values, start values or right-hand side; what was made is shared."""
         other = copy(self)
@@ -203,6 +213,11 @@ class SymbolicModel(NativeModel):
 
     def __init__(self, system: SymbolicSystem) -> None:
         super().__init__(SymbolicEngine(system))
+
+    @property
+    def autonomous(self) -> bool:  # type: ignore[override]
+        """Whether time stands nowhere in the equations."""
+        return self.engine.autonomous
 
     @property
     def system(self) -> SymbolicSystem:

@@ -11,8 +11,9 @@ from fmilin.ground.errors import ConstraintError, NumericalError, UsageError
 from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import BALANCED_EXACTLY, EQUILIBRIUM
+from fmilin.linearization.procedure import motion_remarks_at
 from fmilin.manifold.kinematics import kinematic_pairs
-from fmilin.manifold.operating_points import assembled_from, operating_point
+from fmilin.manifold.operating_points import assembled_from, model_at, operating_point
 from fmilin.manifold.projection import project
 from fmilin.model.counting import RememberingModel
 from fmilin.model.interface import Model
@@ -111,7 +112,7 @@ def trim(
     request = TrimRequest(
         fixed or {}, steady or (), free or (), bounds or {}, time, minimize=minimize, near=near or {}, stable=stable
     )
-    return search(model, request, guess or {})
+    return _with_word_on_motion(model, search(model, request, guess or {}))
 
 
 @one_at_a_time
@@ -166,7 +167,15 @@ def search_each(
             solutions.append(point)
     if not solutions and failure is not None:
         raise failure
-    return tuple(solutions)
+    return tuple(_with_word_on_motion(model, point) for point in solutions)
+
+
+def _with_word_on_motion(model: Model, point: TrimmedPoint) -> TrimmedPoint:
+    """Return the point with what is to be said of A along its motion; at an equilibrium there is none."""
+    if not point.report.moving or model.sparse:
+        return point
+    remarks = motion_remarks_at(model_at(model, point), point)
+    return replace(point, report=replace(point.report, remarks=(*point.report.remarks, *remarks)))
 
 
 def search(

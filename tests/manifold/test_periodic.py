@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import fmilin as fl
+from fmilin.native.ode import OdeModel
+from fmilin.native.systems import rolling_disk
 from tests.by_hand import FunctionModel, Parts
 from tests.motions import PERIODIC, STEADY, two_bladed_rotor
 
@@ -36,6 +38,24 @@ def test_a_trimmed_rotor_with_two_blades_is_neutral_and_said_to_be_no_steady_mot
     linear = fl.linearize(model, point)
     assert linear.eigenvalues().real.max() == pytest.approx(0.676, abs=1e-3)
     assert "periodic" in said(linear)
+
+
+def test_trim_says_whether_a_stays_along_its_motion() -> None:
+    rotor = fl.trim(two_bladed_rotor(), fixed={"ps": 0.7, "v_ps": 6.0}, steady=["ps"])
+    assert [w.kind for w in rotor.report.remarks] == ["periodic"]
+    disk = fl.trim(rolling_disk(2.5), fixed={"q1": 0.0, "q4": 0.0, "q5": 0.0}, steady=["q3", "q4"])
+    assert "A is the same" in {w.kind: w.message for w in disk.report.remarks}["steady"]
+    shaft = OdeModel("shaft", {"psi": "w", "w": "0", "x": "v", "v": "-4*x - 0.1*w*v"}, start={"w": 3.0})
+    turning = fl.trim(shaft, fixed={"psi": 0.0, "w": 3.0}, steady=["psi"])
+    assert ["A is the same" in w.message for w in turning.report.remarks] == [True]
+
+
+def test_what_time_drives_at_rest_is_seen_at_every_point_and_what_it_only_pushes_is_not() -> None:
+    equations = {"x": "v", "v": "-(k + 0.5*cos(2*time))*x"}
+    family = fl.sweep(OdeModel("swing", equations, parameters={"k": 1.0}), {"k": np.linspace(1.0, 2.0, 30)})
+    assert all(said(linear).keys() == {"periodic"} for linear in family)
+    pushed = OdeModel("pushed", {"x": "v", "v": "-x", "y": "-y + sin(time)"})
+    assert not said(fl.linearize(pushed))
 
 
 @pytest.mark.parametrize("share", [0.37, 0.002])
