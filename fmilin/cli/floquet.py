@@ -158,7 +158,7 @@ def command(
         check_output(path, "periodic model")
     request = request_of(
         model, running, constrained, opened,
-        settings={**settings, **orbit.guess}, time=time, project=project, saved=saved, outputs=outputs,
+        settings={**settings, **orbit.guess, **orbit.fix}, time=time, project=project, saved=saved, outputs=outputs,
         independent=independent,
     )  # fmt: skip
 

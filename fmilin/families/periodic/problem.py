@@ -8,9 +8,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from fmilin.ground.errors import FmilinError, UsageError
-from fmilin.ground.signals import FloatArray
 from fmilin.manifold.kinematics import kinematic_pairs
-from fmilin.manifold.operating_points import operating_point
+from fmilin.manifold.operating_points import assembled_from, operating_point
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Stepped
 from fmilin.motion.simulation.inputs import input_course
@@ -57,6 +56,7 @@ class OrbitProblem:
     free_inputs: tuple[int, ...]
     free_parameters: tuple[str, ...]
     finds_period: bool
+    angles: Mapping[int, float]  # states that are the same after a turn, and what a turn is
 
     def with_gain(self, gain: float) -> OrbitProblem:
         """Return the problem with another direction of the turn."""
@@ -101,18 +101,20 @@ def orbit_problem(model: Model, request: OrbitRequest) -> OrbitProblem:
         drifting=tuple(i for i in steady if i != turn),
         free_inputs=tuple(quantity(model, n)[1] for n in request.free if kinds.get(n) == "input"),
         free_parameters=tuple(n for n in request.free if kinds.get(n) == "parameter"),
-        finds_period=finds_period,
+        finds_period=finds_period, angles=_angles(model, start),
     )  # fmt: skip
 
 
 def _start(model: Model, request: OrbitRequest, fixed: Mapping[str, float]) -> tuple[OperatingPoint, list[int]]:
     held = [model.states.positions[name] for name in fixed if model.states.has(name)]
     if isinstance(request.start, OperatingPoint):
-        x, u = request.start.states.copy(), request.start.inputs.copy()
-        for name, value in fixed.items():
-            (x if model.states.has(name) else u)[quantity(model, name)[1]] = value
-        point = replace(request.start, states=x, inputs=u)
-        point = point if request.time is None else replace(point, time=request.time)
+        x, u = request.start.states, request.start.inputs.copy()
+        time = request.start.time if request.time is None else request.time
+        states = {name: value for name, value in fixed.items() if model.states.has(name)}
+        u[[model.inputs.positions[n] for n in fixed if n not in states]] = [fixed[n] for n in fixed if n not in states]
+        point = replace(request.start, inputs=u, time=time)
+        if any(x[model.states.positions[name]] != value for name, value in states.items()):
+            point = assembled_from(model, time, x, u, states)
     else:
         point = operating_point(model, {**(request.start or {}), **fixed}, time=request.time)
     if request.run.inputs is not None:
@@ -124,34 +126,39 @@ def _start(model: Model, request: OrbitRequest, fixed: Mapping[str, float]) -> t
 def _turn(model: Model, turn: int, start: OperatingPoint) -> float:
     """Return what a state grows by in a turn; refuse what is no angle."""
     signal = model.states[turn]
-    gain = TURNS.get(signal.unit)
     angle = "An angle is measured in rad, deg or rev, and the model is the same after a turn of it."
-    if gain is None:
+    if signal.unit not in TURNS:
         raise UsageError(f"'{signal.name}' is in {signal.unit} and no angle that turns. {angle}")
     if turn in kinematic_pairs(model, start).values():
         raise UsageError(f"'{signal.name}' is the rate of another state and no angle that turns. {angle}")
+    gain = TURNS[signal.unit]
+    if different := _after_turn(model, turn, start, gain):
+        raise UsageError(
+            f"'{signal.name}' is no angle that turns: after a turn of {gain:.6g} {signal.unit or 'rad'} {different}. "
+            f"{angle} Name such a state in turn (--turn), or give the period."
+        )
+    return gain
+
+
+def _after_turn(model: Model, i: int, start: OperatingPoint, gain: float) -> str:
+    """Return what differs when a state has made a turn, in words; empty where nothing does."""
     x = start.states.copy()
-    x[turn] += gain
+    x[i] += gain
+    here = model.evaluate(start.time, start.states, start.inputs)
     try:
         turned = model.evaluate(start.time, x, start.inputs)
     except FmilinError:
-        turned = None
-    here = model.evaluate(start.time, start.states, start.inputs)
-    if turned is not None:
-        gaps = np.abs(turned.derivatives - here.derivatives)
-        off = gaps > SAME * np.maximum(np.abs(here.derivatives), np.abs(here.derivatives).max(initial=0.0)) + SAME
-        if not off.any() and np.abs(turned.residuals - here.residuals).max(initial=0.0) <= SAME:
-            return gain
-        what = f"the rate of '{model.states.names[int(np.argmax(gaps))]}'" if off.any() else "a constraint"
-    else:
-        what = "the model cannot be evaluated there, and"
-    raise UsageError(
-        f"'{signal.name}' is no angle that turns: after a turn of {gain:.6g} {signal.unit or 'rad'} {what} is not what "
-        f"it was. {angle} Name such a state in turn (--turn), or give the period."
-    )
+        return "the model cannot be evaluated"
+    gaps = np.abs(turned.derivatives - here.derivatives)
+    if (gaps > SAME * (1 + np.abs(here.derivatives).max(initial=0.0))).any():
+        return f"the rate of '{model.states.names[int(np.argmax(gaps))]}' is not what it was"
+    if np.abs(turned.residuals - here.residuals).max(initial=0.0) > SAME:
+        return "a constraint is not what it was"
+    return ""
 
 
-def scaled_gap(problem: OrbitProblem, gap: FloatArray) -> float:
-    """Return the largest entry of a gap (N,), in sizes of the states."""
-    scales = problem.model.states.scales(problem.start.states)
-    return float(np.max(np.abs(gap) / scales, initial=0.0))
+def _angles(model: Model, start: OperatingPoint) -> dict[int, float]:
+    """Return the states that may make turns of their own on the way, and what a turn of each is."""
+    rates = set(kinematic_pairs(model, start).values())
+    units = {i: TURNS[signal.unit] for i, signal in enumerate(model.states) if signal.unit in TURNS and i not in rates}
+    return {i: gain for i, gain in units.items() if not _after_turn(model, i, start, gain)}

@@ -109,7 +109,7 @@ def periodic_orbit(
 
 def orbit_as(model: Model, request: OrbitRequest, points: int = 64) -> PeriodicOrbit:
     """Return the periodic motion that a request describes; see :func:`periodic_orbit`."""
-    problem = orbit_problem(model.compiled_for(2000), request)
+    problem = orbit_problem(model, request)
     problem, shot = _first(problem)
     shot, closure = _closed(problem, shot)
     return _orbit(problem, shot, closure, points)
@@ -170,12 +170,11 @@ def _first_return(problem: OrbitProblem, rate: FloatArray) -> tuple[OrbitProblem
 def _in_phase(problem: OrbitProblem, shot: Shot) -> Shot:
     """Return the shot with the period after which the motion is nearest to its start; on an orbit it closes."""
     (start,), scales = shot.nodes, problem.model.states.scales(problem.start.states)
-    shift = Shooting(problem).shift(shot)
     for _ in range(PHASED):
         times = start.time + np.array([0.0, shot.period])
         end = simulated(shot.model, start, times, problem.request.run).point()
         rate = shot.model.evaluate(end.time, end.states, end.inputs).derivatives / scales
-        gap = (end.states - start.states - shift) / scales
+        gap = (end.states - start.states - Shooting(problem).shift(shot, end.states)) / scales
         rate[list(problem.drifting)] = 0.0
         by = -float(rate @ gap) / max(float(rate @ rate), 1e-300)
         if not abs(by) < FAR * shot.period:
@@ -337,9 +336,9 @@ def _is_cyclic(problem: OrbitProblem, i: int) -> bool:
 
 
 def _orbit(problem: OrbitProblem, shot: Shot, closure: float, points: int) -> PeriodicOrbit:
-    shift = Shooting(problem).shift(shot)
     model, names, run = shot.model, problem.model.inputs.names, problem.request.run
     samples = samples_of(model, shot.nodes, shot.period, run, points)
+    shift = Shooting(problem).shift(shot, samples[-1].states)
     free = {names[j]: float(shot.nodes[0].inputs[j]) for j in problem.free_inputs}
     free |= {name: float(model.parameters[name]) for name in problem.free_parameters}
     orbit = PeriodicOrbit(

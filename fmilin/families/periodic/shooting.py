@@ -28,6 +28,7 @@ from fmilin.motion.periodic.transition import factors, product
 
 POINTS = 48  # of a period at which slopes are taken for a step of Newton's method
 ITERATIONS = 25
+ENOUGH = 1e-9  # precision of the sensitivities
 CLOSED = 1e-9  # in sizes of the states: what is left of the gaps
 REFINED = 1e-12  # as long as steps help, they go on to here
 EASILY = 1e3  # so many times rather than the start the period moves, and what is free: a start on an orbit stays
@@ -58,7 +59,8 @@ class Arc:
         system[:, :order, :order], system[:, :order, order:] = slopes.moving, B
         spline = make_interp_spline(times, system, k=min(5, m - 1), axis=0)
         length = times[-1] - times[0]
-        return product(factors(lambda phases: np.asarray(spline(times[0] + length * phases)), length, m))[:order]
+        steps = factors(lambda at: np.asarray(spline(times[0] + length * at)), length, m, precision=ENOUGH)
+        return product(steps)[:order]
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,12 +138,14 @@ class Shooting:
     def _gaps(self, shot: Shot, arcs: list[Arc] | list[tuple[OperatingPoint, ...]]) -> list[FloatArray]:
         """Return what the end of each stretch is beyond the next node, each (N,)."""
         ends = [arc.end if isinstance(arc, Arc) else arc[-1].states for arc in arcs]
-        starts = [*(node.states for node in shot.nodes[1:]), shot.nodes[0].states + self.shift(shot)]
+        starts = [*(node.states for node in shot.nodes[1:]), shot.nodes[0].states + self.shift(shot, ends[-1])]
         return [end - start for end, start in zip(ends, starts, strict=True)]
 
-    def shift(self, shot: Shot) -> FloatArray:
-        """Return what the states gain in a period, shape (N,)."""
+    def shift(self, shot: Shot, end: FloatArray) -> FloatArray:
+        """Return what the states gain in a period, shape (N,): angles those whole turns that are nearest to ``end``."""
         problem, shift = self.problem, np.zeros(len(self._scales))
+        for i, turn in problem.angles.items():
+            shift[i] = turn * np.round((end[i] - shot.nodes[0].states[i]) / turn)
         if problem.turn is not None:
             shift[problem.turn] = problem.gain
         shift[list(problem.drifting)] = shot.drift

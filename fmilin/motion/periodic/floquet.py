@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import matrix_balance
 from scipy.optimize import linear_sum_assignment
 
 from fmilin.ground.remarks import Remark
@@ -43,6 +44,14 @@ class Periodic:
     jump: FloatArray
     error: FloatArray
     symmetries: dict[str, FloatArray] = field(default_factory=dict)
+
+    def balanced(self) -> tuple[Periodic, FloatArray]:
+        """Return the same in coordinates of comparable sizes, y = D z, and the diagonal of D, shape (P,)."""
+        size = np.abs(self.A).mean(axis=0) * self.period + np.abs(self.jump)
+        D = matrix_balance(size, permute=False, separate=True)[1][0]
+        ratio = D / D[:, None]
+        symmetries = {name: vector / D for name, vector in self.symmetries.items()}
+        return Periodic(self.A * ratio, self.period, self.jump * ratio, self.error * ratio, symmetries), D
 
     def steps(self, A: FloatArray | None = None) -> FloatArray:
         """Return factors of the transition matrix from 0 to T, shape (n, P, P), the jump left out."""
@@ -147,6 +156,7 @@ class Floquet:
 
 def floquet(periodic: Periodic, states: Signals, remarks: tuple[Remark, ...] = (), *, name: str = "") -> Floquet:
     """Return multipliers, exponents and modes of a system with periodic coefficients."""
+    periodic, D = periodic.balanced()
     steps = periodic.steps()
     logarithms, unit = _logarithms(periodic, steps)
     order = np.lexsort((logarithms.imag.round(9), -logarithms.real.round(9)))
@@ -160,7 +170,7 @@ def floquet(periodic: Periodic, states: Signals, remarks: tuple[Remark, ...] = (
     return Floquet(
         multipliers,
         exponents,
-        _modes(periodic, steps, exponents),
+        D[:, None] * _modes(periodic, steps, exponents),
         periodic.period,
         states,
         {"multipliers": error, "exponents": relative / periodic.period},

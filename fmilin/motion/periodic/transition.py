@@ -16,7 +16,7 @@ from fmilin.ground.signals import FloatArray
 from fmilin.motion.periodic.fourier import ComplexArray
 
 STAGES = 4
-PRECISE = 1e-13  # how much twice as many steps may change the product, relative
+PRECISE = 1e-13  # how much twice as many steps may change the product, relative, unless less is asked for
 LARGEST = 2**13  # steps
 AT_ONCE = 2**21  # numbers in the equations of stages that are solved together
 GAP = 1e6  # between the sizes of multipliers that are computed apart from each other
@@ -37,7 +37,9 @@ def _radau() -> tuple[FloatArray, FloatArray]:
 NODES, WEIGHTS = _radau()
 
 
-def factors(A: Callable[[FloatArray], FloatArray], period: float, samples: int) -> FloatArray:
+def factors(
+    A: Callable[[FloatArray], FloatArray], period: float, samples: int, *, precision: float = PRECISE
+) -> FloatArray:
     """Return matrices (n, P, P) whose product, the last one leftmost, is the transition matrix over a period.
 
     ``A`` takes phases (...) in parts of a period, and returns matrices (..., P, P); n is ``samples`` times a power of
@@ -57,7 +59,7 @@ def factors(A: Callable[[FloatArray], FloatArray], period: float, samples: int) 
         fine = _steps(A, period, 2 * n)
         pairs = fine[1::2] @ fine[0::2]
         scale = np.abs(pairs).max(axis=(1, 2), initial=1e-300)
-        if np.max(np.abs(pairs - coarse).max(axis=(1, 2)) / scale) * np.sqrt(n) <= PRECISE:
+        if np.max(np.abs(pairs - coarse).max(axis=(1, 2)) / scale) * np.sqrt(n) <= precision:
             return fine
         coarse, n = fine, 2 * n
     return coarse
