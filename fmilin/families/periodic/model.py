@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
 
@@ -12,13 +14,16 @@ import numpy as np
 from fmilin.families.family import LinearFamily
 from fmilin.families.family_builder import FamilyBuilder, outcome_of
 from fmilin.families.grid import Grid
+from fmilin.ground.errors import NumericalError, UnknownNameError, UsageError
 from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray, Signals
 from fmilin.ground.verbs import html_of, perform, text_of
 from fmilin.linear_model.builder import IndependentCoordinates, Named, Slopes, built
 from fmilin.linear_model.model import LinearModel, Point
 from fmilin.model.interface import ModelInfo, OperatingPoint
-from fmilin.motion.periodic.floquet import Floquet, Periodic, floquet
+from fmilin.motion.periodic.floquet import Floquet, Periodic, floquet, mismatch
+from fmilin.motion.periodic.harmonic import harmonic_matrix, harmonic_signals, turning
+from fmilin.motion.periodic.multiblade import Change, change_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,6 +131,159 @@ class PeriodicModel:
             Named(self.info, self.inputs, self.outputs), coordinates, Slopes(*matrices, f0, *errors),
             Point(point.time, x, u, {}, dict(point.parameters)), ("exact", 0, 0), self.remarks,
         )  # fmt: skip
+
+    # -- other coordinates -------------------------------------------------------------------------------------------
+
+    def harmonic(self, count: int) -> LinearModel:
+        """Return the harmonic state space: mean, cosines and sines of the states, driven by those of the inputs.
+
+        Its transfer matrix says which harmonics of the outputs a harmonic of an input moves.
+
+        Parameters
+        ----------
+        count : int
+            Harmonics that are kept: 2 count + 1 blocks.
+
+        Returns
+        -------
+        LinearModel
+            Time-invariant, in real coordinates: ``x.0``, ``x.c1``, ``x.s1``, ...
+
+        Raises
+        ------
+        UsageError
+            When the samples do not tell so many harmonics, or the coordinates do not come back to themselves.
+
+        Notes
+        -----
+        Its eigenvalues are Floquet's exponents and their shifts by multiples of i 2 pi/T; the middle ones are good
+        (Wereley, Analysis and control of linear periodically time varying systems, 1990).
+        """
+        most = (len(self.A) - 1) // 4
+        if not 0 <= count <= most:
+            raise UsageError(f"{len(self.A)} phases tell {most} harmonics, not {count}: take more (points=).")
+        self._require_closed("A harmonic state space")
+        A, B, C, D = (harmonic_matrix(matrix, count) for matrix in (self.A, self.B, self.C, self.D))
+        A += turning(len(self.states), count, 2 * np.pi / self.period)
+        signals = [harmonic_signals(group, count) for group in (self.states, self.inputs, self.outputs)]
+        return self._constant((A, B, C, D), signals)
+
+    def multiblade(self, groups: Mapping[str, Sequence[str] | str], *, azimuth: str | None = None) -> PeriodicModel:
+        """Return the model in Coleman's multiblade coordinates, in which rotors of equal blades are constant.
+
+        Parameters
+        ----------
+        groups : mapping of str to sequence of str or str
+            States, inputs and outputs of three or more blades, in the order in which they pass, by a name for them; a
+            pattern (``"b*.q"``) stands for all that fit it. Rates go along with their states.
+        azimuth : str, optional
+            The state that is the rotor's angle; by default the angle is 0 at the start and grows by a turn a period.
+
+        Returns
+        -------
+        PeriodicModel
+            With states ``flap.mean``, ``flap.cos``, ``flap.sin`` (and ``flap.difference`` of an even number);
+            ``variation`` says how constant it is.
+
+        Raises
+        ------
+        UsageError, UnknownNameError
+            When there are fewer than three blades or a name is unknown.
+        """
+        self._require_closed("A change to multiblade coordinates")
+        everything = {name: self._members(blades) for name, blades in groups.items()}
+        start = 0.0 if azimuth is None else self.points[0].states[self.full_states.index_of(azimuth, "a state")]
+        changed = [self._in_multiblade(everything, start, sense) for sense in (1.0, -1.0)]
+        return min(changed, key=lambda model: model.variation)
+
+    def averaged(self, tolerance: float = 1e-3) -> LinearModel:
+        """Return the mean over the period as a linear model, where that does not lie.
+
+        Parameters
+        ----------
+        tolerance : float
+            How far eigenvalues of the mean may be from Floquet's exponents, relative to the largest of them or one
+            turn a period [1].
+
+        Returns
+        -------
+        LinearModel
+
+        Raises
+        ------
+        NumericalError
+            When the eigenvalues of the mean are not the exponents: variation over the period matters.
+        """
+        A, B, C, D = (matrix.mean(axis=0) for matrix in (self.A, self.B, self.C, self.D))
+        gap = mismatch(np.linalg.eigvals(A), self.floquet().exponents, self.period)
+        if not gap <= tolerance:
+            raise NumericalError(
+                f"The mean over the period would lie: its eigenvalues are off Floquet's exponents by {gap:.2g} of "
+                f"their size, as A varies by {100 * self.variation:.3g} % of its largest entry. Use floquet(), "
+                "harmonic(), or multiblade() first where three or more blades are equal."
+            )
+        return self._constant((A, B, C, D), (self.states, self.inputs, self.outputs))
+
+    def _require_closed(self, what: str) -> None:
+        if not np.allclose(self.jump, np.eye(len(self.jump)), atol=1e-9):
+            raise UsageError(
+                f"{what} needs coordinates that come back to themselves after a period, and these are reflected. Name "
+                "others (--independent; independent=), or give two turns as the period."
+            )
+
+    def _members(self, blades: Sequence[str] | str) -> list[str]:
+        """Return the names that a pattern stands for, numbers in them in rising order; names as they are."""
+        everything = (*self.states.names, *self.inputs.names, *self.outputs.names)
+        if isinstance(blades, str):
+            fitting = [name for name in dict.fromkeys(everything) if fnmatchcase(name, blades)]
+            return sorted(fitting, key=lambda name: [int(n) for n in re.findall(r"\d+", name)])
+        for name in blades:
+            if name not in everything:
+                raise UnknownNameError.among(name, everything, "a state, input or output of the linear models")
+        return list(blades)
+
+    def _in_multiblade(self, groups: Mapping[str, Sequence[str]], start: float, sense: float) -> PeriodicModel:
+        psi, speed = start + sense * 2 * np.pi * self.phases, sense * 2 * np.pi / self.period
+        for name, blades in groups.items():
+            if not any(set(blades) <= set(part.names) for part in (self.states, self.inputs, self.outputs)):
+                raise UsageError(f"The blades of '{name}' are {', '.join(blades) or 'none'}: not all of one kind.")
+
+        def change(signals: Signals, rates: Mapping[int, int] | None = None) -> Change:
+            own = {name: blades for name, blades in groups.items() if set(blades) <= set(signals.names)}
+            return change_of(signals, own, psi, speed, rates)
+
+        y, u, z = change(self.states, self._rates()), change(self.inputs), change(self.outputs)
+        inverse, seen = np.linalg.inv(y.L), np.linalg.inv(z.L)
+        return replace(
+            self, A=inverse @ (self.A @ y.L - y.rate), B=inverse @ self.B @ u.L, C=seen @ self.C @ y.L,
+            D=seen @ self.D @ u.L, T=self.T @ y.L, error=np.abs(inverse) @ self.error @ np.abs(y.L),
+            states=y.signals, inputs=u.signals, outputs=z.signals, f0=None,
+            symmetries={name: inverse[0] @ vector for name, vector in self.symmetries.items()},
+        )  # fmt: skip
+
+    def _rates(self) -> dict[int, int]:
+        """Return which states are the rates of which: rows of A that hold a 1 alone, at all phases."""
+        pairs = {}
+        for i in range(len(self.states)):
+            (j,) = np.nonzero(np.any(self.A[:, i] != 0, axis=0))[0][:1] if np.any(self.A[:, i]) else (i,)
+            unit = np.zeros(len(self.states))
+            unit[j] = 1.0
+            if j != i and np.allclose(self.A[:, i], unit, rtol=0, atol=1e-12):
+                pairs[i] = int(j)
+        return pairs
+
+    def _constant(self, matrices: Sequence[FloatArray], signals: Sequence[Signals]) -> LinearModel:
+        """Return a time-invariant model A, B, C, D in coordinates of its own, with its states, inputs and outputs."""
+        (states, inputs, outputs), point = signals, self.points[0]
+        order = len(states)
+        nothing = np.zeros((order, order))
+        coordinates = IndependentCoordinates(states, states, np.zeros(order), np.eye(order), nothing, "named")
+        size = float(np.abs(self.A).max(initial=0.0)) or 1.0
+        A, B, C, D = matrices
+        slopes = Slopes.known_to(float(self.error.max(initial=0.0)) / size, (A, B, C, D), np.zeros(order))
+        x, u = (dict.fromkeys(group.names, 0.0) for group in (states, inputs))
+        where = Point(point.time, x, u, {}, dict(point.parameters))
+        return built(Named(self.info, inputs, outputs), coordinates, slopes, where, ("exact", 0, 0), self.remarks)
 
     def save(self, path: str | Path) -> None:
         """Write to a file, completely or not at all.

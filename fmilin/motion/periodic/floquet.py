@@ -180,6 +180,16 @@ def floquet(periodic: Periodic, states: Signals, remarks: tuple[Remark, ...] = (
     )
 
 
+def mismatch(eigenvalues: ComplexArray, exponents: ComplexArray, period: float) -> float:
+    """Return how far eigenvalues are from exponents modulo i 2 pi/T, over the largest of them or one turn a period."""
+    turn = 2 * np.pi / period
+    gaps = eigenvalues[:, None] - exponents
+    gaps = gaps - 1j * turn * np.round(gaps.imag / turn)
+    rows, columns = linear_sum_assignment(np.abs(gaps))
+    size = max(turn, float(np.abs(eigenvalues).max(initial=0.0)))
+    return float(np.abs(gaps[rows, columns]).max(initial=0.0)) / size
+
+
 def _logarithms(periodic: Periodic, steps: FloatArray) -> tuple[ComplexArray, dict[str, int]]:
     """Return log(mu) of all multipliers, and which of them belong to symmetries.
 
