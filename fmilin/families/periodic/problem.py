@@ -158,7 +158,17 @@ def _after_turn(model: Model, i: int, start: OperatingPoint, gain: float) -> str
 
 
 def _angles(model: Model, start: OperatingPoint) -> dict[int, float]:
-    """Return the states that may make turns of their own on the way, and what a turn of each is."""
+    """Return the states that may make turns of their own on the way, and what a turn of each is.
+
+    Of what has no unit and no influence nobody knows that it is an angle.
+    """
     rates = set(kinematic_pairs(model, start).values())
     units = {i: TURNS[signal.unit] for i, signal in enumerate(model.states) if signal.unit in TURNS and i not in rates}
-    return {i: gain for i, gain in units.items() if not _after_turn(model, i, start, gain)}
+
+    def is_angle(i: int, gain: float) -> bool:
+        matters = model.states[i].unit not in ("", "1") or any(
+            _after_turn(model, i, start, s * gain) for s in (0.3, 0.55)
+        )
+        return bool(matters) and not _after_turn(model, i, start, gain)
+
+    return {i: gain for i, gain in units.items() if is_angle(i, gain)}
