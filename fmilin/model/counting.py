@@ -40,7 +40,7 @@ class CountedModel(Model):
         self.info, self.states, self.inputs, self.outputs = source.info, source.states, source.inputs, source.outputs
         self.constraints, self.start, self.copies = source.constraints, source.start, source.copies
         self.independent, self.structure = source.independent, source.structure
-        self.independent_by_default, self.autonomous = source.independent_by_default, source.autonomous
+        self.independent_by_default = source.independent_by_default
         self.parameters, self.batches, self.compilable = source.parameters, source.batches, source.compilable
         self.evaluations = 0
         self.directions = 0
