@@ -97,6 +97,7 @@ from fmilin.output.formats import Writing, format_of, listed
 @click.option("--trim", is_flag=True, help="Find the equilibrium nearest to the point first.")
 @trim_options
 @number_option("--simulate-to", metavar="T", help="Let the nonlinear model run from the point to this time first.")
+@click.option("--simulate-until", metavar="TEXT", help='Or until this holds: "x > 3"; "event": after the first one.')
 @click.option(
     "--snapshots",
     "times",
@@ -238,8 +239,11 @@ def _check_times(
         if table is not None:
             raise UsageError("--input goes with --snapshots: it says what the inputs do on the way.")
         return
-    if request.simulate_to is not None or not isinstance(request.how.derivatives, str) or request.how.at_singularity:
-        raise UsageError("--snapshots does not go with --simulate-to, --one-sided or --at-singularity.")
+    carried = request.simulate_to is not None or request.simulate_until is not None
+    if carried or not isinstance(request.how.derivatives, str) or request.how.at_singularity:
+        raise UsageError(
+            "--snapshots does not go with --simulate-to, --simulate-until, --one-sided or --at-singularity."
+        )
     if plot is not None:
         raise UsageError("--plot draws one linear model, and --snapshots asks for several. Leave one of them out.")
     check_files(files, times)

@@ -31,7 +31,7 @@ GROUPS = {
     "Model and constraints": "--constraint --constraints --no-constraints --discover --tangent-only --floating-base "
     "--fix-joint --hold --keyframe --interface --compile",
     "Operating point": "--set --time --point --trim --fix --free --steady --bound --near --minimize --stable --guess "
-    "--simulate-to --snapshots --input --project",
+    "--simulate-to --simulate-until --snapshots --input --project",
     "Coordinates, signals and slopes": "--independent --coordinates --inputs --outputs --derivatives --keep-inaccurate "
     "--one-sided --hold-modes --at-singularity --parameters",
     "Loops of connected systems": "--loop-at --sensitivity-at --open",

@@ -32,6 +32,7 @@ class Request:
     point: PointRequest = field(default_factory=PointRequest)
     how: LinearizationRequest = field(default_factory=LinearizationRequest)
     simulate_to: float | None = None
+    simulate_until: str | None = None  # a comparison that ends the motion, or "event"
     discover: bool = False  # whether constraints are looked for first, and used
     tangent_only: bool = False  # whether the tangent space is to be found from numbers alone, without constraints
 
@@ -147,7 +148,9 @@ def at_point(request: Request, runner: JobRunner) -> tuple[Model, OperatingPoint
     if isinstance(point, TrimmedPoint):
         for remark in point.report.remarks:
             sys.stderr.write(f"{remark.heading}: {remark}\n")
-    if request.simulate_to is not None:
+    if request.simulate_until is not None:
+        point = carried_until(model, point, request.simulate_until, request.simulate_to)
+    elif request.simulate_to is not None:
         point = carried(model, point, request.simulate_to, request.how.stepping)
     return model, point
 
@@ -165,3 +168,11 @@ def carried(model: Model, point: OperatingPoint, to: float, stepping: Stepping |
     with progress_bar(model.info.name, point.time, to) as progress:
         (reached,) = fl.snapshots(model, point, times=[to], progress=progress)
         return reached
+
+
+def carried_until(model: Model, point: OperatingPoint, until: str, to: float | None) -> OperatingPoint:
+    """Return where a comparison begins to hold when the model starts from ``point``, or just after the first event."""
+    import fmilin as fl
+
+    *_, reached = fl.snapshots(model, point, until=until, stop_time=to)
+    return reached

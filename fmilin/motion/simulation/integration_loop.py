@@ -87,6 +87,8 @@ class Plan:
     grid: FloatArray  # (K,), times at which samples are wanted, in order; the last one is where the integration ends
     hybrid: Hybrid | None  # the model as far as it has events
     progress: Callable[[float], None]  # is told the time after each step
+    until: Callable[[float, FloatArray], float] | None = None  # positive where a condition holds, which ends the motion
+    until_event: bool = False  # whether the first event ends it
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -119,6 +121,8 @@ class Integration:
         self.steps = 0
         self.events: list[EventRecord] = []
         self.ended = ""  # why it ended early, as a sentence
+        self.met = False  # whether the condition holds now, or the event has come
+        self.nearest = -np.inf  # the largest value of what is positive where the condition holds
 
     def samples(self, start: float, x: FloatArray) -> Iterator[Sample]:
         """Yield the samples, those of the grid and two for each event, from the states x (N,) at ``start``."""
@@ -136,13 +140,18 @@ class Integration:
                 self._plant.enter(t, end)
             z = self._integrated.begin(t, x)
             if cause:
-                yield Sample(t, self._integrated.states(t, z), is_wanted=False)
+                self.met = self._plan.until_event
+                yield Sample(t, self._integrated.states(t, z), is_wanted=self.met)
             if t == start:
                 yield from self._due(t, _still(self._integrated.states(t, z)))
-            if self.ended or t >= stop:
+            if self._holds(t, self._integrated.states(t, z)):
+                yield Sample(t, self._integrated.states(t, z))
+            if self.ended or self.met or t >= stop:
                 return
             arrival = yield from self._piece(t, z, end)
             t, x = arrival.time, arrival.states
+            if self.met:
+                return
             cause = arrival.cause or (why if t == end else "")
             if cause or self.ended:
                 yield Sample(t, x, is_wanted=False)
@@ -174,16 +183,19 @@ class Integration:
 
     def _piece(self, t: float, z: FloatArray, end: float) -> Generator[Sample, None, _Arrival]:
         """Integrate until ``end`` or the first event."""
-        plant, integrated = self._plant, self._integrated
+        integrated = self._integrated
         self._require_rates(t, z)
         solver = self._solver(t, z, end)
-        sides = domains(plant.indicators(t, integrated.states(t, z))) if self._has_indicators else np.empty(0, bool)
+        sides = domains(self._indicators(t, integrated.states(t, z)))
         while True:
             solver = self._stepped(solver, end)
             along = _Along(solver, integrated)
-            crossing = first_crossing(lambda s: plant.indicators(s, along(s)), sides, solver.t_old, solver.t)  # noqa: B023
+            crossing = first_crossing(lambda s: self._indicators(s, along(s)), sides, solver.t_old, solver.t)  # noqa: B023
             if crossing is not None:
                 yield from self._due(crossing.time, along)
+                if self._holds(crossing.time, along(crossing.time)):
+                    yield Sample(float(crossing.time), along(crossing.time))
+                    return _Arrival(float(crossing.time), along(crossing.time), "")
                 which = ", ".join(str(i + 1) for i in crossing.indicators)
                 return _Arrival(float(crossing.time), along(crossing.time), f"event indicator {which}")
             yield from self._due(float(np.nextafter(solver.t, -np.inf)), along)
@@ -192,6 +204,7 @@ class Integration:
             x = integrated.states(solver.t, z)
             yield from self._due(solver.t, _still(x))
             self._plan.progress(solver.t)
+            self._holds(solver.t, x)
             passage = self._completed(solver.t, x)
             if passage.wants_event or passage.terminates or solver.t >= end:
                 return _Arrival(float(solver.t), passage.states, "step" if passage.wants_event else "")
@@ -199,6 +212,19 @@ class Integration:
                 change = Moved(integrated.begin(solver.t, passage.states), is_small=False)
             if change is not None:
                 solver = self._continued(solver, change, end)
+
+    def _indicators(self, t: float, x: FloatArray) -> FloatArray:
+        """Return the model's event indicators, and what changes sign where the condition begins to hold."""
+        values = self._plant.indicators(t, x) if self._has_indicators else np.empty(0)
+        return values if self._plan.until is None else np.append(values, self._plan.until(t, x))
+
+    def _holds(self, t: float, x: FloatArray) -> bool:
+        """Whether the condition holds at a point of the motion, which ends there."""
+        if self._plan.until is None:
+            return False
+        value = self._plan.until(t, x)
+        self.nearest, self.met = max(self.nearest, value), self.met or value > 0
+        return value > 0
 
     def _due(self, until: float, states: Callable[[float], FloatArray]) -> Iterator[Sample]:
         """Yield the samples of the grid that have come due."""

@@ -21,10 +21,17 @@ from fmilin.motion.simulation.inputs import InputCourse
 
 
 class Energy:
-    """An expression over the variables of a model, and how far it is from its first value."""
+    """An expression over the variables of a model, and how far it is from its first value; errors name ``what``."""
 
     def __init__(
-        self, model: Model, text: str, start: OperatingPoint, *, pairs: Mapping[int, int], scales: FloatArray
+        self,
+        model: Model,
+        text: str,
+        start: OperatingPoint,
+        *,
+        pairs: Mapping[int, int],
+        scales: FloatArray,
+        what: str = "energy",
     ) -> None:
         declared = model.constraints.declared
         self._row = len(declared)
@@ -33,11 +40,11 @@ class Energy:
             expression = model.formula(expression.names[0]) or expression
 
         def view(level: float) -> CountedModel:
-            row = Constraint(expression.minus(level), name="energy", level="velocity")
+            row = Constraint(expression.minus(level), name=what, level="velocity")
             try:
                 return CountedModel(model.with_constraints([*declared, row]).compiled_for(0))
             except ConstraintError as error:
-                raise UsageError(f"The energy '{text}' cannot be computed. {error}") from None
+                raise UsageError(f"The {what} '{text}' cannot be computed. {error}") from None
 
         first = view(0.0).evaluate(start.time, start.states, start.inputs).residuals[self._row]
         self._first = float(first)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from fmilin.ground.errors import UsageError
+from fmilin.ground.errors import NumericalError, UsageError
 from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import CONSISTENT
@@ -20,12 +21,14 @@ from fmilin.model.threads import one_at_a_time
 from fmilin.motion.simulation.inputs import Inputs, input_course
 from fmilin.motion.simulation.integration_loop import Integration, Plan, Sample
 from fmilin.motion.simulation.method import Method
-from fmilin.motion.simulation.plant import Plant
+from fmilin.motion.simulation.plant import Energy, Plant
 from fmilin.motion.simulation.projector import require_invariance
 from fmilin.motion.simulation.stabilization import Clocked, IntegratedCoordinates, Stabilization
 from fmilin.motion.simulation.stabilizations import Underlying, stabilization_named
 from fmilin.motion.simulation.trajectory import Statistics, Trajectory
 
+EVENT = "event"  # instead of a comparison
+WAIT = 1000.0  # seconds until something comes true
 INTERVALS = 500  # samples of a run that asks for no step, less one
 
 
@@ -108,6 +111,7 @@ class RunRequest:
     method: Method | str = "DOP853"
     energy: str | None = None
     progress: Callable[[float], None] = lambda _: None
+    until: str | None = None
 
 
 def simulate_at(model: Model, start: OperatingPoint, times: FloatArray, request: RunRequest) -> Trajectory:
@@ -125,14 +129,16 @@ def snapshots(
     model: Model,
     point: OperatingPoint | None = None,
     *,
-    times: Sequence[float],
+    times: Sequence[float] = (),
+    until: str | None = None,
+    stop_time: float | None = None,
     inputs: Inputs | None = None,
     stabilization: Stabilization | str = "projection",
     method: Method | str = "DOP853",
     progress: Callable[[float], None] = lambda _: None,
     formulation: Stabilization | str | None = None,
 ) -> Iterator[OperatingPoint]:
-    """Yield operating points of one motion, in the order of time.
+    """Yield operating points of one motion, in the order of time: at times, where something comes true, at an event.
 
     While a point is being looked at, a hybrid model is in its mode of that time: linearize there before
     asking for the next one.
@@ -141,17 +147,24 @@ def snapshots(
     ----------
     times : sequence of float
         In seconds, increasing, none before the start.
+    until : str, optional
+        The last point: where this comparison begins to hold, over any variables (``"x > 3"``, ``"v < 0"``), or just
+        after the first ``"event"``. Points at ``times`` that come later are left out.
+    stop_time : float, optional
+        In seconds: how long to wait for that; 1000 s by default.
     model, point, inputs, stabilization, method, progress, formulation
         As for :func:`simulate`.
 
     Raises
     ------
     UsageError, UnknownNameError, ConstraintError, NumericalError
-        As for :func:`simulate`.
+        As for :func:`simulate`; a NumericalError also where ``until`` does not come true in time.
     """
-    grid = np.array(times, dtype=np.float64)
-    request = RunRequest(inputs, formulation or stabilization, method, progress=progress)
-    run = _prepared(model.compiled_for(len(grid)), _started(model, point, None), request)
+    start = _started(model, point, None)
+    wanted = np.array(times, dtype=np.float64)
+    grid = wanted if until is None else _waiting(wanted, start.time, stop_time)
+    request = RunRequest(inputs, formulation or stabilization, method, progress=progress, until=until)
+    run = _prepared(model.compiled_for(len(grid)), start, request)
     if not grid.size or not np.isfinite(grid).all() or (np.diff(grid) <= 0).any() or grid[0] < run.start.time:
         raise UsageError(
             f"The times of the snapshots must be finite numbers that increase, none before the start at "
@@ -159,10 +172,27 @@ def snapshots(
         )
     integration = run.integration(grid)
     for sample in integration.samples(run.start.time, run.start.states):
-        if sample.is_wanted:
+        if sample.is_wanted and (integration.met or until is None or sample.time in wanted):
             yield run.plant.point(sample.time, sample.states)
+    if until is not None and not integration.met:
+        raise NumericalError(_never(until, integration, float(grid[-1])))
     if integration.ended:
         raise UsageError(f"{integration.ended} Later snapshots do not exist: ask for earlier times.")
+
+
+def _waiting(times: FloatArray, start: float, stop: float | None) -> FloatArray:
+    """Return the times of samples, and where the wait ends."""
+    end = start + WAIT if stop is None else float(stop)
+    if not (np.isfinite(end) and end > start):
+        raise UsageError(f"The motion cannot stop at {end:g} s: it starts at {start:g} s.")
+    return np.append(times[times < end], end)
+
+
+def _never(until: str, integration: Integration, end: float) -> str:
+    text = f"'{until}' does not come true before t = {end:g} s"
+    if np.isfinite(integration.nearest):
+        text += f": {-integration.nearest:.4g} is missing at the nearest"
+    return f"{text}. {integration.ended} Wait longer (--simulate-to, stop_time=), or ask for less.".replace("  ", " ")
 
 
 # -- preparation -------------------------------------------------------------------------------------
@@ -177,9 +207,11 @@ class _Run:
     stabilization: str
     hybrid: Hybrid | None
     progress: Callable[[float], None]
+    until: str | None = None
 
     def integration(self, grid: FloatArray) -> Integration:
-        return Integration(self.plant, self.integrated, Plan(self.method, grid, self.hybrid, self.progress))
+        plan = Plan(self.method, grid, self.hybrid, self.progress, _condition(self.plant, self.start, self.until))
+        return Integration(self.plant, self.integrated, replace(plan, until_event=self.until == EVENT))
 
 
 def _prepared(model: Model, start: OperatingPoint, request: RunRequest) -> _Run:
@@ -199,7 +231,21 @@ def _prepared(model: Model, start: OperatingPoint, request: RunRequest) -> _Run:
     if not len(integrated.begin(start.time, start.states)):
         integrated = Clocked(integrated)
     hybrid = model if isinstance(model, Hybrid) else None
-    return _Run(plant, integrated, start, method, type(chosen).__name__, hybrid, request.progress)
+    return _Run(plant, integrated, start, method, type(chosen).__name__, hybrid, request.progress, request.until)
+
+
+def _condition(plant: Plant, start: OperatingPoint, until: str | None) -> Callable[[float, FloatArray], float] | None:
+    """Return what is positive where a comparison holds, as a function of time and states."""
+    if until is None or until == EVENT:
+        return None
+    sides = re.fullmatch(r"([^<>=]+)([<>])=?([^<>=]+)", until)
+    if sides is None or not (sides[1].strip() and sides[3].strip()):
+        raise UsageError(f'\'{until}\' is no comparison of two expressions. Write for example "x > 3", or "{EVENT}".')
+    larger, smaller = (sides[1], sides[3]) if sides[2] == ">" else (sides[3], sides[1])
+    text = f"({larger.strip()}) - ({smaller.strip()})"
+    model = plant.model.source
+    value = Energy(model, text, start, pairs=plant.invariants.pairs, scales=plant.scales, what="condition").value
+    return lambda t, x: value(t, x, plant.u(t))
 
 
 def _started(model: Model, point: OperatingPoint | None, start_time: float | None) -> OperatingPoint:
