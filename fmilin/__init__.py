@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from fmilin.connected.loop_transfer import complementary_sensitivity, loop_transfer, opened, sensitivity
     from fmilin.connected.sampled_loop import sampled_loop
     from fmilin.design.closed_loop import closed_loop
+    from fmilin.discovery.explaining import Explanation, explain, explain_zeros
     from fmilin.discovery.procedure import discover
     from fmilin.discovery.result import Discovery
     from fmilin.families.along import linearize_along
@@ -67,6 +68,7 @@ _HOMES = {
     "Differences": "numerics.differences.differences",
     "Discovery": "discovery.result",
     "Evaluation": "model.interface",
+    "Explanation": "discovery.explaining",
     "Floquet": "motion.periodic.floquet",
     "FmilinError": "ground.errors",
     "Limits": "ground.sandbox.limits",
@@ -94,6 +96,8 @@ _HOMES = {
     "cosimulated": "connected.cosimulation",
     "descriptor": "native.formulations.descriptor",
     "discover": "discovery.procedure",
+    "explain": "discovery.explaining",
+    "explain_zeros": "discovery.explaining",
     "isolated": "ground.sandbox.isolated_use",
     "linearize": "linearization.procedure",
     "linearize_along": "families.along",
@@ -123,6 +127,7 @@ __all__ = [
     "Differences",
     "Discovery",
     "Evaluation",
+    "Explanation",
     "Floquet",
     "FmilinError",
     "Limits",
@@ -151,6 +156,8 @@ __all__ = [
     "cosimulated",
     "descriptor",
     "discover",
+    "explain",
+    "explain_zeros",
     "isolated",
     "linearize",
     "linearize_along",

@@ -21,6 +21,7 @@ COMMANDS = {
     "linearize": "A linear model at an operating point.",
     "info": "What is in a model.",
     "discover": "Constraints that a model does not declare.",
+    "explain": "Why an input does not move an output.",
     "trim": "An equilibrium or a steady motion.",
     "floquet": "A motion that repeats, and its stability.",
     "sweep": "Linear models at many operating points.",

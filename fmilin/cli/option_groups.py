@@ -14,6 +14,7 @@ EVERY_DAY = {
     "linearize": "-o --json --set --trim --fix --free --constraint --discover --independent --inputs --outputs --point",
     "info": "--json --run --check",
     "discover": "--excite --set -o --json",
+    "explain": "--input --output --set --trim --fix --free --point --json",
     "trim": "--fix --free --steady --bound --near --minimize --stable --guess --set -o --json",
     "sweep": "--vary --zip --trim --fix --free --independent --inputs --outputs -o --plot --json --jobs --resume",
     "simulate": "--stop-time --start-time --input --set -o --plot --against --outputs --method --step --tolerance",

@@ -76,6 +76,6 @@ def with_remark_on_response(linear: LinearModel) -> LinearModel:
         f"NO INPUT MOVES ANY OUTPUT: none of the {len(linear.inputs)} inputs changes any of the {len(linear.outputs)} "
         "outputs at this point, so the transfer functions are all zero. Usual reasons: outputs that only change at "
         "events or samples (--lifted), inputs that are read once at the start, a part that is switched off; or other "
-        "outputs are wanted (--outputs).",
+        "outputs are wanted (--outputs). 'fmilin explain MODEL' (fl.explain_zeros) looks for the reason of each.",
     )
     return replace(linear, warnings=(remark, *linear.warnings))

@@ -1,0 +1,81 @@
+"""``fmilin explain MODEL --input u --output y``: why a channel is zero."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from fmilin.cli.files import Command
+from fmilin.cli.job_runner import JobRunner
+from fmilin.cli.model_options import (
+    POINT,
+    Constraints,
+    FileOptions,
+    Running,
+    TrimOptions,
+    constraints_options,
+    file_options,
+    running_options,
+    trim_options,
+)
+from fmilin.cli.options import MODEL, json_option, settings_option, time_option
+from fmilin.cli.request import request_of
+from fmilin.ground.errors import UsageError
+
+
+@click.command(cls=Command, examples=["fmilin explain valve.py:valve --input opening --output level"])
+@MODEL
+@click.option("--input", "input_", metavar="NAME", help="With --output: one channel; else all inputs and outputs.")
+@click.option("--output", metavar="NAME", help="Any output of linearize.")
+@constraints_options("Treat all states as independent.")
+@file_options
+@settings_option("Repeatable: a start value, parameter or input.")
+@time_option()
+@POINT
+@click.option("--trim", is_flag=True, help="Find the equilibrium nearest to the point first.")
+@trim_options
+@json_option("The reasons as one JSON document on standard output.")
+@running_options
+def command(
+    model: str,
+    input_: str | None,
+    output: str | None,
+    constrained: Constraints,
+    opened: FileOptions,
+    trimming: TrimOptions,
+    running: Running,
+    *,
+    as_json: bool,
+    **more: Any,
+) -> int:
+    """Say why an input does not move an output: what to change, confirmed by changing it.
+
+    Without --input and --output every input that moves nothing and every output that nothing moves is explained.
+    """
+    if (input_ is None) != (output is None):
+        raise UsageError("A channel has two ends: give --input and --output, or neither.")
+    request = request_of(model, running, constrained, opened, trimming, **more)
+
+    def job(runner: JobRunner) -> None:
+        import fmilin as fl
+        from fmilin.cli.request import at_point
+
+        loaded, point = at_point(request, runner)
+        if input_ is not None and output is not None:
+            reasons: tuple[fl.Explanation, ...] = (fl.explain(loaded, point, input_, output),)
+        else:
+            reasons = fl.explain_zeros(loaded, point)
+        if as_json:
+            from fmilin.output.export.json_file import text_of
+
+            parts = [{**asdict(reason), "culprits": list(reason.culprits)} for reason in reasons]
+            runner.results.write(text_of({"explanations": parts, "format": "fmilin-explanations/1"}))
+            return
+        for reason in reasons:
+            runner.results.write(f"{reason}\n")
+        if not reasons:
+            runner.results.write("Every input moves an output, and every output is moved by an input.\n")
+
+    return running.work(job, model)

@@ -1,0 +1,304 @@
+"""The reasons for which a channel may be zero, in the order in which they are asked for.
+
+Each function changes one thing, and names it where the channel then answers. Of several things that had to change
+together those are left that are needed, one after the other being put back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from fmilin.connected.declaration import NO_CHANGE, Link
+from fmilin.connected.names import qualified, split
+from fmilin.connected.sampled_loop import sampled_loop
+from fmilin.connected.sampled_member import HeldMember, SampledMember
+from fmilin.connected.system import ConnectedModel, Declaration
+from fmilin.discovery.channel import Channel, has_path, moves, reached, without_errors
+from fmilin.ground.errors import FmilinError, NumericalError
+from fmilin.ground.signals import FloatArray
+from fmilin.linear_model.no_response import PUSHES
+from fmilin.model.interface import SecondOrderForm
+
+Answer = tuple[str, tuple[str, ...], str, bool]
+
+SMALL = (1e-3, 1e-2)  # pushes, in sizes of the input, that a dead zone or a limit swallows
+NEAR, FAR = 1e-3, (1e-3, 1.0, 30.0)  # how far another point is, in sizes of what moves; a factor shows at once
+BROKEN = 0.1  # of a parameter that breaks a symmetry, relative
+MOST_WIRES = 60  # tried between members that nothing joins
+
+
+def held(channel: Channel) -> Answer | None:
+    """Members of a system that hold their outputs from sample to sample."""
+    model = channel.model
+    if not isinstance(model, ConnectedModel):
+        return None
+    names = tuple(name for name, m in model.members.items() if isinstance(m, HeldMember))
+    if not names:
+        return None
+    confirmed = False
+    if all(isinstance(model.members[name], SampledMember) for name in names):
+        try:
+            view = model.with_interface([channel.input], [channel.output])
+            at = replace(channel.point, inputs=channel.point.inputs[[model.inputs.index_of(channel.input)]])
+            linear = sampled_loop(view, at)
+            confirmed = moves((linear.A, linear.B, linear.C, linear.D))
+        except FmilinError:
+            pass
+    if not confirmed:
+        return None
+    text = (
+        f"{_listed(names)} is sampled and holds its outputs between its samples, so nothing passes in this linear "
+        "model. fl.sampled_loop(system) is the one from sample to sample, in which it does."
+    )
+    return "held", names, text, True
+
+
+def swallowed(channel: Channel) -> Answer | None:
+    """Limits, dead zones and friction: small pushes of the input move nothing at all, larger ones do."""
+    model, j = channel.model, channel.model.inputs.index_of(channel.input)
+    size = float(model.inputs.scales(channel.point.inputs)[j])
+    base = _seen(channel, 0.0)
+    if base is None or any(_differs(_seen(channel, sign * part * size), base) for part in SMALL for sign in (1, -1)):
+        return None
+    sides = [s for s in (1, -1) if any(_differs(_seen(channel, s * part * size), base) for part in PUSHES)]
+    if not sides:
+        return None
+    value = float(channel.point.inputs[j])
+    if len(sides) == 1:
+        way = "upwards" if sides[0] > 0 else "downwards"
+        text = (
+            f"'{channel.input}' stands at {value:g}, beyond a limit or at it: only pushes {way} move anything. Take a "
+            "point at which it is inside its range."
+        )
+        return "limit", (channel.input,), text, True
+    text = (
+        f"Small pushes of '{channel.input}' move nothing in either direction, larger ones do: a dead zone, or friction "
+        "at rest. Take a point at which it moves, or make the friction smooth."
+    )
+    return "dead zone", (channel.input,), text, True
+
+
+def _seen(channel: Channel, by: float) -> FloatArray | None:
+    model, inputs = channel.model, channel.point.inputs.copy()
+    inputs[model.inputs.index_of(channel.input)] += by
+    try:
+        evaluation = model.evaluate(channel.point.time, channel.point.states, inputs)
+    except FmilinError:
+        return None
+    return np.concatenate((evaluation.derivatives, evaluation.outputs))
+
+
+def _differs(one: FloatArray | None, other: FloatArray) -> bool:
+    return one is not None and not np.array_equal(one, other, equal_nan=True)
+
+
+def symmetric(channel: Channel) -> Answer | None:
+    """Paths that cancel: what the input moves is odd, what the output sees is even."""
+    linear = channel.linear()
+    if linear is None or not has_path(clean := without_errors(linear)):
+        return None
+    moved = reached(clean.A, clean.B)
+    adds = [n for n, m, c in zip(linear.states.names, moved, clean.C[0], strict=True) if m and c != 0]
+    model = channel.model
+    breaking = []
+    for name, value in model.parameters.items():
+        try:
+            if channel.answers(model.with_parameters({name: value + BROKEN * (abs(value) or 1.0)})):
+                breaking.append(name)
+        except FmilinError:
+            continue
+    why = f" Changing {_listed(breaking[:4])} breaks the symmetry." if breaking else ""
+    text = (
+        f"Paths lead from '{channel.input}' to '{channel.output}' and cancel: what is moved is odd, what is seen even "
+        f"(over {_listed(adds)}). Sense one of them alone, or push on one side.{why}"
+    )
+    return "symmetry", tuple(dict.fromkeys((*adds, *breaking))), text, bool(breaking)
+
+
+def zero_parameters(channel: Channel) -> Answer | None:
+    """Parameters that are zero."""
+    zeros = [name for name, value in channel.model.parameters.items() if value == 0.0]
+
+    def answers(names: Sequence[str]) -> bool:
+        try:
+            return channel.answers(channel.model.with_parameters(dict.fromkeys(names, 1.0)))
+        except FmilinError:
+            return False
+
+    needed = _needed(zeros, answers)
+    if not needed:
+        return None
+    text = f"The parameter {_listed(needed)} is zero: with another value '{channel.input}' moves '{channel.output}'."
+    return "parameter", needed, text, True
+
+
+def vanishing(channel: Channel) -> Answer | None:
+    """Look for a factor that is zero at the point: states, other inputs, the time."""
+    model, point = channel.model, channel.point
+    x, u = model.states.scales(point.states), model.inputs.scales(point.inputs)
+    kept = channel.kept
+    values = {n: (v, float(x[model.states.index_of(n)])) for n, v in kept.items()}
+    values |= {n: (float(point.inputs[i]), float(u[i])) for i, n in enumerate(model.inputs.names)}
+    values["time"] = (point.time, 1.0)
+    for far in FAR:
+        offsets = {name: far * (1.0 + 0.13 * i % 0.5) for i, name in enumerate(values)}
+        for sign in (1.0, -1.0):
+
+            def answers(names: Sequence[str], offsets: Mapping[str, float] = offsets, sign: float = sign) -> bool:
+                moved = channel.moved(model, {n: values[n][0] + sign * offsets[n] * values[n][1] for n in names})
+                return moved is not None and channel.answers(None, moved)
+
+            if needed := _needed(list(values), answers):
+                shown = ", ".join(f"{n} = {values[n][0]:g}" for n in needed)
+                kind = "point" if far == NEAR else "limit"
+                why = "a factor on the way vanishes there" if kind == "point" else "a limit or a dead zone on the way"
+                text = (
+                    f"It is due to the point ({shown}): {why}. At another value of {_listed(needed)} the channel "
+                    "answers: linearize there."
+                )
+                return kind, needed, text, True
+    return None
+
+
+def constrained(channel: Channel) -> Answer | None:
+    """Look for constraints without which the input would move the output."""
+    model, point = channel.model, channel.point
+    if not len(model.constraints):
+        return None
+    try:
+        view = model.with_interface([channel.input], [channel.output])
+        u = point.inputs[[model.inputs.index_of(channel.input)]]
+        form = view.second_order_form(point.time, point.states, u)
+    except (FmilinError, NumericalError):
+        return None
+    if form is None or 2 * len(form.M) != len(model.states):
+        return None
+    names = [c.label for c in model.constraints.declared][: len(form.G)]
+
+    def answers(without: Sequence[str]) -> bool:
+        return moves(_released(form, [i for i, name in enumerate(names) if name not in without]))
+
+    needed = _needed(names, answers)
+    if not needed:
+        return None
+    text = (
+        f"The constraint {_listed(needed)} takes away the motion that '{channel.input}' would make: without it "
+        f"'{channel.output}' is moved. Push or sense along a freedom that is left, or release it."
+    )
+    return "constraint", needed, text, True
+
+
+def _released(form: SecondOrderForm, rows: Sequence[int]) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Return A, B, C, D over all coordinates with some of the constraints, forces at the point included."""
+    n, G = len(form.M), form.G[list(rows)]
+    saddle = np.block([[form.M, G.T], [G, np.zeros((len(G), len(G)))]])
+    right = np.hstack((form.force_states, form.force_inputs))
+    a = np.linalg.lstsq(saddle, np.vstack((right, np.zeros((len(G), right.shape[1])))))[0]
+    unknowns = np.zeros((form.output_unknowns.shape[1], right.shape[1]))
+    unknowns[:n] = a[:n]
+    seen = np.hstack((form.output_states, form.output_inputs)) + form.output_unknowns @ unknowns
+    order = np.concatenate((form.positions, form.velocities))
+    A = np.vstack((np.hstack((np.zeros((n, n)), np.eye(n))), a[:n, : 2 * n][:, order]))
+    B = np.vstack((np.zeros((n, right.shape[1] - 2 * n)), a[:n, 2 * n :]))
+    return A, B, seen[:, : 2 * n][:, order], seen[:, 2 * n :]
+
+
+def unconnected(channel: Channel) -> Answer:
+    """No path at all: in a system the wire that is missing, else what is reached and what is seen."""
+    if isinstance(channel.model, ConnectedModel) and (answer := _missing_wire(channel, channel.model)) is not None:
+        return answer
+    linear = channel.linear()
+    if linear is None:
+        text = "There is no linear model at this point: linearize it first, and read what stands in the way."
+        return "no path", (), text, False
+    clean = without_errors(linear)
+    moved = [n for n, m in zip(clean.states.names, reached(clean.A, clean.B), strict=True) if m]
+    sees = [n for n, s in zip(clean.states.names, reached(clean.A.T, clean.C.T), strict=True) if s]
+    what = f"moves {_listed(moved)}" if moved else "moves no state"
+    which = f"depends on {_listed(sees)}" if sees else "depends on no state"
+    text = (
+        f"There is no path, here or beside: '{channel.input}' {what}, '{channel.output}' {which}. "
+        "The equations lack what leads from the one to the other; choose another input or output."
+    )
+    return "no path", tuple(dict.fromkeys((*moved, *sees))), text, True
+
+
+def _missing_wire(channel: Channel, model: ConnectedModel) -> Answer | None:
+    d = model.declaration
+    ends = {
+        target[0] for i in model._chosen if d.feeds[i].signal.name == channel.input for target, _ in d.feeds[i].targets
+    }
+    last = {w.source[0] for w in d.wanted if w.name == channel.output} or {split(channel.output, model.members)[0]}
+    ahead = _closure(ends, [(k.source[0], k.target[0]) for k in d.links])
+    behind = _closure(last, [(k.target[0], k.source[0]) for k in d.links])
+    if ahead & behind:
+        return None
+    taken = {k.target for k in d.links}
+    fed = [(m, s.name) for m in sorted(behind) for s in model.members[m].inputs]
+    fed.sort(key=lambda target: target in taken)  # those that no output feeds first
+    sources = [(m, s.name) for m in sorted(ahead) for s in model.members[m].outputs]
+    for target in fed[:MOST_WIRES]:
+        for source in sources[: max(1, MOST_WIRES // max(len(fed), 1))]:
+            links = [*(k for k in d.links if k.target != target), Link(source, target, NO_CHANGE)]
+            if _answers_with(channel, model, replace(_without(d, target), links=links)):
+                wire = (qualified(*source), qualified(*target))
+                text = (
+                    f"No wire leads from {_listed(sorted(ahead))} to {_listed(sorted(behind))}. With one from "
+                    f"'{wire[0]}' to '{wire[1]}' the channel answers."
+                )
+                return "no path", wire, text, True
+    text = (
+        f"No wire leads from {_listed(sorted(ahead))} to {_listed(sorted(behind))}, and none that was tried opens it."
+    )
+    return "no path", (*sorted(ahead), *sorted(behind)), text, False
+
+
+def _without(d: Declaration, target: tuple[str, str]) -> Declaration:
+    """Return the declaration with no input of the system that feeds a member's input."""
+    fewer = [(i, replace(f, targets=tuple(t for t in f.targets if t[0] != target))) for i, f in enumerate(d.feeds)]
+    left = [(i, f) for i, f in fewer if f.targets]
+    chosen = [k for k, (i, _) in enumerate(left) if d.chosen is None or i in d.chosen]
+    return replace(d, feeds=[f for _, f in left], chosen=chosen)
+
+
+def _answers_with(channel: Channel, model: ConnectedModel, declaration: Declaration) -> bool:
+    try:
+        joined = type(model)(declaration, owner=False)
+        return channel.answers(joined, replace(channel.point, inputs=joined.start.inputs))
+    except FmilinError:
+        return False
+
+
+def _closure(start: set[str], edges: Sequence[tuple[str, str]]) -> set[str]:
+    seen = set(start)
+    while more := {b for a, b in edges if a in seen} - seen:
+        seen |= more
+    return seen
+
+
+def _needed(names: Sequence[str], answers: Callable[[Sequence[str]], bool]) -> tuple[str, ...]:
+    """Return those of the names that must change for the channel to answer; none where all together do not help."""
+    if not names or not answers(names):
+        return ()
+    for name in names:
+        if answers([name]):
+            return (name,)
+    left = list(names)
+    for name in names:
+        fewer = [n for n in left if n != name]
+        if fewer and answers(fewer):
+            left = fewer
+    return tuple(left)
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = [f"'{name}'" for name in names[:6]]
+    return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown) or "nothing"
+
+
+Cause = Callable[[Channel], Answer | None]
+CAUSES: tuple[Cause, ...] = (held, swallowed, symmetric, zero_parameters, vanishing, constrained, unconnected)
+"""In the order in which they are asked for; the last one always answers."""

@@ -1,0 +1,110 @@
+"""One channel of a model, from an input to an output: whether it answers, and where its paths end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmilin.ground.errors import FmilinError
+from fmilin.ground.signals import FloatArray
+from fmilin.linear_model.model import LinearModel
+from fmilin.linearization.procedure import linearize
+from fmilin.manifold.operating_points import operating_point
+from fmilin.model.interface import Model, OperatingPoint
+
+ZERO = 1e-9  # of a transfer function, beside the sum of the absolute values of its terms
+FREQUENCIES = 5  # at which it is looked at, anywhere in the complex plane
+
+Matrices = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
+
+
+@dataclass(frozen=True)
+class Channel:
+    """The question whether an input moves an output."""
+
+    model: Model
+    point: OperatingPoint
+    input: str
+    output: str
+
+    def linear(self, model: Model | None = None, point: OperatingPoint | None = None) -> LinearModel | None:
+        """Return the linear model of the channel; None where there is none."""
+        try:
+            return linearize(
+                model or self.model,
+                point or self.point,
+                inputs=[self.input],
+                outputs=[self.output],
+                keep_inaccurate=True,
+                hold_modes=True,
+            )
+        except FmilinError:
+            return None
+
+    def answers(self, model: Model | None = None, point: OperatingPoint | None = None) -> bool:
+        """Whether the output moves when the input does."""
+        linear = self.linear(model, point)
+        return linear is not None and moves((linear.A, linear.B, linear.C, linear.D))
+
+    def moved(self, model: Model, values: Mapping[str, float]) -> OperatingPoint | None:
+        """Return the point with other values of states, inputs and time, on the manifold; None where there is none."""
+        point, inputs = self.point, self.point.inputs.copy()
+        states = {name: value for name, value in values.items() if model.states.has(name)}
+        for name, value in values.items():
+            if model.inputs.has(name):
+                inputs[model.inputs.positions[name]] = value
+        time = values.get("time", point.time)
+        try:
+            kept = operating_point(model, {**self.kept, **states}, time=time).states if len(model.constraints) else None
+        except FmilinError:
+            return None
+        x = point.states.copy() if kept is None else kept
+        for name, value in states.items():
+            x[model.states.positions[name]] = value
+        return OperatingPoint(time, x, inputs, model.start.parameters)
+
+    @property
+    def kept(self) -> dict[str, float]:
+        """The independent states at the point."""
+        linear = self.linear()
+        names = self.model.states.names if linear is None else linear.states.names
+        return {n: float(self.point.states[self.model.states.index_of(n)]) for n in names}
+
+
+def moves(matrices: Matrices) -> bool:
+    """Whether C (s - A)^-1 B + D is not zero, but for rounding."""
+    A, B, C, D = matrices
+    random, scale = np.random.default_rng(34), max(float(np.abs(A).max(initial=0.0)), 1.0)
+    if np.isnan(A).any() or np.isnan(B).any() or np.isnan(C).any() or np.isnan(D).any():
+        return False
+    for s in scale * (random.uniform(0.5, 2.0, FREQUENCIES) + 1j * random.uniform(-1.0, 1.0, FREQUENCIES)):
+        resolvent = np.linalg.inv(s * np.eye(len(A)) - A)
+        size = np.abs(C) @ np.abs(resolvent) @ np.abs(B) + np.abs(D)
+        if (np.abs(C @ resolvent @ B + D) > ZERO * np.maximum(size, 1e-200)).any():
+            return True
+    return False
+
+
+def reached(A: FloatArray, B: FloatArray) -> NDArray[np.bool_]:
+    """Return which states something moves, by entries that are not zero."""
+    seen = np.asarray((B != 0).any(axis=1))
+    while True:
+        more = seen | (A[:, seen] != 0).any(axis=1)
+        if (more == seen).all():
+            return np.asarray(seen)
+        seen = more
+
+
+def has_path(linear: LinearModel) -> bool:
+    """Whether entries that are not zero lead from the input to the output."""
+    return bool((linear.D != 0).any() or (linear.C[:, reached(linear.A, linear.B)] != 0).any())
+
+
+def without_errors(linear: LinearModel) -> LinearModel:
+    """Return the linear model with zeros where entries are no larger than their errors."""
+    E = linear.errors
+    clean = {n: np.where(np.abs(getattr(linear, n)) > 2 * getattr(E, n), getattr(linear, n), 0.0) for n in "ABCD"}
+    return replace(linear, **clean)  # type: ignore[arg-type]
