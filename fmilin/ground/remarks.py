@@ -45,13 +45,15 @@ _TABLE = (
          scope="model"),
     Kind("conserved-quantity",
          "A declared velocity constraint is not linear in the velocities: it may be a conserved quantity, such as "
-         "energy; or a mechanism without constraints keeps a combination of its states, as momentum.",
+         "energy; or a model whose freedoms are known (an open tree, Lagrange's or Kane's equations without "
+         "constraints) keeps a combination of its states, as momentum.",
          "Declare constraints only: a conserved quantity removes a true degree of freedom. Where nothing was declared: "
          "nothing.", scope="model"),
     Kind("dependent-states",
-         "The model declares no constraints, but combinations of its states cannot change: some eigenvalues then "
-         "belong to no motion.",
-         "Let `fmilin discover` look for the constraints, or declare them (`--constraint`, `constraints=`).",
+         "The model declares no constraints, but combinations of its states cannot change: momentum or the like is "
+         "conserved, or states depend on each other, and some eigenvalues belong to no motion.",
+         "Let `fmilin discover` tell which and look for the constraints, or declare them (`--constraint`, "
+         "`constraints=`).",
          scope="model"),
     # Of the result at its point: where it is, and how it was assembled.
     Kind("off-equilibrium",

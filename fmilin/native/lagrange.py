@@ -119,6 +119,7 @@ class LagrangeModel(SymbolicModel):
         equations = _equations(motion, M, F, [(g, c.level) for c, g in checked])
         declaration.derived |= equations.named()
         super().__init__(assembled(declaration, equations, [c for c, _ in checked], given))
+        self.engine.freedoms_known = not self.engine.constraints
 
     def sparse_equations(self) -> SparseEquations | None:
         """Return sparse equations of a large model with constraints on positions alone, without time; else None."""

@@ -93,6 +93,11 @@ class NativeModel(Model):
         """What the engine notes."""
         return tuple(self.engine.notes)
 
+    @property
+    def freedoms_known(self) -> bool:  # type: ignore[override]
+        """What the engine says of its own states."""
+        return self.engine.freedoms_known
+
     # -- what is made when first asked for: thousands of states have names that nobody may want --------
 
     @cached_property

@@ -10,7 +10,11 @@ import pytest
 import fmilin as fl
 from fmilin.linearization.dependence import dependent_combinations, unmovable_combinations
 from fmilin.native import function as functions
+from fmilin.native.declaration import der
+from fmilin.native.kane import KaneEquations, KaneModel
+from fmilin.native.lagrange import LagrangeModel
 from fmilin.native.mechanism import Body, Joint, JointForce, Mechanism, MechanismDescription
+from fmilin.native.ode import OdeModel
 from fmilin.native.systems import cartesian_pendulum, four_bar, rolling_disk
 from tests.by_hand import FunctionModel, Parts, Rates
 from tests.hand_made import sized
@@ -35,6 +39,48 @@ def test_the_momentum_of_a_satellite_is_no_dependence() -> None:
     (remark,) = fl.linearize(satellite).warnings
     assert remark.kind == "conserved-quantity"
     assert "(yaw.v, spin.v take part): momentum" in remark.message
+
+
+def free_drives() -> dict[str, fl.Model]:
+    """Two wheels on a shaft in no bearing, a motor between them: their momentum stays, as equations of three kinds."""
+    torque = ["-100*(a - b) - 0.1*(u - v) + motor", "100*(a - b) + 0.1*(u - v) - motor"]
+    given = {"inputs": ["motor"], "start": {"u": 2.0, "v": 2.0}}
+    equations = {"a": "u", "b": "v", "u": torque[0], "v": f"({torque[1]})/3"}
+    kane = KaneEquations(
+        q=["a", "b"],
+        u=["u", "v"],
+        f_0=[-der("a"), -der("b")],
+        f_1=["u", "v"],
+        f_2=[-der("u"), -3 * der("v")],
+        f_3=torque,
+    )
+    return {
+        "Lagrange": LagrangeModel("drive", {"a": "u", "b": "v"}, [[1, 0], [0, 3]], torque, **given),
+        "Kane": KaneModel("drive", kane, **given),
+        "equations": OdeModel("drive", equations, **given),
+    }
+
+
+@pytest.mark.parametrize("kind", ["Lagrange", "Kane", "equations"])
+def test_the_momentum_of_a_free_drive(kind: str) -> None:
+    """What gives its freedoms away is told that momentum is conserved, what does not that it may be."""
+    linear = fl.linearize(free_drives()[kind])
+    stiffness, damping = 100 * (1 + 1 / 3), 0.1 * (1 + 1 / 3)
+    assert np.abs(linear.eigenvalues()).max() == pytest.approx(np.sqrt(stiffness))
+    assert linear.eigenvalues().real.min() == pytest.approx(-damping / 2)
+    (remark,) = [w for w in linear.warnings if w.kind in ("conserved-quantity", "dependent-states")]
+    assert remark.kind == ("dependent-states" if kind == "equations" else "conserved-quantity")
+    assert "momentum" in remark.message
+    assert "(u, v take part)" in remark.message
+
+
+def test_with_other_parameters_its_freedoms_are_known_all_the_same() -> None:
+    pins = [Joint("yaw", "revolute", "ground", "bus"), Joint("spin", "revolute", "bus", "wheel")]
+    bodies = [Body("bus", 50.0, inertia=(5.0, 6.0, 7.0)), Body("wheel", 2.0, inertia=(0.01, 0.01, 0.02))]
+    satellite = Mechanism(MechanismDescription("satellite", bodies, pins, gravity=(0, 0, 0)))
+    for model in (satellite.with_parameters({"bus.mass": 60.0}), satellite.with_interface(outputs=["yaw.q"])):
+        assert model.freedoms_known
+    assert not four_bar().with_constraints([]).freedoms_known
 
 
 def test_one_combination_for_each_constraint_on_the_velocities() -> None:

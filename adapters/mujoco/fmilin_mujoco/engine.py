@@ -164,6 +164,7 @@ class MujocoEngine(Engine):
             for n, _, _ in quaternion_places(m)
         )
         self.constraints = (*closed, *unit)
+        self.freedoms_known = not self.constraints
 
     def visit(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the rates of all states, the sensors, the contact forces, and gap and rate of each constraint."""

@@ -122,6 +122,7 @@ class PinocchioEngine(Engine):
             if j.unit
         )
         self.constraints = (*closed, *unit)
+        self.freedoms_known = not self.constraints
         self.independent = tuple(independent)
 
     @property

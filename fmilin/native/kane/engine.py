@@ -105,6 +105,7 @@ class KaneEngine(SymbolicEngine):
     def __init__(self, system: SymbolicSystem, functions: KaneFunctions) -> None:
         super().__init__(system)
         self.functions, self.form = functions, functions.form
+        self.freedoms_known = not system.constraints and len(self.form.q) == len(self.form.u)
 
     def numeric(self, system: SymbolicSystem) -> KaneNumeric:
         """Return the functions with the outputs of ``system``."""

@@ -50,6 +50,7 @@ class MechanismEngine(AdjustableEngine):
         self.states, self.inputs = state_signals(system), input_signals(system)
         self.outputs = tuple(sensor.name for sensor in description.sensors)
         self.constraints = _constraints_of(system)
+        self.freedoms_known = not self.constraints
         self.independent = tuple(description.independent) or preferred_states(system, self.independence, q)
         self.independent_by_default = not description.independent
         self.parameters = parameters_of(description)

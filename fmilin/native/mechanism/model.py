@@ -58,7 +58,6 @@ class Mechanism(NativeModel):
         engine = MechanismEngine(description)
         assembled = closed(description)
         super().__init__(engine if assembled is description else MechanismEngine(assembled))
-        self.freedoms_known = not self.engine.constraints
 
     @classmethod
     def from_toml(cls, path: str | Path) -> Self:
