@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from fmilin.points.procedure import trim, trim_each
     from fmilin.points.report import TrimmedPoint
     from fmilin.points.request import TrimRequest
+    from fmilin.points.uncertainty import Uncertain, uncertain
 
 _HOMES = {
     "Connection": "connected.connect",
@@ -87,6 +88,7 @@ _HOMES = {
     "Trajectory": "motion.simulation.trajectory",
     "TrimRequest": "points.request",
     "TrimmedPoint": "points.report",
+    "Uncertain": "points.uncertainty",
     "UnknownNameError": "ground.errors",
     "UsageError": "ground.errors",
     "Verification": "linear_model.verification",
@@ -117,6 +119,7 @@ _HOMES = {
     "to_casadi": "native.to_casadi",
     "trim": "points.procedure",
     "trim_each": "points.procedure",
+    "uncertain": "points.uncertainty",
     "verify": "motion.verifying.procedure",
 }
 
@@ -146,6 +149,7 @@ __all__ = [
     "Trajectory",
     "TrimRequest",
     "TrimmedPoint",
+    "Uncertain",
     "UnknownNameError",
     "UsageError",
     "Verification",
@@ -177,6 +181,7 @@ __all__ = [
     "to_casadi",
     "trim",
     "trim_each",
+    "uncertain",
     "verify",
 ]
 

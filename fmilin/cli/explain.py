@@ -9,18 +9,8 @@ import click
 
 from fmilin.cli.files import Command
 from fmilin.cli.job_runner import JobRunner
-from fmilin.cli.model_options import (
-    POINT,
-    Constraints,
-    FileOptions,
-    Running,
-    TrimOptions,
-    constraints_options,
-    file_options,
-    running_options,
-    trim_options,
-)
-from fmilin.cli.options import MODEL, json_option, settings_option, time_option
+from fmilin.cli.model_options import Constraints, FileOptions, Running, of_model_options
+from fmilin.cli.options import MODEL, json_option
 from fmilin.cli.request import request_of
 from fmilin.ground.errors import UsageError
 
@@ -29,22 +19,14 @@ from fmilin.ground.errors import UsageError
 @MODEL
 @click.option("--input", "input_", metavar="NAME", help="With --output: one channel; else all inputs and outputs.")
 @click.option("--output", metavar="NAME", help="Any output of linearize.")
-@constraints_options("Treat all states as independent.")
-@file_options
-@settings_option("Repeatable: a start value, parameter or input.")
-@time_option()
-@POINT
-@click.option("--trim", is_flag=True, help="Find the equilibrium nearest to the point first.")
-@trim_options
 @json_option("The reasons as one JSON document on standard output.")
-@running_options
+@of_model_options
 def command(
     model: str,
     input_: str | None,
     output: str | None,
     constrained: Constraints,
     opened: FileOptions,
-    trimming: TrimOptions,
     running: Running,
     *,
     as_json: bool,
@@ -56,7 +38,7 @@ def command(
     """
     if (input_ is None) != (output is None):
         raise UsageError("A channel has two ends: give --input and --output, or neither.")
-    request = request_of(model, running, constrained, opened, trimming, **more)
+    request = request_of(model, running, constrained, opened, **more)
 
     def job(runner: JobRunner) -> None:
         import fmilin as fl

@@ -86,28 +86,11 @@ def loop_transfer(
 def sensitivity(
     system: Model, wires: Wires, point: OperatingPoint | None = None, *, opened: Sequence[str] = ()
 ) -> LinearModel:
-    """Return S = 1/(1 - L): what the closed loop makes of a signal that is added on a wire.
+    """Return S = 1/(1 - L), from what is added on a wire of the closed loop to what the wire then carries.
 
-    Parameters
-    ----------
-    system : Model
-    wires : str or sequence of str
-    point : OperatingPoint, optional
-    opened : sequence of str
-        These are as in :func:`loop_transfer`.
-
-    Returns
-    -------
-    LinearModel
-        From what is added to what the wire carries behind the sum; signs are as wired.
-
-    Raises
-    ------
-    UsageError, UnknownNameError
-        When this is no connected system, there is no such wire, or regulators have different sample times: over
-        their common period a signal on the wire would be held, which the closed loop does not do.
-    NumericalError
-        When the system has no solution without the wire.
+    ``system``, ``wires``, ``point``, ``opened``, signs and what is raised are those of :func:`loop_transfer`.
+    Regulators with different sample times are refused: over their common period a signal on the wire would be held,
+    which the closed loop does not do.
     """
     names, L = _linear(system, wires, point, list(opened), closed=True)
     text = f"S at {names}, from what is added on the wire to what it then carries; {AS_WIRED}."
@@ -120,25 +103,7 @@ def complementary_sensitivity(
 ) -> LinearModel:
     """Return T = 1 - S = -L/(1 - L): minus what comes back at a wire, in the closed loop, for what is added there.
 
-    Parameters
-    ----------
-    system : Model
-    wires : str or sequence of str
-    point : OperatingPoint, optional
-    opened : sequence of str
-        These are as in :func:`loop_transfer`.
-
-    Returns
-    -------
-    LinearModel
-        With an input and an output of the name of each wire; signs are as wired.
-
-    Raises
-    ------
-    UsageError, UnknownNameError
-        When this is no connected system, there is no such wire, or regulators have different sample times.
-    NumericalError
-        When the system has no solution without the wire.
+    ``system``, ``wires``, ``point``, ``opened``, signs and what is raised are those of :func:`sensitivity`.
     """
     names, L = _linear(system, wires, point, list(opened), closed=True)
     S = _closed(L)
@@ -151,26 +116,9 @@ def complementary_sensitivity(
 
 @one_at_a_time
 def opened(system: Model, wires: Wires, point: OperatingPoint | None = None) -> LinearModel:
-    """Return the linear model of a system with wires cut: each has become an input that bears its name.
+    """Return the linear model of a system with wires cut: each is an input of its name, beside the system's own.
 
-    Parameters
-    ----------
-    system : Model
-    wires : str or sequence of str
-    point : OperatingPoint, optional
-        These are as in :func:`loop_transfer`.
-
-    Returns
-    -------
-    LinearModel
-        From the system's inputs and the wires to the system's outputs.
-
-    Raises
-    ------
-    UsageError, UnknownNameError
-        When this is no connected system, there is no such wire.
-    NumericalError
-        When the system has no solution without the wire.
+    ``system``, ``wires``, ``point`` and what is raised are those of :func:`loop_transfer`; outputs are the system's.
     """
     model, point, names = _system(system, wires, point)
     cut = cut_at(model, point, names)

@@ -133,15 +133,11 @@ def _single(L: Any) -> Margins:
     phase, where = min(zip(np.abs(phases), crossings, strict=True), default=(math.inf, math.nan))
     delays = [math.radians(p % 360.0) / w for p, w in zip(phases, crossings, strict=True) if w > 0]
     delay = min(delays, default=math.inf)
-    untold = _untold(stable=True)
+    gain, at_phase = (float(down), float(up)), float(where)
     return replace(
-        untold,
-        gain=(float(down), float(up)),
-        gain_frequency=float(nearest),
-        phase=float(phase),
-        phase_frequency=float(where),
+        _untold(stable=True), gain=gain, gain_frequency=float(nearest), phase=float(phase), phase_frequency=at_phase,
         delay=float(delay),
-    )
+    )  # fmt: skip
 
 
 def _is_stable(closed: Any) -> bool:
