@@ -64,12 +64,11 @@ def wire_of(model: ConnectedModel, name: str) -> Wire:
 
 
 def _wires(model: ConnectedModel) -> dict[str, Wire]:
-    links, wires = model.declaration.links, dict[str, Wire]()
-    for link in links:
-        source, target = qualified(*link.source), qualified(*link.target)
-        wires[target] = Wire(target, (link,))
-        ends = tuple(other for other in links if other.source == link.source)
-        wires.setdefault(source, Wire(source, ends, at_source=True))
+    from_source: dict[str, list[Link]] = {}
+    for link in model.declaration.links:
+        from_source.setdefault(qualified(*link.source), []).append(link)
+    wires = {name: Wire(name, tuple(links), at_source=True) for name, links in from_source.items()}
+    wires |= {(target := qualified(*k.target)): Wire(target, (k,)) for k in model.declaration.links}
     for member, own in model.members.items():
         if isinstance(own, ConnectedModel):
             names = ((name, qualified(member, name)) for name in _wires(own))

@@ -77,9 +77,8 @@ def loop_transfer(
     -3.0
     """
     names, linear = _linear(system, wires, point, list(opened))
-    return _told(
-        linear, Remark("loop", f"L at {names}: what comes back there for what is sent from there; {AS_WIRED}.")
-    )
+    text = f"L at {names}: what comes back there for what is sent from there; {AS_WIRED}."
+    return replace(linear, warnings=(Remark("loop", text), *linear.warnings))
 
 
 @one_at_a_time
@@ -94,7 +93,7 @@ def sensitivity(
     """
     names, L = _linear(system, wires, point, list(opened), closed=True)
     text = f"S at {names}, from what is added on the wire to what it then carries; {AS_WIRED}."
-    return _told(_closed(L), Remark("wire", text))
+    return _told(_closed(L), text)
 
 
 @one_at_a_time
@@ -109,9 +108,7 @@ def complementary_sensitivity(
     S = _closed(L)
     outputs = {name: -value for name, value in S.point.outputs.items()}
     T = replace(S, C=-S.C, D=np.eye(len(S.D)) - S.D, point=replace(S.point, outputs=outputs))
-    return _told(
-        T, Remark("wire", f"T at {names}: minus what comes back there for what is added on the wire; {AS_WIRED}.")
-    )
+    return _told(T, f"T at {names}: minus what comes back there for what is added on the wire; {AS_WIRED}.")
 
 
 @one_at_a_time
@@ -122,10 +119,8 @@ def opened(system: Model, wires: Wires, point: OperatingPoint | None = None) -> 
     """
     model, point, names = _system(system, wires, point)
     cut = cut_at(model, point, names)
-    inputs, outputs = cut.model.inputs.names, cut.model.outputs.names[: len(model.outputs)]
-    linear = _linearized(cut.model.with_interface(None, outputs), cut.point)
-    assert linear.inputs.names == inputs  # noqa: S101 - the order that the docstring promises
-    return _told(linear, Remark("wire", f"Opened at {', '.join(names)}: what each wire carried is an input now."))
+    linear = _linearized(cut.model.with_interface(None, model.outputs.names), cut.point)
+    return _told(linear, f"Opened at {', '.join(names)}: what each wire carried is an input now.")
 
 
 def _system(
@@ -220,14 +215,13 @@ def _with_remark_on_holding(linear: LinearModel, model: ConnectedModel, names: S
     continuous = [name for name in names if not ends[name] & sampled]
     if not sampled or not continuous:
         return linear
-    remark = Remark(
-        "wire",
+    text = (
         f"What is sent at {', '.join(continuous)} is held over {linear.sample_time:g} s, and what comes back is read "
         "then: between continuous members that is an approximation, good for frequencies well below "
-        f"{np.pi / linear.sample_time:.4g} rad/s.",
+        f"{np.pi / linear.sample_time:.4g} rad/s."
     )
-    return replace(linear, warnings=(*linear.warnings, remark))
+    return _told(linear, text)
 
 
-def _told(linear: LinearModel, remark: Remark) -> LinearModel:
-    return replace(linear, warnings=(remark, *linear.warnings))
+def _told(linear: LinearModel, text: str) -> LinearModel:
+    return replace(linear, warnings=(Remark("wire", text), *linear.warnings))

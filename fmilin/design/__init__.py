@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from fmilin.design.closed_loop import closed_loop
 from fmilin.design.kalman import KalmanFilter, kalman_filter, noise_through, sampled_noise
-from fmilin.design.margins import Margins, margins
+from fmilin.design.margins import margins
 from fmilin.design.measurement import measurement
 from fmilin.design.regulators import FunctionRegulator, KalmanRegulator, state_feedback
 
@@ -17,7 +17,6 @@ __all__ = [
     "FunctionRegulator",
     "KalmanFilter",
     "KalmanRegulator",
-    "Margins",
     "closed_loop",
     "kalman_filter",
     "margins",

@@ -24,36 +24,16 @@ WIDER = 1e3  # they reach this much below the slowest and above the fastest pole
 
 @dataclass(frozen=True, slots=True)
 class Margins:
-    """Margins of a loop that is stable when closed; where it is not, all but ``stable`` are NaN.
+    """Margins of a loop that is stable when closed; NaN where there are none, and where it is not."""
 
-    Attributes
-    ----------
-    stable : bool
-        Whether the closed loop is.
-    gain : pair of float
-        Factors on L that it bears, down and up; 0 and inf where there is no bound.
-    gain_frequency : float
-        Of the nearer one, in rad/s; NaN without any.
-    phase : float
-        The smallest, in degrees; inf without any.
-    phase_frequency : float
-        In rad/s.
-    delay : float
-        How much more dead time it bears, in seconds.
-    disk : float
-        alpha, a ratio; of several loops at once for changes that differ between them: a lower bound.
-    disk_frequency : float
-        In rad/s.
-    """
-
-    stable: bool
-    gain: tuple[float, float]
-    gain_frequency: float
-    phase: float
-    phase_frequency: float
-    delay: float
-    disk: float
-    disk_frequency: float
+    stable: bool  # whether the closed loop is
+    gain: tuple[float, float] = (math.nan, math.nan)  # factors that it bears, down and up; 0 and inf without bounds
+    gain_frequency: float = math.nan  # of the nearer one, in rad/s
+    phase: float = math.nan  # the smallest, in degrees; inf without any
+    phase_frequency: float = math.nan  # in rad/s
+    delay: float = math.nan  # how much more dead time it bears, in seconds
+    disk: float = math.nan  # alpha; of several loops at once, for changes that differ between them: a lower bound
+    disk_frequency: float = math.nan  # in rad/s
 
     @property
     def disk_gain(self) -> tuple[float, float]:
@@ -93,6 +73,8 @@ def margins(loop: LinearModel) -> Margins:
     Returns
     -------
     Margins
+        ``stable``; ``gain`` (factors down and up), ``phase`` (degrees), ``delay`` (seconds) and ``disk`` (alpha; with
+        ``disk_gain`` and ``disk_phase``), each with its frequency in rad/s. Printed, it is a sentence.
 
     Raises
     ------
@@ -109,17 +91,11 @@ def margins(loop: LinearModel) -> Margins:
     L = -loop.to_control()  # python-control closes loops with a minus sign
     one = control.ss([], [], [], np.eye(len(loop.inputs)), loop.sample_time)
     closed = control.feedback(one, L)
-    stable = _is_stable(closed)
-    if not stable:
-        return _untold(stable=False)
+    if not _is_stable(closed):
+        return Margins(stable=False)
     peak, at = _peak(closed - 0.5 * one)
-    told = _untold(stable=True) if len(loop.inputs) > 1 else _single(L)
+    told = Margins(stable=True) if len(loop.inputs) > 1 else _single(L)
     return replace(told, disk=1.0 / peak, disk_frequency=at)
-
-
-def _untold(*, stable: bool) -> Margins:
-    nothing = math.nan
-    return Margins(stable, (nothing, nothing), nothing, nothing, nothing, nothing, nothing, nothing)
 
 
 def _single(L: Any) -> Margins:
@@ -133,11 +109,8 @@ def _single(L: Any) -> Margins:
     phase, where = min(zip(np.abs(phases), crossings, strict=True), default=(math.inf, math.nan))
     delays = [math.radians(p % 360.0) / w for p, w in zip(phases, crossings, strict=True) if w > 0]
     delay = min(delays, default=math.inf)
-    gain, at_phase = (float(down), float(up)), float(where)
-    return replace(
-        _untold(stable=True), gain=gain, gain_frequency=float(nearest), phase=float(phase), phase_frequency=at_phase,
-        delay=float(delay),
-    )  # fmt: skip
+    numbers = {"gain_frequency": nearest, "phase": phase, "phase_frequency": where, "delay": delay}
+    return Margins(stable=True, gain=(float(down), float(up)), **{name: float(v) for name, v in numbers.items()})
 
 
 def _is_stable(closed: Any) -> bool:
