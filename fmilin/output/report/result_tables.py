@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from fmilin.design.kalman import KalmanFilter
     from fmilin.families.family import LinearFamily
 
 
@@ -219,7 +218,7 @@ def show_named_point(point: Point, page: Page) -> None:
             page.print(table)
 
 
-def show_filter(kalman: KalmanFilter, page: Page) -> None:
+def show_filter(kalman: Any, page: Page) -> None:  # of the room beside this one
     """Print how well each coordinate is known after a measurement, and what the filter takes from which one."""
     names = kalman.linear.outputs.names
     print_fact(page, "Kalman filter", [f"every {kalman.sampled.sample_time:g} s", f"of {kalman.linear.model.name}"])
