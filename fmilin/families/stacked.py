@@ -44,6 +44,7 @@ SETTLED = 1e-11  # residuals at the end, scaled, over the largest entry of the s
 PROJECTED = 1e-12  # distance from the manifold at the end, in sizes of the states
 SOLVED = 1e-6  # the same as :data:`SETTLED` at the seed, as the procedure for one point found it
 SHORT = 1e-13  # a row of the equations, beside the longest one, that is rounding
+VOLUME = 4.0  # how much the determinant of the equations may change from one point to the next on a branch
 REGULAR = 1e-8  # singular values of the equations at the seed below this part of the largest are zero
 
 
@@ -54,6 +55,7 @@ class _Solved:
     points: PointStack
     tangents: TangentStack | None
     good: NDArray[np.bool_]
+    volumes: FloatArray  # (k,), determinants of the equations
 
 
 class StackedRuns:
@@ -149,7 +151,8 @@ class StackedRuns:
                 answer = procedure(solved.points, layout.written_by_stacks(rows, own), solved.tangents)
             good = 0
             if solved is not None and answer is not None:
-                good = int(np.argmin([*(solved.good & answer.usual), False]))
+                same = equations.connected(line.last, solved, given)
+                good = int(np.argmin([*(solved.good & answer.usual & same), False]))
             if solved is None or answer is None or not good:
                 if equations.block == 1:
                     equations.block = FIRST_BLOCK
@@ -222,6 +225,10 @@ class _Assembly:
         self._follow = FollowedFromStart(model, time, held)
         self.possible = self._follow.possible
 
+    def connected(self, _last: object, solved: _Solved, _given: object) -> NDArray[np.bool_]:
+        """Return which points are on one branch: all, each followed from the start."""
+        return np.ones(len(solved.points), dtype=bool)
+
     def solved(self, x: FloatArray, u: FloatArray, given: Mapping[str, FloatArray]) -> _Solved | None:
         """Return the points; the guess x, u serves where none is found, which is said."""
         count = len(x)
@@ -236,7 +243,8 @@ class _Assembly:
         except (FmilinError, np.linalg.LinAlgError):
             return None
         good = np.asarray(np.isfinite(states).all(axis=1) & ~_turned(self._model, self._held, targets))
-        return _Solved(PointStack(np.full(count, self.time), np.where(good[:, None], states, x), u), None, good)
+        points = PointStack(np.full(count, self.time), np.where(good[:, None], states, x), u)
+        return _Solved(points, None, good, np.ones(count))
 
 
 def _turned(model: Model, held: Sequence[int], values: FloatArray) -> NDArray[np.bool_]:
@@ -294,6 +302,30 @@ class _Equations:
         whole = self._trimmed or rank == len(self._kept) or not len(self._model.constraints)
         return whole and bool(np.abs(residual).max(initial=0.0) <= SOLVED * self._size)
 
+    def connected(
+        self, last: tuple[FloatArray, ...], solved: _Solved, given: Mapping[str, FloatArray]
+    ) -> NDArray[np.bool_]:
+        """Return which points are on the branch of the one before, the first of them on that of the ``last`` point.
+
+        Half way between two points on one branch the determinant of the equations keeps its sign, and between a few
+        it hardly changes.
+        """
+        ends = solved.points.states, solved.points.inputs, np.column_stack(list(given.values()))
+        every = (np.vstack((before, at)) for before, at in zip((*last[1:], last[0]), ends, strict=True))
+        # The last point, and all that lie half way.
+        x, u, varied = (np.vstack((a[:1], (a[1:] + a[:-1]) / 2)) for a in every)
+        named = dict(zip(given, varied.T, strict=True))
+        stack = self._stack(x, u, named)
+        try:
+            J = self._residual(stack, self._procedure.tangents(stack), named)[1]
+        except (FmilinError, np.linalg.LinAlgError):
+            return np.zeros(len(solved.good), dtype=bool)
+        with np.errstate(all="ignore"):
+            middle = np.linalg.det(self._U.T @ J @ self._V)
+            before = np.concatenate((middle[:1], solved.volumes[:-1]))
+            ratio = solved.volumes / before
+            return np.asarray((middle[1:] * before > 0) & (ratio > 1 / VOLUME) & (ratio < VOLUME))
+
     def solved(self, x: FloatArray, u: FloatArray, given: Mapping[str, FloatArray]) -> _Solved | None:
         """Return the points nearest to a guess x (k, N), u (k, nu); None where the model does not answer there."""
         x, u = x.copy(), u.copy()
@@ -303,7 +335,6 @@ class _Equations:
         for i, name in zip(self._held, self._names, strict=True):
             x[:, i] = given.get(name, x[:, i])
         dependent, good, near = self._procedure.dependent, *np.zeros((2, len(x)), dtype=bool)
-        follows = np.ones(len(x), dtype=bool)
         try:
             with np.errstate(all="ignore"):
                 for _ in range(ROUNDS):
@@ -314,13 +345,12 @@ class _Equations:
                     off = (np.abs(back) / self._x_scales[dependent]).max(axis=1, initial=0.0)
                     left = np.abs(residual).max(axis=1, initial=0.0) / self._size
                     if not (np.isfinite(J).all() and np.isfinite(back).all()):
-                        good = (left <= SETTLED) & (off <= PROJECTED) & near & follows
+                        good = (left <= SETTLED) & (off <= PROJECTED) & near
                         break
                     regular = self._U.T @ J @ self._V  # of positive determinant at the seed
                     dz = np.linalg.solve(regular, (residual @ self._U)[..., None])[..., 0] @ self._V.T
                     near = np.abs(dz).max(axis=1, initial=0.0) <= ARRIVED
-                    follows &= np.linalg.slogdet(regular)[0] > 0  # a way across a fold leads to another branch
-                    polished, good = bool(good.all()), (left <= SETTLED) & (off <= PROJECTED) & near & follows
+                    polished, good = bool(good.all()), (left <= SETTLED) & (off <= PROJECTED) & near
                     if good.all() and (polished or left.max(initial=0.0) <= EPS):
                         break
                     p = len(self._kept)
@@ -331,7 +361,7 @@ class _Equations:
             return None
         if not self._trimmed:
             good = good & ~_turned(self._model, self._held, points.states[:, self._held])
-        return _Solved(points, tangents, np.asarray(good))
+        return _Solved(points, tangents, np.asarray(good), np.linalg.det(self._U.T @ J @ self._V))
 
     def _stack(self, x: FloatArray, u: FloatArray, given: Mapping[str, FloatArray]) -> PointStack:
         states, inputs = self._model.states, self._model.inputs
@@ -374,6 +404,11 @@ class _Line:
             values = np.array([given[name][k] for name in self._names])
             self._at.append((values, points.states[k], points.inputs[k]))
         self._at = self._at[-2:]
+
+    @property
+    def last(self) -> tuple[FloatArray, ...]:
+        """What varies, states and inputs at the last point."""
+        return self._at[-1]
 
     def guess(self, given: Mapping[str, FloatArray]) -> tuple[FloatArray, FloatArray]:
         """Return states (k, N) and inputs (k, nu) to begin with."""

@@ -70,3 +70,29 @@ def test_where_there_is_no_other_branch_the_fold_is_told() -> None:
     model = OdeModel("ends", {"x": "x**2 - p", "p_": "-p_"}, parameters={"p": 1.0}, start={"x": 1.0})
     family = fl.sweep(model, {"p": [1.0, 0.5, 0.1, -0.1, -0.5]}, trim=fl.TrimRequest())
     assert family.ok.tolist() == [True, True, True, False, False]
+
+
+def test_points_that_are_solved_together_do_not_jump_to_another_branch() -> None:
+    """x' = F + a x - x^3: a run over a that begins at -0.447 had gone on at +0.894 and 0, without a word."""
+    cusp = OdeModel("cusp", {"x": "F + a*x - x^3"}, inputs=["F", "a"], start={"x": -1.2})
+    family = fl.sweep(cusp, {"F": np.linspace(-0.6, 0.6, 9), "a": np.linspace(0.2, 1.4, 5)}, trim=fl.TrimRequest())
+    assert family.ok.all()
+    assert (np.sign(family.x0[..., 0]) == np.where(family.axes["F"] < 0.1, -1.0, 1.0)[:, None]).all()
+    told = [k for k in np.ndindex(family.shape) if any(w.kind == "branch" for w in family[k].warnings)]
+    assert told == [(5, 0)]
+
+
+@pytest.mark.parametrize("count", [7, 40])
+def test_a_fold_of_many_branches_is_told(count: int) -> None:
+    """F = p(x) with five real roots: what no smooth way leads to says so, at every size of step."""
+    p = np.poly([-1.24, -0.62, 0.13, 1.01, 1.87])
+    text = " + ".join(f"({c!r})*x^{5 - i}" for i, c in enumerate(p.tolist()))
+    turns = np.polyval(p, np.roots(np.polyder(p)).real)
+    forces = np.linspace(turns.min() - 0.5, turns.max() + 0.5, count)
+    family = fl.sweep(
+        OdeModel("p", {"x": f"F - ({text})"}, inputs=["F"], start={"x": -1.3}), {"F": forces}, trim=fl.TrimRequest()
+    )
+    x = family.x0[..., 0]
+    for k in np.flatnonzero(family.ok[1:] & family.ok[:-1]):
+        ahead = np.polyval(np.polyder(p), np.linspace(x[k], x[k + 1], 200)) > 0  # the branch goes on where p rises
+        assert ahead.all() or any(w.kind == "branch" for w in family[int(k) + 1].warnings)

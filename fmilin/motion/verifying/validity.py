@@ -20,7 +20,7 @@ from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import SLOPES_AT_WORST
 from fmilin.linear_model.verification import Trace, Validity
 from fmilin.motion.verifying.excitation import Excitation
-from fmilin.motion.verifying.relaxation import Relaxation, ResponseError
+from fmilin.motion.verifying.relaxation import Deviation, Relaxation, ResponseError
 
 FIRST = 1e-2  # size of the deviations at the first amplitude tried, in sizes of the states
 BENT = 3e-3  # relative deviation at the largest amplitude above which a smaller one is tried
@@ -76,12 +76,16 @@ class Comparison:
         self, amplitude: float, *, sweeps: int = 1, close: float = 0.0, first: FloatArray | None = None
     ) -> FloatArray:
         """Return D(a), in sizes of the signals, shape (nt, ns); ``first`` is a guess of it."""
-        guess = None if first is None else amplitude * first * self.sizes.signals
         # One sweep is enough for small amplitudes: what it leaves out is the deviation of the deviation.
-        response = self.relaxation.deviation(
+        response = self.response(amplitude, sweeps=sweeps, close=close, first=first)
+        return response.values / amplitude / self.sizes.signals
+
+    def response(self, amplitude: float, *, sweeps: int, close: float, first: FloatArray | None) -> Deviation:
+        """Return the deviation as it is, and whether it settled; ``first`` is a guess of D(a)."""
+        guess = None if first is None else amplitude * first * self.sizes.signals
+        return self.relaxation.deviation(
             self.excitation, self.linear, amplitude, sweeps=sweeps, close=close, first=guess
         )
-        return response.values / amplitude / self.sizes.signals
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +130,8 @@ def compare_slopes(comparison: Comparison, natural: float) -> SlopeCheck:
 
 ACCEPTED = 0.05  # deviation over the largest linear response
 FARTHEST = 100.0  # deviations of the states, in their sizes, at which the search ends
-SWEEPS = 6  # at most, for one amplitude
+SWEEPS = 6  # at most, for one amplitude, in one of several rounds
+ROUNDS = 4
 MARCHED = 4  # sweeps that cost as much as following the motion step by step
 SETTLED = 0.01  # change of the deviation, relative to itself, at which it is known well enough
 CLOSE = 0.9  # the limit is found when the deviation lies between this fraction of what is accepted and all of it
@@ -166,6 +171,8 @@ class _Search:
             return np.inf
         if not D.size:
             return 0.0
+        if D.max() <= self._largest:  # what has left the response says nothing of others
+            self._last = (sign * amplitude, self.deviations[sign * amplitude])
         self.limited_by = [n for n, counts in zip(sizes.names, sizes.counts, strict=True) if counts][
             int(D.max(axis=0).argmax())
         ]
@@ -177,10 +184,14 @@ class _Search:
         ratio = abs(amplitude / before)
         sign = np.sign(amplitude / before) ** self._power
         guess = sign * ratio**self._power * D
-        sweeps = int(np.clip(self._comparison.relaxation.affordable(self._end), 2, SWEEPS))
-        D = self._comparison.deviation(amplitude, sweeps=sweeps, close=SETTLED, first=guess)
-        self._last, self.deviations[amplitude] = (amplitude, D), D
-        return D
+        for _ in range(ROUNDS):
+            sweeps = int(np.clip(self._comparison.relaxation.affordable(self._end), 2, SWEEPS))
+            response = self._comparison.response(amplitude, sweeps=sweeps, close=SETTLED, first=guess)
+            guess = response.values / amplitude / self._comparison.sizes.signals
+            if response.settled or self.is_over:
+                break
+        self.deviations[amplitude] = guess
+        return guess
 
     @property
     def is_over(self) -> bool:
@@ -219,7 +230,11 @@ def _limit(comparison: Comparison, check: SlopeCheck, search: _Search) -> Validi
         low, low_value = guess, max(value, 1e-15)
         if value >= CLOSE * ACCEPTED:
             limiting = search.limited_by
-            break
+            if search.is_over or search.relative(guess, -search.sign) <= ACCEPTED:
+                break
+            # The other sign, better at first, is the worse one here.
+            search.sign, high, limiting = -search.sign, guess, search.limited_by
+            low, low_value = check.amplitude, max(check.relative, 1e-15)
     return Validity(low, limited_by=limiting, motion=comparison.effect * low)
 
 

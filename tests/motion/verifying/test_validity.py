@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import sympy
+from scipy.integrate import solve_ivp
 
 import fmilin as fl
 from fmilin.ground.errors import UsageError
@@ -204,3 +205,23 @@ def test_a_response_by_sweeps_is_that_of_the_equations() -> None:
     assert left[1] < 0.2 * left[0]
     assert left[2] < 0.2 * left[1]
     np.testing.assert_allclose(relaxation.marched(excitation, a)[:, 0], exact, rtol=1e-6)
+
+
+@pytest.mark.parametrize("rate", ["-x + 0.05*x^2 - x^3", "-x + 0.3*x^2 - x^5", "-sin(x)", "-x - 0.4*x^2"])
+def test_within_five_per_cent_means_both_ways(rate: str) -> None:
+    """The worse sign far out need not be the worse one at the limit, and what diverges far out says nothing nearby."""
+    model = OdeModel("bent", {"x": rate})
+    verification = fl.linearize(model).verify(model)
+    limit = next(c.validity.limit for c in verification.channels if c.kind == "offset" and c.validity)
+    times = np.linspace(0.0, verification.horizon, 200)
+
+    def deviation(amplitude: float) -> float:
+        nonlinear = solve_ivp(
+            lambda t, x: [model.evaluate(t, x, np.zeros(0)).derivatives[0]],
+            (0.0, times[-1]), [amplitude], t_eval=times, rtol=1e-10, atol=1e-12,
+        )  # fmt: skip
+        if len(nonlinear.t) < len(times):
+            return np.inf
+        return float(np.abs(nonlinear.y[0] / amplitude - np.exp(-times)).max())
+
+    assert 0.044 < max(deviation(limit), deviation(-limit)) < 0.0501
