@@ -27,7 +27,7 @@ from fmilin.linearization.stack_parts import Mask, Parts, StackWriter, connected
 from fmilin.linearization.verified_facts import verified_facts_of
 from fmilin.manifold.continuation import CONDITION_LIMIT
 from fmilin.manifold.facts import VerifiedFacts
-from fmilin.manifold.products import some_bits_further
+from fmilin.manifold.products import rounding_of, some_bits_further
 from fmilin.manifold.rank import independent_rows, scaled
 from fmilin.manifold.selection import Selection
 from fmilin.manifold.slopes import SMALL_STEP, compared, random_direction
@@ -265,12 +265,16 @@ class StackProcedure:
         self, points: PointStack, tangents: TangentStack, geometry: StackGeometry, some: NDArray[np.intp]
     ) -> FloatArray:
         """Return what rounding changes in the rows of slopes at some points, shape (k, N + ny)."""
-        nearby = replace(points[some], states=some_bits_further(points.states[some], geometry.sizes[some]))
-        again, scales = self.tangents(nearby), geometry.scales[some, None]
-        pairs = (again.derivatives, tangents.derivatives), (again.outputs, tangents.outputs)
-        return np.concatenate(
-            [(np.abs(other - J[some]) * scales).max(axis=2, initial=0.0) for other, J in pairs], axis=1
-        )
+        x, scales, count = points.states[some], geometry.scales[some, None], len(some)
+        bits = some_bits_further(x, geometry.sizes[some]) - x
+        sides = 2 if self._procedure is not None and self._procedure.points > 1 else 1  # as it is asked alone
+        nearby = replace(points[np.tile(some, sides)], states=np.concatenate((x + bits, x - bits)[:sides]))
+        again = self.tangents(nearby)
+        rows = []
+        for other, J in (again.derivatives, tangents.derivatives), (again.outputs, tangents.outputs):
+            change = rounding_of([J[some], *(other[i : i + count] for i in range(0, sides * count, count))])
+            rows.append((change * scales).max(axis=2, initial=0.0))
+        return np.concatenate(rows, axis=1)
 
     def _compared(
         self,

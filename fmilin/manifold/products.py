@@ -45,6 +45,9 @@ def _along(exact: ExactSlopes, independent: Sequence[int]) -> FloatArray | None:
 def _rounding_error(nearby: Neighbourhood, J: FloatArray, independent: Sequence[int]) -> FloatArray | None:
     """Return what rounding changes in a procedure's slopes, shape of J, asked again some bits further on; or None."""
     point = nearby.point
+    exact = nearby.model.exact_slopes(point.time, point.states, point.inputs)
+    if exact is not None and (change := exact.rounding(independent)) is not None:
+        return row_sizes(change, nearby.scales)
     nudged = some_bits_further(point.states, nearby.frame.invariants.scales)
     try:
         again = nearby.model.exact_slopes(point.time, nudged, point.inputs)
@@ -58,6 +61,15 @@ def some_bits_further(states: FloatArray, sizes: FloatArray) -> FloatArray:
     """Return states (..., N) moved by some bits of their sizes: also where they are zero, as angles at rest are."""
     signs = np.random.default_rng(1952).choice([-1.0, 1.0], states.shape[-1])
     return np.asarray(states + 2 * EPS * np.maximum(np.abs(states), sizes) * signs)
+
+
+def rounding_of(samples: Sequence[FloatArray]) -> FloatArray:
+    """Return what rounding does to slopes, from two samples or three some bits apart: of three, twice their range.
+
+    Three may lie close together by chance, and the truth beside them; two are compared as they are.
+    """
+    some = 1.0 if len(samples) == 2 else 2.0
+    return np.asarray(some * np.ptp(samples, axis=0))
 
 
 def by_products(nearby: Neighbourhood) -> Slopes | None:

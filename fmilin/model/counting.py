@@ -57,9 +57,9 @@ class CountedModel(Model):
         return result
 
     def exact_slopes(self, t: float, x: FloatArray, u: FloatArray) -> ExactSlopes | None:
-        """Pass on; one visit."""
+        """Pass on and count the points."""
         procedure = self.source.exact_slopes(t, x, u)
-        self.evaluations += 0 if procedure is None else 1
+        self.evaluations += 0 if procedure is None else procedure.points
         return procedure
 
     def constraint_residuals(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray | None:

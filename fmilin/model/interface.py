@@ -185,6 +185,7 @@ class ExactSlopes(ABC):
     constraint_gradient: FloatArray | None = None
     # whether the equations can have no kink. Slopes that may be one-sided are compared at every point
     smooth: bool = True
+    points: int = 1  # at which the equations were looked at
 
     def rate_gradient(self) -> FloatArray | None:
         """Return the slopes of all rates along all states, shape (N, N); None where they are not at hand."""
@@ -193,6 +194,10 @@ class ExactSlopes(ABC):
     @abstractmethod
     def along(self, independent: Sequence[int]) -> Tangent:
         """Return the slopes with these states kept, in this order, by the published recursion."""
+
+    def rounding(self, independent: Sequence[int]) -> FloatArray | None:
+        """Return how much slopes of rates and outputs, (N + ny, P + nu), differ some bits beside it, where at hand."""
+        return None
 
 
 class Model(ABC):

@@ -50,10 +50,10 @@ def test_a_further_call_visits_the_point_alone_and_finds_the_same(name: str) -> 
     assert [w.message for w in first.warnings] == [w.message for w in second.warnings]
 
 
-def test_a_mechanism_is_visited_twice_where_everything_is_known() -> None:
+def test_a_mechanism_is_visited_once_where_everything_is_known() -> None:
     model = four_bar_mechanism()
     fl.linearize(model)
-    assert fl.linearize(model).method.evaluations == 2  # the point, and some bits beside it: what rounding does there
+    assert fl.linearize(model).method.evaluations == 3  # the point, and some bits beside it: rounding
 
 
 class Lying(ExactSlopes):

@@ -25,6 +25,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from fmilin.ground.errors import NumericalError
+from fmilin.manifold.products import rounding_of
 from fmilin.model.interface import Evaluation, ExactSlopes, Tangent
 from fmilin.native.mechanism.independence import Independence
 from fmilin.native.mechanism.outputs import Outputs
@@ -264,7 +265,10 @@ class LocalForm:
 
 
 class MechanismSlopes(ExactSlopes):
-    """The recursion at one point, ready for a choice of states; ``gradient`` is that of all residuals, (m, N)."""
+    """The recursion at a point, and some bits beside it, ready for a choice of states.
+
+    ``gradient`` is that of all residuals, (m, N).
+    """
 
     def __init__(
         self,
@@ -275,18 +279,32 @@ class MechanismSlopes(ExactSlopes):
     ) -> None:
         self._equations, self._solution = equations, solution
         self._columns = equations.system.columns(solution)
-        self.values = values
+        self.values, self.points = values, len(solution.v_dot)
         self.constraint_gradient = gradient(self._columns)
+        self._last: tuple[tuple[int, ...], tuple[tuple[Array, Array, Array], list[int], list[int]]] | None = None
 
     def along(self, independent: Sequence[int]) -> Tangent:
         """Return the slopes with these states kept, in this order."""
-        choice = Choice.of(independent, self._equations.system)
-        form = LocalForm(self._equations, self._solution, choice, self._columns)
-        order = [choice.states.index(state) for state in independent]
-        rates, outputs, T = form.rates(), form.outputs(), form.tangent()
-        columns = [*order, *range(len(order), rates.shape[-1])]
-        by_inputs = np.zeros((len(T), len(columns) - len(order)))
-        return Tangent(T[:, order], by_inputs, rates[:, columns], outputs[:, columns])
+        (rates, outputs, T), order, columns = self._along(tuple(independent))
+        by_inputs = np.zeros((T.shape[1], len(columns) - len(order)))
+        return Tangent(T[0][:, order], by_inputs, rates[0][:, columns], outputs[0][:, columns])
+
+    def rounding(self, independent: Sequence[int]) -> Array | None:
+        """Return how much the slopes differ some bits beside the point."""
+        (*both, _), _, columns = self._along(tuple(independent))
+        if self.points == 1:
+            return None
+        return np.concatenate([rounding_of(list(slopes)) for slopes in both])[:, columns]
+
+    def _along(self, independent: tuple[int, ...]) -> tuple[tuple[Array, Array, Array], list[int], list[int]]:
+        """Return slopes of rates and outputs, T, and the order of their columns."""
+        if self._last is None or self._last[0] != independent:
+            choice = Choice.of(independent, self._equations.system)
+            form = LocalForm(self._equations, self._solution, choice, self._columns)
+            order = [choice.states.index(state) for state in independent]
+            slopes = form.rates(), form.outputs(), form.tangent()
+            self._last = independent, (slopes, order, [*order, *range(len(order), slopes[0].shape[-1])])
+        return self._last[1]
 
 
 def matrices_of(

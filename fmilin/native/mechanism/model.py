@@ -11,8 +11,10 @@ from typing import Self
 
 import numpy as np
 
+from fmilin.ground.errors import NumericalError
 from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray
+from fmilin.manifold.products import some_bits_further
 from fmilin.model.interface import Evaluation, OperatingPoint, TangentStack
 from fmilin.native.batch_graph import arrays_of, checked_threads, states_to_keep
 from fmilin.native.mechanism.along import ManyPoints
@@ -92,17 +94,25 @@ class Mechanism(NativeModel):
         closure = evaluator.closure
         if not self._has_own_constraints or closure is None:
             return None
-        solution = self.solution(x, u)
-        rates, outputs, observed = evaluator.values(solution)
+        solution = self._here_and_nearby(x, u)
+        rates, outputs, observed = (part[0] for part in evaluator.values(solution))
         values = Evaluation(rates, outputs, self._residuals(t, x, u, observed))
 
         def gradient(columns: Columns) -> Array:
             g = self.constraints.partials(t, x, u, observed)
-            return g.states + g.observed @ closure.gradient(solution, columns)
+            return g.states + g.observed @ closure.gradient(solution, columns)[0]
 
         slopes = MechanismSlopes(self.equations, solution, values, gradient)
         slopes.smooth = self._is_smooth
         return slopes
+
+    def _here_and_nearby(self, x: FloatArray, u: FloatArray) -> Solution:
+        """Return the solution at a point and some bits beside it, which costs hardly more than that of the point."""
+        bits = some_bits_further(x, self.states.scales(x)) - x
+        try:
+            return self.solution(np.stack((x, x + bits, x - bits)), np.stack((u, u, u)))
+        except NumericalError:  # the point alone says what is singular
+            return self.solution(x[None], u[None])
 
     def constraint_gradient(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray] | None:
         """Return residuals and their gradient from positions and velocities alone, also at many points."""

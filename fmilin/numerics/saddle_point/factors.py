@@ -26,6 +26,7 @@ from fmilin.ground.tolerances import SINGULAR
 
 SHOWN = 6  # names of undetermined unknowns in a message
 
+FEW = 3  # matrices that are solved one by one: an inverse is not as exact where a matrix is ill-conditioned
 SMALL = 40_000
 """Entries of a right-hand side below which its columns are solved one by one: given several at once OpenBLAS starts
 its threads, which takes microseconds on an idle machine and ten milliseconds on a busy one."""
@@ -133,6 +134,9 @@ class DenseFactors:
         """Return W^-1 right, for right (n,) or (n, k) or (..., n, k); NaN where W holds a NaN. No W may be singular."""
         if right.size == 0:
             return np.zeros_like(right)
+        if 1 < math.prod(self._scaled.shape[:-2]) <= FEW and right.shape[:-2] == self._scaled.shape[:-2]:
+            solution = np.linalg.solve(self._scaled, right * self._row_scale[..., None])
+            return np.asarray(solution * self._column_scale[..., None], dtype=np.float64)
         if not self._is_one or math.prod(right.shape[:-2]) > 1:
             return self._inverse @ (right * self._row_scale[..., None]) * self._column_scale[..., None]
         if not math.isfinite(self._norm):
