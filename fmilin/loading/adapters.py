@@ -38,6 +38,11 @@ class Adapter(ABC):
         """Whether this file, which has one of the suffixes, is for this adapter; it may look into the file."""
         return True
 
+    def file_of(self, name: str) -> Path | None:
+        """Return the file of a model that comes with the engine and is known by name; None where there is none."""
+        del name
+        return None
+
     def engine(self) -> str:
         """Return what the adapter runs on, as found: "mujoco 3.3.2"."""
         if not self.package:
@@ -107,7 +112,7 @@ def installed_adapters() -> list[Installed]:
 
 
 def chosen_adapter(text: str) -> tuple[Installed, Path] | None:
-    """Return adapter and file of a source ``ADAPTER:FILE``, or None when it is not written so."""
+    """Return adapter and file of a source ``ADAPTER:FILE`` or ``ADAPTER:NAME``, or None when it is not written so."""
     name, colon, file = text.partition(":")
     if not colon or not file or not name.isidentifier() or len(name) == 1:  # a single letter is a drive of Windows
         return None
@@ -142,10 +147,13 @@ def adapter_for(path: Path) -> Installed | None:
 
 
 def load_with(adapter: Installed, path: Path, options: Mapping[str, Any], *, by_name: bool = False) -> Model:
-    """Return the model that an adapter makes of a file."""
-    if not path.is_file():
-        raise missing_file(path)
+    """Return the model that an adapter makes of a file, or of a name that it knows."""
     reader = adapter.adapter()
+    if not path.is_file():
+        named = reader.file_of(str(path))
+        if named is None:
+            raise missing_file(path)
+        path = named
     if path.suffix.lower() not in reader.suffixes:
         raise UsageError(
             f"The adapter '{adapter.name}' reads {_listed(reader.suffixes)}, not '{path.suffix}' ('{path}')."
@@ -183,6 +191,7 @@ class _Published(NamedTuple):
 PUBLISHED: Sequence[_Published] = (
     _Published("mujoco", "fmilin-mujoco", "MuJoCo", (".xml", ".mjcf"), b"<mujoco"),
     _Published("pinocchio", "fmilin-pinocchio", "Pinocchio", (".urdf",), b"<robot"),
+    _Published("jsbsim", "fmilin-jsbsim", "JSBSim", (".xml",), b"<fdm_config"),
 )
 
 

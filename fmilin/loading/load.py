@@ -54,7 +54,8 @@ def load(
     source : str or Path
         The path of an FMU, ``path/to/file.py:name`` or ``package.module:name``:
         a :class:`~fmilin.Model` or a function that returns one, with literal keyword arguments if any; or a
-        file that an installed adapter claims, ``ADAPTER:FILE`` where several could; or a mechanism, ``file.toml`` or
+        file that an installed adapter claims, ``ADAPTER:FILE`` where several could, or ``ADAPTER:NAME`` of a model that
+        comes with its engine (``jsbsim:c172x``); or a mechanism, ``file.toml`` or
         ``robot.urdf`` (see ``docs/mechanism.md``); or FMUs that are connected, ``system.ssp``.
     constraints : sequence of str or Constraint, optional
         Expressions that must be zero, or names of variables that must be zero. None: what the model brings
@@ -106,7 +107,7 @@ def load_as(source: str | Path, request: LoadRequest, at: PointRequest | None = 
         )
     text = str(source)
     _require_options(text, request)
-    if names_python(text):
+    if names_python(text) and chosen_adapter(text) is None:
         return _as_requested(lambda: model_in_python(text), request, at)
     if Path(text).suffix.lower() == ".fmu" and chosen_adapter(text) is None:
         return _from_fmu(Path(text), request, at)

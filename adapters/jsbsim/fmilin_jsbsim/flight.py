@@ -1,0 +1,1 @@
+"""Trims of flight in words: straight flight and coordinated turns as arguments of :func:`fmilin.trim`."""
