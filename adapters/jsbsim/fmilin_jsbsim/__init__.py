@@ -4,5 +4,6 @@ from __future__ import annotations
 
 from fmilin_jsbsim.adapter import JsbsimAdapter
 from fmilin_jsbsim.engine import JsbsimEngine
+from fmilin_jsbsim.flight import Flight, trim_flight
 
-__all__ = ["JsbsimAdapter", "JsbsimEngine"]
+__all__ = ["Flight", "JsbsimAdapter", "JsbsimEngine", "trim_flight"]

@@ -1,4 +1,4 @@
-"""Attitudes: unit quaternions (e0, e1, e2, e3) from the local frame (north, east, down) to the body, and Euler angles."""
+"""Attitudes: unit quaternions from the local frame (north, east, down) to the body, and Euler angles."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The equations of flight as JSBSim has them, for the shell of native models: rates at any state, by its own models.
 
 States are the position (geocentric latitude, longitude, altitude), the attitude as a quaternion, the velocity in axes
-of the body, the angular velocity against the Earth, and what engines integrate. Rates of velocities are JSBSim's; what is
-kinematics follows from the oblate, turning Earth of JSBSim: the local frame turns as the aircraft moves over it.
+of the body, the angular velocity against the Earth, and what engines integrate. Rates of velocities are JSBSim's; the
+kinematics follow from the oblate, turning Earth of JSBSim: the local frame turns as the aircraft moves over it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from fmilin.model.constraints.declared import Constraint
 from fmilin.model.interface import ModelInfo
 from fmilin.native.engine import Engine
 from fmilin.native.native_engine import AdjustableEngine
-from fmilin_jsbsim.attitude import angle_rates, angles_of, quaternion_of, quaternion_rates, rotation
+from fmilin_jsbsim.attitude import angle_rates, angles_of, quaternion_rates, rotation
 from fmilin_jsbsim.engines import Engines
 from fmilin_jsbsim.simulator import Simulator, elements_of
 
@@ -29,13 +29,15 @@ EQUATOR, POLE = 20925646.32546, 20855486.5951
 """Half axes of JSBSim's Earth, in ft (WGS 84)."""
 ACCELERATIONS = [f"accelerations/{name}" for name in (
     "udot-ft_sec2", "vdot-ft_sec2", "wdot-ft_sec2", "pdot-rad_sec2", "qdot-rad_sec2", "rdot-rad_sec2")]  # fmt: skip
-AGREED = 1e-13
-"""Accelerations that change by less than this fraction of the largest depend on themselves no more."""
+ROUNDS, AGREED = 25, 1e-13
+"""Accelerations that after so many rounds change by less than this fraction of the largest have settled."""
+START_LATITUDE = 0.6
 STATES = [
-    Signal("lat", "rad", None, 0.6, "geocentric latitude"), Signal("lon", "rad", None, 0.0, "longitude"),
+    Signal("lat", "rad", None, START_LATITUDE, "geocentric latitude"), Signal("lon", "rad", None, 0.0, "longitude"),
     Signal("h", "ft", 1000.0, 5000.0, "altitude above sea level"),
     *(Signal(f"e{i}", "1", None, float(i == 0), "attitude, from north, east, down to the body") for i in range(4)),
-    *(Signal(name, "ft/s", 100.0, {"u": 200.0, "w": 8.0}.get(name, 0.0), "velocity in axes of the body") for name in "uvw"),
+    *(Signal(name, "ft/s", 100.0, start, "velocity in axes of the body")
+      for name, start in (("u", 200.0), ("v", 0.0), ("w", 8.0))),
     *(Signal(name, "rad/s", None, 0.0, "angular velocity in axes of the body") for name in "pqr"),
 ]  # fmt: skip
 CONTROLS = {
@@ -72,7 +74,7 @@ class JsbsimEngine(Engine, AdjustableEngine):
         self._surfaces = sorted(n for n in simulator.properties if n.startswith("fcs/") and n.endswith("-pos-norm"))
         self._surfaces += sorted(n for n in simulator.properties if n.startswith("fcs/") and n.endswith("-pos-rad"))
         simulator.settle(self._surfaces)
-        self._remembers = bool(set(memory) - {"kinematic"})
+        self._remembers = bool(memory)
         self._controls = {name: self._of_all(path) for name, path in CONTROLS.items() if self._of_all(path)}
         self.inputs = Signals(Signal(name, "1", 1.0, 0.6 if name == "throttle" else 0.0, CONTROLS[name])
                               for name in self._controls)  # fmt: skip
@@ -102,12 +104,12 @@ class JsbsimEngine(Engine, AdjustableEngine):
         return [name for name in self._jsbsim.properties if name == path or name.startswith(f"{path}[")]
 
     def _of_controls(self, memory: list[str]) -> list[str]:
-        lasting = sorted(set(memory) - {"kinematic"})
+        lasting = sorted(set(memory))
         if not lasting:
             return []
         return [
-            f"The flight control system has elements with a memory ({', '.join(lasting)}): it is taken at rest, and its "
-            "own motion is no part of the states."
+            f"The flight control system has elements with a memory ({', '.join(lasting)}): it is taken at rest, and "
+            "its own motion is no part of the states."
         ]
 
     def _started(self) -> list[Signal]:
@@ -151,16 +153,16 @@ class JsbsimEngine(Engine, AdjustableEngine):
 
     def _accelerations(self) -> FloatArray:
         """Return JSBSim's accelerations; aerodynamics that depend on the rate of alpha depend on these themselves."""
-        before = None
-        for _ in range(100):
+        before = np.full(len(ACCELERATIONS), np.inf)
+        for i in range(100):
             self._jsbsim.still()
             now = self._jsbsim.get(ACCELERATIONS)
-            if before is not None and np.abs(now - before).max() <= AGREED * max(1.0, float(np.abs(now).max())):
+            change, before = float(np.abs(now - before).max()), now
+            if not change or (i > ROUNDS and change <= AGREED * max(1.0, float(np.abs(now).max()))):
                 return now
-            before = now
         raise NumericalError(
-            f"The accelerations of '{self.info.name}' depend on themselves and do not settle: its aerodynamics take the "
-            "rate of alpha or beta with too large a factor at this state."
+            f"The accelerations of '{self.info.name}' depend on themselves and do not settle: its aerodynamics take "
+            "the rate of alpha or beta with too large a factor at this state."
         )
 
     def _kinematics(self, x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -180,9 +182,7 @@ class JsbsimEngine(Engine, AdjustableEngine):
         climb = -down * np.cos(tilt) - north * np.sin(tilt)
         squared = 1 - (POLE / EQUATOR) ** 2
         meridian = EQUATOR * (1 - squared) / (1 - squared * np.sin(geodetic) ** 2) ** 1.5
-        turning = np.array(
-            [lon_rate * np.cos(geodetic), -north / (meridian + height), -lon_rate * np.sin(geodetic)]
-        )
+        turning = np.array([lon_rate * np.cos(geodetic), -north / (meridian + height), -lon_rate * np.sin(geodetic)])
         return np.array([lat_rate, lon_rate, climb - slope * lat_rate]), turning, T
 
 
@@ -190,8 +190,3 @@ def _version() -> str:
     import jsbsim
 
     return str(jsbsim.__version__)
-
-
-def start_in(attitude: tuple[float, float, float]) -> FloatArray:
-    """Return the quaternion of roll, pitch and yaw, for those who set states."""
-    return quaternion_of(*attitude)

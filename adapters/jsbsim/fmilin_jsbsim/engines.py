@@ -1,9 +1,9 @@
 """The states of engines: what JSBSim integrates in them, put where it is wanted, and how fast it changes there.
 
-Propellers turn at ``rpm``, J rpm' = engine torque - propeller torque; a piston engine's manifold pressure ``map``
-follows what the throttle lets through with a lag of one second; a constant-speed governor moves the blades at a rate
-in proportion to the error of the speed. Turbines are steps of another sort: JSBSim moves n1 and n2 at fixed rates towards
-what the throttle asks for, so that small changes follow at once, and small motions have no state there.
+A piston engine turns its propeller at ``rpm``, J rpm' = its torque - the propeller's; its manifold pressure ``map``
+follows what the throttle lets through with a lag of one second; the governor of a constant-speed propeller moves the
+blades at a rate in proportion to the error of the speed. Turbines are of another sort: JSBSim moves n1 and n2 at fixed
+rates towards what the throttle asks for, so that small changes follow at once, and small motions have no state there.
 """
 
 from __future__ import annotations
@@ -16,18 +16,20 @@ from fmilin_jsbsim.simulator import Simulator
 
 __all__ = ["Engines"]
 
-RPM, MAP, BLADE, THROTTLE = "propeller-rpm", "map-pa", "blade-angle", "fcs/throttle-pos-norm"
+RPM, MAP, BLADE, FRICTION = "propeller-rpm", "map-pa", "blade-angle", "friction-hp"
+THROTTLE = "fcs/throttle-pos-norm"
+UNITS = {RPM: ("rpm", "rev/min"), MAP: ("map", "Pa"), BLADE: ("blade", "deg")}
 MOMENT = 1e-5
 """Length of the step that shows rates, in s: short for the engines, long beside rounding."""
+KICK = -1e6
+"""A friction, in hp, that turns propellers up within microseconds, in which nothing else moves."""
+OPEN = 8e4
+"""By how much the pressure of an open throttle exceeds that of a closed one, about, in Pa."""
 NEAR = 1e-11
 """How near states are brought to what is wanted, as a fraction."""
-PASSES = 60
-PUSH = 2e4
-"""Pressure above what is wanted under which propellers are turned up and down, in Pa: speed changes soon there."""
-LEAP = 0.1
-"""Length of the longest step on the way there, in s."""
-REFINED = 1e-7
-"""Changes of the speed by less than this fraction say nothing of its rate any more."""
+REFINED = 1e-9
+"""Changes by less than this fraction say nothing of a rate any more."""
+PASSES = 40
 
 
 class Engines:
@@ -41,67 +43,74 @@ class Engines:
     """
 
     def __init__(self, simulator: Simulator, files: list[str]) -> None:
-        self._jsbsim, self.remarks = simulator, list[str]()
+        self._jsbsim, self.states, self.remarks = simulator, list[Signal](), list[str]()
         self._engines = sorted({n.split("/")[1] for n in simulator.properties if n.startswith("propulsion/engine")})
-        self.states: list[Signal] = []
-        with_propeller = [e for e in self._engines if self._has(e, RPM)]
-        if not with_propeller:
-            if self._engines and self._has(self._engines[0], "n2"):
-                self.remarks.append(
-                    "The speeds n1, n2 of the turbines follow the throttle at once: JSBSim moves them at fixed rates, and "
-                    "no linear model has such states."
-                )
-            return
-        if len(set(files)) > 1 or with_propeller != self._engines:
-            self.remarks.append("The engines are of several kinds: their speeds are held where they came to rest.")
-            return
-        self.names = [RPM]
-        units = {RPM: ("rpm", "rev/min"), MAP: ("map", "Pa"), BLADE: ("blade", "deg")}
-        self.names += [MAP] if self._has(self._engines[0], MAP) else []
-        if self._governed():
-            self.names.append(BLADE)
-        self.states = [Signal(*units[n], None, simulator[self._path(n)], f"{n} of the engines") for n in self.names]
+        first, alike = next(iter(self._engines), ""), len(set(files)) <= 1
+        if alike and self._has(first, RPM) and self._has(first, MAP):
+            self.names = [
+                RPM,
+                MAP,
+                *([BLADE] if self._has(first, BLADE) and self._value("constant-speed-mode") else []),
+            ]
+            self.states = [Signal(*UNITS[n], None, self._value(n), f"{n} of the engines") for n in self.names]
+        elif alike and self._has(first, "n2") and not self._has(first, RPM):
+            self.remarks.append(
+                "The speeds n1, n2 of the turbines follow the throttle at once: JSBSim moves them at fixed rates, "
+                "which no linear model has, so that they are no states."
+            )
+        elif first:
+            self.remarks.append("The engines' own states are held where they came to rest at the start.")
 
     def _has(self, engine: str, name: str) -> bool:
         return f"propulsion/{engine}/{name}" in self._jsbsim.properties
 
-    def _path(self, name: str, engine: int = 0) -> str:
-        return f"propulsion/{self._engines[engine]}/{name}"
-
-    def _governed(self) -> bool:
-        """Whether a governor moves the blades: they stay where they are put, and move when time goes on."""
-        if not self._has(self._engines[0], BLADE) or not self._jsbsim[self._path("constant-speed-mode")]:
-            return False
-        angle = self._jsbsim[self._path(BLADE)]
-        self._put(BLADE, angle + 0.01)
-        self._jsbsim.still()
-        stays = abs(self._jsbsim[self._path(BLADE)] - angle - 0.01) < 1e-9
-        self._put(BLADE, angle)
-        return stays
+    def _value(self, name: str) -> float:
+        return self._jsbsim[f"propulsion/{self._engines[0]}/{name}"]
 
     def _put(self, name: str, value: float) -> None:
-        self._jsbsim.set({self._path(name, i): value for i in range(len(self._engines))})
+        self._jsbsim.set({f"propulsion/{engine}/{name}": value for engine in self._engines})
 
     def _now(self) -> FloatArray:
-        return self._jsbsim.get([self._path(name) for name in self.names])
+        return np.array([self._value(name) for name in self.names])
+
+    def settle(self, seconds: float = 20.0) -> FloatArray:
+        """Let the engines run by themselves, as if the aircraft flew on; return their states, shape (k,)."""
+        with self._jsbsim.only(["Propulsion"]):
+            for _ in range(int(seconds * 100)):
+                self._jsbsim.advance(0.01)
+        return self._now() if self.states else np.zeros(0)
 
     def place(self, x: FloatArray) -> None:
         """Bring all engines into a state, shape (k,): JSBSim's own steps, of the lengths that lead there.
 
-        Properties set the blades alone. A step changes speed and manifold pressure by its length times their rates, also
-        backwards, and the throttle is ours while nothing else runs.
+        Properties set the blades alone. A step changes speed and pressure by its length times their rates, also
+        backwards, and throttle and friction are ours while nothing else runs.
         """
         if not self.states:
             return
-        throttle, wanted = self._jsbsim[THROTTLE], dict(zip(self.names, x.tolist(), strict=True))
+        if not (x[:2] > 0).all():
+            raise NumericalError(
+                f"An engine of '{self._jsbsim.name}' that runs has a speed and a manifold pressure above zero, not "
+                f"{x[0]:.6g} rev/min and {x[1]:.6g} Pa."
+            )
+        throttle, friction = self._jsbsim[THROTTLE], self._value(FRICTION)
         with self._jsbsim.only(["Propulsion"]):
-            if MAP in wanted:
-                self._reach(wanted[RPM], wanted[MAP])
+            for _ in range(PASSES):
+                now = self._now()[:2]
+                if (np.abs(now - x[:2]) <= NEAR * np.abs(x[:2])).all():
+                    break
+                self._charge(float(x[1]))
+                self._put(FRICTION, KICK)
+                self._spin(float(x[0]))
+                self._put(FRICTION, friction)
             else:
-                self._spin(wanted[RPM])
-            if BLADE in wanted:
-                self._put(BLADE, wanted[BLADE])
-            self._jsbsim.set({THROTTLE: throttle})
+                raise NumericalError(
+                    f"The engines of '{self._jsbsim.name}' cannot be brought to {x[0]:.9g} rev/min and {x[1]:.9g} Pa: "
+                    f"they stand at {now[0]:.9g} and {now[1]:.9g}."
+                )
+        self._jsbsim.set({THROTTLE: throttle})
+        if len(x) > 2:
+            self._put(BLADE, float(x[2]))
 
     def rates(self) -> FloatArray:
         """Return how fast the states change, shape (k,)."""
@@ -114,34 +123,9 @@ class Engines:
             self._jsbsim.advance(-MOMENT)  # back where they were, but for rounding
         return (after - before) / MOMENT
 
-    def settle(self, seconds: float = 20.0) -> FloatArray:
-        """Let the engines run by themselves, as if the aircraft flew on; return their states, shape (k,)."""
-        with self._jsbsim.only(["Propulsion"]):
-            for _ in range(int(seconds * 100)):
-                self._jsbsim.advance(0.01)
-        return self._now() if self.states else np.zeros(0)
-
-    def _reach(self, rpm: float, pressure: float) -> None:
-        """Bring speed and manifold pressure to values: under more pressure to a speed that the way back leads on from."""
-        beside, before, slope = rpm, (0.0, 0.0), 1.0
-        for _ in range(PASSES):
-            speed, now = self._now()[:2]
-            if abs(speed - rpm) <= NEAR * rpm and abs(now - pressure) <= NEAR * pressure:
-                return
-            if abs(speed - rpm) > NEAR * rpm:
-                self._spin(beside, pressure + PUSH)
-            self._charge(pressure)
-            miss = self._now()[0] - rpm
-            if beside != before[0] and before[0]:
-                slope = (miss - before[1]) / (beside - before[0]) or 1.0
-            before = beside, miss
-            beside -= miss / (slope if 0.2 < slope < 5 else 1.0)
-        raise self._failed(f"{rpm:.6g} rev/min and {pressure:.6g} Pa")
-
     def _charge(self, pressure: float) -> None:
-        """Bring the manifold pressure to a value: as long forwards with an open throttle as backwards with a closed one."""
-        path, both = self._path(MAP), 8e4
-        now = self._jsbsim[path]
+        """Bring the manifold pressure to a value: forwards with an open throttle, backwards with a closed one."""
+        both, now = OPEN, self._value(MAP)
         for _ in range(PASSES):
             if abs(now - pressure) <= NEAR * pressure / 10:
                 return
@@ -149,29 +133,19 @@ class Engines:
             for throttle, length in ((1.0, step), (0.0, -step)):
                 self._jsbsim.set({THROTTLE: throttle})
                 self._jsbsim.advance(length)
-            now = self._jsbsim[path]
-            if abs(now - before) > REFINED * pressure:
+            now = self._value(MAP)
+            if step and abs(now - before) > REFINED * pressure:
                 both = (now - before) / step
-        raise self._failed(f"{pressure:.6g} Pa of manifold pressure")
 
-    def _spin(self, speed: float, pressure: float | None = None) -> None:
-        """Bring the propellers' speed to a value, by the length of steps: a secant method."""
-        path, step, rate = self._path(RPM), 1e-3, 0.0
+    def _spin(self, speed: float) -> None:
+        """Bring the propellers' speed to a value by the length of steps, a secant method."""
+        step, rate, now = 1e-6, 0.0, self._value(RPM)
         for _ in range(PASSES):
-            if pressure is not None:
-                self._charge(pressure)
-            before = self._jsbsim[path]
-            if rate:
-                step = float(np.clip((speed - before) / rate, -LEAP, LEAP))
-            self._jsbsim.advance(step)
-            now = self._jsbsim[path]
-            if abs(now - speed) <= NEAR * abs(speed) / 10:
+            if abs(now - speed) <= NEAR * speed / 10:
                 return
-            if not rate or abs(now - before) > REFINED * abs(speed):
-                rate = (now - before) / step
-        raise self._failed(f"{speed:.6g} rev/min")
-
-    def _failed(self, what: str) -> NumericalError:
-        return NumericalError(
-            f"The engines of '{self._jsbsim.name}' cannot be brought to {what}: they stand at {self._now()}."
-        )
+            before = now
+            self._jsbsim.advance(step)
+            now = self._value(RPM)
+            if not rate or abs(now - before) > REFINED * speed:
+                rate = (now - before) / step or 1.0
+            step = float(np.clip((speed - now) / rate, -1e-4, 1e-4))

@@ -6,6 +6,7 @@ zero, with the motion of the aircraft switched off; a model that is not meant to
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -26,9 +27,9 @@ SETTLED = 1e-12
 LONGEST = 1500
 """Runs after which a flight control system that still moves is taken as one that never rests."""
 MODELS = ("Input", "Atmosphere", "Winds", "FCS", "MassBalance", "Auxiliary", "Propulsion", "Aerodynamics",
-          "GroundReactions", "ExternalReactions", "BuoyantForces", "Aircraft", "Accelerations", "Propagate")  # fmt: skip
-WITH_MEMORY = {"lag_filter", "lead_lag_filter", "second_order_filter", "washout_filter", "actuator", "rate_limit",
-               "kinematic", "pid", "integrator"}  # fmt: skip
+          "GroundReactions", "ExternalReactions", "BuoyantForces", "Aircraft", "Accelerations",
+          "Propagate")  # fmt: skip
+WITH_MEMORY = {"lag_filter", "lead_lag_filter", "second_order_filter", "washout_filter", "pid", "integrator"}
 
 
 def aircraft_file(name: str) -> Path | None:
@@ -51,12 +52,15 @@ class Simulator:
         root = Path(jsbsim.get_default_root_dir())
         fdm = self._fdm = jsbsim.FGFDMExec(str(root))
         fdm.set_debug_level(0)
-        fdm.set_aircraft_path(str(path.resolve().parent.parent))
         fdm.set_dt(STEP)
         try:
-            loaded = fdm.load_model(self.name)
-        except (RuntimeError, jsbsim.BaseError) as error:
+            with with_ideal_actuators(path) as (folder, ideal):
+                fdm.set_aircraft_path(str(folder))
+                loaded = fdm.load_model(self.name)
+        except Exception as error:  # JSBSim has classes of its own for what it finds in files
             raise ModelError(f"JSBSim cannot load '{path}': {' '.join(str(error).split())}.") from error
+        if ideal:
+            self.remarks.append(f"Actuators are ideal here, without {', '.join(ideal)}.")
         if not loaded:
             raise ModelError(f"JSBSim cannot load '{path}': see above what it says of it.")
         fdm.disable_output()
@@ -86,8 +90,9 @@ class Simulator:
 
     def place(self, values: dict[str, float]) -> None:
         """Put the aircraft into a state that the properties ``ic/...`` say, in their order, and compute once."""
-        for name, value in values.items():
-            self._fdm[name] = value
+        for _ in range(2):  # each of them keeps another one, of before, through conversions
+            for name, value in values.items():
+                self._fdm[name] = value
         self._fdm.run_ic()
 
     def still(self) -> None:
@@ -127,6 +132,35 @@ class Simulator:
                     return True
                 before = now
         return False
+
+
+@contextmanager
+def with_ideal_actuators(path: Path) -> Iterator[tuple[Path, list[str]]]:
+    """Give a folder with a folder of the aircraft whose actuators follow at once, and in words what they have lost.
+
+    A lag, a rate limit, a dead band or a hysteresis lets nothing of a small command through at once. The copy opens no
+    sockets and writes no files either.
+    """
+    lost: list[str] = []
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / path.stem
+        copy.mkdir()
+        for file in path.resolve().parent.iterdir():
+            if file.name != path.name:
+                (copy / file.name).symlink_to(file)
+        content = path.read_bytes()
+        with suppress(etree.XMLSyntaxError):  # which JSBSim tells
+            root = etree.fromstring(content, etree.XMLParser(resolve_entities=False, no_network=True))
+            for part in root.xpath("//actuator/*[self::lag or self::rate_limit or self::deadband_width"
+                                   " or self::hysteresis_width]"):  # fmt: skip
+                lost.append({"lag": "lags", "rate_limit": "rate limits", "deadband_width": "dead bands"}.get(
+                    part.tag, "hysteresis"))  # fmt: skip
+                part.getparent().remove(part)
+            for part in root.xpath("/*/input | /*/output"):  # sockets and files
+                root.remove(part)
+            content = etree.tostring(root)
+        (copy / path.name).write_bytes(content)
+        yield Path(folder), sorted(set(lost))
 
 
 def _names(fdm: Any) -> frozenset[str]:
