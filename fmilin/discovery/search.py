@@ -20,7 +20,7 @@ from fmilin.discovery.verification import CONSTRAINT, integral, judged
 from fmilin.ground.signals import FloatArray
 
 MORE_THAN_TERMS = 1.2  # samples per term, and some more
-SAME = 1e-6  # relative difference of rates that counts as none
+UNCHANGED = 1e-6  # relative difference of rates that counts as none
 EXCITED = 16  # points at which the inputs are moved, besides as many as there are candidates
 
 
@@ -275,14 +275,14 @@ class Search:
         while candidates:
             rates = [rate for _, rate in candidates]
             H = np.stack([h.gradients(x) for h in (*rates, *(h for h in self.speeds if not h.level))], axis=1)
-            v = free - (np.linalg.pinv(H, rcond=SAME) @ (H @ free[:, :, None]))[:, :, 0]
+            v = free - (np.linalg.pinv(H, rcond=UNCHANGED) @ (H @ free[:, :, None]))[:, :, 0]
             states = x + v, x + v + off, x + off
             f = [self.sampler.held_rates(s) for s in states]
             fine = []
             for h in rates:
                 kept, disturbed, alone = ((h.gradients(s) * r).sum(axis=1) for s, r in zip(states, f, strict=True))
                 size = (np.abs(h.gradients(states[1])) * np.abs(f[1])).sum(axis=1)
-                fine.append(bool((np.maximum(np.abs(kept), np.abs(disturbed - alone)) <= SAME * size).all()))
+                fine.append(bool((np.maximum(np.abs(kept), np.abs(disturbed - alone)) <= UNCHANGED * size).all()))
             if all(fine):
                 break
             candidates = [both for both, good in zip(candidates, fine, strict=True) if good]

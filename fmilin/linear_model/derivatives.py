@@ -16,7 +16,7 @@ from scipy.linalg import schur
 
 from fmilin.ground.signals import FloatArray
 
-SAME = 1e-6  # distance of eigenvalues that belong to one group, relative to the largest; twofold ones split by 1e-8
+GROUPED = 1e-6  # distance of eigenvalues that belong to one group, relative to the largest; twofold ones split by 1e-8
 DEFECTIVE = 1e-6  # what A is on a group beside a multiple of the unit matrix, relative to the largest eigenvalue
 
 Complex = NDArray[np.complex128]
@@ -64,7 +64,7 @@ def eigenvalue_derivatives(A: FloatArray, slopes: list[FloatArray]) -> tuple[Com
     values = values[np.lexsort((values.imag, values.real))]
     derivatives, defective = np.zeros((len(values), len(slopes)), dtype=np.complex128), []
     largest = float(np.max(np.abs(values), initial=0.0)) or 1.0
-    for group in _groups(values, SAME * largest):
+    for group in _groups(values, GROUPED * largest):
         V, W = _subspaces(A, values, group)
         gram = np.conj(W).T @ V
         block = np.linalg.solve(gram, np.conj(W).T @ A @ V)

@@ -270,12 +270,12 @@ def change_along(at: Moving, uniform: Uniform, bend: FloatArray, beyond: Beyond,
         seen = np.where(good & far.good, relative.max(axis=1, initial=0.0), np.nan)
         better = (seen <= SAME_ALONG) & ~(part > SAME_ALONG) | (seen > SAME_ALONG) & ~(seen <= part)
         part, when = np.where(better, seen, part), np.where(better, far.later, when)
-    asked = turns & (part > SAME_ALONG)
-    if asked.any() and bend.shape[1] <= MOST_TURNING:
-        A = uniform.A[asked] if at_point is None else beyond.A(at_point, uniform.sizes, asked)
-        sizes = uniform.sizes[asked]
-        scaled = (M * (sizes[:, None] / sizes[..., None]) for M in (A, beyond.A(far, uniform.sizes, asked)))
-        turning[asked] = _same_spectrum(next(scaled), next(scaled), part[asked])
+    changing = turns & (part > SAME_ALONG)
+    if changing.any() and bend.shape[1] <= MOST_TURNING:
+        A = uniform.A[changing] if at_point is None else beyond.A(at_point, uniform.sizes, changing)
+        sizes = uniform.sizes[changing]
+        scaled = (M * (sizes[:, None] / sizes[..., None]) for M in (A, beyond.A(far, uniform.sizes, changing)))
+        turning[changing] = _same_spectrum(next(scaled), next(scaled), part[changing])
     return Change(part, when, turning)
 
 

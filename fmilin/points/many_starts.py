@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 STARTS = 40
 SPREADS = (0.3, 1.0, 3.0)  # of the starts, in sizes of the states; angles anywhere
-SAME = 1e-6  # distance of two solutions, in sizes, that counts as none
+SAME_REST = 1e-6  # distance of two solutions, in sizes, that counts as none
 ALIKE = 1e-2  # difference of eigenvalues of two members of one family, beside the fastest
 
 
@@ -145,13 +145,13 @@ def operating_points(
     equations = equations_of(candidate, request)
     random = np.random.default_rng(seed)
     points: list[TrimmedPoint] = []
-    places: list[FloatArray] = []
+    origins: list[FloatArray] = []
     for k in range(starts):
         z = placed(equations, _drawn(equations, random, SPREADS[k % len(SPREADS)]))
         progress(k + 1)
         if not np.isfinite(z).all():
             continue
-        places.append(equations.unknowns.at(z).states)
+        origins.append(equations.unknowns.at(z).states)
         solution = _rest(equations, z, falls=bool(k % 2))
         if solution is not None and not _is_known(points, point := point_at(equations, solution, request)):
             points.append(point)
@@ -161,7 +161,7 @@ def operating_points(
             "'trim' say what is in the way."
         )
     order = sorted(points, key=lambda p: np.inf if p.report.unstable is None else p.report.unstable)
-    return OperatingPoints(order, np.array(places), model.states)
+    return OperatingPoints(order, np.array(origins), model.states)
 
 
 def _drawn(equations: Equations, random: np.random.Generator, spread: float) -> FloatArray:
@@ -203,7 +203,7 @@ def _is_same(one: TrimmedPoint, other: TrimmedPoint) -> bool:
     sizes = signals.scales(one.states)
     far = one.report.distance, other.report.distance
     doubt = np.array([sum(d.get(name, 0.0) for d in far) for name in signals.names])
-    if (np.abs(apart) <= np.maximum(SAME * sizes, 2 * doubt)).all() and np.allclose(one.inputs, other.inputs):
+    if (np.abs(apart) <= np.maximum(SAME_REST * sizes, 2 * doubt)).all() and np.allclose(one.inputs, other.inputs):
         return True
     a, b = one.report, other.report
     if not (a.free_directions or a.multiple) or a.eigenvalues is None or b.eigenvalues is None:

@@ -37,9 +37,9 @@ STEP = 2.0**-9  # of differences, in sizes of the parameter
 WEIGHTS = {-2: 1 / 12, -1: -2 / 3, 1: 2 / 3, 2: -1 / 12}  # of fourth order
 FOLLOWS = 1e-6  # what may be left of r_p beside it, where a branch goes on
 TURNED = 1e8  # how many sizes of the unknowns per size of a parameter are a fold
-KINK = 0.75  # what is left of a difference between two sides at half the step; 0.5 of a smooth one
+ONE_SIDED = 0.75  # what is left of a difference between two sides at half the step; 0.5 of a smooth one
 EXACT = 64 * float(np.finfo(float).eps)  # of derivatives through the graph, beside their largest terms
-ROUNDING = 8 * float(np.finfo(float).eps)
+ROUND_OFF = 8 * float(np.finfo(float).eps)
 
 
 def with_derivatives(model: Model, point: OperatingPoint, linear: LinearModel, names: Sequence[str]) -> LinearModel:
@@ -247,7 +247,7 @@ class _Branch:
         slope = near + (near - far) / 3
         base = np.block([[linear.A, linear.B], [linear.C, linear.D]])
         E = linear.errors
-        rounding = 4 * (np.block([[E.A, E.B], [E.C, E.D]]) + ROUNDING * np.abs(base)) / h
+        rounding = 4 * (np.block([[E.A, E.B], [E.C, E.D]]) + ROUND_OFF * np.abs(base)) / h
         self._refuse_kink(name, base, at, slope, rounding)
         second = np.abs(near - far) / 3
         errors = second * np.minimum(1.0, second / np.maximum(np.abs(slope).max(initial=0.0), 1e-300)) + rounding
@@ -322,7 +322,7 @@ class _Branch:
         """Refuse where the two sides differ by as much at half the step."""
         near, far = np.abs(at[1] + at[-1] - 2 * base), np.abs(at[2] + at[-2] - 2 * base) / 2
         size = 1e-3 * self.step(name) * np.abs(slope).max(initial=0.0)
-        doubtful = (near > np.maximum(size, 8 * rounding * self.step(name))) & (near > KINK * far)
+        doubtful = (near > np.maximum(size, 8 * rounding * self.step(name))) & (near > ONE_SIDED * far)
         if doubtful.any():
             raise NumericalError(
                 f"The linear model has a kink where '{name}' is {self.value(name):g}: it changes by other amounts on "

@@ -24,7 +24,7 @@ from fmilin.model.threads import one_at_a_time
 from fmilin.points.procedure import search
 from fmilin.points.report import TrimmedPoint
 
-RANK = 1e-9  # of a singular value beside the largest of M_i that counts
+COUNTS = 1e-9  # of a singular value beside the largest of M_i that counts
 CORNERS = 64  # corners of the box at which the remainder is measured, and as many points between
 SAFETY = 1.5  # by which the bound of the remainder is more than the largest that was measured
 
@@ -173,7 +173,7 @@ def _transformation(nominal: LinearModel, half: Mapping[str, float]) -> tuple[Li
     for name, size in half.items():
         d = nominal.derivatives[name]
         U, s, V = np.linalg.svd(size * np.block([[d.A, d.B], [d.C, d.D]]))
-        rank = int((s > RANK * max(float(s[0]), 1e-300)).sum()) if s.size else 0
+        rank = int((s > COUNTS * max(float(s[0]), 1e-300)).sum()) if s.size else 0
         left.append(U[:, :rank] * np.sqrt(s[:rank]))
         right.append(np.sqrt(s[:rank])[:, None] * V[:rank])
         blocks.append((name, rank))

@@ -100,6 +100,6 @@ def test_help_says_what_a_verb_does_and_takes(name: str) -> None:
 
 def test_pictures_say_which_there_are() -> None:
     linear = fl.linearize(cartesian_pendulum())
-    text = "Pictures: bode(), eigenvalues(), errors(), modes(), nyquist(), participation(), sparsity(), step()"
-    assert repr(linear.plot) == text
+    pictures = "bode", "eigenvalues", "errors", "modes", "nyquist", "participation", "sensitivities", "sparsity", "step"
+    assert repr(linear.plot) == "Pictures: " + ", ".join(f"{name}()" for name in pictures)
     assert import_module("fmilin.families.plots").FamilyPlots(None).campbell.__doc__

@@ -18,7 +18,7 @@ from fmilin.points.request import quantity
 
 TURNS = {"": 2 * np.pi, "1": 2 * np.pi, "rad": 2 * np.pi, "deg": 360.0, "rev": 1.0, "turn": 1.0}
 PERIOD = "period"
-SAME = 1e-7  # relative: how near the rates after a turn must be to those before
+REPEATED = 1e-7  # relative: how near the rates after a turn must be to those before
 
 
 @dataclass(frozen=True)
@@ -150,9 +150,9 @@ def _after_turn(model: Model, i: int, start: OperatingPoint, gain: float) -> str
     except FmilinError:
         return "the model cannot be evaluated"
     gaps = np.abs(turned.derivatives - here.derivatives)
-    if (gaps > SAME * (1 + np.abs(here.derivatives).max(initial=0.0))).any():
+    if (gaps > REPEATED * (1 + np.abs(here.derivatives).max(initial=0.0))).any():
         return f"the rate of '{model.states.names[int(np.argmax(gaps))]}' is not what it was"
-    if np.abs(turned.residuals - here.residuals).max(initial=0.0) > SAME:
+    if np.abs(turned.residuals - here.residuals).max(initial=0.0) > REPEATED:
         return "a constraint is not what it was"
     return ""
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from fmilin.families.periodic.orbit import PeriodicOrbit, samples_of, simulated
 from fmilin.families.periodic.problem import PERIOD, OrbitProblem, OrbitRequest, orbit_problem
-from fmilin.families.periodic.shooting import CLOSED, Shooting, Shot
+from fmilin.families.periodic.shooting import ORBIT_CLOSED, Shooting, Shot
 from fmilin.ground.errors import ConstraintError, NumericalError
 from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray
@@ -223,7 +223,7 @@ def _closed(problem: OrbitProblem, first: Shot) -> tuple[Shot, float]:
         except (NumericalError, ConstraintError) as error:
             trouble = trouble or error
             continue
-        if gap <= CLOSED and not _has_come_to_rest(problem, shot):
+        if gap <= ORBIT_CLOSED and not _has_come_to_rest(problem, shot):
             return shot, gap
         reached.append((gap, shot, shooting.gap))
     if not reached:
@@ -287,7 +287,7 @@ def _why_open(problem: OrbitProblem, gap: float, shot: Shot, gaps: FloatArray) -
     """Return in words what keeps a motion from closing."""
     states, scales = problem.model.states, problem.model.states.scales(problem.start.states)
     worst = int(np.argmax(np.abs(gaps) / scales))
-    if gap <= CLOSED:
+    if gap <= ORBIT_CLOSED:
         text = f"What closes after {shot.period:.9g} s is a rest, which nothing forces: it closes after any time. "
     else:
         text = (

@@ -19,6 +19,7 @@ from fmilin.families.periodic.path import PathSlopes, slopes_along
 from fmilin.families.periodic.problem import OrbitProblem
 from fmilin.ground.errors import ConstraintError, NumericalError
 from fmilin.ground.signals import FloatArray
+from fmilin.ground.tolerances import RANK
 from fmilin.linearization.request import Request
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.kinematics import kinematic_pairs
@@ -29,10 +30,9 @@ from fmilin.motion.periodic.transition import factors, product
 POINTS = 48  # of a period at which slopes are taken for a step of Newton's method
 ITERATIONS = 25
 ENOUGH = 1e-9  # precision of the sensitivities
-CLOSED = 1e-9  # in sizes of the states: what is left of the gaps
+ORBIT_CLOSED = 1e-9  # in sizes of the states: what is left of the gaps
 REFINED = 1e-12  # as long as steps help, they go on to here
 EASILY = 1e3  # so many times rather than the start the period moves, and what is free: a start on an orbit stays
-RANK = 1e-8  # of the equations
 LONGEST = 0.5  # how much of the period, and of the sizes of the states, a step may change at once
 DIFFERENCE = 1e-6  # relative: by what a free parameter is moved
 
@@ -98,7 +98,7 @@ class Shooting:
                 break
             before, (shot, arcs, gaps) = best, improved
             best = self._size(gaps)
-            if best <= CLOSED and best > 0.3 * before:
+            if best <= ORBIT_CLOSED and best > 0.3 * before:
                 break
         self.gap = max(gaps, key=lambda gap: self._size([gap]))
         return shot, best

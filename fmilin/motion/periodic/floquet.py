@@ -20,7 +20,7 @@ EPS = float(np.finfo(np.float64).eps)
 
 NEUTRAL = 1e-9  # beyond its error a multiplier may be this much larger than 1 and be called neutral
 FAST = 1e8  # modes that decay by more than this in a period are carried backwards
-SYMMETRIC = 1e-5  # relative: how well a direction must come back to itself to have a multiplier 1
+RETURNS = 1e-5  # relative: how well a direction must come back to itself to have a multiplier 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,7 +205,7 @@ def _logarithms(periodic: Periodic, steps: FloatArray) -> tuple[ComplexArray, di
         length = float(np.linalg.norm(direction))
         S = np.array([*kept.values(), direction / (length or 1.0)]).T
         gap = np.linalg.norm(M @ S[:, -1] - S[:, -1])
-        if gap <= SYMMETRIC * np.linalg.norm(M, 2) and np.linalg.svd(S, compute_uv=False)[-1] > SYMMETRIC:
+        if gap <= RETURNS * np.linalg.norm(M, 2) and np.linalg.svd(S, compute_uv=False)[-1] > RETURNS:
             kept[text] = S[:, -1]
     if not kept:
         return logarithms_of_multipliers(few, periodic.jump), {}

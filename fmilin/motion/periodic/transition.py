@@ -16,7 +16,7 @@ from fmilin.ground.signals import FloatArray
 from fmilin.motion.periodic.fourier import ComplexArray
 
 STAGES = 4
-PRECISE = 1e-13  # how much twice as many steps may change the product, relative, unless less is asked for
+CONVERGED = 1e-13  # how much twice as many steps may change the product, relative, unless less is asked for
 LARGEST = 2**13  # steps
 AT_ONCE = 2**21  # numbers in the equations of stages that are solved together
 GAP = 1e6  # between the sizes of multipliers that are computed apart from each other
@@ -38,7 +38,7 @@ NODES, WEIGHTS = _radau()
 
 
 def factors(
-    A: Callable[[FloatArray], FloatArray], period: float, samples: int, *, precision: float = PRECISE
+    A: Callable[[FloatArray], FloatArray], period: float, samples: int, *, precision: float = CONVERGED
 ) -> FloatArray:
     """Return matrices (n, P, P) whose product, the last one leftmost, is the transition matrix over a period.
 
