@@ -40,16 +40,18 @@ def solved(balance: Equations, request: TrimRequest) -> tuple[Equations, Solutio
     """Return the zero that a request asks for, and the equations that it satisfies; raise what is in the way."""
     if request.stable:
         return balance, _staying(balance, request)
-    try:
+    if not any(target.kind == "rate" and target.value for target in balance.targets):
         return balance, _solved(balance, request)
-    except NumericalError:
-        if not any(target.kind == "rate" and target.value for target in balance.targets):
-            raise
-    # A pull-up is steady at no later instant: what should rest then starts to move.
-    instant = Equations(
-        balance.unknowns, balance.at_rest.tolist(), balance.pairs, moving=False, targets=balance.targets
-    )
-    return instant, _solved(instant, request)
+    # A pull-up is steady at no later instant, what should rest starts to move: what holds at an instant comes first.
+    at_rest: list[int] = balance.at_rest.tolist()
+    instant = Equations(balance.unknowns, at_rest, balance.pairs, moving=False, targets=balance.targets)
+    solution = _solved(instant, request)
+    for start in (solution.z, balance.unknowns.z0):
+        exact = solution.is_exact
+        steady = assessed(balance, corrected(balance, start, exact=exact), exact=exact)
+        if steady.is_zero:
+            return balance, steady
+    return instant, solution
 
 
 def _staying(balance: Equations, request: TrimRequest) -> Solution:
