@@ -33,6 +33,7 @@ NAMES = (
     "families",
     "robots",
     "seeing",
+    "points",
 )
 
 
