@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from fmilin.discovery.result import Discovery
     from fmilin.families.along import linearize_along
     from fmilin.families.family import LinearFamily
+    from fmilin.families.periodic.chart import FloquetChart, floquet_chart
     from fmilin.families.periodic.linearize import linearize_periodic
     from fmilin.families.periodic.model import PeriodicModel
     from fmilin.families.periodic.orbit import PeriodicOrbit
@@ -71,6 +72,7 @@ _HOMES = {
     "Evaluation": "model.interface",
     "Explanation": "discovery.explaining",
     "Floquet": "motion.periodic.floquet",
+    "FloquetChart": "families.periodic.chart",
     "FmilinError": "ground.errors",
     "Limits": "ground.sandbox.limits",
     "LinearFamily": "families.family",
@@ -100,6 +102,7 @@ _HOMES = {
     "discover": "discovery.procedure",
     "explain": "discovery.explaining",
     "explain_zeros": "discovery.explaining",
+    "floquet_chart": "families.periodic.chart",
     "isolated": "ground.sandbox.isolated_use",
     "linearize": "linearization.procedure",
     "linearize_along": "families.along",
@@ -132,6 +135,7 @@ __all__ = [
     "Evaluation",
     "Explanation",
     "Floquet",
+    "FloquetChart",
     "FmilinError",
     "Limits",
     "LinearFamily",
@@ -162,6 +166,7 @@ __all__ = [
     "discover",
     "explain",
     "explain_zeros",
+    "floquet_chart",
     "isolated",
     "linearize",
     "linearize_along",
@@ -207,6 +212,8 @@ hand_in(  # what people type on a result, by the folders above that do it
         "FamilyPlots.eigenvalues": "fmilin.output.report.family_pictures:family_eigenvalue_figure",
         "FamilyPlots.root_locus": "fmilin.output.report.family_pictures:root_locus_figure",
         "FamilyPlots.surface": "fmilin.output.report.family_pictures:surface_figure",
+        "FloquetChart.campbell": "fmilin.output.report.periodic_pictures:campbell_figure",
+        "FloquetChart.stability": "fmilin.output.report.periodic_pictures:stability_figure",
         "LinearFamily.load": "fmilin.output.export.files:load_family",
         "LinearFamily.save": "fmilin.output.export.files:save",
         "LinearFamily.save_report": "fmilin.output.report.web:save_report",

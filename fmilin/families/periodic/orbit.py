@@ -15,8 +15,6 @@ from fmilin.model.interface import Model, OperatingPoint
 from fmilin.motion.simulation.run import RunRequest, simulate_at
 from fmilin.motion.simulation.trajectory import Trajectory
 
-VISITS = 5000  # of the model that an orbit takes at least: it is worth compiling
-
 
 @dataclass(frozen=True, eq=False)
 class PeriodicOrbit:
@@ -86,7 +84,7 @@ def simulated(model: Model, start: OperatingPoint, times: FloatArray, run: RunRe
     UsageError
         When an event comes on the way.
     """
-    motion = simulate_at(model.compiled_for(VISITS), start, times, run)
+    motion = simulate_at(model, start, times, run)
     own = [event for event in motion.events if event.cause != "input"]
     if own:
         event = own[0]

@@ -13,11 +13,13 @@ from functools import cached_property
 import numpy as np
 from scipy.interpolate import make_interp_spline
 
-from fmilin.families.along import linearize_along_as
+from fmilin.families.along import linearize_along_as, stack_of
 from fmilin.families.family import LinearFamily
+from fmilin.ground.errors import FmilinError
 from fmilin.ground.signals import FloatArray, Signals
 from fmilin.linearization.procedure import linearize_next
 from fmilin.linearization.request import Request
+from fmilin.linearization.stack import AGREES, EPS, StackProcedure
 from fmilin.manifold.coordinates import LinearCoordinates
 from fmilin.manifold.frame import manifold_at
 from fmilin.manifold.invariants import Invariants
@@ -85,9 +87,42 @@ def slopes_along(model: Model, points: Sequence[OperatingPoint], request: Reques
     if request.independent is None and request.coordinates == "partition":
         kept = _good_everywhere(model_at(model, points[0]), points)
         request = replace(request, coordinates="tangent") if kept is None else replace(request, independent=kept)
-    if request.coordinates == "partition":
-        return _of_family(linearize_along_as(model, points, request))
-    return _carried(model, points, request)
+    if request.coordinates != "partition":
+        return _carried(model, points, request)
+    return _at_once(model, points, request) or _of_family(linearize_along_as(model, points, request))
+
+
+def _at_once(model: Model, points: Sequence[OperatingPoint], request: Request) -> PathSlopes | None:
+    """Return exact slopes at all points together, checked at the first one; None where the model does not have them.
+
+    What is true of one point alone (whether the motion is steady there, how A changes further on) is of no interest
+    along a whole orbit.
+    """
+    if request.inputs is not None or request.derivatives not in ("auto", "exact"):
+        return None
+    own = model_at(model, points[0])
+    first, selection = linearize_next(own, points[0], request, None)
+    stacks = StackProcedure(own, request, points[0], first, selection)
+    if not stacks.usable:
+        return None
+    try:
+        tangents = stacks.tangents(stack_of(points))
+    except FmilinError:
+        return None
+    kept, order = stacks.kept, len(stacks.kept)
+    J, seen = tangents.derivatives, tangents.outputs
+    A, B = J[:, kept, :order], J[:, kept, order:]
+    exact = np.isfinite(J).all() and np.isfinite(tangents.T).all()
+    if not (exact and np.abs(A[0] - first.A).max(initial=0.0) <= AGREES * np.abs(first.A).max(initial=1e-12)):
+        return None
+    R = np.zeros((len(points), order, len(own.states)))
+    R[:, range(order), kept] = 1.0
+    error = np.abs(A).max(axis=2, keepdims=True) * max(first.accuracy.A, EPS) * np.ones_like(A)
+    times = np.array([point.time for point in points])
+    return PathSlopes(
+        times, first.states, first.inputs, first.outputs, A, B, seen[..., :order], seen[..., order:], tangents.T,
+        tangents.rates[:, kept], error, R,
+    )  # fmt: skip
 
 
 def _good_everywhere(model: Model, points: Sequence[OperatingPoint]) -> tuple[str, ...] | None:

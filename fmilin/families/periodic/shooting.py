@@ -44,11 +44,6 @@ class Arc:
     points: tuple[OperatingPoint, ...]
     slopes: PathSlopes
 
-    @property
-    def end(self) -> FloatArray:
-        """All states at its end."""
-        return self.points[-1].states
-
     @cached_property
     def transition(self) -> FloatArray:
         """(y, u) at the end, in carried coordinates, on those at the start: shape (P, P + nu)."""
@@ -86,17 +81,18 @@ class Shooting:
 
     def solve(self, shot: Shot) -> tuple[Shot, float]:
         """Return where the gaps are smallest, and the largest of them, in sizes of the states."""
-        arcs = self._arcs(shot)
-        gaps = self._gaps(shot, arcs)
+        ends = self._ends(shot)
+        gaps = self._gaps(shot, ends)
         best = self._size(gaps)
         for _ in range(ITERATIONS):
             if best <= REFINED:
                 break
+            arcs = self._with_slopes(shot, ends)
             step = self._step(shot, arcs, gaps)
             improved = self._searched(shot, arcs, step, best)
             if improved is None:
                 break
-            before, (shot, arcs, gaps) = best, improved
+            before, (shot, ends, gaps) = best, improved
             best = self._size(gaps)
             if best <= ORBIT_CLOSED and best > 0.3 * before:
                 break
@@ -105,14 +101,14 @@ class Shooting:
 
     def _searched(
         self, shot: Shot, arcs: list[Arc], step: FloatArray, best: float
-    ) -> tuple[Shot, list[Arc], list[FloatArray]] | None:
+    ) -> tuple[Shot, list[tuple[OperatingPoint, ...]], list[FloatArray]] | None:
         """Return where a step leads, shortened until the gaps are smaller; None where no part of it helps."""
         for part in (1.0, 0.5, 0.25, 0.1, 0.02):
             try:
                 trial = self._moved(shot, arcs, part * step)
                 gaps = self._gaps(trial, ends := self._ends(trial))
                 if self._size(gaps) < best:
-                    return trial, self._with_slopes(trial, ends), gaps
+                    return trial, ends, gaps
             except (NumericalError, ConstraintError):
                 continue
         return None
@@ -132,12 +128,9 @@ class Shooting:
     def _with_slopes(self, shot: Shot, stretches: list[tuple[OperatingPoint, ...]]) -> list[Arc]:
         return [Arc(points, slopes_along(shot.model, points, self._request)) for points in stretches]
 
-    def _arcs(self, shot: Shot) -> list[Arc]:
-        return self._with_slopes(shot, self._ends(shot))
-
-    def _gaps(self, shot: Shot, arcs: list[Arc] | list[tuple[OperatingPoint, ...]]) -> list[FloatArray]:
+    def _gaps(self, shot: Shot, stretches: list[tuple[OperatingPoint, ...]]) -> list[FloatArray]:
         """Return what the end of each stretch is beyond the next node, each (N,)."""
-        ends = [arc.end if isinstance(arc, Arc) else arc[-1].states for arc in arcs]
+        ends = [points[-1].states for points in stretches]
         starts = [*(node.states for node in shot.nodes[1:]), shot.nodes[0].states + self.shift(shot, ends[-1])]
         return [end - start for end, start in zip(ends, starts, strict=True)]
 

@@ -6,8 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
+from fmilin.families.periodic.chart import FloquetChart
 from fmilin.ground.errors import UsageError
+from fmilin.ground.signals import FloatArray
 from fmilin.motion.periodic.floquet import Floquet
 from fmilin.output.report.figures import COLORS, DASHES, QUIET, UNSTABLE, gridded, titled_figure
 from fmilin.output.report.numbers import rough, shortened
@@ -85,3 +88,73 @@ def _chosen(floquet: Floquet, numbers: Sequence[int] | None) -> list[int]:
         return [n - 1 for n in numbers]
     one_of_pairs = [k for k in range(count) if floquet.exponents[k].imag >= 0 and np.isfinite(floquet.exponents[k])]
     return one_of_pairs[:SHOWN]
+
+
+def campbell_figure(chart: FloquetChart) -> Figure:
+    """Return frequencies at which modes are seen over one axis, rays of harmonics, and growth below."""
+    if len(chart.axes) != 1:
+        raise UsageError(f"Campbell's diagram is drawn over one axis, and {len(chart.axes)} vary here.")
+    ((name, axis),) = chart.axes.items()
+    figure = titled_figure(f"{shortened(chart.name)}: Campbell diagram of Floquet's exponents", 8.5, 7.0)
+    frequency, growth = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
+    visible = [k for k in range(chart.exponents.shape[-1]) if _is_first_of_pair(chart, k)]
+    tolerance = 1e-9 * np.nanmax(np.abs(chart.exponents[np.isfinite(chart.exponents)]), initial=1.0)
+    for drawn, k in enumerate(visible):
+        style = {"color": COLORS[drawn % len(COLORS)], "linestyle": DASHES[drawn // len(COLORS) % len(DASHES)]}
+        frequency.plot(axis, chart.frequencies[:, k], **style)
+        growth.plot(axis, chart.exponents[:, k].real, **style)
+        grows = chart.exponents[:, k].real > tolerance
+        frequency.plot(axis[grows & ~chart.stable], chart.frequencies[grows & ~chart.stable, k], "o", color=COLORS[1],
+                       markerfacecolor="white", markersize=5)  # fmt: skip
+    top = 1.1 * float(np.nanmax(chart.frequencies[:, visible], initial=1e-300))
+    speed = 2 * np.pi / chart.period
+    for order in range(1, 7):
+        if np.nanmin(order * speed) < top:
+            frequency.plot(axis, order * speed, color=QUIET, linewidth=0.9, linestyle="--")
+            inside = np.flatnonzero(order * speed <= top)
+            frequency.annotate(f"{order}×", (axis[inside[-1]], order * speed[inside[-1]]), color=QUIET, fontsize=9)
+    for axes in (frequency, growth):
+        gridded(axes)
+        for low, high in _unstable_stretches(axis, chart.ok & ~chart.stable):
+            axes.axvspan(low, high, color=UNSTABLE, zorder=0)
+    frequency.set(ylim=(0, top), ylabel="seen at [rad/s]")
+    growth.axhline(0, color=QUIET, linewidth=0.8)
+    growth.set(ylabel="growth [1/s]", xlabel=shortened(name))
+    return figure
+
+
+def _is_first_of_pair(chart: FloquetChart, k: int) -> bool:
+    """Whether a mode is drawn: of conjugate ones, whose frequencies and growth are the same, the first."""
+    rows = [(chart.exponents[:, j].real, chart.frequencies[:, j]) for j in range(k + 1)]
+    size = 1e-6 * (1 + np.nanmax(np.abs(rows[k][1]), initial=0.0))
+    return not any(
+        np.nanmax(np.abs(np.concatenate((rows[j][0] - rows[k][0], rows[j][1] - rows[k][1]))), initial=0.0) <= size
+        for j in range(k)
+    )
+
+
+def _unstable_stretches(axis: FloatArray, unstable: NDArray[np.bool_]) -> list[tuple[float, float]]:
+    """Return where the motion is unstable, half a step beyond its points."""
+    middle = np.concatenate((axis[:1], (axis[1:] + axis[:-1]) / 2, axis[-1:]))
+    return [(float(middle[k]), float(middle[k + 1])) for k in np.flatnonzero(unstable)]
+
+
+def stability_figure(chart: FloquetChart) -> Figure:
+    """Return where over two axes the motion is stable, and how fast deviations grow elsewhere."""
+    if len(chart.axes) != 2:
+        raise UsageError(f"A stability chart is drawn over two axes, and {len(chart.axes)} vary here.")
+    (first, x), (second, y) = chart.axes.items()
+    figure = titled_figure(f"{shortened(chart.name)}: stability chart", 8.0, 6.0)
+    axes = figure.add_subplot()
+    growth = np.where(chart.ok & ~chart.stable, chart.margin, np.nan)
+    axes.set_facecolor("white")
+    mesh = axes.pcolormesh(x, y, growth.T, cmap="OrRd", shading="nearest", vmin=0.0, rasterized=True)
+    if chart.stable.any() and (chart.ok & ~chart.stable).any() and min(chart.stable.shape) > 1:
+        axes.contour(x, y, np.where(chart.stable, 0.0, 1.0).T, levels=[0.5], colors=[COLORS[0]], linewidths=1.2)
+    if not chart.ok.all():
+        i, j = np.nonzero(~chart.ok)
+        axes.plot(x[i], y[j], "x", color=QUIET, markersize=4, label="no periodic motion")
+        axes.legend(loc="upper right", fontsize=9)
+    figure.colorbar(mesh, ax=axes, label="growth [1/s]")
+    axes.set(xlabel=shortened(first), ylabel=shortened(second))
+    return figure
