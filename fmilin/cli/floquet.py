@@ -37,10 +37,13 @@ from fmilin.cli.options import (
     time_option,
 )
 from fmilin.cli.request import Request, open_model, request_of
+from fmilin.cli.sweep import axes_of
+from fmilin.ground.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from fmilin.families.periodic.chart import FloquetChart
     from fmilin.families.periodic.model import PeriodicModel
     from fmilin.families.periodic.orbit import PeriodicOrbit
     from fmilin.families.periodic.problem import OrbitRequest
@@ -112,10 +115,18 @@ ORBIT = grouped(
     examples=[
         "fmilin floquet rotor.toml --turn shaft.q --fix shaft.v=30",
         "fmilin floquet pendulum.fmu --period 0.02 -o periodic.nc",
+        "fmilin floquet mathieu.py:model --period 3.14159265358979 --vary a=0:6:61 --vary q=0:3:31 --plot chart.png",
     ],
 )
 @MODEL
 @ORBIT
+@click.option(
+    "--vary",
+    metavar="NAME=FROM:TO:COUNT",
+    multiple=True,
+    callback=read_by(axes_of),
+    help="Repeatable: over a range or [v1,v2,...]; one: a Campbell diagram, two: a stability chart (-o: .json).",
+)
 @settings_option("Repeatable: a start value, parameter or input.")
 @time_option()
 @POINT
@@ -132,6 +143,7 @@ ORBIT = grouped(
 def command(
     model: str,
     orbit: Orbit,
+    vary: dict[str, list[float]],
     settings: dict[str, float],
     time: float | None,
     saved: Path | None,
@@ -156,6 +168,10 @@ def command(
 
     for path in output:
         check_output(path, "periodic model")
+        if vary and path.suffix.lower() != ".json":
+            raise UsageError(f"-o '{path}': a chart (--vary) is saved as .json.")
+    if vary and plot and len(vary) > 2:
+        raise UsageError(f"--plot draws over one or two axes, and {len(vary)} vary.")
     request = request_of(
         model, running, constrained, opened,
         settings={**settings, **orbit.guess, **orbit.fix}, time=time, project=project, saved=saved, outputs=outputs,
@@ -163,6 +179,11 @@ def command(
     )  # fmt: skip
 
     def job(runner: JobRunner) -> None:
+        if vary:
+            _deliver_chart(
+                _charted(open_model(request, runner), request, orbit, vary, points), output, plot, runner, as_json
+            )
+            return
         closed, periodic = _made(open_model(request, runner), request, orbit, points)
         _deliver(closed, periodic, output, plot, runner, as_json=as_json)
 
@@ -187,6 +208,46 @@ def _made(model: Model, request: Request, orbit: Orbit, points: int | None) -> t
             break
         periodic = finer
     return closed, periodic
+
+
+def _charted(
+    model: Model, request: Request, orbit: Orbit, vary: dict[str, list[float]], points: int | None
+) -> FloquetChart:
+    from fmilin.cli.progress import progress_bar
+    from fmilin.families.periodic.chart import chart_as
+    from fmilin.points.described import point_of
+
+    start = point_of(model, request.point.completed())
+    with progress_bar(model.info.name, 0.0, 1.0) as progress:
+        own = orbit.request(start, request.point.time)
+        return chart_as(model, vary, own, request.how, points or 64, lambda done, every: progress(done / every))
+
+
+def _deliver_chart(
+    chart: FloquetChart,
+    files: Sequence[Path],
+    plot: Path | None,
+    runner: JobRunner,
+    as_json: bool,  # noqa: FBT001
+) -> None:
+    from fmilin.output.export.periodic_file import dumps_chart
+
+    runner.restore_directory()
+    contents = {path: dumps_chart(chart) for path in files}
+    if plot is not None:
+        from fmilin.output.report.figures import rendered
+
+        contents[plot] = rendered(chart.campbell() if len(chart.axes) == 1 else chart.stability(), plot.suffix)
+    runner.write_files(contents)
+    if as_json:
+        runner.results.write(dumps_chart(chart).decode())
+    elif not contents:
+        from fmilin.output.report.periodic_tables import print_chart
+
+        print_chart(chart, runner.results)
+    else:
+        for path in contents:
+            runner.say(f"{path}: {int(chart.stable.sum())} of {int(chart.ok.sum())} points stable\n")
 
 
 def _error(periodic: PeriodicModel) -> float:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from fmilin.families.family import LinearFamily
+    from fmilin.families.periodic.chart import FloquetChart
+    from fmilin.families.periodic.model import PeriodicModel
     from fmilin.linear_model.model import LinearModel
     from fmilin.model.interface import Model
 
@@ -29,7 +31,8 @@ LINEAR = ("eigenvalues", "modes", "participation", "bode", "nyquist", "step", "e
 FAMILY = ("eigenvalues", "root-locus", "campbell", "surface")
 NONLINEAR = ("validity",)
 MECHANISM = ("mechanism", "shapes")
-KINDS = tuple(dict.fromkeys((*LINEAR, *FAMILY, *NONLINEAR, *MECHANISM)))
+PERIODIC = ("multipliers", "floquet-modes", "campbell", "stability")
+KINDS = tuple(dict.fromkeys((*LINEAR, *FAMILY, *NONLINEAR, *MECHANISM, *PERIODIC)))
 
 
 def _numbers(text: str | None, option: str) -> list[int] | None:
@@ -66,7 +69,7 @@ class Drawing:
     def check(self) -> None:
         """Make sure that the options go with the kind of picture."""
         given = {
-            "--mode": (self.mode is not None, ("modes", "sensitivities")),
+            "--mode": (self.mode is not None, ("modes", "floquet-modes", "sensitivities")),
             "--amplitude": (self.amplitude is not None, ("step",)),
             "--stop-time": (self.stop_time is not None, ("step", "validity")),
             "--quantity": (self.quantity is not None, ("surface",)),
@@ -149,6 +152,13 @@ def _drawn(source: str, drawing: Drawing, request: Request, runner: JobRunner) -
     from fmilin.output.export.files import load_result
     from fmilin.output.report.figures import rendered
 
+    if (periodic := _periodic(source)) is not None:
+        refuse_points(source, request, drawing.against)
+        return rendered(_of_periodic(periodic, source, drawing), drawing.output.suffix)
+    if drawing.kind in PERIODIC and drawing.kind not in FAMILY:
+        raise UsageError(
+            f"--kind {drawing.kind} draws what 'fmilin floquet {source} -o FILE.nc' (with --vary: -o FILE.json) saves."
+        )
     result = load_result(source)
     if result is None:
         if drawing.against is not None:
@@ -169,6 +179,39 @@ def _drawn(source: str, drawing: Drawing, request: Request, runner: JobRunner) -
             else _of_linear(result, source, drawing, request, runner)
         )
     return rendered(figure, drawing.output.suffix)
+
+
+def _periodic(source: str) -> PeriodicModel | FloquetChart | None:
+    from fmilin.output.formats import is_named_as
+
+    if not is_named_as(source, "periodic model") or not Path(source).is_file():
+        return None
+    from fmilin.output.export.periodic_file import load_any
+
+    return load_any(Path(source))
+
+
+def _of_periodic(periodic: PeriodicModel | FloquetChart, source: str, drawing: Drawing) -> Figure:
+    from fmilin.families.periodic.chart import FloquetChart
+    from fmilin.families.periodic.model import PeriodicModel
+    from fmilin.output.report.periodic_pictures import floquet_mode_figure, multiplier_figure
+
+    match periodic, drawing.kind:
+        case FloquetChart(), "campbell":
+            return periodic.campbell()
+        case FloquetChart(), "stability":
+            return periodic.stability()
+        case PeriodicModel(), "multipliers":
+            return multiplier_figure(periodic.floquet())
+        case PeriodicModel(), "floquet-modes":
+            return floquet_mode_figure(periodic.floquet(), drawing.mode)
+        case PeriodicModel(), kind if kind in FAMILY:
+            return _of_family(periodic.family(), source, drawing)
+        case _:
+            kinds = "campbell, stability" if isinstance(periodic, FloquetChart) else "multipliers, floquet-modes"
+            raise UsageError(
+                f"'{source}' was saved by 'fmilin floquet': --kind {drawing.kind} is not for it, {kinds} are."
+            )
 
 
 def _of_family(family: LinearFamily, source: str, drawing: Drawing) -> Figure:

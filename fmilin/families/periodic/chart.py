@@ -115,8 +115,12 @@ def floquet_chart(
     model : Model
     vary : mapping of str to sequence of float
         Values by name; a grid in the order given. Each counts as fixed.
-    start, period, turn, fixed, free, steady, inputs
-        As for :func:`fmilin.periodic_orbit`; each search starts from the orbit before.
+    start : mapping of str to float or OperatingPoint, optional
+        Where the first search begins; each other one begins at the orbit before.
+    period : float, optional
+        In seconds, as the next five as for :func:`fmilin.periodic_orbit`.
+    turn, fixed, free, steady, inputs
+        What turns, what is held, solved for, may drift; inputs over time.
     points : int
         Phases of a period.
 
@@ -198,7 +202,7 @@ def _chart(grid: Grid, results: Mapping[int, Floquet], reasons: NDArray[np.objec
         before = grid.before(number)
         sort = np.arange(order)
         if before is not None and before in shapes:
-            sort = _continued(values[1, before], shapes[before], result)
+            sort = _continued(values[1:, before], shapes[before], result)
         rows = result.multipliers, result.exponents, result.frequencies
         for part, row in zip(values, rows, strict=True):
             part[number] = row[sort]
@@ -213,12 +217,13 @@ def _chart(grid: Grid, results: Mapping[int, Floquet], reasons: NDArray[np.objec
     )  # fmt: skip
 
 
-def _continued(exponents: ComplexArray, shapes: ComplexArray, result: Floquet) -> NDArray[np.intp]:
-    """Return which modes continue those of the point before: by their exponents modulo a turn, and by their shapes."""
-    turn = 2 * np.pi / result.period
+def _continued(before: ComplexArray, shapes: ComplexArray, result: Floquet) -> NDArray[np.intp]:
+    """Return which modes continue those of the point before: by exponents modulo a turn, where seen, and by shapes."""
+    turn, (exponents, frequencies) = 2 * np.pi / result.period, before
     gaps = exponents[:, None] - result.exponents
     gaps = gaps - 1j * turn * np.round(gaps.imag / turn)
     new = np.nan_to_num(result.modes[0])
     lengths = np.linalg.norm(shapes, axis=0)[:, None] * np.linalg.norm(new, axis=0)
     angle = 1 - np.abs(np.nan_to_num(shapes).conj().T @ new) / np.maximum(np.nan_to_num(lengths), 1e-300)
-    return np.asarray(linear_sum_assignment(np.nan_to_num(np.abs(gaps) / turn, nan=1e3, posinf=1e3) + 0.2 * angle)[1])
+    apart = np.abs(gaps) / turn + 0.3 * np.abs(frequencies.real[:, None] - result.frequencies) / turn
+    return np.asarray(linear_sum_assignment(np.nan_to_num(apart, nan=1e3, posinf=1e3) + 0.2 * angle)[1])

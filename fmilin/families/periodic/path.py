@@ -19,7 +19,7 @@ from fmilin.ground.errors import FmilinError
 from fmilin.ground.signals import FloatArray, Signals
 from fmilin.linearization.procedure import linearize_next
 from fmilin.linearization.request import Request
-from fmilin.linearization.stack import AGREES, EPS, StackProcedure
+from fmilin.linearization.stack import AGREES, EPS
 from fmilin.manifold.coordinates import LinearCoordinates
 from fmilin.manifold.frame import manifold_at
 from fmilin.manifold.invariants import Invariants
@@ -98,18 +98,19 @@ def _at_once(model: Model, points: Sequence[OperatingPoint], request: Request) -
     What is true of one point alone (whether the motion is steady there, how A changes further on) is of no interest
     along a whole orbit.
     """
-    if request.inputs is not None or request.derivatives not in ("auto", "exact"):
-        return None
     own = model_at(model, points[0])
-    first, selection = linearize_next(own, points[0], request, None)
-    stacks = StackProcedure(own, request, points[0], first, selection)
-    if not stacks.usable:
+    chosen = request.inputs is not None or request.derivatives not in ("auto", "exact")
+    if chosen or own.constraints.prescribing or own.discrete_states():
         return None
+    first, selection = linearize_next(own, points[0], request, None)
+    kept = list(selection.kept or ()) if selection is not None else []
+    stack, order = stack_of(points), len(kept)
     try:
-        tangents = stacks.tangents(stack_of(points))
+        tangents = own.tangents(stack.time, stack.states, stack.inputs, kept) if kept else None
     except FmilinError:
         return None
-    kept, order = stacks.kept, len(stacks.kept)
+    if tangents is None or first.method.derivatives != "exact":
+        return None
     J, seen = tangents.derivatives, tangents.outputs
     A, B = J[:, kept, :order], J[:, kept, order:]
     exact = np.isfinite(J).all() and np.isfinite(tangents.T).all()

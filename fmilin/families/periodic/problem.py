@@ -114,7 +114,10 @@ def _start(model: Model, request: OrbitRequest, fixed: Mapping[str, float]) -> t
         u[[model.inputs.positions[n] for n in fixed if n not in states]] = [fixed[n] for n in fixed if n not in states]
         point = replace(request.start, inputs=u, time=time)
         if any(x[model.states.positions[name]] != value for name, value in states.items()):
-            point = assembled_from(model, time, x, u, states)
+            x = x.copy()
+            x[held] = list(states.values())
+            constrained = len(model.constraints)
+            point = assembled_from(model, time, x, u, states) if constrained else replace(point, states=x)
     else:
         point = operating_point(model, {**(request.start or {}), **fixed}, time=request.time)
     if request.run.inputs is not None:

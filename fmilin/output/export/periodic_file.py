@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from fmilin.families.periodic.chart import FloquetChart
 from fmilin.families.periodic.model import PeriodicModel
 from fmilin.ground.errors import ModelError
 from fmilin.ground.remarks import Remark
@@ -25,6 +26,7 @@ from fmilin.output.export.archives import DAMAGED, archive_of, arrays_of
 from fmilin.output.export.json_file import object_in, text_of
 
 FORMAT = "fmilin-floquet/1"
+CHART = "fmilin-floquet-chart/1"
 MATRICES = ("A", "B", "C", "D", "T", "error", "jump", "times", "f0")
 GROUPS = ("states", "full_states", "inputs", "outputs")
 DIMENSIONS = {
@@ -75,6 +77,46 @@ def _document(periodic: PeriodicModel) -> tuple[dict[str, Any], dict[str, np.nda
     texts["symmetries"] = {name: vector.tolist() for name, vector in periodic.symmetries.items()}
     texts["parameters"] = dict(periodic.points[0].parameters) if periodic.points else {}
     return texts, arrays
+
+
+def chart_document(chart: FloquetChart) -> dict[str, Any]:
+    """Return a chart as ``fmilin floquet --vary --json`` prints it."""
+    numbers = np.ndindex(chart.period.shape)
+    points = [
+        {
+            "index": list(i), "ok": bool(chart.ok[i]), "reason": str(chart.reasons[i]),
+            "period": float(chart.period[i]),
+            "stable": bool(chart.stable[i]), "margin": float(chart.margin[i]), "multipliers": chart.multipliers[i],
+            "exponents": chart.exponents[i], "frequencies": chart.frequencies[i],
+        }
+        for i in numbers
+    ]  # fmt: skip
+    axes = {name: np.asarray(values) for name, values in chart.axes.items()}
+    return {"format": CHART, "model": chart.name, "axes": axes, "points": points}
+
+
+def dumps_chart(chart: FloquetChart) -> bytes:
+    """Return the content of a .json file of a chart."""
+    return text_of(chart_document(chart)).encode("ascii")
+
+
+def load_chart(path: Path) -> FloquetChart:
+    """Read what :func:`dumps_chart` wrote."""
+    document = object_in(path.read_bytes(), str(path), "chart")
+    try:
+        axes = {name: np.array(values, dtype=np.float64) for name, values in document["axes"].items()}
+        shape, points = tuple(map(len, axes.values())), document["points"]
+        pairs = {n: np.array([p[n] for p in points], dtype=np.float64) for n in ("multipliers", "exponents")}
+        rows = {n: np.array([p[n] for p in points], dtype=np.float64) for n in ("period", "margin", "frequencies")}
+        grid = {n: (v[..., 0] + 1j * v[..., 1]).reshape(*shape, -1) for n, v in pairs.items()}
+        grid |= {n: v.reshape(*shape, *v.shape[1:]) for n, v in rows.items()}
+        stable = np.array([p["stable"] for p in points], dtype=bool).reshape(shape)
+        reasons = np.array([p["reason"] for p in points], dtype=object).reshape(shape)
+        return FloquetChart(axes, **grid, stable=stable, reasons=reasons, name=document["model"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise ModelError(
+            f"'{path}' holds no chart of fmilin ({error}): 'fmilin floquet --vary -o' writes one."
+        ) from None
 
 
 def dumps_json(periodic: PeriodicModel) -> bytes:
@@ -145,14 +187,20 @@ def load(path: str | Path) -> PeriodicModel:
         ) from None
 
 
-def holds_periodic_model(path: Path) -> bool:
-    """Whether a file holds a periodic model, by what stands in it."""
+def load_any(path: Path) -> PeriodicModel | FloquetChart | None:
+    """Return the periodic model or the chart in a file, by what stands in it; None where there is neither."""
+    if _has_mark(path, CHART):
+        return load_chart(path)
+    return load(path) if _has_mark(path, FORMAT) else None
+
+
+def _has_mark(path: Path, mark: str) -> bool:
     try:
         content = path.read_bytes()
     except OSError:
         return False
     return path.suffix.lower() in _READERS and any(
-        FORMAT.encode(code) in content for code in ("ascii", "utf-16-le", "utf-32-le")
+        mark.encode(code) in content for code in ("ascii", "utf-16-le", "utf-32-le")
     )
 
 

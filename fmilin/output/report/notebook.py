@@ -11,7 +11,7 @@ from fmilin.linear_model.modes import Modes
 from fmilin.model.interface import Model
 from fmilin.output.report.cosimulation import show_cosimulation
 from fmilin.output.report.page import Page, Show, as_html, as_text
-from fmilin.output.report.periodic_tables import show_floquet, show_orbit, show_periodic
+from fmilin.output.report.periodic_tables import show_chart, show_floquet, show_orbit, show_periodic
 from fmilin.output.report.result_tables import (
     show_discovery,
     show_family,
@@ -47,6 +47,7 @@ _TABLES: dict[str, tuple[Callable[[Any, Page], None], str]] = {
     "Cosimulation": (show_cosimulation, ".linear, .modes, .largest_step, .members"),
     "Discovery": (show_discovery, ".findings, .kept_out, .constraints"),
     "Floquet": (show_floquet, ".multipliers, .exponents, .modes, .participation"),
+    "FloquetChart": (show_chart, ".axes, .multipliers, .stable, .margin, .campbell(), .stability()"),
     "KalmanFilter": (show_filter, ".gain, .covariance, .Q, .R, .sampled"),
     "LinearFamily": (show_family, ".ok, .eigenvalues, .mode_events, .array(name); family[k] is a model"),
     "LinearModel": (_show_linear, ".modes(), .point, .full_states, .warnings"),

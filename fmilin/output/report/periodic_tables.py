@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import numpy as np
 
+from fmilin.families.periodic.chart import FloquetChart
 from fmilin.families.periodic.model import PeriodicModel
 from fmilin.families.periodic.orbit import PeriodicOrbit
 from fmilin.motion.periodic.floquet import Floquet
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 NAMES = 8  # shown of a list
 MODES = 24
+ROWS = 24  # of a chart
 
 
 def print_floquet(orbit: PeriodicOrbit, floquet: Floquet, stream: TextIO) -> None:
@@ -52,6 +54,29 @@ def show_periodic(periodic: PeriodicModel, page: Console | Page) -> None:
     print_fact(page, "A varies", [f"by {rough(100 * periodic.variation)} % over the period"])
     page.print()
     print_remarks(page, periodic.remarks)
+
+
+def print_chart(chart: FloquetChart, stream: TextIO) -> None:
+    """Print what :func:`show_chart` does."""
+    with console_on(stream) as console:
+        show_chart(chart, console)
+
+
+def show_chart(chart: FloquetChart, page: Console | Page) -> None:
+    """Print where over its axes a motion is stable."""
+    good, size = int(chart.ok.sum()), chart.ok.size
+    print_fact(page, "Motion", [shortened(chart.name), f"{good} of {size} points", f"{int(chart.stable.sum())} stable"])
+    page.print()
+    table = simple_table(*chart.axes, "Period [s]", "Growth [1/s]", "")
+    places = list(np.ndindex(chart.ok.shape))
+    for i in places[:ROWS]:
+        values = [f"{axis[k]:.6g}" for axis, k in zip(chart.axes.values(), i, strict=True)]
+        verdict = "stable" if chart.stable[i] else "unstable" if chart.ok[i] else "no periodic motion"
+        figures = [f"{chart.period[i]:.6g}", f"{chart.margin[i]:.6g}"] if chart.ok[i] else ["", ""]
+        table.add_row(*values, *figures, verdict)
+    if len(places) > ROWS:
+        table.add_row(f"and {len(places) - ROWS} more", *[""] * (len(chart.axes) + 2))
+    page.print(table)
 
 
 def show_floquet(floquet: Floquet, page: Console | Page, orbit: PeriodicOrbit | None = None) -> None:
