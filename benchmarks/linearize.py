@@ -13,6 +13,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -99,20 +100,10 @@ def procedures() -> None:
     for name, make in PROCEDURES.items():
         model = make()
         point = fl.operating_point(model)
-        kept = kept_states(model, point, model.independent)
-
-        def recursion(model: fl.Model = model, point: fl.OperatingPoint = point, kept: tuple[int, ...] = kept) -> None:
-            found = model.exact_slopes(point.time, point.states, point.inputs)
-            assert found is not None
-            found.along(kept)
-
-        def whole(model: fl.Model = model, point: fl.OperatingPoint = point) -> None:
-            fl.linearize(model, point)
-
         begin = time.process_time()
         first = fl.linearize(make(), point)
         cold = time.process_time() - begin
-        bare, warm = quickest(recursion, whole, rounds=10 * ROUNDS)
+        bare, warm = quickest(*recursion_and_call(model, point), rounds=10 * ROUNDS)
         rows.append(
             [
                 name,
@@ -133,6 +124,18 @@ def procedures() -> None:
         "warm call: fl.linearize at the same point, verified, with names, accuracy and remarks. Processor time, the "
         f"best of {10 * ROUNDS} calls in turns. visits: of the first call.",
     )
+
+
+def recursion_and_call(model: fl.Model, point: fl.OperatingPoint) -> tuple[Callable[[], object], Callable[[], object]]:
+    """Return the bare recursion at a point, and the checked call there."""
+    kept = kept_states(model, point, model.independent)
+
+    def recursion() -> None:
+        slopes = model.exact_slopes(point.time, point.states, point.inputs)
+        assert slopes is not None
+        slopes.along(kept)
+
+    return recursion, partial(fl.linearize, model, point)
 
 
 def rows_of(system: System, source: str, model: fl.Model, free: fl.Model) -> list[list[str]]:

@@ -1,7 +1,13 @@
-"""Compiled by every door: what native models take beside the FMU that ``fmilin build`` makes of them."""
+"""Fast where people walk: the doors that people use beside the kernels inside and beside other tools, as ratios.
+
+And compiled by every door: what native models take beside the FMU that ``fmilin build`` makes of them.
+"""
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -14,20 +20,99 @@ from scipy import linalg
 from scipy.signal import cont2discrete
 
 import fmilin as fl
+from benchmarks.linearize import PROCEDURES, recursion_and_call
 from benchmarks.mechanism import quickest
+from benchmarks.robots import CALLS, Robot, derivatives_by_pinocchio, nearby, processor_time_of_children, robots
 from benchmarks.tables import show
 from fmilin import design
 from fmilin.fmi.write import build_fmu
 from fmilin.native import systems
 from fmilin.native.compiled_visits import CompiledVisits
 from fmilin.native.mechanism import Body, Force, Joint, Mechanism, MechanismDescription, Torque
+from fmilin.numerics.codegen.compilation import CompilationBudget
+from tests.counts import TABLE, counts_of, works
 
 TARGET = 1.5
+POINTS = 512
+DRAKE = {"UR5": 1.4, "humanoid, 29 freedoms": 8.8}  # ms
 SAMPLE, PERIODS, STOP = 0.01, 200, 5.0
 MECHANISMS = ("slider_crank", "furuta_pendulum", "double_wishbone", "stewart_platform")
 
 
 def main() -> None:
+    doors()
+    counts()
+    compiled()
+
+
+def doors() -> None:
+    """Linear models along points and over sweeps beside Pinocchio and the kernel, warm calls, many loops."""
+    rows = [row for robot in robots() if robot.file and not robot.floating for row in _of_robot(robot)]
+    rows += [_over_the_recursion(name, make) for name, make in PROCEDURES.items()]
+    rows += [_of_loops(loops, goal) for loops, goal in ((500, 5.0), (2000, 20.0))]
+    show(
+        "Fast where people walk",
+        ["work", "beside", "time", "ratio", "goal"],
+        rows,
+        f"Processor time, in turns, the quickest of each; {POINTS} points. Drake: its first order Taylor expansion as "
+        "it was measured beside fmilin on the machine that the goals were set on, not here.",
+    )
+
+
+def _of_robot(robot: Robot) -> list[list[str]]:
+    model = robot.make()
+    points, peer, drake = nearby(model, POINTS), derivatives_by_pinocchio(robot), 1e-3 * DRAKE[robot.name]
+    name = fl.linearize(model).states.names[1]
+    start = float(model.start.states[model.states.positions[name]])
+    with patch.object(CompilationBudget, "is_spent_by", return_value=False):
+        along, sweep, kernel, warm, *others = quickest(
+            partial(fl.linearize_along, model, points),
+            partial(fl.sweep, model, {name: np.linspace(start, start + 0.05, POINTS)}),
+            partial(model.matrices_along, points, compiled=False),
+            partial(fl.linearize, model),
+            *([] if peer is None else [peer]),
+            rounds=5,
+        )
+    rows = []
+    for what, seconds in (("linearize_along", along), ("sweep", sweep)):
+        beside = [("our kernel", kernel / POINTS, 1.5), *(("Pinocchio", other / CALLS, 20.0) for other in others)]
+        rows += [[f"{what}, {robot.name}", name, *_compared(seconds / POINTS, *of)] for name, *of in beside]
+    return [*rows, [f"warm linearize, {robot.name}", "Drake", *_compared(warm, drake, 1.0)]]
+
+
+def _over_the_recursion(name: str, make: Callable[[], fl.Model]) -> list[str]:
+    model = make()
+    bare, warm = quickest(*recursion_and_call(model, fl.operating_point(model)), rounds=40)
+    return [f"warm linearize, {name}", "the recursion", *_compared(warm, bare, 2.0 if "Kane" in name else 1.3)]
+
+
+def _of_loops(loops: int, goal: float) -> list[str]:
+    before = processor_time_of_children()
+    command = ["linearize", f"fmilin.systems:four_bar(loops={loops})", "--trim", "--json"]
+    subprocess.run([sys.executable, "-m", "fmilin", *command], check=True, stdout=subprocess.DEVNULL)
+    seconds = processor_time_of_children() - before
+    verdict = f"at most {goal:g} s: {'kept' if seconds <= goal else 'MISSED'}"
+    return [f"linearize --trim --json, {loops:,} loops", "", f"{seconds:.1f} s", "", verdict]
+
+
+def _compared(seconds: float, other: float, goal: float) -> list[str]:
+    ratio = seconds / other
+    return [f"{1e6 * seconds:,.0f} us", f"{ratio:.2f}", f"at most {goal:g}: {'kept' if ratio <= goal else 'MISSED'}"]
+
+
+def counts() -> None:
+    """What work takes that no machine's noise touches, beside the table that ``tests/test_counts.py`` keeps."""
+    expected = json.loads(TABLE.read_text(encoding="utf-8"))
+    kinds = list(next(iter(expected.values())))
+    rows = []
+    for name, work in works().items():
+        found = counts_of(work)
+        rows.append([name, *(f"{found[kind]} ({expected[name][kind]})" for kind in kinds)])
+    show("Counts", ["work", *kinds], rows, "In brackets: the table. Millions: of numbers held at once.")
+
+
+def compiled() -> None:
+    """Native models beside their FMUs."""
     rows = []
     with TemporaryDirectory() as folder:
         flying = drone()
