@@ -125,9 +125,9 @@ def test_what_is_left_out_is_said(tmp_path: Path) -> None:
         ("<mujoco><worldbody><body>", r"MuJoCo cannot read '.*scene\.xml': .*python -m mujoco\.viewer"),
         (body("<joint name='j'/>").replace("'j'", "'j' type='screw'"), r"MuJoCo cannot read .*screw"),
         (
-            body("<joint name='j'/>", "<tendon><fixed name='t'><joint joint='j' coef='1'/></fixed></tendon>"
-                 "<equality><tendon name='tie' tendon1='t'/></equality>"),
-            r"The equality constraint 'tie' is of the kind 'tendon', which cannot be made ideal here",
+            """<mujoco><worldbody><flexcomp name="net" type="grid" dim="2" count="3 3 1" spacing=".1 .1 .1" radius=".01"
+                 mass="1"><edge equality="true"/></flexcomp></worldbody></mujoco>""",
+            r"The equality constraint 'equality1' is of the kind 'flex', which cannot be made ideal here",
         ),
     ],
 )  # fmt: skip
