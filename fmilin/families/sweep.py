@@ -26,7 +26,7 @@ def sweep(  # noqa: PLR0913 - what linearize, trim and load take; all but two by
     vary: Mapping[str, Sequence[float] | FloatArray],
     *,
     zipped: bool = False,
-    trim: TrimRequest | None = None,
+    trim: TrimRequest | bool | None = None,
     guess: Mapping[str, float] | None = None,
     settings: Mapping[str, float] | None = None,
     time: float | None = None,
@@ -55,7 +55,7 @@ def sweep(  # noqa: PLR0913 - what linearize, trim and load take; all but two by
         fastest.
     zipped : bool
         Walk the lists together instead: the first values, the second values, ...
-    trim : TrimRequest, optional
+    trim : TrimRequest or True, optional
         Look for an equilibrium or a steady motion at every point, from its neighbour on; what varies is fixed.
     guess : mapping of str to float, optional
         Where the search of the first point starts.
@@ -96,11 +96,12 @@ def sweep(  # noqa: PLR0913 - what linearize, trim and load take; all but two by
     >>> family.shape, family.A.shape, bool(family.ok.all())
     ((2,), (2, 2, 2), True)
     """
+    request = TrimRequest() if trim is True else trim or None
     plan = Plan(
         source=source if isinstance(source, Model) else str(source),
         grid=grid_over(vary, zipped=zipped),
         load=LoadRequest(constraints=constraints),
-        point=PointRequest(dict(settings or {}), time, trim=trim, guess=dict(guess or {})),
+        point=PointRequest(dict(settings or {}), time, trim=request, guess=dict(guess or {})),
         how=Request(independent, inputs, outputs, coordinates=coordinates, derivatives=derivatives, stepping=stepping),
     )
     builder = FamilyBuilder(plan.grid)

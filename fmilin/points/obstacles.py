@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +18,7 @@ from fmilin.numerics.balanced import balanced
 from fmilin.points.equations import Equations
 from fmilin.points.newton import corrected
 from fmilin.points.optimum import OutOfBoundsError
-from fmilin.points.readings import Reading, reading
+from fmilin.points.readings import Reading, reading, reading_values
 from fmilin.points.report import TrimmedPoint
 from fmilin.points.request import TrimRequest
 from fmilin.points.solver import Solution
@@ -24,6 +26,7 @@ from fmilin.points.solver import Solution
 MOST = 8  # targets that are left out in turn
 STANDS = 1e-9  # slope of a target, beside its terms, that is rounding
 FARTHER = 0.05  # sizes of the unknowns
+HALVINGS = 16  # of the way to a target
 
 Search = Callable[[TrimRequest], TrimmedPoint]
 
@@ -56,16 +59,32 @@ def _without(name: str, model: Model, request: TrimRequest, search: Search, boun
         minimize=None,
     )
     try:
-        point = search(fewer)
+        closest = search(fewer).report.targets[name]
     except FmilinError:
-        return
+        limit = _approached(name, wanted, fewer, search, model)
+        if limit is None:
+            return
+        closest = limit
     unit = f" {reading(model, name).unit}".rstrip()
-    closest = point.report.targets[name]
     what = "bound" if held is None else "target"
     yield (
         f"The {what} '{name}' = {wanted:g}{unit} is in the way: without it the rest holds, and the closest is "
         f"{closest:.6g}{unit}."
     )
+
+
+def _approached(name: str, wanted: float, fewer: TrimRequest, search: Search, model: Model) -> float | None:
+    """Return how near one comes where points end on the way: it is halved, to as many digits as that tells."""
+    start, closest, done = model.start, None, 0.0
+    answer = model.evaluate(start.time, start.states, start.inputs)
+    here = float(reading_values([reading(model, name)], start.states, start.inputs, start.parameters, answer)[0])
+    for part in 0.5 ** np.arange(1, HALVINGS + 1):
+        with suppress(FmilinError):
+            near = {name: here + (done + part) * (wanted - here)}
+            closest = search(replace(fewer, near=near)).report.targets[name]
+            done += part
+    step = abs(wanted - here) * 0.5**HALVINGS
+    return None if closest is None else round(closest, -math.ceil(math.log10(step)) - 1)
 
 
 def _but(values: Mapping[str, Any], name: str) -> dict[str, Any]:

@@ -96,3 +96,8 @@ def test_a_fold_of_many_branches_is_told(count: int) -> None:
     for k in np.flatnonzero(family.ok[1:] & family.ok[:-1]):
         ahead = np.polyval(np.polyder(p), np.linspace(x[k], x[k + 1], 200)) > 0  # the branch goes on where p rises
         assert ahead.all() or any(w.kind == "branch" for w in family[int(k) + 1].warnings)
+
+
+def test_true_is_a_trim_of_nothing_but_what_varies() -> None:
+    family = fl.sweep(OdeModel("tank", {"h": "q - h"}, inputs=["q"]), {"q": [1.0, 2.0]}, trim=True)
+    assert [family[k].point.states["h"] for k in range(2)] == [1.0, 2.0]

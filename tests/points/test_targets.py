@@ -95,6 +95,18 @@ class TestTargets:
         assert point.inputs[0] == pytest.approx(0.5)
         assert [r.kind for r in point.report.remarks if r.kind == "unsteady"] == ["unsteady"]
 
+    def test_a_target_beyond_where_the_model_is_defined(self) -> None:
+        """Two tanks below each other: no inflow makes a level negative, and the closest is none."""
+        model = OdeModel(
+            "tanks",
+            {"h1": "q - sqrt(h1)", "h2": "sqrt(h1) - sqrt(h2)"},
+            inputs=["q"],
+            outputs={"level": "h2"},
+            start={"h1": 1.0, "h2": 1.0},
+        )
+        with pytest.raises(fl.NumericalError, match=r"'level' = -1 is in the way: .* the closest is 0\."):
+            fl.trim(model, fixed={"level": -1.0}, free=["q"])
+
     def test_an_output_on_the_manifold(self) -> None:
         """The height of a four-bar's coupler, held by a torque: the closed loop decides about the angle."""
         model = four_bar()

@@ -78,7 +78,8 @@ class SystemFunctions:
         e_s, f_s, f_w, c_s, c_w = self._partials(*point, w)
         ds = np.concatenate((dx, du))
         dw = W.solve(e_s @ ds)
-        return f_s @ ds + f_w @ dw, c_s @ ds + c_w @ dw
+        with np.errstate(invalid="ignore"):  # where a slope is infinite; who asked looks
+            return f_s @ ds + f_w @ dw, c_s @ ds + c_w @ dw
 
     def _solved(self, t: float, x: FloatArray, u: FloatArray, p: FloatArray) -> tuple[Factors, FloatArray]:
         if not self.system.unknown_names:
