@@ -128,8 +128,8 @@ def balanced_flight(engine: JsbsimEngine, flight: Flight) -> Mapping[str, float]
         low = 0.0 if signal.name == "throttle" else -1.0
         if not low <= value <= 1.0:
             raise NumericalError(
-                f"'{engine.info.name}' cannot fly so at {flight.speed:g} ft/s and {flight.altitude:g} ft: it would take "
-                f"a '{signal.name}' of {value:.3g}, and the range is {low:g} to 1. Fly faster, slower, lower or "
+                f"'{engine.info.name}' cannot fly so at {flight.speed:g} ft/s and {flight.altitude:g} ft: it would "
+                f"take a '{signal.name}' of {value:.3g}, and the range is {low:g} to 1. Fly faster, slower or "
                 "more gently."
             )
     return dict(zip((*engine.states.names, *engine.inputs.names), (*x.tolist(), *u.tolist()), strict=True))
