@@ -15,6 +15,7 @@ over all columns tells.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -42,6 +43,12 @@ from fmilin.numerics.differences.richardson import (
     with_best_step,
     with_weights,
 )  # fmt: skip
+
+SHORT = (
+    2.0**-3
+)  # lengths over which a function is as curved as steps tell, in sizes of the variables: shorter ones count
+
+FEW = 1 / 8  # part of the columns that may not be as curved as a smooth function, by chance: these are looked at alone
 
 __all__ = ["Differences", "EventCrossingError", "Slopes", "Surroundings", "jacobian_by_differences", "slopes"]
 
@@ -87,7 +94,13 @@ def slopes(
     result = Slopes(J, error, np.where(small, 0.0, jump), bend)
     if around is not None and options.order == 4 and not options.side and options.relative_step is None:
         with np.errstate(all="ignore"):  # some steps are long: what is no number there is left out
-            corrected_by_sweeps(setting, columns, result, with_rounding(around, J, scales, terms, noise), terms, nearby)
+            around, close = with_rounding(around, J, scales, terms, noise), None
+            lengths = np.minimum(scales, [c.h / start for c in columns])
+            straight = sum(not c.curved for c in columns)
+            if (lengths < SHORT * scales).any() and straight <= FEW * k:
+                nearer = within(around, lengths)
+                close = replace(setting, scales=lengths), nearer, _nearby(line, lengths, options, nearer)
+            corrected_by_sweeps(setting, columns, result, around, terms, nearby, close=close)
     return result
 
 

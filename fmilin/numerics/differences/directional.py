@@ -17,7 +17,7 @@ import numpy as np
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import INACCURATE, INDISTINCT, KINK
 from fmilin.numerics.differences.noise import finite_values
-from fmilin.numerics.differences.plateau import LITTLE, plateau_slope
+from fmilin.numerics.differences.plateau import LEFT, LITTLE, plateau_slope
 from fmilin.numerics.differences.richardson import Column, Line, Setting, Slopes, Terms, is_rough, is_rounding
 from fmilin.numerics.differences.sweep import power_of_two, step_sweep
 
@@ -31,6 +31,7 @@ VISIBLE = 12.0  # gaps up to this many times the noise over the step are noise
 ONE_SIDED = 5.0  # times the noise, that a difference on one side may have: it holds that of the point itself
 ABSENT = 0.02  # differences below this part of the noise show that there is none so near to the point
 STRAIGHT = 0.2  # part of its slope by which a row may change its slope far away
+STRAIGHT_PART = 4.0  # lengths that many times a step leave a slope over it as it is, to a tenth
 NARROW = 1e-3  # A slope that holds over less than this part of the variable's size is reported
 
 BEHIND = 5.0  # times the noise, that a solver inside which starts from its last solution is more than noise
@@ -106,6 +107,7 @@ def directional_check(  # noqa: PLR0917 - all of them arrays of one measurement
     d, nothing = direction_of(scales), np.zeros(len(base))
     slope, doubt, size = J @ d, error @ np.abs(d), np.abs(J) @ np.abs(d)
     rounding = np.maximum(0.5 * np.spacing(np.abs(base)), np.finfo(float).eps * size)
+    rounding = np.maximum(rounding, np.abs(J) @ np.spacing(np.abs(around.values)))  # steps are rounded, too
     rounding = np.maximum(rounding, around.repeat_error)
     noise, wide, pairs = np.maximum(noise, rounding), _wide(around, d, slope), _pairs(around, d, base)
     if not pairs:
@@ -217,13 +219,28 @@ def corrected_by_sweeps(
     around: Surroundings,
     terms: Terms | None,
     nearby: list[FloatArray],
+    *,
+    close: tuple[Setting, Surroundings, list[FloatArray]] | None = None,
 ) -> None:
-    """Compare with smaller steps and with F where the noise was measured; sweep the columns that differ, in place."""
+    """Compare with smaller steps and with F where the noise was measured; sweep the columns that differ, in place.
+
+    ``close``: the same over the lengths that good steps tell of, far below the sizes of some variables. Where all
+    agrees over these, nothing else is asked but whether it holds over a thousandth of the sizes, too.
+    """
     scales, before = setting.scales, slopes.J.copy()
-    check = directional_check(around, setting.base, before, slopes.error, setting.noise, scales, nearby)
+    check, columns = None, set[int]()
+    if close is not None:
+        check = _compared(close[0], slopes, *close[1:])
+        columns = _rough(measured, slopes, close[0].scales) | {j for j, c in enumerate(measured) if not c.curved}
+        if check.step is None:
+            columns.update(_narrow(setting, close[0].scales, slopes, check.noise))
+            scales = close[0].scales
+        else:
+            check = None
+    if check is None:
+        check = _compared(setting, slopes, around, nearby)
+        columns = _rough(measured, slopes, scales)
     slopes.error[...] += check.gap[:, None] / scales
-    rough = [c.doubtful or is_rough(c, scale) for c, scale in zip(measured, scales, strict=True)]
-    columns = set(np.flatnonzero(slopes.jump.any(axis=0) | np.array(rough)).tolist())
     if check.step == FINE:
         columns.update(range(len(scales)))  # single columns show what is smooth, too, over such a step
     elif check.step is not None:
@@ -243,6 +260,27 @@ def corrected_by_sweeps(
     for j in sorted(set(np.flatnonzero(unclear).tolist()) - columns):
         _sweep_column(setting, j, slopes, around, terms)
     _add_doubt(slopes, before, check, scales)
+
+
+def _compared(setting: Setting, slopes: Slopes, around: Surroundings, nearby: list[FloatArray]) -> Contradiction:
+    return directional_check(around, setting.base, slopes.J, slopes.error, setting.noise, setting.scales, nearby)
+
+
+def _rough(measured: list[Column], slopes: Slopes, scales: FloatArray) -> set[int]:
+    rough = [c.doubtful or is_rough(c, scale) for c, scale in zip(measured, scales, strict=True)]
+    return set(np.flatnonzero(slopes.jump.any(axis=0) | np.array(rough)).tolist())
+
+
+def _narrow(setting: Setting, lengths: FloatArray, slopes: Slopes, noise: FloatArray) -> list[int]:
+    """Return the columns whose slopes do not hold over :data:`NARROW` of the variables' sizes."""
+    narrow = []
+    for j in np.flatnonzero(lengths < STRAIGHT_PART * NARROW * setting.scales).tolist():
+        h, slope = NARROW * setting.scales[j], slopes.J[:, j]
+        pair = finite_values(partial(setting.line, j), h, -h)
+        least = LEFT * np.max(np.abs(slopes.J) * setting.scales, axis=1) / setting.scales[j] + VISIBLE * noise / h
+        if pair is None or (np.abs((pair[0] - pair[1]) / (2 * h) - slope) > least).any():
+            narrow.append(j)
+    return narrow
 
 
 def _add_doubt(slopes: Slopes, before: FloatArray, check: Contradiction, scales: FloatArray) -> None:

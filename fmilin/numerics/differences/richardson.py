@@ -67,6 +67,7 @@ class Slopes:
 
 SMALLEST_AT_EVENT = 1e-7  # steps, in sizes of the variable, below which an event counts as being at the point itself
 WEAK = 1e-3  # A column that moves no row by more than this fraction of the row's largest slope is measured as if it did
+CURVED = 0.02  # part of an h^2 term, extrapolated to a smaller step, that is left at least unless it came from a jump
 ROUGH = 50.0  # s(2h) - 4 S(h) beyond this many times what a smooth function leaves asks for a step-size sweep
 SMOOTH = 1e6  # times its noise, that a row which only rounding moves does not change by
 FLAT = 1e-4  # A row that changes by less than this fraction of itself over the size of a variable counts as flat there
@@ -84,6 +85,7 @@ class Column:
     noise: FloatArray
     amplified: float  # by how much the noise appears in D
     doubtful: bool = False  # whether other steps gave other slopes
+    curved: bool = True  # whether its h^2 term is as large as that of the first step lets expect of a smooth function
 
     @property
     def rounding(self) -> FloatArray:
@@ -174,6 +176,8 @@ def with_best_step(setting: Setting, j: int, column: Column) -> Column:
 
     best = min(tried, key=lambda c: sum(_truncation_and_rounding(c, setting, scale)) * _size(c, setting, scale))
     best.doubtful = any(_contradict(best, other) for other in tried)
+    expected = CURVED * np.abs(tried[0].curvature) * (best.h / tried[0].h) ** 2
+    best.curved = bool((np.abs(best.curvature) >= expected - 10 * best.rounding).all())
     return best
 
 
