@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import schur
+from scipy.linalg import eig, schur
 
 from fmilin.ground.signals import FloatArray
 
@@ -60,24 +60,33 @@ class Derivative:
 
 def eigenvalue_derivatives(A: FloatArray, slopes: list[FloatArray]) -> tuple[Complex, list[list[int]]]:
     """Return dl/dp, shape (P, k), for sorted eigenvalues and dA/dp, k of them; and the groups that are defective."""
-    values = np.linalg.eigvals(A).astype(np.complex128) if len(A) else np.empty(0, np.complex128)
-    values = values[np.lexsort((values.imag, values.real))]
-    derivatives, defective = np.zeros((len(values), len(slopes)), dtype=np.complex128), []
+    if not len(A):
+        return np.zeros((0, len(slopes)), dtype=np.complex128), []
+    decomposed: Any = eig(A, left=True, right=True)  # its types know no left vectors
+    values, left, right = decomposed
+    order = np.lexsort((values.imag, values.real))
+    values, left, right = (a[..., order].astype(np.complex128) for a in (values, left, right))
+    with np.errstate(divide="ignore", invalid="ignore"):  # of groups, which follow
+        sizes = np.einsum("ij,ij->j", np.conj(left), right)
+        moved = [np.einsum("ij,ij->j", np.conj(left), slope @ right) / sizes for slope in slopes]
+    derivatives, defective = np.array(moved, dtype=np.complex128).reshape(len(slopes), len(A)).T.copy(), []
     largest = float(np.max(np.abs(values), initial=0.0)) or 1.0
     for group in _groups(values, GROUPED * largest):
+        if len(group) == 1:
+            continue
         V, W = _subspaces(A, values, group)
         gram = np.conj(W).T @ V
         block = np.linalg.solve(gram, np.conj(W).T @ A @ V)
         spread = np.linalg.norm(block - np.trace(block) / len(group) * np.eye(len(group)))
-        is_defective = len(group) > 1 and spread > DEFECTIVE * largest
+        is_defective = spread > DEFECTIVE * largest
         if is_defective:
             defective.append(group)
         for j, slope in enumerate(slopes):
-            moved = np.linalg.solve(gram, np.conj(W).T @ slope @ V)
+            block = np.linalg.solve(gram, np.conj(W).T @ slope @ V)
             if is_defective:
-                derivatives[group, j] = np.trace(moved) / len(group)
+                derivatives[group, j] = np.trace(block) / len(group)
             else:
-                own = np.linalg.eigvals(moved)
+                own = np.linalg.eigvals(block)
                 derivatives[group, j] = own[np.lexsort((own.imag, own.real))]
     return derivatives, defective
 

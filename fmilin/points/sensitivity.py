@@ -249,6 +249,8 @@ class _Branch:
         E = linear.errors
         rounding = 4 * (np.block([[E.A, E.B], [E.C, E.D]]) + ROUND_OFF * np.abs(base)) / h
         self._refuse_kink(name, base, at, slope, rounding)
+        fourth = np.abs(at[2] + at[-2] - 4 * (at[1] + at[-1]) + 6 * base)  # noise, or what is as small as that
+        rounding = np.maximum(rounding, fourth / (8 * h))
         second = np.abs(near - far) / 3
         errors = second * np.minimum(1.0, second / np.maximum(np.abs(slope).max(initial=0.0), 1e-300)) + rounding
         p = len(linear.states)

@@ -45,6 +45,7 @@ class MechanismEngine(AdjustableEngine):
         q = state_signals(system).starts[: system.tree.n_q]
         self.description, self.independence = description, independence_of(system, q)
         self.system = system = System(description, self.independence.vanishing)
+        self._tree = system.tree
         require_mass(system, self.independence, q)
         self.info = ModelInfo(description.name)
         self.states, self.inputs = state_signals(system), input_signals(system)
@@ -57,6 +58,11 @@ class MechanismEngine(AdjustableEngine):
         self.notes = (*description.remarks, *remarks_of(system, self.independence))
 
     @cached_property
+    def system(self) -> System:
+        """The equations without outputs."""
+        return System(self.description, self.independence.vanishing, self._tree)
+
+    @cached_property
     def available(self) -> Mapping[str, Quantity]:
         """Sensors, states, inputs and rates; frames of bodies, lengths of springs, gaps of loops, energies."""
         return available(self.system, self.states, self.inputs)
@@ -67,11 +73,15 @@ class MechanismEngine(AdjustableEngine):
         if geometric(self.description).intersection(values):
             return self._like(description)
         other = copy(self)
-        for cached in ("available", "point_codes", "_seen", "_plain"):
+        for cached in ("system", "point_codes", "_seen", "_plain"):  # what is available depends on no value
             other.__dict__.pop(cached, None)
-        other.description, other.parameters = description, parameters_of(description)
-        other.system = System(description, self.independence.vanishing)
-        if any(name.endswith(".mass") for name in values):
+        other.description, other.parameters = (
+            description,
+            {**self.parameters, **{k: float(v) for k, v in values.items()}},
+        )
+        other._tree = self._tree.with_bodies(description.bodies, self.description.bodies)
+        masses = [value / (self.parameters[name] or np.nan) for name, value in values.items() if name.endswith(".mass")]
+        if not all(1e-3 < ratio < 1e3 for ratio in masses):
             require_mass(other.system, self.independence, self.states.starts[: self.system.tree.n_q])
         return other
 
@@ -104,7 +114,7 @@ class MechanismEngine(AdjustableEngine):
         for quantity in outputs:
             self._require_determined(quantity)
         return MechanismEvaluator(
-            System(self.description, self.independence.vanishing), self.independence.all, outputs, observed
+            System(self.description, self.independence.vanishing, self._tree), self.independence.all, outputs, observed
         )
 
     @property

@@ -51,10 +51,13 @@ def changed(description: MechanismDescription, values: Mapping[str, float]) -> M
     changes: dict[str, Any] = {"gravity": tuple(new[f"gravity.{axis}"] for axis in AXES)}
     for group, fields in FIELDS.items():
         changes[group] = [
-            replace(part, **{what: new[name] for what in fields if (name := f"{part.name}.{what}") in new})
+            replace(part, **own)
+            if (own := {what: new[name] for what in fields if (name := f"{part.name}.{what}") in values})
+            else part
             for part in getattr(description, group)
         ]
-    changes["joints"] = [replace(joint, **_springs(joint, new)) for joint in description.joints]
+    sprung = {name.partition("[")[0].rpartition(".")[0] for name in values}
+    changes["joints"] = [replace(j, **_springs(j, new)) if j.name in sprung else j for j in description.joints]
     return replace(description, **changes)
 
 

@@ -104,11 +104,13 @@ def rates_of(system: System, solution: Solution) -> Array:
 
 
 class System:
-    """A description, ``without`` some constraints by loop and number, made ready to compute."""
+    """A description, ``without`` some constraints by loop and number, made ready to compute; its ``tree`` if there."""
 
-    def __init__(self, description: MechanismDescription, without: Collection[tuple[str, int]] = ()) -> None:
+    def __init__(
+        self, description: MechanismDescription, without: Collection[tuple[str, int]] = (), tree: Tree | None = None
+    ) -> None:
         self.description = description = with_virtual_links(description)
-        self.tree = Tree(description)
+        self.tree = Tree(description) if tree is None else tree
         self.acceleration_names = [f"der({v})" for v in self.tree.state_names[1]]
         self.gravity = np.array(description.gravity)
         self.collector = Markers(self.tree)

@@ -10,6 +10,7 @@ fixed joints are welded to their parents.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from itertools import islice, pairwise
 
@@ -17,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.native.mechanism.description import MechanismDescription
-from fmilin.native.mechanism.parts import Joint
+from fmilin.native.mechanism.parts import Body, Joint
 from fmilin.native.mechanism.placement import skew
 from fmilin.native.mechanism.screws import pseudo_inertia
 
@@ -112,6 +113,18 @@ class Tree:
         self.P: Ints = np.array([new[links[i].parent] for i in order], dtype=np.intp)
         self._set_motions([links[i] for i in order])
         self._set_reach([links[i] for i in order])
+
+    def with_bodies(self, bodies: Sequence[Body], before: Sequence[Body]) -> Tree:
+        """Return the same tree with the masses of ``bodies``, which differ from those ``before`` in nothing else."""
+        other = copy(self)
+        other.inertia = self.inertia.copy()
+        links = {self.frame_of[b.name][0] for b, old in zip(bodies, before, strict=True) if b is not old} - {0}
+        other.inertia[sorted(links)] = 0.0
+        for body in bodies:
+            link, offset = self.frame_of[body.name]
+            if body.mass is not None and link in links:
+                other.inertia[link] += offset @ pseudo_inertia(body.mass, body.center, body.J) @ offset.T
+        return other
 
     def _set_motions(self, links: list[_Link]) -> None:
         count, n = len(links), len(self.state_names[1])
