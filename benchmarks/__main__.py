@@ -34,6 +34,7 @@ NAMES = (
     "robots",
     "seeing",
     "points",
+    "periodic",
 )
 
 
