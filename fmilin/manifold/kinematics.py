@@ -48,8 +48,11 @@ def linear_states(invariants: Invariants, t: float, x: FloatArray) -> np.ndarray
     velocity = ~np.array(invariants.is_position_level, dtype=bool)
     if not velocity.any():
         return np.ones(n, dtype=bool)
-    steps = np.diag(0.1 * invariants.scales)
-    h0, ahead, behind = np.split(invariants.values_at(t, np.concatenate((x[None], x + steps, x - steps))), (1, 1 + n))
-    bend = np.abs(ahead + behind - 2 * h0)[:, velocity]
-    size = (np.maximum(np.abs(ahead), np.abs(behind)) + np.abs(h0))[:, velocity]
-    return np.asarray((bend <= 1e-9 * np.maximum(size, 1e-300)).all(axis=1))  # NaN is not
+    structure, linear = invariants.connections, np.ones(n, dtype=bool)
+    entering = np.arange(n) if structure is None else np.flatnonzero(structure[velocity].any(axis=0))
+    steps = np.diag(0.1 * invariants.scales)[entering]
+    h = invariants.values_at(t, np.concatenate((x[None], x + steps, x - steps)))
+    h0, ahead, behind = np.split(h[:, velocity], (1, 1 + len(entering)))
+    bend, size = np.abs(ahead + behind - 2 * h0), np.maximum(np.abs(ahead), np.abs(behind)) + np.abs(h0)
+    linear[entering] = (bend <= 1e-9 * np.maximum(size, 1e-300)).all(axis=1)  # NaN is not
+    return linear
