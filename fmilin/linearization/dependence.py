@@ -20,7 +20,7 @@ from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import EQUILIBRIUM, RANK, ROUNDING
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.hidden_loops import hidden_loops
-from fmilin.manifold.rank import TINY
+from fmilin.manifold.rank import TINY, singular_values
 from fmilin.model.interface import Model, OperatingPoint
 
 FAR = 0.3  # how far states are moved, in their sizes, to see whether a rate is always zero
@@ -63,8 +63,11 @@ def _unmovable(linear: LinearModel) -> FloatArray:
         norms = np.maximum(np.sqrt((moving * moving).sum(axis=axis, keepdims=True)), TINY)
         moving = moving / norms
         weights = weights / norms if axis == 1 else weights
-    left, s, _ = np.linalg.svd(moving)
-    null = left[:, int(np.count_nonzero(s > RANK * s[0])) :] * weights
+    s = singular_values(moving)
+    rank = int(np.count_nonzero(s > RANK * s[0]))
+    if rank == len(moving):
+        return still
+    null = np.linalg.svd(moving)[0][:, rank:] * weights
     embedded = np.zeros((len(sizes), null.shape[1]))
     embedded[rows] = null / np.maximum(np.linalg.norm(null, axis=0), TINY)
     return np.hstack((still, embedded))
