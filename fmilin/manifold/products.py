@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 
@@ -59,8 +60,13 @@ def _rounding_error(nearby: Neighbourhood, J: FloatArray, independent: Sequence[
 
 def some_bits_further(states: FloatArray, sizes: FloatArray) -> FloatArray:
     """Return states (..., N) moved by some bits of their sizes: also where they are zero, as angles at rest are."""
-    signs = np.random.default_rng(1952).choice([-1.0, 1.0], states.shape[-1])
-    return np.asarray(states + 2 * EPS * np.maximum(np.abs(states), sizes) * signs)
+    return np.asarray(states + 2 * EPS * np.maximum(np.abs(states), sizes) * _signs(states.shape[-1]))
+
+
+@cache
+def _signs(count: int) -> FloatArray:
+    """Return signs at random, the same every time, shape (count,)."""
+    return np.random.default_rng(1952).choice([-1.0, 1.0], count)
 
 
 def rounding_of(samples: Sequence[FloatArray]) -> FloatArray:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import repeat
 from typing import Any, NamedTuple
 
@@ -379,4 +379,10 @@ def is_straight(bend: FloatArray, leading: Mask) -> Mask:
 
 def _direction(sizes: FloatArray) -> FloatArray:
     """Return a direction (k, P) in which A is compared, the same at every call."""
-    return np.random.default_rng(1851).uniform(0.5, 1.0, sizes.shape[1]) * sizes
+    return _parts(sizes.shape[1]) * sizes
+
+
+@cache
+def _parts(count: int) -> FloatArray:
+    """Return parts of a direction at random, the same every time, shape (count,)."""
+    return np.random.default_rng(1851).uniform(0.5, 1.0, count)
