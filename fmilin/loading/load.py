@@ -15,8 +15,7 @@ from fmilin.loading.request import LoadRequest, Value, is_fmu, is_system
 from fmilin.model.constraints.declared import Constraint
 from fmilin.model.constraints.expressions import Expression
 from fmilin.model.interface import Model, OperatingPoint
-from fmilin.points.readings import require_variable
-from fmilin.points.request import PointRequest
+from fmilin.points.request import PointRequest, require_variable
 
 if TYPE_CHECKING:
     from fmilin.fmi.read.archive import FmuFile, FmuOptions

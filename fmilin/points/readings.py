@@ -5,22 +5,19 @@ Targets, bounds and preferences are about readings; their slopes are rows of A, 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from fmilin.ground.errors import UnknownNameError, UsageError
 from fmilin.ground.signals import FloatArray, rate_unit
+from fmilin.points.request import rate_of
 
 if TYPE_CHECKING:
     from fmilin.model.interface import Evaluation, Model
 
 ReadingKind = Literal["state", "input", "parameter", "rate", "output"]
-
-_RATE = re.compile(r"der\((.+)\)")
 
 
 @dataclass(frozen=True)
@@ -33,40 +30,6 @@ class Reading:
     unit: str
     size: float  # nominal, else the larger of 1 and of what it should be
     value: float = 0.0
-
-
-def rate_of(model: Model, name: str) -> str | None:
-    """Return the state whose rate ``name`` is, ``der(STATE)``; None where it is something else."""
-    match = _RATE.fullmatch(name.strip())
-    if match is None or not model.states.has(match[1].strip()):
-        return None
-    return model.states.names[model.states.positions[match[1].strip()]]
-
-
-def require_variable(model: Model, name: str) -> None:
-    """Refuse a name that is neither an output nor another continuous variable of the model.
-
-    Raises
-    ------
-    UnknownNameError, UsageError
-    """
-    if model.outputs.has(name) or rate_of(model, name) is not None:
-        return
-    try:
-        model.with_interface(outputs=[name])
-    except UnknownNameError as error:
-        names = [*model.states.positions, *model.inputs.positions, *model.parameters, *model.outputs.positions]
-        what = "a state, an input, a parameter, an output or another continuous variable of the model"
-        raise UnknownNameError.among(name, [*names, *error.suggestions], what) from None
-
-
-def is_variable(model: Model, name: str) -> bool:
-    """Whether :func:`require_variable` lets the name pass."""
-    try:
-        require_variable(model, name)
-    except UsageError:
-        return False
-    return True
 
 
 def model_that_shows(model: Model, names: Sequence[str]) -> Model:

@@ -6,19 +6,21 @@ A request is made before a model is opened, and before anything heavy is loaded.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from fmilin.ground.errors import UnknownNameError, UsageError
-from fmilin.points.readings import is_variable, rate_of, require_variable
 
 if TYPE_CHECKING:
     from fmilin.model.interface import Model
     from fmilin.model.point_files import SavedPoint
 
 Kind = Literal["state", "input", "parameter"]
+
+_RATE = re.compile(r"der\((.+)\)")
 
 
 @dataclass(frozen=True)
@@ -204,6 +206,40 @@ def quantity(model: Model, name: str) -> tuple[Kind, int]:
 def is_quantity(model: Model, name: str) -> bool:
     """Whether :func:`quantity` knows the name."""
     return model.states.has(name) or model.inputs.has(name) or name in model.parameters
+
+
+def rate_of(model: Model, name: str) -> str | None:
+    """Return the state whose rate ``name`` is, ``der(STATE)``; None where it is something else."""
+    match = _RATE.fullmatch(name.strip())
+    if match is None or not model.states.has(match[1].strip()):
+        return None
+    return model.states.names[model.states.positions[match[1].strip()]]
+
+
+def require_variable(model: Model, name: str) -> None:
+    """Refuse a name that is neither an output nor another continuous variable of the model.
+
+    Raises
+    ------
+    UnknownNameError, UsageError
+    """
+    if model.outputs.has(name) or rate_of(model, name) is not None:
+        return
+    try:
+        model.with_interface(outputs=[name])
+    except UnknownNameError as error:
+        names = [*model.states.positions, *model.inputs.positions, *model.parameters, *model.outputs.positions]
+        what = "a state, an input, a parameter, an output or another continuous variable of the model"
+        raise UnknownNameError.among(name, [*names, *error.suggestions], what) from None
+
+
+def is_variable(model: Model, name: str) -> bool:
+    """Whether :func:`require_variable` lets the name pass."""
+    try:
+        require_variable(model, name)
+    except UsageError:
+        return False
+    return True
 
 
 def read_name(model: Model, name: str) -> str:

@@ -183,7 +183,7 @@ class _Search:
         before, D = self._last
         ratio = abs(amplitude / before)
         sign = np.sign(amplitude / before) ** self._power
-        guess = sign * ratio**self._power * D
+        guess: FloatArray = sign * ratio**self._power * D
         for _ in range(ROUNDS):
             sweeps = int(np.clip(self._comparison.relaxation.affordable(self._end), 2, SWEEPS))
             response = self._comparison.response(amplitude, sweeps=sweeps, close=SETTLED, first=guess)
