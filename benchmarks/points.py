@@ -26,7 +26,7 @@ from tests.points.test_targets import car, motors, tank
 
 __all__ = ["main"]
 
-TARGETS, STARTS = 25, 40
+TARGETS, STARTS = 25, 15
 TURN = 180 / pi
 
 F16_TABLE = (  # table 3.6-2: speed, throttle, angle of attack, elevator
@@ -247,7 +247,7 @@ def _brute(model: fl.Model, search: Search, wanted: Mapping[str, float], random:
         spread = np.array([search.sizes.get(n, max(abs(start[n]), 1.0)) for n in names])
         z = np.array([start[n] for n in names]) + spread * random.uniform(-1, 1, len(names))
         try:
-            found = least_squares(left, z, xtol=1e-14, ftol=1e-14, gtol=1e-14, max_nfev=150)
+            found = least_squares(left, z, xtol=1e-14, ftol=1e-14, gtol=1e-14, max_nfev=80)
         except ValueError:
             continue
         if float(np.max(np.abs(found.fun))) < 1e-9:

@@ -109,8 +109,7 @@ def _deliver(
 
     runner.restore_directory()
     saved = [
-        SavedPoint.of(model, point, point.report.rates, point.report.distance, point.report.unstable)
-        for point in points
+        SavedPoint.of(model, point, point.report.rates, point.report.distance, point.report.said) for point in points
     ]
     runner.write_files({path: dump_point(saved[0], path) for path in files})
     if as_json:

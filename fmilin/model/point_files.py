@@ -31,7 +31,8 @@ class SavedPoint:
     rates: Mapping[str, float] = field(default_factory=dict)  # derivatives of the states, for the reader; may be empty
     model: ModelInfo = field(default_factory=lambda: ModelInfo(""))
     distance: Mapping[str, float] = field(default_factory=dict)  # for the reader: how far the solution may be
-    unstable: int | None = None  # for the reader: how many eigenvalues have a positive real part
+    # for the reader: numbers, or groups of them by name, that a search has to say beside
+    of_search: Mapping[str, int | Mapping[str, float]] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -40,7 +41,7 @@ class SavedPoint:
         point: OperatingPoint,
         rates: np.ndarray | None = None,
         distance: Mapping[str, float] | None = None,
-        unstable: int | None = None,
+        of_search: Mapping[str, int | Mapping[str, float]] | None = None,
     ) -> SavedPoint:
         """Return ``point`` of ``model`` by name."""
         states, inputs = model.states.names, model.inputs.names
@@ -52,7 +53,7 @@ class SavedPoint:
             {} if rates is None else dict(zip(states, rates.tolist(), strict=True)),
             model.info,
             dict(distance or {}),
-            unstable,
+            dict(of_search or {}),
         )
 
     def on(self, model: Model) -> OperatingPoint:
@@ -75,13 +76,14 @@ def dump_point(point: SavedPoint, path: str | Path) -> bytes:
     document: dict[str, Any] = {
         "format": FORMAT,
         "time": float(point.time),
-        **({} if point.unstable is None else {"unstable": point.unstable}),
+        **{name: value for name, value in point.of_search.items() if isinstance(value, int)},
         "model": {"name": point.model.name, "guid": point.model.guid},
         "states": dict(point.states),
         "inputs": dict(point.inputs),
         "parameters": dict(point.parameters),
         "rates": dict(point.rates),
         "distance": dict(point.distance),
+        **{name: dict(group) for name, group in point.of_search.items() if isinstance(group, Mapping)},
     }
     if _suffix(path, "write") == ".json":
         return (json.dumps(document, indent=2, allow_nan=False) + "\n").encode()

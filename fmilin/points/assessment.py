@@ -34,6 +34,10 @@ def remarks_on(
             f"Followed for a while, the motion does not stay steady: {', '.join(restless)} should rest and "
             f"{'does' if len(restless) == 1 else 'do'} not. This is a steady motion at this instant only.",
         )
+    elif report.moving and not equations.moving:
+        yield Remark(
+            "unsteady", "What should rest starts to move, if slowly: this is a steady motion at this instant only."
+        )
     if not report.exact:
         yield Remark(
             "rounding",

@@ -75,6 +75,13 @@ class TrimReport:
         return f"a steady motion of {', '.join(self.moving)}"
 
     @property
+    def said(self) -> dict[str, int | Mapping[str, float]]:
+        """What a file of the point says beside rates and distances."""
+        groups = {"targets": self.targets, "missed": self.missed, "multipliers": self.multipliers}
+        told: dict[str, int | Mapping[str, float]] = {name: group for name, group in groups.items() if group}
+        return told if self.unstable is None else told | {"unstable": self.unstable}
+
+    @property
     def is_stable(self) -> bool:
         """Whether no eigenvalue is known to have a positive real part, and all were looked at."""
         return self.unstable == 0

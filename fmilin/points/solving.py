@@ -40,9 +40,9 @@ def solved(balance: Equations, request: TrimRequest) -> tuple[Equations, Solutio
     """Return the zero that a request asks for, and the equations that it satisfies; raise what is in the way."""
     if request.stable:
         return balance, _staying(balance, request)
-    if not any(target.kind == "rate" and target.value for target in balance.targets):
+    if not (balance.targets and balance.moving):
         return balance, _solved(balance, request)
-    # A pull-up is steady at no later instant, what should rest starts to move: what holds at an instant comes first.
+    # A pull-up, or a climb through thinner air, is steady at no later instant: what holds at an instant comes first.
     at_rest: list[int] = balance.at_rest.tolist()
     instant = Equations(balance.unknowns, at_rest, balance.pairs, moving=False, targets=balance.targets)
     solution = _solved(instant, request)

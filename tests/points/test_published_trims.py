@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import degrees, pi
+from math import degrees, pi, sin
 from typing import Any
 
 import pytest
@@ -101,3 +101,12 @@ def test_a_fighter_turns_and_pulls_up() -> None:
     )
     assert (pulled.states[1], pulled.inputs[0], pulled.inputs[1]) == pytest.approx((0.3006, 1.023, -7.082), rel=1.1e-3)
     assert "unsteady" in {remark.kind for remark in pulled.report.remarks}
+
+
+def test_a_climb_through_thinner_air_is_of_an_instant() -> None:
+    """The state that is listed moves as the angle says, and the remark says for how long."""
+    model = published.transport()
+    point = fl.trim(model, fixed={"V": 500.0, "h": 0.0, "gamma": 0.1}, free=["thtl", "elev"], steady=["h"])
+    assert point.report.rate("h") == pytest.approx(500 * sin(0.1), rel=1e-12)
+    assert "unsteady" in {remark.kind for remark in point.report.remarks}
+    assert max(abs(point.report.rates[:4])) < 1e-9

@@ -252,3 +252,16 @@ def test_the_bank_of_a_coordinated_turn() -> None:
     )
     assert sin(climbing.inputs[2]) > 0
     assert cos(climbing.inputs[2]) == pytest.approx((G + 5) / (1.6 * G), rel=1e-10)
+
+
+def test_what_a_search_says_stands_in_the_document(tmp_path: Path) -> None:
+    request = ["--fix", "coupler.y=0.9", "--free", "torque", "--guess", "phi=1.0", "--minimize", "torque^2"]
+    for suffix in ("json", "toml"):
+        done = shell(["trim", "fmilin.systems:four_bar", *request, "-o", f"point.{suffix}"], tmp_path)
+        assert done.status == 0, done.err
+        again = shell(["linearize", "fmilin.systems:four_bar", "--point", f"point.{suffix}", "--json"], tmp_path)
+        assert again.status == 0, again.err
+    document = json.loads((tmp_path / "point.json").read_text())
+    assert document["targets"] == {"coupler.y": pytest.approx(0.9)}
+    assert set(document["multipliers"]) == {"coupler.y"}
+    assert document["unstable"] == 1
