@@ -280,15 +280,15 @@ def _from_ssp(path: Path, request: LoadRequest, at: PointRequest) -> Model:
 
 
 def _from_mechanism_file(path: Path, request: LoadRequest, at: PointRequest) -> Model:
-    from fmilin.native.mechanism import Mechanism
     from fmilin.native.mechanism.files import mechanism_from
+    from fmilin.native.mechanism.motions import mechanism_of
 
     floating = bool(request.options.get("floating_base", False))
     fixed = request.options.get("fix_joint", ())
     if isinstance(fixed, str):
         raise UsageError(f"'fix_joint' is a sequence: write fix_joint=['{fixed}'] even for a single joint.")
     return _as_requested(
-        lambda: mechanism_from(Mechanism, path, floating_base=floating, fixed_joints=fixed), request, at
+        lambda: mechanism_from(mechanism_of, path, floating_base=floating, fixed_joints=fixed), request, at
     )
 
 

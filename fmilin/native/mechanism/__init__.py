@@ -16,6 +16,7 @@ from fmilin.native.mechanism.elements import (
     JointForce,
     LineForce,
     Marker,
+    Motion,
     PointSpring,
     Sensor,
     Skate,
@@ -29,6 +30,7 @@ from fmilin.native.mechanism.placement import Placement
 if TYPE_CHECKING:
     from fmilin.native.mechanism.assembly import Assembly, assemble
     from fmilin.native.mechanism.model import Mechanism
+    from fmilin.native.mechanism.motions import MovedMechanism
 
 __all__ = [
     "Actuator",
@@ -44,6 +46,8 @@ __all__ = [
     "Marker",
     "Mechanism",
     "MechanismDescription",
+    "Motion",
+    "MovedMechanism",
     "Placement",
     "PointSpring",
     "Sensor",
@@ -61,6 +65,10 @@ def __getattr__(name: str) -> Any:
         from fmilin.native.mechanism.model import Mechanism
 
         return Mechanism
+    if name == "MovedMechanism":
+        from fmilin.native.mechanism.motions import MovedMechanism
+
+        return MovedMechanism
     if name in ("Assembly", "assemble"):
         from fmilin.native.mechanism import assembly
 

@@ -15,7 +15,7 @@ from fmilin.native.mechanism.elements import VECTORS, Actuator, Force, JointForc
 from fmilin.native.mechanism.parts import SPEEDS, Body, Joint, Loop
 from fmilin.native.mechanism.placement import Vector, vector
 
-Input = JointForce | Force | Torque | LineForce | Actuator
+Input = JointForce | Force | Torque | LineForce | Actuator | elements.Motion
 
 
 @dataclass(frozen=True)
@@ -151,6 +151,8 @@ def _unknown_others(d: MechanismDescription) -> list[str]:
             problems += _coordinate(f"input '{i.name}'", i.joint, i.coordinate, joints)
         elif isinstance(i, Actuator):
             problems += _driven(i, d, joints)
+        elif isinstance(i, elements.Motion):
+            problems += _one_freedom(f"motion '{i.name}'", i.joint, joints)
     for t in d.tendons:
         for name in t.joints:
             problems += _one_freedom(f"tendon '{t.name}'", name, joints)

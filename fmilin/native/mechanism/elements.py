@@ -161,6 +161,21 @@ class JointForce:
 
 
 @dataclass(frozen=True)
+class Motion:
+    """An input: the position of a joint with one freedom, which has no states; ``NAME.v``, ``NAME.a`` are its rates."""
+
+    name: str  # of the input, in m or rad
+    joint: str
+    start: float = 0.0  # initial position, velocity and acceleration of the joint
+    velocity: float = 0.0
+    acceleration: float = 0.0
+    nominal: float | None = None  # typical size of the motion
+
+    def __post_init__(self) -> None:
+        check_finite(self, check_name(self, "motion"), "start", "velocity", "acceleration")
+
+
+@dataclass(frozen=True)
 class Force:
     """An input: a force at a point of a body."""
 

@@ -17,7 +17,7 @@ from fmilin.model.constraints.expressions import Expression
 from fmilin.model.interface import ModelInfo
 from fmilin.native.contacts import Contact, Foot
 from fmilin.native.mechanism.description import MechanismDescription
-from fmilin.native.mechanism.elements import Actuator, Sensor
+from fmilin.native.mechanism.elements import Actuator, Motion, Sensor
 from fmilin.native.mechanism.evaluator import MechanismEvaluator
 from fmilin.native.mechanism.holding import Stance, held, loop_of, without_undetermined
 from fmilin.native.mechanism.independence import independence_of, remarks_of, require_mass
@@ -41,6 +41,8 @@ class MechanismEngine(AdjustableEngine):
     """Says where feet touch the ground at a point (x, u); None where nothing is known of a ground."""
 
     def __init__(self, description: MechanismDescription) -> None:
+        if moved := [i.name for i in description.inputs if isinstance(i, Motion)]:
+            raise ModelError(f"The input '{moved[0]}' is a motion: make a MovedMechanism of the description.")
         system = System(description)
         q = state_signals(system).starts[: system.tree.n_q]
         self.description, self.independence = description, independence_of(system, q)

@@ -260,14 +260,14 @@ class TendonTable(Table):
 
 
 class InputTable(Table):
-    """An input: a force or torque. Which keys apply follows from its kind."""
+    """An input: a force, a torque or a motion. Which keys apply follows from its kind."""
 
-    kind: Literal["joint_force", "force", "torque", "line_force", "actuator"] = Field(
+    kind: Literal["joint_force", "force", "torque", "line_force", "actuator", "motion"] = Field(
         description="On a joint's coordinate, at a point of a body, on a body, between points of two bodies "
-        "(positive when it pushes them apart), or a motor or servo on a joint, tendon or body."
+        "(positive when it pushes them apart), a motor or servo on a joint, tendon or body, or the position of a joint."
     )
     name: str = Field(description="Name of the input.")
-    joint: str | None = Field(None, description="joint_force, actuator: the joint.")
+    joint: str | None = Field(None, description="joint_force, actuator, motion: the joint.")
     coordinate: int = Field(0, ge=0, description="joint_force: which speed of the joint, from 0.")
     body: str | None = Field(None, description="force, torque, actuator: the body.")
     point: Triple = Field([0.0, 0.0, 0.0], description="force: in the body's frame, in m.")
@@ -287,7 +287,9 @@ class InputTable(Table):
     control_limits: Limits = Field([], description="actuator: the control goes no further.")
     force_limits: Limits = Field([], description="actuator: the force goes no further.")
     activation: Number = Field(0.0, description="actuator: initial value of its state.")
-    start: Number = Field(0.0, description="Initial value, in N or N m.")
+    start: Number = Field(0.0, description="Initial value, in N or N m; of a motion in m or rad.")
+    velocity: Number = Field(0.0, description="motion: initial value of `NAME.v`, in m/s or rad/s.")
+    acceleration: Number = Field(0.0, description="motion: initial value of `NAME.a`, in m/s2 or rad/s2.")
     nominal: Number | None = Field(None, description="Typical size, positive: what searches and errors measure it in.")
 
 

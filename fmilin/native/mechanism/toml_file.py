@@ -96,6 +96,7 @@ INPUTS: dict[str, type[Input]] = {
     "torque": elements.Torque,
     "line_force": elements.LineForce,
     "actuator": elements.Actuator,
+    "motion": elements.Motion,
 }
 
 
