@@ -6,9 +6,12 @@ zero, with the motion of the aircraft switched off; a model that is not meant to
 
 from __future__ import annotations
 
+import ctypes
+import os
+import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, redirect_stdout, suppress
 from pathlib import Path
 from typing import Any
 
@@ -50,11 +53,12 @@ class Simulator:
     def __init__(self, path: Path) -> None:
         self.name, self.remarks = path.stem, list[str]()
         root = Path(jsbsim.get_default_root_dir())
-        fdm = self._fdm = jsbsim.FGFDMExec(str(root))
+        with on_standard_error():
+            fdm = self._fdm = jsbsim.FGFDMExec(str(root))
         fdm.set_debug_level(0)
         fdm.set_dt(STEP)
         try:
-            with with_ideal_actuators(path) as (folder, ideal):
+            with on_standard_error(), with_ideal_actuators(path) as (folder, ideal):
                 fdm.set_aircraft_path(str(folder))
                 loaded = fdm.load_model(self.name)
         except Exception as error:  # JSBSim has classes of its own for what it finds in files
@@ -132,6 +136,22 @@ class Simulator:
                     return True
                 before = now
         return False
+
+
+@contextmanager
+def on_standard_error() -> Iterator[None]:
+    """Let what JSBSim prints go to standard error: standard output carries results."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    try:
+        os.dup2(2, 1)
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        with suppress(OSError, TypeError):  # Windows has no such library
+            ctypes.CDLL(None).fflush(None)  # what the C library still holds
+        os.dup2(kept, 1)
+        os.close(kept)
 
 
 @contextmanager

@@ -148,3 +148,10 @@ def test_a_file_that_jsbsim_cannot_load(tmp_path: Path) -> None:
     )
     with pytest.raises(fl.ModelError, match="JSBSim cannot load"):
         Simulator(path)
+
+
+def test_what_jsbsim_prints_goes_to_standard_error(capfd: pytest.CaptureFixture[str]) -> None:
+    engine_of("A4")
+    printed = capfd.readouterr()
+    assert printed.out == ""
+    assert "JSBSim Flight Dynamics Model" in printed.err
