@@ -126,7 +126,7 @@ def _first(problem: OrbitProblem) -> tuple[OrbitProblem, Shot]:
         problem = problem.with_gain(-problem.gain)
     if problem.request.period is not None:
         return problem, Shot(model, (start,), problem.request.period, none)
-    if problem.turn is None and np.all(np.abs(rate) <= STANDS * model.states.scales(start.states)):
+    if np.all(np.abs(rate) <= STANDS * model.states.scales(start.states)):
         raise NumericalError(
             "The motion begins at rest and stays there: a period can only be found of something that moves. Name a "
             "start on or near the orbit (--set NAME=VALUE; start=), or give the period of what forces the motion."
@@ -138,7 +138,7 @@ def _first_return(problem: OrbitProblem, rate: FloatArray) -> tuple[OrbitProblem
     """Return the shot of the first return: from the start, or from where the motion has settled meanwhile."""
     start, scales = problem.start, problem.model.states.scales(problem.start.states)
     fastest = float(np.max(np.abs(rate) / scales))
-    length = 1.0 / max(fastest, 1e-9)
+    length = 1.0 / max(fastest, 0.1)
     if problem.turn is not None and rate[problem.turn] != 0:
         length = 0.5 * abs(problem.gain / rate[problem.turn])
     drifting = list(problem.drifting)

@@ -190,7 +190,8 @@ class Shooting:
         else:
             V = np.eye(J.shape[1])
         z = easily * (V @ np.linalg.lstsq(J * easily @ V, r, rcond=RANK)[0])
-        largest = float(np.max(np.abs(z), initial=0.0))
+        nonlinear = slice(0, len(r) + 1)  # states and period; of what is free nobody knows the size
+        largest = float(np.max(np.abs(z[nonlinear]), initial=0.0))
         return np.asarray(z if largest <= LONGEST else z * (LONGEST / largest))
 
     def _free_sizes(self, shot: Shot) -> FloatArray:
