@@ -223,6 +223,8 @@ def require_variable(model: Model, name: str) -> None:
     ------
     UnknownNameError, UsageError
     """
+    if name in model.discrete_states():
+        raise UsageError(f"'{name}' changes at events only, so no search can move it. Fix a continuous variable.")
     if model.outputs.has(name) or rate_of(model, name) is not None:
         return
     try:

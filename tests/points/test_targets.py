@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from math import atan, cos, sin, sqrt
 from pathlib import Path
 from typing import Any
@@ -225,6 +226,15 @@ def test_wrong_targets_on_the_command_line(fmus: Path, tmp_path: Path) -> None: 
         assert done.status == status, done.err
         assert done.is_one_paragraph()
         assert message in done.err
+
+
+@pytest.mark.parametrize("name", ["mode", "switches"])
+def test_a_variable_that_is_no_continuous_one(zoo: Callable[[str], Path], name: str, tmp_path: Path) -> None:
+    with fl.load(zoo("relay")) as relay, pytest.raises(fl.UsageError, match=f"'{name}' changes at events only"):
+        fl.trim(relay, fixed={name: 1.0})
+    done = shell(["trim", zoo("relay"), "--fix", f"{name}=1"], tmp_path)
+    assert done.status == 2, done.err
+    assert done.is_one_paragraph()
 
 
 def test_a_sweep_over_what_is_held_with_a_target() -> None:
