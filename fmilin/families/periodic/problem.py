@@ -135,7 +135,7 @@ def _turn(model: Model, turn: int, start: OperatingPoint) -> float:
     if turn in kinematic_pairs(model, start).values():
         raise UsageError(f"'{signal.name}' is the rate of another state and no angle that turns. {angle}")
     gain = TURNS[signal.unit]
-    if different := _after_turn(model, turn, start, gain):
+    if different := after_turn(model, turn, start, gain):
         raise UsageError(
             f"'{signal.name}' is no angle that turns: after a turn of {gain:.6g} {signal.unit or 'rad'} {different}. "
             f"{angle} Name such a state in turn (--turn), or give the period."
@@ -143,7 +143,7 @@ def _turn(model: Model, turn: int, start: OperatingPoint) -> float:
     return gain
 
 
-def _after_turn(model: Model, i: int, start: OperatingPoint, gain: float) -> str:
+def after_turn(model: Model, i: int, start: OperatingPoint, gain: float) -> str:
     """Return what differs when a state has made a turn, in words; empty where nothing does."""
     x = start.states.copy()
     x[i] += gain
@@ -170,8 +170,8 @@ def _angles(model: Model, start: OperatingPoint) -> dict[int, float]:
 
     def is_angle(i: int, gain: float) -> bool:
         matters = model.states[i].unit not in ("", "1") or any(
-            _after_turn(model, i, start, s * gain) for s in (0.3, 0.55)
+            after_turn(model, i, start, s * gain) for s in (0.3, 0.55)
         )
-        return bool(matters) and not _after_turn(model, i, start, gain)
+        return bool(matters) and not after_turn(model, i, start, gain)
 
     return {i: gain for i, gain in units.items() if is_angle(i, gain)}

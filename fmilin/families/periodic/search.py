@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from fmilin.families.periodic.orbit import PeriodicOrbit, samples_of, simulated
-from fmilin.families.periodic.problem import PERIOD, OrbitProblem, OrbitRequest, orbit_problem
+from fmilin.families.periodic.problem import PERIOD, OrbitProblem, OrbitRequest, after_turn, orbit_problem
 from fmilin.families.periodic.shooting import ORBIT_CLOSED, Shooting, Shot
 from fmilin.ground.errors import ConstraintError, NumericalError
 from fmilin.ground.remarks import Remark
@@ -315,21 +315,8 @@ def _why_open(problem: OrbitProblem, gap: float, shot: Shot, gaps: FloatArray) -
 
 def _is_cyclic(problem: OrbitProblem, i: int) -> bool:
     """Whether nothing depends on a state: rates and constraints are the same wherever it stands."""
-    start, model = problem.start, problem.model
-    here = model.evaluate(start.time, start.states, start.inputs)
-    for by in (0.7, -1.9):
-        x = start.states.copy()
-        x[i] += by * model.states.scales(start.states)[i]
-        try:
-            moved = model.evaluate(start.time, x, start.inputs)
-        except (NumericalError, ConstraintError):
-            return False
-        size = 1e-9 * (1 + np.abs(here.derivatives).max(initial=0.0))
-        if np.abs(moved.derivatives - here.derivatives).max(initial=0.0) > size:
-            return False
-        if np.abs(moved.residuals - here.residuals).max(initial=0.0) > 1e-9:
-            return False
-    return True
+    size = problem.model.states.scales(problem.start.states)[i]
+    return not any(after_turn(problem.model, i, problem.start, by * size) for by in (0.7, -1.9))
 
 
 # -- the result ----------------------------------------------------------------------------------------------------
