@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from fmilin.ground.errors import UsageError
 from fmilin.ground.signals import FloatArray, Signal, Signals
+from fmilin.linear_model.builder import with_parameters_as_inputs
 from fmilin.linear_model.model import EntryErrors, LinearModel
 from fmilin.linearization.procedure import linearize
 from fmilin.manifold.operating_points import assembled_from, model_at, operating_point
@@ -25,7 +26,7 @@ from fmilin.points.procedure import search
 from fmilin.points.report import TrimmedPoint
 
 COUNTS = 1e-9  # of a singular value beside the largest of M_i that counts
-CORNERS = 64  # corners of the box at which the remainder is measured, and as many points between
+CORNERS, BETWEEN = 64, 16  # most corners of the box, and fewest points in it, at which the remainder is measured
 SAFETY = 1.5  # by which the bound of the remainder is more than the largest that was measured
 
 
@@ -133,38 +134,42 @@ def uncertain(model: Model, point: OperatingPoint | None, box: Mapping[str, tupl
     point = operating_point(model) if point is None else point
     states = linearize(model, point).states.names
     middle = {name: (low + high) / 2 for name, (low, high) in box.items()}
-    nominal = linearize(*_at(model, point, states, middle), independent=_named(model, states), parameters=list(box))
+    named, inputs = states if len(model.constraints) else None, model.inputs.names
+    nominal = linearize(*_at(model, point, states, middle), independent=named, inputs=inputs, parameters=list(box))
     affine = Uncertain(nominal, nominal, (), dict(box), {})
     rest = {name: np.zeros_like(getattr(nominal, name)) for name in "ABCD"}
     random = np.random.default_rng(34)
-    between = [[random.uniform(low, high) for low, high in box.values()] for _ in range(CORNERS)]
-    for values in [*(c for c, _ in zip(product(*box.values()), range(CORNERS), strict=False)), *between]:
+    corners = [c for c, _ in zip(product(*box.values()), range(CORNERS), strict=False)]
+    between = [[random.uniform(low, high) for low, high in box.values()] for _ in range(max(BETWEEN, len(corners)))]
+    for values in [*corners, *between]:
         values_at = dict(zip(box, values, strict=True))
-        true = linearize(*_at(model, point, states, values_at), independent=_named(model, states))
+        true = linearize(*_at(model, point, states, values_at), independent=named, inputs=inputs)
         guess = affine.at(values_at)
         rest = {n: np.maximum(r, SAFETY * np.abs(getattr(true, n) - getattr(guess, n))) for n, r in rest.items()}
     M, blocks = _transformation(nominal, {k: (high - low) / 2 for k, (low, high) in box.items()})
     return Uncertain(nominal, M, blocks, dict(box), rest)
 
 
-def _named(model: Model, states: tuple[str, ...]) -> tuple[str, ...] | None:
-    return states if len(model.constraints) else None
-
-
 def _at(
     model: Model, point: OperatingPoint, states: tuple[str, ...], values: Mapping[str, float]
 ) -> tuple[Model, OperatingPoint]:
-    """Return the model and the point with other parameters."""
+    """Return the model and the point with other parameters, which are inputs where these are what can be changed."""
+    if model.moves_parameters:
+        model, point = with_parameters_as_inputs(model, point, list(values))
     if isinstance(point, TrimmedPoint) and point.request is not None:
         request = replace(point.request, fixed={**point.request.fixed, **values})
         guess = {n: float(v) for n, v in zip(model.states.names, point.states, strict=True) if n not in request.fixed}
         return model, search(model, request, guess)
-    changed = model_at(model, point).with_parameters(values)
-    at = OperatingPoint(point.time, point.states, point.inputs, changed.start.parameters)
+    changed, inputs = model_at(model, point), point.inputs.copy()
+    for name in [name for name in values if model.inputs.has(name)]:
+        inputs[model.inputs.index_of(name)] = values[name]
+    if own := {name: value for name, value in values.items() if not model.inputs.has(name)}:
+        changed = changed.with_parameters(own)
+    at = OperatingPoint(point.time, point.states, inputs, changed.start.parameters)
     if not len(model.constraints):
         return changed, at
-    own = {n: float(point.states[model.states.index_of(n)]) for n in states}
-    return changed, assembled_from(changed, point.time, point.states, point.inputs, own)
+    kept = {n: float(point.states[model.states.index_of(n)]) for n in states}
+    return changed, assembled_from(changed, point.time, point.states, inputs, kept)
 
 
 def _transformation(nominal: LinearModel, half: Mapping[str, float]) -> tuple[LinearModel, tuple[tuple[str, int], ...]]:

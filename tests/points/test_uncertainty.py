@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 
 import fmilin as fl
+from fmilin.fmi.write import build_fmu
 from fmilin.ground.errors import UnknownNameError, UsageError
 from fmilin.ground.signals import FloatArray
 from fmilin.native.ode import OdeModel
 from fmilin.native.systems import four_bar
 from tests.connected.plants import oscillator
+from tests.shared import shared
 
 
 def closed(u: fl.Uncertain, delta: list[float]) -> FloatArray:
@@ -71,6 +73,15 @@ def test_a_constrained_model_that_is_not_trimmed() -> None:
     u = fl.uncertain(model, None, {"m": (0.9, 1.1)})
     true = fl.linearize(model.with_parameters({"m": 1.05}), independent=u.nominal.states.names)
     assert (np.abs(true.A - u.at({"m": 1.05}).A) <= u.remainder["A"] + 1e-12).all()
+
+
+def test_an_fmu() -> None:
+    native, box = four_bar(), {"m": (0.9, 1.1)}
+    with fl.load(shared("composition_bar.fmu", lambda path: build_fmu(four_bar(), path))) as model:
+        u = fl.uncertain(model, None, box)
+        true = fl.linearize(native.with_parameters({"m": 1.07}), independent=u.nominal.states.names)
+    assert u.nominal.inputs.names == ("torque",)
+    assert (np.abs(true.A - u.at({"m": 1.07}).A) <= u.remainder["A"] + 1e-7).all()
 
 
 def test_boxes_that_are_none() -> None:
