@@ -35,3 +35,22 @@ def rotor(blades: int, *, sideways: bool = False) -> LagrangeModel:
     F = [sm.diff(L, s) - sum(sm.diff(momenta[s], other) * w for other, w in rates.items()) for s in q]
     pairs = {str(s): str(rate) for s, rate in rates.items()}
     return LagrangeModel(f"rotor of {blades} blades", pairs, M.tolist(), F, start={"v_psi": SPEED})
+
+
+def helicopter(dampers: tuple[float, ...]) -> LagrangeModel:
+    """Four blades with lag dampers on a hub that is heavier along x: after Hammond's example, in SI units."""
+    blade, moment, inertia, hinge = 94.9, 289.1, 1084.7, 0.3048
+    stiffness, hub_dampers, hub = 1240481.8, (51078.7, 25539.3), (8026.6, 3283.6)
+    x, y, psi, *lag = q = sm.symbols("x y psi b1:5")
+    rates = dict(zip(q, sm.symbols([f"v_{s}" for s in q]), strict=True))
+    T = 1e9 * rates[psi] ** 2 / 2 + sum(m * rates[s] ** 2 for m, s in zip(hub, (x, y), strict=True)) / 2
+    V = stiffness * (x**2 + y**2) / 2
+    R = sum(c * rates[s] ** 2 for c, s in zip((*hub_dampers, *dampers), (x, y, *lag), strict=True)) / 2
+    for k, zeta in enumerate(lag):
+        angle, turning = psi + sm.pi * k / 2, rates[psi] + rates[zeta]
+        along, across = rates[x] - hinge * sm.sin(angle) * rates[psi], rates[y] + hinge * sm.cos(angle) * rates[psi]
+        normal = sm.cos(angle + zeta) * across - sm.sin(angle + zeta) * along
+        T += blade * (along**2 + across**2) / 2 + moment * turning * normal + inertia * turning**2 / 2
+    M = [[sm.diff(T, a, b) for b in rates.values()] for a in rates.values()]
+    F = [sm.diff(T - V, s) - sum(sm.diff(T, w, r) * rates[r] for r in q) - sm.diff(R, w) for s, w in rates.items()]
+    return LagrangeModel("helicopter", {str(s): str(w) for s, w in rates.items()}, M, F, start={"v_psi": 30.0})

@@ -8,6 +8,7 @@ from scipy import special
 
 import fmilin as fl
 from fmilin.native import OdeModel
+from tests.families.periodic.rotors import helicopter
 
 
 def test_growth_between_the_lines_of_mathieus_chart() -> None:
@@ -38,3 +39,14 @@ def test_a_campbell_diagram_is_over_one_axis() -> None:
     assert chart.campbell().axes[0].get_ylabel() == "seen at [rad/s]"
     with pytest.raises(fl.UsageError, match="drawn over two axes, and 1 vary"):
         chart.stability()
+
+
+def test_a_helicopter_on_the_ground_with_one_lag_damper_out_is_unstable_around_250_rpm() -> None:
+    """Hammond (J. American Helicopter Society 19, 1974): stable with all dampers, not with one inoperative."""
+    speeds = np.array([150.0, 250.0, 350.0]) * 2 * np.pi / 60
+    damper = 4067.5
+    whole = fl.floquet_chart(helicopter((damper,) * 4), {"v_psi": speeds}, turn="psi", points=32)
+    broken = fl.floquet_chart(helicopter((0.0, damper, damper, damper)), {"v_psi": speeds}, turn="psi", points=32)
+    assert whole.stable.tolist() == [True, True, True]
+    assert broken.stable.tolist() == [True, False, True]
+    assert 0.2 < broken.margin[1] < 0.5
