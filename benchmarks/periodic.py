@@ -44,7 +44,7 @@ def _pendulum() -> tuple[str, ...]:
 
 
 def _rotors() -> list[tuple[str, ...]]:
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for blades in (3, 4):
         model = rotor(blades)
         orbit = fl.periodic_orbit(model, turn="psi", fixed={"v_psi": SPEED})
@@ -90,7 +90,7 @@ def _mathieu() -> tuple[int, int]:
 
 def _costs() -> list[tuple[str, ...]]:
     cases = [("crank slider", slider_crank(), {"phi": 0.3, "w": 100.0}, "phi")]
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for name, model, start, turn in cases:
         begin = time.process_time()
         orbit = fl.periodic_orbit(model, start, turn=turn)

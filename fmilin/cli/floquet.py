@@ -115,7 +115,7 @@ ORBIT = grouped(
     examples=[
         "fmilin floquet rotor.toml --turn shaft.q --fix shaft.v=30",
         "fmilin floquet pendulum.fmu --period 0.02 -o periodic.nc",
-        "fmilin floquet mathieu.py:model --period 3.14159265358979 --vary a=0:6:61 --vary q=0:3:31 --plot chart.png",
+        "fmilin floquet mathieu.py:model --period 3.14159265358979 --vary a=0:6:19 --vary q=0:3:10 --plot chart.png",
     ],
 )
 @MODEL

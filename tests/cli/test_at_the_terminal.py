@@ -16,9 +16,34 @@ import pytest
 from fmilin.cli.files import Command
 from fmilin.cli.main import COMMANDS, main
 from fmilin.fmi.write import build_fmu
+from fmilin.native.ode import OdeModel
 from fmilin.native.systems import cartesian_pendulum, four_bar
 
 ROOT = Path(__file__).parents[2]
+PYTHON_MODELS = {
+    "valve.py": """
+from fmilin.models import OdeModel
+rate = {"level": "opening*pressure - level"}  # a closed pump: no pressure
+valve = OdeModel("tank", rate, inputs=["opening"], parameters={"pressure": 0.0}, outputs={"level": "level"})
+""",
+    "mathieu.py": """
+from fmilin.models import OdeModel
+model = OdeModel("Mathieu", {"x": "v", "v": "-(a - 2*q*cos(2*time))*x"}, parameters={"a": 0.5, "q": 0.1})
+""",
+}
+ROTOR = """
+[[body]]
+name = "rotor"
+mass = 2.0
+center = [0.01, 0.0, 0.0]
+inertia = [0.01, 0.01, 0.02]
+[[joint]]
+name = "shaft"
+type = "revolute"
+parent = "ground"
+child = "rotor"
+axis = [0, 1, 0]
+"""
 
 
 def command(name: str) -> Command:
@@ -33,6 +58,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     place, before = tmp_path_factory.mktemp("help"), Path.cwd()
     build_fmu(four_bar(), place / "four_bar.fmu")
     build_fmu(cartesian_pendulum().with_constraints([]), place / "supplied.fmu")
+    shaken = {"phi": "w", "w": "-(9.81 + 50*cos(314.1592653589793*time))*sin(phi) - w"}  # 50 Hz
+    build_fmu(OdeModel("shaken pendulum", shaken), place / "pendulum.fmu")
+    for name, text in {**PYTHON_MODELS, "rotor.toml": ROTOR}.items():
+        (place / name).write_text(text, encoding="utf-8")
     shutil.copy(ROOT / "examples" / "mechanisms" / "loader.toml", place)
     os.chdir(place)
     assert main(["linearize", "four_bar.fmu", "--no-isolation", "-o", "plant.mat"]) == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -44,7 +45,7 @@ def test_the_momentum_of_a_satellite_is_no_dependence() -> None:
 def free_drives() -> dict[str, fl.Model]:
     """Two wheels on a shaft in no bearing, a motor between them: their momentum stays, as equations of three kinds."""
     torque = ["-100*(a - b) - 0.1*(u - v) + motor", "100*(a - b) + 0.1*(u - v) - motor"]
-    given = {"inputs": ["motor"], "start": {"u": 2.0, "v": 2.0}}
+    given: dict[str, Any] = {"inputs": ["motor"], "start": {"u": 2.0, "v": 2.0}}
     equations = {"a": "u", "b": "v", "u": torque[0], "v": f"({torque[1]})/3"}
     kane = KaneEquations(
         q=["a", "b"],

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fmilin.models.mechanism import Body, Joint, Mechanism, MechanismDescription
 from scipy.spatial.transform import Rotation
 
 import fmilin as fl
 from fmilin.cli.options import names
+from fmilin.native.mechanism import Body, Joint, Mechanism, MechanismDescription
 from fmilin.native.mechanism.elements import Wheel
 from fmilin.native.ode import OdeModel
 from fmilin.native.systems.disk import steady_yaw_rates

@@ -142,9 +142,9 @@ class Faulty(EngineModel):
         if self.vice == "not a number":
             return Evaluation(found.derivatives * np.nan, found.outputs, found.residuals)
         if self.vice == "shared":
-            self.kept = getattr(self, "kept", np.zeros(4))
-            self.kept[:] = found.derivatives
-            return Evaluation(self.kept, found.outputs, found.residuals)
+            self.buffer = getattr(self, "buffer", np.zeros(4))
+            self.buffer[:] = found.derivatives
+            return Evaluation(self.buffer, found.outputs, found.residuals)
         if self.vice == "copy":
             return Evaluation(found.derivatives, found.outputs * (1 + 1e-15), found.residuals)
         return found
