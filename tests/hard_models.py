@@ -535,6 +535,21 @@ def steep_powers() -> Iterator[Case]:
             )
 
 
+def ring_of_rooms(rooms: int) -> Case:
+    """Temperatures in K, humidities in kg/kg and heat in J of rooms in a ring, between which air flows: no nominals."""
+
+    def rates(t: float, x: Array, u: Array) -> Array:
+        T, w, E = x.reshape(3, -1)
+        after, before = np.roll(T, -1), np.roll(T, 1)
+        flow = 0.02 * np.sqrt((T - after) ** 2 + 0.3)
+        vapour = 1e-4 * np.exp(17.3 * (T - 273.15) / (T - 35.9))
+        heat = (5 * (after + before - 2 * T) + 1005 * flow * (after - T)) / 1e5
+        return np.concatenate((heat, (flow * (np.roll(w, -1) - w) + vapour - 0.2 * w) / 80, 40 * (310 - T) - E / 3e3))
+
+    start = np.outer([293.0, 0.008, 4e6], np.ones(rooms)) * np.random.default_rng(7).uniform(0.995, 1.005, (3, rooms))
+    return analytic("scaled", f"{rooms} rooms", start.ravel(), rates)
+
+
 def warm() -> Iterator[Case]:
     """A solver inside, content with its last solution as long as that leaves less than its tolerance.
 

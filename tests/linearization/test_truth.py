@@ -12,7 +12,7 @@ import pytest
 import fmilin as fl
 from fmilin.ground.signals import FloatArray, Signal, Signals
 from fmilin.native.function import FunctionModel
-from tests.hard_models import cases, complex_step, model
+from tests.hard_models import cases, model, ring_of_rooms
 from tests.random_hard_models import random_cases
 from tests.verdicts import Verdict, judged
 
@@ -80,25 +80,13 @@ def test_a_random_search_finds_no_number_that_is_wrong_without_a_word() -> None:
     assert sum(v.refused_in_vain for v in found) <= 0.02 * good
 
 
-def ring_of_rooms(t: float, x: FloatArray, u: FloatArray) -> FloatArray:
-    """Temperatures in K, humidities in kg/kg and heat in J of rooms in a ring; air flows between them."""
-    T, w, E = x.reshape(3, -1)
-    after, before = np.roll(T, -1), np.roll(T, 1)
-    flow = 0.02 * np.sqrt((T - after) ** 2 + 0.3)
-    vapour = 1e-4 * np.exp(17.3 * (T - 273.15) / (T - 35.9))
-    heat = (5 * (after + before - 2 * T) + 1005 * flow * (after - T)) / 1e5
-    return np.concatenate((heat, (flow * (np.roll(w, -1) - w) + vapour - 0.2 * w) / 80, 40 * (310 - T) - E / 3e3))
-
-
 def test_a_smooth_model_in_mixed_units_takes_few_visits_a_column() -> None:
     """Without nominal values steps of temperatures are parts of 293 K, though rates are straight over half a K only."""
     rooms = 20
-    random = np.random.default_rng(7)
-    start = np.outer([293.0, 0.008, 4e6], np.ones(rooms)) * random.uniform(0.995, 1.005, (3, rooms))
-    linear = fl.linearize(model("rooms", start.ravel(), ring_of_rooms))
-    truth = complex_step(ring_of_rooms, start.ravel().tolist())
+    case = ring_of_rooms(rooms)
+    linear = fl.linearize(case.make())
     assert linear.method.evaluations <= 13 * 3 * rooms  # 90 a column before
-    assert (np.abs(linear.A - truth) <= 10 * linear.errors.A + 1e-15 * np.abs(truth)).all()
+    assert (np.abs(linear.A - case.truths[0]) <= 10 * linear.errors.A + 1e-15 * np.abs(case.truths[0])).all()
     assert not {"accuracy", "narrow"} & set(kinds(linear))
 
 

@@ -234,6 +234,9 @@ def corrected_by_sweeps(
         columns = _rough(measured, slopes, close[0].scales) | {j for j, c in enumerate(measured) if not c.curved}
         if check.step is None:
             columns.update(_narrow(setting, close[0].scales, slopes, check.noise))
+            sizes = np.max(np.abs(slopes.J) * scales, axis=1, keepdims=True)  # where an h^2 term vanishes others do not
+            parts = np.array([c.h for c in measured]) / close[0].scales
+            slopes.error[...] = np.maximum(slopes.error, parts**4 * sizes / scales)
             scales = close[0].scales
         else:
             check = None
@@ -248,7 +251,10 @@ def corrected_by_sweeps(
     if around.lag is not None and (columns or around.repeat_error.any()):
         lag = around.lag()
         if (lag > BEHIND * check.noise).any():
-            around = replace(around, repeat_error=np.maximum(around.repeat_error, BETWEEN * lag))
+            around, scales = (
+                replace(around, repeat_error=np.maximum(around.repeat_error, BETWEEN * lag)),
+                setting.scales,
+            )
             check = directional_check(around, setting.base, before, slopes.error, setting.noise, scales, nearby)
             columns.update(range(len(scales)))
     for j in sorted(columns):
