@@ -31,6 +31,7 @@ from fmilin.native.compiled_visits import CompiledVisits
 from fmilin.native.mechanism import Body, Force, Joint, Mechanism, MechanismDescription, Torque
 from fmilin.numerics.codegen.compilation import CompilationBudget
 from tests.counts import TABLE, counts_of, works
+from tests.hard_models import ring_of_rooms
 
 TARGET = 1.5
 POINTS = 512
@@ -41,6 +42,7 @@ MECHANISMS = ("slider_crank", "furuta_pendulum", "double_wishbone", "stewart_pla
 
 def main() -> None:
     doors()
+    black_boxes()
     counts()
     compiled()
 
@@ -98,6 +100,18 @@ def _of_loops(loops: int, goal: float) -> list[str]:
 def _compared(seconds: float, other: float, goal: float) -> list[str]:
     ratio = seconds / other
     return [f"{1e6 * seconds:,.0f} us", f"{ratio:.2f}", f"at most {goal:g}: {'kept' if ratio <= goal else 'MISSED'}"]
+
+
+def black_boxes() -> None:
+    """Smooth models in mixed units, without derivatives, nominal values or structure."""
+    rows = []
+    for rooms in (6, 20, 62):
+        model = ring_of_rooms(rooms).make()
+        linear, (seconds,) = fl.linearize(model), quickest(partial(fl.linearize, model), rounds=3)
+        columns = len(linear.states)
+        visits = f"{linear.method.evaluations / columns:.1f}"
+        rows.append([f"{columns} states in mixed units", visits, f"{seconds:.2f} s", "12 visits; 186 states: 6 s"])
+    show("Without derivatives", ["model", "visits a column", "processor time", "goal"], rows, "Rooms in a ring.")
 
 
 def counts() -> None:

@@ -27,6 +27,7 @@ from fmilin.native.native_model import NativeModel
 from fmilin.native.systems import double_wishbone, four_bar, furuta_pendulum, rolling_disk, slider_crank
 from fmilin.numerics.codegen.compilation import CompilationBudget
 from tests.by_hand import FunctionModel, Parts
+from tests.hard_models import ring_of_rooms
 
 TABLE = Path(__file__).parent / "counts.json"
 MANY = 1_000_000
@@ -54,6 +55,7 @@ def works() -> dict[str, Call]:
         "linearize, slider crank for the first time": lambda: fl.linearize(slider_crank()),
         "trim and linearize, 200 loops": lambda: fl.linearize(large, fl.trim(large)),
         "linearize, smooth black box of 12 states": lambda: fl.linearize(black_box(12)),
+        "linearize, 60 states in mixed units without nominal values": lambda: fl.linearize(ring_of_rooms(20).make()),
     }
     return warm | cold
 
