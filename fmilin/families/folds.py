@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,8 +11,7 @@ from fmilin.families.continuation import SolvedPoint
 from fmilin.ground.errors import NumericalError
 from fmilin.ground.signals import FloatArray
 
-WAYS = (1.0, 2.0, 4.0, 8.0)  # beyond a fold, in ways to it, that a search starts from
-APPROACHES = 40  # steps towards a fold
+APPROACHES = 160  # steps towards a fold
 NEAR = 1e-8  # of the step between two points of the grid: so exactly a fold is located
 REST = 0.3  # part of the way to a fold that the next step leaves
 TURNED = 0.05  # A fold is named when the determinant of the equations has fallen below this part of what it was
@@ -33,19 +32,13 @@ class Fold:
     before: SolvedPoint  # where it was still far
     last: SolvedPoint  # next to it
 
-    def onwards(self) -> Iterator[SolvedPoint]:
-        """Yield points in the direction in which the branch turned back, farther and farther: there are others."""
-        first, last = self.before.point, self.last.point
-        for way in WAYS:
-            x, u = last.states + way * (last.states - first.states), last.inputs + way * (last.inputs - first.inputs)
-            yield replace(self.last, point=replace(last, states=x, inputs=u))
-
-    def to(self, reached: SolvedPoint, sizes: FloatArray) -> str:
-        """Return the sentence on a point on another branch, with the state that tells it from the fold."""
+    def to(self, reached: SolvedPoint, sizes: FloatArray, *, around: bool) -> str:
+        """Return the sentence on a point beyond, with the state that tells it from the fold."""
         x, at_fold = reached.point.states, self.last.point.states
         i = int(np.argmax(np.abs(x - at_fold) / sizes))
         name = list(reached.linear.point.states)[i]
-        return f"{self.sentence} This point lies on another branch: {name} = {x[i]:.6g}, at the fold {at_fold[i]:.6g}."
+        branch = "farther along it, around the fold" if around else "on another branch"
+        return f"{self.sentence} This point lies {branch}: {name} = {x[i]:.6g}, at the fold {at_fold[i]:.6g}."
 
 
 def fold_between(
@@ -53,8 +46,8 @@ def fold_between(
     values: Mapping[str, float],
     onward: Callable[[Mapping[str, float], SolvedPoint], SolvedPoint | None],
     volume: Callable[[SolvedPoint], float],
-) -> Fold | None:
-    """Return where the branch through ``predecessor`` turns back before ``values``; None if it does not.
+) -> Fold | SolvedPoint:
+    """Return where the branch through ``predecessor`` turns back before ``values``; if it does not, its last point.
 
     Near a fold at p* the determinant of the equations (``volume``) goes as the root of p* - p, so that two points
     on the way tell p*; the next one is taken before it.
@@ -66,7 +59,7 @@ def fold_between(
 
     first = volume(predecessor)
     if first <= 0:
-        return None
+        return predecessor
     here, s, reach, fold = predecessor, 0.0, 1.0, np.nan
     history = [(0.0, first)]
     for _ in range(APPROACHES):
@@ -81,7 +74,7 @@ def fold_between(
         if reach - s < NEAR or (np.isfinite(fold) and abs(fold - s) < NEAR):
             break
     if not history[-1][1] < TURNED * first:
-        return None
+        return here
     fold = fold if np.isfinite(fold) else s
     where = ", ".join(f"{n} = {v:.9g}" for n, v in at(fold).items() if v != start[n] or len(start) == 1)
     return Fold(f"The branch turns back at {where} (a fold: the equations are singular there).", predecessor, here)

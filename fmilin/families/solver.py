@@ -18,6 +18,7 @@ from fmilin.families.outcome import Outcome
 from fmilin.families.plan import Plan
 from fmilin.families.rows import Template
 from fmilin.families.stacked import StackedRuns
+from fmilin.families.turning import Turning
 from fmilin.ground.errors import FmilinError, NumericalError, UnknownNameError
 from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray
@@ -54,6 +55,7 @@ class Solver:
         self.base = self._shown(self._loaded({}))
         self._kinds: dict[str, Literal["state", "input", "parameter"]] = {}
         self._barrier: Fold | None = None  # a fold that the points of this run lie behind
+        self._turning: tuple[Fold, Turning] | None = None  # its branch around it
 
     @cached_property
     def _stacks(self) -> StackedRuns:
@@ -139,35 +141,77 @@ class Solver:
             point = point_of(model, self._point_request(values))
             return _Reached(self._linearized(model, point, values, predecessor))
         if predecessor is None:
-            return _Reached(self._approached(values) or self._searched(values, None))
+            predecessor = self._begun(values)
+            solution = None if predecessor is None else self._continued(values, predecessor, HALVINGS)
+            try:
+                return _Reached(solution or self._searched(values, None))
+            except FmilinError:
+                if predecessor is None:
+                    raise
         fold = self._barrier
         if fold is None:
             solution = self._continued(values, predecessor, HALVINGS)
             if solution is not None:
                 return _Reached(solution)
-            fold = self._barrier = fold_between(
-                predecessor, values, lambda v, s: self._continued(v, s, 1), self._volume
-            )
-        if fold is None:
-            return _Reached(self._searched(values, None), (Remark("branch", LOST),))
-        solution = self._beyond(values, fold)
+            ends = fold_between(predecessor, values, lambda v, s: self._continued(v, s, 1), self._volume)
+            if not isinstance(ends, Fold):
+                solution = self._continued(values, ends, HALVINGS)
+                return _Reached(solution or self._searched(values, None), () if solution else (Remark("branch", LOST),))
+            fold = self._barrier = ends
         sizes = self.base.states.scales(fold.last.point.states)
-        return _Reached(solution, (Remark("branch", fold.to(solution, sizes)),))
+        solution, around = self._beyond(values, fold)
+        return _Reached(solution, (Remark("branch", fold.to(solution, sizes, around=around)),))
 
-    def _beyond(self, values: Mapping[str, float], fold: Fold) -> SolvedPoint:
-        """Return a point on another branch, searched from the plan's guess, then from beyond the fold's own states."""
+    def _beyond(self, values: Mapping[str, float], fold: Fold) -> tuple[SolvedPoint, bool]:
+        """Return a point beyond the fold, searched from the plan's guess or around it, and whether it was that way."""
         try:
-            return self._searched(values, None)
+            return self._searched(values, None), False
         except FmilinError as error:
-            for start in fold.onwards():
+            for start in self._around(values, fold):
                 with suppress(FmilinError):
-                    return self._searched(values, start)
+                    return self._searched(values, start), True
             raise FoldError(fold.sentence, str(error)) from None
 
-    def _approached(self, values: Mapping[str, float]) -> SolvedPoint | None:
-        """Return the first point on the branch of the model's own start; None where that is none, or ends before.
+    def _around(self, values: Mapping[str, float], fold: Fold) -> Iterator[SolvedPoint]:
+        """Yield points near those with these values on the branch around the fold; none unless one value varies."""
+        varied = [n for n, value in values.items() if value != fold.before.values[n]]
+        if len(varied) != 1:
+            return
+        if self._turning is None or self._turning[0] is not fold:
+            self._turning = fold, self._turning_at(fold, values, varied[0])
+        states = len(self.base.states)
+        for z in self._turning[1].crossings(values[varied[0]]):
+            point = replace(fold.last.point, states=z[:states], inputs=z[states:-1])
+            yield replace(fold.last, point=point)
 
-        A search that begins far from the point may assemble the mechanism in another configuration.
+    def _turning_at(self, fold: Fold, values: Mapping[str, float], name: str) -> Turning:
+        """Return the branch around a fold along which ``name`` is solved for."""
+        others = {n: v for n, v in values.items() if n != name}
+        model, kind = self._model(others), self._kind(name)
+        request = self._request(others)[0].checked(model)
+        states, inputs = model.states.names, model.inputs.names
+        free = request.free if kind == "state" else (*request.free, name)
+
+        def vector(point: OperatingPoint, value: float) -> FloatArray:
+            return np.array([*point.states, *point.inputs, value])
+
+        def led(leader: int, guess: FloatArray) -> FloatArray:
+            fixed = {**request.fixed, states[leader]: float(guess[leader])}
+            every = dict(zip((*states, *inputs, name), guess.tolist(), strict=True))
+            start = {n: v for n, v in every.items() if n not in fixed and (n in states or n in free)}
+            point = search(model, replace(request, fixed=fixed, free=free), start, anywhere=True, explain=False)
+            z = vector(point, 0.0)
+            z[-1] = point.parameters[name] if kind == "parameter" else z[(*states, *inputs).index(name)]
+            return z
+
+        leaders = [i for i, state in enumerate(states) if state not in request.fixed and state != name]
+        passed = [vector(end.point, end.values[name]) for end in (fold.before, fold.last)]
+        return Turning(passed, model.states.scales(fold.last.point.states), leaders, led)
+
+    def _begun(self, values: Mapping[str, float]) -> SolvedPoint | None:
+        """Return the point with what varies as the model's own start has it; None where that is none, or no other.
+
+        A search that begins far from the first point may assemble the mechanism in another configuration.
         """
         if self.plan.point.guess:
             return None
@@ -181,7 +225,7 @@ class Solver:
         if begin == dict(values):
             return None
         try:
-            return self._continued(values, self._searched(begin, None), HALVINGS)
+            return self._searched(begin, None)
         except FmilinError:
             return None
 

@@ -361,7 +361,9 @@ class _Equations:
             return None
         if not self._trimmed:
             good = good & ~_turned(self._model, self._held, points.states[:, self._held])
-        return _Solved(points, tangents, np.asarray(good), np.linalg.det(self._U.T @ J @ self._V))
+        with np.errstate(invalid="ignore"):
+            volumes = np.linalg.det(self._U.T @ J @ self._V)
+        return _Solved(points, tangents, np.asarray(good), volumes)
 
     def _stack(self, x: FloatArray, u: FloatArray, given: Mapping[str, FloatArray]) -> PointStack:
         states, inputs = self._model.states, self._model.inputs

@@ -273,7 +273,10 @@ class Equations:
         if not invariants.hidden and np.isfinite(answer.residuals).all():
             return answer.residuals, answer.derivatives, answer.outputs
         h = np.full((len(invariants), dx.shape[1]), np.nan)
-        h[:, :n] = invariants.gradient(t, x, u).H
+        gradient = invariants.gradient(t, x, u)
+        h[:, :n] = np.where(
+            np.any(gradient.scaled != 0, axis=1, keepdims=True), gradient.H, 0.0
+        )  # a row of rounding says nothing
         if not invariants_see_inputs(invariants):
             h[:, n:] = 0.0
         return h, answer.derivatives, answer.outputs

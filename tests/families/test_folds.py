@@ -11,7 +11,7 @@ import pytest
 
 import fmilin as fl
 from fmilin.families.continuation import SolvedPoint
-from fmilin.families.folds import fold_between
+from fmilin.families.folds import Fold, fold_between
 from fmilin.native.ode import OdeModel
 
 
@@ -29,7 +29,7 @@ def parabola(fold: float) -> tuple[str | None, int]:
         return at(values) if values["p"] <= fold else None
 
     said = fold_between(at({"p": -1.0}), {"p": 2.0}, onward, lambda at: 2 * np.sqrt(fold - at.values["p"]))
-    return None if said is None else said.sentence, asked
+    return said.sentence if isinstance(said, Fold) else None, asked
 
 
 @pytest.mark.parametrize("fold", [0.3, 1.0 / 3.0, 1.7])
@@ -59,7 +59,8 @@ def test_a_sweep_goes_on_beyond_a_fold(sign: float) -> None:
         assert sign * family[i].point.states["x"] == pytest.approx(real[-1] if behind[i] else real[0], abs=1e-9)
     (remark,) = (r for r in family[int(np.argmax(behind))].warnings if r.kind == "branch")
     told = re.search(
-        r"at F = (\S+) \(a fold.* This point lies on another branch: x = (\S+), at the fold (\S+)\.$", str(remark)
+        r"at F = (\S+) \(a fold.* This point lies farther along it, around the fold: x = (\S+), at the fold (\S+)\.$",
+        str(remark),
     )
     assert told is not None
     expected = (fold, sign * family[int(np.argmax(behind))].point.states["x"], end)
@@ -83,19 +84,45 @@ def test_points_that_are_solved_together_do_not_jump_to_another_branch() -> None
 
 
 @pytest.mark.parametrize("count", [7, 40])
-def test_a_fold_of_many_branches_is_told(count: int) -> None:
-    """F = p(x) with five real roots: what no smooth way leads to says so, at every size of step."""
+@pytest.mark.parametrize("ahead", [True, False])
+def test_a_fold_of_many_branches_is_told_and_gone_around(count: int, ahead: bool) -> None:
+    """F = p(x) with five real roots: there is always one, and what no smooth way leads to says so."""
     p = np.poly([-1.24, -0.62, 0.13, 1.01, 1.87])
     text = " + ".join(f"({c!r})*x^{5 - i}" for i, c in enumerate(p.tolist()))
     turns = np.polyval(p, np.roots(np.polyder(p)).real)
-    forces = np.linspace(turns.min() - 0.5, turns.max() + 0.5, count)
+    forces = np.linspace(turns.min() - 0.5, turns.max() + 0.5, count)[:: 1 if ahead else -1]
     family = fl.sweep(
         OdeModel("p", {"x": f"F - ({text})"}, inputs=["F"], start={"x": -1.3}), {"F": forces}, trim=fl.TrimRequest()
     )
     x = family.x0[..., 0]
-    for k in np.flatnonzero(family.ok[1:] & family.ok[:-1]):
-        ahead = np.polyval(np.polyder(p), np.linspace(x[k], x[k + 1], 200)) > 0  # the branch goes on where p rises
-        assert ahead.all() or any(w.kind == "branch" for w in family[int(k) + 1].warnings)
+    assert family.ok.all()
+    assert np.polyval(p, x) == pytest.approx(forces, abs=1e-8)
+    for k in range(count - 1):
+        goes_on = np.polyval(np.polyder(p), np.linspace(x[k], x[k + 1], 200)) > 0  # the branch goes on where p rises
+        falls = np.polyval(np.polyder(p), np.linspace(x[k], x[k + 1], 200)) < 0
+        assert goes_on.all() or falls.all() or any(w.kind == "branch" for w in family[k + 1].warnings)
+
+
+def test_a_toggle_snaps_over_its_centre() -> None:
+    """A strut of length 1 from a pivot to a slider on a spring: F = k (x - x0) y/x, most where x^3 = x0."""
+    pull = "(vx^2 + vy^2 - k*x*(x - x0) - c*x*vx - y*F - c*y*vy)/(x^2 + y^2)"
+    model = OdeModel(
+        "toggle",
+        {"x": "vx", "y": "vy", "vx": f"-{pull}*x - k*(x - x0) - c*vx", "vy": f"-{pull}*y - F - c*vy"},
+        inputs=["F"],
+        parameters={"k": 10.0, "x0": 0.8, "c": 1.0},
+        start={"x": 0.8, "y": 0.6},
+        constraints=["x^2 + y^2 - 1", "x*vx + y*vy"],
+    )
+    forces = np.linspace(0.0, 3.0, 13)
+    family = fl.sweep(model, {"F": forces}, trim=True)
+    x, y = (np.array([family[k].point.states[n] for k in range(13)]) for n in "xy")
+    most = 10.0 * (1 - 0.8 ** (2 / 3)) ** 1.5
+    assert np.array_equal(y < 0, forces > most)
+    assert 10.0 * (x - 0.8) * y / x == pytest.approx(forces, abs=1e-8)
+    told = [(k, str(w)) for k in range(13) for w in family[k].warnings if w.kind == "branch"]
+    assert [k for k, _ in told] == [3]
+    assert float(told[0][1].split()[7]) == pytest.approx(most, abs=1e-7)
 
 
 def test_true_is_a_trim_of_nothing_but_what_varies() -> None:
