@@ -68,14 +68,14 @@ def show_chart(chart: FloquetChart, page: Console | Page) -> None:
     print_fact(page, "Motion", [shortened(chart.name), f"{good} of {size} points", f"{int(chart.stable.sum())} stable"])
     page.print()
     table = simple_table(*chart.axes, "Period [s]", "Growth [1/s]", "")
-    places = list(np.ndindex(chart.ok.shape))
-    for i in places[:ROWS]:
+    numbers = list(np.ndindex(chart.ok.shape))
+    for i in numbers[:ROWS]:
         values = [f"{axis[k]:.6g}" for axis, k in zip(chart.axes.values(), i, strict=True)]
         verdict = "stable" if chart.stable[i] else "unstable" if chart.ok[i] else "no periodic motion"
         figures = [f"{chart.period[i]:.6g}", f"{chart.margin[i]:.6g}"] if chart.ok[i] else ["", ""]
         table.add_row(*values, *figures, verdict)
-    if len(places) > ROWS:
-        table.add_row(f"and {len(places) - ROWS} more", *[""] * (len(chart.axes) + 2))
+    if len(numbers) > ROWS:
+        table.add_row(f"and {len(numbers) - ROWS} more", *[""] * (len(chart.axes) + 2))
     page.print(table)
 
 
