@@ -69,7 +69,7 @@ def _of_robot(robot: Robot) -> list[list[str]]:
     with patch.object(CompilationBudget, "is_spent_by", return_value=False):
         (warm,) = quickest(
             partial(fl.linearize, model), rounds=40
-        )  # what the large arrays below do to caches is theirs
+        )  # before large arrays fill the cache
         along, sweep, kernel, *others = quickest(
             partial(fl.linearize_along, model, points),
             partial(fl.sweep, model, {name: np.linspace(start, start + 0.05, POINTS)}),
