@@ -67,9 +67,7 @@ def _of_robot(robot: Robot) -> list[list[str]]:
     name = fl.linearize(model).states.names[1]
     start = float(model.start.states[model.states.positions[name]])
     with patch.object(CompilationBudget, "is_spent_by", return_value=False):
-        (warm,) = quickest(
-            partial(fl.linearize, model), rounds=40
-        )  # before large arrays fill the cache
+        (warm,) = quickest(partial(fl.linearize, model), rounds=40)  # before large arrays fill the cache
         along, sweep, kernel, *others = quickest(
             partial(fl.linearize_along, model, points),
             partial(fl.sweep, model, {name: np.linspace(start, start + 0.05, POINTS)}),
