@@ -318,6 +318,35 @@ class LinearFamily(Shown, Sequence[LinearModel]):
         """Return a ``control.StateSpace`` per point in the order of the grid; None where there is no linear model."""
         return perform("LinearFamily.to_control", self)
 
+    def multiblade(self, groups: Mapping[str, Sequence[str]] | None = None) -> LinearFamily:
+        """Return a family over the azimuth of a rotor (OpenFAST's files) in multiblade coordinates.
+
+        Parameters
+        ----------
+        groups : mapping of str to sequence of str, optional
+            Quantities of three or more blades, by a name for them; by default those whose names differ in "blade 1".
+
+        Raises
+        ------
+        UsageError
+            When the points do not say azimuth and rotor speed, or a group has fewer than three blades.
+        """
+        from fmilin.families.multiblade import multiblade
+
+        return multiblade(self, groups)
+
+    def averaged(self) -> LinearFamily | LinearModel:
+        """Return the mean over the axis ``azimuth``, with a remark on how much A varies around it.
+
+        Raises
+        ------
+        UsageError
+            When there is no such axis, or a point of the grid has no linear model.
+        """
+        from fmilin.families.multiblade import averaged
+
+        return averaged(self)
+
     def save(self, path: str | Path) -> None:
         """Write the family; the suffix of ``path`` picks the format: .nc, .mat, .npz, .json or .m.
 

@@ -113,3 +113,51 @@ def test_nobody_else_writes_them(tmp_path: Path) -> None:
     linear = fl.LinearModel.load(written(tmp_path / "rotor.lin", azimuth=0.0))
     with pytest.raises(UsageError, match=r"Cannot write '.*\.lin' as a linear model"):
         linear.save(tmp_path / "new.lin")
+
+
+def rotor(azimuth: float, ground: np.ndarray, speed: float) -> np.ndarray:
+    """A of three blades and the tower in rotating coordinates, from the constant one seen from the ground."""
+    psi = azimuth + 2 * np.pi * np.arange(3) / 3
+    B = np.column_stack([np.ones(3), np.cos(psi), np.sin(psi)])
+    slope, bend = np.column_stack([np.zeros(3), -np.sin(psi), np.cos(psi)]), np.diag([0.0, -1.0, -1.0])
+    L, rate = np.eye(8), np.zeros((8, 8))
+    L[1:4, 1:4] = L[5:8, 5:8] = B
+    L[5:8, 1:4] = speed * slope
+    rate[1:4, 1:4] = rate[5:8, 5:8] = speed * slope
+    rate[5:8, 1:4] = speed**2 * B @ bend
+    return np.asarray((L @ ground + rate) @ np.linalg.inv(L))
+
+
+def test_blades_as_the_ground_sees_them(tmp_path: Path) -> None:
+    """Files at turning azimuths of a rotor that is constant from the ground give that constant rotor back."""
+    rng = np.random.default_rng(3)
+    dofs = ["ED tower bending", *(f"ED 1st flapwise bending-mode DOF of blade {k}" for k in (1, 2, 3))]
+    rates = [f"ED First time derivative of {name[3:]}" for name in dofs]
+    rows: list[Row] = [("0.0", name, "blade" in name, "m") for name in (*dofs, *rates)]
+    truth, paths = {}, []
+    for wind, speed in ((8.0, 0.9), (12.0, 1.3)):
+        stiff, damp = np.diag([2.0, 9.0, 9.0, 9.0]) + 0.3 * rng.normal(size=(4, 4)), 0.1 * rng.normal(size=(4, 4))
+        truth[wind] = np.block([[np.zeros((4, 4)), np.eye(4)], [-stiff, -damp]])
+        for k in range(6):
+            azimuth = round(k * 2 * np.pi / 6, 4)
+            A = rotor(azimuth, truth[wind], speed)
+            empty = [np.zeros((8, 0)), np.zeros((0, 8)), np.zeros((0, 0))]
+            paths.append(tmp_path / f"{wind:g}.{k}.lin")
+            paths[-1].write_text(lin_file([A, *empty], (rows, rows, [], []), azimuth=azimuth, wind=wind, speed=speed))
+    assert main(["convert", *map(str, paths), "-o", str(tmp_path / "turbine.npz")]) == 0
+    family = fl.LinearFamily.load(tmp_path / "turbine.npz")
+    seen = family.multiblade()
+    assert seen.states.names[1:4] == tuple(
+        f"ED 1st flapwise bending-mode DOF of blade.{c}" for c in ("mean", "cos", "sin")
+    )
+    for i, wind in enumerate((8.0, 12.0)):
+        for k in range(6):
+            np.testing.assert_allclose(seen[i, k].A, truth[wind], atol=1e-9)
+    mean = seen.averaged()
+    assert isinstance(mean, fl.LinearFamily)
+    np.testing.assert_allclose(mean[1].A, truth[12.0], atol=1e-9)
+    assert "A varies by" in " ".join(map(str, mean[0].warnings))
+    with pytest.raises(UsageError, match="needs an axis 'azimuth'"):
+        mean.averaged()
+    with pytest.raises(UsageError, match="three or more"):
+        family.multiblade({"pair": dofs[1:3]})

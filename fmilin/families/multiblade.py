@@ -1,0 +1,117 @@
+"""Families over the azimuth of a rotor, as OpenFAST's files make them, in multiblade coordinates, and their mean."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fmilin.families.family_builder import FamilyBuilder, outcome_of
+from fmilin.families.grid import Grid
+from fmilin.ground.errors import UsageError
+from fmilin.ground.remarks import Remark
+from fmilin.ground.signals import Signals
+from fmilin.linear_model.builder import with_errors
+from fmilin.linear_model.model import EntryErrors, LinearModel
+from fmilin.motion.periodic.multiblade import Change, change_of
+
+if TYPE_CHECKING:
+    from fmilin.families.family import LinearFamily
+
+AZIMUTH, SPEED = "azimuth", "rotor_speed"
+RATE = "First time derivative of "  # how OpenFAST names the rate of a state
+_BLADE = re.compile(r"(?i)\bblade (\d+)\b")
+
+
+def multiblade(family: LinearFamily, groups: Mapping[str, Sequence[str]] | None) -> LinearFamily:
+    """Return the family with the blades' quantities as the ground sees them; by default those named 'blade 1', ..."""
+    if missing := [name for name in (AZIMUTH, SPEED) if name not in family.template.parameters]:
+        raise UsageError(
+            f"The points of this family do not say the {missing[0].replace('_', ' ')}: multiblade coordinates need it. "
+            "Families of OpenFAST's files do; of other models use fl.linearize_periodic(...).multiblade."
+        )
+    everything = (family.states, family.inputs, family.outputs)
+    named = groups_of(everything) if groups is None else groups
+    if not named:
+        raise UsageError("No state, input or output is named after blades ('... blade 1 ...'): name groups of them.")
+    builder = FamilyBuilder(family.grid)
+    for k in np.flatnonzero(family.ok.ravel()).tolist():
+        builder.add(outcome_of(k, _changed(family[family.grid.index(k)], named)))
+    return builder.family()
+
+
+def groups_of(signals: Sequence[Signals]) -> dict[str, list[str]]:
+    """Return the quantities of three or more blades by their common name, rates left to their states."""
+    groups: dict[str, dict[int, str]] = {}
+    for name in (name for part in signals for name in part.names if RATE not in name):
+        if blade := _BLADE.search(name):
+            groups.setdefault(_BLADE.sub("blade", name), {})[int(blade[1])] = name
+    return {name: [blades[k] for k in sorted(blades)] for name, blades in groups.items() if len(blades) > 1}
+
+
+def averaged(family: LinearFamily) -> LinearFamily | LinearModel:
+    """Return the mean over the azimuths: a family over what else varies, or one linear model."""
+    if AZIMUTH not in family.axes or family.grid.zipped or not family.ok.all():
+        raise UsageError("The mean over a turn needs an axis 'azimuth' and a linear model at every point of the grid.")
+    axis = list(family.axes).index(AZIMUTH)
+    rest = {name: values for name, values in family.axes.items() if name != AZIMUTH}
+    first = [family[tuple(np.insert(index, axis, 0))] for index in np.ndindex(*map(len, rest.values()))]
+    matrices = {name: family.array(name) for name in ("A", "B", "C", "D", "f0", "y0")}
+    means = {name: M.mean(axis=axis).reshape(len(first), *M.shape[len(family.shape) :]) for name, M in matrices.items()}
+    A = matrices["A"]
+    varies = (np.abs(A - A.mean(axis=axis, keepdims=True)).max() / (np.abs(A).max() or 1.0)) if A.size else 0.0
+    said = Remark("periodic", f"The mean over a turn: A varies by {100 * varies:.2g} % of its largest entry around it.")
+    models = [
+        replace(linear, **{name: M[k] for name, M in means.items()}, warnings=(*linear.warnings, said))
+        for k, linear in enumerate(first)
+    ]
+    if not rest:
+        only: LinearModel = models[0]
+        return only
+    builder = FamilyBuilder(Grid(rest))
+    builder.add_all(outcome_of(k, linear) for k, linear in enumerate(models))
+    return builder.family()
+
+
+def _changed(linear: LinearModel, groups: Mapping[str, Sequence[str]]) -> LinearModel:
+    """Return a linear model in multiblade coordinates y = L z: A becomes L^-1 (A L - L')."""
+    azimuth, speed = np.array([linear.point.parameters[AZIMUTH]]), linear.point.parameters[SPEED]
+    positions = linear.states.positions
+    pairs = {i: positions[rate] for name, i in positions.items() if (rate := _rate(name)) in positions}
+
+    def change(signals: Signals, rates: Mapping[int, int] | None = None) -> Change:
+        own = {name: blades for name, blades in groups.items() if set(blades) <= set(signals.names)}
+        return change_of(signals, own, azimuth, speed, rates)
+
+    y, u, out = change(linear.states, pairs), change(linear.inputs), change(linear.outputs)
+    L, M, N = y.L[0], u.L[0], np.linalg.inv(out.L[0])
+    inverse = np.linalg.inv(L)
+    z0 = inverse @ linear.y0
+    errors = linear.errors
+    a, b, m, n = np.abs(inverse), np.abs(L), np.abs(M), np.abs(N)
+    changed = replace(
+        linear,
+        A=inverse @ (linear.A @ L - y.rate[0]), B=inverse @ linear.B @ M, C=N @ linear.C @ L, D=N @ linear.D @ M,
+        T=linear.T @ L, T_u=linear.T_u @ M, f0=inverse @ (linear.f0 - y.rate[0] @ z0), y0=z0,
+        states=y.signals, inputs=u.signals, outputs=out.signals,
+        point=replace(
+            linear.point,
+            inputs=_named(u.signals, np.linalg.solve(M, list(linear.point.inputs.values()))),
+            outputs=_named(out.signals, N @ np.array(list(linear.point.outputs.values()))),
+        ),
+    )  # fmt: skip
+    entries = EntryErrors(a @ errors.A @ b, a @ errors.B @ m, n @ errors.C @ b, n @ errors.D @ m, errors.T @ b)
+    return with_errors(changed, entries)
+
+
+def _rate(name: str) -> str:
+    """Return the name of a state's rate: the words stand behind the name of the module, where there is one."""
+    module, blank, rest = name.partition(" ")
+    return f"{module} {RATE}{rest}" if blank and module.isupper() else RATE + name
+
+
+def _named(signals: Signals, values: object) -> dict[str, float]:
+    return dict(zip(signals.names, np.asarray(values, dtype=np.float64).tolist(), strict=True))
