@@ -250,10 +250,13 @@ class Neighbourhood:
             except EventCrossingError as error:
                 side = "left" if s < 0 else "right"
                 free = [other for other in ("left", "right") if not self._has_event(directions, abs(s), other)]
+                alone = np.diag(directions[g])  # of those that move together, the event belongs to some
+                moved = [j for j in groups[g] if self._has_event(alone[[j]], abs(s), side)] or groups[g]
                 raise EventCrossingError(
-                    f"A state event lies at the point: {error} as soon as {names[g]} moves to the {side}"
+                    f"A state event lies at the point: {error} as soon as "
+                    f"{' and '.join(repr(self.columns[j]) for j in moved)} moves to the {side}"
                     f"{_way_out(options.side, free)}",
-                    variable=self.columns[groups[g][0]],
+                    variable=self.columns[moved[0]],
                 ) from None
 
         around = None

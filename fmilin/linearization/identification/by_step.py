@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fmilin.ground.errors import FmilinError, UsageError
+from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import EQUILIBRIUM
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.identification.displacements import Displacements
@@ -21,6 +22,7 @@ from fmilin.manifold.frame import Frame, frame_at
 from fmilin.manifold.nonlinear import has_expressions
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Stepped, Stepping
+from fmilin.numerics.rest import is_equilibrium
 
 
 @dataclass(frozen=True)
@@ -48,8 +50,8 @@ class ByStep:
         else:
             confirmation = confirmed(sampled, self.runner, self.findings.error)
             self.findings.half_error, self.findings.nyquist = confirmation.error, confirmation.model.nyquist
-            model = _settled(confirmation.model, frame)
             doubts = self._errors(confirmation.model, errors, displacements, step)
+            model = settled(confirmation.model, doubts, frame.y_scales)
             measured = Measured(model, doubts, "steps", stepped.steps, self.findings.doubt)
         outputs = stepped.respond(self.point, self.point.inputs[None, :], step).at_once[0]
         coordinates = Coordinates(
@@ -113,7 +115,9 @@ class ByStep:
         return Continuous(A, B, C, D, np.zeros_like(model.f0), errors.T, 0.0)
 
 
-def _settled(model: Continuous, frame: Frame) -> Continuous:
-    """Return the model with f0 = 0 where only the solver's noise moves the point."""
-    still = np.abs(model.f0) <= EQUILIBRIUM * frame.y_scales
+def settled(model: Continuous, errors: Continuous, y_scales: FloatArray) -> Continuous:
+    """Return the model with f0 = 0 where only the solver's noise moves the point, and an equilibrium is there."""
+    if not is_equilibrium(model.f0, y_scales, model.A * y_scales, errors.A * y_scales, len(y_scales)):
+        return model
+    still = np.abs(model.f0) <= EQUILIBRIUM * y_scales
     return replace(model, f0=np.where(still, 0.0, model.f0))

@@ -5,7 +5,8 @@ import pytest
 from scipy import linalg
 
 from fmilin.ground.errors import NumericalError
-from fmilin.linearization.identification.sampled import Sampled, continuous_of, sampled_from
+from fmilin.linearization.identification.by_step import settled
+from fmilin.linearization.identification.sampled import Continuous, Sampled, continuous_of, sampled_from
 from tests.linearization.identification.toys import oscillators
 
 
@@ -75,3 +76,15 @@ def test_other_coordinates_answer_the_same() -> None:
     other = model.in_coordinates(np.random.default_rng(2).standard_normal((4, 4)))
     u = np.random.default_rng(1).standard_normal((20, 2))
     np.testing.assert_allclose(other.response(u), model.response(u), atol=1e-12)
+
+
+def test_slow_is_not_still() -> None:
+    """T' = (283 - T)/1e7 at 280.5 changes by 2.5e-7 per second and is no rest; at 283 rounding is all there is."""
+    none = np.zeros((1, 0))
+
+    def room(rate: float, slope: float) -> Continuous:
+        return Continuous(np.array([[slope]]), none, none.T, np.zeros((0, 0)), np.array([rate]), np.eye(1), 0.0)
+
+    scales, errors = np.array([283.0]), room(0.0, 1e-13)
+    assert settled(room(2.5e-7, -1e-7), errors, scales).f0 == 2.5e-7
+    assert settled(room(1e-17, -1e-7), errors, scales).f0 == 0.0

@@ -133,6 +133,15 @@ def test_an_event_at_the_point_is_refused_by_name() -> None:
         fl.linearize(switching(1.0))
 
 
+def test_an_event_is_of_those_that_it_belongs_to() -> None:
+    """Four rooms that are moved together, each with a thermostat, of which one switches at the point."""
+    model = Switching(Parts(["hall", "study", "kitchen", "attic"], [1.0, 2.0, 3.0, 4.0], lambda t, s, u: -s))
+    model.structure = np.eye(4, dtype=bool)
+    model.event_indicators = lambda t, x, u: x - [0.5, 1.0, 3.0, 2.0]  # type: ignore[method-assign]
+    with pytest.raises(fl.NumericalError, match="event indicator 3 changes sign as soon as 'kitchen' moves to the"):
+        fl.linearize(model)
+
+
 def test_an_event_beside_the_point_shortens_the_step() -> None:
     lin = fl.linearize(switching(1.0 + 1e-5))
     assert lin.A[0, 0] == pytest.approx(-2.0, rel=1e-7)
