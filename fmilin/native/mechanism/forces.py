@@ -50,7 +50,7 @@ class Forces:
                 self.rod_inputs[len(self.rods)] = i
                 self.rods.append(_rod(force, markers, rows))
                 self.laws.append((0.0, 0.0, 0.0))
-            elif not isinstance(force, Actuator):  # those have paths
+            elif isinstance(force, Force | Torque):  # actuators have paths, motions are forces by now
                 self.row_inputs[_row(force, ground, markers, rows)] = i
         self.joints = JointForces(description, tree, B)
         g = np.array(description.gravity)
