@@ -34,6 +34,8 @@ STRAIGHT = 0.2  # part of its slope by which a row may change its slope far away
 STRAIGHT_PART = 4.0  # lengths that many times a step leave a slope over it as it is, to a tenth
 NARROW = 1e-3  # A slope that holds over less than this part of the variable's size is reported
 
+LONG = 1e-2  # of a length, a step
+
 BEHIND = 5.0  # times the noise, that a solver inside which starts from its last solution is more than noise
 
 BETWEEN = 8.0  # times what was seen of it at steps of that ratio, that it may be between them
@@ -236,7 +238,8 @@ def corrected_by_sweeps(
             columns.update(_narrow(setting, close[0].scales, slopes, check.noise))
             sizes = np.max(np.abs(slopes.J) * scales, axis=1, keepdims=True)  # where an h^2 term vanishes others do not
             parts = np.array([c.h for c in measured]) / close[0].scales
-            slopes.error[...] = np.maximum(slopes.error, parts**4 * sizes / scales)
+            least = np.where(parts < LONG, parts**4, 0.0)  # steps are longer where noise is what errors are
+            slopes.error[...] = np.maximum(slopes.error, least * sizes / scales)
             scales = close[0].scales
         else:
             check = None

@@ -67,7 +67,7 @@ class Slopes:
 
 SMALLEST_AT_EVENT = 1e-7  # steps, in sizes of the variable, below which an event counts as being at the point itself
 WEAK = 1e-3  # A column that moves no row by more than this fraction of the row's largest slope is measured as if it did
-CURVED = 0.02  # part of an h^2 term, extrapolated to a smaller step, that is left at least unless it came from a jump
+CURVED = 0.003  # part of an h^2 term, extrapolated to a smaller step, that is left at least unless it came from a jump
 ROUGH = 50.0  # s(2h) - 4 S(h) beyond this many times what a smooth function leaves asks for a step-size sweep
 SMOOTH = 1e6  # times its noise, that a row which only rounding moves does not change by
 FLAT = 1e-4  # A row that changes by less than this fraction of itself over the size of a variable counts as flat there
