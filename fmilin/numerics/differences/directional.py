@@ -264,8 +264,8 @@ def corrected_by_sweeps(
         _sweep_column(setting, j, slopes, around, terms)
     # Errors are relative to rows, whose sizes may be clear only now; and what is of little use deserves a second try.
     sizes = np.max(np.abs(slopes.J) * scales, axis=1, keepdims=True)
-    least = 0.0 if terms is None else INDISTINCT * terms(sizes[:, 0])[:, None]
-    unclear = (slopes.error * scales > np.maximum((UNCLEAR if columns else INACCURATE) * sizes, least)).any(axis=0)
+    floor = 0.0 if terms is None else INDISTINCT * terms(sizes[:, 0])[:, None]
+    unclear = (slopes.error * scales > np.maximum((UNCLEAR if columns else INACCURATE) * sizes, floor)).any(axis=0)
     for j in sorted(set(np.flatnonzero(unclear).tolist()) - columns):
         _sweep_column(setting, j, slopes, around, terms)
     _add_doubt(slopes, before, check, scales)
