@@ -209,8 +209,13 @@ class Mechanism(NativeModel):
         return {f"{of}.reaction[{index}]": value for (of, index), value in values.items()}
 
     def kept(self, held: Collection[str]) -> Mapping[str, bool]:
-        """Return the recommended coordinates and the velocities that were given; below velocities all positions."""
-        names, given, n_q = self.states.names, self.description.given_speeds, self.system.tree.n_q
+        """Return the recommended coordinates and the velocities that were given; below velocities all positions.
+
+        Of positions only those of recommended coordinates were given: others are first guesses for closing the loops.
+        """
+        names, n_q = self.states.names, self.system.tree.n_q
+        q = {n: v for j in self.description.joints for n, v in zip(j.state_names[0], j.position, strict=False)}
+        given = self.description.given_speeds | {name for name in self.independent if q.get(name)}
         rest = () if set(names[:n_q]) & set(held) else names[:n_q]
         kept = *self.independent, *(name for name in names if name in given), *rest
         return {name: name in given for name in kept if name not in held and self.states.has(name)}

@@ -350,6 +350,18 @@ def test_what_was_given_stays_while_others_are_set(
     assert [f"given w = 7, became {point.states[model.states.positions['w']]:.6g}" in m for m in moved] == [True] * told
 
 
+def test_a_given_position_that_another_one_moves_is_told() -> None:
+    """That of the recommended coordinate: positions of other joints were first guesses for closing the loop."""
+    model = slider_crank(angle=0.6)
+    other = next(n for n in model.states.names[: len(model.states) // 2] if n not in model.independent)
+    value = float(model.start.states[model.states.positions[other]])
+    point = fl.operating_point(model, {other: 0.98 * value})
+    (remark,) = [r for r in point.remarks if r.kind == "moved"]
+    assert remark.message.count("given") == 1
+    assert f"given phi = 0.6, became {point.states[model.states.positions['phi']]:.6g}" in remark.message
+    assert not [r for r in fl.operating_point(model, {"phi": 0.5}).remarks if r.kind == "moved"]
+
+
 def test_points_of_a_sweep_keep_what_was_given_too() -> None:
     """Those that are computed together, and where what was given has to move each says so."""
     model = spinning_crank(crank=7.0)
