@@ -214,6 +214,8 @@ hand_in(  # what people type on a result, by the folders above that do it
         "FamilyPlots.surface": "fmilin.output.report.family_pictures:surface_figure",
         "FloquetChart.campbell": "fmilin.output.report.periodic_pictures:campbell_figure",
         "FloquetChart.stability": "fmilin.output.report.periodic_pictures:stability_figure",
+        "LinearFamily.averaged": "fmilin.families.multiblade:averaged",
+        "LinearFamily.multiblade": "fmilin.families.multiblade:multiblade",
         "LinearFamily.load": "fmilin.output.export.files:load_family",
         "LinearFamily.save": "fmilin.output.export.files:save",
         "LinearFamily.save_report": "fmilin.output.report.web:save_report",

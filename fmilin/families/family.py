@@ -331,9 +331,7 @@ class LinearFamily(Shown, Sequence[LinearModel]):
         UsageError
             When the points do not say azimuth and rotor speed, or a group has fewer than three blades.
         """
-        from fmilin.families.multiblade import multiblade
-
-        return multiblade(self, groups)
+        return perform("LinearFamily.multiblade", self, groups)
 
     def averaged(self) -> LinearFamily | LinearModel:
         """Return the mean over the axis ``azimuth``, with a remark on how much A varies around it.
@@ -343,9 +341,7 @@ class LinearFamily(Shown, Sequence[LinearModel]):
         UsageError
             When there is no such axis, or a point of the grid has no linear model.
         """
-        from fmilin.families.multiblade import averaged
-
-        return averaged(self)
+        return perform("LinearFamily.averaged", self)
 
     def save(self, path: str | Path) -> None:
         """Write the family; the suffix of ``path`` picks the format: .nc, .mat, .npz, .json or .m.
