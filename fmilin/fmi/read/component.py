@@ -59,7 +59,8 @@ class LoadedCode:
                 return ctypes.CDLL(str(path))
         except (OSError, UnicodeDecodeError) as error:
             # What the system says names the library's own strings, which may be in any encoding.
-            said = error.object.decode("utf-8", "replace") if isinstance(error, UnicodeDecodeError) else error
+            said = error.object.decode("utf-8", "replace") if isinstance(error, UnicodeDecodeError) else str(error)
+            said = said or _refusal_of(path)
             raise self._not_loaded(f"Failed to load shared library {path}. {said}") from None
 
     # ------------------------------------------------------------------ calls
@@ -180,3 +181,11 @@ class LoadedCode:
             f"The library of '{self._sink.source}' cannot be loaded: {why}. It may need other libraries that are not "
             f"installed, a newer system, or lack functions that FMI requires.{cage.advice()}"
         )
+
+
+def _refusal_of(path: Path) -> str:
+    """Return what the loader says of a library: early releases of Python 3.11 drop texts that are no UTF-8."""
+    system = ctypes.CDLL(None)
+    system.dlopen.restype, system.dlerror.restype = ctypes.c_void_p, ctypes.c_char_p
+    system.dlopen(os.fsencode(path), os.RTLD_NOW)
+    return (system.dlerror() or b"").decode("utf-8", "replace")
