@@ -159,9 +159,9 @@ class LinearModel(Shown):
         return values[np.lexsort((values.imag, values.real))]
 
     def eigenvalue_derivatives(self) -> NDArray[np.complex128]:
-        """Return how the eigenvalues move with the parameters of :attr:`derivatives`, shape (P, parameters).
+        """Return how the eigenvalues move with the parameters of ``derivatives``, shape (P, parameters).
 
-        Rows are those of :meth:`eigenvalues`, columns are in the order of :attr:`derivatives`, in 1/s per unit of the
+        Rows are those of :meth:`eigenvalues`, columns are in the order of ``derivatives``, in 1/s per unit of the
         parameter. Eigenvalues that coincide move as a group; where such a group is defective (the position and the
         speed of what moves freely), the mean of the group has a derivative, and is told for each.
         """
