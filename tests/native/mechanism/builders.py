@@ -230,3 +230,21 @@ def four_bar_pins(phi: float) -> MechanismDescription:
         springs=[PointSpring("spring", "ground", "rocker", (0, 0, 0), (1, 0, 0), 25.0, 2**0.5)],
         gravity=(0, -9.81, 0),
     )
+
+
+def rod(name: str) -> Body:
+    return Body(name, 1.0, (0.5, 0, 0), (0, 0.1, 0.1))
+
+
+def triangle(first: float, second: float, base: float = 1.0, **options: object) -> MechanismDescription:
+    """Two rods of 1 m in a chain, whose end is to be ``base`` from its beginning."""
+    return MechanismDescription(
+        "triangle",
+        [rod("left"), rod("right")],
+        [
+            Joint("a", "revolute", "ground", "left", position=first),
+            Joint("b", "revolute", "left", "right", Placement((1, 0, 0)), position=second),
+        ],
+        [Loop("pin", "point_on_line", "ground", "right", Placement((base, 0, 0)), Placement((1, 0, 0)))],
+        **options,  # type: ignore[arg-type]
+    )
