@@ -8,7 +8,8 @@ import pytest
 from fmilin.ground.errors import ConstraintError, FmilinError
 from fmilin.native.mechanism import Body, Placement
 from fmilin.native.mechanism.assembly import assemble
-from tests.native.mechanism.test_assembly import residuals, triangle
+from tests.native.mechanism.builders import triangle
+from tests.native.mechanism.test_assembly import residuals
 
 
 @pytest.mark.parametrize("gap", [1e-3, 1e-5, 1e-7])
