@@ -28,6 +28,7 @@ NAMES = (
     "threads",
     "composition",
     "loops",
+    "estimators",
     "sensitivities",
     "adapters",
     "families",
@@ -35,6 +36,8 @@ NAMES = (
     "seeing",
     "points",
     "periodic",
+    "modelica",
+    "scoreboard",
 )
 
 
@@ -47,6 +50,10 @@ def main(names: list[str]) -> int:
 
         write_page(Path(*names[1:] or ["docs/numbers.md"]), NAMES)
         return 0
+    if names[:1] == ["scoreboard"]:
+        from benchmarks.scoreboard import main as scoreboard
+
+        return scoreboard(names[1:])
     unknown = [name for name in names if name not in NAMES]
     if unknown:
         print(f"There is no benchmark '{unknown[0]}'. There are: {', '.join(NAMES)}.", file=sys.stderr)

@@ -27,11 +27,11 @@ from fmilin.native.systems import (
     cartesian_pendulum,
     double_wishbone,
     four_bar,
-    four_bar_mechanism,
     loader,
     rolling_disk,
     stewart_platform,
 )
+from tests.native.systems.linkages import four_bar_mechanism
 from tests.native.systems.skate_model import skate
 
 ROUNDS = 7

@@ -20,12 +20,11 @@ from fmilin.native.mechanism import Body, Joint, JointForce, Loop, Mechanism, Me
 from fmilin.native.mechanism.linear import Choice, LocalForm
 from fmilin.native.mechanism.recursions import coordinate_rates
 from tests.native.mechanism.recursion import articulated_body
+from tests.native.systems.linkages import five_bar_mechanism, parallel_robot
 
 SYSTEMS = (
-    "five_bar_mechanism",
     "slider_crank",
     "furuta_pendulum",
-    "parallel_robot",
     "loader",
     "double_wishbone",
     "stewart_platform",
@@ -61,7 +60,7 @@ def models() -> list[Mechanism]:
     from fmilin.native import systems
 
     found = [getattr(systems, name)() for name in SYSTEMS]
-    return [*found, chain_with_loops()]
+    return [five_bar_mechanism(), *found, parallel_robot(), chain_with_loops()]
 
 
 def chain_with_loops() -> Mechanism:

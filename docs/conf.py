@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from typing import TYPE_CHECKING
+
 from fmilin.ground.version import __version__
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
 
 project = "fmilin"
 author = "The fmilin developers"
@@ -35,3 +41,14 @@ napoleon_use_ivar = True
 
 # Types in docstrings are words and shapes, not names of classes that could be looked up.
 nitpick_ignore_regex = [("py:(class|data|obj|exc)", ".*"), ("py:mod", r"fmilin\..*")]
+
+
+def setup(app: Sphinx) -> None:
+    """Read docstrings before Napoleon does, which takes all but the last of several attributes' names for a type."""
+    app.connect("autodoc-process-docstring", _names_without_blanks, priority=400)
+
+
+def _names_without_blanks(
+    _app: Sphinx, _what: str, _name: str, _thing: object, _options: object, lines: list[str]
+) -> None:
+    lines[:] = [re.sub(r"^\w+(, \w+)+(?= : )", lambda names: names[0].replace(", ", ","), line) for line in lines]

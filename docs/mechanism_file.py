@@ -43,11 +43,13 @@ def _plain(part: Any) -> Any:
 def reference() -> str:
     """Return every key of a mechanism file as tables in Markdown."""
     schema = json_schema()
-    named = {
-        entry["items"]["$ref"].rsplit("/", 1)[1]: f"[[{key}]]"
-        for key, entry in schema["properties"].items()
-        if "$ref" in entry.get("items", {})
-    }
+    named = {}
+    for key, entry in schema["properties"].items():
+        items = entry.get("items", {})
+        for one in items.get("oneOf", [items] if "$ref" in items else []):
+            table = one["$ref"].rsplit("/", 1)[1]
+            kind = schema["$defs"][table]["properties"].get("kind", {}).get("const")
+            named[table] = f'[[{key}]]`, `kind = "{kind}"' if kind else f"[[{key}]]"
     sections = [_section("The file itself", schema), _section("Frames (placements)", schema["$defs"]["PlacementTable"])]
     sections += [_section(f"`{heading}`", schema["$defs"][name]) for name, heading in named.items()]
     return BEGIN + "\n\n" + "\n".join(sections)
@@ -77,6 +79,8 @@ def _default(value: Any) -> str:
 
 def _type(entry: dict[str, Any]) -> str:
     """Say in words what a value may be."""
+    if "const" in entry:
+        return f"`{entry['const']}`"
     if "enum" in entry:
         return ", ".join(f"`{value}`" for value in entry["enum"])
     if "anyOf" in entry:
@@ -85,7 +89,7 @@ def _type(entry: dict[str, Any]) -> str:
         return "frame"
     if entry["type"] != "array":
         return {"string": "text", "boolean": "true, false", "integer": "whole number"}.get(entry["type"], "number")
-    if "$ref" in entry["items"]:
+    if "$ref" in entry["items"] or "oneOf" in entry["items"]:
         return "tables"
     inner = {"array": f"rows of {entry['items'].get('minItems', 3)} numbers", "string": "texts"}.get(
         entry["items"]["type"], "numbers"

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from fmilin.connected.loop_transfer import complementary_sensitivity, loop_transfer, opened, sensitivity
     from fmilin.connected.sampled_loop import sampled_loop
     from fmilin.design.closed_loop import closed_loop
+    from fmilin.design.frequency_response import FrequencyResponse, frequency_response
     from fmilin.discovery.explaining import Explanation, explain, explain_zeros
     from fmilin.discovery.procedure import discover
     from fmilin.discovery.result import Discovery
@@ -74,6 +75,7 @@ _HOMES = {
     "Floquet": "motion.periodic.floquet",
     "FloquetChart": "families.periodic.chart",
     "FmilinError": "ground.errors",
+    "FrequencyResponse": "design.frequency_response",
     "Limits": "ground.sandbox.limits",
     "LinearFamily": "families.family",
     "LinearModel": "linear_model.model",
@@ -103,6 +105,7 @@ _HOMES = {
     "explain": "discovery.explaining",
     "explain_zeros": "discovery.explaining",
     "floquet_chart": "families.periodic.chart",
+    "frequency_response": "design.frequency_response",
     "isolated": "ground.sandbox.isolated_use",
     "linearize": "linearization.procedure",
     "linearize_along": "families.along",
@@ -137,6 +140,7 @@ __all__ = [
     "Floquet",
     "FloquetChart",
     "FmilinError",
+    "FrequencyResponse",
     "Limits",
     "LinearFamily",
     "LinearModel",
@@ -167,6 +171,7 @@ __all__ = [
     "explain",
     "explain_zeros",
     "floquet_chart",
+    "frequency_response",
     "isolated",
     "linearize",
     "linearize_along",
@@ -208,10 +213,13 @@ hand_in(  # what people type on a result, by the folders above that do it
     {
         "Descriptor.load": "fmilin.output.export.files:load_descriptor",
         "Descriptor.save": "fmilin.output.export.files:save",
+        "Estimator.save": "fmilin.output.export.estimator_c:save",
         "FamilyPlots.campbell": "fmilin.output.report.family_pictures:campbell_figure",
         "FamilyPlots.eigenvalues": "fmilin.output.report.family_pictures:family_eigenvalue_figure",
         "FamilyPlots.root_locus": "fmilin.output.report.family_pictures:root_locus_figure",
         "FamilyPlots.surface": "fmilin.output.report.family_pictures:surface_figure",
+        "Filtered.plot": "fmilin.output.report.estimators:filtered_figure",
+        "FrequencyResponse.plot": "fmilin.output.report.response_plots:measured_figure",
         "FloquetChart.campbell": "fmilin.output.report.periodic_pictures:campbell_figure",
         "FloquetChart.stability": "fmilin.output.report.periodic_pictures:stability_figure",
         "LinearFamily.averaged": "fmilin.families.multiblade:averaged",
@@ -228,6 +236,7 @@ hand_in(  # what people type on a result, by the folders above that do it
         "LinearModel.verify": "fmilin.motion.verifying.procedure:verify",
         "PeriodicModel.load": "fmilin.output.export.periodic_file:load",
         "PeriodicModel.save": "fmilin.output.export.files:save",
+        "MonteCarlo.plot": "fmilin.output.report.design_tables:monte_carlo_figure",
         "OperatingPoints.plot": "fmilin.output.report.points_picture:points_figure",
         "Plots.bode": "fmilin.output.report.response_plots:bode_figure",
         "Plots.eigenvalues": "fmilin.output.report.eigenvalues:eigenvalue_figure",
@@ -235,10 +244,11 @@ hand_in(  # what people type on a result, by the folders above that do it
         "Plots.modes": "fmilin.output.report.linear_pictures:mode_figure",
         "Plots.nyquist": "fmilin.output.report.response_plots:nyquist_figure",
         "Plots.participation": "fmilin.output.report.linear_pictures:participation_figure",
-        "Plots.sensitivities": "fmilin.output.report.parameter_effects:sensitivity_figure",
+        "Plots.sensitivities": "fmilin.output.report.linear_pictures:sensitivity_figure",
         "Plots.sparsity": "fmilin.output.report.linear_pictures:sparsity_figure",
         "Plots.step": "fmilin.output.report.response_plots:step_figure",
-        "Plots.step_against": "fmilin.output.report.response_plots:step_against_figure",
+        "Savable.save": "fmilin.output.export.c_file:save_law",
+        "Uncertain.save": "fmilin.output.export.files:save",
         "Verification.save_picture": "fmilin.output.report.verification:save_verification",
         "Verification.table": "fmilin.output.report.verification:verification_text",
         "html_of": "fmilin.output.report.notebook:html_of",

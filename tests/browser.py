@@ -92,13 +92,13 @@ class Browser:
         elif method == "Network.requestWillBeSent" and not found["request"]["url"].startswith(("data:", "about:")):
             self.requested.append(found["request"]["url"])
 
-    def open(self, path: Path) -> None:
-        """Open a file, and wait until it is there."""
+    def open(self, place: Path | str) -> None:
+        """Open a file or an address, and wait until it is there."""
 
         async def opened() -> None:
             self.said.clear()
             self.requested.clear()
-            await self._ask("Page.navigate", url=path.as_uri())
+            await self._ask("Page.navigate", url=place if isinstance(place, str) else place.as_uri())
             while (await self._ask("Runtime.evaluate", expression="document.readyState"))["result"][
                 "value"
             ] != "complete":
@@ -112,6 +112,33 @@ class Browser:
         found = self._loop.run_until_complete(asked)
         assert "exceptionDetails" not in found, found["exceptionDetails"]
         return found["result"].get("value")
+
+    def wait_for(self, expression: str) -> Any:
+        """Wait until an expression of JavaScript is true, and return its value."""
+        end = time.monotonic() + PATIENCE
+        while not (value := self.evaluate(expression)):
+            assert time.monotonic() < end, f"{expression} is still {value}; the page says: {self.said}"
+            time.sleep(0.02)
+        return value
+
+    def press(self, key: str, code: int) -> None:
+        """Press a key with this code, and let it go."""
+        for kind in ("keyDown", "keyUp"):
+            asked = self._ask("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code)
+            self._loop.run_until_complete(asked)
+
+    def look(self, width: int, height: int, *, dark: bool = False) -> bytes:
+        """Return what is seen in a window of this size, as PNG."""
+
+        async def looked() -> str:
+            size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+            await self._ask("Emulation.setDeviceMetricsOverride", **size)
+            scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+            await self._ask("Emulation.setEmulatedMedia", features=[scheme])
+            await asyncio.sleep(0.5)  # until everything has found its place
+            return str((await self._ask("Page.captureScreenshot"))["data"])
+
+        return base64.b64decode(self._loop.run_until_complete(looked()))
 
     def pdf(self) -> bytes:
         """Return the page as it is printed."""

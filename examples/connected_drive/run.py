@@ -11,7 +11,8 @@ from pathlib import Path
 import control
 import numpy as np
 from fmilin.models.ode import OdeModel
-from fmilin.report.cosimulation import cosimulation_picture, limit_in_words
+from fmilin.report.cosimulation import cosimulation_figure, limit_in_words
+from fmilin.report.figures import rendered
 from fmilin.systems import four_bar
 
 import fmilin as fl
@@ -49,7 +50,8 @@ with fl.connect(members, wires, inputs={"wanted": "regulator.wanted"}, outputs=[
         slowest = min(seen.modes, key=lambda m: m.damping[0])
         before, after = slowest.damping
         print(f"{master}, steps of 0.02 s: damping {before:.3f} becomes {after:.3f}; {limit_in_words(seen)}")
-    (output / "damping_lost.png").write_bytes(cosimulation_picture(fl.cosimulated(system, point, step=0.02)))
+    figure = cosimulation_figure(fl.cosimulated(system, point, step=0.02))
+    (output / "damping_lost.png").write_bytes(rendered(figure))
 
 # For other tools: the same FMUs with the regulator as one more, wired by an SSP file.
 fl.export.ssp(output / "drive.ssp", {"linkage": linkage, "motor": drive, "regulator": regulator}, wires)

@@ -11,17 +11,10 @@ from pathlib import Path
 
 import numpy as np
 from fmilin.models.mechanism import Mechanism
-from fmilin.report.mechanism_picture import mechanism_picture
-from fmilin.systems import (
-    double_wishbone,
-    five_bar_mechanism,
-    four_bar_mechanism,
-    furuta_pendulum,
-    loader,
-    parallel_robot,
-    slider_crank,
-    stewart_platform,
-)
+from fmilin.report.figures import rendered
+from fmilin.report.mechanism_picture import mechanism_figure
+from fmilin.systems import double_wishbone, furuta_pendulum, loader, slider_crank, stewart_platform
+from linkages import five_bar_mechanism, four_bar_mechanism, parallel_robot
 
 import fmilin as fl
 from fmilin.linear_model.model import LinearModel
@@ -40,7 +33,7 @@ def main() -> None:
     check_robot()
     for name, (model, title) in gallery().items():
         linear = fl.linearize(model)
-        (OUTPUT / f"{name}.png").write_bytes(mechanism_picture(model.description, linear, title=title))
+        (OUTPUT / f"{name}.png").write_bytes(rendered(mechanism_figure(model.description, linear, title=title)))
 
 
 def compare_coordinates() -> None:

@@ -29,9 +29,7 @@ def command(*, as_json: bool, debug: bool) -> int:
 
         rows = [_row(installed) for installed in installed_adapters()]
         if as_json:
-            from fmilin.output.export.json_file import text_of
-
-            runner.results.write(text_of({"adapters": rows}))
+            runner.print_json({"adapters": rows})
             return
         if not rows:
             runner.results.write("No adapter is installed. FMUs, Python models and mechanisms need none.\n")

@@ -67,7 +67,6 @@ def command(
         models = conditioned(given, conditioning)
         runner.write_files(dumps_each(models, files, grid, writing))
         for old, new in zip(given, models, strict=True):
-            for remark in new.warnings[len(old.warnings) :]:
-                runner.say(f"{remark.heading}: {remark}\n")
+            runner.say_remarks(new.warnings[len(old.warnings) :])
 
     return work(job, isolate=False, debug=debug)

@@ -18,6 +18,8 @@ from fmilin.ground.files import check_writable
 from fmilin.loading.request import LoadRequest
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from fmilin.linear_model.model import LinearModel
 
 
@@ -62,7 +64,7 @@ def _demo(directory: Path, runner: JobRunner) -> None:
     say("\n")
     naive, _ = linear_model(Request(str(fmu), LoadRequest(constraints=[])), runner)
     _compare(true, naive, runner.results)
-    runner.write_files({picture: _draw(true, naive)})
+    runner.draw(picture, _compared(true, naive), "true and naive eigenvalues")
     say(
         f"\nIn {directory}: {FMU}, {MAT} and the picture {PICTURE}. Type next:\n\n"
         f"  fmilin info {_typed(fmu)}\n"
@@ -122,15 +124,15 @@ def _regulator(linear: LinearModel) -> str:
     return f"gains {gains}; the closed loop decays with real part {rightmost:.4g} 1/s or faster."
 
 
-def _draw(true: LinearModel, naive: LinearModel) -> bytes:
-    from fmilin.output.report.eigenvalues import eigenvalue_picture
+def _compared(true: LinearModel, naive: LinearModel) -> Figure:
+    from fmilin.output.report.eigenvalues import comparison_figure
     from fmilin.output.report.numbers import eigenvalue_text
     from fmilin.output.report.table import order_text
 
     modes = [m for m in true.modes() if m.is_oscillatory]
     pair = f"{eigenvalue_text(modes[0].eigenvalue, pair=True)} ({modes[0].frequency_in_hertz:.4g} Hz)" if modes else ""
     extra = len(naive.states) - len(true.states)
-    return eigenvalue_picture(
+    return comparison_figure(
         true.eigenvalues(),
         naive.eigenvalues(),
         title=f"Four-bar linkage: {order_text(true)}",

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from fmilin.cli.files import Command
 from fmilin.cli.job_runner import JobRunner
-from fmilin.cli.model_options import Running, running_options
-from fmilin.cli.options import MODEL, json_option, new_file_option, number_option, one_of, settings_option, time_option
-from fmilin.cli.request import request_of
+from fmilin.cli.model_options import INTERFACE, running_options
+from fmilin.cli.options import MODEL, json_option, new_file_option, number_option, settings_option, time_option
+from fmilin.cli.request import at_point, request_of
 from fmilin.ground.errors import UsageError
 
 if TYPE_CHECKING:
@@ -34,52 +34,37 @@ class _Discover(Command):
 @settings_option("Repeatable: a start value, parameter or input. States around this point are looked at.")
 @time_option()
 @number_option("--excite", metavar="X", default=1.0, help="How far inputs are moved, in their nominal sizes.")
-@click.option("--interface", type=one_of("me", "cs"), help="Of an FMU: model exchange or co-simulation.")
+@INTERFACE
 @new_file_option("-o", "--output", suffix=".toml", help="Where the constraints go, for --constraints of linearize.")
 @json_option("What was found as one JSON document on standard output.")
 @running_options
-def command(
-    model: str,
-    settings: dict[str, float],
-    time: float | None,
-    excite: float,
-    interface: str | None,
-    output: Path | None,
-    running: Running,
-    *,
-    as_json: bool,
-) -> int:
+def command(model: str, excite: float, output: Path | None, *, as_json: bool, **given: Any) -> int:
     """Find the constraints that a model keeps and does not declare.
 
-    Rates are asked for at random states; functions
-    of the states are looked for that never change. What was found is verified at other states and written as a file.
+    Rates are asked for at random states; functions of the states are looked for that never change. What was found is
+    verified at other states and written as a file.
     """
     if not excite > 0:
         raise UsageError(f"--excite {excite:g}: give a factor more than 0.")
-    request = request_of(model, running, constraints=[], settings=settings, time=time, interface=interface)
+    request = request_of(model, constraints=[], **given)
 
     def job(runner: JobRunner) -> None:
-        from fmilin.cli.request import at_point
+        from fmilin.output.report.result_tables import show_discovery
 
         discovery = _discovered(*at_point(request, runner), excite=excite)
         runner.restore_directory()
         if output is not None:
             runner.write_files({output: discovery.toml().encode()})
         if as_json:
-            from fmilin.output.export.json_file import text_of
-
-            runner.results.write(text_of(discovery.document()))
+            runner.print_json(discovery.document())
         elif output is None:
-            from fmilin.output.report.result_tables import print_discovery
-
-            print_discovery(discovery, runner.results)
-        for remark in discovery.warnings:
-            runner.say(f"{remark.heading}: {remark}\n")
+            runner.print_shown(show_discovery, discovery)
+        runner.say_remarks(discovery.warnings)
         if output is not None:
             count = f"{len(discovery.findings)} constraint{'' if len(discovery.findings) == 1 else 's'}"
             runner.say(f"{output}: {count}, order {discovery.order} instead of {discovery.full_order}\n")
 
-    return running.work(job, model)
+    return request.work(job)
 
 
 def _discovered(model: Model, point: OperatingPoint, *, excite: float) -> Discovery:

@@ -9,7 +9,7 @@ import click
 
 from fmilin.cli.files import Command
 from fmilin.cli.job_runner import JobRunner
-from fmilin.cli.model_options import Constraints, FileOptions, Running, of_model_options
+from fmilin.cli.model_options import of_model_options
 from fmilin.cli.options import MODEL, json_option
 from fmilin.cli.request import request_of
 from fmilin.ground.errors import UsageError
@@ -21,24 +21,14 @@ from fmilin.ground.errors import UsageError
 @click.option("--output", metavar="NAME", help="Any output of linearize.")
 @json_option("The reasons as one JSON document on standard output.")
 @of_model_options
-def command(
-    model: str,
-    input_: str | None,
-    output: str | None,
-    constrained: Constraints,
-    opened: FileOptions,
-    running: Running,
-    *,
-    as_json: bool,
-    **more: Any,
-) -> int:
+def command(model: str, input_: str | None, output: str | None, *, as_json: bool, **given: Any) -> int:
     """Say why an input does not move an output: what to change, confirmed by changing it.
 
     Without --input and --output every input that moves nothing and every output that nothing moves is explained.
     """
     if (input_ is None) != (output is None):
         raise UsageError("A channel has two ends: give --input and --output, or neither.")
-    request = request_of(model, running, constrained, opened, **more)
+    request = request_of(model, **given)
 
     def job(runner: JobRunner) -> None:
         import fmilin as fl
@@ -50,14 +40,12 @@ def command(
         else:
             reasons = fl.explain_zeros(loaded, point)
         if as_json:
-            from fmilin.output.export.json_file import text_of
-
             parts = [{**asdict(reason), "culprits": list(reason.culprits)} for reason in reasons]
-            runner.results.write(text_of({"explanations": parts, "format": "fmilin-explanations/1"}))
+            runner.print_json({"explanations": parts, "format": "fmilin-explanations/1"})
             return
         for reason in reasons:
             runner.results.write(f"{reason}\n")
         if not reasons:
             runner.results.write("Every input moves an output, and every output is moved by an input.\n")
 
-    return running.work(job, model)
+    return request.work(job)

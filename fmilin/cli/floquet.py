@@ -4,38 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from fmilin.cli import model_options, options
 from fmilin.cli.files import Command
 from fmilin.cli.job_runner import JobRunner
-from fmilin.cli.model_options import (
-    POINT,
-    PROJECT,
-    Constraints,
-    FileOptions,
-    Running,
-    constraints_options,
-    file_options,
-    running_options,
-)
-from fmilin.cli.options import (
-    MODEL,
-    assignments,
-    grouped,
-    json_option,
-    names_option,
-    number_option,
-    one_of,
-    outputs_of,
-    outputs_option,
-    path_option,
-    picture_option,
-    read_by,
-    settings_option,
-    time_option,
-)
+from fmilin.cli.options import assignments, names_field, names_option, number_field, one_of, option, read_by
+from fmilin.cli.progress import progress_bar
 from fmilin.cli.request import Request, open_model, request_of
 from fmilin.cli.sweep import axes_of
 from fmilin.ground.errors import UsageError
@@ -57,16 +34,25 @@ FINE = 1e-8  # error of the exponents, times the period, at which no more phases
 class Orbit:
     """What stands on the command line about the motion."""
 
-    period: float | None
-    turn: str | None
-    fix: Mapping[str, float]
-    free: Sequence[str] | None
-    steady: Sequence[str] | None
-    guess: Mapping[str, float]
-    inputs: Path | None
-    method: str
-    tolerance: float
-    segments: int | None
+    period: float | None = number_field("T", "In seconds, of what forces the motion; found where it is left out.")
+    turn: str | None = option(metavar="NAME", help="The state that grows by one turn a period.")
+    fix: Mapping[str, float] = option(
+        metavar="NAME=VALUE",
+        multiple=True,
+        callback=read_by(assignments),
+        help="Repeatable: a state at the start of the period, an input or a parameter that keeps this value.",
+    )
+    free: Sequence[str] | None = names_field("Inputs and parameters to solve for; period: --period is a first guess.")
+    steady: Sequence[str] | None = names_field("States that may gain something every period: distances gone.")
+    guess: Mapping[str, float] = option(
+        metavar="NAME=VALUE", multiple=True, callback=read_by(assignments), help="Repeatable: where the search starts."
+    )
+    inputs: Path | None = None
+    method: str = option(
+        type=one_of("DOP853", "RK45", "Radau", "BDF"), default="DOP853", help="Radau and BDF for stiff models."
+    )
+    tolerance: float = number_field("R", "Relative, of one step of the integration.", default=1e-12)
+    segments: int | None = option(metavar="K", type=int, help="Stretches of multiple shooting; 1, then 8.")
 
     def request(self, start: OperatingPoint, time: float | None) -> OrbitRequest:
         """Return what is asked of the motion; ``start`` as in :class:`OrbitRequest`."""
@@ -85,41 +71,16 @@ class Orbit:
         )  # fmt: skip
 
 
-ORBIT = grouped(
-    "orbit",
-    Orbit,
-    number_option("--period", metavar="T", help="In seconds, of what forces the motion; found where it is left out."),
-    click.option("--turn", metavar="NAME", help="The state that grows by one turn a period."),
-    click.option(
-        "--fix", metavar="NAME=VALUE", multiple=True, callback=read_by(assignments),
-        help="Repeatable: a state at the start of the period, an input or a parameter that keeps this value.",
-    ),
-    names_option("--free", "Inputs and parameters to solve for; period: --period is a first guess."),
-    names_option("--steady", "States that may gain something every period: distances gone."),
-    click.option(
-        "--guess", metavar="NAME=VALUE", multiple=True, callback=read_by(assignments),
-        help="Repeatable: where the search starts."
-    ),
-    path_option("--input", "inputs", metavar="FILE.csv", help="Inputs over time: a column 'time', and one per input."),
-    click.option(
-        "--method", type=one_of("DOP853", "RK45", "Radau", "BDF"), default="DOP853",
-        help="Radau and BDF for stiff models."
-    ),
-    number_option("--tolerance", metavar="R", default=1e-12, help="Relative, of one step of the integration."),
-    click.option("--segments", metavar="K", type=int, help="Stretches of multiple shooting; 1, then 8."),
-)  # fmt: skip
-
-
 @click.command(
     cls=Command,
     examples=[
         "fmilin floquet rotor.toml --turn shaft.q --fix shaft.v=30",
         "fmilin floquet pendulum.fmu --period 0.02 -o periodic.nc",
-        "fmilin floquet mathieu.py:model --period 3.14159265358979 --vary a=0:6:19 --vary q=0:3:10 --plot chart.png",
+        "fmilin floquet mathieu.py:model --period 3.14159265358979 --vary a=0:6:13 --vary q=0:3:7 --plot chart.png",
     ],
 )
-@MODEL
-@ORBIT
+@options.MODEL
+@options.grouped("orbit", Orbit, model_options.INPUTS_OVER_TIME)
 @click.option(
     "--vary",
     metavar="NAME=FROM:TO:COUNT",
@@ -127,37 +88,28 @@ ORBIT = grouped(
     callback=read_by(axes_of),
     help="Repeatable: over a range or [v1,v2,...]; one: a Campbell diagram, two: a stability chart (-o: .json).",
 )
-@settings_option("Repeatable: a start value, parameter or input.")
-@time_option()
-@POINT
-@PROJECT
-@constraints_options("Treat all states as independent.")
+@options.settings_option("Repeatable: a start value, parameter or input.")
+@options.time_option()
+@model_options.POINT
+@model_options.PROJECT
+@model_options.of_model("Treat all states as independent.")
 @names_option("--independent", "States to keep as coordinates.")
-@outputs_option()
-@file_options
+@options.outputs_option()
 @click.option("--points", metavar="M", type=int, help="Phases; 64, and more where the multipliers need them.")
-@outputs_of("periodic model")
-@picture_option("A picture of the multipliers.")
-@json_option("What Floquet's theory says, as one JSON document on standard output.")
-@running_options
+@options.outputs_of("periodic model")
+@options.picture_option("A picture of the multipliers.")
+@options.json_option("What Floquet's theory says, as one JSON document on standard output.")
 def command(
     model: str,
     orbit: Orbit,
     vary: dict[str, list[float]],
     settings: dict[str, float],
-    time: float | None,
-    saved: Path | None,
-    constrained: Constraints,
-    independent: list[str] | None,
-    outputs: list[str] | None,
-    opened: FileOptions,
     points: int | None,
     output: tuple[Path, ...],
     plot: Path | None,
-    running: Running,
     *,
-    project: bool,
     as_json: bool,
+    **given: Any,
 ) -> int:
     """Find a motion that repeats, and say what becomes of small deviations from it, period by period.
 
@@ -172,29 +124,24 @@ def command(
             raise UsageError(f"-o '{path}': a chart (--vary) is saved as .json.")
     if vary and plot and len(vary) > 2:
         raise UsageError(f"--plot draws over one or two axes, and {len(vary)} vary.")
-    request = request_of(
-        model, running, constrained, opened,
-        settings={**settings, **orbit.guess, **orbit.fix}, time=time, project=project, saved=saved, outputs=outputs,
-        independent=independent,
-    )  # fmt: skip
+    request = request_of(model, settings={**settings, **orbit.guess, **orbit.fix}, **given)
 
     def job(runner: JobRunner) -> None:
+        opened = open_model(request, runner)
         if vary:
-            _deliver_chart(
-                _charted(open_model(request, runner), request, orbit, vary, points), output, plot, runner, as_json
-            )
+            chart = _charted(opened, request, orbit, vary, points)
+            _deliver_chart(chart, output, plot, runner, as_json=as_json)
             return
-        closed, periodic = _made(open_model(request, runner), request, orbit, points)
-        _deliver(closed, periodic, output, plot, runner, as_json=as_json)
+        _deliver(*_made(opened, request, orbit, points), output, plot, runner, as_json=as_json)
 
-    return running.work(job, model)
+    return request.work(job)
 
 
 def _made(model: Model, request: Request, orbit: Orbit, points: int | None) -> tuple[PeriodicOrbit, PeriodicModel]:
     """Return the orbit and the linear models along it, at as many phases as the multipliers need."""
     from fmilin.families.periodic.linearize import linearize_periodic_as
     from fmilin.families.periodic.search import orbit_as
-    from fmilin.points.described import point_of
+    from fmilin.points.procedure import point_of
 
     point = request.point.completed()
     start = point_of(model, point)
@@ -213,9 +160,8 @@ def _made(model: Model, request: Request, orbit: Orbit, points: int | None) -> t
 def _charted(
     model: Model, request: Request, orbit: Orbit, vary: dict[str, list[float]], points: int | None
 ) -> FloquetChart:
-    from fmilin.cli.progress import progress_bar
     from fmilin.families.periodic.chart import chart_as
-    from fmilin.points.described import point_of
+    from fmilin.points.procedure import point_of
 
     start = point_of(model, request.point.completed())
     with progress_bar(model.info.name, 0.0, 1.0) as progress:
@@ -224,30 +170,23 @@ def _charted(
 
 
 def _deliver_chart(
-    chart: FloquetChart,
-    files: Sequence[Path],
-    plot: Path | None,
-    runner: JobRunner,
-    as_json: bool,  # noqa: FBT001
+    chart: FloquetChart, files: Sequence[Path], plot: Path | None, runner: JobRunner, *, as_json: bool
 ) -> None:
-    from fmilin.output.export.periodic_file import dumps_chart
+    from fmilin.output.export.periodic_file import chart_document, dumps_chart
 
     runner.restore_directory()
-    contents = {path: dumps_chart(chart) for path in files}
+    stable = f"{int(chart.stable.sum())} of {int(chart.ok.sum())} points stable"
+    runner.write_files({path: dumps_chart(chart) for path in files})
+    for path in files if not as_json else ():
+        runner.say(f"{path}: {stable}\n")
     if plot is not None:
-        from fmilin.output.report.figures import rendered
-
-        contents[plot] = rendered(chart.campbell() if len(chart.axes) == 1 else chart.stability(), plot.suffix)
-    runner.write_files(contents)
+        runner.draw(plot, chart.campbell() if len(chart.axes) == 1 else chart.stability(), stable)
     if as_json:
-        runner.results.write(dumps_chart(chart).decode())
-    elif not contents:
-        from fmilin.output.report.periodic_tables import print_chart
+        runner.print_json(chart_document(chart))
+    elif not files and plot is None:
+        from fmilin.output.report.periodic_tables import show_chart
 
-        print_chart(chart, runner.results)
-    else:
-        for path in contents:
-            runner.say(f"{path}: {int(chart.stable.sum())} of {int(chart.ok.sum())} points stable\n")
+        runner.print_shown(show_chart, chart)
 
 
 def _error(periodic: PeriodicModel) -> float:
@@ -268,24 +207,20 @@ def _deliver(
 
     runner.restore_directory()
     floquet = periodic.floquet()
-    contents = {path: dumps(periodic, path) for path in files}
+    runner.write_files({path: dumps(periodic, path) for path in files})
+    if not as_json and (files or plot is not None):
+        runner.say_remarks(floquet.remarks)
+        for path in files:
+            runner.say(f"{path}: period {orbit.period:.9g} s, {floquet.verdict}\n")
     if plot is not None:
-        from fmilin.output.report.figures import rendered
         from fmilin.output.report.periodic_pictures import multiplier_figure
 
-        contents[plot] = rendered(multiplier_figure(floquet), plot.suffix)
-    runner.write_files(contents)
+        runner.draw(plot, multiplier_figure(floquet), f"period {orbit.period:.9g} s, {floquet.verdict}")
     if as_json:
-        from fmilin.output.export.json_file import text_of
         from fmilin.output.export.periodic_file import summary_of
 
-        runner.results.write(text_of(summary_of(periodic, floquet)))
-    elif not contents:
-        from fmilin.output.report.periodic_tables import print_floquet
+        runner.print_json(summary_of(periodic, floquet))
+    elif not files and plot is None:
+        from fmilin.output.report.periodic_tables import show_floquet
 
-        print_floquet(orbit, floquet, runner.results)
-    if contents and not as_json:
-        for remark in floquet.remarks:
-            runner.say(f"{remark.heading}: {remark}\n")
-        for path in contents:
-            runner.say(f"{path}: period {orbit.period:.9g} s, {floquet.verdict}\n")
+        runner.print_shown(show_floquet, floquet, orbit=orbit)

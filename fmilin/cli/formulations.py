@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fmilin.cli.job_runner import JobRunner
-from fmilin.cli.options import grouped, one_of, read_by
+from fmilin.cli.options import grouped, one_of, option, read_by
 from fmilin.ground.errors import NumericalError, UsageError
 
 if TYPE_CHECKING:
@@ -42,16 +42,25 @@ PENALTY = click.option(
 class Formulated:
     """What stands on the command line about formulations; None where nothing was said."""
 
-    formulation: str | None
-    basis: str | None = None
-    spurious: str | None = None
+    formulation: str | None = option(
+        type=one_of(*FORMS, "all"),
+        help="Of a model of Lagrange's equations: minimal, redundant or unconstrained coordinates with their spurious "
+        "eigenvalues; all: a comparison.",
+    )
+    basis: str | None = option(
+        type=one_of("coordinates", "zero-eigenvalue", "svd", "qr", "gram-schmidt"),
+        help="With mcs: how the velocities left free by the constraints are found.",
+    )
+    spurious: str | None = option(
+        type=one_of("infinite", "zero"), help="With rcs: where the spurious eigenvalues are put."
+    )
     penalty: tuple[float, float, float] | None = None
 
     def chosen(self) -> Formulated | None:
         """Return what was chosen; None without ``--formulation``."""
-        for option, owner in (("basis", "mcs"), ("spurious", "rcs"), ("penalty", "ucs")):
-            if getattr(self, option) is not None and self.formulation not in (owner, "all"):
-                raise UsageError(f"--{option} goes with --formulation {owner} (or all) only. Leave it out or add that.")
+        for name, owner in (("basis", "mcs"), ("spurious", "rcs"), ("penalty", "ucs")):
+            if getattr(self, name) is not None and self.formulation not in (owner, "all"):
+                raise UsageError(f"--{name} goes with --formulation {owner} (or all) only. Leave it out or add that.")
         if self.formulation is None:
             return None
         for form in FORMS:
@@ -69,25 +78,7 @@ class Formulated:
         return UCS() if self.penalty is None else UCS(*self.penalty)
 
 
-formulation_options = grouped(
-    "formulated",
-    Formulated,
-    click.option(
-        "--formulation",
-        type=one_of(*FORMS, "all"),
-        help="Of a model of Lagrange's equations: minimal, redundant or unconstrained coordinates with their spurious "
-        "eigenvalues; all: a comparison.",
-    ),
-    click.option(
-        "--basis",
-        type=one_of("coordinates", "zero-eigenvalue", "svd", "qr", "gram-schmidt"),
-        help="With mcs: how the velocities left free by the constraints are found.",
-    ),
-    click.option(
-        "--spurious", type=one_of("infinite", "zero"), help="With rcs: where the spurious eigenvalues are put."
-    ),
-    PENALTY,
-)
+formulation_options = grouped("formulated", Formulated, PENALTY)
 
 
 def require_plain(request: Request, chosen: Formulated, others: Sequence[str], *, wants_model: bool) -> None:
@@ -135,7 +126,7 @@ def one(request: Request, chosen: Formulated, runner: JobRunner) -> tuple[Spectr
 def compare(request: Request, chosen: Formulated, runner: JobRunner, *, as_json: bool) -> None:
     """Print all formulations side by side."""
     from fmilin.native.formulations import spectrum
-    from fmilin.output.report.formulations import print_comparison
+    from fmilin.output.report.formulations import show_comparison
 
     model, point = _at(request, runner)
     independent, at_singularity, spectra = tuple(request.how.independent or ()), request.how.at_singularity, []
@@ -152,12 +143,12 @@ def compare(request: Request, chosen: Formulated, runner: JobRunner, *, as_json:
 
         runner.results.write(spectra_text(model, point, spectra))
         return
-    print_comparison(spectra, runner.results)
+    runner.print_shown(show_comparison, spectra)
 
 
 def _at(request: Request, runner: JobRunner) -> tuple[Model, OperatingPoint]:
     from fmilin.cli.request import at_point, completed, open_model
-    from fmilin.points.described import point_of
+    from fmilin.points.procedure import point_of
 
     if request.point.trim is None:
         return at_point(request, runner)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import click
 
 from fmilin.cli.files import Command
 from fmilin.cli.job_runner import JobRunner, work
-from fmilin.cli.model_options import DEBUG, TIMEOUT, UNPACK_LIMIT, VERBOSE, FileOptions, file_options, fmu
+from fmilin.cli.model_options import DEBUG, TIMEOUT, UNPACK_LIMIT, VERBOSE, FileOptions, Running, file_options
 from fmilin.cli.options import MODEL, json_option
 from fmilin.ground.errors import UsageError
 from fmilin.ground.sandbox.limits import Limits
@@ -46,35 +46,24 @@ def command(
     """
     if check and not is_fmu(model):
         raise UsageError(f"--check reads the description of an FMU, which '{model}' is not.")
-    opened_with = fmu(unpack_limit)
+    opened_with = Running(unpack_limit=unpack_limit).fmu()
     options = opened.given()
 
     def job(runner: JobRunner) -> None:
-        from fmilin.output.report.summary import MOST_ROWS, print_summary, summary_of_fmu, summary_of_model
-
         if is_system(model):
-            from fmilin.output.report.system_summary import print_system_summary, summary_of_ssp
+            from fmilin.output.report.system_summary import show_system_summary, summary_of_ssp
 
-            system = summary_of_ssp(Path(model), opened_with)
-            if as_json:
-                from fmilin.output.export.json_file import text_of
-
-                runner.results.write(text_of(system.document()))
-            else:
-                print_system_summary(system, runner.results)
+            _print(summary_of_ssp(Path(model), opened_with), show_system_summary, runner, as_json=as_json)
             return
+        from fmilin.output.report.summary import MOST_ROWS, show_summary, summary_of_fmu, summary_of_model
+
         if is_fmu(model):
             summary = summary_of_fmu(Path(model), None if as_json else MOST_ROWS, opened_with, check=check)
         else:
             import fmilin as fl
 
             summary = summary_of_model(runner.borrow(fl.load(model, options=options)))
-        if as_json:
-            from fmilin.output.export.json_file import text_of
-
-            runner.results.write(text_of(summary.document()))
-        else:
-            print_summary(summary, runner.results)
+        _print(summary, show_summary, runner, as_json=as_json)
         if run:
             for line in _dependence(runner, model, options):
                 runner.say(f"{line}\n")
@@ -88,6 +77,13 @@ def command(
     if verbose:
         click.echo(sandbox_report(), err=True)
     return status
+
+
+def _print(summary: Any, show: Callable[..., None], runner: JobRunner, *, as_json: bool) -> None:
+    if as_json:
+        runner.print_json(summary.document())
+    else:
+        runner.print_shown(show, summary)
 
 
 def _dependence(runner: JobRunner, model: str, options: Mapping[str, Any]) -> Iterator[str]:

@@ -12,32 +12,30 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import IO, Protocol, TextIO, TypeVar
+from typing import IO, TYPE_CHECKING, Any, Protocol, TextIO, TypeVar
 
 import click
 
 from fmilin.cli.deadline import DeadlinePassed
 from fmilin.cli.files import NewFile
 from fmilin.cli.progress import elapsed_time
-from fmilin.cli.streams import (
-    Results,
-    columns,
-    flush_c_streams,
-    leave_parents_streams,
-    silence,
-    stdout_for_results,
-)
+from fmilin.cli.streams import Results, columns, flush_c_streams, leave_parents_streams, silence, stdout_for_results
 from fmilin.ground.errors import AnotherInstanceError, FmilinError, ModelCrashError, ModelError
 from fmilin.ground.files import remove_leftovers, temporary_file, temporary_place, write_all
 from fmilin.ground.interrupts import requested, requests_raise
 from fmilin.ground.sandbox.isolation import can_isolate, in_a_child
 from fmilin.ground.sandbox.limits import Limits
 from fmilin.output.formats import suffixes
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from fmilin.ground.remarks import Remark
 
 INSTANCES = ("shared", "reloaded", "copied")
 """Where an FMU's instances live: the next is tried when its code does not bear the one before."""
@@ -86,6 +84,30 @@ class JobRunner:
     def say(self, text: str) -> None:
         """Say something on standard error when files and results have been written."""
         self._said.append(text)
+
+    def say_remarks(self, remarks: Iterable[Remark], where: str = "") -> None:
+        """Say warnings and notes there, one by one."""
+        for remark in remarks:
+            self.say(f"{remark.heading}: {where}{remark}\n")
+
+    def draw(self, path: Path, figure: Figure, what: str) -> None:
+        """Write a figure as a picture in the format of the suffix, and say what it shows."""
+        from fmilin.output.report.figures import rendered
+
+        self.write_files({path: rendered(figure, path.suffix)})
+        self.say(f"{path}: {what}\n")
+
+    def print_json(self, document: Mapping[str, Any]) -> None:
+        """Print a document on standard output."""
+        from fmilin.output.export.json_file import text_of
+
+        self.results.write(text_of(document))
+
+    def print_shown(self, show: Callable[..., None], *things: object, **options: Any) -> None:
+        """Print on standard output what a function of :mod:`fmilin.output.report` shows on a console."""
+        from fmilin.output.report.table import print_on
+
+        print_on(self.results, show, *things, **options)
 
 
 def _working_directory() -> Path | None:

@@ -5,7 +5,6 @@ Linear models on the way: ``fmilin linearize --simulate-to T`` and ``--snapshots
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -50,24 +49,21 @@ def _on(model: Any, point: Any) -> Any:
 
 
 def _deliver(cosimulation: Any, wanted: Wanted, files: Sequence[Path], runner: JobRunner, *, as_json: bool) -> None:
-    from fmilin.ground.files import write_atomically
     from fmilin.output.export.files import dumps
+    from fmilin.output.report.cosimulation import cosimulation_figure, show_cosimulation
+    from fmilin.output.report.figures import rendered
 
     runner.restore_directory()
     contents = {path: dumps(cosimulation.linear, path) for path in files}
     if wanted.plot is not None:
-        from fmilin.output.report.cosimulation import cosimulation_picture
-
-        contents[wanted.plot] = cosimulation_picture(cosimulation, wanted.plot.suffix)
-    for path, content in contents.items():
-        write_atomically(path, content)
-        sys.stderr.write(f"{path}: co-simulation over steps of {wanted.step:g} s\n")
+        contents[wanted.plot] = rendered(cosimulation_figure(cosimulation), wanted.plot.suffix)
+    runner.write_files(contents)
+    for path in contents:
+        runner.say(f"{path}: co-simulation over steps of {wanted.step:g} s\n")
     if as_json:
         runner.results.write(dumps(cosimulation.linear, "results.json").decode("ascii"))
     elif not files:
-        from fmilin.output.report.cosimulation import print_cosimulation
-
-        print_cosimulation(cosimulation, runner.results)
+        runner.print_shown(show_cosimulation, cosimulation)
 
 
 def snapshot_times(text: str | None, option: str = "--snapshots") -> tuple[float, ...]:
@@ -136,8 +132,7 @@ def deliver_each(
     made |= {file_at(path, t): dumps(m, path, writing) for m, t in zip(models, times, strict=True) for path in singles}
     runner.write_files(made)
     if as_json:
-        for piece in pieces(family):
-            runner.results.write(piece)
+        runner.results.writelines(pieces(family))
     elif not files:
         from fmilin.output.report.table import print_table
 
@@ -147,8 +142,7 @@ def deliver_each(
             runner.results.write("\n")
     if files and not as_json:
         for t, m in zip(times, models, strict=True):
-            for remark in m.warnings:
-                runner.say(f"{remark.heading}: at t = {t:g} s: {remark}\n")
+            runner.say_remarks(m.warnings, f"at t = {t:g} s: ")
         for path in made:
             runner.say(f"{path}\n")
 
@@ -186,14 +180,6 @@ def linear_model(request: Request, runner: JobRunner, cut: Cut | None = None) ->
     return linearize_as(model, point, request.how), point
 
 
-def draw(linear: LinearModel, path: Path, runner: JobRunner) -> None:
-    """Draw the eigenvalues."""
-    from fmilin.output.report.figures import rendered
-
-    runner.write_files({path: rendered(linear.plot.eigenvalues(), path.suffix)})
-    runner.say(f"{path}: eigenvalues\n")
-
-
 def deliver(
     linear: LinearModel,
     point: OperatingPoint,
@@ -215,8 +201,7 @@ def deliver(
 
         print_table(linear, runner.results, adjusted=point.adjusted)
     if files and not as_json:
-        for remark in linear.warnings:
-            runner.say(f"{remark.heading}: {remark}\n")
+        runner.say_remarks(linear.warnings)
         order = f"{len(linear.states)} independent states out of {len(linear.full_states)}"
         for path in files:
             runner.say(f"{path}: {order}\n")

@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from fmilin.cli.options import Renamed, grouped, names, names_option, number_option, one_of, picture_option, read_by
+from fmilin.cli.options import (
+    Renamed,
+    flag,
+    grouped,
+    names,
+    names_field,
+    number_field,
+    one_of,
+    option,
+    picture_option,
+    read_by,
+)
 from fmilin.ground.errors import UsageError
 from fmilin.ground.remarks import Remark
 from fmilin.output.formats import Writing
@@ -25,15 +36,27 @@ if TYPE_CHECKING:
 class Stepped:
     """What stands on the command line about a model that is stepped."""
 
-    method: str
-    step: float | None
-    lifted: bool
-    order: str | None
-    amplitude: float | None
+    method: str = option(
+        "--method",
+        "--way",
+        cls=Renamed,
+        type=one_of("auto", "direct", "step", "response", "multisine"),
+        default="auto",
+        help="Of a co-simulation FMU: how the linear model is made; the first that works.",
+    )
+    step: float | None = option(metavar="SECONDS", type=float, help="Of a co-simulation: the communication step.")
+    lifted: bool = flag("The discrete model over one step, the base period of a sampled model.")
+    amplitude: float | None = number_field(
+        "A", "Of a co-simulation: by how much inputs are moved at most, in their units."
+    )
+    order: str | None = option(
+        metavar="N|A,B,...",
+        help="Of an identified model, chosen from singular values otherwise; of a Gauss-Seidel master: its members.",
+    )
 
     def stepping(self) -> Stepping | None:
         """Return what was asked for; None when nothing was."""
-        if self == Stepped("auto", None, lifted=False, order=None, amplitude=None):
+        if self == Stepped():
             return None
         order = None if self.order is None else _number(self.order)
         if self.order is not None and self.method in ("direct", "step"):
@@ -45,31 +68,7 @@ class Stepped:
         return Stepping(self.method, self.step, self.lifted, order, self.amplitude)
 
 
-stepping_options = grouped(
-    "stepped",
-    Stepped,
-    click.option(
-        "--method",
-        "--way",
-        "method",
-        cls=Renamed,
-        type=one_of("auto", "direct", "step", "response", "multisine"),
-        default="auto",
-        help="Of a co-simulation FMU: how the linear model is made; the first that works.",
-    ),
-    click.option("--step", metavar="SECONDS", type=float, help="Of a co-simulation: the communication step."),
-    click.option(
-        "--lifted", is_flag=True, help="The discrete model over one step, the base period of a sampled model."
-    ),
-    number_option(
-        "--amplitude", metavar="A", help="Of a co-simulation: by how much inputs are moved at most, in their units."
-    ),
-    click.option(
-        "--order",
-        metavar="N|A,B,...",
-        help="Of an identified model, chosen from singular values otherwise; of a Gauss-Seidel master: its members.",
-    ),
-)
+stepping_options = grouped("stepped", Stepped)
 
 
 def _number(text: str) -> int:
@@ -80,36 +79,6 @@ def _number(text: str) -> int:
             f"--order '{text}': a whole number, the order of an identified model. Members of a co-simulation go with "
             "--as-cosimulated --master gauss-seidel."
         ) from None
-
-
-@dataclass(frozen=True)
-class Steps:
-    """What stands on the command line about what is done to a linear model."""
-
-    minimal: bool
-    keep_frequencies: tuple[float, float] | None
-    reduce: int | None
-    discretize: Literal["zoh", "foh", "tustin"] | None
-    sample_time: float | None
-    modal: bool
-    balance: Literal["nominals", "norms"] | None
-
-    def conditioning(self) -> Conditioning | None:
-        """Return what the options ask for; None when they ask for nothing."""
-        chosen = (self.keep_frequencies, self.reduce, self.discretize, self.sample_time, self.balance)
-        if not (self.minimal or self.modal) and all(choice is None for choice in chosen):
-            return None
-        from fmilin.linear_model.reduction.procedure import Conditioning
-
-        return Conditioning(
-            minimal=self.minimal,
-            frequencies=self.keep_frequencies,
-            order=self.reduce,
-            hold=self.discretize,
-            sample_time=self.sample_time,
-            modal=self.modal,
-            balance=self.balance,
-        )
 
 
 def _range(text: str | None, option: str) -> tuple[float, float] | None:
@@ -124,25 +93,42 @@ def _range(text: str | None, option: str) -> tuple[float, float] | None:
     return low, high
 
 
-steps_options = grouped(
-    "steps",
-    Steps,
-    click.option("--minimal", is_flag=True, help="Leave out what no input reaches or no output shows."),
-    click.option(
-        "--keep-frequencies", metavar="LOW:HIGH", help="Keep the modes of these rad/s.", callback=read_by(_range)
-    ),
-    click.option("--reduce", metavar="ORDER", type=int, help="Truncate a balanced realization to this order."),
-    click.option(
-        "--discretize",
-        type=one_of("zoh", "foh", "tustin"),
-        help="Sample; inputs are held, straight lines, or as Tustin has it.",
-    ),
-    number_option("--sample-time", metavar="T", help="In seconds."),
-    click.option("--modal", is_flag=True, help="One state per eigenvalue."),
-    click.option(
-        "--balance", type=one_of("nominals", "norms"), help="Divide states by their nominal values or by norms of A."
-    ),
-)
+@dataclass(frozen=True)
+class Steps:
+    """What stands on the command line about what is done to a linear model."""
+
+    minimal: bool = flag("Leave out what no input reaches or no output shows.")
+    keep_frequencies: tuple[float, float] | None = option(
+        metavar="LOW:HIGH", help="Keep the modes of these rad/s.", callback=read_by(_range)
+    )
+    reduce: int | None = option(metavar="ORDER", type=int, help="Truncate a balanced realization to this order.")
+    discretize: Literal["zoh", "foh", "tustin"] | None = option(
+        type=one_of("zoh", "foh", "tustin"), help="Sample; inputs are held, straight lines, or as Tustin has it."
+    )
+    sample_time: float | None = number_field("T", "In seconds.")
+    modal: bool = flag("One state per eigenvalue.")
+    balance: Literal["nominals", "norms"] | None = option(
+        type=one_of("nominals", "norms"), help="Divide states by their nominal values or by norms of A."
+    )
+
+    def conditioning(self) -> Conditioning | None:
+        """Return what the options ask for; None when they ask for nothing."""
+        if self == Steps():
+            return None
+        from fmilin.linear_model.reduction.procedure import Conditioning
+
+        return Conditioning(
+            minimal=self.minimal,
+            frequencies=self.keep_frequencies,
+            order=self.reduce,
+            hold=self.discretize,
+            sample_time=self.sample_time,
+            modal=self.modal,
+            balance=self.balance,
+        )
+
+
+steps_options = grouped("steps", Steps)
 
 
 def conditioned(models: Sequence[LinearModel], steps: Conditioning | None) -> list[LinearModel]:
@@ -187,9 +173,10 @@ writing_options = grouped(
         default="blocks",
         help="Connectors of Modelica.Blocks.Interfaces, or plain inputs and outputs.",
     ),
+    click.option("--precision", type=one_of("double", "single"), default="double", help="Of the numbers in C code."),
     FMI,
     PLATFORMS,
-    apart=("name",),
+    apart=("name", "sample_time", "embedded"),
 )
 
 
@@ -207,9 +194,9 @@ class Wanted:
 class Coupled:
     """What stands on the command line about a system of several members."""
 
-    as_cosimulated: bool
-    master: str | None
-    plot: Path | None
+    as_cosimulated: bool = flag("Of a system: the discrete model of its co-simulation, with its delays.")
+    master: str | None = option(type=one_of("jacobi", "gauss-seidel"), help="Of the co-simulation; jacobi.")
+    plot: Path | None = None
 
     def request(self, stepped: Stepped) -> Wanted | None:
         """Return what was asked for; None when nothing was."""
@@ -229,13 +216,7 @@ class Coupled:
 
 
 composition_options = grouped(
-    "coupled",
-    Coupled,
-    click.option(
-        "--as-cosimulated", is_flag=True, help="Of a system: the discrete model of its co-simulation, with its delays."
-    ),
-    click.option("--master", type=one_of("jacobi", "gauss-seidel"), help="Of the co-simulation; jacobi."),
-    picture_option("A picture: of the eigenvalues; with --as-cosimulated of the damping lost."),
+    "coupled", Coupled, picture_option("A picture: of the eigenvalues; with --as-cosimulated of the damping lost.")
 )
 
 
@@ -243,9 +224,16 @@ composition_options = grouped(
 class Cut:
     """Which loop of a system is cut, and which transfer function there is wanted."""
 
-    loop_at: list[str] | None
-    sensitivity_at: list[str] | None
-    open_at: list[str] | None
+    loop_at: list[str] | None = names_field(
+        "Of a system: L at wires, named by the inputs they end at, and its margins."
+    )
+    sensitivity_at: list[str] | None = names_field("Of a system: S = 1/(1 - L) at wires.")
+    open_at: list[str] | None = option(
+        "--open",
+        metavar="A,B,...",
+        help="Of a system: wires that are cut; each becomes an input.",
+        callback=read_by(names),
+    )
 
     def check(self, others: Mapping[str, object]) -> None:
         """Make sure that one transfer function is asked for, and nothing that contradicts it."""
@@ -274,16 +262,4 @@ class Cut:
         return replace(loop, warnings=(*loop.warnings, Remark("wire", str(fl.design.margins(loop)))))
 
 
-cut_options = grouped(
-    "cut",
-    Cut,
-    names_option("--loop-at", "Of a system: L at wires, named by the inputs they end at, and its margins."),
-    names_option("--sensitivity-at", "Of a system: S = 1/(1 - L) at wires."),
-    click.option(
-        "--open",
-        "open_at",
-        metavar="A,B,...",
-        help="Of a system: wires that are cut; each becomes an input.",
-        callback=read_by(names),
-    ),
-)
+cut_options = grouped("cut", Cut)

@@ -9,57 +9,11 @@ from typing import Any
 
 import click
 
+from fmilin.cli import linear_models, linear_options, model_options, options
 from fmilin.cli.files import Command
 from fmilin.cli.formulations import Formulated, compare, formulation_options, one, require_plain
 from fmilin.cli.job_runner import JobRunner
-from fmilin.cli.linear_models import (
-    check_files,
-    deliver,
-    deliver_each,
-    draw,
-    linear_model,
-    linear_models,
-    linearize_cosimulation,
-    snapshot_times,
-)
-from fmilin.cli.linear_options import (
-    Coupled,
-    Cut,
-    Stepped,
-    Steps,
-    composition_options,
-    conditioned,
-    cut_options,
-    stepping_options,
-    steps_options,
-    writing_options,
-)
-from fmilin.cli.model_options import (
-    POINT,
-    PROJECT,
-    Constraints,
-    FileOptions,
-    Running,
-    TrimOptions,
-    constraints_options,
-    file_options,
-    running_options,
-    trim_options,
-)
-from fmilin.cli.options import (
-    MODEL,
-    checked_outputs,
-    json_option,
-    names_option,
-    number_option,
-    one_of,
-    outputs_of,
-    outputs_option,
-    path_option,
-    read_by,
-    settings_option,
-    time_option,
-)
+from fmilin.cli.options import names_option, number_option, one_of, read_by
 from fmilin.cli.request import Request, request_of
 from fmilin.ground.errors import UsageError
 from fmilin.linearization.request import Request as LinearizationRequest
@@ -76,26 +30,20 @@ from fmilin.output.formats import Writing, format_of, listed
         "fmilin linearize loader.toml --independent lift.q,tilt.q",
     ],
 )
-@MODEL
-@constraints_options("Treat all states as independent, as other tools do.")
-@file_options
+@options.MODEL
+@model_options.of_model("Treat all states as independent, as other tools do.")
 @click.option("--discover", is_flag=True, help="Find constraints that the model does not declare, and use them.")
 @click.option("--tangent-only", is_flag=True, help="Find the directions of motion from numbers, without constraints.")
 @names_option("--independent", 'States to keep as coordinates, or expressions: "theta=atan2(x,-y)".')
-@click.option(
-    "--coordinates",
-    type=one_of("partition", "tangent"),
-    default="partition",
-    help="How coordinates are chosen when none are named.",
-)
+@model_options.COORDINATES
 @names_option("--inputs", "A choice and an order.")
-@outputs_option()
+@options.outputs_option()
 @names_option("--parameters", "Parameters by which A, B, C, D and the eigenvalues are differentiated.")
-@settings_option("Repeatable: a start value, parameter or input.")
-@time_option()
-@POINT
+@options.settings_option("Repeatable: a start value, parameter or input.")
+@options.time_option()
+@model_options.POINT
 @click.option("--trim", is_flag=True, help="Find the equilibrium nearest to the point first.")
-@trim_options
+@model_options.trim_options
 @number_option("--simulate-to", metavar="T", help="Let the nonlinear model run from the point to this time first.")
 @click.option("--simulate-until", metavar="TEXT", help='Or until this holds: "x > 3"; "event": after the first one.')
 @click.option(
@@ -103,76 +51,59 @@ from fmilin.output.formats import Writing, format_of, listed
     "times",
     metavar="T1,T2,...",
     help=f"A family along one motion ({listed('family')}); of other formats FILE_tT1.mo, ...",
-    callback=read_by(snapshot_times),
+    callback=read_by(linear_models.snapshot_times),
 )
-@path_option(
+@options.path_option(
     "--input", "table", metavar="FILE.csv", help="Inputs over time on the way to --snapshots, as for simulate."
 )
-@click.option(
-    "--derivatives",
-    type=one_of("auto", "exact", "differences"),
-    default="auto",
-    help="Exact directional derivatives, or differences on the manifold.",
-)
+@model_options.DERIVATIVES
 @click.option(
     "--keep-inaccurate", is_flag=True, help="Return entries even where their estimated error is a tenth of their row."
 )
-@PROJECT
+@model_options.PROJECT
 @click.option("--one-sided", type=one_of("left", "right"), help="Slopes on one side, at a kink or an event.")
 @click.option("--hold-modes", is_flag=True, help="At an event: inside the present mode, as if it did not occur.")
 @click.option(
     "--at-singularity", is_flag=True, help="At a singular configuration: over the enlarged set of velocities."
 )
-@click.option(
-    "--interface",
-    type=one_of("me", "cs"),
-    help="Of an FMU: model exchange or co-simulation; model exchange where it has both.",
-)
-@stepping_options
-@composition_options
-@cut_options
-@steps_options
+@model_options.INTERFACE
+@linear_options.stepping_options
+@linear_options.composition_options
+@linear_options.cut_options
+@linear_options.steps_options
 @formulation_options
-@outputs_of("linear model")
-@writing_options
-@json_option("The linear model as one JSON document on standard output.")
-@running_options
+@options.outputs_of("linear model")
+@linear_options.writing_options
+@options.json_option("The linear model as one JSON document on standard output.")
 def command(
     model: str,
-    trimming: TrimOptions,
-    constrained: Constraints,
-    opened: FileOptions,
+    constrained: model_options.Constraints,
     times: tuple[float, ...],
     table: Path | None,
-    stepped: Stepped,
-    coupled: Coupled,
-    cut: Cut,
-    steps: Steps,
+    stepped: linear_options.Stepped,
+    coupled: linear_options.Coupled,
+    cut: linear_options.Cut,
+    steps: linear_options.Steps,
     formulated: Formulated,
     output: tuple[Path, ...],
     writing: Writing,
-    running: Running,
     *,
     as_json: bool,
-    **more: Any,
+    **given: Any,
 ) -> int:
     """Compute a linear model at an operating point, in independent coordinates.
 
     Without -o or --json a table is printed.
     """
-    files = list(output) if times else checked_outputs(output)
+    files = list(output) if times else options.checked_outputs(output)
     shows_equations = not times and not is_fmu(model)  # of the models that have any, in files that carry them
-    more["differentiated_by"] = more.pop("parameters") or ()
     request = request_of(
         model,
-        running,
-        constrained,
-        opened,
-        trimming,
-        constraints=_constraints(constrained, more),
+        constrained=constrained,
+        constraints=_constraints(constrained, given),
         stepping=None if coupled.as_cosimulated else stepped.stepping(),
         descriptor=shows_equations and (as_json or any(format_of(path, "linear model").complete for path in files)),
-        **more,
+        **given,
     )
     chosen = formulated.chosen()
     how = coupled.request(stepped)
@@ -187,11 +118,12 @@ def command(
 
     def job(runner: JobRunner) -> None:
         if how is not None:
-            linearize_cosimulation(request, how, files, runner, as_json=as_json)
+            linear_models.linearize_cosimulation(request, how, files, runner, as_json=as_json)
             return
         if times:
-            models = conditioned(linear_models(request, times, runner, table), conditioning)
-            deliver_each(models, times, files, runner, as_json=as_json, writing=writing)
+            every = linear_models.linear_models(request, times, runner, table)
+            every = linear_options.conditioned(every, conditioning)
+            linear_models.deliver_each(every, times, files, runner, as_json=as_json, writing=writing)
             return
         if chosen is not None and chosen.formulation == "all":
             compare(request, chosen, runner, as_json=as_json)
@@ -200,17 +132,17 @@ def command(
         if chosen is not None:
             spectrum, linear, at = one(request, chosen, runner)
         else:
-            linear, at = linear_model(request, runner, cut if cut.wanted else None)
-        (linear,) = conditioned([linear], conditioning)
-        deliver(linear, at, files, runner, as_json=as_json, writing=writing)
+            linear, at = linear_models.linear_model(request, runner, cut if cut.wanted else None)
+        (linear,) = linear_options.conditioned([linear], conditioning)
+        linear_models.deliver(linear, at, files, runner, as_json=as_json, writing=writing)
         if coupled.plot is not None:
-            draw(linear, coupled.plot, runner)
+            runner.draw(coupled.plot, linear.plot.eigenvalues(), "eigenvalues")
         if spectrum is not None and not files and not as_json:
-            from fmilin.output.report.formulations import print_spectrum
+            from fmilin.output.report.formulations import show_spectrum
 
-            print_spectrum(spectrum, runner.results)
+            runner.print_shown(show_spectrum, spectrum)
 
-    return running.work(job, model)
+    return request.work(job)
 
 
 def _beside_a_cut(
@@ -246,10 +178,10 @@ def _check_times(
         )
     if plot is not None:
         raise UsageError("--plot draws one linear model, and --snapshots asks for several. Leave one of them out.")
-    check_files(files, times)
+    linear_models.check_files(files, times)
 
 
-def _constraints(constrained: Constraints, more: dict[str, Any]) -> list[str] | None:
+def _constraints(constrained: model_options.Constraints, more: dict[str, Any]) -> list[str] | None:
     """Return the constraints that are declared: none where they are to be found."""
     if not (more["discover"] or more["tangent_only"]):
         return constrained.expressions()

@@ -28,6 +28,7 @@ COMMANDS = {
     "simulate": "Integrate on the manifold; beside a linear model.",
     "verify": "A linear model against the nonlinear one.",
     "plot": "Pictures of linear models, families and mechanisms.",
+    "explore": "A page with sliders, in the browser.",
     "report": "A linear model or a family as one page.",
     "spectrum": "A few eigenvalues of a large constrained system.",
     "build": "A native description as an FMU.",

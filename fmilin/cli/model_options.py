@@ -15,9 +15,13 @@ from fmilin.cli.job_runner import Job, work
 from fmilin.cli.options import (
     Decorator,
     assignments,
+    flag,
     grouped,
     names,
+    names_field,
     names_option,
+    one_of,
+    option,
     path_option,
     read_by,
     settings_option,
@@ -50,29 +54,26 @@ POINT = path_option("--point", "saved", metavar="FILE", help="A point that 'fmil
 class FileOptions:
     """What stands on the command line about the model's file; its fields are options of :func:`fmilin.load`."""
 
-    floating_base: bool
-    fix_joint: Sequence[str] | None
-    hold: tuple[str, ...]
-    keyframe: str | None
+    floating_base: bool = flag("Let the root link of a URDF file move freely.")
+    fix_joint: Sequence[str] | None = names_field("Joints of a URDF file that stay where they are at zero.")
+    hold: tuple[str, ...] = option(
+        metavar="FOOT[:point|:flat|:center|:lowest]",
+        multiple=True,
+        help="Repeatable: a body, site, geom or marker that stays where it is at the point, as a foot on the ground.",
+    )
+    keyframe: str | None = option(metavar="NAME", help="Start at this keyframe of an MJCF file.")
+    library: tuple[str, ...] = option(
+        metavar="FOLDER",
+        multiple=True,
+        help="Repeatable: libraries of a Modelica model are in here; also those of MODELICAPATH.",
+    )
 
     def given(self) -> dict[str, Any]:
         """Return ``options`` of :func:`fmilin.load`: those that were given."""
         return {name: value for name, value in vars(self).items() if value}
 
 
-file_options = grouped(
-    "opened",
-    FileOptions,
-    click.option("--floating-base", is_flag=True, help="Let the root link of a URDF file move freely."),
-    names_option("--fix-joint", "Joints of a URDF file that stay where they are at zero."),
-    click.option(
-        "--hold",
-        metavar="FOOT[:point|:flat|:center|:lowest]",
-        multiple=True,
-        help="Repeatable: a body, site, geom or marker that stays where it is at the point, as a foot on the ground.",
-    ),
-    click.option("--keyframe", metavar="NAME", help="Start at this keyframe of an MJCF file."),
-)
+file_options = grouped("opened", FileOptions)
 """Gives a command the parameter ``opened``."""
 
 
@@ -80,9 +81,11 @@ file_options = grouped(
 class Constraints:
     """What stands on the command line about constraints."""
 
-    constraint: tuple[str, ...]
-    constraints: Path | None
-    no_constraints: bool
+    constraint: tuple[str, ...] = option(
+        metavar="TEXT", multiple=True, help="Repeatable: an expression or a variable that must be zero."
+    )
+    constraints: Path | None = option(by=path_option, metavar="FILE.toml", help="The same from a file.")
+    no_constraints: bool = False
 
     def expressions(self) -> list[str] | None:
         """Return the expressions; None for those that come with the model, the empty list for none at all."""
@@ -93,64 +96,7 @@ class Constraints:
 
 def constraints_options(without: str) -> Decorator:
     """Return the options of :class:`Constraints`; the help explains ``--no-constraints`` by ``without``."""
-    return grouped(
-        "constrained",
-        Constraints,
-        click.option(
-            "--constraint",
-            metavar="TEXT",
-            multiple=True,
-            help="Repeatable: an expression or a variable that must be zero.",
-        ),
-        path_option("--constraints", metavar="FILE.toml", help="The same from a file."),
-        click.option("--no-constraints", is_flag=True, help=without),
-    )
-
-
-@dataclass(frozen=True)
-class TrimOptions:
-    """What stands on the command line about the point that is looked for."""
-
-    fix: Mapping[str, float]  # states, inputs, parameters, and what comes out
-    free: Sequence[str] | None
-    steady: Sequence[str] | None
-    bound: Mapping[str, tuple[float, float]]
-    near: Mapping[str, float]
-    minimize: str | None
-    stable: bool
-    guess: Sequence[Mapping[str, float]]  # one search each; empty: one search from where the model starts
-
-    def with_settings(self, settings: Mapping[str, float]) -> dict[str, float]:
-        """Return what ``--set`` and ``--fix`` say together."""
-        if both := sorted(settings.keys() & self.fix.keys()):
-            raise UsageError(f"'{both[0]}' has a value both in --set and in --fix. Leave one of them out.")
-        return dict(settings) | dict(self.fix)
-
-    def request(self) -> TrimRequest:
-        """Return the trim problem, without what is set."""
-        return TrimRequest(
-            self.fix,
-            self.steady or (),
-            self.free or (),
-            self.bound,
-            minimize=self.minimize,
-            near=self.near,
-            stable=self.stable,
-        )
-
-    def of_point(self, settings: Mapping[str, float], *, trim: bool) -> dict[str, Any]:
-        """Return the fields of :class:`~fmilin.points.request.PointRequest` for one point, trimmed or not."""
-        for_trims = (self.free, self.steady, self.bound, self.near, self.minimize, self.stable, self.guess)
-        if not trim and any(for_trims):
-            options = "--free, --steady, --bound, --near, --minimize, --stable and --guess"
-            raise UsageError(f"{options} are for trimmed points: add --trim.")
-        if len(self.guess) > 1:
-            raise UsageError("Here one guess is enough: give --guess once. 'fmilin trim' looks for several points.")
-        return {
-            "settings": self.with_settings(settings),
-            "trim": self.request() if trim else None,
-            "guess": self.guess[0] if self.guess else {},
-        }
+    return grouped("constrained", Constraints, click.option("--no-constraints", is_flag=True, help=without))
 
 
 def _bounds(texts: Sequence[str], option: str) -> dict[str, tuple[float, float]]:
@@ -165,7 +111,7 @@ def _bounds(texts: Sequence[str], option: str) -> dict[str, tuple[float, float]]
         if name in bounds:
             raise UsageError(f"{option}: '{name}' has bounds twice. Keep one pair.")
         sides = [assignments([f"side={s}"], option)["side"] if s.strip() else None for s in (low, high)]
-        bounds[name] = (-float("inf") if sides[0] is None else sides[0], float("inf") if sides[1] is None else sides[1])
+        bounds[name] = (-math.inf if sides[0] is None else sides[0], math.inf if sides[1] is None else sides[1])
     return bounds
 
 
@@ -178,63 +124,115 @@ def _guesses(texts: Sequence[str], option: str) -> list[dict[str, float]]:
     return [assignments(names(text, option) or [], option) for text in texts]
 
 
-trim_options = grouped(
-    "trimming",
-    TrimOptions,
-    click.option(
-        "--fix",
+@dataclass(frozen=True)
+class TrimOptions:
+    """What stands on the command line about the point that is looked for."""
+
+    fix: Mapping[str, float] = option(
         metavar="NAME=VALUE,...",
         multiple=True,
         help="Repeatable: what has this value: a state, input, parameter, output, any variable or der(STATE).",
         callback=read_by(_assigned),
-    ),
-    names_option("--free", "Inputs and parameters to solve for; states are free."),
-    names_option("--steady", "States that may move: rolling, turning, cruising."),
-    click.option(
-        "--bound",
+    )
+    free: Sequence[str] | None = names_field("Inputs and parameters to solve for; states are free.")
+    steady: Sequence[str] | None = names_field("States that may move: rolling, turning, cruising.")
+    bound: Mapping[str, tuple[float, float]] = option(
         metavar="NAME=LO:HI",
         multiple=True,
         help="Repeatable: bounds of what is free or comes out; one side may be left out.",
         callback=read_by(_bounds),
-    ),
-    click.option(
-        "--near",
+    )
+    near: Mapping[str, float] = option(
         metavar="NAME=VALUE,...",
         multiple=True,
         help="Repeatable: what comes as near to this value as it can.",
         callback=read_by(_assigned),
-    ),
-    click.option("--minimize", metavar="EXPRESSION", help="What is to be small where freedoms are left."),
-    click.option("--stable", is_flag=True, help="Look for a rest at which the motion stays."),
-    click.option(
-        "--guess",
+    )
+    minimize: str | None = option(metavar="EXPRESSION", help="What is to be small where freedoms are left.")
+    stable: bool = flag("Look for a rest at which the motion stays.")
+    # one search each; empty: one search from where the model starts
+    guess: Sequence[Mapping[str, float]] = option(
         metavar="A=VALUE,B=...",
         multiple=True,
         help="Where to start; repeat it to look for several points.",
         callback=read_by(_guesses),
-    ),
-)
+    )
+
+    def with_settings(self, settings: Mapping[str, float]) -> dict[str, float]:
+        """Return what ``--set`` and ``--fix`` say together."""
+        if both := sorted(settings.keys() & self.fix.keys()):
+            raise UsageError(f"'{both[0]}' has a value both in --set and in --fix. Leave one of them out.")
+        return dict(settings) | dict(self.fix)
+
+    def request(self) -> TrimRequest:
+        """Return the trim problem, without what is set."""
+        free, steady = self.free or (), self.steady or ()
+        return TrimRequest(
+            self.fix, steady, free, self.bound, minimize=self.minimize, near=self.near, stable=self.stable
+        )
+
+    def of_point(self, settings: Mapping[str, float], *, trim: bool) -> dict[str, Any]:
+        """Return the fields of :class:`~fmilin.points.request.PointRequest` for one point, trimmed or not."""
+        for_trims = (self.free, self.steady, self.bound, self.near, self.minimize, self.stable, self.guess)
+        if not trim and any(for_trims):
+            options = "--free, --steady, --bound, --near, --minimize, --stable and --guess"
+            raise UsageError(f"{options} are for trimmed points: add --trim.")
+        if len(self.guess) > 1:
+            raise UsageError("Here one guess is enough: give --guess once. 'fmilin trim' looks for several points.")
+        guess = self.guess[0] if self.guess else {}
+        return {"settings": self.with_settings(settings), "trim": self.request() if trim else None, "guess": guess}
+
+
+trim_options = grouped("trimming", TrimOptions)
 
 
 @dataclass(frozen=True)
 class Running:
     """Where and within which limits a model runs."""
 
-    no_isolation: bool
-    timeout: float
-    memory: float | None
-    compile_sources: bool
-    unpack_limit: float | None
-    solver_tolerance: float | None
-    allow_read: tuple[Path, ...]
-    allow_env: tuple[str, ...]
-    allow_network: bool
-    verbose: bool
-    debug: bool
+    no_isolation: bool = flag("Load the FMU in this process instead of a child.")
+    timeout: float = option(
+        metavar="S", default=TIMEOUT, help="Seconds that a single call of the FMU may take; 0: no limit."
+    )
+    memory: float | None = option(
+        metavar="GIB", type=float, help="Memory that the FMU's process may take; nine tenths of what is free."
+    )
+    compile_sources: bool = option(
+        "--compile", is_flag=True, help="Compile an FMU's C sources when it has no binary for this platform."
+    )
+    unpack_limit: float | None = None
+    solver_tolerance: float | None = option(
+        metavar="R",
+        type=float,
+        help="Relative tolerance that a co-simulation FMU's solver is asked for; 1e-10; 0: its own.",
+    )
+    allow_read: tuple[Path, ...] = option(
+        by=path_option, metavar="PATH", multiple=True, help="Repeatable: a file or folder that the FMU may read."
+    )
+    allow_env: tuple[str, ...] = option(
+        metavar="NAME", multiple=True, help="Repeatable: an environment variable that the FMU may see."
+    )
+    allow_network: bool = flag("Let the FMU use the network, as for a licence server.")
+    verbose: bool = False
+    debug: bool = False
 
     def fmu(self) -> FmuOptions | None:
         """Return how an FMU is opened; None as usual."""
-        return fmu(self.unpack_limit, self.solver_tolerance, compile_sources=self.compile_sources)
+        limit, tolerance = self.unpack_limit, self.solver_tolerance
+        if limit is None and tolerance is None and not self.compile_sources:
+            return None
+        from fmilin.fmi.read.archive import GIB, FmuOptions
+
+        options = FmuOptions(compile_sources=self.compile_sources)
+        if limit is not None:
+            if not (math.isfinite(limit) and limit > 0):
+                raise UsageError(f"--unpack-limit {limit}: give GiB, more than 0.")
+            options = replace(options, most_bytes=limit * GIB)
+        if tolerance is not None:
+            if not 0 <= tolerance < 1:
+                raise UsageError(f"--solver-tolerance {tolerance}: give a number between 0 and 1, such as 1e-8.")
+            options = replace(options, solver_tolerance=tolerance or None)
+        return options
 
     def work(self, job: Job, model: str) -> int:
         """Do ``job`` with ``model``, in a child process when it is an FMU or has some, and return the exit status."""
@@ -244,92 +242,24 @@ class Running:
         return work(job, isolate=isolate, debug=self.debug, limits=self.limits())
 
     def limits(self) -> Limits:
-        """Return what the model may take."""
-        limits = _limits(self.timeout, self.memory, self.allow_read, self.allow_env, network=self.allow_network)
-        return replace(limits, caged=not self.no_isolation)
+        """Return what the model may take, and what it may reach."""
+        if not (math.isfinite(self.timeout) and self.timeout >= 0):
+            raise UsageError(f"--timeout {self.timeout}: give seconds, or 0 for no limit.")
+        if self.memory is not None and not (math.isfinite(self.memory) and self.memory > 0):
+            raise UsageError(f"--memory {self.memory}: give GiB, more than 0.")
+        if missing := [path for path in self.allow_read if not path.exists()]:
+            raise UsageError(f"--allow-read '{missing[0]}': there is no such file or folder.")
+        return Limits(
+            self.timeout or None,
+            None if self.memory is None else self.memory * 2**30,
+            read=tuple(path.resolve() for path in self.allow_read),
+            network=self.allow_network,
+            environment=self.allow_env,
+            caged=not self.no_isolation,
+        )
 
 
-running_options = grouped(
-    "running",
-    Running,
-    click.option("--no-isolation", is_flag=True, help="Load the FMU in this process instead of a child."),
-    click.option(
-        "--timeout", metavar="S", default=TIMEOUT, help="Seconds that a single call of the FMU may take; 0: no limit."
-    ),
-    click.option(
-        "--memory",
-        metavar="GIB",
-        type=float,
-        help="Memory that the FMU's process may take; nine tenths of what is free.",
-    ),
-    click.option(
-        "--compile",
-        "compile_sources",
-        is_flag=True,
-        help="Compile an FMU's C sources when it has no binary for this platform.",
-    ),
-    UNPACK_LIMIT,
-    click.option(
-        "--solver-tolerance",
-        metavar="R",
-        type=float,
-        help="Relative tolerance that a co-simulation FMU's solver is asked for; 1e-10; 0: its own.",
-    ),
-    path_option(
-        "--allow-read", metavar="PATH", multiple=True, help="Repeatable: a file or folder that the FMU may read."
-    ),
-    click.option(
-        "--allow-env", metavar="NAME", multiple=True, help="Repeatable: an environment variable that the FMU may see."
-    ),
-    click.option("--allow-network", is_flag=True, help="Let the FMU use the network, as for a licence server."),
-    VERBOSE,
-    DEBUG,
-)
-
-
-def _limits(
-    timeout: float,
-    memory: float | None,
-    readable: Sequence[Path] = (),
-    environment: Sequence[str] = (),
-    *,
-    network: bool = False,
-) -> Limits:
-    """Return what the model may take: ``--timeout`` in seconds, 0 for ever; ``--memory`` in GiB; and may reach."""
-    if not (math.isfinite(timeout) and timeout >= 0):
-        raise UsageError(f"--timeout {timeout}: give seconds, or 0 for no limit.")
-    if memory is not None and not (math.isfinite(memory) and memory > 0):
-        raise UsageError(f"--memory {memory}: give GiB, more than 0.")
-    for path in readable:
-        if not path.exists():
-            raise UsageError(f"--allow-read '{path}': there is no such file or folder.")
-    return Limits(
-        timeout or None,
-        None if memory is None else memory * 2**30,
-        read=tuple(path.resolve() for path in readable),
-        network=network,
-        environment=environment,
-    )
-
-
-def fmu(
-    unpack_limit: float | None, solver_tolerance: float | None = None, *, compile_sources: bool = False
-) -> FmuOptions | None:
-    """Return how an FMU is opened; None as usual."""
-    if unpack_limit is None and solver_tolerance is None and not compile_sources:
-        return None
-    from fmilin.fmi.read.archive import GIB, FmuOptions
-
-    options = FmuOptions(compile_sources=compile_sources)
-    if unpack_limit is not None:
-        if not (math.isfinite(unpack_limit) and unpack_limit > 0):
-            raise UsageError(f"--unpack-limit {unpack_limit}: give GiB, more than 0.")
-        options = replace(options, most_bytes=unpack_limit * GIB)
-    if solver_tolerance is not None:
-        if not 0 <= solver_tolerance < 1:
-            raise UsageError(f"--solver-tolerance {solver_tolerance}: give a number between 0 and 1, such as 1e-8.")
-        options = replace(options, solver_tolerance=solver_tolerance or None)
-    return options
+running_options = grouped("running", Running, UNPACK_LIMIT, VERBOSE, DEBUG)
 
 
 def speak_up() -> None:
@@ -343,15 +273,38 @@ def speak_up() -> None:
     log.setLevel(logging.INFO)
 
 
+def of_model(without: str) -> Decorator:
+    """Return the options about the model itself and how it runs; ``without`` as for :func:`constraints_options`."""
+    return together(constraints_options(without), file_options, running_options)
+
+
+COORDINATES = click.option(
+    "--coordinates",
+    type=one_of("partition", "tangent"),
+    default="partition",
+    help="How coordinates are chosen when none are named.",
+)
+DERIVATIVES = click.option(
+    "--derivatives",
+    type=one_of("auto", "exact", "differences"),
+    default="auto",
+    help="Exact directional derivatives, or differences on the manifold.",
+)
+INTERFACE = click.option(
+    "--interface",
+    type=one_of("me", "cs"),
+    help="Of an FMU: model exchange or co-simulation; model exchange where it has both.",
+)
+INPUTS_OVER_TIME = path_option(
+    "--input", "inputs", metavar="FILE.csv", help="Inputs over time: a column 'time', and one per input."
+)
 of_model_options = together(
-    constraints_options("Of a model: treat all states as independent."),
-    file_options,
+    of_model("Of a model: treat all states as independent."),
     names_option("--independent", "Of a model: states to keep as coordinates."),
     settings_option("Of a model: a start value, parameter or input."),
     time_option(),
     POINT,
     click.option("--trim", is_flag=True, help="Of a model: at the equilibrium nearest to the point."),
     PROJECT,
-    running_options,
 )
 """Of a command that shows something of a model, which it linearizes first."""

@@ -21,6 +21,7 @@ EVERY_DAY = {
     "floquet": "--period --turn --fix --free --steady --set --vary -o --plot --json --points --independent",
     "verify": "--horizon --plot --json",
     "plot": "--kind -o --against --mode --amplitude --stop-time --quantity --orders --hertz --inputs --outputs",
+    "explore": "--set --trim --fix --free --independent --inputs --outputs --point --no-browser",
     "report": "-o --against --verify --horizon --inputs --outputs",
     "spectrum": "--around --count --formulation --penalty --set --json",
     "build": "-o --fmi --platforms --no-directional-derivatives",
@@ -30,14 +31,14 @@ EVERY_DAY = {
 
 GROUPS = {
     "Model and constraints": "--constraint --constraints --no-constraints --discover --tangent-only --floating-base "
-    "--fix-joint --hold --keyframe --interface --compile",
+    "--fix-joint --hold --keyframe --library --interface --compile",
     "Operating point": "--set --time --point --trim --fix --free --steady --bound --near --minimize --stable --guess "
     "--simulate-to --simulate-until --snapshots --input --project",
     "Coordinates, signals and slopes": "--independent --coordinates --inputs --outputs --derivatives --keep-inaccurate "
     "--one-sided --hold-modes --at-singularity --parameters",
     "Loops of connected systems": "--loop-at --sensitivity-at --open",
     "Smaller, sampled or scaled": "--minimal --keep-frequencies --reduce --discretize --sample-time --modal --balance",
-    "Files": "--plot --deviation --modelica --fmi --platforms --sparsity",
+    "Files": "--plot --deviation --modelica --precision --fmi --platforms --sparsity",
     "Co-simulation": "--method --step --lifted --amplitude --order --as-cosimulated --master --solver-tolerance",
     "Formulations of Lagrange's equations": "--formulation --basis --spurious --penalty",
     "Motion": "--segments --tolerance --stabilization --longest-step --energy --keep-energy",

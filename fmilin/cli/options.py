@@ -1,13 +1,14 @@
 """What is written on the command line, as values: checked before any model is touched.
 
-Options that several commands share come in groups: a frozen dataclass, and a decorator that hands it to the command.
+Options that several commands share come in groups: a frozen dataclass whose fields say which :func:`option` sets them,
+and a decorator (:func:`grouped`) that hands it to the command.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import fields
+from dataclasses import field, fields
 from functools import reduce, wraps
 from pathlib import Path
 from typing import Any
@@ -139,18 +140,44 @@ def together(*decorators: Decorator) -> Decorator:
     return lambda command: reduce(lambda decorated, decorator: decorator(decorated), reversed(decorators), command)
 
 
+def option(*names: str, by: Callable[..., Decorator] = click.option, **more: Any) -> Any:
+    """Return a field of a group: what the option ``names``, by default that of the field's name, is read into."""
+    empty = False if more.get("is_flag") else () if more.get("multiple") else None
+    return field(default=more.get("default", empty), metadata={"names": names, "by": by, "more": more})
+
+
+def flag(help: str) -> Any:  # noqa: A002 - as click says
+    """Return a field of a group that a switch turns on."""
+    return option(is_flag=True, help=help)
+
+
+def names_field(help: str) -> Any:  # noqa: A002 - as click says
+    """Return a field of a group that takes several names."""
+    return option(by=names_option, help=help)
+
+
+def number_field(metavar: str, help: str, **more: Any) -> Any:  # noqa: A002 - as click says
+    """Return a field of a group that takes a finite number."""
+    return option(by=number_option, metavar=metavar, help=help, **more)
+
+
 def grouped(
     parameter: str, kind: Callable[..., object], *decorators: Decorator, apart: Sequence[str] = ()
 ) -> Decorator:
-    """Return :func:`together` of decorators whose values come as one ``kind``; fields ``apart`` have no option."""
-    own = [f.name for f in fields(kind) if f.name not in apart]  # type: ignore[arg-type]
+    """Return a decorator that hands a command one ``kind``; fields that are no :func:`option` come from ``decorators``.
+
+    Fields ``apart`` have no option at all.
+    """
+    own = [f for f in fields(kind) if f.name not in apart]  # type: ignore[arg-type]
+    named = [(f.metadata, (*f.metadata["names"], f.name)) for f in own if f.metadata]
+    made = [m["by"](*(names if m["names"] else [f"--{names[0].replace('_', '-')}"]), **m["more"]) for m, names in named]
 
     def decorate(command: Command) -> Command:
         @wraps(command)
         def with_group(**given: Any) -> int:
-            return command(**{parameter: kind(**{name: given.pop(name) for name in own})}, **given)
+            return command(**{parameter: kind(**{f.name: given.pop(f.name) for f in own})}, **given)
 
-        return together(*decorators)(with_group)
+        return together(*made, *decorators)(with_group)
 
     return decorate
 
@@ -167,7 +194,7 @@ def names(text: str | None, option: str) -> list[str] | None:
         return None
     if not text.strip():
         return []
-    items = [item[1:-1] if len(item) > 1 and item[0] == item[-1] == "`" else item for item in _at_commas(text)]
+    items = [_unquoted(item) for item in _at_commas(text)]
     if "" in items:
         raise UsageError(f"{option} '{text}': a name is missing between two commas. Write {option} A,B,C.")
     if twice := sorted({item for item in items if items.count(item) > 1}):
@@ -188,19 +215,26 @@ def _at_commas(text: str) -> list[str]:
     return [*items, text[start:].strip()]
 
 
+def named(text: str) -> tuple[str, str]:
+    """Return the name, without backquotes, and what stands behind the last "="; an empty name without one."""
+    name, equals, value = text.rpartition("=")
+    return (_unquoted(name.strip()), value.strip()) if equals else ("", "")
+
+
+def _unquoted(name: str) -> str:
+    return name[1:-1] if len(name) > 1 and name[0] == name[-1] == "`" else name
+
+
 def assignments(texts: Sequence[str], option: str = "--set") -> dict[str, float]:
     """Return ``NAME=VALUE`` texts as values by name; ``true`` and ``false`` are values of Boolean parameters."""
     values: dict[str, float] = {}
     for text in texts:
-        name, equals, given = text.rpartition("=")
-        name = name.strip()
-        if len(name) > 1 and name[0] == name[-1] == "`":
-            name = name[1:-1]
-        if not equals or not name:
+        name, given = named(text)
+        if not name:
             raise UsageError(f"{option} '{text}' is not of the form NAME=VALUE. Write for example {option} phi=1.5.")
         if name in values:
             raise UsageError(f"{option} sets '{name}' twice. Keep the one that you mean.")
-        values[name] = number(given.strip(), f"{option} '{text}'")
+        values[name] = number(given, f"{option} '{text}'")
     return values
 
 

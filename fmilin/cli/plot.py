@@ -10,20 +10,33 @@ import click
 
 from fmilin.cli.files import Command
 from fmilin.cli.job_runner import JobRunner
-from fmilin.cli.model_options import Constraints, FileOptions, Running, of_model_options
-from fmilin.cli.options import MODEL, grouped, names_option, new_file_option, number_option, one_of, read_by
+from fmilin.cli.model_options import of_model_options
+from fmilin.cli.options import (
+    MODEL,
+    flag,
+    grouped,
+    names_option,
+    new_file_option,
+    number_field,
+    one_of,
+    option,
+    read_by,
+)
 from fmilin.cli.request import Request, at_point, open_beside, refuse_points, request_of
 from fmilin.ground.errors import UsageError
 from fmilin.loading.request import is_fmu, is_system
 from fmilin.output.formats import suffixes
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from matplotlib.figure import Figure
 
     from fmilin.families.family import LinearFamily
     from fmilin.families.periodic.chart import FloquetChart
     from fmilin.families.periodic.model import PeriodicModel
     from fmilin.linear_model.model import LinearModel
+    from fmilin.linear_model.plots import Pictures
     from fmilin.model.interface import Model
 
 
@@ -56,15 +69,24 @@ def _orders(text: str | None, option: str) -> list[float]:
 class Drawing:
     """What is to be drawn, and how."""
 
-    kind: str
-    output: Path
-    against: str | None
-    mode: list[int] | None
-    amplitude: float | None
-    stop_time: float | None
-    quantity: str | None
-    orders: list[float]
-    hertz: bool
+    kind: str = option(type=one_of(*KINDS), required=True, help="What to draw.")
+    output: Path = option(
+        "-o",
+        "--output",
+        by=new_file_option,
+        suffix=suffixes("picture", "motion picture"),
+        required=True,
+        help="The picture; .gif: a mechanism that moves in its modes.",
+    )
+    against: str | None = option(metavar="MODEL", help="The nonlinear model, beside a file of its linear model.")
+    mode: list[int] | None = option(metavar="N,...", callback=read_by(_numbers), help="Of modes: which, slowest first.")
+    amplitude: float | None = number_field("A", "Of step, in the unit of each input.")
+    stop_time: float | None = number_field("T", "Of step and validity: how long, in seconds.")
+    quantity: str | None = option(
+        metavar="TEXT", help="Of surface: growth, damping, frequency, accuracy, or an entry, A[1,2]."
+    )
+    orders: list[float] = option(metavar="N,...", callback=read_by(_orders), help="Of campbell: multiples of the axis.")
+    hertz: bool = flag("Of campbell: frequencies in Hz.")
 
     def check(self) -> None:
         """Make sure that the options go with the kind of picture."""
@@ -77,31 +99,11 @@ class Drawing:
             "--hertz": (self.hertz, ("campbell",)),
             "--against": (self.against is not None, ("step", "validity")),
         }
-        for option, (is_given, kinds) in given.items():
+        for name, (is_given, kinds) in given.items():
             if is_given and self.kind not in kinds:
-                raise UsageError(f"{option} goes with --kind {' or '.join(kinds)}, not {self.kind}. Leave it out.")
+                raise UsageError(f"{name} goes with --kind {' or '.join(kinds)}, not {self.kind}. Leave it out.")
         if self.output.suffix.lower() == ".gif" and self.kind != "modes":
             raise UsageError(f"Only --kind modes of a mechanism moves: draw {self.kind} as .png or .svg, not .gif.")
-
-
-DRAWING = grouped(
-    "drawing",
-    Drawing,
-    click.option("--kind", type=one_of(*KINDS), required=True, help="What to draw."),
-    new_file_option(
-        "-o", "--output", suffix=suffixes("picture", "motion picture"), required=True,
-        help="The picture; .gif: a mechanism that moves in its modes.",
-    ),
-    click.option("--against", metavar="MODEL", help="The nonlinear model, beside a file of its linear model."),
-    click.option("--mode", metavar="N,...", callback=read_by(_numbers), help="Of modes: which, slowest first."),
-    number_option("--amplitude", metavar="A", help="Of step, in the unit of each input."),
-    number_option("--stop-time", metavar="T", help="Of step and validity: how long, in seconds."),
-    click.option(
-        "--quantity", metavar="TEXT", help="Of surface: growth, damping, frequency, accuracy, or an entry, A[1,2]."
-    ),
-    click.option("--orders", metavar="N,...", callback=read_by(_orders), help="Of campbell: multiples of the axis."),
-    click.option("--hertz", is_flag=True, help="Of campbell: frequencies in Hz."),
-)  # fmt: skip
 
 
 @click.command(
@@ -114,28 +116,19 @@ DRAWING = grouped(
     ],
 )
 @MODEL
-@DRAWING
+@grouped("drawing", Drawing)
 @names_option("--inputs", "Which inputs.")
 @names_option("--outputs", "Which outputs.")
 @names_option("--parameters", "Of sensitivities: parameters by which a model is differentiated.")
 @of_model_options
-def command(
-    model: str,
-    drawing: Drawing,
-    constrained: Constraints,
-    opened: FileOptions,
-    running: Running,
-    **more: Any,
-) -> int:
+def command(model: str, drawing: Drawing, **given: Any) -> int:
     """Draw a linear model, a family of them, or a mechanism; the picture's path is printed.
 
     MODEL is a file of a linear model ({linear_files}, .fmu of one), of a family ({family_files}), or what 'fmilin
     linearize' takes: a model that is linearized first, or a mechanism.
     """
     drawing.check()
-    source = drawing.against or model
-    more["differentiated_by"] = more.pop("parameters") or ()
-    request = request_of(source, running, constrained, opened, **more)
+    request = request_of(drawing.against or model, **given)
 
     def job(runner: JobRunner) -> None:
         content = _drawn(model, drawing, request, runner)
@@ -143,7 +136,7 @@ def command(
         runner.write_files({drawing.output: content})
         runner.results.write(f"{drawing.output}\n")
 
-    return running.work(job, source)
+    return request.work(job)
 
 
 def _drawn(source: str, drawing: Drawing, request: Request, runner: JobRunner) -> bytes:
@@ -220,16 +213,16 @@ def _of_family(family: LinearFamily, source: str, drawing: Drawing) -> Figure:
             f"'{source}' is a family of {len(family)} points: --kind {drawing.kind} draws one linear model. Of "
             f"families there are {', '.join(FAMILY)}."
         )
-    plot = family.plot
-    match drawing.kind:
-        case "eigenvalues":
-            return plot.eigenvalues()
-        case "root-locus":
-            return plot.root_locus()
-        case "campbell":
-            return plot.campbell(orders=drawing.orders, hertz=drawing.hertz)
-        case _:
-            return plot.surface(drawing.quantity or "growth")
+    options: dict[str, dict[str, Any]] = {
+        "campbell": {"orders": drawing.orders, "hertz": drawing.hertz},
+        "surface": {"quantity": drawing.quantity or "growth"},
+    }
+    return _drawn_by(family.plot, drawing.kind, options)
+
+
+def _drawn_by(plot: Pictures, kind: str, options: Mapping[str, Mapping[str, Any]]) -> Figure:
+    figure: Figure = getattr(plot, kind.replace("-", "_"))(**options.get(kind, {}))
+    return figure
 
 
 def _of_linear(linear: LinearModel, source: str, drawing: Drawing, request: Request, runner: JobRunner) -> Figure:
@@ -244,30 +237,25 @@ def _of_linear(linear: LinearModel, source: str, drawing: Drawing, request: Requ
 
 
 def _linear_figure(linear: LinearModel, drawing: Drawing, request: Request, against: Model | None) -> Figure:
-    plot, channels = linear.plot, {"inputs": request.how.inputs, "outputs": request.how.outputs}
-    match drawing.kind:
-        case "bode":
-            return plot.bode(**channels)
-        case "nyquist":
-            return plot.nyquist(**channels)
-        case "step":
-            return plot.step(**channels, against=against, amplitude=drawing.amplitude, stop_time=drawing.stop_time)
-        case "modes":
-            return plot.modes(drawing.mode)
-        case "sensitivities":
-            return plot.sensitivities(drawing.mode)
-        case "validity" if against is not None:
-            from fmilin.output.report.verification import validity_figure
+    if drawing.kind in NONLINEAR and against is not None:
+        from fmilin.output.report.verification import validity_figure
 
-            return validity_figure(linear.verify(against, horizon=drawing.stop_time))
-        case "eigenvalues" | "participation" | "errors" | "sparsity":
-            figure: Figure = getattr(plot, drawing.kind)()
-            return figure
-        case _:
-            raise UsageError(
-                f"--kind {drawing.kind} draws a family of linear models, and this is one: 'fmilin sweep MODEL --vary "
-                "NAME=FROM:TO:COUNT -o FILE.nc' makes one."
-            )
+        return validity_figure(linear.verify(against, horizon=drawing.stop_time))
+    if drawing.kind not in LINEAR:
+        raise UsageError(
+            f"--kind {drawing.kind} draws a family of linear models, and this is one: 'fmilin sweep MODEL --vary "
+            "NAME=FROM:TO:COUNT -o FILE.nc' makes one."
+        )
+    channels = {"inputs": request.how.inputs, "outputs": request.how.outputs}
+    length = {"amplitude": drawing.amplitude, "stop_time": drawing.stop_time}
+    options: dict[str, dict[str, Any]] = {
+        "modes": {"numbers": drawing.mode},
+        "sensitivities": {"numbers": drawing.mode},
+        "bode": channels,
+        "nyquist": channels,
+        "step": {**channels, **length, "against": against},
+    }
+    return _drawn_by(linear.plot, drawing.kind, options)
 
 
 def _of_model(drawing: Drawing, request: Request, runner: JobRunner) -> Figure:

@@ -9,17 +9,15 @@ import click
 
 from fmilin.cli.files import Command
 from fmilin.cli.job_runner import JobRunner
-from fmilin.cli.model_options import Constraints, FileOptions, Running, of_model_options
+from fmilin.cli.model_options import of_model_options
 from fmilin.cli.options import MODEL, names_option, new_file_option, number_option
-from fmilin.cli.progress import progress_bar
-from fmilin.cli.request import Request, at_point, open_beside, refuse_points, request_of
+from fmilin.cli.request import Request, at_point, open_beside, refuse_points, request_of, verified
 from fmilin.ground.errors import UsageError
 from fmilin.output.formats import suffixes
 
 if TYPE_CHECKING:
     from fmilin.families.family import LinearFamily
     from fmilin.linear_model.model import LinearModel
-    from fmilin.linear_model.verification import Verification
     from fmilin.model.interface import Model
 
 
@@ -39,25 +37,13 @@ if TYPE_CHECKING:
 @names_option("--inputs", "Of a model: a choice and an order.")
 @names_option("--outputs", "Of a model: a choice and an order.")
 @of_model_options
-def command(
-    model: str,
-    output: Path,
-    against: str | None,
-    horizon: float | None,
-    constrained: Constraints,
-    opened: FileOptions,
-    running: Running,
-    *,
-    verify: bool,
-    **more: Any,
-) -> int:
+def command(model: str, output: Path, against: str | None, horizon: float | None, *, verify: bool, **given: Any) -> int:
     """Write everything about a linear model or a family as one HTML file that needs no network.
 
     MODEL is a file of a linear model ({linear_files}, .fmu of one), of a family ({family_files}), or what 'fmilin
     linearize' takes, which is linearized first. The page's path is printed.
     """
-    source = against or model
-    request = request_of(source, running, constrained, opened, **more)
+    request = request_of(against or model, **given)
     if horizon is not None and against is None and not verify:
         raise UsageError("--horizon says how long to verify: add --against MODEL, or --verify where a model is given.")
 
@@ -75,12 +61,12 @@ def command(
                 )
             if plant is None:
                 raise UsageError(f"'{model}' is a file, and --verify needs the model: give --against MODEL instead.")
-            verification = _verified(result, plant, horizon)
+            verification = verified(result, plant, horizon)
         runner.restore_directory()
         runner.write_files({output: report_html(result, verification, plant).encode("utf-8")})
         runner.results.write(f"{output}\n")
 
-    return running.work(job, source)
+    return request.work(job)
 
 
 def _result_of(
@@ -88,6 +74,7 @@ def _result_of(
 ) -> tuple[LinearModel | LinearFamily, Model | None]:
     """Return what the report is about, and the nonlinear model where there is one."""
     from fmilin.families.family import LinearFamily
+    from fmilin.linearization.procedure import linearize_as
     from fmilin.output.export.files import load_result
 
     result = load_result(source)
@@ -96,22 +83,9 @@ def _result_of(
             raise UsageError(
                 f"--against goes with a file of a linear model, and '{source}' is a model itself: --verify verifies it."
             )
-        return _linearized(request, runner)
+        model, point = at_point(request, runner)
+        return linearize_as(model, point, request.how), model
     refuse_points(source, request, against)
     if against is None or isinstance(result, LinearFamily):
         return result, None
     return result, open_beside(request, result, runner)
-
-
-def _linearized(request: Request, runner: JobRunner) -> tuple[LinearModel, Model]:
-    from fmilin.linearization.procedure import linearize_as
-
-    model, point = at_point(request, runner)
-    return linearize_as(model, point, request.how), model
-
-
-def _verified(linear: LinearModel, model: Model, horizon: float | None) -> Verification:
-    from fmilin.motion.verifying.procedure import verify
-
-    with progress_bar("verifying", 0.0, 1.0, "") as progress:
-        return verify(model, linear, horizon=horizon, progress=progress)

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from fmilin.cli.job_runner import JobRunner
+from fmilin.cli.job_runner import Job, JobRunner
+from fmilin.cli.model_options import Constraints, FileOptions, Running, TrimOptions
 from fmilin.cli.progress import progress_bar
 from fmilin.ground.errors import UsageError
 from fmilin.linearization.request import Request as LinearizationRequest
@@ -15,8 +16,8 @@ from fmilin.loading.request import LoadRequest, is_fmu
 from fmilin.points.request import PointRequest, TrimRequest
 
 if TYPE_CHECKING:
-    from fmilin.cli.model_options import Constraints, FileOptions, Running, TrimOptions
     from fmilin.linear_model.model import LinearModel
+    from fmilin.linear_model.verification import Verification
     from fmilin.model.interface import Model, OperatingPoint
     from fmilin.model.stepping import Stepping
 
@@ -25,7 +26,7 @@ Part = TypeVar("Part")
 
 @dataclass(frozen=True)
 class Request:
-    """Which model, where, and how it is to be linearized."""
+    """Which model, where, how it is to be linearized, and within which limits it runs."""
 
     source: str  # the model: an FMU, ``path/to/file.py:name`` or ``package.module:name``
     load: LoadRequest = field(default_factory=LoadRequest)
@@ -35,6 +36,11 @@ class Request:
     simulate_until: str | None = None  # a comparison that ends the motion, or "event"
     discover: bool = False  # whether constraints are looked for first, and used
     tangent_only: bool = False  # whether the tangent space is to be found from numbers alone, without constraints
+    running: Running = field(default_factory=Running)
+
+    def work(self, job: Job) -> int:
+        """Do ``job`` with the model, where it may run, and return the exit status."""
+        return self.running.work(job, self.source)
 
 
 def request_of(
@@ -46,7 +52,7 @@ def request_of(
     **more: Any,
 ) -> Request:
     """Return what options ask for: groups of them, and ``more``, called like fields of the request or of its parts."""
-    values: dict[str, Any] = {"fmu": running.fmu()}
+    values: dict[str, Any] = {"fmu": running.fmu(), "running": running}
     if constrained is not None:
         values |= {"constraints": constrained.expressions(), "constraints_file": constrained.constraints}
     if opened is not None:
@@ -56,6 +62,7 @@ def request_of(
         values |= trimming.of_point(values["settings"], trim=values["trim"])
     elif isinstance(trim := values.get("trim"), bool):
         values["trim"] = TrimRequest() if trim else None
+    values["differentiated_by"] = values.pop("parameters", None) or ()
     if (side := values.pop("one_sided", None)) is not None:
         from fmilin.numerics.differences.differences import Differences
 
@@ -104,6 +111,14 @@ def open_beside(request: Request, linear: LinearModel, runner: JobRunner) -> Mod
     return open_model(replace(request, point=PointRequest(settings, linear.point.time)), runner)
 
 
+def verified(linear: LinearModel, model: Model, horizon: float | None) -> Verification:
+    """Return the verification of a linear model against the nonlinear one."""
+    from fmilin.motion.verifying.procedure import verify
+
+    with progress_bar("verifying", 0.0, 1.0, "") as progress:
+        return verify(model, linear, horizon=horizon, progress=progress)
+
+
 def _with_discovered(model: Model) -> Model:
     """Return the model with the constraints that are found, and say which on standard error."""
     from fmilin.discovery.procedure import discover
@@ -139,7 +154,7 @@ def at_point(request: Request, runner: JobRunner) -> tuple[Model, OperatingPoint
 
     What is remarkable about an equilibrium goes to standard error.
     """
-    from fmilin.points.described import point_of
+    from fmilin.points.procedure import point_of
     from fmilin.points.report import TrimmedPoint
 
     request = completed(request)

@@ -4,34 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from fmilin.cli import model_options, options
 from fmilin.cli.files import Command
 from fmilin.cli.job_runner import JobRunner
-from fmilin.cli.model_options import (
-    POINT,
-    PROJECT,
-    Constraints,
-    FileOptions,
-    Running,
-    constraints_options,
-    file_options,
-    running_options,
-)
-from fmilin.cli.options import (
-    MODEL,
-    Renamed,
-    grouped,
-    new_file_option,
-    number_option,
-    one_of,
-    outputs_option,
-    path_option,
-    picture_option,
-    settings_option,
-)
+from fmilin.cli.options import number_field, one_of, option
 from fmilin.cli.progress import progress_bar
 from fmilin.cli.request import Request, at_point, request_of
 from fmilin.ground.errors import UsageError
@@ -50,15 +30,26 @@ if TYPE_CHECKING:
 class Run:
     """How to integrate, as the command line says."""
 
-    stop_time: float
-    start_time: float | None
-    step: float | None
-    stabilization: str
-    method: str
-    tolerance: float | None
-    longest_step: float | None
-    energy: str | None
-    keep_energy: bool
+    stop_time: float = number_field("T", "In seconds.", required=True)
+    start_time: float | None = number_field("T", "In seconds; the model's own start.")
+    step: float | None = number_field("H", "Of the samples, in seconds; a 500th of the whole.")
+    stabilization: str = option(
+        "--stabilization",
+        "--formulation",
+        cls=options.Renamed,
+        type=one_of("projection", "local", "baumgarte", "none"),
+        default="projection",
+        help="How the states are kept on the manifold.",
+    )
+    method: str = option(
+        type=one_of("DOP853", "RK45", "RK23", "Radau", "BDF", "RK4"),
+        default="DOP853",
+        help="Radau and BDF for stiff models.",
+    )
+    tolerance: float | None = number_field("R", "Relative, of one step; 1e-9.")
+    longest_step: float | None = number_field("H", "Of the integrator, in seconds; the step of RK4.")
+    energy: str | None = option(metavar="TEXT", help="An expression or a variable that is recorded as the energy.")
+    keep_energy: bool = options.flag("Project onto the energy of the start, too.")
 
     def integrator(self) -> Method:
         """Return the method with its tolerances; RK4 steps from sample to sample when no step is given."""
@@ -77,34 +68,6 @@ class Run:
         return Projection(keeps_energy=True) if self.keep_energy else stabilization_named(self.stabilization)
 
 
-RUN = grouped(
-    "run",
-    Run,
-    number_option("--stop-time", metavar="T", required=True, help="In seconds."),
-    number_option("--start-time", metavar="T", help="In seconds; the model's own start."),
-    number_option("--step", metavar="H", help="Of the samples, in seconds; a 500th of the whole."),
-    click.option(
-        "--stabilization",
-        "--formulation",
-        "stabilization",
-        cls=Renamed,
-        type=one_of("projection", "local", "baumgarte", "none"),
-        default="projection",
-        help="How the states are kept on the manifold.",
-    ),
-    click.option(
-        "--method",
-        type=one_of("DOP853", "RK45", "RK23", "Radau", "BDF", "RK4"),
-        default="DOP853",
-        help="Radau and BDF for stiff models.",
-    ),
-    number_option("--tolerance", metavar="R", help="Relative, of one step; 1e-9."),
-    number_option("--longest-step", metavar="H", help="Of the integrator, in seconds; the step of RK4."),
-    click.option("--energy", metavar="TEXT", help="An expression or a variable that is recorded as the energy."),
-    click.option("--keep-energy", is_flag=True, help="Project onto the energy of the start, too."),
-)
-
-
 @click.command(
     cls=Command,
     examples=[
@@ -112,36 +75,27 @@ RUN = grouped(
         "fmilin simulate four_bar.fmu --set phi=2.2 --stop-time 5 --against plant.mat",
     ],
 )
-@MODEL
-@RUN
-@path_option("--input", "inputs", metavar="FILE.csv", help="Inputs over time: a column 'time', and one per input.")
-@settings_option("Repeatable: a start value, parameter or input.")
-@constraints_options("Integrate all states as they are, as other tools do.")
-@file_options
-@POINT
-@PROJECT
-@outputs_option()
-@path_option(
+@options.MODEL
+@options.grouped("run", Run)
+@model_options.INPUTS_OVER_TIME
+@options.settings_option("Repeatable: a start value, parameter or input.")
+@model_options.of_model("Integrate all states as they are, as other tools do.")
+@model_options.POINT
+@model_options.PROJECT
+@options.outputs_option()
+@options.path_option(
     "--against", metavar="LINEAR", help=f"Compare with a linear model: {listed('linear model', complete=True)}"
 )
-@new_file_option("-o", "--output", suffix=suffixes("motion"), help="Every state and output over time.")
-@picture_option("A picture.")
-@running_options
+@options.new_file_option("-o", "--output", suffix=suffixes("motion"), help="Every state and output over time.")
+@options.picture_option("A picture.")
 def command(
     model: str,
     run: Run,
     inputs: Path | None,
-    settings: dict[str, float],
-    constrained: Constraints,
-    opened: FileOptions,
-    saved: Path | None,
-    outputs: list[str] | None,
     against: Path | None,
     output: Path | None,
     plot: Path | None,
-    running: Running,
-    *,
-    project: bool,
+    **given: Any,
 ) -> int:
     """Integrate a model on the manifold of its constraints.
 
@@ -149,10 +103,7 @@ def command(
     """
     if run.keep_energy and run.stabilization != "projection":
         raise UsageError("--keep-energy goes with --stabilization projection. Leave one of them out.")
-    request = request_of(
-        model, running, constrained, opened,
-        settings=settings, outputs=outputs, time=run.start_time, project=project, saved=saved,
-    )  # fmt: skip
+    request = request_of(model, time=run.start_time, **given)
 
     def job(runner: JobRunner) -> None:
         table = _inputs(inputs)
@@ -161,10 +112,17 @@ def command(
         runner.restore_directory()
         comparison = None if against is None else _compared(trajectory, against, run, table)
         name = loaded.info.name
-        _write(trajectory, comparison, name, output, plot, runner)
+        if output is not None:
+            from fmilin.motion.simulation.trajectory import trajectory_as_csv
+
+            runner.write_files({output: trajectory_as_csv(trajectory)})
+        if plot is not None:
+            from fmilin.output.report.trajectory import trajectory_figure
+
+            runner.draw(plot, trajectory_figure(trajectory, comparison, title=name), f"{name} over time")
         _print(trajectory, comparison, name, runner, quiet=bool(output or plot))
 
-    return running.work(job, model)
+    return request.work(job)
 
 
 # -- the job -----------------------------------------------------------------------------------------
@@ -208,42 +166,12 @@ def _compared(trajectory: Trajectory, path: Path, run: Run, table: InputTable | 
     return compare(trajectory, LinearModel.load(path), inputs=table, method=run.integrator())
 
 
-def _write(
-    trajectory: Trajectory,
-    comparison: Comparison | None,
-    name: str,
-    output: Path | None,
-    plot: Path | None,
-    runner: JobRunner,
-) -> None:
-    contents: dict[Path, bytes] = {}
-    if output is not None:
-        from fmilin.motion.simulation.trajectory import trajectory_as_csv
-
-        contents[output] = trajectory_as_csv(trajectory)
-    if plot is not None:
-        contents[plot] = _picture(trajectory, comparison, name, plot.suffix)
-    runner.write_files(contents)
-    if plot is not None:
-        runner.say(f"{plot}: {name} over time\n")
-
-
-def _picture(trajectory: Trajectory, comparison: Comparison | None, name: str, suffix: str) -> bytes:
-    try:
-        from fmilin.output.report.trajectory import trajectory_picture
-
-        return trajectory_picture(trajectory, comparison, title=name, suffix=suffix)
-    except ModuleNotFoundError as error:
-        raise UsageError(f"A picture needs {error.name}, which is not installed: pip install {error.name}.") from None
-
-
 def _print(trajectory: Trajectory, comparison: Comparison | None, name: str, runner: JobRunner, *, quiet: bool) -> None:
-    from fmilin.output.report.trajectory import print_comparison, print_trajectory
+    from fmilin.output.report.trajectory import show_comparison, show_trajectory
 
     if quiet:
-        for remark in trajectory.remarks:
-            runner.say(f"{remark.heading}: {remark}\n")
+        runner.say_remarks(trajectory.remarks)
     else:
-        print_trajectory(trajectory, name, runner.results)
+        runner.print_shown(show_trajectory, trajectory, name=name)
     if comparison is not None:
-        print_comparison(comparison, "the linear model", runner.results)
+        runner.print_shown(show_comparison, comparison, name="the linear model")

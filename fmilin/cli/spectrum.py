@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -12,9 +11,6 @@ from fmilin.cli.formulations import FORMS, PENALTY, Formulated
 from fmilin.cli.job_runner import JobRunner, work
 from fmilin.cli.model_options import DEBUG
 from fmilin.cli.options import MODEL, json_option, names_option, one_of, picture_option, settings_option
-
-if TYPE_CHECKING:
-    from fmilin.native.formulations import ConstrainedForm
 
 
 @click.command(cls=Command, examples=['fmilin spectrum "fmilin.systems:four_bar_form(loops=500)" --count 2'])
@@ -66,7 +62,9 @@ def command(
         equations = equations_of(model, settings)
         name, form = equations.name, equations.form
         if sparsity is not None:
-            _draw(form, name, sparsity, runner)
+            from fmilin.output.report.formulations import sparsity_figure
+
+            runner.draw(sparsity, sparsity_figure(form, title=name), "mass matrices and their factors")
         chosen = asked_for.options(formulation) if asked_for is not None else formulation
         spectrum = eigenvalues_near(form, chosen, around=near, independent=independent)
         if formulation == "mcs" and not at_singularity:
@@ -76,14 +74,8 @@ def command(
 
             runner.results.write(spectrum_text(name, spectrum))
             return
-        from fmilin.output.report.formulations import print_nearest
+        from fmilin.output.report.formulations import show_nearest
 
-        print_nearest(name, spectrum, runner.results)
+        runner.print_shown(show_nearest, name, spectrum)
 
     return work(job, isolate=False, debug=debug)
-
-
-def _draw(form: ConstrainedForm, name: str, path: Path, runner: JobRunner) -> None:
-    from fmilin.output.report.formulations import sparsity_picture
-
-    runner.write_files({path: sparsity_picture(form, title=name, suffix=path.suffix)})

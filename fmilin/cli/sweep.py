@@ -10,33 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fmilin.cli import model_options, options
 from fmilin.cli.files import Command
 from fmilin.cli.job_runner import JobRunner, work
 from fmilin.cli.linear_options import Stepped, stepping_options
-from fmilin.cli.model_options import (
-    PROJECT,
-    Constraints,
-    FileOptions,
-    Running,
-    TrimOptions,
-    constraints_options,
-    file_options,
-    running_options,
-    trim_options,
-)
-from fmilin.cli.options import (
-    MODEL,
-    json_option,
-    names_option,
-    number,
-    one_of,
-    outputs_of,
-    outputs_option,
-    picture_option,
-    read_by,
-    settings_option,
-    time_option,
-)
+from fmilin.cli.options import named, names_option, number, read_by
+from fmilin.cli.progress import progress_bar
 from fmilin.cli.request import request_of
 from fmilin.ground.errors import NumericalError, UsageError
 from fmilin.output.export.files import checked_families, save_all
@@ -58,18 +37,14 @@ def axes_of(texts: Sequence[str], option: str = "--vary") -> dict[str, list[floa
     """
     axes: dict[str, list[float]] = {}
     for text in texts:
-        name, equals, values = text.rpartition("=")
-        name = name.strip()
-        if len(name) > 1 and name[0] == name[-1] == "`":
-            name = name[1:-1]
-        if not equals or not name:
+        name, values = named(text)
+        if not name:
             raise UsageError(
                 f"{option} '{text}' is not of the form NAME=FROM:TO:COUNT or NAME=[v1,v2,...]. Write for example "
                 f"{option} speed=0:10:101."
             )
         if name in axes:
             raise UsageError(f"{option} varies '{name}' twice. Keep the one that you mean.")
-        values = values.strip()
         where = f"{option} '{text}'"
         axes[name] = _listed(values[1:-1], where) if values[:1] == "[" and values[-1:] == "]" else _range(values, where)
     return axes
@@ -111,17 +86,17 @@ def _missing(where: str) -> float:
 class Delivery:
     """Where the family goes, and when that is a success."""
 
-    files: tuple[Path, ...]
-    as_json: bool
-    strict: bool
-    resume: bool
+    output: tuple[Path, ...] = ()
     plot: Path | None = None
+    as_json: bool = False
+    strict: bool = options.flag("End with status 5 when any point failed.")
+    resume: bool = options.flag("Go on with a sweep that was interrupted.")
 
 
 @click.command(
     cls=Command, examples=["fmilin sweep four_bar.fmu --vary phi=0.5:2.5:5 --trim --free torque -o family.json"]
 )
-@MODEL
+@options.MODEL
 @click.option(
     "--vary",
     metavar="NAME=FROM:TO:COUNT|[v1,...]",
@@ -132,85 +107,73 @@ class Delivery:
 )
 @click.option("--zip", "zipped", is_flag=True, help="Walk all --vary together instead of combining them.")
 @click.option("--trim", is_flag=True, help="Find an equilibrium or steady motion at every point, from its neighbour.")
-@trim_options
-@constraints_options("Treat all states as independent.")
-@file_options
+@model_options.trim_options
+@model_options.of_model("Treat all states as independent.")
 @names_option("--independent", "States to keep as coordinates.")
-@click.option(
-    "--coordinates", type=one_of("partition", "tangent"), default="partition", help="How coordinates are chosen."
-)
+@model_options.COORDINATES
 @names_option("--inputs", "A choice and an order.")
-@outputs_option()
-@settings_option("Repeatable: a start value, parameter or input of all points.")
-@time_option()
-@click.option(
-    "--derivatives",
-    type=one_of("auto", "exact", "differences"),
-    default="auto",
-    help="Exact directional derivatives, or differences on the manifold.",
-)
-@PROJECT
-@click.option("--interface", type=one_of("me", "cs"), help="Of an FMU: model exchange or co-simulation.")
+@options.outputs_option()
+@options.settings_option("Repeatable: a start value, parameter or input of all points.")
+@options.time_option()
+@model_options.DERIVATIVES
+@model_options.PROJECT
+@model_options.INTERFACE
 @stepping_options
 @click.option("--jobs", metavar="N", type=int, default=1, help="Processes on this machine.")
 @click.option("--scheduler", metavar="ADDRESS", help="A Dask cluster, as in tcp://host:8786.")
-@click.option("--resume", is_flag=True, help="Go on with a sweep that was interrupted.")
-@outputs_of("family")
-@picture_option("A picture of the root locus.")
-@json_option("The family as one JSON document on standard output.")
-@click.option("--strict", is_flag=True, help="End with status 5 when any point failed.")
-@running_options
+@options.grouped(
+    "delivery",
+    Delivery,
+    options.outputs_of("family"),
+    options.picture_option("A picture of the root locus."),
+    options.json_option("The family as one JSON document on standard output."),
+)
 def command(
     model: str,
     vary: dict[str, list[float]],
-    trimming: TrimOptions,
-    constrained: Constraints,
-    opened: FileOptions,
     stepped: Stepped,
-    output: tuple[Path, ...],
-    plot: Path | None,
-    running: Running,
+    delivery: Delivery,
     *,
     zipped: bool,
     jobs: int,
     scheduler: str | None,
-    resume: bool,
-    as_json: bool,
-    strict: bool,
-    **more: Any,
+    **given: Any,
 ) -> int:
     """Compute linear models at many operating points: a grid over states, inputs and parameters.
 
-    A point that fails is marked with its reason.
-    Status 0 when at least one point is good, 5 when none is.
+    A point that fails is marked with its reason. Status 0 when at least one point is good, 5 when none is.
     """
-    checked_families(output)
-    if resume and not output:
+    checked_families(delivery.output)
+    if delivery.resume and not delivery.output:
         raise UsageError("--resume goes on with a sweep into a file: name it with -o.")
-    request = request_of(model, running, constrained, opened, trimming, stepping=stepped.stepping(), **more)
-    delivery = Delivery(output, as_json, strict, resume, plot)
+    request = request_of(model, stepping=stepped.stepping(), **given)
 
     def job(runner: JobRunner) -> None:
         from fmilin.families.grid import grid_over
         from fmilin.families.plan import Plan
 
         plan = Plan(request.source, grid_over(vary, zipped=zipped), request.load, request.point, request.how)
-        _sweep(plan, delivery, runner, running, jobs=jobs, scheduler=scheduler)
+        _sweep(plan, delivery, runner, request.running, jobs=jobs, scheduler=scheduler)
 
-    return work(job, isolate=False, debug=running.debug)
+    return work(job, isolate=False, debug=request.running.debug)
 
 
 def _sweep(
-    plan: Plan, delivery: Delivery, runner: JobRunner, running: Running, *, jobs: int, scheduler: str | None
+    plan: Plan,
+    delivery: Delivery,
+    runner: JobRunner,
+    running: model_options.Running,
+    *,
+    jobs: int,
+    scheduler: str | None,
 ) -> None:
-    from fmilin.cli.progress import progress_bar
-    from fmilin.families.engines import engine_for
     from fmilin.families.family_builder import FamilyBuilder
     from fmilin.families.order import run
     from fmilin.families.store import Store
+    from fmilin.families.sweep import engine_for
 
     total = plan.grid.size
-    files = [path.resolve() for path in delivery.files]
+    files = [path.resolve() for path in delivery.output]
     collected = Store(plan, files[0], resume=delivery.resume) if files else FamilyBuilder(plan.grid)
     if isinstance(collected, Store) and collected.damaged:
         sys.stderr.write(f"{collected.damaged} points were damaged on the disk and are computed again.\n")
@@ -234,7 +197,7 @@ def _sweep(
             collected.remove()
         else:
             collected.close()
-    deliver(family, delivery, runner, [path.resolve() in refused for path in delivery.files])
+    deliver(family, delivery, runner, [path.resolve() in refused for path in delivery.output])
     if refused:
         raise _not_written(family, refused, kept=len(refused) == len(files))
 
@@ -255,9 +218,8 @@ def _interrupted(store: Store, delivery: Delivery, error: BaseException) -> None
         return
     store.close()
     if not isinstance(error, UsageError):
-        sys.stderr.write(
-            f"{done} of {len(store.done)} points of '{delivery.files[0]}' are kept: go on with --resume.\n"
-        )
+        kept = f"{done} of {len(store.done)} points of '{delivery.output[0]}' are kept"
+        sys.stderr.write(f"{kept}: go on with --resume.\n")
 
 
 def deliver(family: LinearFamily, delivery: Delivery, runner: JobRunner, refused: Sequence[bool]) -> None:
@@ -265,19 +227,15 @@ def deliver(family: LinearFamily, delivery: Delivery, runner: JobRunner, refused
     if delivery.as_json:
         from fmilin.output.export.family_json import pieces
 
-        for piece in pieces(family):
-            runner.results.write(piece)
-    elif not delivery.files and family.ok.any():
-        from fmilin.output.report.result_tables import print_family
+        runner.results.writelines(pieces(family))
+    elif not delivery.output and family.ok.any():
+        from fmilin.output.report.result_tables import show_family
 
-        print_family(family, runner.results)
-    for path in [path for path, no in zip(delivery.files, refused, strict=True) if not no]:
+        runner.print_shown(show_family, family, events=True)
+    for path in [path for path, no in zip(delivery.output, refused, strict=True) if not no]:
         sys.stderr.write(f"{path}: {int(family.ok.sum())} of {len(family)} points\n")
     if delivery.plot is not None and family.ok.any():
-        from fmilin.output.report.figures import rendered
-
-        runner.write_files({delivery.plot: rendered(family.plot.root_locus(), delivery.plot.suffix)})
-        runner.say(f"{delivery.plot}: root locus\n")
+        runner.draw(delivery.plot, family.plot.root_locus(), "root locus")
     if not family.ok.all():
         from fmilin.output.report.result_tables import failures_of
 

@@ -4,24 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from fmilin.cli import model_options, options
 from fmilin.cli.files import Command
 from fmilin.cli.job_runner import JobRunner
-from fmilin.cli.model_options import (
-    PROJECT,
-    Constraints,
-    FileOptions,
-    Running,
-    TrimOptions,
-    constraints_options,
-    file_options,
-    running_options,
-    trim_options,
-)
-from fmilin.cli.options import MODEL, json_option, output_option, settings_option, time_option
 from fmilin.cli.request import open_model, request_of
 from fmilin.ground.errors import UsageError
 
@@ -35,48 +24,38 @@ if TYPE_CHECKING:
     cls=Command,
     examples=["fmilin trim four_bar.fmu -o point.json", "fmilin trim four_bar.fmu --fix phi=1.0 --free torque"],
 )
-@MODEL
-@trim_options
-@constraints_options("Treat all states as independent.")
-@file_options
-@settings_option("Repeatable: a parameter or input to hold, or a state to start from.")
-@time_option()
-@PROJECT
-@output_option(
+@options.MODEL
+@model_options.trim_options
+@model_options.of_model("Treat all states as independent.")
+@options.settings_option("Repeatable: a parameter or input to hold, or a state to start from.")
+@options.time_option()
+@model_options.PROJECT
+@options.output_option(
     "-o", "--output", metavar="FILE", multiple=True, help="Repeatable; the suffix picks the format: .toml .json"
 )
-@json_option("The point as one JSON document on standard output.")
-@running_options
+@options.json_option("The point as one JSON document on standard output.")
 def command(
     model: str,
-    trimming: TrimOptions,
-    constrained: Constraints,
-    opened: FileOptions,
+    trimming: model_options.TrimOptions,
     settings: dict[str, float],
-    time: float | None,
     output: tuple[Path, ...],
-    running: Running,
     *,
-    project: bool,
     as_json: bool,
+    **given: Any,
 ) -> int:
     """Find an equilibrium, or a steady motion, on the manifold.
 
-    A table is printed; -o saves the point for --point
-    of the other commands.
+    A table is printed; -o saves the point for --point of the other commands.
     """
     files = _checked_files(output, trimming)
-    values = trimming.with_settings(settings)
-    request = request_of(
-        model, running, constrained, opened, settings=values, time=time, project=project, trim=trimming.request()
-    )
+    request = request_of(model, settings=trimming.with_settings(settings), trim=trimming.request(), **given)
 
     def job(runner: JobRunner) -> None:
         loaded = open_model(request, runner)
         points = _trimmed(loaded, request.point, trimming.guess or [{}])
         _deliver(loaded, points, files, runner, as_json=as_json)
 
-    return running.work(job, model)
+    return request.work(job)
 
 
 def _trimmed(model: Model, request: PointRequest, guesses: Sequence[Mapping[str, float]]) -> Sequence[TrimmedPoint]:
@@ -87,7 +66,7 @@ def _trimmed(model: Model, request: PointRequest, guesses: Sequence[Mapping[str,
     return search_each(model, problem, [start | dict(guess) for guess in guesses], anywhere=request.project)
 
 
-def _checked_files(paths: Sequence[Path], trimming: TrimOptions) -> list[Path]:
+def _checked_files(paths: Sequence[Path], trimming: model_options.TrimOptions) -> list[Path]:
     if not paths:
         return []
     if len(trimming.guess) > 1:
@@ -116,11 +95,10 @@ def _deliver(
         texts = [dump_point(point, "point.json").decode().rstrip() for point in saved]
         runner.results.write(texts[0] + "\n" if len(texts) == 1 else "[\n" + ",\n".join(texts) + "\n]\n")
     elif not files:
-        from fmilin.output.report.result_tables import print_points
+        from fmilin.output.report.result_tables import show_points
 
-        print_points(model, points, runner.results)
+        runner.print_shown(show_points, points, name=model.info.name)
     if files and not as_json:
-        for remark in points[0].report.remarks:
-            runner.say(f"{remark.heading}: {remark}\n")
+        runner.say_remarks(points[0].report.remarks)
         for path in files:
             runner.say(f"{path}: {points[0].report.summary}\n")

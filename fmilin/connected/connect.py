@@ -51,10 +51,9 @@ class HybridSystem(ConnectedModel, Hybrid):
     def _passed(
         self, t: float, x: FloatArray, u: FloatArray, act: Callable[[Any, FloatArray, FloatArray], Passage]
     ) -> Passage:
-        def of_hybrids(model: Model, own: FloatArray, v: FloatArray) -> Passage:
-            return act(model, own, v) if isinstance(model, Hybrid) else Passage(own)
-
-        passages = self._at_members(t, x, u, of_hybrids)
+        passages = self._at_members(
+            t, x, u, lambda model, own, v: act(model, own, v) if isinstance(model, Hybrid) else Passage(own)
+        )
         self.coupling.forget()
         states = np.concatenate([np.empty(0), *(p.states for p in passages)])
         return Passage(states, any(p.wants_event for p in passages), any(p.terminates for p in passages))

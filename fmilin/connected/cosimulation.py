@@ -31,11 +31,11 @@ from fmilin.connected.sampled_member import SampledMember
 from fmilin.connected.system import ConnectedModel
 from fmilin.ground.errors import NumericalError, UsageError
 from fmilin.ground.remarks import Remark
-from fmilin.ground.signals import FloatArray, Signal, Signals
+from fmilin.ground.signals import Signal, Signals
 from fmilin.ground.tolerances import GROWS_IN_STEPS
 from fmilin.ground.verbs import Shown
-from fmilin.linear_model.builder import IndependentCoordinates, Slopes, built
-from fmilin.linear_model.model import LinearModel, Point
+from fmilin.linear_model.builder import IndependentCoordinates, Slopes, built, point_of
+from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.procedure import linearize
 from fmilin.manifold.operating_points import model_at, operating_point
 from fmilin.model.interface import Model, OperatingPoint
@@ -85,7 +85,8 @@ class Cosimulation(Shown):
     @cached_property
     def linear(self) -> LinearModel:
         """The discrete linear model over one step."""
-        return _linear_model(self)
+        whole = one_period(self.model, self.master, self.members, self.step, self.periods)
+        return _as_linear_model(self, whole.held, _slopes(self, whole))
 
     @cached_property
     def modes(self) -> tuple[CoupledMode, ...]:
@@ -128,20 +129,13 @@ class Cosimulation(Shown):
         if not len(sizes):
             sizes = np.ones(1)
         steps = np.geomspace(SHORTEST / sizes.max(), LONGEST / sizes.min(), STEPS_TRIED)
-        below = None
-        for h in steps:
-            if not replace(self, step=float(h)).is_stable:
-                return None if below is None else self._between(below, float(h))
-            below = float(h)
-        return float("inf")
-
-    def _between(self, stable: float, unstable: float) -> float:
+        first = next((k for k, h in enumerate(steps.tolist()) if not replace(self, step=h).is_stable), None)
+        if not first:
+            return None if first == 0 else float("inf")
+        stable, unstable = float(steps[first - 1]), float(steps[first])
         for _ in range(BISECTIONS):
             middle = 0.5 * (stable + unstable)
-            if replace(self, step=middle).is_stable:
-                stable = middle
-            else:
-                unstable = middle
+            stable, unstable = (middle, unstable) if replace(self, step=middle).is_stable else (stable, middle)
         return stable
 
 
@@ -219,11 +213,6 @@ def _linearized(model: Model, point: OperatingPoint, step: float) -> LinearModel
     return model.shown()
 
 
-def _linear_model(of: Cosimulation) -> LinearModel:
-    whole = one_period(of.model, of.master, of.members, of.step, of.periods)
-    return _as_linear_model(of, whole.held, _slopes(of, whole))
-
-
 def _slopes(of: Cosimulation, whole: OneStep) -> Slopes:
     """Return the slopes of the step; their errors are its change when all slopes of the members are off by theirs."""
     moved = [Member(m.name, _moved(m.linear)) for m in of.members]
@@ -250,16 +239,14 @@ def _as_linear_model(of: Cosimulation, held: Sequence[str], slopes: Slopes) -> L
     taken = {s.name for s in coordinates}
     memories = [Signal(name if name not in taken else f"held({name})") for name in held]
     every = [replace(s, name=qualified(m.name, s.name), aliases=()) for m in of.members for s in m.linear.full_states]
+    at = of.model.coupling.settle(of.point.time, of.point.states, of.point.inputs)
+    names = [output_name(of.model, j) for j in range(of.model.coupling.size[2])]
+    values = np.array([at.outputs[names.index(name)] for name in held], dtype=np.float64)
+    y0, accuracy = np.concatenate([*(m.linear.y0 for m in of.members), values]), plant.accuracy
     own = IndependentCoordinates(
-        Signals([*coordinates, *memories]),
-        Signals(every),
-        np.concatenate([np.empty(0), *(m.linear.y0 for m in of.members), _held_values(of, held)]),
-        T,
-        np.zeros_like(T),
-        plant.method.coordinates,
-        plant.accuracy.conditioning,
-        plant.accuracy.constraint_residual,
-    )
+        Signals([*coordinates, *memories]), Signals(every), y0, T, np.zeros_like(T), plant.method.coordinates,
+        accuracy.conditioning, accuracy.constraint_residual,
+    )  # fmt: skip
     method = plant.method.derivatives, plant.method.evaluations, plant.method.products
     remark = Remark(
         "way",
@@ -267,18 +254,10 @@ def _as_linear_model(of: Cosimulation, held: Sequence[str], slopes: Slopes) -> L
         f"{f', lifted over {of.period:g} s, over which inputs are held' if of.period > of.step else ''}; the members' "
         "own solvers are taken as exact.",
     )
-    return built(of.model, own, slopes, _point(of), method, (remark, *plant.warnings), sample_time=of.period)
-
-
-def _point(of: Cosimulation) -> Point:
-    states = {qualified(m.name, n): v for m in of.members for n, v in m.linear.point.states.items()}
-    inputs = dict(zip(of.model.inputs.names, of.point.inputs.tolist(), strict=True))
     seen = of.model.evaluate(of.point.time, of.point.states, of.point.inputs).outputs
-    outputs = dict(zip(of.model.outputs.names, seen.tolist(), strict=True))
-    return Point(of.point.time, states, inputs, outputs, of.plant.point.parameters)
-
-
-def _held_values(of: Cosimulation, held: Sequence[str]) -> FloatArray:
-    at = of.model.coupling.settle(of.point.time, of.point.states, of.point.inputs)
-    names = [output_name(of.model, j) for j in range(of.model.coupling.size[2])]
-    return np.array([at.outputs[names.index(name)] for name in held], dtype=np.float64)
+    point = replace(
+        point_of(of.model, of.point, seen),
+        states={qualified(m.name, n): v for m in of.members for n, v in m.linear.point.states.items()},
+        parameters=plant.point.parameters,
+    )
+    return built(of.model, own, slopes, point, method, (remark, *plant.warnings), sample_time=of.period)

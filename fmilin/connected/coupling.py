@@ -43,22 +43,22 @@ class CoupledMembers(Members):
     @property
     def loops(self) -> list[list[str]]:
         """The inputs of every algebraic loop, by name."""
-        return [[self.wires.names[v] for v in s.loop.inputs] for s in self._steps if s.loop is not None]
+        return [self._names(step) for step in self._steps if step.loop is not None]
 
     def _plan(self) -> None:
-        owners = tuple(
+        ins, outs = (
             np.repeat(np.arange(len(self.parts)), [s.stop - s.start for s in slices]).astype(np.intp)
             for slices in (self.inputs, self.outputs)
         )
         free = np.zeros(self.size[2], dtype=bool)
         free[self.copies[0]] = True
-        self._owners = owners
-        self._steps = planned((owners[0], owners[1]), self.wires.sources, self.depends, free)
-        self._loops = {
-            i: LoopSolver([self.wires.names[v] for v in step.loop.inputs])
-            for i, step in enumerate(self._steps)
-            if step.loop is not None
-        }
+        self._owners = ins, outs
+        self._steps = planned(self._owners, self.wires.sources, self.depends, free)
+        self._loops = {i: LoopSolver(self._names(step)) for i, step in enumerate(self._steps) if step.loop is not None}
+
+    def _names(self, step: VisitStep) -> list[str]:
+        """Return the inputs of a loop, by name."""
+        return [] if step.loop is None else [self.wires.names[v] for v in step.loop.inputs]
 
     def forget(self) -> None:
         """Forget what was found at points: the members are in another mode now."""
@@ -127,7 +127,7 @@ class CoupledMembers(Members):
                 which = step.loop.inputs
                 others = [v[which] for v in solutions if not np.allclose(v[which], base[which], rtol=1e-6, atol=1e-6)]
                 if others:
-                    several.append(([self.wires.names[v] for v in which], np.array([base[which], *others])))
+                    several.append((self._names(step), np.array([base[which], *others])))
         return several
 
     def _gaps(self, visit: Visits) -> FloatArray:
@@ -235,7 +235,7 @@ class CoupledMembers(Members):
         for step in self._steps:
             if step.loop is not None:
                 KD = self._loop_slopes(step.loop.inputs, step.loop.members, visit)
-                require_solvable(KD, [self.wires.names[v] for v in step.loop.inputs])
+                require_solvable(KD, self._names(step))
 
     def _closed(self, KD: Any) -> Any:
         if KD is None:
@@ -243,7 +243,7 @@ class CoupledMembers(Members):
         for step in self._steps:
             if step.loop is not None:
                 which = step.loop.inputs
-                require_solvable(KD[which][:, which].toarray(), [self.wires.names[v] for v in which])
+                require_solvable(KD[which][:, which].toarray(), self._names(step))
         if not KD.nnz:
             return lambda columns: columns
         if not np.isfinite(KD.data).all():  # a member knows some slopes only: whatever hangs on them is unknown

@@ -52,15 +52,15 @@ def wire_of(model: ConnectedModel, name: str) -> Wire:
         inputs = model.members[member].inputs
     except UnknownNameError:
         raise UnknownNameError.among(name, wires, f"a wire of '{model.info.name}'") from None
-    if inputs.has(own):
-        canonical = qualified(member, inputs[inputs.positions[own]].name)
-        if canonical in wires:
-            return wires[canonical]
-        raise UsageError(
-            f"No wire ends at '{name}': it is an input that no output feeds, so no loop goes through it. Name an "
-            f"input that is connected: {', '.join(wires) or 'there is none'}."
-        )
-    raise UnknownNameError.among(name, wires, f"a wire of '{model.info.name}'")
+    if not inputs.has(own):
+        raise UnknownNameError.among(name, wires, f"a wire of '{model.info.name}'")
+    canonical = qualified(member, inputs[inputs.positions[own]].name)
+    if canonical in wires:
+        return wires[canonical]
+    raise UsageError(
+        f"No wire ends at '{name}': it is an input that no output feeds, so no loop goes through it. Name an input "
+        f"that is connected: {', '.join(wires) or 'there is none'}."
+    )
 
 
 def _wires(model: ConnectedModel) -> dict[str, Wire]:
@@ -77,10 +77,7 @@ def _wires(model: ConnectedModel) -> dict[str, Wire]:
 
 
 def cut_at(model: ConnectedModel, point: OperatingPoint, names: Sequence[str]) -> CutSystem:
-    """Return a system at a point with wires cut, each carrying what it carries.
-
-    Its inputs are those of the model, then the wires; its outputs the model's, then what the wires bring.
-    """
+    """Return a system at a point with wires cut: they are inputs behind its own, what they bring outputs."""
     wires = [wire_of(model, name) for name in names]
     targets = [qualified(*link.target) for wire in wires for link in wire.links]
     if twice := sorted({n for several in (targets, names) for n in several if several.count(n) > 1}):
@@ -99,19 +96,15 @@ def _cut(model: ConnectedModel, point: OperatingPoint, wires: Sequence[Wire]) ->
     d = model.declaration
     members, feeds, wanted = dict(d.members), list(d.feeds), list(d.wanted)
     links = [link for link in d.links if not any(link in wire.links for wire in wires)]
-    values = []
     for wire in wires:
-        if wire.inside is None:
-            feed, brought = _own_wire(model, point, wire)
-        else:
-            feed, brought = _inner_wire(model, point, wire, members)
-        values.append(feed.signal.start)
+        own = wire.inside is None
+        feed, brought = _own_wire(model, point, wire) if own else _inner_wire(model, point, wire, members)
         feeds.append(feed)
         wanted.append(brought)
     kept = list(range(len(d.feeds)) if d.chosen is None else d.chosen)
     chosen = [*kept, *range(len(d.feeds), len(feeds))]
     changed = Declaration(d.name, members, links, feeds, wanted, d.constraints, chosen, d.notes)
-    return system_of(changed), np.array(values)
+    return system_of(changed), np.array([feed.signal.start for feed in feeds[len(d.feeds) :]])
 
 
 def _own_wire(model: ConnectedModel, point: OperatingPoint, wire: Wire) -> tuple[Feed, Wanted]:
@@ -141,9 +134,8 @@ def _inner_wire(
     assert isinstance(inner, ConnectedModel)  # noqa: S101 - _wires has looked
     of_cuts = inner.start.inputs[len(v) :]  # of wires in it that were cut before
     with in_member(member):
-        changed, (value,) = _cut(
-            inner, OperatingPoint(point.time, x, np.concatenate((v, of_cuts)), {}), [wire_of(inner, own)]
-        )
+        at = OperatingPoint(point.time, x, np.concatenate((v, of_cuts)), {})
+        changed, (value,) = _cut(inner, at, [wire_of(inner, own)])
     members[member] = changed
     feed = Feed(Signal(wire.name, changed.inputs[-1].unit, start=float(value)), (((member, own), NO_CHANGE),))
     return feed, Wanted(brought_by(wire.name), (member, brought_by(own)))

@@ -1,13 +1,14 @@
 """A connected system as one graph, which C code and FMUs are made from.
 
 Inputs that hang on states, inputs of the system and time alone are put in place. What hangs on accelerations,
-multipliers or on itself becomes an unknown beside them: W (w, v) = r, which asks that it be linear in them.
+multipliers or on itself becomes an unknown beside them: W (w, v) = r, which asks that it be linear in them, except
+where a member has unknowns that are found by Newton's iteration.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,9 @@ from fmilin.connected.coupling import CoupledMembers
 from fmilin.connected.names import in_member, of_member, qualified
 from fmilin.ground.errors import UsageError
 from fmilin.ground.signals import FloatArray, Signals
+from fmilin.numerics.codegen.functions import SystemFunctions
 from fmilin.numerics.codegen.implicit import ImplicitSystem
+from fmilin.numerics.codegen.newton import Guess
 
 SX = Any
 
@@ -56,11 +59,12 @@ def in_graph(model: Drawn) -> ImplicitSystem | None:
     unknown = wired.unknown
     names = [model.coupling.wires.names[j] for j in unknown]
     w = _column(*(g.unknowns for g in graphs), *(wired.own[j] for j in unknown))
-    rows = [wired.placed(ca.mtimes(g.matrix, g.unknowns) - g.right_hand_side) for g in graphs]
+    rows = [wired.placed(-g.remainder) for g in graphs]
     rows += [wired.own[j] - wired.placed(wired.fed(j)) for j in unknown]
     residual = _column(*rows)
     W = ca.jacobian(residual, w)
-    if w.numel() and any(ca.which_depends(ca.vec(ca.densify(W)), w, 1)):
+    iterates = any(g.guess is not None for g in graphs)
+    if not iterates and w.numel() and any(ca.which_depends(ca.vec(ca.densify(W)), w, 1)):
         raise UsageError(
             f"The system '{model.name}' cannot be written as C: the connections to {', '.join(names)} close a loop in "
             "which accelerations or inputs do not enter linearly. Put a state (a filter) into it."
@@ -73,7 +77,8 @@ def in_graph(model: Drawn) -> ImplicitSystem | None:
     def timed(e: SX) -> SX:
         return ca.substitute(e, ca.vertcat(*(g.time for g in graphs)), ca.repmat(time, len(graphs), 1))
 
-    return ImplicitSystem(
+    at_zero = ca.substitute(residual, w, ca.SX.zeros(w.numel())) if not iterates else residual
+    system = ImplicitSystem(
         name=model.name,
         time=time,
         states=_column(*(g.states for g in graphs)),
@@ -82,7 +87,7 @@ def in_graph(model: Drawn) -> ImplicitSystem | None:
         unknowns=w,
         unknown_names=(*(qualified(p, n) for p, g in by_part for n in g.unknown_names), *names),
         matrix=timed(ca.sparsify(W)),
-        right_hand_side=timed(ca.densify(-ca.substitute(residual, w, ca.SX.zeros(w.numel())))),
+        right_hand_side=timed(ca.densify(-at_zero)),
         derivatives=timed(wired.placed(_column(*(g.derivatives for g in graphs)))),
         outputs=timed(_column(*shown)),
         further={name: timed(e) for name, e in observed.items()},
@@ -92,6 +97,17 @@ def in_graph(model: Drawn) -> ImplicitSystem | None:
         parameter_signals=Signals(of_member(p, s) for p, g in by_part for s in g.parameter_signals),
         parameter_values=np.concatenate([np.empty(0), *(g.parameter_values for g in graphs)]),
     )
+    return _started(system, graphs) if iterates else system
+
+
+def _started(system: ImplicitSystem, graphs: Sequence[ImplicitSystem]) -> ImplicitSystem:
+    """Return a system with the guess of its unknowns: of its members', zero for the others, then one solution."""
+    own = [np.zeros(g.unknowns.numel()) if g.guess is None else g.guess.unknowns for g in graphs]
+    rough = np.concatenate((*own, np.zeros(len(system.unknown_names) - sum(map(len, own)))))
+    point = (system.state_signals.starts, system.input_signals.starts, system.parameter_values)
+    guess = Guess(rough, np.maximum(1.0, np.abs(rough)), 0.0, *point, equations=system.unknown_names)
+    w = SystemFunctions(replace(system, guess=guess)).unknowns(0.0, *point)
+    return replace(system, guess=replace(guess, unknowns=w, sizes=np.maximum(1.0, np.abs(w))))
 
 
 @dataclass

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -166,28 +167,12 @@ def _closed(L: LinearModel) -> LinearModel:
     M = np.linalg.inv(np.eye(len(L.D)) - L.D)
     E, BM, MC = L.errors, L.B @ M, M @ L.C
     within, without = E.C + E.D @ np.abs(MC), E.B + np.abs(BM) @ E.D
-    errors = EntryErrors(
-        A=E.A + np.abs(BM) @ within + E.B @ np.abs(MC),
-        B=without @ np.abs(M),
-        C=np.abs(M) @ within,
-        D=np.abs(M) @ E.D @ np.abs(M),
-        T=E.T + 0.0,
-    )
-    A, D = L.A + BM @ L.C, np.asarray(M, dtype=np.float64)
-    of_entries = {n: relative_error(getattr(errors, n), m) for n, m in zip("ABCD", (A, BM, MC, D), strict=True)}
-    return replace(
-        L,
-        A=A,
-        B=BM,
-        C=MC,
-        D=D,
-        T=L.T + L.T_u @ MC,
-        T_u=L.T_u @ M,
-        errors=errors,
-        accuracy=replace(L.accuracy, **of_entries),
-        descriptor=None,
-        derivatives={},
-    )
+    A, size = E.A + np.abs(BM) @ within + E.B @ np.abs(MC), np.abs(M)
+    errors = EntryErrors(A=A, B=without @ size, C=size @ within, D=size @ E.D @ size, T=E.T + 0.0)
+    matrices: dict[str, Any] = {"A": L.A + BM @ L.C, "B": BM, "C": MC, "D": np.asarray(M, dtype=np.float64)}
+    accuracy = replace(L.accuracy, **{n: relative_error(getattr(errors, n), m) for n, m in matrices.items()})
+    matrices |= {"T": L.T + L.T_u @ MC, "T_u": L.T_u @ M}
+    return replace(L, **matrices, errors=errors, accuracy=accuracy, descriptor=None, derivatives={})
 
 
 def _named(linear: LinearModel, names: Sequence[str]) -> LinearModel:

@@ -33,7 +33,7 @@ class LoopSolver:
         gap = returned - v
         fresh = self._J is None
         if fresh:
-            self._J = _closing(slopes(v))
+            self._J = np.eye(len(v)) - slopes(v)
         for _ in range(MOST_ITERATIONS):
             if not np.isfinite(gap).all():
                 break
@@ -55,13 +55,13 @@ class LoopSolver:
             if moved is None:
                 if fresh:
                     break
-                self._J, fresh = _closing(slopes(v)), True
+                self._J, fresh = np.eye(len(v)) - slopes(v), True
                 continue
             slow = _size(moved[2], moved[0]) > SLOW * _size(gap, v)
             v, returned, gap = moved
             fresh = False
             if slow:
-                self._J, fresh = _closing(slopes(v)), True
+                self._J, fresh = np.eye(len(v)) - slopes(v), True
         if np.isfinite(gap).all() and (np.abs(gap) <= LOOP_CLOSED * np.maximum(1.0, np.abs(v))).all():
             answer(v)
             return v
@@ -80,11 +80,6 @@ class LoopSolver:
             return answer(v)
         except NumericalError:  # a step too far: a shorter one may do
             return np.full(len(v), np.nan)
-
-
-def _closing(KD: FloatArray) -> FloatArray:
-    closing: FloatArray = np.eye(len(KD)) - KD
-    return closing
 
 
 def _size(gap: FloatArray, v: FloatArray) -> float:

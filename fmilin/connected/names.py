@@ -107,7 +107,8 @@ def in_member(name: str) -> Iterator[None]:
         if not str(error).startswith(prefix):
             error.args = (prefix + str(error), *error.args[1:])
         raise
-    belong_to("")
+    finally:
+        belong_to("")
 
 
 def parameters_by_member(values: Mapping[str, float], members: Mapping[str, Model]) -> dict[str, dict[str, float]]:

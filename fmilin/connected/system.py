@@ -78,7 +78,8 @@ class ConnectedModel(Model):
             qualified(name, p): value for name, m in self.members.items() for p, value in m.start.parameters.items()
         }
         states = np.concatenate([np.empty(0), *(m.start.states for m in models)])
-        return OperatingPoint(times.pop() if times else 0.0, states, self.inputs.starts, parameters)
+        time, names = times.pop() if times else 0.0, (self.states.names, self.inputs.names)
+        return OperatingPoint(time, states, self.inputs.starts, parameters, names=names)
 
     # -- wiring ------------------------------------------------------------------------------------------
 

@@ -8,20 +8,48 @@ Does not know: files, pictures.
 from __future__ import annotations
 
 from fmilin.design.closed_loop import closed_loop
+from fmilin.design.estimation.building import estimator
+from fmilin.design.estimation.consistency import Filtered, filtered, nees, tuned_noise
+from fmilin.design.estimation.estimator import Estimator
+from fmilin.design.estimation.feedback import EstimatorRegulator
+from fmilin.design.identified import IdentifiedParameters, identified_parameters
 from fmilin.design.kalman import KalmanFilter, kalman_filter, noise_through, sampled_noise
 from fmilin.design.margins import margins
 from fmilin.design.measurement import measurement
-from fmilin.design.regulators import FunctionRegulator, KalmanRegulator, state_feedback
+from fmilin.design.monte_carlo import MonteCarlo, monte_carlo
+from fmilin.design.placing import ModeGoal, PlacedModes, place_modes
+from fmilin.design.regulators import FunctionRegulator, KalmanRegulator, StateFeedback, state_feedback
+from fmilin.design.schedule import Schedule, schedule
+from fmilin.design.tuning import Tuned, tune
 
 __all__ = [
+    "Estimator",
+    "EstimatorRegulator",
+    "Filtered",
     "FunctionRegulator",
+    "IdentifiedParameters",
     "KalmanFilter",
     "KalmanRegulator",
+    "ModeGoal",
+    "MonteCarlo",
+    "PlacedModes",
+    "Schedule",
+    "StateFeedback",
+    "Tuned",
     "closed_loop",
+    "estimator",
+    "filtered",
+    "identified_parameters",
     "kalman_filter",
     "margins",
     "measurement",
+    "monte_carlo",
+    "nees",
     "noise_through",
+    "place_modes",
     "sampled_noise",
+    "schedule",
     "state_feedback",
+    "tune",
+    "tuned_noise",
 ]

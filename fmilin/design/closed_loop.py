@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from fmilin.connected.connect import connect
-from fmilin.connected.sampled_member import Actuator, HeldMember, Law, Schedule
+from fmilin.connected.sampled_member import TOGETHER, Actuator, HeldMember, Law, Schedule
 from fmilin.design.regulators import Regulator, regulator_of
 from fmilin.ground.errors import UnknownNameError, UsageError
 from fmilin.ground.signals import FloatArray, Signal, Signals
@@ -18,6 +18,7 @@ from fmilin.manifold.operating_points import operating_point
 from fmilin.model.interface import Model, ModelInfo, OperatingPoint
 from fmilin.motion.simulation.run import simulate
 from fmilin.motion.simulation.trajectory import Trajectory
+from fmilin.native.ode import OdeModel
 
 _PLANT, _REGULATOR = "plant", "regulator"
 
@@ -33,12 +34,16 @@ def closed_loop(
     delay: float = 0.0,
     noise: Mapping[str, float] | None = None,
     seed: int = 0,
+    quantization: Mapping[str, float] | None = None,
+    sample_times: Mapping[str, float] | None = None,
+    disturbances: Mapping[str, float | Callable[[float], float]] | None = None,
     **simulation: Any,
 ) -> Trajectory:
     """Simulate a nonlinear model under a sampled regulator.
 
-    At every sample the regulator reads the plant, noise added, and answers; the answer is limited and, after the delay,
-    held until the next one takes effect.
+    At every sample the regulator reads the plant, disturbed, noise added and in steps of the sensor, and answers; the
+    answer is limited and, after the delay, held until the next one takes effect. A linear regulator whose inputs reach
+    its outputs at once is told by its states what the limits leave (Hanus' conditioning, where that is stable).
 
     Parameters
     ----------
@@ -63,8 +68,15 @@ def closed_loop(
         Standard deviation of what is read, by variable.
     seed : int
         Of the noise.
+    quantization : mapping of str to float, optional
+        The step in which a variable is read, or an input set.
+    sample_times : mapping of str to float, optional
+        Seconds between readings of a variable that comes more rarely than the regulator runs; held meanwhile.
+    disturbances : mapping of str to float or callable, optional
+        What is added, as a function of time in seconds: to an input that the regulator drives, behind the actuator, or
+        to what is read.
     **simulation
-        ``inputs`` (the other inputs of the plant over time: disturbances, set points), ``step`` (of the result; the
+        ``inputs`` (the other inputs of the plant over time: set points, forces), ``step`` (of the result; the
         regulator's own by default), ``stabilization``, ``method``, ``progress``: as for :func:`fmilin.simulate`.
 
     Returns
@@ -87,26 +99,41 @@ def closed_loop(
         partial(_value_at, model, point),
         lambda name: u0[model.inputs[model.inputs.index_of(name, "an input")].name],
     )
-    member = _member(law, model, start, u0, _Imperfect(limits or {}, delay, noise or {}, seed))
+    real = _Imperfect(
+        limits or {}, delay, noise or {}, seed, quantization or {}, sample_times or {}, disturbances or {}
+    )
+    member = _member(law, model, start, u0, real)
     driven = {model.inputs.index_of(name, "an input of the plant") for name in law.drives}
     others = [s.name for j, s in enumerate(model.inputs) if j not in driven]
+    shaken = [name for name in law.drives if name in real.disturbances]
+    feeds = {name: f"{name} disturbed.u" if name in shaken else f"{_REGULATOR}.{name}" for name in law.drives}
     system = connect(
-        {_PLANT: model, _REGULATOR: member},
+        {_PLANT: model, _REGULATOR: member}
+        | {f"{name} disturbed": OdeModel("sum", {}, inputs=["a", "w"], outputs={"u": "a + w"}) for name in shaken},
         [(f"{_PLANT}.{r}", f"{_REGULATOR}.{r}") for r in law.reads]
-        + [(f"{_REGULATOR}.{d}", f"{_PLANT}.{d}") for d in law.drives],
-        inputs={name: f"{_PLANT}.{name}" for name in others},
-        outputs={s.name: f"{_PLANT}.{s.name}" for s in model.outputs}
-        | {f"{_REGULATOR}.{d}": f"{_REGULATOR}.{d}" for d in law.drives},
+        + [(feed, f"{_PLANT}.{name}") for name, feed in feeds.items()]
+        + [(f"{_REGULATOR}.{name}", f"{name} disturbed.a") for name in shaken],
+        inputs={name: f"{_PLANT}.{name}" for name in others}
+        | {f"{name} disturbed": f"{name} disturbed.w" for name in shaken},
+        outputs={s.name: f"{_PLANT}.{s.name}" for s in model.outputs} | {feed: feed for feed in feeds.values()},
         name=model.info.name,
     )
-    remaining = [model.inputs.index_of(name) for name in others]
+    if shaken:
+        simulation["inputs"] = _with(simulation.get("inputs"), {f"{n} disturbed": real.disturbances[n] for n in shaken})
+    u = np.concatenate((start.inputs[[model.inputs.index_of(name) for name in others]], np.zeros(len(shaken))))
     ran = simulate(
         system,
-        OperatingPoint(start.time, start.states, start.inputs[remaining], {}),
+        OperatingPoint(start.time, start.states, u, {}),
         stop_time=stop_time,
         **{"step": law.sample_time, **simulation},
     )
     return _of_plant(ran, model, law)
+
+
+def _with(inputs: Any, more: Mapping[str, Any]) -> Mapping[str, Any]:
+    if inputs is not None and not isinstance(inputs, Mapping):
+        raise UsageError("Beside disturbances the other inputs are given by name: inputs={NAME: value or function}.")
+    return {**(inputs or {}), **more}
 
 
 def _value_at(model: Model, point: OperatingPoint, name: str) -> float:
@@ -117,19 +144,31 @@ def _value_at(model: Model, point: OperatingPoint, name: str) -> float:
     return float(view.evaluate(point.time, point.states, point.inputs).outputs[0])
 
 
+@dataclass(frozen=True)
 class _Imperfect:
-    def __init__(
-        self, limits: Mapping[str, tuple[float, float]], delay: float, noise: Mapping[str, float], seed: int
-    ) -> None:
-        if not (np.isfinite(delay) and delay >= 0):
-            raise UsageError(f"The delay is a number of seconds, 0 or more, not {delay:g}.")
-        for name, (least, largest) in limits.items():
+    """What lies between the regulator and the plant."""
+
+    limits: Mapping[str, tuple[float, float]]
+    delay: float
+    noise: Mapping[str, float]
+    seed: int
+    quantization: Mapping[str, float]
+    sample_times: Mapping[str, float]
+    disturbances: Mapping[str, float | Callable[[float], float]]
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.delay) and self.delay >= 0):
+            raise UsageError(f"The delay is a number of seconds, 0 or more, not {self.delay:g}.")
+        for name, (least, largest) in self.limits.items():
             if not least < largest:
                 raise UsageError(f"The limits of '{name}' are {least:g} and {largest:g}: the first is the smaller one.")
-        for name, sd in noise.items():
+        for name, sd in self.noise.items():
             if not (np.isfinite(sd) and sd >= 0):
                 raise UsageError(f"The noise of '{name}' is {sd:g}: a standard deviation is finite and 0 or more.")
-        self.limits, self.delay, self.noise, self.seed = limits, delay, noise, seed
+        for what, values in (("step in which", self.quantization), ("sample time at which", self.sample_times)):
+            for name, value in values.items():
+                if not (np.isfinite(value) and value > 0):
+                    raise UsageError(f"The {what} '{name}' comes is {value:g}: it must be positive and finite.")
 
     def actuator(self, drives: tuple[str, ...]) -> Actuator:
         for name in self.limits:
@@ -138,29 +177,53 @@ class _Imperfect:
         bounds = np.array([self.limits.get(name, (-np.inf, np.inf)) for name in drives], dtype=np.float64)
         return Actuator(bounds[:, 0], bounds[:, 1], self.delay)
 
-    def deviations(self, reads: tuple[str, ...]) -> FloatArray:
-        for name in self.noise:
-            if name not in reads:
-                raise UnknownNameError.among(name, reads, "a variable that the regulator reads")
-        return np.array([self.noise.get(name, 0.0) for name in reads])
+    def around(self, law: Regulator) -> Law:
+        """Return the regulator as it reads and answers through these."""
+        for values, names, what in (
+            (self.noise, law.reads, "a variable that the regulator reads"),
+            (self.sample_times, law.reads, "a variable that the regulator reads"),
+            (self.quantization, (*law.reads, *law.drives), "a variable that the regulator reads or drives"),
+            (self.disturbances, (*law.reads, *law.drives), "a variable that the regulator reads or drives"),
+        ):
+            for name in values:
+                if name not in names:
+                    raise UnknownNameError.among(name, names, what)
+        return (
+            _Interface(law, self) if any((self.noise, self.sample_times, self.quantization, self.disturbances)) else law
+        )
 
 
-class _Noisy:
-    """A law whose readings are noisy; the same noise in every run."""
+class _Interface:
+    """A law behind its converters: disturbed, noisy, quantized readings at their own rates; the same in every run."""
 
-    def __init__(self, law: Law, deviations: FloatArray, seed: int) -> None:
-        self.law, self.deviations, self.seed = law, deviations, seed
-        self._random = np.random.default_rng(seed)
+    def __init__(self, law: Regulator, real: _Imperfect) -> None:
+        self.law, self.real = law, real
+        self._deviations = np.array([real.noise.get(name, 0.0) for name in law.reads])
+        self._every = np.array([real.sample_times.get(name, 0.0) for name in law.reads])
+        self._steps = [np.array([real.quantization.get(n, 0.0) for n in names]) for names in (law.reads, law.drives)]
+        self.restart()
 
     def restart(self) -> None:
-        self._random = np.random.default_rng(self.seed)
+        self._random = np.random.default_rng(self.real.seed)
+        self._last, self._due = np.zeros(len(self._every)), np.full(len(self._every), -np.inf)
         self.law.restart()
 
     def answer(self, t: float, read: FloatArray) -> FloatArray:
-        return self.law.answer(t, read + self.deviations * self._random.standard_normal(len(read)))
+        added = [self.real.disturbances.get(name, 0.0) for name in self.law.reads]
+        moved = read + [float(d(t)) if callable(d) else d for d in added]
+        moved = moved + self._deviations * self._random.standard_normal(len(read))
+        fresh = t >= self._due - TOGETHER * self.law.sample_time
+        begun = np.where(np.isfinite(self._due), self._due, t)
+        self._due = np.where(fresh, begun + self._every, self._due)
+        self._last = np.where(fresh, _in_steps(moved, self._steps[0]), self._last)
+        return _in_steps(np.asarray(self.law.answer(t, self._last)), self._steps[1])
 
     def applied(self, outputs: FloatArray) -> None:
         self.law.applied(outputs)
+
+
+def _in_steps(values: FloatArray, steps: FloatArray) -> FloatArray:
+    return np.where(steps > 0, np.round(values / np.where(steps > 0, steps, 1.0)) * steps, values)
 
 
 def _member(
@@ -168,12 +231,13 @@ def _member(
 ) -> HeldMember:
     if not (np.isfinite(law.sample_time) and law.sample_time > 0):
         raise UsageError(f"The regulator's sample time is {law.sample_time:g} s: it must be positive and finite.")
-    actuator, deviations = real.actuator(law.drives), real.deviations(law.reads)
+    actuator = real.actuator(law.drives)
     named = [model.inputs[model.inputs.index_of(name, "an input of the plant")] for name in law.drives]
     held = Signals(Signal(name, s.unit, start=u0[s.name]) for name, s in zip(law.drives, named, strict=True))
-    ran = _Noisy(law, deviations, real.seed) if deviations.any() else law
     info = ModelInfo(_REGULATOR)
-    return HeldMember(info, ran, Schedule(law.sample_time, start.time), Signals(law.reads), held, actuator=actuator)
+    return HeldMember(
+        info, real.around(law), Schedule(law.sample_time, start.time), Signals(law.reads), held, actuator=actuator
+    )
 
 
 def _of_plant(ran: Trajectory, model: Model, law: Regulator) -> Trajectory:

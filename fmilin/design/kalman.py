@@ -17,13 +17,14 @@ again by Q_d(2 h) = Q_d(h) + Phi(h) Q_d(h) Phi(h)'.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import expm
 
+from fmilin.design.laws import Savable, linear_law
 from fmilin.ground.errors import NumericalError, UsageError
-from fmilin.ground.signals import FloatArray
+from fmilin.ground.signals import FloatArray, Signals
 from fmilin.ground.verbs import Shown
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.reduction.sampling import discretize
@@ -110,7 +111,7 @@ class Estimates:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class KalmanFilter(Shown):
+class KalmanFilter(Shown, Savable):
     """A steady Kalman filter from sample to sample; :func:`kalman_filter` makes it.
 
     Attributes
@@ -212,6 +213,28 @@ class KalmanFilter(Shown):
         squares: FloatArray = np.einsum("ki,ki->k", e, np.linalg.solve(self.covariance, e.T).T)
         return squares
 
+    def linear_model(self) -> LinearModel:
+        """Return the filter as a sampled linear model: from inputs and measurements to the estimates.
+
+        At a sample its inputs are what was held over the sample that ends, and what is measured now; its states are
+        the estimates of the sample before, ``estimated.NAME``, its outputs those of now, by the names of the
+        coordinates.
+
+        Returns
+        -------
+        LinearModel
+            With ``sample_time``.
+        """
+        s, plant, L = self.sampled, self.linear, self.gain
+        kept = np.eye(len(s.A)) - L @ s.C
+        A, B, f0 = kept @ s.A, np.hstack([kept @ s.B - L @ s.D, L]), kept @ s.f0
+        read = [*plant.inputs, *plant.outputs]
+        inputs = Signals(x.starting_at(v) for x, v in zip(read, (*self._u0, *self._m0), strict=True))
+        states = [x.starting_at(v) for x, v in zip(s.states, s.y0.tolist(), strict=True)]
+        outputs = Signals(x.starting_at(v) for x, v in zip(states, (s.y0 + f0).tolist(), strict=True))
+        named = Signals(replace(x, name=f"estimated.{x.name}", aliases=()) for x in states)
+        return linear_law("Kalman filter", plant, (A, B, A, B), (named, inputs, outputs), s.sample_time, f0)
+
     @property
     def _u0(self) -> FloatArray:
         return np.array([self.linear.point.inputs[name] for name in self.linear.inputs.names])
@@ -269,7 +292,7 @@ def kalman_filter(
     if Q.shape != (P, P):
         raise UsageError(f"The covariance of the process noise is of the shape {Q.shape}; it needs {(P, P)}.")
     try:
-        predicted, _, _ = control.dare(sampled.A.T, sampled.C.T, Q, R)
+        predicted, _, _ = control.dare(sampled.A.T, sampled.C.T, Q, R, method="scipy")
     except (control.ControlArgument, control.ControlDimension, np.linalg.LinAlgError, ValueError) as error:
         raise NumericalError(
             f"There is no steady Kalman filter: {error}. Something that does not decay is seen by none of "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -11,9 +11,10 @@ import numpy as np
 from fmilin.connected.linear_member import linear_from_control
 from fmilin.connected.sampled_member import LinearLaw
 from fmilin.design.kalman import KalmanFilter
+from fmilin.design.laws import Savable, linear_law
 from fmilin.ground.errors import UsageError
 from fmilin.ground.signals import FloatArray, Signal, Signals
-from fmilin.linear_model.model import LinearModel, Point
+from fmilin.linear_model.model import LinearModel
 
 
 class Regulator(Protocol):
@@ -34,7 +35,7 @@ class Regulator(Protocol):
         """Be told what the actuators make of the answer."""
 
 
-class KalmanRegulator:
+class KalmanRegulator(Savable):
     """u = u0 - K (y_hat - y0) on the estimates of a Kalman filter, which knows the limits of the actuators (LQG).
 
     Parameters
@@ -73,9 +74,7 @@ class KalmanRegulator:
             With ``sample_time``; u - u0 = R (m - m0), so that ``control.feedback(plant, regulator, sign=1)`` closes
             the loop.
         """
-        import control
-
-        s = self.filter.sampled
+        s, plant = self.filter.sampled, self.filter.linear
         P, m, k = len(s.states), len(self.reads), len(self.drives)
         L, K, G, D = self.filter.gain, self.gain, s.B[:, self._columns], s.D[:, self._columns]
         estimate = np.hstack([np.eye(P) - L @ s.C, -L @ D, L])  # of what is predicted, the inputs before, measurements
@@ -84,15 +83,20 @@ class KalmanRegulator:
         if not D.any():
             step, u = (np.delete(part, np.s_[P : P + k], axis=1) for part in (step[:P], u))
         n = step.shape[1] - m
-        return _at(
-            linear_from_control(
-                "regulator", control.ss(step[:, :n], step[:, n:], u[:, :n], u[:, n:], self.sample_time)
-            ),
-            [f"predicted.{name}" for name in s.states.names] + [f"before.{name}" for name in self.drives],
-            np.concatenate((s.y0, self._u0[self._columns])),
-            self.filter.linear,
-            self.drives,
+        drives = _starting(plant.inputs, plant.point.inputs, self.drives)
+        kept = [Signal(f"predicted.{x.name}", x.unit, start=float(v)) for x, v in zip(s.states, s.y0, strict=True)]
+        kept += [replace(x, name=f"before.{x.name}", aliases=()) for x in drives][: n - P]
+        signals = Signals(kept), _starting(plant.outputs, plant.point.outputs), drives
+        f0 = np.concatenate((s.f0, np.zeros(n - P)))
+        return linear_law(
+            "regulator", plant, (step[:, :n], step[:, n:], u[:, :n], u[:, n:]), signals, s.sample_time, f0
         )
+
+    def limited(self) -> FloatArray:
+        """Return how the states move with what limits take from the outputs, shape (P, outputs)."""
+        s = self.filter.sampled
+        rows = [s.B[:, self._columns], *([np.eye(len(self.drives))] if s.D[:, self._columns].any() else [])]
+        return np.vstack(rows)
 
     def restart(self) -> None:
         """Go back to before the first sample: the estimate is the operating point."""
@@ -119,6 +123,19 @@ class LinearRegulator(LinearLaw):
     def __init__(self, linear: LinearModel) -> None:
         super().__init__(linear)
         self.reads, self.drives, self.sample_time = linear.inputs.names, linear.outputs.names, linear.sample_time
+        self._back = linear.B @ np.linalg.pinv(linear.D)
+        conditioned = np.abs(np.linalg.eigvals(linear.A - self._back @ linear.C)).max(initial=0.0)
+        if np.linalg.matrix_rank(linear.D) < len(linear.D) or conditioned >= 1:
+            self._back = np.zeros_like(self._back)
+
+    def answer(self, t: float, read: FloatArray) -> FloatArray:
+        """Return the outputs, and move on to the next sample."""
+        self._answered = super().answer(t, read)
+        return self._answered
+
+    def applied(self, outputs: FloatArray) -> None:
+        """Let the states move as if what the limits leave had been asked for (Hanus' conditioning)."""
+        self._states = self._states + self._back @ (outputs - self._answered)
 
 
 class FunctionRegulator:
@@ -153,9 +170,41 @@ class FunctionRegulator:
         """Tell the function nothing of the ``outputs``, shape (k,), that are really applied."""
 
 
+class StateFeedback(FunctionRegulator, Savable):
+    """u = u0 - K (y - y0), with the independent coordinates read from the plant; :func:`state_feedback` makes it.
+
+    Parameters
+    ----------
+    linear : LinearModel
+    gain : array, shape (len(drives), P)
+    sample_time : float
+        In seconds.
+    drives : sequence of str
+    """
+
+    def __init__(self, linear: LinearModel, gain: FloatArray, sample_time: float, drives: Sequence[str]) -> None:
+        self.gain = _gain(linear, gain, drives)
+        self._linear, self._y0 = linear, linear.y0.copy()
+        self._outputs = _starting(linear.inputs, linear.point.inputs, drives)
+        super().__init__(self._feedback, linear.states.names, drives, sample_time)
+
+    def _feedback(self, t: float, y: FloatArray) -> FloatArray:
+        del t
+        u: FloatArray = self._outputs.starts - self.gain @ (y - self._y0)
+        return u
+
+    def linear_model(self) -> LinearModel:
+        """Return the regulator as a sampled linear model without states, D = -K."""
+        P, k = len(self._y0), len(self.drives)
+        inputs = Signals(s.starting_at(v) for s, v in zip(self._linear.states, self._y0.tolist(), strict=True))
+        matrices = np.zeros((0, 0)), np.zeros((0, P)), np.zeros((k, 0)), -self.gain
+        signals = Signals(), inputs, self._outputs
+        return linear_law("regulator", self._linear, matrices, signals, self.sample_time)
+
+
 def state_feedback(
     linear: LinearModel, gain: FloatArray, sample_time: float, drives: Sequence[str] | None = None
-) -> FunctionRegulator:
+) -> StateFeedback:
     """Return u = u0 - K (y - y0), with the independent coordinates read from the plant.
 
     Parameters
@@ -173,12 +222,7 @@ def state_feedback(
     UsageError, UnknownNameError
         When shapes do not fit or an input is unknown.
     """
-    names = tuple(linear.inputs.names if drives is None else drives)
-    K = _gain(linear, gain, names)
-    u0 = np.array([linear.point.inputs[n] for n in linear.inputs.names])
-    u0 = u0[[linear.inputs.index_of(n, "an input of the linear model") for n in names]]
-    y0 = linear.y0.copy()
-    return FunctionRegulator(lambda _, y: u0 - K @ (y - y0), linear.states.names, names, sample_time)
+    return StateFeedback(linear, gain, sample_time, tuple(linear.inputs.names if drives is None else drives))
 
 
 def regulator_of(source: object, y0: Callable[[str], float], u0: Callable[[str], float]) -> Regulator:
@@ -198,24 +242,10 @@ def regulator_of(source: object, y0: Callable[[str], float], u0: Callable[[str],
     return LinearRegulator(replace(linear, point=point))
 
 
-def _at(
-    regulator: LinearModel, states: Sequence[str], y0: FloatArray, plant: LinearModel, drives: Sequence[str]
-) -> LinearModel:
-    """Return a linear model with the names and the operating point of the plant that it regulates."""
-    named = Signals(Signal(name, start=float(value)) for name, value in zip(states, y0, strict=False))[
-        : len(regulator.states)
-    ]
-    inputs, outputs, point = plant.outputs, Signals(plant.inputs[plant.inputs.index_of(d)] for d in drives), plant.point
-    values = {s.name: s.start for s in named}, dict(point.outputs), {name: point.inputs[name] for name in outputs.names}
-    return replace(
-        regulator,
-        states=named,
-        full_states=named,
-        inputs=inputs,
-        outputs=outputs,
-        y0=np.array(list(values[0].values())),
-        point=Point(point.time, *values),
-    )
+def _starting(signals: Signals, values: Mapping[str, float], names: Sequence[str] | None = None) -> Signals:
+    """Return signals, those of ``names``, that start at values by name."""
+    chosen = signals if names is None else [signals[signals.index_of(name)] for name in names]
+    return Signals(s.starting_at(values[s.name]) for s in chosen)
 
 
 def _gain(linear: LinearModel, gain: FloatArray, drives: Sequence[str]) -> FloatArray:

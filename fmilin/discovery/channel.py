@@ -78,7 +78,7 @@ def moves(matrices: Matrices) -> bool:
     """Whether C (s - A)^-1 B + D is not zero, but for rounding."""
     A, B, C, D = matrices
     random, scale = np.random.default_rng(34), max(float(np.abs(A).max(initial=0.0)), 1.0)
-    if np.isnan(A).any() or np.isnan(B).any() or np.isnan(C).any() or np.isnan(D).any():
+    if any(np.isnan(M).any() for M in matrices):
         return False
     for s in scale * (random.uniform(0.5, 2.0, FREQUENCIES) + 1j * random.uniform(-1.0, 1.0, FREQUENCIES)):
         resolvent = np.linalg.inv(s * np.eye(len(A)) - A)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from fmilin.discovery.causes import CAUSES
-from fmilin.discovery.channel import Channel, without_errors
+from fmilin.discovery.channel import Channel, moves, without_errors
 from fmilin.ground.errors import UsageError
 from fmilin.linearization.procedure import linearize
 from fmilin.manifold.operating_points import model_at, operating_point
@@ -111,7 +111,6 @@ def explain_zeros(model: Model, point: OperatingPoint | None = None) -> tuple[Ex
 
 
 def _zero_channels(model: Model, point: OperatingPoint) -> Iterator[Channel]:
-    from fmilin.discovery.channel import moves
 
     linear = without_errors(linearize(model, point, keep_inaccurate=True, hold_modes=True))
     A, B, C, D = linear.A, linear.B, linear.C, linear.D
@@ -121,9 +120,6 @@ def _zero_channels(model: Model, point: OperatingPoint) -> Iterator[Channel]:
     for i, name in enumerate(outputs):
         if not moves((A, B, C[[i]], D[[i]])) and not (i == 0 and 0 in dead):
             yield Channel(model, point, inputs[0], name)
-
-
-Cause = Callable[[Channel], tuple[str, tuple[str, ...], str, bool] | None]
 
 
 def _explained(channel: Channel) -> Explanation:

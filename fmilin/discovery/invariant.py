@@ -249,9 +249,7 @@ def is_independent(
     """
     own = candidate.gradients(x) * sizes
     least = INDEPENDENT * np.linalg.norm(candidate.gradient_sizes(x) * sizes, axis=1)
-    if not others:
-        return True
-    theirs = np.stack([i.gradients(x) * sizes for i in others], axis=1)
+    theirs = np.stack([i.gradients(x) * sizes for i in others] or [np.zeros_like(own)], axis=1)
     leaves = 0
     for row, gradients, cancelled in zip(own, theirs, least, strict=True):
         rows = gradients / np.maximum(np.linalg.norm(gradients, axis=1, keepdims=True), TINY)

@@ -11,8 +11,7 @@ import numpy as np
 from fmilin.families.family import LinearFamily
 from fmilin.families.family_builder import FamilyBuilder, outcome_of
 from fmilin.families.grid import Grid
-from fmilin.families.outcome import Outcome
-from fmilin.families.rows import Layout, Template
+from fmilin.families.rows import Layout, Outcome, Template
 from fmilin.families.stacked_equations import FIRST_BLOCK, GROWTH, LARGEST_BLOCK
 from fmilin.ground.errors import UsageError
 from fmilin.ground.signals import FloatArray

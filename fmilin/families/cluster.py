@@ -14,8 +14,8 @@ from typing import Any
 
 from fmilin.families.continuation import SolvedPoint
 from fmilin.families.engine import Engine, Report, Task
-from fmilin.families.outcome import Outcome
 from fmilin.families.plan import Plan
+from fmilin.families.rows import Outcome
 from fmilin.ground.errors import FmilinError, ModelCrashError, ModelError, UsageError
 from fmilin.ground.sandbox.limits import Limits
 

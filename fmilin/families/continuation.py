@@ -18,6 +18,7 @@ from fmilin.ground.signals import FloatArray
 from fmilin.linear_model.model import LinearModel
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.kinematics import kinematic_pairs
+from fmilin.manifold.projection import pseudo_inverse
 from fmilin.manifold.selection import Selection
 from fmilin.model.counting import RememberingModel
 from fmilin.model.interface import Model, OperatingPoint
@@ -64,7 +65,7 @@ class Balance:
         self.J = np.vstack((top, bottom / self.x_scales[self.held, None]))
         self.size = np.abs(top).max(initial=0.0)
         self._p = p
-        self._inverse = np.linalg.pinv(self.J, rcond=1e-12)
+        self._inverse = pseudo_inverse(self.J, 1e-12)
 
     def residual(self, rates: FloatArray, gap: FloatArray) -> FloatArray:
         """Return the scaled residuals: rates of the coordinates that rest, and how far held states are off."""
@@ -138,4 +139,4 @@ def _normals(invariants: Invariants, t: float, x: FloatArray) -> FloatArray:
         return np.zeros((len(x), 0))
     gradient = invariants.gradient(t, x)
     sizes = np.where(gradient.sizes > 0, gradient.sizes, 1.0)
-    return np.asarray(invariants.scales[:, None] * np.linalg.pinv(gradient.scaled, rcond=1e-9) / sizes)
+    return np.asarray(invariants.scales[:, None] * pseudo_inverse(gradient.scaled, 1e-9) / sizes)

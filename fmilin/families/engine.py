@@ -10,8 +10,8 @@ from types import TracebackType
 from typing import Self
 
 from fmilin.families.continuation import SolvedPoint
-from fmilin.families.outcome import Outcome
 from fmilin.families.plan import Plan
+from fmilin.families.rows import Outcome
 from fmilin.families.solver import Solver
 from fmilin.ground.signals import FloatArray
 

@@ -9,8 +9,7 @@ import numpy as np
 
 from fmilin.families.family import Choice, LinearFamily
 from fmilin.families.grid import Grid, grid_through
-from fmilin.families.outcome import Outcome
-from fmilin.families.rows import Layout, Template
+from fmilin.families.rows import Layout, Outcome, Template
 from fmilin.ground.errors import UsageError
 from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray, Signals
@@ -24,8 +23,9 @@ MISSING = "This point was not reached."
 
 def outcome_of(number: int, linear: LinearModel, template: Template | None = None) -> Outcome:
     """Return a linear model as an outcome: packed, when it fits the template; else with the reason why not."""
-    template = Template.of(linear) if template is None else template
-    if why := template.why_not(linear):
+    own = Template.of(linear, template.parameters if template else None)
+    template = template or own
+    if why := template.why_not(own):
         return Outcome(number, why, kind="order")
     return Outcome(
         number,
@@ -43,7 +43,7 @@ class FamilyBuilder:
     def __init__(self, grid: Grid) -> None:
         self.grid = grid
         self.template: Template | None = None
-        self._fitting: Template | None = None  # the last other one that fits
+        self._fitting: Template | None = None  # the last other one that fits: many outcomes share theirs
         self.done = np.zeros(grid.size, dtype=bool)
         self._rows: FloatArray | None = None
         self._ok = np.zeros(grid.size, dtype=bool)
@@ -76,25 +76,16 @@ class FamilyBuilder:
             return
         if self.template is None:
             self.template = outcome.template
-        elif not self._fits(outcome.template):
-            self._reasons[k] = (
-                f"The linear model has {outcome.template.order} independent states here and {self.template.order} "
-                "elsewhere: the number of independent constraints changes."
-            )
-            return
+        elif outcome.template is not self.template and outcome.template is not self._fitting:
+            if why := self.template.why_not(outcome.template):
+                self._reasons[k] = why
+                return
+            self._fitting = outcome.template
         self._put(k, outcome.row)
         self._ok[k] = True
         self._chosen[k] = self._choice(outcome.states, outcome.method)
         if outcome.remarks:
             self._remarks[k] = self._same.setdefault(outcome.remarks, outcome.remarks)
-
-    def _fits(self, template: Template) -> bool:
-        """Whether rows of a template are as long and mean the same; many outcomes share theirs."""
-        if template is not self.template and template is not self._fitting:
-            if Layout(template).shapes != Layout(self.template or template).shapes:
-                return False
-            self._fitting = template
-        return True
 
     def _put(self, number: int, row: FloatArray) -> None:
         """Keep the row of a point."""

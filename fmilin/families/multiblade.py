@@ -11,12 +11,13 @@ import numpy as np
 
 from fmilin.families.family_builder import FamilyBuilder, outcome_of
 from fmilin.families.grid import Grid
+from fmilin.families.rows import Outcome
 from fmilin.ground.errors import UsageError
 from fmilin.ground.remarks import Remark
-from fmilin.ground.signals import Signals
+from fmilin.ground.signals import FloatArray, Signals
 from fmilin.linear_model.builder import with_errors
 from fmilin.linear_model.model import EntryErrors, LinearModel
-from fmilin.motion.periodic.multiblade import Change, change_of
+from fmilin.motion.periodic.multiblade import change_of
 
 if TYPE_CHECKING:
     from fmilin.families.family import LinearFamily
@@ -38,8 +39,8 @@ def multiblade(family: LinearFamily, groups: Mapping[str, Sequence[str]] | None)
     if not named:
         raise UsageError("No state, input or output is named after blades ('... blade 1 ...'): name groups of them.")
     builder = FamilyBuilder(family.grid)
-    for k in np.flatnonzero(family.ok.ravel()).tolist():
-        builder.add(outcome_of(k, _changed(family[family.grid.index(k)], named)))
+    for k, (ok, reason) in enumerate(zip(family.ok.flat, family.reasons.flat, strict=True)):
+        builder.add(outcome_of(k, _changed(family.linear_model(k), named)) if ok else Outcome(k, str(reason)))
     return builder.family()
 
 
@@ -56,24 +57,32 @@ def averaged(family: LinearFamily) -> LinearFamily | LinearModel:
     """Return the mean over the azimuths: a family over what else varies, or one linear model."""
     if AZIMUTH not in family.axes or family.grid.zipped or not family.ok.all():
         raise UsageError("The mean over a turn needs an axis 'azimuth' and a linear model at every point of the grid.")
+    if len({choice.states.names for choice in family.choices}) > 1:
+        raise UsageError(
+            "The coordinates change over the turn, so that there is no mean: sweep with independent=[...]."
+        )
     axis = list(family.axes).index(AZIMUTH)
     rest = {name: values for name, values in family.axes.items() if name != AZIMUTH}
-    first = [family[tuple(np.insert(index, axis, 0))] for index in np.ndindex(*map(len, rest.values()))]
-    matrices = {name: family.array(name) for name in ("A", "B", "C", "D", "f0", "y0")}
-    means = {name: M.mean(axis=axis).reshape(len(first), *M.shape[len(family.shape) :]) for name, M in matrices.items()}
-    A = matrices["A"]
+    rows = np.reshape(family.rows, (*family.shape, -1))
+    means = rows.mean(axis=axis).reshape(-1, rows.shape[-1])
+    first = np.arange(family.grid.size).reshape(family.shape).take(0, axis).ravel()
+    A = family.A
     varies = (np.abs(A - A.mean(axis=axis, keepdims=True)).max() / (np.abs(A).max() or 1.0)) if A.size else 0.0
     said = Remark("periodic", f"The mean over a turn: A varies by {100 * varies:.2g} % of its largest entry around it.")
-    models = [
-        replace(linear, **{name: M[k] for name, M in means.items()}, warnings=(*linear.warnings, said))
-        for k, linear in enumerate(first)
-    ]
+    models = [_mean(family, int(number), row, said) for number, row in zip(first, means, strict=True)]
     if not rest:
-        only: LinearModel = models[0]
-        return only
+        return models[0]
     builder = FamilyBuilder(Grid(rest))
     builder.add_all(outcome_of(k, linear) for k, linear in enumerate(models))
     return builder.family()
+
+
+def _mean(family: LinearFamily, number: int, row: FloatArray, said: Remark) -> LinearModel:
+    """Return the linear model of a mean row, shape (width,), which has no azimuth; ``number`` is one of its points."""
+    choice = family.choices[family.chosen[number]]
+    linear = family.layout.unpacked(row, family.states, choice.method, (*family.remarks.get(number, ()), said))
+    parameters = {name: value for name, value in linear.point.parameters.items() if name != AZIMUTH}
+    return replace(linear, point=replace(linear.point, parameters=parameters))
 
 
 def _changed(linear: LinearModel, groups: Mapping[str, Sequence[str]]) -> LinearModel:
@@ -82,11 +91,8 @@ def _changed(linear: LinearModel, groups: Mapping[str, Sequence[str]]) -> Linear
     positions = linear.states.positions
     pairs = {i: positions[rate] for name, i in positions.items() if (rate := _rate(name)) in positions}
 
-    def change(signals: Signals, rates: Mapping[int, int] | None = None) -> Change:
-        own = {name: blades for name, blades in groups.items() if set(blades) <= set(signals.names)}
-        return change_of(signals, own, azimuth, speed, rates)
-
-    y, u, out = change(linear.states, pairs), change(linear.inputs), change(linear.outputs)
+    y = change_of(linear.states, groups, azimuth, speed, pairs)
+    u, out = (change_of(signals, groups, azimuth, speed) for signals in (linear.inputs, linear.outputs))
     L, M, N = y.L[0], u.L[0], np.linalg.inv(out.L[0])
     inverse = np.linalg.inv(L)
     z0 = inverse @ linear.y0

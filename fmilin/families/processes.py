@@ -13,8 +13,8 @@ from types import TracebackType
 
 from fmilin.families.continuation import SolvedPoint
 from fmilin.families.engine import Engine, Report, Task
-from fmilin.families.outcome import Outcome
 from fmilin.families.plan import Plan
+from fmilin.families.rows import Outcome
 from fmilin.families.solver import Solver
 from fmilin.ground.errors import FmilinError, ModelCrashError, ModelError, UsageError
 from fmilin.ground.sandbox.isolation import can_isolate

@@ -24,6 +24,7 @@ from fmilin.model.interface import ModelInfo
 
 ERRORS = ("A", "B", "C", "D", "T")
 _OF_INPUTS = ("B", "D", "T_u", "u0", "error_B", "error_D")  # whose last axis are the inputs
+_NONE = Signals()
 _ACCURACY = tuple(f.name for f in fields(Accuracy))
 
 
@@ -46,19 +47,40 @@ class Template:
         sizes = len(linear.states), linear.full_states, linear.inputs, linear.outputs
         return cls(*sizes, names, linear.model, linear.sample_time)
 
-    def why_not(self, linear: LinearModel) -> str:
-        """Return why a linear model does not fit, one sentence; empty when it does."""
-        if len(linear.states) != self.order:
+    def why_not(self, other: Template) -> str:
+        """Return why a linear model that would share ``other`` does not fit, one sentence; empty when it does."""
+        if other.order != self.order:
             return (
-                f"The linear model has {len(linear.states)} independent states here and {self.order} at the points "
-                "before: the number of independent constraints changes."
+                f"The linear model has {other.order} independent states here and {self.order} elsewhere: the number "
+                "of independent constraints changes."
             )
         for group in ("full_states", "inputs", "outputs"):
-            if getattr(linear, group).names != getattr(self, group).names:
-                return f"The {group.replace('_', ' ')} are others than at the points before."
-        if linear.sample_time != self.sample_time:
-            return f"The sample time is {linear.sample_time:g} s here and {self.sample_time:g} s at the points before."
+            if getattr(other, group).names != getattr(self, group).names:
+                return f"The {group.replace('_', ' ')} are others than elsewhere."
+        if other.parameters != self.parameters:
+            return "The parameters that vary are others than elsewhere."
+        if other.sample_time != self.sample_time:
+            return f"The sample time is {other.sample_time:g} s here and {self.sample_time:g} s elsewhere."
         return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One point that was tried."""
+
+    number: int  # of the point on the grid
+    reason: str = ""  # why there is no linear model, one paragraph; empty where there is one
+    row: FloatArray | None = None  # the linear model as :meth:`Layout.packed` made it
+    template: Template | None = None  # what it shares with others
+    states: Signals = _NONE  # the independent coordinates
+    method: tuple[str, str] = ("", "")  # how derivatives were taken and coordinates chosen
+    remarks: tuple[Remark, ...] = ()
+    kind: str = ""  # of a failure, for programs: the name of the error's class, ``"fold"`` for a fold
+
+    @property
+    def ok(self) -> bool:
+        """Whether there is a linear model."""
+        return self.row is not None
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,8 @@ import numpy as np
 from fmilin.families.continuation import Balance, SolvedPoint, corrected
 from fmilin.families.family_builder import outcome_of
 from fmilin.families.folds import Fold, FoldError, fold_between
-from fmilin.families.outcome import Outcome
 from fmilin.families.plan import Plan
-from fmilin.families.rows import Template
+from fmilin.families.rows import Outcome, Template
 from fmilin.families.stacked import StackedRuns
 from fmilin.families.turning import Turning
 from fmilin.ground.errors import FmilinError, NumericalError, UnknownNameError
@@ -29,8 +28,7 @@ from fmilin.manifold.operating_points import model_at
 from fmilin.manifold.selection import Selection
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Stepped
-from fmilin.points.described import point_of
-from fmilin.points.procedure import search
+from fmilin.points.procedure import point_of, search
 from fmilin.points.request import PointRequest, TrimRequest
 
 OPEN_MODELS = 4  # models with other parameters that stay open

@@ -18,8 +18,7 @@ import numpy as np
 
 from fmilin.families.continuation import SolvedPoint
 from fmilin.families.grid import Grid
-from fmilin.families.outcome import Outcome
-from fmilin.families.rows import Layout, Template
+from fmilin.families.rows import Layout, Outcome, Template
 from fmilin.families.stacked_equations import FIRST_BLOCK, GROWTH, LARGEST_BLOCK, Assembly, Equations, Line
 from fmilin.ground.errors import FmilinError
 from fmilin.ground.signals import FloatArray
@@ -33,20 +32,10 @@ from fmilin.points.request import TrimRequest
 
 
 class StackedRuns:
-    """Runs of points of one plan.
+    """Runs of points of one plan, for a model with the wanted outputs.
 
-    Parameters
-    ----------
-    model : Model
-        With the outputs that are wanted.
-    grid : Grid
-    parameters : sequence of str
-        Those that vary.
-    how : Request
-    settings : mapping of str to float
-        States and inputs that are the same at all points.
-    table : callable, optional
-        Returns the rows of all points of the family, of a width, to be written to.
+    ``parameters`` vary, ``settings`` are states and inputs that are the same everywhere, and ``table`` returns rows of
+    a width for all points of the family, to be written to.
     """
 
     def __init__(
@@ -68,15 +57,7 @@ class StackedRuns:
     ) -> Iterator[tuple[list[Outcome], SolvedPoint]]:
         """Yield outcomes of the first numbers of a run, block by block, as far as stacks go; the seed behind each.
 
-        Parameters
-        ----------
-        numbers : sequence of int
-        seed : Seed
-            What the first of them starts from.
-        request : TrimRequest or None
-            Checked; None: assemble only.
-        own : Model
-            With the parameters of the seed.
+        The first starts from ``seed``, whose parameters ``own`` has; without a (checked) request points are assembled.
         """
         procedure = StackProcedure(
             self._model, self._how, seed.point, seed.linear, seed.selection, own=own, varied=self._parameters
@@ -113,7 +94,8 @@ class StackedRuns:
     def _blocks(
         self, equations: Equations | Assembly, procedure: StackProcedure, numbers: list[int], seed: SolvedPoint
     ) -> Iterator[tuple[list[Outcome], SolvedPoint]]:
-        line, layout = Line(seed), self._layout(seed)
+        parameters = tuple(dict.fromkeys((*seed.linear.point.parameters, *self._parameters)))
+        line, layout = Line(seed), Layout(Template.of(seed.linear, parameters))
         shown = layout if self._chosen is None else layout.with_inputs(self._chosen)
         while numbers:
             block = numbers[: equations.block]
@@ -164,11 +146,6 @@ class StackedRuns:
         own = seed.linear.point.parameters
         columns = [points.parameters.get(n, np.full(len(points), own.get(n, np.nan))) for n in template.parameters]
         return np.stack(columns, axis=1) if columns else np.zeros((len(points), 0))
-
-    def _layout(self, seed: SolvedPoint) -> Layout:
-        return Layout(
-            Template.of(seed.linear, tuple(dict.fromkeys((*seed.linear.point.parameters, *self._parameters))))
-        )
 
     def _with_chosen_inputs(self, layout: Layout, rows: FloatArray, numbers: Sequence[int]) -> FloatArray:
         """Return rows with the inputs that are wanted."""

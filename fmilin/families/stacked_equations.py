@@ -51,9 +51,8 @@ class Assembly:
         self._names = [name for name in (*settings, *grid.axes) if states.has(name)]
         self._settings, self._model = settings, model
         self._driven = [name for name in (*settings, *grid.axes) if inputs.has(name)]
-        held = [states.positions[name] for name in self._names]
-        self._held = held
-        self._follow = FollowedFromStart(model, time, held)
+        self._held = [states.positions[name] for name in self._names]
+        self._follow = FollowedFromStart(model, time, self._held)
         self.possible = self._follow.possible
 
     def connected(self, _last: object, solved: Solved, _given: object) -> NDArray[np.bool_]:
@@ -85,18 +84,7 @@ def _turned(model: Model, held: Sequence[int], values: FloatArray) -> NDArray[np
 
 
 class Equations:
-    """The equations of a point in coordinates y and free inputs; see the module.
-
-    Parameters
-    ----------
-    model : Model
-    procedure : StackProcedure
-        Of the seed.
-    seed : Seed
-    request : TrimRequest or None
-    held : list of int
-        States whose values are given.
-    """
+    """The equations of a point in coordinates y and free inputs, by the seed's procedure; ``held`` states are given."""
 
     def __init__(
         self, model: Model, procedure: StackProcedure, seed: SolvedPoint, request: TrimRequest | None, held: list[int]

@@ -22,9 +22,8 @@ from typing import Any
 import numpy as np
 
 from fmilin.families.family_builder import NOTHING, FamilyBuilder
-from fmilin.families.outcome import Outcome
 from fmilin.families.plan import Plan
-from fmilin.families.rows import Layout, Template
+from fmilin.families.rows import Layout, Outcome, Template
 from fmilin.ground.errors import ModelError, UsageError
 from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray, Signal, Signals

@@ -30,10 +30,9 @@ class Tracks:
 def tracked(rows: FloatArray, layout: Layout, ok: NDArray[np.bool_]) -> Tracks:
     """Return the eigenvalues of all points, each column one mode, the first point's by real, then imaginary part.
 
-    A point is compared with the nearest one before it along the last axis that has a linear model, else along the
-    axis before: the assignment with the smallest sum of angles between eigenvectors (in all N states, in their
-    sizes) and distances between eigenvalues. Where eigenvalues coincide their eigenvectors say nothing, and those
-    of the point before stay.
+    A point continues the nearest one before it along the last axis, else the axis before: with the smallest sum of
+    angles between eigenvectors, in all states in their sizes, and distances between eigenvalues. Where eigenvalues
+    coincide their eigenvectors say nothing, and those of the point before stay.
     """
     order, scales = layout.template.order, layout.template.full_states.scales
     values = np.full((len(rows), order), np.nan, dtype=np.complex128)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 DEEPEST = 64  # parts of a dotted key; the time that reading one takes grows with their square
@@ -20,25 +22,27 @@ class DocumentError(ValueError):
 
 def read_toml(content: bytes | str) -> dict[str, Any]:
     """Return the table; raise :class:`DocumentError`."""
-    text = _text(content)
-    if _LONG_KEY.search(text):
+    if _LONG_KEY.search(text := _text(content)):
         raise DocumentError(f"a dotted key has more than {DEEPEST} parts")
-    try:
+    with _explained():
         return tomllib.loads(text)
-    except RecursionError:
-        raise DocumentError("it is nested too deeply") from None
-    except ValueError as error:
-        raise DocumentError(_why(error)) from None
 
 
 def read_json(content: bytes | str) -> Any:
     """Return the value; raise :class:`DocumentError`."""
-    try:
+    with _explained():
         return json.loads(_text(content))
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    try:
+        yield
     except RecursionError:
         raise DocumentError("it is nested too deeply") from None
     except ValueError as error:
-        raise DocumentError(_why(error)) from None
+        has_long_number = str(error).startswith("Exceeds the limit")
+        raise DocumentError("an integer has thousands of digits" if has_long_number else str(error)) from None
 
 
 def _text(content: bytes | str) -> str:
@@ -46,7 +50,3 @@ def _text(content: bytes | str) -> str:
         return content if isinstance(content, str) else content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise DocumentError(str(error)) from None
-
-
-def _why(error: ValueError) -> str:
-    return "an integer has thousands of digits" if str(error).startswith("Exceeds the limit") else str(error)

@@ -27,17 +27,7 @@ class UsageError(FmilinError, ValueError):
 
 
 class UnknownNameError(UsageError):
-    """A name that the model does not have, with the nearest ones that it has.
-
-    Parameters
-    ----------
-    message : str
-        The paragraph for the reader.
-    name : str
-        The name that was asked for.
-    suggestions : tuple of str
-        The nearest existing names, best first.
-    """
+    """A name that the model does not have: ``name``, with the nearest ones that it has, ``suggestions``, best first."""
 
     def __init__(self, message: str, *, name: str = "", suggestions: tuple[str, ...] = ()) -> None:
         super().__init__(message)
@@ -62,10 +52,7 @@ class UnknownNameError(UsageError):
 class ModelError(FmilinError):
     """The model cannot be read, is not supported, or refused to initialize or to be evaluated.
 
-    Attributes
-    ----------
-    costs_start : bool
-        Whether the model has to start anew before it can be asked again.
+    ``costs_start``: whether it has to start anew before it can be asked again.
     """
 
     exit_status = 3
@@ -80,12 +67,7 @@ def missing_file(path: PurePath) -> ModelError:
 class ConstraintError(FmilinError, ValueError):
     """The constraints are wrong: inconsistent at the point, not invariant, or about unknown names.
 
-    Parameters
-    ----------
-    message : str
-        The paragraph for the reader.
-    residuals : mapping of str to float
-        How far each offending constraint is from zero.
+    ``residuals``: how far each offending constraint is from zero, by its text.
     """
 
     exit_status = 4
@@ -98,14 +80,8 @@ class ConstraintError(FmilinError, ValueError):
 class NumericalError(FmilinError, ArithmeticError):
     """The numbers do not come out: no convergence, a singular choice of coordinates, NaN, an event at the point.
 
-    Parameters
-    ----------
-    message : str
-        The paragraph for the reader.
-    condition_number : float or None
-        Of the matrix that was singular, where that is the reason.
-    variable : str or None
-        The variable at fault, where there is one.
+    ``condition_number``: of the matrix that was singular, where that is the reason; ``variable``: the one at fault,
+    where there is one; else None.
     """
 
     exit_status = 5
@@ -123,10 +99,7 @@ class KinkError(NumericalError):
 class ModelCrashError(FmilinError):
     """The model's own code crashed, hung or was killed.
 
-    Attributes
-    ----------
-    at_another_instance : bool
-        Whether that happened while another instance of its code was made: some code bears a single one.
+    ``at_another_instance``: whether that was while another instance of its code was made: some code bears a single one.
     """
 
     exit_status = 6

@@ -23,7 +23,7 @@ class Kind:
     severity: Literal["information", "warning"] = "warning"  # how a result was made, or what to beware of
 
 
-_TABLE = (
+ROWS = (
     # Of the model as a whole: interpolated models carry these on.
     Kind("model",
          "The model itself is peculiar: its file is odd in places, an input is at a limit or without effect, something "
@@ -69,7 +69,7 @@ _TABLE = (
          "of the stability of the motion.",
          "Ask `fmilin floquet` (`periodic_orbit()`), where the motion repeats; the sentence says by how much `A` "
          "changes."),
-    Kind("multiple",
+    Kind("multiple-period",
          "A periodic motion repeats itself several times within the period that was given or found.",
          "Give the shorter period that the sentence names, unless what forces the motion needs the longer one.",
          severity="information"),
@@ -134,6 +134,16 @@ _TABLE = (
          "Held feet leave a choice of inputs: those with the smallest contact forces were taken, or those nearest to "
          "the guess where a limit is in the way.",
          "Fix inputs to choose others.", severity="information"),
+    # Of estimators.
+    Kind("unobserved",
+         "A mode that does not decay is seen by none of the measured outputs at the point.",
+         "Measure what the mode moves, or let the motion excite it; the sentence names its states."),
+    Kind("skipped",
+         "Measurements were no numbers or out of the sensor's range, and were left out.",
+         "Look at the sensor, and at the limits that were given for it."),
+    Kind("diverging",
+         "The innovations of a filter are much larger than it expects: it has lost the state, or the noise is larger.",
+         "Reset it (`kf.reset(point)`), give it more noise, or let `fl.design.tuned_noise` estimate the noise."),
     # Of identified models: the method, and how well it fits.
     Kind("method",
          "By which method the model was identified, and over which step; or how its states are set.",
@@ -259,7 +269,7 @@ _TABLE = (
          "Tell the maker of the model; `--derivatives differences` avoids them.", scope="entry"),
 )  # fmt: skip
 
-KINDS: Mapping[str, Kind] = {kind.name: kind for kind in _TABLE}
+KINDS: Mapping[str, Kind] = {kind.name: kind for kind in ROWS}
 """Every kind of remark by its name, those of older files included."""
 OF_ANOTHER_VERSION = Kind("", "A remark of another version of fmilin.", "Read its sentence.")
 """What is taken for the row of a kind that only a file knows."""
@@ -318,8 +328,7 @@ def discrete_states_remarks(states: Mapping[str, str]) -> list[Remark]:
 
 
 def off_equilibrium(
-    what: str,
-    meaning: str = "f0 keeps the motion; A and its eigenvalues depend on the choice of coordinates.",
+    what: str, meaning: str = "f0 keeps the motion; A and its eigenvalues depend on the choice of coordinates."
 ) -> Remark:
     """Return the remark on a point off equilibrium: ``what``, half a sentence, says what moves, or what was done."""
     return Remark("off-equilibrium", f"The point is no equilibrium: {what}. {meaning}".rstrip())

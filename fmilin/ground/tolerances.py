@@ -56,9 +56,6 @@ SAME_ALONG: Final = 1e-4
 STAYS: Final = 1e-5
 """Growth of the residual along a free direction of a trim, over the step, up to which equilibria form a family."""
 
-RATES: Final = 1e-8
-"""How well given rates must satisfy the equations, relative to their terms (A of Kane's method contains them)."""
-
 # -- rank and coordinates --------------------------------------------------------------------------------------------
 
 RANK: Final = 1e-8

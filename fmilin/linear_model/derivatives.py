@@ -8,18 +8,14 @@ matrix on it; where it is defective, each would move by a root of dp, and only t
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.linalg import eig, schur
 
 from fmilin.ground.signals import FloatArray
+from fmilin.linear_model.subspaces import Complex, eigenvectors, groups_of, on_subspace
 
 GROUPED = 1e-6  # distance of eigenvalues that belong to one group, relative to the largest; twofold ones split by 1e-8
 DEFECTIVE = 1e-6  # what A is on a group beside a multiple of the unit matrix, relative to the largest eigenvalue
-
-Complex = NDArray[np.complex128]
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,19 +58,20 @@ def eigenvalue_derivatives(A: FloatArray, slopes: list[FloatArray]) -> tuple[Com
     """Return dl/dp, shape (P, k), for sorted eigenvalues and dA/dp, k of them; and the groups that are defective."""
     if not len(A):
         return np.zeros((0, len(slopes)), dtype=np.complex128), []
-    decomposed: Any = eig(A, left=True, right=True)  # its types know no left vectors
-    values, left, right = decomposed
+    values, left, right = eigenvectors(A)
     order = np.lexsort((values.imag, values.real))
-    values, left, right = (a[..., order].astype(np.complex128) for a in (values, left, right))
+    values, left, right = (a[..., order] for a in (values, left, right))
     with np.errstate(divide="ignore", invalid="ignore"):  # of groups, which follow
         sizes = np.einsum("ij,ij->j", np.conj(left), right)
         moved = [np.einsum("ij,ij->j", np.conj(left), slope @ right) / sizes for slope in slopes]
     derivatives, defective = np.array(moved, dtype=np.complex128).reshape(len(slopes), len(A)).T.copy(), []
     largest = float(np.max(np.abs(values), initial=0.0)) or 1.0
-    for group in _groups(values, GROUPED * largest):
+    for group in groups_of(values, np.full(len(values), GROUPED * largest / 2)):
         if len(group) == 1:
             continue
-        V, W = _subspaces(A, values, group)
+        others = np.delete(values, group)
+        _, V = on_subspace(A, values[group], others)
+        _, W = on_subspace(A.T, values[group].conj(), others.conj())
         gram = np.conj(W).T @ V
         block = np.linalg.solve(gram, np.conj(W).T @ A @ V)
         spread = np.linalg.norm(block - np.trace(block) / len(group) * np.eye(len(group)))
@@ -89,33 +86,3 @@ def eigenvalue_derivatives(A: FloatArray, slopes: list[FloatArray]) -> tuple[Com
                 own = np.linalg.eigvals(block)
                 derivatives[group, j] = own[np.lexsort((own.imag, own.real))]
     return derivatives, defective
-
-
-def _groups(values: Complex, distance: float) -> list[list[int]]:
-    """Return the numbers of eigenvalues that are linked by less than a distance."""
-    left, groups = list(range(len(values))), []
-    while left:
-        group, front = [], [left.pop(0)]
-        while front:
-            i = front.pop()
-            group.append(i)
-            near = [k for k in left if abs(values[k] - values[i]) <= distance]
-            front += near
-            left = [k for k in left if k not in near]
-        groups.append(sorted(group))
-    return groups
-
-
-def _subspaces(A: FloatArray, values: Complex, group: list[int]) -> tuple[Complex, Complex]:
-    """Return orthonormal bases of the right and of the left invariant subspace of a group, shape (P, group)."""
-    own, others = values[group], np.delete(values, group)
-
-    ordered: Any = schur  # its types know no sorting of complex forms
-
-    def belongs(to: Complex, rest: Complex, s: complex) -> bool:
-        return not len(rest) or float(np.min(np.abs(to - s))) < float(np.min(np.abs(rest - s)))
-
-    _, V, _ = ordered(A, output="complex", sort=lambda s: belongs(own, others, s))
-    _, W, _ = ordered(A.T, output="complex", sort=lambda s: belongs(own, others, s))
-    k = len(group)
-    return V[:, :k], np.conj(W[:, :k])  # A' has the conjugates of the left vectors

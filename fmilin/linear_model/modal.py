@@ -11,7 +11,7 @@ subspace of the eigenvalue. Gramians say how far unit energy moves a mode and ho
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,12 +20,11 @@ from numpy.typing import NDArray
 
 from fmilin.ground.signals import FloatArray
 from fmilin.linear_model.modes import rate_of, shape_of
+from fmilin.linear_model.subspaces import Complex, eigenvectors, groups_of, lyapunov, on_subspace
 
 if TYPE_CHECKING:
     from fmilin.linear_model.model import LinearModel
 
-
-Complex = NDArray[np.complex128]
 
 EPS = float(np.finfo(np.float64).eps)
 
@@ -60,22 +59,6 @@ def energies(linear: LinearModel, single: Sequence[tuple[complex, bool]]) -> tup
     return reached, shown
 
 
-def eigenvectors(A: FloatArray) -> tuple[Complex, Complex, Complex]:
-    """Return eigenvalues, left and right eigenvectors as columns, all of length 1."""
-    from scipy.linalg import eig
-
-    result: Any = eig(A, left=True, right=True)
-    return result[0].astype(np.complex128), result[1].astype(np.complex128), result[2].astype(np.complex128)
-
-
-def sorted_schur(A: FloatArray, first: Callable[[complex], bool]) -> tuple[Complex, Complex, int]:
-    """Return T and Q of A = Q T Q' with the eigenvalues first that are chosen, and how many they are."""
-    from scipy.linalg import schur
-
-    result: Any = schur(A.astype(np.complex128), output="complex", sort=first)  # type: ignore[call-overload]
-    return result[0], result[1], int(result[2])
-
-
 def _largest(A: FloatArray, B: FloatArray, sample_time: float) -> float:
     """Return the root of the largest eigenvalue of the Gramian of (A, B); infinite where A does not decay."""
     if not B.any():
@@ -86,36 +69,6 @@ def _largest(A: FloatArray, B: FloatArray, sample_time: float) -> float:
         return float("inf")
     gramian = lyapunov(A, B @ B.T / (sample_time or 1.0), sampled=sample_time > 0)
     return float(np.sqrt(max(np.linalg.eigvalsh(gramian)[-1], 0.0)))
-
-
-def lyapunov(A: Complex | FloatArray, Q: Complex | FloatArray, *, sampled: bool) -> Any:
-    """Return X with A X + X A' + Q = 0; of a sampled motion with A X A' - X + Q = 0."""
-    from scipy.linalg import solve_continuous_lyapunov, solve_discrete_lyapunov
-
-    return solve_discrete_lyapunov(A, Q) if sampled else solve_continuous_lyapunov(A, -Q)
-
-
-def hankel_values(linear: LinearModel) -> FloatArray:
-    """Return the Hankel singular values of the part that decays, largest first, of signals in their nominal sizes."""
-    from scipy.linalg import solve_sylvester
-
-    decays = (lambda z: abs(z) < 1 - 1e-9) if linear.sample_time > 0 else (lambda s: s.real < -1e-9 * abs(s))
-    if not len(linear.A) or not len(linear.inputs) or not len(linear.outputs):
-        return np.zeros(0)
-    u0 = np.array([linear.point.inputs.get(n, 0.0) for n in linear.inputs.names])
-    out0 = np.array([linear.point.outputs.get(n, 0.0) for n in linear.outputs.names])
-    inward, outward = linear.B * linear.inputs.scales(u0), linear.C / linear.outputs.scales(out0)[:, None]
-    T, Q, count = sorted_schur(linear.A, decays)
-    if not count:
-        return np.zeros(0)
-    X = solve_sylvester(T[:count, :count], -T[count:, count:], -T[:count, count:]) if count < len(T) else None
-    B, C = Q.conj().T @ inward, outward @ Q
-    stable = B[:count] if X is None else B[:count] - X @ B[count:]
-    A, shows, sampled = T[:count, :count], C[:, :count], linear.sample_time > 0
-    Wc = lyapunov(A, stable @ stable.conj().T, sampled=sampled)
-    Wo = lyapunov(A.conj().T, shows.conj().T @ shows, sampled=sampled)
-    values: FloatArray = np.sqrt(np.maximum(np.sort(np.linalg.eigvals(Wc @ Wo).real)[::-1], 0.0))
-    return values
 
 
 NO_SHARE = 1e-12  # participation below it is rounding of eigenvectors: zero
@@ -154,8 +107,6 @@ class ModalAnalysis:
     reached: FloatArray
     # (groups, ny), root of the energy of an output (the integral of its square) while the mode decays from amplitude 1
     shown: FloatArray
-    # Hankel singular values of the part that decays, of inputs and outputs in their sizes, largest first
-    hankel: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,7 +140,7 @@ def modal_analysis(linear: LinearModel) -> ModalAnalysis:
         none = np.zeros((0, 0))
         return ModalAnalysis(
             (), none, np.zeros((0, nu)), np.zeros((0, ny)), np.zeros((0, nu), np.intp), np.zeros((0, ny), np.intp),
-            np.zeros(0, int), np.zeros(0, int), np.zeros((0, nu)), np.zeros((0, ny)), np.zeros(0),
+            np.zeros(0, int), np.zeros(0, int), np.zeros((0, nu)), np.zeros((0, ny)),
         )  # fmt: skip
     balanced: Any = matrix_balance(linear.A, permute=False, separate=True)
     A: FloatArray = balanced[0]
@@ -219,7 +170,6 @@ def modal_analysis(linear: LinearModel) -> ModalAnalysis:
         unobservable=np.array([_missing(s, C.T, noise_C.T, size, seen=True) for s in subspaces], np.intp),
         reached=reached,
         shown=shown,
-        hankel=hankel_values(linear),
     )
 
 
@@ -240,7 +190,7 @@ def _subspaces(A: FloatArray, error: FloatArray) -> Iterator[_Subspace]:
     sine = np.abs(np.einsum("ki,ki->i", left.conj(), right))
     worst = np.cbrt(relative) * size
     radius = np.minimum(SLACK * relative * size / np.maximum(sine, 1e-300), worst)
-    for members in _groups(values, radius):
+    for members in groups_of(values, radius):
         mean = complex(values[members].mean())
         uncertainty = float(radius[members].max())
         pair = abs(mean.imag) > uncertainty
@@ -252,35 +202,10 @@ def _subspaces(A: FloatArray, error: FloatArray) -> Iterator[_Subspace]:
             yield _Subspace(complex(values[k]), pair, left[:, [k]], one, right[:, [k]], one, uncertainty)
             continue
         others = np.delete(values, members)
-        on_right, V = _schur(A, values[members], others)
-        on_left, U = _schur(A.T, values[members].conj(), others.conj())
+        on_right, V = on_subspace(A, values[members], others)
+        on_left, U = on_subspace(A.T, values[members].conj(), others.conj())
         mean = mean if pair else complex(mean.real)
         yield _Subspace(mean, pair, U, on_left.conj().T, V, on_right, uncertainty)
-
-
-def _groups(values: Complex, radius: FloatArray) -> list[list[int]]:
-    """Return the connected groups of eigenvalues whose discs overlap."""
-    remaining, groups = set(range(len(values))), []
-    while remaining:
-        group, waiting = [], [remaining.pop()]
-        while waiting:
-            i = waiting.pop()
-            group.append(i)
-            near = [j for j in remaining if abs(values[i] - values[j]) <= radius[i] + radius[j]]
-            remaining.difference_update(near)
-            waiting += near
-        groups.append(sorted(group))
-    return groups
-
-
-def _schur(A: FloatArray, inside: Complex, outside: Complex) -> tuple[Complex, Complex]:
-    """Return A on the invariant subspace of some eigenvalues, and an orthonormal basis of it."""
-
-    def chosen(value: complex) -> bool:
-        return bool(np.abs(inside - value).min() < np.abs(outside - value).min(initial=np.inf))
-
-    T, Q, count = sorted_schur(A, chosen)
-    return T[:count, :count], Q[:, :count]
 
 
 def _shares(parts: list[Complex], terms: list[FloatArray], twice: FloatArray) -> FloatArray:

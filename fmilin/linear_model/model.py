@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fmilin.ground.errors import UnknownNameError
 from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray, Signals
 from fmilin.ground.verbs import Shown, perform
@@ -36,6 +37,15 @@ class Point(Shown):
     inputs: Mapping[str, float]
     outputs: Mapping[str, float]
     parameters: Mapping[str, float] = field(default_factory=dict)  # only those changed from the model's own values
+
+    def __getitem__(self, name: str) -> float:
+        """Return a state, an input or an output by its name, as at an operating point."""
+        for values in (self.states, self.inputs, self.outputs):
+            if name in values:
+                return values[name]
+        raise UnknownNameError.among(
+            name, [*self.states, *self.inputs, *self.outputs], "a state, an input or an output of this point"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +105,7 @@ class LinearModel(Shown):
         All N states, in the model's order.
     inputs, outputs : Signals
     y0 : array, shape (P,)
-        The values of the independent coordinates at the point.
+        The values of the independent coordinates at the point; ``u0`` and ``g0`` are those of inputs and outputs.
     point : Point
     accuracy : Accuracy
     method : Method
@@ -110,8 +120,9 @@ class LinearModel(Shown):
         An estimated absolute error for every entry; zeros by default.
     descriptor : Descriptor, optional
         The same system as ``E z' = f0 + A z + B u`` with all coordinates and multipliers in z, where it was asked for:
-        by ``linearize(..., descriptor=True)`` or :func:`fmilin.descriptor`. Models that are not made of Lagrange's
-        equations with constraints on positions have none, nor have inputs that prescribe a motion, and sampled models.
+        by ``linearize(..., descriptor=True)`` or :func:`fmilin.descriptor`. Of DAEs these are the
+        equations as they are written. Other models that are not made of Lagrange's equations with constraints on
+        positions have none, nor have inputs that prescribe a motion, and sampled models.
     derivatives : mapping of str to Derivative
         By parameter, where they were asked for: ``linearize(..., parameters=["m"])``, ``lin.derivatives["m"].A``. In
         the coordinates of the linear model: what changes these (reductions, samples) leaves them out.
@@ -145,6 +156,16 @@ class LinearModel(Shown):
         if self.errors.T.shape != self.T.shape:
             zeros = (np.zeros_like(m) for m in (self.A, self.B, self.C, self.D, self.T))
             object.__setattr__(self, "errors", EntryErrors(*zeros))
+
+    @property
+    def u0(self) -> FloatArray:
+        """The values of the inputs at the point, shape (nu,); by name they are ``point.inputs``."""
+        return np.array([self.point.inputs[name] for name in self.inputs.names])
+
+    @property
+    def g0(self) -> FloatArray:
+        """The values of the outputs at the point, shape (ny,); by name they are ``point.outputs``."""
+        return np.array([self.point.outputs[name] for name in self.outputs.names])
 
     @property
     def plot(self) -> Plots[LinearModel]:
@@ -254,8 +275,10 @@ class LinearModel(Shown):
         """
         return perform("LinearModel.to_control", self)
 
-    def save(self, path: str | Path) -> None:
-        """Write the model; the suffix of ``path`` picks the format: .mat, .npz, .json, .fmu, .m, .mo, .tex or .txt.
+    def save(
+        self, path: str | Path, *, precision: Literal["double", "single"] = "double", sample_time: float | None = None
+    ) -> None:
+        """Write the model; the suffix picks the format: .mat, .npz, .json, .fmu, .m, .c, .mo, .tex or .txt.
 
         A name that ends in ``dslin.mat`` means Dymola's layout.
 
@@ -263,13 +286,17 @@ class LinearModel(Shown):
         ----------
         path : str or Path
             An existing file is replaced when the new one is complete, and unharmed if that fails.
+        precision : str
+            ``"double"`` or ``"single"``: of the numbers in C code.
+        sample_time : float, optional
+            Of C code for a continuous model, in seconds; chosen by its fastest motion by default.
 
         Raises
         ------
         UsageError
             When no exporter knows the suffix, a matrix contains NaN, or the file cannot be written.
         """
-        perform("LinearModel.save", self, path)
+        perform("LinearModel.save", self, path, precision=precision, sample_time=sample_time)
 
     def save_report(
         self, path: str | Path, *, verification: Verification | None = None, model: Model | None = None

@@ -59,7 +59,12 @@ def modes_of(A: FloatArray, T: FloatArray, sample_time: float = 0.0) -> Modes:
             continue
         shape, largest = shape_of(T, vector)
         modes.append(Mode(rate_of(complex(value), sample_time), shape / largest))
-    return Modes(sorted(modes, key=lambda m: (m.frequency, m.eigenvalue.real)))
+    return Modes(sorted(modes, key=lambda m: slowness(m.eigenvalue)))
+
+
+def slowness(value: complex) -> tuple[float, float]:
+    """Return the key that sorts eigenvalues, slowest first; what is as fast to nine digits, by the real part."""
+    return float(f"{abs(value):.8e}"), value.real
 
 
 def shape_of(T: FloatArray, vector: NDArray[np.complex128]) -> tuple[NDArray[np.complex128], complex]:

@@ -63,10 +63,8 @@ class Plots(Pictures, Generic[Linear]):
         The nonlinear model ``against`` makes the same steps on its manifold; their ``amplitude`` is then by
         default what moves a state by a tenth of its size.
         """
-        length = {"amplitude": amplitude, "stop_time": stop_time}
-        if against is None:
-            return perform("Plots.step", self._drawn, inputs, outputs, **length)
-        return perform("Plots.step_against", self._drawn, against, inputs, outputs, **length)
+        options = {"against": against, "amplitude": amplitude, "stop_time": stop_time}
+        return perform("Plots.step", self._drawn, inputs, outputs, **options)
 
     def errors(self) -> Figure:
         """Return the estimated error of every entry of A, B, C and D over the largest entry of its matrix."""
@@ -76,6 +74,6 @@ class Plots(Pictures, Generic[Linear]):
         """Return which entries of A, B, C and D are zero, and how large the others are."""
         return perform("Plots.sparsity", self._drawn)
 
-    def sensitivities(self, modes: Sequence[int] | None = None) -> Figure:
+    def sensitivities(self, numbers: Sequence[int] | None = None) -> Figure:
         """Return what each parameter does to the modes (from 1, slowest first; by default those that move most)."""
-        return perform("Plots.sensitivities", self._drawn, modes)
+        return perform("Plots.sensitivities", self._drawn, numbers)

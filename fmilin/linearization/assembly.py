@@ -37,31 +37,11 @@ def assembled(
     if not frame.coordinates.is_linear:
         bend = frame.coordinates.curvature(point.states, base.derivatives)  # d(D rho f)
         A, B = A + bend @ T, B + bend @ slopes.x_u
-    return built(
-        model,
-        IndependentCoordinates(
-            frame.signals,
-            model.states,
-            frame.y0,
-            T,
-            frame.T_error,
-            frame.kind,
-            condition_number=frame.condition_number,
-            residual=frame.residual,
-            T_u=slopes.x_u,
-        ),
-        Slopes(
-            A,
-            B,
-            slopes.c_y,
-            slopes.c_u,
-            R @ base.derivatives,
-            A_error=size @ slopes.f_y_error,
-            B_error=size @ slopes.f_u_error,
-            C_error=slopes.c_y_error,
-            D_error=slopes.c_u_error,
-        ),
-        point_of(model, point, base.outputs),
-        (slopes.method, model.evaluations, model.directions),
-        remarks,
-    )
+    coordinates = IndependentCoordinates(
+        frame.signals, model.states, frame.y0, T, frame.T_error, frame.kind, frame.condition_number, frame.residual,
+        T_u=slopes.x_u,
+    )  # fmt: skip
+    errors = size @ slopes.f_y_error, size @ slopes.f_u_error, slopes.c_y_error, slopes.c_u_error
+    own = Slopes(A, B, slopes.c_y, slopes.c_u, R @ base.derivatives, *errors)
+    method = slopes.method, model.evaluations, model.directions
+    return built(model, coordinates, own, point_of(model, point, base.outputs), method, remarks)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from fmilin.ground.errors import FmilinError
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Hybrid
-from fmilin.motion.simulation.integration_loop import ChatteringError
 
 AHEAD = 1e-6  # seconds that the model is followed, times the size of its time
 
@@ -16,6 +15,7 @@ def chattering_at(model: Model, point: OperatingPoint) -> str:
         return ""
     import numpy as np
 
+    from fmilin.motion.simulation.integration_loop import ChatteringError
     from fmilin.motion.simulation.run import RunRequest, simulate_at
 
     ahead = AHEAD * max(abs(point.time), 1.0)

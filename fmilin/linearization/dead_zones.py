@@ -9,7 +9,7 @@ from fmilin.ground.signals import FloatArray
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.no_response import PUSHES, dead_zone_error
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
-from fmilin.motion.simulation.integration_loop import Domains, domains
+from fmilin.numerics.crossings import Domains, domains
 
 SMALL = (1e-3, 1e-2)  # small pushes, in sizes of the input
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from scipy import linalg, optimize
+from scipy import linalg
 
 from fmilin.ground.errors import ModelError, NumericalError
 from fmilin.ground.remarks import Remark
@@ -36,11 +36,9 @@ MOST_NAMED = 8
 
 
 def _unmovable(linear: LinearModel) -> FloatArray:
-    """Return combinations w (N, r), for states in their sizes, that cannot change to first order.
-
-    Neither units nor a mixture of fast and slow states has a part in the answer: left null vectors survive any
-    scaling of rows and columns, so both are brought to size 1 first.
-    """
+    """Return combinations w (N, r), for states in their sizes, that cannot change to first order."""
+    # Left null vectors survive any scaling of rows and columns, so both are brought to size 1 first: neither units nor
+    # a mixture of fast and slow states has a part in the answer.
     sizes = linear.states.scales(linear.y0)
     units = np.concatenate((sizes, linear.inputs.scales()))
     both = np.hstack((linear.A, linear.B)) * units / sizes[:, None]
@@ -149,11 +147,7 @@ class _Samples:
         return conserved
 
     def conserved_by_bending(self, candidates: FloatArray) -> FloatArray:
-        """Return combinations w for which (w + S x)' f is zero close to the point, to second order, with a symmetric S.
-
-        Away from an equilibrium, for invariants whose bending has no part in the motion there: others are no
-        left null vectors at such a point.
-        """
+        """Return combinations w with (w + S x)' f = 0 close to the point, to second order, for a symmetric S."""
         n, k = candidates.shape
         if not k:
             return candidates
@@ -193,6 +187,8 @@ def _without_totals(candidates: FloatArray, samples: _Samples) -> FloatArray:
     if (support & samples.reached).any():
         return candidates
     part = native[support] / np.abs(native[support]).max()
+    from scipy import optimize
+
     program = optimize.linprog(np.zeros(part.shape[1]), A_ub=-part, b_ub=-np.ones(len(part)), bounds=(None, None))
     return candidates[:, :0] if program.status == 0 else candidates
 
@@ -209,14 +205,6 @@ def with_remark_on_dependence(linear: LinearModel, model: Model, point: Operatin
     taking = [name for name, p in zip(linear.states.names, part, strict=True) if p > 1e-6 * part.max()]
     more = f" and {len(taking) - MOST_NAMED} more" if len(taking) > MOST_NAMED else ""
     them = f"{', '.join(taking[:MOST_NAMED])}{more} take part"
-    if model.freedoms_known:
-        remark = Remark(
-            "conserved-quantity",
-            f"{count} combination{'s' * (count > 1)} of the states cannot change, to first order, whatever the inputs "
-            f"do ({them}): momentum, or at a moving point energy, is conserved, for these states do not depend on each "
-            "other. Zero eigenvalues belong to true rigid motions.",
-        )
-        return replace(linear, warnings=(*linear.warnings, remark))
     remark = Remark(
         "dependent-states",
         f"All {len(linear.states)} states were treated as independent, but {count} "
@@ -226,4 +214,11 @@ def with_remark_on_dependence(linear: LinearModel, model: Model, point: Operatin
         "discover' tells these apart and finds the constraints (linearize --discover uses them at once); or declare "
         'them: --constraint "x^2 + y^2 - L^2", or constraints=[...] in Python.',
     )
+    if model.freedoms_known:
+        remark = Remark(
+            "conserved-quantity",
+            f"{count} combination{'s' * (count > 1)} of the states cannot change, to first order, whatever the inputs "
+            f"do ({them}): momentum, or at a moving point energy, is conserved, for these states do not depend on each "
+            "other. Zero eigenvalues belong to true rigid motions.",
+        )
     return replace(linear, warnings=(*linear.warnings, remark))

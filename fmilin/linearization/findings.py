@@ -63,23 +63,15 @@ def visited_at(model: RememberingModel, point: OperatingPoint) -> Evaluation:
 def remarks_on(model: RememberingModel, base: Evaluation, nearby: Neighbourhood, motion: Motion) -> list[Remark]:
     """Say what a user should know: a model with memory, a point in motion, doubtful coordinates, the model's notes."""
     frame = nearby.frame
-    remarks = [
-        *_of_memory(model, nearby),
-        *(
-            remarks_along(model, base, frame, motion, WITH_TIME)
-            if motion.fastest is None
-            else _on_motion(model, base, frame, motion, motion.fastest)
-        ),
-        *_prescribed(model, frame),
-    ]
+    moves = motion.fastest is not None
+    along = _on_motion(model, base, frame, motion) if moves else remarks_along(model, base, frame, motion, WITH_TIME)
+    remarks = [*_of_memory(model, nearby), *along, *_prescribed(model, frame)]
     if frame.condition_number > DOUBTFUL:
-        remarks.append(
-            Remark(
-                "conditioning",
-                f"The coordinates {', '.join(frame.signals.names)} are badly conditioned here (condition number "
-                f"{frame.condition_number:.3g}); {frame.better} would be better.",
-            )
+        text = (
+            f"The coordinates {', '.join(frame.signals.names)} are badly conditioned here (condition number "
+            f"{frame.condition_number:.3g}); {frame.better} would be better."
         )
+        remarks.append(Remark("conditioning", text))
     remarks += discrete_states_remarks(model.source.discrete_states())
     remarks += model_remarks(model.notes)
     remarks += model.remarks_at(nearby.point)
@@ -105,17 +97,8 @@ def motion_remark(
 ) -> Remark:
     """Say whether A and its eigenvalues depend on the coordinates: not without constraints, nor in steady ones.
 
-    Parameters
-    ----------
-    what : str
-        What moves, half a sentence.
-    constrained : bool
-        Whether there are other coordinates that might have been taken.
-    steady : (names, carried, later), optional
-        Coordinates in which the motion is steady, those among them on which nothing depends, and how much later A was
-        the same, in s.
-    in_use : bool
-        Whether these are the coordinates of A.
+    ``steady`` are such coordinates, those among them on which nothing depends, and how much later A was the same, in s;
+    ``in_use`` says whether A is in them.
     """
     if not constrained:
         return off_equilibrium(what, FREE)
@@ -165,22 +148,21 @@ def change_remarks(motion: Remark, change: Change | None, k: int = 0) -> list[Re
 def remarks_along(model: Model, base: Evaluation, frame: Frame, motion: Motion, otherwise: Remark) -> list[Remark]:
     """Return what is to be said of A along a motion, ``otherwise`` first where no steady coordinates are known."""
     if motion.steady and motion.fastest is not None:
-        return _on_motion(model, base, frame, motion, motion.fastest)
+        return _on_motion(model, base, frame, motion)
     return [] if motion.change is None else change_remarks(otherwise, motion.change)[-1:]
 
 
-def _on_motion(model: Model, base: Evaluation, frame: Frame, motion: Motion, fastest: int) -> list[Remark]:
+def _on_motion(model: Model, base: Evaluation, frame: Frame, motion: Motion) -> list[Remark]:
+    fastest = motion.fastest
+    assert fastest is not None  # noqa: S101 - the point moves
     size = float(frame.invariants.scales[fastest])
     what = rate_of_change(model.states.names[fastest], float(base.derivatives[fastest]), size)
-    uniform_motion = motion.steady
-    steady = (
-        None
-        if uniform_motion is None
-        else (uniform_motion.selection.signals.names, uniform_motion.carried, uniform_motion.later)
-    )
-    in_use = uniform_motion is not None and uniform_motion.selection is frame.selection
-    if uniform_motion and not in_use:
-        steady = uniform_motion.selection.texts, uniform_motion.carried, uniform_motion.later
+    steady, in_use = None, False
+    if motion.steady is not None:
+        selection = motion.steady.selection
+        in_use = selection is frame.selection
+        names = selection.signals.names if in_use else selection.texts
+        steady = names, motion.steady.carried, motion.steady.later
     remark = motion_remark(what, constrained=motion.has_choice, steady=steady, in_use=in_use)
     if in_use and frame.kind == NOT_TURNING:
         remark = replace(remark, message=f"{remark.message} {INSTEAD_OF_TURNING}")

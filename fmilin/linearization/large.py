@@ -10,7 +10,7 @@ e = r - W w. One factorization of W and one solution for each column is all that
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -29,9 +29,6 @@ from fmilin.model.counting import RememberingModel
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.sparse import SparseEquations
 
-Procedure = Callable[[Model, OperatingPoint, Request], LinearModel]
-
-
 STEP = 1e-5  # of the difference that slopes are compared with, in sizes of the states
 
 LARGEST_DESCRIPTOR = 1_000
@@ -40,23 +37,21 @@ LARGEST_DESCRIPTOR = 1_000
 EPS = float(np.finfo(np.float64).eps)
 
 
-def by_sparse_equations(equations: SparseEquations, general: Procedure) -> Procedure:
-    """Return the procedure for a model with these equations; ``general`` answers what it has no way for."""
+def by_sparse_equations(
+    model: Model, equations: SparseEquations, point: OperatingPoint, request: Request
+) -> LinearModel | None:
+    """Linearize a model with these equations; None where they have no way to what is asked for."""
+    independent = _named_positions(model, equations.n, request)
+    plain = request.coordinates == "partition" and request.derivatives in ("auto", "exact")
+    if independent is None or not plain:
+        return None
+    linear = _linearized(model, equations, point, request, independent)
+    if not request.descriptor or len(model.states) > LARGEST_DESCRIPTOR:
+        return linear
+    from fmilin.native.formulations.descriptor import with_descriptor
 
-    def linearized(model: Model, point: OperatingPoint, request: Request) -> LinearModel:
-        independent = _named_positions(model, equations.n, request)
-        plain = request.coordinates == "partition" and request.derivatives in ("auto", "exact")
-        if independent is None or not plain:
-            return general(model, point, request)
-        linear = _linearized(model, equations, point, request, independent)
-        if not request.descriptor or len(model.states) > LARGEST_DESCRIPTOR:
-            return linear
-        from fmilin.native.formulations.descriptor import with_descriptor
-
-        names = model.states.positions
-        return with_descriptor(linear, model, point, np.eye(len(names))[[names[n] for n in linear.states.names]])
-
-    return linearized
+    names = model.states.positions
+    return with_descriptor(linear, model, point, np.eye(len(names))[[names[n] for n in linear.states.names]])
 
 
 def _named_positions(model: Model, n: int, request: Request) -> Sequence[int] | None:
@@ -96,28 +91,17 @@ def _linearized(
     scales = model.states.scales(x)
     along = slopes.derivatives * np.concatenate((scales[states], model.inputs.scales(u)))
     conditioning = float(np.linalg.norm(K.toarray() / scales[:n, None] * scales[independent], 2)) if p else 1.0
-    coordinates = IndependentCoordinates(
-        model.states.select(states),
-        model.states,
-        x[states],
-        T,
-        EPS * conditioning * np.abs(T),
-        "named" if request.independent is not None else "partition",
-        condition_number=conditioning,
-        residual=distance,
-    )
-    return built(
-        model,
-        coordinates,
-        Slopes.known_to(EPS / solver.rcond, (A, B, C, D), base.derivatives[states]),
-        point_of(model, point, base.outputs),
-        ("exact", counted.evaluations + 2, counted.directions),
-        (
-            *motion_remarks(model, base, scales, along, p),
-            *_conditioning_remarks(conditioning),
-            *model_remarks(model.notes),
-        ),
-    )
+    signals, kind = model.states.select(states), "named" if request.independent is not None else "partition"
+    error = EPS * conditioning * np.abs(T)
+    coordinates = IndependentCoordinates(signals, model.states, x[states], T, error, kind, conditioning, distance)
+    remarks = motion_remarks(model, base, scales, along, p)
+    if conditioning > DOUBTFUL:
+        text = f"The coordinates move others {conditioning:.3g} times as far as themselves: name others, or none."
+        remarks.append(Remark("conditioning", text))
+    method = "exact", counted.evaluations + 2, counted.directions
+    own = Slopes.known_to(EPS / solver.rcond, (A, B, C, D), base.derivatives[states])
+    every = (*remarks, *model_remarks(model.notes))
+    return built(model, coordinates, own, point_of(model, point, base.outputs), method, every)
 
 
 def _residuals(model: Model, equations: SparseEquations, point: OperatingPoint) -> dict[str, float]:
@@ -169,10 +153,3 @@ def _compare(
             "point: the equations have a kink or leave their domain here. Move the point a little, or ask for the "
             "slopes on one side of it (--one-sided)."
         )
-
-
-def _conditioning_remarks(conditioning: float) -> list[Remark]:
-    if conditioning <= DOUBTFUL:
-        return []
-    text = f"The coordinates move others {conditioning:.3g} times as far as themselves: name others, or none."
-    return [Remark("conditioning", text)]

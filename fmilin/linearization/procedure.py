@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
-from fmilin.ground.errors import FmilinError, NumericalError
+from fmilin.ground.errors import FmilinError, NumericalError, UsageError
 from fmilin.ground.remarks import Remark
 from fmilin.ground.verbs import perform
 from fmilin.linear_model.builder import chosen_inputs, with_inputs, with_parameters_as_inputs
@@ -19,25 +19,26 @@ from fmilin.linearization.dead_zones import refuse_dead_zones
 from fmilin.linearization.dependence import with_remark_on_dependence
 from fmilin.linearization.findings import remarks_along, remarks_on, visited_at
 from fmilin.linearization.request import Request
-from fmilin.linearization.strategies import strategy_for
+from fmilin.linearization.singular import linearize_at_singularity
 from fmilin.linearization.verified_facts import start_of, verified_facts_of
-from fmilin.manifold.facts import VerifiedFacts
 from fmilin.manifold.frame import Frame, frame_at
 from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.manifold.operating_points import model_at
-from fmilin.manifold.other_coordinates import in_coordinates
 from fmilin.manifold.selection import NOT_TURNING, Selection
 from fmilin.manifold.singular import singularity_of
-from fmilin.manifold.slopes import TangentSlopes, measure
+from fmilin.manifold.slopes import TangentSlopes, in_coordinates, measure
 from fmilin.manifold.steady import Motion, motion_at
+from fmilin.manifold.verification import VerifiedFacts
 from fmilin.model.counting import RememberingModel
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
-from fmilin.model.stepping import Stepping
+from fmilin.model.stepping import Stepped, Stepping
 from fmilin.model.threads import one_at_a_time
 from fmilin.numerics.differences.differences import Differences, EventCrossingError
 
 if TYPE_CHECKING:
     from fmilin.native.formulations.formulation import Formulation
+
+Procedure = Callable[[Model, OperatingPoint, Request], LinearModel]
 
 
 @one_at_a_time
@@ -165,7 +166,11 @@ def linearize_as(model: Model, point: OperatingPoint, request: Request) -> Linea
     model = model.seen_at(point)
     chosen = None if inputs is None else chosen_inputs(model.inputs, inputs)
     model = model if outputs is None else model.with_interface(None, outputs)
-    linear = strategy_for(model, request, _general)(model, point, request)
+
+    def general(model: Model, point: OperatingPoint, request: Request) -> LinearModel:
+        return _linearized(model, point, request, None)[0]
+
+    linear = _answered(model, point, request, general)
     return linear if chosen is None else with_inputs(linear, chosen)
 
 
@@ -189,12 +194,56 @@ def linearize_next(
         return linear
 
     seen = model.seen_at(point)
-    linear = strategy_for(seen, request, general)(seen, point, request)
+    linear = _answered(seen, point, request, general)
     return linear, carried[-1] if carried else None
 
 
-def _general(model: Model, point: OperatingPoint, request: Request) -> LinearModel:
-    return _linearized(model, point, request, None)[0]
+def _answered(model: Model, point: OperatingPoint, request: Request, general: Procedure) -> LinearModel:
+    """Answer a request by ``general``, unless it, or the kind of model, has a procedure of its own."""
+    if request.formulation is not None:
+        from fmilin.native.formulations.procedure import linearized
+
+        return linearized(
+            model,
+            point,
+            request.formulation,
+            independent=request.independent or (),
+            at_singularity=request.at_singularity,
+            descriptor=request.descriptor,
+        )
+    if isinstance(model, Stepped) or (request.stepping is not None and request.stepping.lifted):
+        return _by_steps(model, point, request, general)
+    if request.at_singularity:
+        return linearize_at_singularity(model, point, independent=request.independent or ())
+    if (equations := model.sparse_equations()) is not None:
+        from fmilin.linearization.large import by_sparse_equations
+
+        return by_sparse_equations(model, equations, point, request) or general(model, point, request)
+    return general(model, point, request)
+
+
+def _by_steps(model: Model, point: OperatingPoint, request: Request, general: Procedure) -> LinearModel:
+    """Linearize a model that brings its own solver from what it answers."""
+    from fmilin.linearization.identification.procedure import Task, linearize_stepped
+
+    if request.at_singularity:
+        raise UsageError("--at-singularity is for native models, not for models that are stepped.")
+    if request.hold_modes:
+        raise UsageError(
+            "--hold-modes is for model exchange: a solver inside a model passes its events itself. Take --interface me."
+        )
+    if not isinstance(model, Stepped):
+        from fmilin.linearization.identification.sampling import SampledModel
+
+        model = SampledModel(model)
+
+    def direct(derivatives: str | None) -> LinearModel:
+        return general(model, point, request if derivatives is None else replace(request, derivatives=derivatives))
+
+    stepping = request.stepping or Stepping()
+    return linearize_stepped(
+        Task(model, point, stepping, request.independent, request.coordinates, direct, request.keep_inaccurate)
+    )
 
 
 def _linearized(
@@ -214,17 +263,13 @@ def _step_by_step(
 ) -> tuple[LinearModel, Frame]:
     """Go the way of any model that can be evaluated: the point, coordinates at it, slopes along them."""
     visited, base, nearby, slopes, motion = _measured(model, point, request, previous)
-    frame = nearby.frame
-    if motion.steady and motion.steady.selection is not frame.selection and _is_free(model, request, previous):
+    frame, named = nearby.frame, request.independent or model.independent or previous
+    free = request.coordinates == "partition" and not named
+    if free and motion.steady and motion.steady.selection is not frame.selection:
         frame, slopes = in_coordinates(visited, point, base, frame, slopes, motion.steady.selection)
         nearby = nearby.in_frame(frame)
-    remarks = [
-        *point.remarks,
-        *frame.remarks,
-        *slopes.remarks,
-        *remarks_on(visited, base, nearby, motion),
-        *nearby.held_remarks,
-    ]
+    remarks = [*point.remarks, *frame.remarks, *slopes.remarks, *remarks_on(visited, base, nearby, motion)]
+    remarks += nearby.held_remarks
     linear = assembled(visited, point, base, frame, slopes, remarks)
     linear = require_accuracy(linear, nearby, keep=request.keep_inaccurate)
     if request.descriptor and not frame.coordinates.curvature(point.states, base.derivatives).any():
@@ -260,12 +305,6 @@ def motion_remarks_at(model: Model, point: OperatingPoint) -> list[Remark]:
         visited, base, nearby, _, motion = _measured(model, point, Request(), None)
         return remarks_along(visited, base, nearby.frame, motion, Remark("steady", "The motion goes on as it is."))
     return []
-
-
-def _is_free(model: Model, request: Request, previous: Selection | None) -> bool:
-    """Whether neither the user nor the author nor the point before says which coordinates to take."""
-    named = request.independent or model.independent or previous
-    return request.coordinates == "partition" and not named
 
 
 def _frame(

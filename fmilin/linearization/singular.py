@@ -23,11 +23,12 @@ from fmilin.linear_model.builder import IndependentCoordinates, Slopes, built, p
 from fmilin.linear_model.model import LinearModel
 from fmilin.manifold.singular import explanation
 from fmilin.model.interface import Model, OperatingPoint, SecondOrderForm
-from fmilin.native.formulations.of_model import is_at_rest
 
 
 def linearize_at_singularity(model: Model, point: OperatingPoint, *, independent: Sequence[str] = ()) -> LinearModel:
     """Return the linear model over all velocities with G v = 0 at a point of rest, of Lagrange's equations."""
+    from fmilin.native.formulations.of_model import is_at_rest
+
     t, x, u = point.time, point.states, point.inputs
     form = model.second_order_form(t, x, u)
     if form is None:
@@ -67,16 +68,10 @@ def _assembled(
     D = form.output_inputs + form.output_unknowns @ np.vstack((dv_u, dl_u))
     eps = float(np.finfo(float).eps * np.linalg.cond(K.T @ form.M @ K) * 16)
     y0 = np.array([point.states[model.states.positions[s.name]] for s in signals])
-    return built(
-        model,
-        IndependentCoordinates(
-            signals, model.states, y0, T, eps * np.abs(T), "enlarged", condition_number=float(np.linalg.cond(K))
-        ),
-        Slopes.known_to(eps, (A, B, C, D), np.zeros(2 * p)),
-        point_of(model, point, None),
-        ("exact", 1, 0),
-        (explanation(model, form, p),),
-    )
+    condition = float(np.linalg.cond(K))
+    coordinates = IndependentCoordinates(signals, model.states, y0, T, eps * np.abs(T), "enlarged", condition)
+    slopes, remarks = Slopes.known_to(eps, (A, B, C, D), np.zeros(2 * p)), (explanation(model, form, p),)
+    return built(model, coordinates, slopes, point_of(model, point, None), ("exact", 1, 0), remarks)
 
 
 def _basis(

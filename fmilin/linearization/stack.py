@@ -26,13 +26,13 @@ from fmilin.linearization.request import Request
 from fmilin.linearization.stack_parts import Mask, Parts, StackWriter, connected_points
 from fmilin.linearization.verified_facts import verified_facts_of
 from fmilin.manifold.continuation import CONDITION_LIMIT
-from fmilin.manifold.facts import VerifiedFacts
 from fmilin.manifold.products import rounding_of, some_bits_further
 from fmilin.manifold.rank import independent_rows, scaled
 from fmilin.manifold.selection import Selection
 from fmilin.manifold.slopes import SMALL_STEP, compared, random_direction
 from fmilin.manifold.stack import AT_ONCE, PointStack, StackGeometry, StackSurroundings
 from fmilin.manifold.steady_stack import StackMotion, stack_motion
+from fmilin.manifold.verification import VerifiedFacts
 from fmilin.model.interface import ExactSlopes, Model, OperatingPoint, TangentStack
 
 EPS = float(np.finfo(np.float64).eps)
@@ -50,36 +50,16 @@ RARE = 32  # of so many points about one shows what rounding changes in slopes, 
 
 @dataclass(frozen=True, eq=False)
 class LinearStack:
-    """Linear models at k points.
-
-    Attributes
-    ----------
-    remarks : sequence of tuple of Remark
-    usual : array of bool, shape (k,)
-        Where they hold; other points belong to the procedure at one point.
-    """
+    """What is said of the linear models at k points, and where they hold: others belong to the procedure at one."""
 
     remarks: Sequence[tuple[Remark, ...]]
     usual: Mask
 
 
 class StackProcedure:
-    """Linearizes stacks of points in the coordinates of the point before.
+    """Linearizes stacks of points in the coordinates (``selection``) of the point before, and its linear model.
 
-    Parameters
-    ----------
-    model : Model
-        With the outputs that are wanted.
-    request : Request
-    point : OperatingPoint
-    linear : LinearModel
-        There.
-    selection : Selection or None
-        Its coordinates.
-    own : Model, optional
-        With the parameters of the point before, where these vary.
-    varied : sequence of str
-        Those parameters.
+    Where parameters are ``varied``, ``own`` is the model with those of the point before.
     """
 
     def __init__(
@@ -113,6 +93,8 @@ class StackProcedure:
         how, model, point = self._request, self._model, self._point
         if self._selection is None or self._selection.kept is None or how.descriptor or how.at_singularity:
             return False
+        if type(model).tangents is Model.tangents:  # which has no answer
+            return False
         if how.derivatives not in ("auto", "exact") or how.stepping is not None or how.formulation is not None:
             return False
         own = OF_EVERY_POINT | {remark.kind for remark in point.remarks}
@@ -139,14 +121,8 @@ class StackProcedure:
     def _before(self) -> TangentStack:
         """The point before, as a stack of one."""
         point = self._point
-        return self.tangents(
-            PointStack(
-                np.array([point.time]),
-                point.states[None],
-                point.inputs[None],
-                {name: np.array([point.parameters[name]]) for name in self._varied},
-            )
-        )
+        parameters = {name: np.array([point.parameters[name]]) for name in self._varied}
+        return self.tangents(PointStack(np.array([point.time]), point.states[None], point.inputs[None], parameters))
 
     @cached_property
     def _rows(self) -> list[int]:
@@ -170,13 +146,7 @@ class StackProcedure:
         return True
 
     def tangents(self, points: PointStack) -> TangentStack:
-        """Return what the model says at points, and its slopes along the coordinates.
-
-        Raises
-        ------
-        NumericalError
-            When the rates are not determined at one of them, or the model does not answer for many points.
-        """
+        """Return what the model says at points, and its slopes along the coordinates; refuse what it cannot."""
         tangents = self._model.tangents(points.time, points.states, points.inputs, self.kept, points.parameters)
         if tangents is None:
             raise NumericalError("The model does not answer for many points at once.")
@@ -190,11 +160,7 @@ class StackProcedure:
         return np.asarray(np.linalg.solve(H, tangents.residuals[:, self._rows, None])[..., 0])
 
     def __call__(self, points: PointStack, parts: Parts, tangents: TangentStack | None = None) -> LinearStack | None:
-        """Linearize at the points; return what is to be said of them, None where stacks are of no use.
-
-        ``parts`` are arrays (k, ...) by name that the linear models are written to: ``A`` to ``T``, ``f0``, ``y0``,
-        ``x0``, ``u0``, ``out0``, ``time``, ``accuracy`` and ``error_A``, ...
-        """
+        """Linearize at the points into ``parts`` (k, ...), by name; None where stacks are of no use."""
         if not self.usable:
             return None
         try:
@@ -235,7 +201,7 @@ class StackProcedure:
         sizes = np.concatenate((geometry.slopes.sizes, geometry.output_slopes.sizes), axis=1)
         relative = 8 * EPS * geometry.condition_number + geometry.relative_error_of_T
         errors = sizes * relative[:, None]
-        if self._rounds:
+        if facts.procedure or (self._procedure is not None and self._procedure.smooth):  # asked again, some bits on
             errors = np.fmax(errors, _most_nearby(self._rounding(points, tangents, geometry, some), count))
         if self._request.derivatives == "auto" and not (tangents.smooth and facts.procedure):
             seen = some if tangents.smooth else np.arange(count)  # a kink may lie at any point
@@ -255,11 +221,6 @@ class StackProcedure:
     def _by_procedure(self) -> bool:
         """Whether slopes are those of the model's own procedure, else products."""
         return self._facts.procedure or self._procedure is not None
-
-    @property
-    def _rounds(self) -> bool:
-        """Whether the procedure is asked again, some bits further on."""
-        return self._facts.procedure or (self._procedure is not None and self._procedure.smooth)
 
     def _rounding(
         self, points: PointStack, tangents: TangentStack, geometry: StackGeometry, some: NDArray[np.intp]
@@ -284,10 +245,7 @@ class StackProcedure:
         surroundings: StackSurroundings,
         some: NDArray[np.intp],
     ) -> FloatArray:
-        """Return gaps to a difference along one direction that are no noise, of the rows at some points (k, N + ny).
-
-        Infinite where the slopes do not agree with the difference; the gaps of a procedure's own slopes are no errors.
-        """
+        """Return gaps to a difference along one direction that are no noise, (k, N + ny), infinite where they count."""
         p, scales, points, T = len(self.kept), geometry.scales[some], points[some], tangents.T[some]
         direction, back = random_direction(scales.shape[1]) * scales, geometry.back
         J = np.concatenate((tangents.derivatives[some], tangents.outputs[some]), axis=1)

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from fmilin.ground.signals import FloatArray
 from fmilin.linear_model.no_response import is_connected, path_to_an_output
-from fmilin.manifold.facts import VerifiedFacts
 from fmilin.manifold.stack import PointStack, StackGeometry
+from fmilin.manifold.verification import VerifiedFacts
 from fmilin.model.interface import Model, TangentStack
 
 EPS = float(np.finfo(np.float64).eps)

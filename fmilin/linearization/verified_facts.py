@@ -23,8 +23,8 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from fmilin.manifold.facts import VerifiedFacts
 from fmilin.manifold.operating_points import operating_point
+from fmilin.manifold.verification import VerifiedFacts
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 
 _Start = tuple[OperatingPoint, dict[str, str], OperatingPoint]

@@ -68,6 +68,14 @@ class Adapter(ABC):
         """Return the model in the file as it is asked for, by name, in what ``options`` lists."""
         return self.load(path)
 
+    def load_member(self, path: Path, member: str, options: Mapping[str, Any]) -> Model:
+        """Return one of several models in a file, which was written as ``FILE:MEMBER``."""
+        raise UsageError(f"'{path}' holds a single model: leave ':{member}' away.")
+
+    def load_named(self, name: Path, options: Mapping[str, Any]) -> Model:
+        """Return a model that the engine finds by its name, in several files perhaps."""
+        raise missing_file(name)
+
     def load_by_name(self, path: Path, options: Mapping[str, Any]) -> Model:
         """Return the model in a file that was written as ``ADAPTER:FILE``: the engine's own, where there are others."""
         return self.load_as(path, options)
@@ -127,8 +135,16 @@ def chosen_adapter(text: str) -> tuple[Installed, Path] | None:
     return None
 
 
+def member_of(path: Path) -> tuple[Path, str]:
+    """Return file and member of ``FILE:MEMBER``, for files of adapters that may hold several models; "" for others."""
+    file, colon, member = str(path).rpartition(":")
+    suffixes = {suffix for published in PUBLISHED if published.members for suffix in published.suffixes}
+    return (Path(file), member) if colon and Path(file).suffix.lower() in suffixes else (path, "")
+
+
 def adapter_for(path: Path) -> Installed | None:
     """Return the installed adapter that reads a file, or None."""
+    path, _ = member_of(path)
     if not path.is_file():
         if any(path.suffix.lower() in installed.adapter().suffixes for installed in installed_adapters()):
             raise missing_file(path)
@@ -148,13 +164,15 @@ def adapter_for(path: Path) -> Installed | None:
 
 def load_with(adapter: Installed, path: Path, options: Mapping[str, Any], *, by_name: bool = False) -> Model:
     """Return the model that an adapter makes of a file, or of a name that it knows."""
-    reader = adapter.adapter()
+    reader, (path, member) = adapter.adapter(), member_of(path)
+    by_the_engine = False
     if not path.is_file():
         named = reader.file_of(str(path))
-        if named is None:
+        by_the_engine = named is None and path.suffix.lower() not in reader.suffixes
+        if named is None and not by_the_engine:
             raise missing_file(path)
-        path = named
-    if path.suffix.lower() not in reader.suffixes:
+        path = named or path
+    if path.suffix.lower() not in reader.suffixes and not by_the_engine:
         raise UsageError(
             f"The adapter '{adapter.name}' reads {_listed(reader.suffixes)}, not '{path.suffix}' ('{path}')."
         )
@@ -162,7 +180,12 @@ def load_with(adapter: Installed, path: Path, options: Mapping[str, Any], *, by_
         others = f"It knows {', '.join(reader.options)}." if reader.options else "It knows none."
         raise UsageError(f"The adapter '{adapter.name}' does not know the option '{unknown[0]}' ('{path}'). {others}")
     try:
-        model = (reader.load_by_name if by_name else reader.load_as)(path, options)
+        if by_the_engine:
+            model = reader.load_named(path, options)
+        elif member:
+            model = reader.load_member(path, member, options)
+        else:
+            model = (reader.load_by_name if by_name else reader.load_as)(path, options)
     except FmilinError:
         raise
     except Exception as error:
@@ -186,17 +209,20 @@ class _Published(NamedTuple):
     engine: str
     suffixes: tuple[str, ...]
     mark: bytes  # what the beginning of such a file contains
+    members: bool = False  # whether a file may hold several models
 
 
 PUBLISHED: Sequence[_Published] = (
     _Published("mujoco", "fmilin-mujoco", "MuJoCo", (".xml", ".mjcf"), b"<mujoco"),
     _Published("pinocchio", "fmilin-pinocchio", "Pinocchio", (".urdf",), b"<robot"),
     _Published("jsbsim", "fmilin-jsbsim", "JSBSim", (".xml",), b"<fdm_config"),
+    _Published("modelica", "fmilin-modelica", "Modelica", (".mo",), b"end ", members=True),
 )
 
 
 def suggestion_for(path: Path) -> str:
     """Return the advice to install an adapter that would read a file, or an empty string."""
+    path, _ = member_of(path)
     suffix = path.suffix.lower()
     try:
         with path.open("rb") as file:

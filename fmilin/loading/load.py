@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from fmilin.fmi.read.process import absolute, process_state
 from fmilin.ground.errors import ConstraintError, UnknownNameError, UsageError, nearest_names
-from fmilin.loading.adapters import adapter_for, chosen_adapter, load_with, suggestion_for
+from fmilin.loading.adapters import adapter_for, chosen_adapter, load_with, member_of, suggestion_for
 from fmilin.loading.python_objects import model_in_python, names_python
 from fmilin.loading.request import LoadRequest, Value, is_fmu, is_system
 from fmilin.model.constraints.declared import Constraint
@@ -31,7 +31,7 @@ _UNDERSTOOD = (
 )
 
 
-_OPTIONS = ("fix_joint", "floating_base", "hold", "keyframe")  # what files may be asked for
+_OPTIONS = ("fix_joint", "floating_base", "hold", "keyframe", "library")  # what files may be asked for
 INTERFACES = {"me": "ModelExchange", "cs": "CoSimulation"}  # what a user calls the interfaces of an FMU
 
 
@@ -54,7 +54,8 @@ def load(
         The path of an FMU, ``path/to/file.py:name`` or ``package.module:name``:
         a :class:`~fmilin.Model` or a function that returns one, with literal keyword arguments if any; or a
         file that an installed adapter claims, ``ADAPTER:FILE`` where several could, or ``ADAPTER:NAME`` of a model that
-        comes with its engine (``jsbsim:c172x``); or a mechanism, ``file.toml`` or
+        comes with its engine (``jsbsim:c172x``), ``FILE:MODEL`` where a file may hold several
+        (``crane.mo:Package.Crane``); or a mechanism, ``file.toml`` or
         ``robot.urdf`` (see ``docs/mechanism.md``); or FMUs that are connected, ``system.ssp``.
     constraints : sequence of str or Constraint, optional
         Expressions that must be zero, or names of variables that must be zero. None: what the model brings
@@ -73,7 +74,7 @@ def load(
     options : mapping, optional
         What a kind of file is asked for: ``{"floating_base": True}`` and ``{"fix_joint": ["hand"]}`` for a URDF file,
         ``{"hold": ["FL", "FR:flat"]}`` for feet on the ground (:meth:`fmilin.Model.with_held`),
-        ``{"keyframe": "home"}`` for an MJCF file.
+        ``{"keyframe": "home"}`` for an MJCF file, ``{"library": ["msl"]}`` for Modelica: where libraries are.
 
     Returns
     -------
@@ -106,7 +107,7 @@ def load_as(source: str | Path, request: LoadRequest, at: PointRequest | None = 
         )
     text = str(source)
     _require_options(text, request)
-    if names_python(text) and chosen_adapter(text) is None:
+    if _is_python(text) and chosen_adapter(text) is None:
         return _as_requested(lambda: model_in_python(text), request, at)
     if Path(text).suffix.lower() == ".fmu" and chosen_adapter(text) is None:
         return _from_fmu(Path(text), request, at)
@@ -128,8 +129,13 @@ def _require_options(text: str, request: LoadRequest) -> None:
         if name in ("floating_base", "fix_joint") and reader is not _from_mechanism_file:
             what = "base of it can be made to float" if name == "floating_base" else "joint of it can be fixed"
             raise UsageError(f"'{text}' is no URDF file read by fmilin: no {what}.")
-        if name == "keyframe" and (reader is not None or is_fmu or names_python(text)):
-            raise UsageError(f"'{text}' is no MJCF file: it has no keyframes.")
+        if name in ("keyframe", "library") and (reader is not None or is_fmu or _is_python(text)):
+            what = "MJCF file: it has no keyframes" if name == "keyframe" else "Modelica file: it needs no libraries"
+            raise UsageError(f"'{text}' is no {what}.")
+
+
+def _is_python(text: str) -> bool:
+    return names_python(text) and not member_of(Path(text))[1]
 
 
 def _of_file(request: LoadRequest) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import contextlib
 import importlib
 import importlib.util
 import inspect
+import os
 import re
 import sys
 import traceback
@@ -134,6 +135,16 @@ def _explained(source: str, but: type[Exception] = FmilinError) -> Iterator[None
         raise
     except (Exception, SystemExit) as error:
         last = traceback.format_exception_only(error)[-1].strip()
-        frames = traceback.extract_tb(error.__traceback__)
-        where = f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
-        raise ModelError(f"'{source}' cannot be loaded: {last}{where}. Correct that file and try again.") from error
+        where = _where(error)
+        what = "that file" if where else "its arguments"
+        raise ModelError(f"'{source}' cannot be loaded: {last}{where}. Correct {what} and try again.") from error
+
+
+def _where(error: BaseException) -> str:
+    """Return file and line of the user's code; empty where fmilin's own was called."""
+    if isinstance(error, SyntaxError):
+        return f" ({error.filename}, line {error.lineno})"
+    ours = f"{Path(__file__).parents[1]}{os.sep}"
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename != __file__]
+    theirs = [frame for frame in frames if not frame.filename.startswith(ours)]
+    return f" ({theirs[-1].filename}, line {theirs[-1].lineno})" if theirs and frames[0] is theirs[0] else ""

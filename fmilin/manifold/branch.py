@@ -46,10 +46,7 @@ Correct = Callable[[Some, FloatArray], Corrected]
 def follow(
     predict: Predict, correct: Correct, start: FloatArray, held: list[int], targets: FloatArray, sizes: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the states (k, N) with the held ones at ``targets`` (k, h), NaN where the branch ends, and how far it led.
-
-    ``sizes`` (k, N) of the states; the parts of the way that were followed are (k,).
-    """
+    """Return states (k, N) with the held ones at targets (k, h), NaN where the branch ends, and how far it led."""
     path = targets - start[held]
     x, done, length = np.tile(start, (len(targets), 1)), np.zeros(len(targets)), np.ones(len(targets))
     for _ in range(STEPS):

@@ -15,23 +15,13 @@ from scipy import linalg
 
 from fmilin.ground.signals import FloatArray
 from fmilin.manifold.coordinates import LinearCoordinates
-from fmilin.manifold.selection import (
-    Manifold,
-    Selection,
-    from_basis,
-    select_partition,
-    select_states,
-    tangent_scales,
-)
+from fmilin.manifold.selection import Manifold, Selection, from_basis, select_partition, select_states, tangent_scales
 
 CONDITION_LIMIT = 1e3  # condition number up to which a choice of coordinates is kept along a path
 
 
 def carried_basis(H: FloatArray, previous: FloatArray) -> FloatArray:
-    """Return the orthonormal basis (N, P) of null(H), H of full row rank and scaled, nearest to ``previous``.
-
-    It depends smoothly on H as long as the tangent space has turned by less than a right angle.
-    """
+    """Return the orthonormal basis (N, P) of null(H), H of full row rank and scaled, nearest to ``previous``."""
     n = H.shape[1]
     V = linalg.svd(H)[2][len(H) :].T if len(H) else np.eye(n)
     W, _, Zt = linalg.svd(V.T @ previous)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -16,7 +16,6 @@ from fmilin.ground.signals import FloatArray, Signals
 from fmilin.ground.tolerances import DOUBTFUL, REFUSED
 from fmilin.manifold.continuation import carried_on
 from fmilin.manifold.coordinates import Coordinates
-from fmilin.manifold.facts import VerifiedFacts
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.kinematics import kinematic_pairs, linear_states
 from fmilin.manifold.nonlinear import has_expressions, select_expressions
@@ -27,6 +26,7 @@ from fmilin.manifold.rank import RankDecision, decide_rank, independent_rows
 from fmilin.manifold.selection import Manifold, Selection, select_named, select_partition, select_tangent
 from fmilin.manifold.verification import (
     Verified,
+    VerifiedFacts,
     conserved_quantities,
     input_gradient,
     verify_inputs,
@@ -156,6 +156,15 @@ def frame_at(
     return Frame(parametrization, selection, residual, manifold, remarks, verified)
 
 
+def with_selection(frame: Frame, point: OperatingPoint, selection: Selection) -> Frame:
+    """Return the frame of other coordinates at the same point; what was verified of the manifold holds on."""
+    rows, coordinates, condition = frame.parametrization.rows, selection.coordinates, selection.condition_number
+    parametrization = LocalParametrization(
+        frame.invariants, rows, coordinates, point.time, point.states, condition_number=condition
+    )
+    return replace(frame, parametrization=parametrization, selection=selection)
+
+
 def manifold_at(invariants: Invariants, point: OperatingPoint) -> tuple[Manifold, list[int], RankDecision]:
     """Return the manifold at a point, which invariants are independent there, and how clear that is."""
     t, x, scales = point.time, point.states, invariants.scales
@@ -179,10 +188,7 @@ def manifold_at(invariants: Invariants, point: OperatingPoint) -> tuple[Manifold
 def kept_states(
     model: Model, point: OperatingPoint, named: Sequence[str] = (), *, by_default: bool = False
 ) -> tuple[int, ...]:
-    """Return which states a partition keeps at a point, by number; nothing is verified.
-
-    Those that are named ``by_default`` only where they determine the others well.
-    """
+    """Return which states a partition keeps at a point, unverified; ``by_default`` named ones where they do well."""
     manifold = manifold_at(_invariants_at(model, point, VerifiedFacts(), named), point)[0]
     given, advised = ((), named) if by_default else (named, ())
     return _chosen(manifold, given, advised, "partition", {})[0].kept or ()
@@ -206,12 +212,11 @@ def _chosen(
         if selection.condition_number <= DOUBTFUL:
             return selection, ()
     alternative = _selected(manifold, (), kind, parameters)
-    remark = Remark(
-        "conditioning",
+    text = (
         f"The recommended independent states {', '.join(advised)} do not determine the others well at this point; "
-        f"{', '.join(alternative.signals.names)} were taken instead.",
+        f"{', '.join(alternative.signals.names)} were taken instead."
     )
-    return alternative, (remark,)
+    return alternative, (Remark("conditioning", text),)
 
 
 def _selected(manifold: Manifold, named: Sequence[str], kind: str, parameters: Mapping[str, float]) -> Selection:
@@ -239,23 +244,16 @@ def _switch(previous: Selection, selection: Selection) -> Remark:
 
 
 def _rank_remarks(decision: RankDecision) -> tuple[Remark, ...]:
-    if decision.is_clear:
-        return ()
-    return (
-        Remark(
-            "rank",
-            "The number of independent constraints is doubtful: the singular values show a gap of only "
-            f"{decision.gap:.3g} between what counts as independent and what does not.",
-        ),
+    text = (
+        "The number of independent constraints is doubtful: the singular values show a gap of only "
+        f"{decision.gap:.3g} between what counts as independent and what does not."
     )
+    return () if decision.is_clear else (Remark("rank", text),)
 
 
 def _conserved(parametrization: LocalParametrization) -> tuple[Remark, ...]:
-    return tuple(
-        Remark(
-            "conserved-quantity",
-            f"'{name}' is not linear in the velocities: it may be a conserved quantity (energy, say) instead of a "
-            "constraint. A conserved quantity must not be declared: it removes a true degree of freedom.",
-        )
-        for name in conserved_quantities(parametrization)
+    text = (
+        "is not linear in the velocities: it may be a conserved quantity (energy, say) instead of a constraint. A "
+        "conserved quantity must not be declared: it removes a true degree of freedom."
     )
+    return tuple(Remark("conserved-quantity", f"'{name}' {text}") for name in conserved_quantities(parametrization))

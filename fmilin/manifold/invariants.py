@@ -13,7 +13,7 @@ prescribed motion: an input u in a constraint needs its derivative, the input ``
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -23,12 +23,13 @@ from numpy.typing import NDArray
 
 from fmilin.ground.errors import ConstraintError, ModelError, NumericalError
 from fmilin.ground.signals import FloatArray
-from fmilin.manifold.along import STEP, derivative_along
 from fmilin.manifold.rank import TINY, scaled, threshold
 from fmilin.model.interface import Evaluation, Model
 from fmilin.numerics.differences.differences import jacobian_by_differences
 from fmilin.numerics.differences.noise import noise_level
 
+EIGHTH_ORDER = (4 / 5, -1 / 5, 4 / 105, -1 / 280)  # weights of F(s) - F(-s) at s = h, 2h, 3h, 4h
+STEP = 2.0**-8  # of the length on which F changes: truncation h^8/630 and rounding eps/h are then both below 1e-13
 DISPLACEMENT = 1e-2  # how far from a point, in sizes of the states, the usual sizes of the rows of G are read
 
 SUSPICIOUS = 1e-9
@@ -384,3 +385,13 @@ class Invariants:
 def _random_direction(count: int) -> FloatArray:
     """Return one random direction, the same every time, shape (count,)."""
     return np.random.default_rng(1736).uniform(-1.0, 1.0, count)
+
+
+def derivative_along(function: Callable[[float], FloatArray], step: float) -> FloatArray:
+    """Return dF/ds (r,) at s = 0 by the central difference of order 8, with error h^8 F^(9) / 630 and rounding.
+
+    >>> bool(abs(derivative_along(lambda s: np.array([np.exp(s)]), STEP)[0] - 1.0) < 1e-13)
+    True
+    """
+    differences = [weight * (function(k * step) - function(-k * step)) for k, weight in enumerate(EIGHTH_ORDER, 1)]
+    return np.asarray(sum(differences) / step)

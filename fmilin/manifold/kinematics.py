@@ -16,11 +16,8 @@ PERTURBATION = 1e-6
 
 
 def kinematic_pairs(model: Model, point: OperatingPoint) -> Mapping[int, int]:
-    """Return ``{i: j}`` where the derivative of state i is state j itself, whatever the states are.
-
-    The rates are compared bitwise at the point and at two points near it, all states moved at random. A model that
-    cannot be evaluated off its manifold has no pairs by this test: nothing is lost but the short cut.
-    """
+    """Return ``{i: j}`` where the derivative of state i is state j itself, bitwise, at the point and at two near it."""
+    # A model that cannot be evaluated off its manifold has no pairs by this test: nothing is lost but the short cut.
     random = np.random.default_rng(20160901)
     scales = model.states.scales(point.states)
     candidates: set[tuple[int, int]] | None = None

@@ -16,11 +16,9 @@ from fmilin.ground.errors import ConstraintError, NumericalError, UsageError
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import REACHED
 from fmilin.manifold.branch import Corrected, Some, follow
-from fmilin.manifold.keeping import kept_besides, let_go
-from fmilin.manifold.operating_points import assembled_from, operating_point
+from fmilin.manifold.operating_points import assembled_from, kept_besides, let_go, operating_point
 from fmilin.manifold.rank import decide_rank, independent_rows
 from fmilin.model.interface import Model, OperatingPoint
-from fmilin.model.threads import one_at_a_time
 
 CORRECTIONS = 8
 AT_ONCE = 512  # points that are computed together
@@ -42,42 +40,10 @@ class Assembled:
         return np.array([not reason for reason in self.reasons], dtype=bool)
 
 
-@one_at_a_time
-def operating_points(
+def points_with(
     model: Model, values: Mapping[str, FloatArray | Sequence[float] | float], *, time: float | None = None
 ) -> tuple[OperatingPoint, ...]:
-    """Assemble many consistent points: for each the named states held, the others solved for on the start's branch.
-
-    Parameters
-    ----------
-    model : Model
-    values : mapping of str to array, shape (points,), or float
-        States and inputs by name; a number holds at all points.
-    time : float, optional
-        In seconds; the model's own start time by default.
-
-    Returns
-    -------
-    tuple of OperatingPoint
-        On the manifold.
-
-    Raises
-    ------
-    UnknownNameError
-        When a name is neither a state nor an input.
-    UsageError
-        When the arrays differ in length.
-    ConstraintError
-        When a point cannot be assembled; naming the first.
-
-    Examples
-    --------
-    >>> import fmilin as fl
-    >>> from fmilin.systems import cartesian_pendulum
-    >>> points = fl.operating_points(cartesian_pendulum(angle=0.5), {"x": [0.6, 0.8]})
-    >>> [round(float(p.states[1]), 12) for p in points]
-    [-0.8, -0.6]
-    """
+    """Assemble many consistent points; see :func:`fmilin.operating_points`."""
     count, columns = _columns(values)
     first = operating_point(model, {n: float(c[0]) for n, c in columns.items()}, time=time) if count else None
     if first is None:
@@ -93,7 +59,8 @@ def operating_points(
         where = ", ".join(f"{name} = {column[bad]:g}" for name, column in columns.items())
         raise ConstraintError(f"Point {bad + 1} of {count} ({where}): {solved.reasons[bad]}")
     parameters = model.start.parameters
-    return tuple(OperatingPoint(first.time, x, u, parameters) for x, u in zip(solved.states, inputs, strict=True))
+    pairs = zip(solved.states, inputs, strict=True)
+    return tuple(OperatingPoint(first.time, x, u, parameters, names=first.names) for x, u in pairs)
 
 
 def _columns(values: Mapping[str, FloatArray | Sequence[float] | float]) -> tuple[int, dict[str, FloatArray]]:
@@ -126,45 +93,24 @@ def assembled(
     names = [model.states.names[i] for i in positions]
     reasons, previous = [], start
     for x, u, values in zip(states, inputs, targets.tolist(), strict=True):
-        reason = (
-            "" if np.isfinite(x).all() else _alone(x, model, (t, previous, u), dict(zip(names, values, strict=True)))
-        )
+        reason = ""
+        if not np.isfinite(x).all():  # found alone, from its neighbour
+            try:
+                x[:] = assembled_from(model, t, previous, u, dict(zip(names, values, strict=True))).states
+            except (ConstraintError, NumericalError) as error:
+                reason = str(error)
         reasons.append(reason)
         previous = start if reason else x
     return Assembled(states, tuple(reasons))
 
 
-def _alone(
-    x: FloatArray, model: Model, neighbour: tuple[float, FloatArray, FloatArray], values: Mapping[str, float]
-) -> str:
-    """Find one point, from its neighbour, and write its states into x; return why there is none, or nothing."""
-    t, previous, u = neighbour
-    try:
-        x[:] = assembled_from(model, t, previous, u, values).states
-    except (ConstraintError, NumericalError) as error:
-        return str(error)
-    return ""
-
-
 class FollowedFromStart:
-    """Points of a model with the same states held, each followed from the start: as one alone is assembled.
-
-    Parameters
-    ----------
-    model : Model
-    time : float
-    held : sequence of int
-        States, at least one of them where the model has constraints.
-
-    Attributes
-    ----------
-    possible : bool
-        Whether the model evaluates its constraints at many points, and the start is on the manifold.
-    """
+    """Points of a model with the same states held, each followed from the start: as one alone is assembled."""
 
     def __init__(self, model: Model, time: float, held: Sequence[int]) -> None:
         self._start, self._held, self._batch = model.start.states, list(held), None
         self.possible = not len(model.constraints)
+        """Whether the model evaluates its constraints at many points, and the start is on the manifold."""
         if self.possible or not held:
             return
         try:
@@ -220,11 +166,7 @@ class _Batch:
         return cls(model, t, start, list(held), kept, independent_rows(Hs, decide_rank(Hs).rank, len(Hs)))
 
     def followed(self, inputs: FloatArray, targets: FloatArray, *, as_alone: bool = False) -> FloatArray:
-        """Return the states (points, N), NaN where the branch could not be followed.
-
-        What held states leave open depends on the steps: ``as_alone`` gives up a point at the first that is not
-        certain to be the step that is taken alone.
-        """
+        """Return the states (points, N), NaN where the branch ends; ``as_alone``: or steps may be others than alone."""
         fixed = [*self.held, *self.kept]
         targets = np.hstack((targets, np.tile(self.start[self.kept], (len(targets), 1))))
         aimed = np.tile(self.model.start.states, (len(targets), 1))

@@ -103,11 +103,9 @@ class Neighbourhood:
         return change, values
 
     def lag(self) -> FloatArray:
-        """Return by how much rates and outputs at the point lag behind visits beside it, shape (r,).
-
-        A solver inside that starts from its last solution is content with it as long as the equations are satisfied
-        well enough. So it is sent far away, then to a step beside the point, then back: over steps of all sizes.
-        """
+        """Return by how much rates and outputs at the point lag behind visits beside it, shape (r,)."""
+        # A solver inside that starts from its last solution is content with it as long as the equations are satisfied
+        # well enough. So it is sent far away, then to a step beside the point, then back: over steps of all sizes.
         change, values = self._revisits
         lag, d, again, step = np.zeros(len(self.base)), direction_of(self.scales), partial(self.at, again=True), CLOSEST
         last = self._again()
@@ -122,9 +120,8 @@ class Neighbourhood:
 
     def in_frame(self, frame: Frame) -> Neighbourhood:
         """Return the same in other coordinates; the change of a visit to the same point holds on."""
-        other = Neighbourhood(
-            self.model, frame, self.point, self.base_evaluation, pairs=self.pairs, hold_modes=self._holds
-        )
+        same = self.point, self.base_evaluation
+        other = Neighbourhood(self.model, frame, *same, pairs=self.pairs, hold_modes=self._holds)
         other._crossed = self._crossed
         if self.revisited:
             other._revisits = self.revisit_change, {}  # those visits lie along other coordinates
@@ -181,11 +178,8 @@ class Neighbourhood:
         return [Remark("held", f"{text}. The linear model is true of this mode alone.")]
 
     def terms(self, slope: FloatArray) -> FloatArray:
-        """Return the size of the terms that each row sums, (r,), as far as its largest scaled slope (r,) tells.
-
-        Where terms cancel it is not known: a rate is compared with its state's size times the fastest rate seen
-        so far, an output with its own size.
-        """
+        """Return the size of the terms that each row sums, (r,), as far as its largest scaled slope (r,) tells."""
+        # Where terms cancel a rate is compared with its state's size times the fastest so far, an output with its own.
         states = self.model.states.scales(self.point.states)
         self._fastest = max(self._fastest, float(np.max(slope[: self.n] / states, initial=0.0)))
         return np.concatenate((states * self._fastest, self.model.outputs.scales(self.base[self.n :])))
@@ -261,9 +255,8 @@ class Neighbourhood:
 
         around = None
         if options.order == 4:
-            at_point = np.concatenate((self.frame.y0, self.point.inputs)) / (
-                directions.sum(axis=0) + (directions.sum(axis=0) == 0)
-            )
+            sizes_moved = directions.sum(axis=0)
+            at_point = np.concatenate((self.frame.y0, self.point.inputs)) / (sizes_moved + (sizes_moved == 0))
             values = np.array([np.abs(at_point[group]).max() for group in groups])
             around = Surroundings(lambda s: self.at(s @ directions), values, *self._revisits, self.lag)
         try:
@@ -309,13 +302,8 @@ def _way_out(side: str | None, free: list[str]) -> str:
 def _in_order(jacobian: Slopes, groups: list[list[int]]) -> Slopes:
     """Undo the ordering of groups of one."""
     order = np.argsort([group[0] for group in groups])
-    return Slopes(
-        jacobian.J[:, order],
-        jacobian.error[:, order],
-        jacobian.jump[:, order],
-        jacobian.bend[:, order],
-        jacobian.narrow,
-    )
+    J, error, jump, bend = (part[:, order] for part in (jacobian.J, jacobian.error, jacobian.jump, jacobian.bend))
+    return Slopes(J, error, jump, bend, jacobian.narrow)
 
 
 def _separated(jacobian: Slopes, groups: list[list[int]], pattern: np.ndarray, scales: FloatArray) -> Slopes:

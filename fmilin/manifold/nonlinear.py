@@ -29,11 +29,7 @@ def has_expressions(named: Sequence[str]) -> bool:
 
 
 def select_expressions(manifold: Manifold, named: Sequence[str], parameters: Mapping[str, float]) -> Selection:
-    """Take P coordinates given as states or ``name = expression``, which may use ``parameters``.
-
-    Or as many as positions of a second-order model: their rates ``der(name)`` are then the velocity coordinates
-    (eq. 2.26).
-    """
+    """Take P coordinates, or those of positions (eq. 2.26), as states or ``name = expression`` with ``parameters``."""
     chosen = [_coordinate(text, manifold.states, parameters) for text in named]
     names = [c.name for c in chosen]
     if len(set(names)) != len(names):

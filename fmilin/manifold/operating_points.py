@@ -11,13 +11,13 @@ import numpy as np
 from fmilin.ground.errors import ConstraintError, NumericalError, UnknownNameError, UsageError
 from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray, Signals
-from fmilin.ground.tolerances import CONSISTENT
+from fmilin.ground.tolerances import CONSISTENT, DOUBTFUL
 from fmilin.manifold import projection
 from fmilin.manifold.branch import followed
 from fmilin.manifold.invariants import Invariants
-from fmilin.manifold.keeping import kept_besides, let_go, moved_remarks
 from fmilin.manifold.kinematics import kinematic_pairs
 from fmilin.manifold.nonvanishing import require_nonvanishing
+from fmilin.manifold.rank import singular_values
 from fmilin.model.counting import RememberingModel
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.threads import one_at_a_time
@@ -25,7 +25,7 @@ from fmilin.model.threads import one_at_a_time
 if TYPE_CHECKING:
     from fmilin.model.sparse import SparseEquations
 
-
+AS_GIVEN = 1e-3  # of a size: a smaller change of what was given is its rounding
 WRONG = "The start values do not satisfy the constraints"
 START = (
     "Either a constraint is wrong (a typo, a wrong parameter), or the start values are: name the states to keep with "
@@ -81,7 +81,7 @@ def operating_point(
         else:
             names = [*model.states.positions, *model.inputs.positions]
             raise UnknownNameError.among(name, names, "a state or an input of the model")
-    point = OperatingPoint(t, x, u, model.start.parameters)
+    point = OperatingPoint(t, x, u, model.start.parameters, names=(model.states.names, model.inputs.names))
     if not len(model.constraints):
         return point
     scales = model.states.scales(x)
@@ -165,7 +165,7 @@ def _assembled(
             if solution is not None:
                 solution = _projected(invariants, t, solution, fixed)
                 given = let_go(invariants.model, held, others)
-                return solution, (*moved_remarks(invariants.model, start, solution, given), *_turns(states, x, held))
+                return solution, (*_moved(invariants.model, start, solution, given), *_turns(states, x, held))
     try:
         solution = _projected(invariants, t, x, held)
     except ConstraintError as error:
@@ -176,6 +176,41 @@ def _assembled(
     if origin is None:
         return solution, _turns(states, x, held)
     return solution, (_lost(states, origin, x, held, reached), *_turns(states, x, held))
+
+
+def kept_besides(model: Model, Hs: FloatArray, held: Sequence[int]) -> list[int]:
+    """Return the states that keep their values beside the held ones; Hs (m, N) is the scaled gradient at the start."""
+
+    def rank(free: np.ndarray) -> int:
+        """Return how many constraints these states can follow easily."""
+        sigma = singular_values(Hs[:, free]) if free.any() and len(Hs) else np.zeros(0)
+        return int(np.count_nonzero(sigma * DOUBTFUL > np.max(sigma, initial=0.0)))
+
+    free, kept = np.ones(Hs.shape[1], dtype=bool), []
+    free[list(held)] = False
+    whole = rank(free)
+    for name in model.kept([model.states.names[i] for i in held]):
+        free[i := model.states.positions[name]] = False
+        if rank(free) == whole:
+            kept.append(i)
+        else:
+            free[i] = True
+    return kept
+
+
+def let_go(model: Model, held: Sequence[int], kept: Sequence[int]) -> list[int]:
+    """Return the states that were given, and cannot be kept beside the held ones."""
+    candidates = model.kept([model.states.names[i] for i in held]).items()
+    given = [model.states.positions[name] for name, was_given in candidates if was_given]
+    return [i for i in given if i not in kept]
+
+
+def _moved(model: Model, given: FloatArray, became: FloatArray, states: Sequence[int]) -> tuple[Remark, ...]:
+    """Return the remark on states that were given and moved."""
+    sizes = model.states.scales(given)
+    moved = [i for i in states if abs(became[i] - given[i]) > AS_GIVEN * sizes[i]]
+    listed = "; ".join(f"given {model.states.names[i]} = {given[i]:.6g}, became {became[i]:.6g}" for i in moved)
+    return (Remark("moved", f"To keep what was set, start values had to move: {listed}."),) if moved else ()
 
 
 def _lost(states: Signals, origin: FloatArray, x: FloatArray, held: Sequence[int], reached: float) -> Remark:
@@ -198,14 +233,12 @@ def _turns(states: Signals, x: FloatArray, held: Sequence[int]) -> tuple[Remark,
     given = [i for i in held if states[i].unit == "rad" and abs(x[i]) > 2 * np.pi]
     if not given:
         return ()
-    i = given[0]
-    return (
-        Remark(
-            "unit",
-            f"'{states.names[i]}' is in rad: {x[i]:.6g} is {abs(x[i]) / (2 * np.pi):.3g} turns. {x[i]:.6g} degrees "
-            f"would be {np.deg2rad(x[i]):.6g}.",
-        ),
+    name, value = states.names[given[0]], x[given[0]]
+    text = (
+        f"'{name}' is in rad: {value:.6g} is {abs(value) / (2 * np.pi):.3g} turns. {value:.6g} degrees would be "
+        f"{np.deg2rad(value):.6g}."
     )
+    return (Remark("unit", text),)
 
 
 def _adjusted(point: OperatingPoint, projected: FloatArray, scales: FloatArray) -> OperatingPoint:

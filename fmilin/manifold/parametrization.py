@@ -109,11 +109,8 @@ class LocalParametrization:
             x += step
             rho = size / previous if previous < np.inf else 0.0
             # Section 2.3.1: |x_{j+1} - x| <= rho / (1 - rho) |x_{j+1} - x_j|
-            if (
-                size <= limit
-                or (cheap and size <= SQUARED)
-                or (rho < 0.5 and size * rho / (1 - rho) <= limit and iteration > 0)
-            ):
+            near = rho < 0.5 and size * rho / (1 - rho) <= limit and iteration > 0
+            if size <= limit or (cheap and size <= SQUARED) or near:
                 return x
             if rho >= 0.5 and previous <= 1e3 * limit:
                 return x  # rounding keeps it from getting any better

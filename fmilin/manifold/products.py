@@ -70,10 +70,8 @@ def _signs(count: int) -> FloatArray:
 
 
 def rounding_of(samples: Sequence[FloatArray]) -> FloatArray:
-    """Return what rounding does to slopes, from two samples or three some bits apart: of three, twice their range.
-
-    Three may lie close together by chance, and the truth beside them; two are compared as they are.
-    """
+    """Return what rounding does to slopes, from two samples or three some bits apart: of three, twice their range."""
+    # Three may lie close together by chance, and the truth beside them; two are compared as they are.
     some = 1.0 if len(samples) == 2 else 2.0
     return np.asarray(some * np.ptp(samples, axis=0))
 

@@ -27,9 +27,7 @@ def project(
 ) -> FloatArray:
     """Return the nearest point with h(t, x) = 0 and ``held`` states unmoved, distances scaled by the states' sizes.
 
-    Gauss-Newton with the pseudo-inverse, dx = -D (H D)^+ h, damped while the residual grows. Redundant constraints
-    do no harm; where H is measured they are left out, or their noise would move the point. ``restart`` starts again
-    near x when that leads nowhere.
+    Gauss-Newton with the pseudo-inverse, damped; ``restart`` starts again near x when that leads nowhere.
     """
     if not len(invariants):
         return x.copy()
@@ -66,13 +64,15 @@ def predicted(invariants: Invariants, t: float, x: FloatArray, held: Sequence[in
     if not np.isfinite(gradient.H).all():
         return x + moved
     Hs = gradient.scaled
-    inverse = _pinv(Hs * (D / invariants.scales), gradient.threshold)
+    inverse = pseudo_inverse(Hs * (D / invariants.scales), gradient.threshold)
     along: FloatArray = x + moved - D * (inverse @ (Hs @ (moved / invariants.scales)))
     return along
 
 
-def _pinv(matrix: FloatArray, threshold: float) -> FloatArray:
-    """Return the pseudo-inverse of a small finite matrix."""
+def pseudo_inverse(matrix: FloatArray, threshold: float) -> FloatArray:
+    """Return the pseudo-inverse of a small finite matrix; zero is what is below this part of the largest value."""
+    if not matrix.size:
+        return np.zeros(matrix.T.shape)
     U, sigma, Vt, failed = dgesdd(matrix, full_matrices=0)
     if failed:
         raise np.linalg.LinAlgError("The singular values of a matrix were not found: it is not finite.")
@@ -98,11 +98,11 @@ def _descended(invariants: Invariants, t: float, start: FloatArray, D: FloatArra
             break
         sizes = gradient.sizes.copy()
         Hs, zero = gradient.scaled.copy(), gradient.threshold
-        if not gradient.is_exact:
+        if not gradient.is_exact:  # the noise of redundant constraints would move the point
             redundant = np.ones(len(h), dtype=bool)
             redundant[independent_rows(Hs, decide_rank(Hs, zero).rank, invariants.declared)] = False
             Hs[redundant], sizes[redundant] = 0.0, np.inf
-        step = -D * (_pinv(Hs * (D / invariants.scales), zero) @ (h / sizes))
+        step = -D * (pseudo_inverse(Hs * (D / invariants.scales), zero) @ (h / sizes))
         size = float(np.max(np.abs(step) / invariants.scales, initial=0.0))
         moved = _damped(invariants, t, x, step, h, sizes)
         if moved is None:
@@ -111,12 +111,8 @@ def _descended(invariants: Invariants, t: float, start: FloatArray, D: FloatArra
         limit = 8 * np.finfo(float).eps * max(1.0, float(np.max(np.abs(x) / invariants.scales)))
         if size <= limit or (size >= 0.5 * previous and size <= 1e3 * limit):
             break
-        if (
-            gradient.is_exact
-            and size <= NEARLY_CONVERGED
-            and size <= 1e-3 * previous
-            and (np.abs(h) <= REACHED**2 * sizes).all()
-        ):
+        converges = gradient.is_exact and size <= NEARLY_CONVERGED and size <= 1e-3 * previous
+        if converges and (np.abs(h) <= REACHED**2 * sizes).all():
             return x, h, np.abs(h) / sizes  # each step squares the last one: the next would be rounding
         previous = size
     return x, h, distance_beyond_noise(invariants, t, x)
@@ -125,7 +121,7 @@ def _descended(invariants: Invariants, t: float, start: FloatArray, D: FloatArra
 def _restarted_nearby(invariants: Invariants, t: float, start: FloatArray, D: FloatArray) -> Descended | None:
     """Start anew nearby, where nothing moves (x^2 + y^2 has no gradient along x at x = 0); None if that fails, too."""
     random = np.random.default_rng(1801)
-    solutions: list[tuple[float, int, Descended]] = []
+    solutions: list[Descended] = []
     for size in (0.01, 0.1, 0.1, 0.3, 0.3):
         perturbation = size * D * random.choice([-1.0, 1.0], len(D))
         try:
@@ -137,10 +133,8 @@ def _restarted_nearby(invariants: Invariants, t: float, start: FloatArray, D: Fl
         except NumericalError:  # the model cannot be evaluated there: another perturbation may lead elsewhere
             continue
         if reached:
-            solutions.append(
-                (float(np.linalg.norm((solution[0] - start) / invariants.scales)), len(solutions), solution)
-            )
-    return min(solutions, key=lambda f: f[:2])[2] if solutions else None
+            solutions.append(solution)
+    return min(solutions, key=lambda s: float(np.linalg.norm((s[0] - start) / invariants.scales)), default=None)
 
 
 def _tangential(invariants: Invariants, t: float, x: FloatArray, d: FloatArray, D: FloatArray) -> FloatArray:
@@ -175,11 +169,7 @@ def require_on_manifold(
     otherwise: str = OFF,
     advice: str = ASSEMBLE,
 ) -> float:
-    """Return the distance of a point from the manifold, in sizes of the states; refuse one that is too far away.
-
-    Points closer than ``nearer``, less what noise accounts for, count as on it; ``otherwise`` and ``advice`` are
-    said of others.
-    """
+    """Return the distance of a point from the manifold, in sizes of the states; refuse one that is not ``nearer``."""
     distance, noise = _distance(invariants, t, x)
     far = ~(distance - noise <= nearer)
     if far.any():

@@ -70,9 +70,7 @@ def decide_rank(Hs: FloatArray, threshold: float = RANK) -> RankDecision:
 
 def singular_values(matrix: FloatArray) -> FloatArray:
     """Return the singular values of a finite matrix, largest first."""
-    _, sigma, _, failed = dgesdd(
-        matrix, compute_uv=0
-    )  # what numpy.linalg.svd does, without its checks of the arguments
+    _, sigma, _, failed = dgesdd(matrix, compute_uv=0)  # what numpy.linalg.svd does, without its checks
     if failed:
         raise np.linalg.LinAlgError("The singular values of a matrix were not found: it is not finite.")
     values: FloatArray = sigma

@@ -137,11 +137,9 @@ def select_states(manifold: Manifold, states: Sequence[int], kind: str) -> Selec
 
 
 def select_tangent(manifold: Manifold) -> Selection:
-    """Coordinates along an orthonormal basis of the tangent space (Spencer eq. 3.1, y = V2' x), columns scaled.
-
-    Of all bases the one nearest to the partition coordinates is taken (orthogonal Procrustes), so that sign and
-    order are reproducible; ``tangent[phi]`` goes with the partition coordinate ``phi``.
-    """
+    """Coordinates along an orthonormal basis of the tangent space (Spencer eq. 3.1, y = V2' x), columns scaled."""
+    # The basis nearest to the partition coordinates (orthogonal Procrustes): sign and order are reproducible, and
+    # ``tangent[phi]`` goes with the partition coordinate ``phi``.
     partition = select_partition(manifold)
     positions = [manifold.states.positions[name] for name in partition.signals.names]
     D = tangent_scales(manifold)

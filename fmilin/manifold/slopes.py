@@ -15,10 +15,13 @@ from numpy.typing import NDArray
 from fmilin.ground.errors import KinkError, ModelError, NumericalError, UsageError
 from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray
-from fmilin.ground.tolerances import AGREEMENT, INACCURATE, KINK, PRECISE
-from fmilin.manifold.facts import VerifiedFacts
+from fmilin.ground.tolerances import AGREEMENT, INACCURATE, KINK, PRECISE, ROUNDING
+from fmilin.manifold.frame import Frame, with_selection
 from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.manifold.products import by_procedure, by_products, rounding, row_sizes
+from fmilin.manifold.selection import Selection
+from fmilin.manifold.verification import VerifiedFacts
+from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.numerics.differences.differences import Differences, Slopes
 
 SMALL_STEP = 2.0**-17  # for one direction through all columns, in sizes of the variables
@@ -64,7 +67,9 @@ def measure(nearby: Neighbourhood, derivatives: str | Differences, facts: Verifi
         return _split(nearby, measured, "differences", _narrow(nearby, measured))
     finite = np.isfinite(exact.J)
     if not finite.all():
-        exact = _merged(exact, _differenced(nearby, Differences()), finite)
+        measured = _differenced(nearby, Differences())
+        J, error = (np.where(finite, *pair) for pair in ((exact.J, measured.J), (exact.error, measured.error)))
+        exact = Slopes(J, error, measured.jump, measured.bend)
     if derivatives == "exact":
         return _split(nearby, exact, "exact" if finite.all() else "mixed", ())
     if finite.all() and facts.precision is not None:
@@ -76,10 +81,7 @@ def measure(nearby: Neighbourhood, derivatives: str | Differences, facts: Verifi
 
 
 def _verified(nearby: Neighbourhood, exact: Slopes, facts: VerifiedFacts) -> tuple[Slopes, str, tuple[Remark, ...]]:
-    """Compare a procedure's slopes with a difference along one direction, and in every column where that differs.
-
-    The published recursions hold at every point: where the equations have no kink, once is enough.
-    """
+    """Compare a procedure's slopes with a difference along one direction, and in every column where that differs."""
     procedure = nearby.model.exact_slopes(nearby.point.time, nearby.point.states, nearby.point.inputs)
     smooth = procedure is not None and procedure.smooth
     precision = np.full(len(exact.J), np.finfo(float).eps / SMALL_STEP)
@@ -121,10 +123,10 @@ def compared(
 ) -> tuple[NDArray[np.bool_], FloatArray]:
     """Compare slopes J (k, r, c) with a difference along a direction: where they agree (k,), visible gaps (k, r).
 
-    ``values`` (k, r) of the model ahead, at the points and behind, :data:`SMALL_STEP` away. Gaps up to ``floor`` are
-    rounding; where a slope vanishes a gap is what the difference leaves out, of the order of the step squared times the
-    curvature. They do not agree where the model bends.
+    ``values`` (k, r) of the model ahead, at the points and behind, :data:`SMALL_STEP` away; gaps up to ``floor`` round.
     """
+    # Where a slope vanishes a gap is what the difference leaves out, of the order of the step squared times the
+    # curvature. Where the model bends they do not agree.
     ahead, base, behind = values
     direction = random_direction(scales.shape[1]) * scales
     gap = np.abs((ahead - behind) / (2 * SMALL_STEP) - (J @ direction[..., None])[..., 0])
@@ -175,9 +177,7 @@ def _checked(
         for c, j in enumerate(columns):
             gap = np.abs(exact.J[:, j] - careful.J[:, c])
             still = (careful.J[:, c] == 0) & (quick.J[:, j] == 0)
-            careful.error[:, c] = np.where(
-                still, np.minimum(careful.error[:, c], quick.error[:, j]), careful.error[:, c]
-            )
+            careful.error[still, c] = np.minimum(careful.error[still, c], quick.error[still, j])
             wrong = (gap > 10 * careful.error[:, c] + allowed[:, j]) & suspicious[:, j]
             error[:, j] = np.where(suspicious[:, j], np.maximum(error[:, j], gap), error[:, j])
             if wrong.any():
@@ -203,21 +203,19 @@ def _refuse_kinks(nearby: Neighbourhood, measured: Slopes, columns: list[int]) -
         return
     i, c = np.unravel_index(int(np.argmax(np.abs(measured.jump) * nearby.scales[columns])), measured.jump.shape)
     row, column = nearby.rows[i], nearby.columns[columns[c]]
-    if np.isinf(measured.jump[i, c]):
-        raise KinkError(
-            f"The model jumps or has a kink at the point: d {row} / d {column} has no value, as {row} jumps as "
-            f"soon as '{column}' moves, however little. There is no linear model: move the point away from the switch, "
-            f"or replace it by a smooth one{', or leave this output out' if i >= nearby.n else ''}.",
-            variable=column,
-        )
-    left, right = measured.J[i, c] - measured.jump[i, c] / 2, measured.J[i, c] + measured.jump[i, c] / 2
     output = ", or leave this output out" if i >= nearby.n else ""
-    raise KinkError(
-        f"The model jumps or has a kink at the point: d {row} / d {column} is {left:.6g} on the left and {right:.6g} "
-        f"on the right of '{column}'. There is no linear model of both sides: ask for one with --one-sided left or "
-        f"right, or move the point{output}.",
-        variable=column,
+    left, right = measured.J[i, c] - measured.jump[i, c] / 2, measured.J[i, c] + measured.jump[i, c] / 2
+    text = (
+        f"is {left:.6g} on the left and {right:.6g} on the right of '{column}'. There is no linear model of both sides"
+        f": ask for one with --one-sided left or right, or move the point{output}."
     )
+    if np.isinf(measured.jump[i, c]):
+        text = (
+            f"has no value, as {row} jumps as soon as '{column}' moves, however little. There is no linear model: move "
+            f"the point away from the switch, or replace it by a smooth one{output}."
+        )
+    text = f"The model jumps or has a kink at the point: d {row} / d {column} {text}"
+    raise KinkError(text, variable=column)
 
 
 def _narrow(nearby: Neighbourhood, measured: Slopes) -> tuple[Remark, ...]:
@@ -240,28 +238,33 @@ def _narrow(nearby: Neighbourhood, measured: Slopes) -> tuple[Remark, ...]:
     return (Remark("narrow", f"{text}it is {beyond:.4g}. Larger motions of '{nearby.columns[j]}' see another slope."),)
 
 
+def in_coordinates(
+    model: Model, point: OperatingPoint, base: Evaluation, frame: Frame, slopes: TangentSlopes, selection: Selection
+) -> tuple[Frame, TangentSlopes]:
+    """Return the frame of other coordinates and the slopes along them: nothing is measured anew."""
+    other = with_selection(frame, point, selection)
+    S = np.linalg.inv(selection.coordinates.R @ frame.T)
+    size = np.abs(S)
+    eps = float(np.finfo(float).eps) * (frame.condition_number + other.condition_number)
+
+    def turned(J: FloatArray, error: FloatArray) -> tuple[FloatArray, FloatArray]:
+        jacobian, terms = J @ S, np.abs(J) @ size
+        cancelled = np.abs(jacobian) <= ROUNDING * terms  # a zero that is none spreads double eigenvalues
+        return np.where(cancelled, 0.0, jacobian), error @ size + eps * terms
+
+    f_y, f_y_error = turned(slopes.f_y, slopes.f_y_error)
+    c_y, c_y_error = turned(slopes.c_y, slopes.c_y_error)
+    J = np.block([[f_y, slopes.f_u], [c_y, slopes.c_u]])
+    error = np.block([[f_y_error, slopes.f_u_error], [c_y_error, slopes.c_u_error]])
+    none = np.zeros_like(J)
+    nearby = Neighbourhood(model, other, point, base)
+    return other, _split(
+        nearby, nearby.with_exact_rows(Slopes(J, error, none, none.copy())), slopes.method, slopes.remarks
+    )
+
+
 def _split(nearby: Neighbourhood, slopes: Slopes, method: str, remarks: tuple[Remark, ...]) -> TangentSlopes:
     """Cut the matrix into the four blocks."""
-    n, p, J, E = nearby.n, nearby.p, slopes.J, slopes.error
-    return TangentSlopes(
-        x_u=nearby.frame.x_u,
-        f_y=J[:n, :p],
-        f_u=J[:n, p:],
-        c_y=J[n:, :p],
-        c_u=J[n:, p:],
-        f_y_error=E[:n, :p],
-        f_u_error=E[:n, p:],
-        c_y_error=E[n:, :p],
-        c_u_error=E[n:, p:],
-        method=method,
-        remarks=remarks,
-    )
-
-
-def _merged(exact: Slopes, measured: Slopes, finite: np.ndarray) -> Slopes:
-    return Slopes(
-        np.where(finite, exact.J, measured.J),
-        np.where(finite, exact.error, measured.error),
-        measured.jump,
-        measured.bend,
-    )
+    n, p = nearby.n, nearby.p
+    blocks = [(M[:n, :p], M[:n, p:], M[n:, :p], M[n:, p:]) for M in (slopes.J, slopes.error)]
+    return TangentSlopes(nearby.frame.x_u, *blocks[0], *blocks[1], method, remarks)

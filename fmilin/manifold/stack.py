@@ -51,19 +51,11 @@ class PointStack:
 
 
 class SlopeSizes(NamedTuple):
-    """How large slopes along y and u are, in sizes of y and u: rows are those of all rates, or of all outputs.
+    """How large slopes along y and u are, in sizes of y and u: rows are those of all rates, or of all outputs."""
 
-    Attributes
-    ----------
-    sizes, terms : array, shape (k, rows)
-        The largest of each row, and their sum.
-    largest : array, shape (k, P + nu)
-        Of each column the largest entry as it is, of rates only those of the kept states.
-    """
-
-    sizes: FloatArray
-    terms: FloatArray
-    largest: FloatArray
+    sizes: FloatArray  # (k, rows), the largest of each row
+    terms: FloatArray  # (k, rows), their sum
+    largest: FloatArray  # (k, P + nu), of each column the largest entry as it is, of rates only those of kept states
 
     @classmethod
     def of(cls, slopes: FloatArray, scales: FloatArray, rows: Sequence[int] | None = None) -> SlopeSizes:
@@ -75,17 +67,7 @@ class SlopeSizes(NamedTuple):
 
 
 class StackGeometry:
-    """Sizes, distances and conditioning of a stack, its coordinates being kept states.
-
-    Parameters
-    ----------
-    model : Model
-    points : PointStack
-    tangents : TangentStack
-        There.
-    rows : sequence of int
-        As many invariants as there are dependent states, independent of each other where the coordinates were chosen.
-    """
+    """Sizes, distances and conditioning of a stack in kept states, from ``rows`` of h that are independent."""
 
     def __init__(self, model: Model, points: PointStack, tangents: TangentStack, rows: Sequence[int]) -> None:
         self._tangents, self._rows = tangents, list(rows)
@@ -113,11 +95,8 @@ class StackGeometry:
 
     @cached_property
     def condition_number(self) -> FloatArray:
-        """A bound (k,) of the condition number of (R; H), scaled, from Frobenius norms; infinite where singular.
-
-        The rows of R are unit vectors: |(R; H)|^2 <= 1 + M and |(R; H)^-1|^2 <= 1 + |H_z^-1 H_y|^2 +
-        |H_z^-1|^2.
-        """
+        """A bound (k,) of the condition number of (R; H), scaled, from Frobenius norms; infinite where singular."""
+        # The rows of R are unit vectors: |(R; H)|^2 <= 1 + M and |(R; H)^-1|^2 <= 1 + |H_z^-1 H_y|^2 + |H_z^-1|^2.
         if not self._rows:
             return np.ones(len(self.sizes))
         inverse = self._inverse
@@ -145,13 +124,7 @@ class StackGeometry:
         return self.sizes[:, self.others, None] * self._inverse / self._norms[:, None, self._rows]
 
     def is_regular(self, rates: FloatArray | None) -> Mask:
-        """Say where the points lie on the manifold, as many constraints are independent, and the motion keeps them.
-
-        Parameters
-        ----------
-        rates : array, shape (N,), or None
-            The largest rates that were seen where the motion was found to keep the constraints.
-        """
+        """Say where points lie on the manifold, rank is kept and the motion keeps it; largest known ``rates`` (N,)."""
         t = self._tangents
         regular = np.asarray(self.distance <= ON_MANIFOLD)
         if not t.gradient.shape[1]:
@@ -161,14 +134,11 @@ class StackGeometry:
             turned = np.abs(t.gradient[:, rest] @ (t.T * self.y_sizes[:, None])).max(axis=2, initial=0.0)
             regular &= (turned <= RANK * self._norms[:, rest]).all(axis=1)
         typical = np.abs(t.rates) if rates is None else np.maximum(np.abs(t.rates), rates)
-        off, size = drift(
-            t.gradient, t.rates, typical, self.sizes, (np.abs(t.gradient) @ self.sizes[..., None])[..., 0]
-        )
-        return np.asarray(regular & (off <= INVARIANT * size).all(axis=1) & self._keeps_inputs())
-
-    def _keeps_inputs(self) -> Mask:
-        H, f_u = self._tangents.gradient[:, self._rows], self._tangents.derivatives[..., len(self._tangents.kept) :]
-        return np.asarray((np.abs(H @ f_u) <= INVARIANT * (np.abs(H) @ np.abs(f_u))).all(axis=(1, 2)))
+        terms = (np.abs(t.gradient) @ self.sizes[..., None])[..., 0]
+        off, size = drift(t.gradient, t.rates, typical, self.sizes, terms)
+        H, f_u = t.gradient[:, self._rows], t.derivatives[..., len(t.kept) :]
+        keeps_inputs = (np.abs(H @ f_u) <= INVARIANT * (np.abs(H) @ np.abs(f_u))).all(axis=(1, 2))
+        return np.asarray(regular & (off <= INVARIANT * size).all(axis=1) & keeps_inputs)
 
     @cached_property
     def slopes(self) -> SlopeSizes:
@@ -230,14 +200,7 @@ def corrected(chord: FloatArray, chord_before: FloatArray, step: FloatArray) -> 
 
 
 class StackSurroundings:
-    """The model beside a stack of points, at other values of the kept states and inputs.
-
-    Parameters
-    ----------
-    model : Model
-    rows : sequence of int
-        Invariants from which the other states follow.
-    """
+    """The model beside a stack of points, at other kept states and inputs; others follow from ``rows`` of h."""
 
     def __init__(self, model: Model, rows: Sequence[int]) -> None:
         self._model, self._rows = model, list(rows)
@@ -250,10 +213,7 @@ class StackSurroundings:
         sizes: FloatArray,
         back: FloatArray | None = None,
     ) -> tuple[PointStack, Mask]:
-        """Return points of the manifold with the kept states of a guess (k, N), and where they were reached.
-
-        ``back``: H_z^-1 nearby, shape (k, M, M): residuals alone are enough as long as it hardly changes.
-        """
+        """Return points with the kept states of a guess (k, N), where they were reached; ``back``: H_z^-1 nearby."""
         others = sorted(set(range(guess.shape[1])).difference(kept))
         x, size, largest = guess.copy(), np.full(len(guess), np.inf if others else 0.0), np.inf
         before: tuple[FloatArray, FloatArray] | None = None

@@ -16,9 +16,8 @@ import numpy as np
 from fmilin.ground.errors import ModelError, NumericalError, UsageError
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import DOUBTFUL, EQUILIBRIUM, ROUNDING, SAME_ALONG, UNIFORM
-from fmilin.manifold.frame import Frame
+from fmilin.manifold.frame import Frame, with_selection
 from fmilin.manifold.nonlinear import expressed, select_expressions
-from fmilin.manifold.other_coordinates import with_selection
 from fmilin.manifold.rank import independent_rows, pivoted_qr, scaled
 from fmilin.manifold.selection import NOT_TURNING, Selection, select_states
 from fmilin.manifold.slopes import TangentSlopes
@@ -26,6 +25,7 @@ from fmilin.manifold.stack import PointStack, StackSurroundings
 from fmilin.manifold.steady_stack import BeyondStack
 from fmilin.manifold.turning import Turn, charts, turns_of
 from fmilin.manifold.uniform import (
+    FURTHER,
     SLOWEST,
     STEP,
     ZEROS,
@@ -76,10 +76,7 @@ class Motion:
 def motion_at(
     model: Model, point: OperatingPoint, base: Evaluation, frame: Frame, slopes: TangentSlopes, *, spectra: bool = True
 ) -> Motion:
-    """Say how the point moves, and find coordinates in which that is steady: those of the frame if they are.
-
-    ``spectra`` as in :func:`~fmilin.manifold.uniform.change_along`.
-    """
+    """Say how the point moves, and find coordinates in which that is steady; ``spectra``: ask whether A only turns."""
     search = _Search(model, point, base, frame, slopes)
     fastest = search.fastest
     has_choice = bool(len(frame.manifold.H) and len(frame.y0))
@@ -170,8 +167,7 @@ class _Search:
         """The bodies that turn by quaternions."""
         structure, frame, x = self.model.constraints.structure, self.frame, self.point.states
         H = frame.invariants.gradient(self.point.time, x).H[: len(structure)]
-        slopes = self.slopes.f_y
-        return turns_of(x, self.rates, H=H, structure=structure, T=frame.T, f_y=slopes)
+        return turns_of(x, self.rates, H=H, structure=structure, T=frame.T, f_y=self.slopes.f_y)
 
     def fall(self) -> Change | None:
         """Return what A does along a fall, which no coordinates make steady; None where that is none, or not seen."""
@@ -223,16 +219,26 @@ class _Search:
         """Compare A at a rest as time goes on, over the times of its own eigenvalues; None where it stays."""
         A, still = self._slopes_of_rates(self.frame), np.zeros((1, len(self.frame.y0)))
         moduli = np.abs(np.linalg.eigvals(A))
+        if not self._differs(FURTHER / (moduli.max() or 1.0)):
+            return None  # nothing depends on time
         slowest = moduli.min(where=moduli > SLOWEST * moduli.max(), initial=moduli.max())
         paces = np.resize([moduli.max(), slowest] if moduli.any() else [1.0], self.at.paces.shape)
         uniform = Uniform(still, self.at.y_sizes, A[None], np.ones(still.shape, dtype=bool))
         at, beyond = replace(self.at, paces=paces), _BeyondPoint(self.model, self.point, self.frame)
-        aside = 2 * [STEP * self.at.y_sizes]
-        now, later = beyond.further(still, [0 * at.pace, at.later[0]], 0.0, aside)
-        if np.array_equal(now.f, later.f, equal_nan=True):
-            return None  # nothing depends on time
         change = change_along(at, uniform, still, beyond, np.array([spectra]))
         return change if change.part[0] > SAME_ALONG else None
+
+    def _differs(self, later: float) -> bool:
+        """Whether any bit of rates, residuals or event indicators is another so much later, beside the point."""
+        (t, x, u), model, seen = self._at_point, self.model, []
+        nearby = x + self.frame.T @ (STEP * self.frame.y_scales)  # the way from there to the manifold costs more
+        try:
+            for time in (t, t + later):
+                visit = model.evaluate(time, nearby, u)
+                seen.append((visit.derivatives, visit.residuals, model.event_indicators(time, nearby, u)))
+        except (ModelError, NumericalError):
+            return True  # that cannot be told there
+        return not all(np.array_equal(*parts) for parts in zip(*seen, strict=True))
 
     @cached_property
     def _second(self) -> FloatArray:

@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial.transform import Rotation
 
 from fmilin.ground.signals import FloatArray
 from fmilin.model.constraints.expressions import name_in_expression
@@ -47,10 +46,9 @@ class Turn(NamedTuple):
 def turns_of(
     x: FloatArray, f: FloatArray, *, H: FloatArray, structure: Mask, T: FloatArray, f_y: FloatArray
 ) -> list[Turn]:
-    """Return the bodies whose quaternions are four states that a constraint keeps at unit length.
+    """Return the bodies whose quaternions are four states that a declared constraint keeps at unit length.
 
-    Gradients H and ``structure``, each (m, N), are those of the declared constraints. Rates f (N,) with slopes f_y
-    (N, P) along the columns of T (N, P) tell which states are angular velocities.
+    Rates f (N,) with slopes f_y (N, P) along the columns of T (N, P) tell which states are angular velocities.
     """
     turns = []
     for row in np.flatnonzero(structure.sum(axis=1) == 4):
@@ -101,6 +99,8 @@ class _Body:
     """One body that turns, as texts."""
 
     def __init__(self, turn: Turn, names: Sequence[str], pairs: Mapping[int, int], x: FloatArray) -> None:
+        from scipy.spatial.transform import Rotation
+
         self._turn, self._x, self._q = turn, x, x[turn.e]
         before = range(min(turn.e) - 3, min(turn.e))  # where a free body's point stands
         self.v = [pairs[i] for i in before] if all(i in pairs for i in before) else []

@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import BALANCED_EXACTLY, EQUILIBRIUM, ROUNDING, SAME_ALONG, STEADY, UNIFORM
@@ -57,12 +56,10 @@ def fastest_states(
     errors: FloatArray,
     coordinates: int,
 ) -> NDArray[np.intp]:
-    """Return the states that move fastest in their sizes, shape (k,), -1 at rest.
+    """Return the states that move fastest in their sizes, shape (k,), -1 at rest, the first of equally fast ones.
 
     ``rates``, ``sizes`` and ``terms`` are (k, N), ``slopes`` (k, N, n) along unknowns of these sizes (k, n), the first
-    of them coordinates, and ``errors`` (k, N, n) of slopes times sizes. Rates that are rounding of the ``terms`` they
-    sum are none, and small rates are rest where an equilibrium is near. Of equally fast states the first is taken:
-    rounding must not choose.
+    of them coordinates, and ``errors`` (k, N, n) of slopes times sizes. Rates that round their terms are none.
     """
     speeds = np.abs(rates)
     moving = speeds > np.maximum(UNTOLD * sizes, ROUNDING * terms)
@@ -251,11 +248,9 @@ def confirmed(at: Moving, uniform: Uniform, beyond: Beyond) -> Confirmed:
 
 
 def change_along(at: Moving, uniform: Uniform, bend: FloatArray, beyond: Beyond, turns: Mask) -> Change:
-    """Compare A at a few moments of the motion, as it is seen to second order with y'' = bend (k, P).
+    """Compare rows of A that lead at a few moments of the motion, seen to second order with y'' = bend (k, P).
 
-    Rows of states on which nothing depends (``leading`` says of which something does) are not compared: the
-    eigenvalues do not depend on them. Where ``turns`` (k,) and A changes it is asked whether it only turns, which takes
-    all of it.
+    Where ``turns`` (k,) and A changes it is asked whether it only turns, which takes all of it.
     """
     direction, times = _direction(uniform.sizes), _moments(at, bend, uniform.leading)
     first, noise, good = (uniform.A @ direction[..., None])[..., 0], np.zeros(()), np.ones(len(bend), dtype=bool)
@@ -296,10 +291,7 @@ def _row_sizes(at: Moving, uniform: Uniform, slopes: FloatArray | float = 0.0) -
 
 
 def falls_on(at: Moving, uniform: Uniform, bend: FloatArray, beyond: Beyond) -> Change:
-    """Say where all rates go on as A says, and it stays the same: exact equations tell both by one visit a moment.
-
-    That is what falls for ever, and no coordinates make it steady. NaN elsewhere.
-    """
+    """Say where all rates go on as A says, and it stays the same, as of what falls for ever; NaN elsewhere."""
     step, times = SHORT_STEP * _direction(uniform.sizes), _moments(at, bend, uniform.leading)
     gaps, good = [], np.ones(len(bend), dtype=bool)
     # To alternate sides tells another A from what a difference leaves out, which is the same on both.
@@ -314,10 +306,7 @@ def falls_on(at: Moving, uniform: Uniform, bend: FloatArray, beyond: Beyond) -> 
 
 
 def may_turn(at: Moving, leading: Mask, units: Sequence[str]) -> Mask:
-    """Return where the speed in each unit stays, (k,): what turns keeps the length of its vectors, x' x'' = 0.
-
-    States (k, N) that do not lead do as they like.
-    """
+    """Return where the speed in each unit stays, (k,): what turns keeps the length of its vectors, x' x'' = 0."""
     power = np.where(leading, at.rates * at.bends, 0.0)
     of_units = np.array([[unit == other for unit in dict.fromkeys(units)] for other in units], dtype=np.float64)
     return np.asarray((np.abs(power @ of_units) <= TURNS * (np.abs(power) @ of_units)).all(axis=1))
@@ -325,6 +314,8 @@ def may_turn(at: Moving, leading: Mask, units: Sequence[str]) -> Mask:
 
 def _same_spectrum(A: FloatArray, B: FloatArray, part: FloatArray) -> Mask:
     """Return where two matrices (k, P, P) that differ by such a part (k,) have the same eigenvalues."""
+    from scipy.optimize import linear_sum_assignment
+
     same = np.asarray(np.isfinite(A).all(axis=(1, 2)) & np.isfinite(B).all(axis=(1, 2)))
     first, last = (np.linalg.eigvals(np.where(same[:, None, None], M, 0.0)) for M in (A, B))
     moduli = np.sort(np.abs(first), axis=1), np.sort(np.abs(last), axis=1)
@@ -347,10 +338,7 @@ def depending(A: FloatArray, errors: FloatArray, sizes: FloatArray) -> Mask:
 
 
 def influential(dependence: Mask) -> Mask:
-    """Return on which coordinates (k, P) others depend.
-
-    Not those that only such depend on that nothing depends on, as a track on the heading.
-    """
+    """Return on which coordinates (k, P) others depend, but for those that nothing depends on, as a track's."""
     leading: Mask = np.ones(dependence.shape[:2], dtype=bool)
     for _ in range(dependence.shape[1]):
         fewer = np.asarray((dependence & leading[:, :, None]).any(axis=1))
@@ -361,11 +349,8 @@ def influential(dependence: Mask) -> Mask:
 
 
 def compared(at: Moving, bend: FloatArray, A: FloatArray, dependence: Mask, leading: Mask) -> Mask:
-    """Return where A is compared along the motion, shape (k,).
-
-    Where it goes straight on, or some y' is a speed, and not zero: what begins from rest does not move yet, and what
-    bends without a speed is on its way to a rest.
-    """
+    """Return where A is compared along the motion, shape (k,): it goes straight on, or some y' is a speed, not zero."""
+    # What begins from rest does not move yet, and what bends without a speed is on its way to a rest.
     moving = np.abs(at.y_rates) > STEADY * at.pace[:, None] * at.y_sizes
     is_one = dependence & (np.abs(A - 1.0) <= UNIFORM) & ~np.eye(A.shape[1], dtype=bool)
     speeds = (dependence.sum(axis=2) == 1) & is_one.any(axis=2)

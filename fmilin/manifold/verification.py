@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from fmilin.ground.errors import ConstraintError, ModelError, NumericalError
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import INVARIANT, INVARIANT_MEASURED
-from fmilin.manifold.facts import VerifiedFacts
 from fmilin.manifold.invariants import Gradient, Invariants
 from fmilin.manifold.parametrization import LocalParametrization
 from fmilin.manifold.rank import decide_rank
@@ -20,6 +19,22 @@ from fmilin.numerics.differences.noise import noise_level
 DISPLACEMENT = 1e-3  # how far from the point the motion is checked, in sizes of the states
 
 SAMPLES = 3
+
+
+@dataclass(slots=True)
+class VerifiedFacts:
+    """What was verified of a model as a whole at one point, and is not again at others; None where nothing is yet."""
+
+    # what the model held (:meth:`fmilin.Model.discrete_states`) when this was verified
+    mode: Mapping[str, str] = field(default_factory=dict)
+    pairs: Mapping[int, int] | None = None  # states whose derivative is another state
+    moving: bool | None = None  # whether constraints depend on time
+    # how many constraints are independent near a point, once the motion was verified to keep them there
+    rank: int | None = None
+    rates: FloatArray | None = None  # (N,), the largest rates that were seen when that was checked
+    # (N + ny,), error of a quick difference over the size of its row, once all products agreed with differences
+    precision: FloatArray | None = None
+    procedure: bool = False  # whether the slopes of the model's exact procedure agreed with a difference
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +64,7 @@ def verify_invariance(parametrization: LocalParametrization, facts: VerifiedFact
     invariants = parametrization.invariants
     samples = _samples(parametrization)
     measured = not all(s.g.is_exact for s in samples)
-    ranks = [_rank(s.g) for s in samples]
+    ranks = [decide_rank(s.g.scaled, s.g.threshold).rank for s in samples]
     if max(ranks) > ranks[0]:
         _refuse_singular(parametrization, ranks[0], max(ranks))
     tolerance = INVARIANT_MEASURED if measured else INVARIANT
@@ -76,10 +91,6 @@ def _verified_here(parametrization: LocalParametrization, facts: VerifiedFacts) 
     typical = np.maximum(np.abs(here.f), facts.rates)
     off, size = drift(here.g.H, here.f, typical, invariants.scales, here.g.reference, here.moving)
     return Verified(typical, INVARIANT) if (off <= INVARIANT * size).all() else None
-
-
-def _rank(g: Gradient) -> int:
-    return decide_rank(g.scaled, g.threshold).rank
 
 
 def drift(
@@ -197,7 +208,9 @@ def verify_inputs(
     strongest = np.max(sizes / invariants.scales[:, None], axis=0, initial=0.0)
     size = np.maximum(size, 1e-6 * (np.abs(H) @ invariants.scales)[:, None] * strongest)  # rows of rounding alone
     if (through > verified.tolerance * size).any():  # forces may cancel an input up to rounding
-        through = np.maximum(through - 10 * np.abs(H) @ _noise_of_inputs(parametrization), 0.0)
+        t, x = parametrization.time, parametrization.x0
+        noise = noise_level(lambda s: input_gradient(invariants, t, s)[0].ravel(), x, invariants.scales)
+        through = np.maximum(through - 10 * np.abs(H) @ noise.reshape(len(x), -1), 0.0)
     relative = np.divide(through, size, out=np.zeros_like(size), where=size > 0)
     bad = [(int(i), int(j)) for i, j in zip(*np.nonzero(relative > verified.tolerance), strict=True)]
     if bad:
@@ -209,13 +222,6 @@ def verify_inputs(
             "all, or the input prescribes a motion and belongs into the constraint.",
             residuals={name: float(relative[i, j])},
         )
-
-
-def _noise_of_inputs(parametrization: LocalParametrization) -> FloatArray:
-    """Return the noise of f_u near the point, shape (N, nu)."""
-    invariants, t, x = parametrization.invariants, parametrization.time, parametrization.x0
-    noise = noise_level(lambda s: input_gradient(invariants, t, s)[0].ravel(), x, invariants.scales)
-    return noise.reshape(len(x), -1)
 
 
 def input_gradient(invariants: Invariants, t: float, x: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -27,6 +27,7 @@ class CountedModel(Model):
 
     product_errors = _passed_on("product_errors")
     second_order_form = _passed_on("second_order_form")
+    descriptor_form = _passed_on("descriptor_form")
     kept = _passed_on("kept")
     remarks_at = _passed_on("remarks_at")
     contact_forces = _passed_on("contact_forces")

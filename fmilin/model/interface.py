@@ -11,12 +11,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType, TracebackType
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.ground.errors import UsageError
+from fmilin.ground.errors import UnknownNameError, UsageError
 from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray, Signals
 from fmilin.ground.verbs import html_of, text_of
@@ -73,6 +73,8 @@ class OperatingPoint:
         change, relative to nominal values; 0 when nothing moved.
     remarks : tuple of Remark
         On how the point was computed; warnings of a linear model there.
+    names : pair of tuple of str
+        Of the states and of the inputs, where the point came from a model; empty where nobody has told.
     """
 
     time: float
@@ -81,12 +83,20 @@ class OperatingPoint:
     parameters: Mapping[str, float] = field(default_factory=dict)
     adjusted: float = 0.0
     remarks: tuple[Remark, ...] = ()
+    names: tuple[tuple[str, ...], tuple[str, ...]] = field(default=((), ()), compare=False)
 
     def __repr__(self) -> str:
         return text_of(self)
 
     def _repr_html_(self) -> str:
         return html_of(self)
+
+    def __getitem__(self, name: str) -> float:
+        """Return a state or an input by its name: ``point["phi"]``, as at the point of a linear model."""
+        for names, values in zip(self.names, (self.states, self.inputs), strict=True):
+            if name in names and len(names) == len(values):
+                return float(values[names.index(name)])
+        raise UnknownNameError.among(name, [*self.names[0], *self.names[1]], "a state or an input of this point")
 
     def with_states(self, states: FloatArray, *, adjusted: float | None = None) -> OperatingPoint:
         """Return the same point with other ``states``, shape (N,), which were ``adjusted`` by so many nominal sizes."""
@@ -124,6 +134,20 @@ class SecondOrderForm:
 
 
 @dataclass(frozen=True, slots=True)
+class DescriptorForm:
+    """E z' = f0 + A (z - z0) + B (u - u0), out - out0 = C (z - z0) + D (u - u0): the equations as they are written."""
+
+    E: FloatArray  # shape (k, k)
+    A: FloatArray  # shape (k, k)
+    B: FloatArray  # shape (k, nu)
+    C: FloatArray  # shape (ny, k)
+    D: FloatArray  # shape (ny, nu)
+    f0: FloatArray  # shape (k,)
+    states: tuple[str, ...]  # names of z: all states, then algebraic variables
+    order: int  # how many finite eigenvalues there are
+
+
+@dataclass(frozen=True, slots=True)
 class Tangent:
     """What a published procedure makes of a choice of coordinates: P kept states, and nu inputs."""
 
@@ -135,37 +159,66 @@ class Tangent:
 
 @dataclass(frozen=True, slots=True)
 class TangentStack:
-    """A model at k points, differentiated along P kept states and nu inputs: arrays with a leading axis.
+    """A model at k points, differentiated along P kept states and nu inputs."""
 
-    Attributes
-    ----------
-    kept : tuple of int
-        The P states, in the order of the columns.
-    rates, values, residuals : array, shapes (k, N), (k, ny), (k, m)
-        What the model says at the points; residuals of all invariants, hidden ones last.
-    gradient : array, shape (k, m, N)
-        Of the residuals on the states.
-    T : array, shape (k, N, P)
-        dx = T dy; NaN where the kept states do not determine the others.
-    derivatives, outputs : array, shapes (k, N, P + nu), (k, ny, P + nu)
-        Slopes of the rates and of the outputs along y, then along the inputs.
-    smooth : bool
-        Whether the equations can have no kink.
-    """
-
-    kept: tuple[int, ...]
-    rates: FloatArray
-    values: FloatArray
-    residuals: FloatArray
-    gradient: FloatArray
-    T: FloatArray
-    derivatives: FloatArray
-    outputs: FloatArray
-    smooth: bool = True
+    kept: tuple[int, ...]  # the P states, in the order of the columns
+    rates: FloatArray  # (k, N)
+    values: FloatArray  # (k, ny), of the outputs
+    residuals: FloatArray  # (k, m), of all invariants, hidden ones last
+    gradient: FloatArray  # (k, m, N), of the residuals on the states
+    T: FloatArray  # (k, N, P), dx = T dy; NaN where the kept states do not determine the others
+    derivatives: FloatArray  # (k, N, P + nu), slopes of the rates along y, then along the inputs
+    outputs: FloatArray  # (k, ny, P + nu)
+    smooth: bool = True  # whether the equations can have no kink
 
     def __getitem__(self, some: slice) -> TangentStack:
+        return replace(self, **{name: array[some] for name, array in self._arrays.items()})
+
+    @property
+    def _arrays(self) -> dict[str, Any]:
         names = ("rates", "values", "residuals", "gradient", "T", "derivatives", "outputs")
-        return replace(self, **{name: getattr(self, name)[some] for name in names})
+        return {name: getattr(self, name) for name in names}
+
+    @property
+    def A(self) -> FloatArray:
+        """Slopes of the kept states' rates along them, shape (k, P, P)."""
+        return self.derivatives[..., list(self.kept), : len(self.kept)]
+
+    @property
+    def B(self) -> FloatArray:
+        """The same along the inputs, shape (k, P, nu)."""
+        return self.derivatives[..., list(self.kept), len(self.kept) :]
+
+    @property
+    def C(self) -> FloatArray:
+        """Slopes of the outputs along the kept states, shape (k, ny, P)."""
+        return self.outputs[..., : len(self.kept)]
+
+    @property
+    def D(self) -> FloatArray:
+        """The same along the inputs, shape (k, ny, nu)."""
+        return self.outputs[..., len(self.kept) :]
+
+    @property
+    def f0(self) -> FloatArray:
+        """Rates of the kept states, shape (k, P)."""
+        return self.rates[..., list(self.kept)]
+
+    @staticmethod
+    def joined(stacks: Sequence[TangentStack]) -> TangentStack:
+        """Return the points of several stacks, which keep the same states, one after the other."""
+        if len(stacks) == 1:
+            return stacks[0]
+        parts = [stack._arrays for stack in stacks]
+        joined: dict[str, Any] = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        return replace(stacks[0], **joined)
+
+    def corrected(self, some: NDArray[np.intp], right: TangentStack) -> TangentStack:
+        """Return the same with what another stack says of some points."""
+        arrays: dict[str, Any] = {name: array.copy() for name, array in self._arrays.items()}
+        for name, array in arrays.items():
+            array[some] = right._arrays[name]
+        return replace(self, **arrays)
 
     def with_columns(self, kept: Sequence[int]) -> TangentStack:
         """Return the same with the kept states in another order."""
@@ -416,6 +469,10 @@ class Model(ABC):
 
     def second_order_form(self, t: float, x: FloatArray, u: FloatArray) -> SecondOrderForm | None:
         """Return the equations of motion in their parts, also where they are singular; None without."""
+        return None
+
+    def descriptor_form(self, t: float, x: FloatArray, u: FloatArray) -> DescriptorForm | None:
+        """Return the equations as they are written, linearized at a point of the manifold; None without."""
         return None
 
     def sparse_form(self, t: float, x: FloatArray, u: FloatArray) -> SparseForm | None:

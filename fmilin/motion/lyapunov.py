@@ -9,7 +9,6 @@ so that they do not depend on which states are independent.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 
@@ -21,72 +20,10 @@ from fmilin.ground.signals import FloatArray
 from fmilin.manifold.frame import manifold_at
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.kinematics import kinematic_pairs
+from fmilin.manifold.parametrization import LocalParametrization
 from fmilin.manifold.projection import project, require_on_manifold
-from fmilin.manifold.selection import select_partition
+from fmilin.manifold.selection import select_partition, select_states
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
-
-
-@dataclass(frozen=True, slots=True)
-class LocalModel:
-    """The linear model at one point."""
-
-    rates: FloatArray  # (N,), x'
-    A: FloatArray  # shape (P, P)
-    T: FloatArray  # (N, P), dx = T dy
-    condition_number: float  # of the choice of independent states
-
-
-def exact_products(model: Model, point: OperatingPoint, T: FloatArray) -> Evaluation:
-    """Return the directional derivatives along the columns of T, (N, k), inputs held."""
-    products = model.products(point.time, point.states, point.inputs, T, np.zeros((len(point.inputs), T.shape[1])))
-    if products is None:
-        raise UsageError(
-            f"The model '{model.info.name}' has no exact directional derivatives, which are needed at every point of a "
-            "trajectory. Use a native model, or an FMU that provides them."
-        )
-    return products
-
-
-class TangentFlow:
-    """Linear models along a trajectory, inputs held: by the model's procedure, else A = R f_x T by exact products."""
-
-    def __init__(self, model: Model, invariants: Invariants) -> None:
-        self._model, self._invariants = model, invariants
-
-    def choose(self, t: float, x: FloatArray) -> tuple[int, ...]:
-        """Return the states that are the best independent ones at a point."""
-        manifold = manifold_at(self._invariants, OperatingPoint(t, x, self._invariants.inputs))[0]
-        return select_partition(manifold).kept or ()
-
-    def at(self, t: float, x: FloatArray, independent: Sequence[int]) -> LocalModel:
-        """Return the linear model at a point."""
-        u, scales, retained = self._invariants.inputs, self._invariants.scales, list(independent)
-        manifold, _, _ = manifold_at(self._invariants, OperatingPoint(t, x, u))
-        dependent = [i for i in range(len(x)) if i not in set(retained)]
-        T, condition = np.zeros((len(x), len(retained))), 1.0
-        T[retained, range(len(retained))] = 1.0
-        if dependent:
-            G = manifold.H / np.linalg.norm(manifold.H * scales, axis=1, keepdims=True)
-            inverse = _inverse(G[:, dependent])
-            T[dependent] = -inverse @ G[:, retained]
-            condition = float(np.linalg.norm(inverse / scales[dependent, None], 1))
-        procedure = self._model.exact_slopes(t, x, u)
-        if procedure is not None:
-            tangent = procedure.along(retained)
-            A = tangent.derivatives[retained, : len(retained)]
-            return LocalModel(procedure.values.derivatives, A, tangent.T, condition)
-        slopes = exact_products(self._model, OperatingPoint(t, x, u), T)
-        return LocalModel(self._model.evaluate(t, x, u).derivatives, slopes.derivatives[retained], T, condition)
-
-
-def _inverse(G: FloatArray) -> FloatArray:
-    try:
-        return np.linalg.inv(G).astype(np.float64)
-    except np.linalg.LinAlgError:
-        raise NumericalError(
-            "The independent states do not determine the others at this point.", condition_number=np.inf
-        ) from None
-
 
 SWITCH = 10.0  # condition number of the independent states beyond which better ones are taken
 
@@ -139,10 +76,7 @@ def lyapunov_exponents(
     count: int | None = None,
     method: Benettin | None = None,
 ) -> LyapunovExponents:
-    """Return the largest (by default all) Lyapunov exponents along the trajectory from a point, inputs held.
-
-    The model needs exact directional derivatives; ``duration`` is in seconds, without the transient. A pendulum beside
-    its upper rest goes away at sqrt(g/L) = 3/s:
+    """Return the largest (by default all) Lyapunov exponents along a trajectory of ``duration`` seconds, inputs held.
 
     >>> from fmilin.systems import cartesian_pendulum
     >>> pendulum = cartesian_pendulum(length=1.0, gravity=9.0)
@@ -178,6 +112,16 @@ def lyapunov_exponents(
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Local:
+    """The linear model at one point."""
+
+    rates: FloatArray  # (N,), x'
+    A: FloatArray  # shape (P, P)
+    T: FloatArray  # (N, P), dx = T dy
+    condition_number: float  # of the choice of independent states
+
+
 class _Integration:
     """A trajectory with deviations, in independent states that stay well conditioned."""
 
@@ -190,9 +134,39 @@ class _Integration:
         pairs = kinematic_pairs(model, point) if len(model.constraints) else {}
         self._invariants = Invariants(model, point.inputs, pairs, self._scales)
         require_on_manifold(self._invariants, self.t, self.x, otherwise="The point is not on the manifold")
-        self._flow = TangentFlow(model, self._invariants)
         self.switches: list[float] = []
-        self._independent = self._flow.choose(self.t, self.x)
+        self._independent = self._best()
+
+    def _best(self) -> list[int]:
+        """Return the states that are the best independent ones here."""
+        point = OperatingPoint(self.t, self.x, self.u)
+        return list(select_partition(manifold_at(self._invariants, point)[0]).kept or ())
+
+    def _at(self, t: float, x: FloatArray) -> _Local:
+        """Return the linear model at a point: by the model's procedure, else A = R f_x T by exact products."""
+        kept, model = self._independent, self._model
+        manifold, rows, _ = manifold_at(self._invariants, OperatingPoint(t, x, self.u))
+        choice = select_states(manifold, kept, "partition")
+        procedure = model.exact_slopes(t, x, self.u)
+        if procedure is not None:
+            tangent = procedure.along(kept)
+            A = tangent.derivatives[kept, : len(kept)]
+            return _Local(procedure.values.derivatives, A, tangent.T, choice.condition_number)
+        T = LocalParametrization(
+            self._invariants, rows, choice.coordinates, t, x, condition_number=choice.condition_number
+        ).derivative
+        A = self._products(t, x, T).derivatives[kept]
+        return _Local(model.evaluate(t, x, self.u).derivatives, A, T, choice.condition_number)
+
+    def _products(self, t: float, x: FloatArray, T: FloatArray) -> Evaluation:
+        """Return the directional derivatives along the columns of T, (N, k), inputs held."""
+        products = self._model.products(t, x, self.u, T, np.zeros((len(self.u), T.shape[1])))
+        if products is None:
+            raise UsageError(
+                f"The model '{self._model.info.name}' has no exact directional derivatives, which are needed at every "
+                "point of a trajectory. Use a native model, or an FMU that provides them."
+            )
+        return products
 
     def begin(self, count: int | None) -> FloatArray:
         """Return orthonormal deviations, shape (P, k)."""
@@ -229,7 +203,7 @@ class _Integration:
 
         def rates(t: float, z: FloatArray) -> FloatArray:
             nonlocal condition
-            local = self._flow.at(t, z[:n], self._independent)
+            local = self._at(t, z[:n])
             condition = local.condition_number
             return np.concatenate((local.rates, (local.A @ z[n:].reshape(len(local.A), -1)).ravel()))
 
@@ -264,19 +238,14 @@ class _Integration:
 
     def _measured(self) -> FloatArray:
         """Return how deviations become what lengths are measured in, shape (rows, P)."""
-        T = self._flow.at(self.t, self.x, self._independent).T
-        if self._options.measured_in:
-            return exact_products(self._model, OperatingPoint(self.t, self.x, self.u), T).outputs
-        return T / self._scales[:, None]
+        T = self._at(self.t, self.x).T
+        return self._products(self.t, self.x, T).outputs if self._options.measured_in else T / self._scales[:, None]
 
     def _switched(self, deviations: FloatArray) -> tuple[FloatArray, bool]:
         """Return the deviations in better independent states where the present ones have become bad."""
-        local = self._flow.at(self.t, self.x, self._independent)
-        if local.condition_number <= SWITCH / 2:
-            return deviations, False
-        better = self._flow.choose(self.t, self.x)
-        if set(better) == set(self._independent):
+        local, better = self._at(self.t, self.x), self._best()
+        if local.condition_number <= SWITCH / 2 or set(better) == set(self._independent):
             return deviations, False
         self.switches.append(self.t)
         self._independent = better
-        return local.T[list(better)] @ deviations, True  # dy_new = R_new T_old dy_old
+        return local.T[better] @ deviations, True  # dy_new = R_new T_old dy_old

@@ -1,4 +1,4 @@
-"""Models written as equations: ODEs, Lagrange, Kane, mechanisms with loops; formulations; reference systems.
+"""Models written as equations: ODEs, DAEs, Lagrange, Kane, mechanisms with loops; formulations; reference systems.
 
 Enters: equations as texts or symbols, descriptions of bodies and joints, .toml and .urdf files.
 Leaves: models with exact derivatives, the three formulations' spectra (Gonzalez et al.), reference systems.
@@ -11,6 +11,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from fmilin.native.dae.equations import DaeGraph
+    from fmilin.native.dae.model import DaeModel
     from fmilin.native.declaration import Labels, SymbolicConstraint, der
     from fmilin.native.function import FunctionModel
     from fmilin.native.kane import KaneEquations, KaneModel
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from fmilin.native.symbolic import SymbolicModel
 
 _HOMES = {
+    "DaeGraph": "dae.equations",
+    "DaeModel": "dae.model",
     "FunctionModel": "function",
     "KaneEquations": "kane",
     "KaneModel": "kane",
@@ -34,6 +38,8 @@ _HOMES = {
 }
 
 __all__ = [
+    "DaeGraph",
+    "DaeModel",
     "FunctionModel",
     "KaneEquations",
     "KaneModel",

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -24,6 +25,8 @@ from fmilin.manifold.rank import independent_rows
 from fmilin.model.interface import Model, OperatingPoint, TangentStack
 from fmilin.numerics.codegen.functions import StackFunctions
 from fmilin.numerics.codegen.implicit import ImplicitSystem
+
+SX = Any  # casadi.SX: casadi ships no types
 
 _graphs: WeakKeyDictionary[Model, BatchGraph] = WeakKeyDictionary()  # a second sweep finds the functions compiled
 
@@ -42,27 +45,39 @@ class Stack:
 
 def batch_graph(model: Model, varied: Sequence[str]) -> BatchGraph | None:
     """Return the functions of a model; None where it has no graph, or its constraints are not in it."""
-    if not model.compilable or model.sparse or model.sparse_equations() is not None:
-        return None
-    graph = _graphs.get(model) or _made(model)
+    graph = _graphs.get(model)
     if graph is None:
-        return None
+        system = equations_of(model)
+        if system is None:
+            return None
+        graph = _graphs[model] = BatchGraph(model, system)
     used = {name for row in model.constraints.rows for name in row.expression.names}
     if any(name not in graph.names or name in used for name in varied):
         return None
     return graph
 
 
-def _made(model: Model) -> BatchGraph | None:
+def equations_of(model: Model) -> ImplicitSystem | None:
+    """Return the graph of a model that is not sparse, whose constraints are in it and free of inputs; else None."""
+    if not model.compilable or model.sparse or model.sparse_equations() is not None:
+        return None
     system, constraints = model.in_graph(), model.constraints
     if system is None or any(name not in system.further for name in constraints.observed):
         return None
-    if model.states.names != system.state_signals.names:
-        return None
-    if {name for row in constraints.rows for name in row.expression.names} & set(model.inputs.names):
-        return None
-    graph = _graphs[model] = BatchGraph(model, system)
-    return graph
+    names = {name for row in constraints.rows for name in row.expression.names}
+    return None if names & set(model.inputs.names) or model.states.names != system.state_signals.names else system
+
+
+def invariants_in(model: Model, system: ImplicitSystem, parameters: Mapping[str, SX] | None = None) -> SX:
+    """Return h: the residuals of the model's constraints, then the rates of those that need one, inputs held."""
+    import casadi as ca
+
+    s = system
+    observed = ca.vertcat(ca.SX(0, 1), *(s.further[name] for name in model.constraints.observed))
+    g = model.constraints.graph(s.time, s.states, s.inputs, observed, parameters)
+    hidden = g[list(model.constraints.hidden)]
+    moving = ca.vertcat(s.time, s.states)
+    return ca.vertcat(g, ca.mtimes(ca.jacobian(hidden, moving), ca.vertcat(1, s.derivatives)))
 
 
 class BatchGraph:
@@ -71,15 +86,10 @@ class BatchGraph:
     def __init__(self, model: Model, system: ImplicitSystem) -> None:
         import casadi as ca
 
-        s = system
+        s, h = system, invariants_in(model, system)
         self.names = s.parameter_signals.names
         self.values = s.parameter_values
-        observed = ca.vertcat(ca.SX(0, 1), *(s.further[name] for name in model.constraints.observed))
-        g = model.constraints.graph(s.time, s.states, s.inputs, observed)
-        hidden = g[list(model.constraints.hidden)]
-        moving = ca.vertcat(s.time, s.states)
-        h = ca.vertcat(g, ca.mtimes(ca.jacobian(hidden, moving), ca.vertcat(1, s.derivatives)))
-        self._ends = np.cumsum([s.derivatives.numel(), s.outputs.numel()])
+        self.ends = np.cumsum([s.derivatives.numel(), s.outputs.numel()])
         self.stacks = StackFunctions(s, ca.densify(ca.vertcat(s.derivatives, s.outputs, h)))
 
     @cached_property
@@ -99,7 +109,7 @@ class BatchGraph:
     ) -> Stack:
         """Return everything at points x (k, N), u (k, nu), p (k, np); t is a number or of shape (k, 1)."""
         z, slopes = self.stacks(t, x, u, p, threads=threads)
-        return Stack(*np.split(z, self._ends, axis=1), *np.split(slopes, self._ends, axis=1))
+        return Stack(*np.split(z, self.ends, axis=1), *np.split(slopes, self.ends, axis=1))
 
 
 @dataclass(frozen=True)

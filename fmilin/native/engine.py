@@ -90,13 +90,11 @@ class _Picked(QuantityEvaluator):
         return values[:n], values[self._outputs], values[self._observed]
 
 
-class _EngineSlopes(ExactSlopes):
+class GivenSlopes(ExactSlopes):
     """Slopes at one point, with a column for each state, then for each input, ready for a choice of states."""
 
-    smooth = False
-
-    def __init__(self, values: Evaluation, slopes: Evaluation) -> None:
-        self.values, self._slopes = values, slopes
+    def __init__(self, values: Evaluation, slopes: Evaluation, *, smooth: bool = False) -> None:
+        self.values, self._slopes, self.smooth = values, slopes, smooth
         self.constraint_gradient = slopes.residuals[:, : len(slopes.derivatives)]
 
     def along(self, independent: Sequence[int]) -> Tangent:
@@ -152,4 +150,4 @@ class EngineModel(NativeModel):
         slopes = self.products(t, x, u, np.eye(n, n + k), np.eye(n + k)[n:])
         if slopes is None or not all(np.isfinite(a).all() for a in (slopes.derivatives, slopes.residuals)):
             return None
-        return _EngineSlopes(self.evaluate(t, x, u), slopes)
+        return GivenSlopes(self.evaluate(t, x, u), slopes)

@@ -21,6 +21,7 @@ from fmilin.ground.errors import ModelError, UsageError
 from fmilin.ground.signals import FloatArray, Signal, Signals
 from fmilin.model.constraints.declared import Constraint
 from fmilin.model.interface import ModelInfo
+from fmilin.native.algebraic import Algebraic
 from fmilin.native.native_engine import NativeEngine, Quantity, QuantityEvaluator, offered
 from fmilin.native.native_model import NativeModel
 
@@ -54,6 +55,10 @@ class FunctionModel(NativeModel):
         The functions are compositions of analytic operations (+ - * / ** and NumPy's sin, cos, exp, ...; no abs,
         no comparisons, no conversion to float): exact derivatives are then taken by complex step. fmilin checks
         each column against a difference, as it does with every exact derivative.
+    algebraic : mapping of str to callable
+        Names among ``states`` that have no rate, and for each a function ``residual(t, x, u)`` that is zero: Newton's
+        iteration for them begins at their start values. All functions take them in x, in the order of ``states``;
+        ``rates`` returns values for the others, which are the states.
 
     Raises
     ------
@@ -86,10 +91,15 @@ class FunctionModel(NativeModel):
         constraints: Sequence[str | Constraint] = (),
         parameters: Mapping[str, float] | None = None,
         analytic: bool = False,
+        algebraic: Mapping[str, Function] | None = None,
     ) -> None:
         signals = states if isinstance(states, Signals) else Signals(Signal(n, start=v) for n, v in states.items())
         entries = inputs if isinstance(inputs, Signals) else Signals(inputs)
-        engine = _FunctionEngine(ModelInfo(name), signals, entries, rates, outputs or {})
+        unknown = {signals.index_of(n, f"a variable of '{name}'"): g for n, g in (algebraic or {}).items()}
+        kept = signals.select(i for i in range(len(signals)) if i not in unknown)
+        engine = _FunctionEngine(ModelInfo(name), kept, entries, rates, outputs or {})
+        if unknown:
+            engine.algebraic = Algebraic(name, signals, unknown, entries.starts, analytic=analytic)
         engine.constraints = [Constraint.from_text(c) if isinstance(c, str) else c for c in constraints]
         engine.parameters, engine.analytic = parameters or {}, analytic
         super().__init__(engine)
@@ -97,6 +107,7 @@ class FunctionModel(NativeModel):
 
 class _FunctionEngine(NativeEngine):
     analytic = False
+    algebraic: Algebraic | None = None
 
     def __init__(
         self, info: ModelInfo, states: Signals, inputs: Signals, rates: Function, functions: Mapping[str, Function]
@@ -106,7 +117,8 @@ class _FunctionEngine(NativeEngine):
 
     @cached_property
     def available(self) -> dict[str, Quantity]:
-        return offered(self.states, self.inputs, [Quantity(Signal(n), f) for n, f in self.functions.items()])
+        further = [] if self.algebraic is None else self.algebraic.quantities
+        return offered(self.states, self.inputs, [Quantity(Signal(n), f) for n, f in self.functions.items()], further)
 
     def evaluator(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> QuantityEvaluator:
         return _Functions(self, outputs, observed)
@@ -115,7 +127,8 @@ class _FunctionEngine(NativeEngine):
         """Return what computes a quantity."""
         match quantity.source:
             case ("state", i):
-                return lambda _t, x, _u: x[i]
+                position = i if self.algebraic is None else self.algebraic.kept[i]
+                return lambda _t, x, _u: x[position]
             case ("rate", i):
                 return lambda t, x, u: self.rates(t, x, u)[i]
             case ("input", i):
@@ -132,7 +145,9 @@ class _Functions(QuantityEvaluator):
         self._outputs, self._observed = ([engine.function(q) for q in some] for some in (outputs, observed))
 
     def visit(self, t: float, x: Array, u: Array) -> tuple[Array, Array, Array]:
-        dtype, name = np.result_type(x, u), self._engine.info.name
+        dtype, name, count = np.result_type(x, u), self._engine.info.name, len(x)
+        if self._engine.algebraic is not None:
+            x = self._engine.algebraic.completed(t, x, u)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("error", np.exceptions.ComplexWarning)
@@ -142,8 +157,8 @@ class _Functions(QuantityEvaluator):
         except (*_FAULTS, np.exceptions.ComplexWarning) as error:
             hint = " A model that is not analytic must not say so." if dtype.kind == "c" else ""
             raise ModelError(f"The function of the model '{name}' failed: {error!r}.{hint}") from error
-        if rates.shape != (len(x),):
-            raise UsageError(f"rates of the model '{name}' returns {rates.size} values for {len(x)} states.")
+        if rates.shape != (count,):
+            raise UsageError(f"rates of the model '{name}' returns {rates.size} values for {count} states.")
         return rates, outputs, observed
 
     def slopes(

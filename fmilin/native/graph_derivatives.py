@@ -18,8 +18,9 @@ import numpy as np
 
 from fmilin.ground.signals import FloatArray
 from fmilin.model.interface import Model, OperatingPoint
+from fmilin.native.batch_graph import equations_of, invariants_in
 from fmilin.numerics.codegen.evaluator import Backend, Evaluator
-from fmilin.numerics.codegen.functions import has_kinks
+from fmilin.numerics.codegen.functions import SystemFunctions, has_kinks
 from fmilin.numerics.codegen.implicit import ImplicitSystem, jacobian
 
 _made: WeakKeyDictionary[Model, dict[tuple[str, ...], GraphDerivatives | None]] = WeakKeyDictionary()
@@ -29,22 +30,13 @@ def graph_derivatives(model: Model, outputs: Sequence[str]) -> GraphDerivatives 
     """Return the functions of a model with these outputs; None where it has no graph with parameters."""
     made = _made.setdefault(model, {})
     if tuple(outputs) not in made:
-        made[tuple(outputs)] = _of(model.with_interface(None, outputs)) if model.compilable else None
+        made[tuple(outputs)] = _of(model.with_interface(None, outputs))
     return made[tuple(outputs)]
 
 
 def _of(model: Model) -> GraphDerivatives | None:
-    if model.sparse or model.sparse_equations() is not None:
-        return None
-    system, constraints = model.in_graph(), model.constraints
-    if (
-        system is None
-        or not len(system.parameter_signals)
-        or any(name not in system.further for name in constraints.observed)
-    ):
-        return None
-    names = {name for row in constraints.rows for name in row.expression.names}
-    if names & set(model.inputs.names) or model.states.names != system.state_signals.names:
+    system = equations_of(model)
+    if system is None or not len(system.parameter_signals):
         return None
     functions = GraphDerivatives(model, system)
     return functions if functions.smooth else None  # of others differences show whether the two sides agree
@@ -59,16 +51,13 @@ class GraphDerivatives:
         s, w = system, system.unknowns
         self.names, self.values = s.parameter_signals.names, s.parameter_values
         nodes = dict(zip(self.names, s.parameters.elements(), strict=True))
-        observed = ca.vertcat(ca.SX(0, 1), *(s.further[name] for name in model.constraints.observed))
-        g = model.constraints.graph(s.time, s.states, s.inputs, observed, nodes)
-        moving = ca.vertcat(s.time, s.states)
-        rates = ca.mtimes(ca.jacobian(g[list(model.constraints.hidden)], moving), ca.vertcat(1, s.derivatives))
-        q = ca.densify(ca.vertcat(s.derivatives, s.outputs, g, rates))
+        q = ca.densify(ca.vertcat(s.derivatives, s.outputs, invariants_in(model, s, nodes)))
         self._ends = np.cumsum([s.derivatives.numel(), s.outputs.numel()])
         parts = [s.matrix, s.right_hand_side, q, jacobian(q, s.motion), jacobian(q, w), s.motion_slopes]
         directions = [ca.SX.sym(name, a.numel()) for name, a in zip("xupw", (*s.arguments[1:], w), strict=True)]
         arguments, along = [*s.arguments, w], ca.vertcat(s.states, s.inputs, s.parameters, w)
         self._parts = Evaluator(arguments, parts, Backend("casadi"))
+        self.solving = SystemFunctions(s)
 
         def moved(some: Sequence[Any]) -> Evaluator:
             dense = [ca.densify(part) for part in some]
@@ -94,11 +83,8 @@ class AtPoint:
 
     def __init__(self, functions: GraphDerivatives, point: tuple[float, FloatArray, FloatArray, FloatArray]) -> None:
         self._functions, self._point = functions, point
-        unknowns = functions._parts.function.nnz_in(0) - sum(np.size(part) for part in point)
-        W, r = functions._parts(*point, np.zeros(unknowns))[:2]
-        self._W = W
-        self._w = np.asarray(np.linalg.solve(W, r[:, 0]), dtype=np.float64) if unknowns else np.empty(0)
-        _, _, _, q_s, self._q_w, self._e_s = functions._parts(*point, self._w)
+        self._w = functions.solving.unknowns(*point)
+        self._W, _, _, q_s, self._q_w, self._e_s = functions._parts(*point, self._w)
         self._w_s = self._solved(self._e_s)
         self._seen: dict[bytes, tuple[FloatArray, FloatArray]] = {}
         self.slopes = tuple(np.split(q_s + self._q_w @ self._w_s, functions._ends))
@@ -122,7 +108,8 @@ class AtPoint:
         if dp.tobytes() not in self._seen:
             still = [np.zeros(np.size(part)) for part in (*self._point[1:3], self._w)]
             dW, dr, dq = self._functions._moved_values(*self._point, self._w, *still[:2], dp, still[2])
-            self._seen[dp.tobytes()] = dr[:, 0] - dW @ self._w, dq[:, 0]
+            held = 0.0 if self._functions.solving.system.guess is not None else dW @ self._w
+            self._seen[dp.tobytes()] = dr[:, 0] - held, dq[:, 0]
         return self._seen[dp.tobytes()]
 
     def _solved(self, right: FloatArray) -> FloatArray:

@@ -42,19 +42,13 @@ class SparseFunctions(SystemFunctions):
         e_s, _, _, c_s, c_w = (matrix.toarray() for matrix in self._partials(*point, w))
         return e_s, c_s, c_w
 
-    def solver(self, W: Sparse) -> Factors:
+    def solver(self, W: Sparse, t: float = 0.0) -> Factors:
         """Return the factors of W."""
         return regular_factors(W, f"The equations of '{self.system.name}'")
 
-    def _solved(self, t: float, x: FloatArray, u: FloatArray, p: FloatArray) -> tuple[Any, FloatArray]:
-        W, r = self._equations(t, x, u, p)
-        factors = self.solver(W)
-        return factors, factors.solve(r[:, 0])
-
     @cached_property
     def _equations(self) -> Any:
-        s = self.system
-        return _matrices(s.arguments, [s.matrix, s.right_hand_side])
+        return _matrices(self._arguments, [self.system.matrix, self.system.right_hand_side])
 
     @cached_property
     def _partials(self) -> Any:

@@ -108,7 +108,8 @@ class NativeModel(Model):
     @cached_property
     def start(self) -> OperatingPoint:  # type: ignore[override]
         """Where the model starts, with the parameters that were changed."""
-        return OperatingPoint(0.0, self.states.starts, self.inputs.starts, dict(self._choice.parameters))
+        values, names = (self.states.starts, self.inputs.starts), (self.states.names, self.inputs.names)
+        return OperatingPoint(0.0, *values, dict(self._choice.parameters), names=names)
 
     @cached_property
     def copies(self) -> Mapping[int, Copy]:  # type: ignore[override]

@@ -25,8 +25,7 @@ from fmilin.ground.tolerances import PSEUDO_INVERSE
 from fmilin.model.constraints.declared import Constraint
 from fmilin.model.interface import SecondOrderForm
 from fmilin.model.symbolic_system import SymbolicSystem
-from fmilin.native.declaration import der
-from fmilin.native.symbolic import SymbolicEngine, SymbolicModel
+from fmilin.native.symbolic import SymbolicEngine, SymbolicModel, is_lagrange
 from fmilin.numerics.codegen.functions import SystemFunctions
 from fmilin.numerics.saddle_point.factors import Factors
 from fmilin.numerics.saddle_point.null_space import MultiplierFactors, NullSpaceFactors
@@ -212,18 +211,15 @@ def _by_multipliers(W: FloatArray, n: int) -> MultiplierFactors:
 
 def _require_lagrange(model: SymbolicModel) -> None:
     system = model.system
-    n = len(system.states) // 2
-    accelerations = [str(der(v)) for v in system.states[n:]]
-    names = [str(w) for w in system.unknowns]
-    multipliers = [f"lambda[{k + 1}]" for k in range(len(names) - n)]
-    if 2 * n != len(system.states) or names != accelerations + multipliers:
+    multipliers = len(system.unknowns) - len(system.states) // 2
+    if not is_lagrange(system.state_signals.names, [str(w) for w in system.unknowns]):
         raise UsageError(
             f"The model '{system.name}' is not made of Lagrange's equations with multipliers: build it as a "
             "LagrangeModel, with all its velocities among the states."
         )
-    if len(model.constraints.declared) != len(multipliers):
+    if len(model.constraints.declared) != multipliers:
         raise UsageError(
-            f"The constraints of '{system.name}' were replaced and no longer belong to its {len(multipliers)} "
+            f"The constraints of '{system.name}' were replaced and no longer belong to its {multipliers} "
             "multipliers: take the model as it was built, and replace constraints afterwards."
         )
 

@@ -34,6 +34,9 @@ from fmilin.native.symbolic import SymbolicModel
 class OdeModel(SymbolicModel):
     """x' = f(t, x, u, p), or E(t, x, u, p) x' = F(t, x, u, p), with constraints g(t, x, p) = 0.
 
+    With algebraic variables, or with a mass matrix that is singular at the start, it is a
+    :class:`fmilin.models.DaeModel` of the same equations.
+
     Expressions are sympy expressions, numbers, or text in the grammar of
     :mod:`fmilin.model.constraints.expressions`; names are symbols or text. The symbol named ``time`` is time. Outputs
     and constraints may contain derivatives of states, written ``der(x)`` (:func:`fmilin.models.der` makes the symbol).
@@ -56,6 +59,9 @@ class OdeModel(SymbolicModel):
     mass_matrix : matrix, optional
         E, as sympy matrix or nested lists, one column per state; the identity when left out. Rows that fix one
         derivative by a number stay explicit, the others form the linear system that is solved at each point.
+    algebraic : mapping
+        Variables without a derivative, and for each a residual that is zero: ``{"q": "h1 - h2 - r*q^3"}``. Newton's
+        iteration for them begins at ``start``.
     start : mapping
         Start values of states and inputs, by symbol or name; 0 where not given.
     labels : Labels
@@ -73,6 +79,14 @@ class OdeModel(SymbolicModel):
     array([-0.05])
     """
 
+    def __new__(cls, name: str = "", equations: Mapping[Name, Expr] | None = None, **given: Any) -> Any:
+        """Return a model of this class, or a DaeModel where there are algebraic variables."""
+        if not given.get("algebraic") and given.get("mass_matrix") is None:
+            return super().__new__(cls)
+        from fmilin.native.dae.of_ode import as_dae
+
+        return as_dae(name, equations or {}, given) or super().__new__(cls)
+
     def __init__(
         self,
         name: str,
@@ -83,9 +97,11 @@ class OdeModel(SymbolicModel):
         outputs: Mapping[str, Expr] | None = None,
         constraints: Sequence[Expr | SymbolicConstraint | Constraint] = (),
         mass_matrix: Any | None = None,
+        algebraic: Mapping[Name, Expr] | None = None,
         start: Mapping[Name, float] | None = None,
         labels: Labels | None = None,
     ) -> None:
+        del algebraic  # there are none: see __new__
         declaration = Declaration(name)
         given = Given(inputs, parameters or {}, outputs or {}, start or {}, labels or Labels())
         states = declaration.declare(equations, "a state")

@@ -24,19 +24,18 @@ if TYPE_CHECKING:
     from fmilin.numerics.codegen.implicit import ImplicitSystem
 
 
-def is_lagrange(system: ImplicitSystem) -> bool:
+def is_lagrange(states: Sequence[str], unknowns: Sequence[str]) -> bool:
     """Whether the unknowns are the accelerations of half the states, followed by multipliers."""
-    states, names = system.state_signals.names, system.unknown_names
     n = len(states) // 2
-    wanted = (*(f"der({v})" for v in states[n:]), *(f"lambda[{k + 1}]" for k in range(len(names) - n)))
-    return 2 * n == len(states) and n > 0 and names == wanted
+    wanted = [*(f"der({v})" for v in states[n:]), *(f"lambda[{k + 1}]" for k in range(len(unknowns) - n))]
+    return 2 * n == len(states) and n > 0 and list(unknowns) == wanted
 
 
 def second_order_form(
     numeric: SystemFunctions, point: tuple[float, FloatArray, FloatArray, FloatArray], outputs: int
 ) -> SecondOrderForm | None:
     """Return the form at ``point`` = (t, x, u, p), or None when the system is not made of Lagrange's equations."""
-    if not is_lagrange(numeric.system):
+    if not is_lagrange(numeric.system.state_signals.names, numeric.system.unknown_names):
         return None
     t, x, u, p = point
     n = len(x) // 2

@@ -54,6 +54,10 @@ class CasadiModel:
     model: Model  # where they come from
     _graph: _ModelGraph = field(repr=False, compare=False)
 
+    def invariants(self, rows: Sequence[int]) -> Callable[[MX, MX, MX], MX]:
+        """Return h(x, u, t), some ``rows`` of the constraints' residuals and then of their rates, for symbols."""
+        return self._graph.evaluated(self._graph.invariants(self.model.constraints.hidden, {})[list(rows)])
+
     def in_independent_coordinates(
         self, point: OperatingPoint | None = None, *, independent: Sequence[str] | None = None
     ) -> IndependentForm:
@@ -141,7 +145,8 @@ class _ModelGraph:
         if system.parameters.numel():
             parts = ca.substitute(parts, [system.parameters], [ca.SX(ca.DM(system.parameter_values))])
         self.W, self.r, self.rates, self.outputs, observed = parts
-        if self._is_definite(model.start):
+        self.guess = system.guess
+        if self.guess is None and self._is_definite(model.start):
             solved = ca.ldl_solve(self.r, *ca.ldl(self.W))
             parts = ca.substitute([self.rates, self.outputs, observed], [self.w], [solved])
             self.rates, self.outputs, observed = parts
@@ -162,14 +167,23 @@ class _ModelGraph:
         arguments = [self.x, self.u, self.t]
         if not self.w.numel() or not ca.depends_on(expression, self.w):
             return ca.Function("expression", arguments, [expression], {"cse": True})
-        equations = ca.Function("equations", arguments, [self.W, self.r], {"cse": True})
+        free = [*arguments, *([] if self.guess is None else [self.w])]
+        equations = ca.Function("equations", free, [self.W, self.r], {"cse": True})
         values = ca.Function("values", [*arguments, self.w], [expression], {"cse": True})
 
         def solved(x: MX, u: MX, t: MX) -> MX:
+            if self.guess is not None:
+                return values(x, u, t, self._newton()(self.guess.unknowns, ca.vertcat(x, u, t)))
             W, r = equations(x, u, t)
             return values(x, u, t, ca.solve(W, r, "qr"))
 
         return solved
+
+    def _newton(self) -> Function:
+        """Return (guess, (x, u, t)) -> w, where the equations are not linear in w."""
+        p = ca.vertcat(self.x, self.u, self.t)
+        options = {"abstol": ACCURACY, "max_iter": 50}
+        return ca.rootfinder("unknowns", "newton", {"x": self.w, "p": p, "g": -self.r}, options)
 
     def function(self, name: str, result: str, expression: SX) -> Function:
         """Return the function (x, u, t) -> ``expression``, a column over (x, u, t, w)."""

@@ -20,6 +20,9 @@ Holds = Literal[
     "family",
     "descriptor system",
     "periodic model",
+    "uncertain model",
+    "estimator",
+    "schedule",
     "system",
     "picture",
     "motion picture",
@@ -40,6 +43,9 @@ class Writing:
     modelica: Literal["blocks", "equations"] = "blocks"
     fmi: Literal["2.0", "3.0"] = "2.0"  # the version of the standard that an FMU follows
     platforms: tuple[str, ...] = ()  # what an FMU shall run on (``"linux64"``, ``"win64"``, ...); empty: this machine
+    embedded: bool = False  # an FMU that needs no file at run time, as filters and regulators are written
+    precision: Literal["double", "single"] = "double"  # of the numbers in C code
+    sample_time: float | None = None  # in seconds, of C code for a continuous model; chosen by its motions by default
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +97,10 @@ FORMATS: tuple[Format, ...] = (
         "linear model", ".m", "a function of MATLAB and Octave",
         "returns `ss` with names, units, point and offsets; of several models an array with its grid",
         ".export.m_file:dumps", kind="a program", choices=("name",),
+    ),
+    Format(
+        "linear model", ".c", "microcontrollers", "[one C99 file](c_code.md) that runs it in steps, without a heap",
+        ".export.c_file:dumps", kind="a program", choices=("name", "deviation", "precision"),
     ),
     Format(
         "linear model", ".mo", "Modelica", "one model; `--modelica equations` for plain inputs and outputs",
@@ -160,6 +170,14 @@ FORMATS: tuple[Format, ...] = (
         "periodic model", ".json", "any language", "the same, strict JSON, format `fmilin-floquet/1`",
         ".export.periodic_file:dumps_json", ".export.periodic_file:load", complete=True,
     ),
+    Format("estimator", ".c", "microcontrollers", "[one C99 file](c_code.md)", ".export.estimator_c:save"),
+    Format("estimator", ".fmu", "simulation tools", "an FMU 2.0 or 3.0 around it", ".export.estimator_c:save"),
+    Format("schedule", ".c", "microcontrollers", "[one C99 file](c_code.md)", ".export.c_schedule:save_schedule"),
+    Format("schedule", ".fmu", "simulation tools", "an FMU 2.0 or 3.0 around it", ".export.c_schedule:save_schedule"),
+    Format(
+        "uncertain model", ".m", "a function of MATLAB", "builds a `uss` with a `ureal` for each parameter: `u.save`",
+        ".export.m_file:dumps_uncertain", kind="a program", choices=("name",),
+    ),
     Format(
         "system", ".ssp", "tools that connect FMUs", "FMUs with their wires, SSP 1.0: `fl.export.ssp`",
         ".export.ssp_file:ssp",
@@ -198,7 +216,7 @@ def listed(holds: Holds, **which: bool) -> str:
     >>> listed("family")
     '.nc .mat .npz .json .m'
     >>> listed("linear model")
-    '.mat .npz .json .fmu .m .mo .tex .txt, dslin.mat (Dymola)'
+    '.mat .npz .json .fmu .m .c .mo .tex .txt, dslin.mat (Dymola)'
     """
     every = formats(holds, **which)
     plain = " ".join(f.suffix for f in every if f.suffix.startswith("."))

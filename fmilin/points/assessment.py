@@ -80,11 +80,7 @@ VANISHES = 1e-4  # part of what is left that a quantity leaves over, to first or
 
 
 class TrimError(NumericalError):
-    """No equilibrium or steady motion was found near the guess.
-
-    ``residuals``, in the unit of the constraint or rate, remain at the best compromise; ``point`` has its states,
-    inputs and parameters.
-    """
+    """No solution near the guess: ``residuals`` remain at the best compromise, in their units, ``point`` is where."""
 
     def __init__(self, message: str, *, residuals: Mapping[str, float], point: Mapping[str, float]) -> None:
         super().__init__(message, variable=next(iter(residuals), None))
@@ -99,14 +95,11 @@ def no_solution(equations: Equations, best: Solution, request: TrimRequest) -> T
     size = np.abs(best.residual)
     worth_saying = np.maximum(best.allowed, 1e-4 * float(np.max(size, initial=0.0)))
     order = sorted(np.flatnonzero(size > worth_saying), key=lambda i: -size[i])
-    rows = [equations.rows[i] for i in order]
-    values = [float(best.residual[i] * equations.rows[i].size) for i in order]
-    residuals = {_name(row): value for row, value in zip(rows, values, strict=True)}
+    left = [(equations.rows[i], float(best.residual[i] * equations.rows[i].size)) for i in order]
+    residuals = {_name(row): value for row, value in left}
     targets = {target.name: target for target in equations.targets}
-    listed = "; ".join(
-        _sentence(row, value, candidate, targets) for row, value in list(zip(rows, values, strict=True))[:SHOWN]
-    )
-    more = f" (and {len(rows) - SHOWN} more)" if len(rows) > SHOWN else ""
+    listed = "; ".join(_sentence(row, value, candidate, targets) for row, value in left[:SHOWN])
+    more = f" (and {len(left) - SHOWN} more)" if len(left) > SHOWN else ""
     what = "steady motion" if equations.moving else "equilibrium"
     moving = f" in which only {', '.join(request.steady)} may move" if equations.moving else ""
     limits = _limits(equations, best)
@@ -201,11 +194,7 @@ def _what_would_help(equations: Equations, best: Solution, request: TrimRequest)
 def _column(equations: Equations, candidate: Candidate, name: str) -> FloatArray | None:
     """Return how the residuals change with a quantity that is held, over a step that shows; None where none does."""
     kind, i = quantity(candidate.model, name)
-    value = (
-        candidate.parameters[name]
-        if kind == "parameter"
-        else (candidate.states if kind == "state" else candidate.inputs)[i]
-    )
+    value = candidate.parameters[name] if kind == "parameter" else getattr(candidate, f"{kind}s")[i]
     step = 1e-5 * max(abs(float(value)), 1.0)
     for _ in range(5 if kind == "input" else 1):
         ahead = equations.values_at(_moved(candidate, name, step))

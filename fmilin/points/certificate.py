@@ -56,6 +56,11 @@ class Certificate:
         return bool((self.distance <= DETERMINED * sizes).all())
 
 
+def _fade(ratios: list[float]) -> bool:
+    """Whether steps of such ratios of lengths run away: they shrink, and ever more slowly."""
+    return len(ratios) >= IN_A_ROW and min(ratios[-IN_A_ROW:]) > FADING
+
+
 class _Slopes:
     """A Jacobian (m, n), measured in sizes ``seen`` nearby, and its pseudo-inverses."""
 
@@ -99,7 +104,7 @@ class _Search:
     def certificate(self) -> Certificate:
         ratios = self._polished()
         d = -self.slopes.P @ self.r
-        if len(ratios) >= IN_A_ROW and min(ratios[-IN_A_ROW:]) > FADING:
+        if _fade(ratios):
             return Certificate(self.z, np.full(len(d), np.inf), d, self.seen, runs_away=True)
         return self._judged(d)
 
@@ -121,9 +126,8 @@ class _Search:
             lengths.append(float(np.max(np.abs(d) / self.sizes, initial=0.0)))
             if len(lengths) > 1:
                 ratios.append(lengths[-1] / lengths[-2])
-            faded = len(ratios) >= IN_A_ROW and min(ratios[-IN_A_ROW:]) > FADING
             floor = np.abs(self.slopes.loose) @ self.slopes.rounding
-            if faded or lengths[-1] <= SETTLED or (np.abs(d) <= floor).all() or not self._advance(d, ratios):
+            if _fade(ratios) or lengths[-1] <= SETTLED or (np.abs(d) <= floor).all() or not self._advance(d, ratios):
                 break
         left = np.abs(self.r + self.slopes.J @ d)
         self.settled = bool(d.any()) and lengths[-1] <= SETTLED and bool((left <= 0.1 * np.abs(self.r)).all())
@@ -182,16 +186,14 @@ class _Search:
         change = self._jacobian(self.z + probe * along) - (self.J if self.exact else self._jacobian(self.z))
         relative = (self.slopes.P @ change) * sizes / sizes[:, None]
         h = float(np.linalg.norm(relative, np.inf)) / probe * length
-        if not (h <= 0.5 and self._is_seen(along, max(4 * length, SETTLED), blurred)):  # NaN is not
+        # Whether the residual changes on a way as the slopes say: those measured over long steps may not.
+        way = max(4 * length, SETTLED)
+        change = self.equations.values(self.z + way * along) - self.r
+        missing = np.abs(self.slopes.P @ (change - self.slopes.J @ (way * along)))
+        if not (h <= 0.5 and (missing <= 0.5 * way * sizes + 2 * blurred).all()):  # NaN is not
             return None
         bound: FloatArray = 2 * (np.abs(d) + blurred) + h * length * sizes
         return bound
-
-    def _is_seen(self, along: FloatArray, way: float, blurred: FloatArray) -> bool:
-        """Whether the residual changes on a ``way`` as the slopes say: those measured over long steps may not."""
-        change = self.equations.values(self.z + way * along) - self.r
-        missing = np.abs(self.slopes.P @ (change - self.slopes.J @ (way * along)))
-        return bool((missing <= 0.5 * way * self.sizes + 2 * blurred).all())
 
     def _along(self, d: FloatArray, doubtful: FloatArray, noise: FloatArray) -> Certificate:
         """Return what follows from how the residual leaves zero along directions that J leaves open."""

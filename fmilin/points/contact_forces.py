@@ -7,7 +7,8 @@ sense of least squares; of these the ones with the smallest contact torques, and
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,40 +24,33 @@ from fmilin.points.unknowns import Candidate
 
 STEP = 1e-3  # of the inputs: rates are affine in them up to limits, which are further away
 
+Balance = Callable[[FloatArray], tuple[FloatArray, FloatArray, FloatArray]]
+"""From free inputs z to the rates of all states, the forces and the torques on all feet."""
 
-@dataclass(frozen=True)
-class _Balance:
-    """Rates, contact forces and contact torques at a posture, as functions of the free inputs, u = sizes z."""
 
-    candidate: Candidate
-    free: NDArray[np.intp]
-    sizes: FloatArray
+def _balance(candidate: Candidate, free: NDArray[np.intp], sizes: FloatArray) -> Balance:
+    """Return the balance of a posture as a function of the free inputs, u = sizes z."""
 
-    def at(self, z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the rates of all states, the forces and the torques on all feet."""
-        candidate, u = self.candidate, self.candidate.inputs.copy()
-        u[self.free] = z * self.sizes
+    def at(z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        u = candidate.inputs.copy()
+        u[free] = z * sizes
         rates = candidate.model.evaluate(candidate.time, candidate.states, u).derivatives
         wrenches = candidate.model.contact_forces(candidate.time, candidate.states, u).values()
         forces, torques = (np.concatenate([wrench[part] for wrench in wrenches]) for part in (slice(3), slice(3, 6)))
         return rates, forces[np.isfinite(forces)], torques[np.isfinite(torques)]
 
+    return at
+
 
 def least_contact_forces(equations: Equations, solution: Solution) -> tuple[Solution, tuple[Remark, ...]]:
-    """Return the solution whose contact forces are smallest, and what is to be said of it.
-
-    The solution itself where there are no held feet or no choice, or where a bound or limit of an input is in the way.
-    """
+    """Return the solution of the smallest contact forces, and what is to be said of it; itself where none is better."""
     unknowns = equations.unknowns
     candidate, columns = unknowns.at(solution.z), unknowns.input_columns
-    if (
-        not len(columns)
-        or equations.targets
-        or not candidate.model.contact_forces(candidate.time, candidate.states, candidate.inputs)
-    ):
+    on_feet = candidate.model.contact_forces(candidate.time, candidate.states, candidate.inputs)
+    if not len(columns) or equations.targets or not on_feet:
         return solution, ()
     try:
-        z, choices = _smallest(_Balance(candidate, unknowns.inputs, unknowns.scales[columns]), solution.z[columns])
+        z, choices = _smallest(_balance(candidate, unknowns.inputs, unknowns.scales[columns]), solution.z[columns])
     except REFUSALS:
         return solution, ()
     if not choices:
@@ -76,11 +70,11 @@ def least_contact_forces(equations: Equations, solution: Solution) -> tuple[Solu
     return moved, (Remark("least-squares", text),)
 
 
-def _smallest(balance: _Balance, z0: FloatArray) -> tuple[FloatArray, int]:
+def _smallest(balance: Balance, z0: FloatArray) -> tuple[FloatArray, int]:
     """Return the inputs, and in how many directions they may change."""
-    base = balance.at(z0)
+    base = balance(z0)
     h = STEP * max(1.0, float(np.abs(z0).max(initial=0.0)))
-    displaced = [balance.at(z0 + h * e) for e in np.eye(len(z0))]
+    displaced = [balance(z0 + h * e) for e in np.eye(len(z0))]
     slopes = [np.stack([(at[k] - base[k]) / h for at in displaced], axis=1) for k in range(3)]
     open_ = linalg.null_space(slopes[0], rcond=RANK)
     z, choices = z0, open_.shape[1]
@@ -94,5 +88,5 @@ def _smallest(balance: _Balance, z0: FloatArray) -> tuple[FloatArray, int]:
         z = z - open_ @ (Vh[:rank].T @ ((U[:, :rank].T @ now) / s[:rank]))
         open_ = open_ @ Vh[rank:].T
     for _ in range(2 if firm.size else 0):  # what rounding of the slopes has moved
-        z = z - firm @ linalg.lstsq(slopes[0] @ firm, balance.at(z)[0] - base[0])[0]
+        z = z - firm @ linalg.lstsq(slopes[0] @ firm, balance(z)[0] - base[0])[0]
     return z, choices

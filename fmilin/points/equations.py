@@ -14,6 +14,7 @@ the dependent ones go: those are dragged along by the constraints (the rolling d
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
 
@@ -23,8 +24,8 @@ from numpy.typing import NDArray
 from fmilin.ground.errors import REFUSALS, NumericalError
 from fmilin.ground.signals import FloatArray
 from fmilin.manifold.invariants import Invariants
-from fmilin.motion.simulation.method import runge_kutta_step
 from fmilin.numerics.differences.differences import slopes
+from fmilin.numerics.runge_kutta import runge_kutta_step
 from fmilin.points.readings import Reading, reading_slopes, reading_values
 from fmilin.points.unknowns import Candidate, Unknowns, change_of_rates
 
@@ -178,43 +179,35 @@ class Equations:
         return f, change_of_rates(candidate, f, self.state_scales) if self.moving else None
 
     def followed(self, candidate: Candidate) -> FloatArray | None:
-        """Return the rates when the fastest state has moved by its size, by Runge and Kutta; None where that fails.
-
-        States that rest are held, so that unstable motions are followed like stable ones: what their rates become is
-        the answer.
-        """
+        """Return the rates when the fastest state has moved by its size, by Runge and Kutta; None where that fails."""
         f = self._rates(candidate, 0.0, candidate.states)
         size = float(np.max(np.abs(f) / self.state_scales, initial=0.0))
         if size == 0.0:
             return f
         h, x = 1.0 / (size * FOLLOWING), candidate.states
+        # States that rest are held, so that unstable motions are followed like stable ones.
         held = np.zeros(len(x), dtype=bool)
         held[self.at_rest] = True
 
         def slope(t: float, x: FloatArray) -> FloatArray:
             return np.where(held, 0.0, self._rates(candidate, t, x))
 
+        def is_uniform() -> bool:
+            """Whether straight on, half the way and all of it, every rate is as it was."""
+            w, limit, whole = np.where(held, 0.0, f), STEADY_RATE * size * self.state_scales, h * FOLLOWING
+            later = [self._rates(candidate, s, candidate.states + s * w) for s in (whole / 2, whole)]
+            return all(bool((np.abs(rates - f) <= limit).all()) for rates in later)
+
         try:
-            if self._is_uniform(candidate, f, h * FOLLOWING):
-                return f
+            with suppress(*REFUSALS):
+                if is_uniform():
+                    return f
             for t in h * np.arange(FOLLOWING):
                 x = runge_kutta_step(slope, t, x, h, slope(t, x))
             f = self._rates(candidate, FOLLOWING * h, x)
         except REFUSALS:
             return None
         return f if np.isfinite(f).all() else None
-
-    def _is_uniform(self, candidate: Candidate, f: FloatArray, duration: float) -> bool:
-        """Whether straight on, half the way and all of it, every rate is as it was: nothing need be followed then."""
-        speed = float(np.max(np.abs(f) / self.state_scales, initial=0.0))
-        rest = np.zeros(len(f), dtype=bool)
-        rest[self.at_rest] = True
-        w, limit = np.where(rest, 0.0, f), STEADY_RATE * speed * self.state_scales
-        try:
-            later = [self._rates(candidate, s, candidate.states + s * w) for s in (duration / 2, duration)]
-        except REFUSALS:
-            return False
-        return all(bool((np.abs(rates - f) <= limit).all()) for rates in later)
 
     # -- the parts -----------------------------------------------------------------------------
 
@@ -274,9 +267,8 @@ class Equations:
             return answer.residuals, answer.derivatives, answer.outputs
         h = np.full((len(invariants), dx.shape[1]), np.nan)
         gradient = invariants.gradient(t, x, u)
-        h[:, :n] = np.where(
-            np.any(gradient.scaled != 0, axis=1, keepdims=True), gradient.H, 0.0
-        )  # a row of rounding says nothing
+        is_more_than_rounding = np.any(gradient.scaled != 0, axis=1, keepdims=True)
+        h[:, :n] = np.where(is_more_than_rounding, gradient.H, 0.0)
         if not invariants_see_inputs(invariants):
             h[:, n:] = 0.0
         return h, answer.derivatives, answer.outputs

@@ -61,17 +61,11 @@ def search_sparse(
     residual = float(np.max(np.abs(rates) / sizes, initial=0.0))
     if not (residual <= EQUILIBRIUM and (distance <= DETERMINED * sizes).all()):
         return None
-    report = TrimReport(
-        model.states,
-        model.inputs,
-        rates,
-        residual,
-        exact=residual <= BALANCED_EXACTLY,
-        distance=dict(zip(model.states.names, distance.tolist(), strict=True)),
-    )
-    return TrimmedPoint(
-        time=t, states=x, inputs=u, parameters=dict(model.start.parameters), report=report, request=request
-    )
+    near, exact = dict(zip(model.states.names, distance.tolist(), strict=True)), residual <= BALANCED_EXACTLY
+    report = TrimReport(model.states, model.inputs, rates, residual, exact=exact, distance=near)
+    parameters = dict(model.start.parameters)
+    names = model.states.names, model.inputs.names
+    return TrimmedPoint(time=t, states=x, inputs=u, parameters=parameters, names=names, report=report, request=request)
 
 
 def _accelerations(equations: SparseEquations, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
@@ -83,16 +77,12 @@ def _accelerations(equations: SparseEquations, t: float, x: FloatArray, u: Float
 def _balanced(
     equations: SparseEquations, t: float, x: FloatArray, u: FloatArray, sizes: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the states at rest by Newton's method, and how far the solution may be, infinite where it may be anywhere.
-
-    Multipliers start as those of the motion from rest, W w = r. At the end the next step with the slopes of the last
-    one is a quarter of it where K |d| <= 1/2 (:mod:`fmilin.points.certificate`), up to rounding.
-    """
+    """Return the states at rest by Newton's method, and how far the solution may be: infinite where nothing tells."""
     from scipy import sparse
 
     n = equations.n
     W, r = equations.matrix(t, x, u)
-    w = equations.solver(W).solve(r)
+    w = equations.solver(W).solve(r)  # multipliers start as those of the motion from rest
     multipliers, previous, distance = w[n:], np.inf, np.full(len(x), np.inf)
     for _ in range(ITERATIONS):
         W, r = equations.matrix(t, x, u)
@@ -111,6 +101,7 @@ def _balanced(
         multipliers = multipliers + fraction * step[n:]
         if last <= 1e-14 or (last < 1e-9 and last >= 0.5 * previous):
             following = J.solve(-_left(equations, t, x, u, multipliers))[:n]
+            # It is a quarter of the last step, up to rounding, where K |d| <= 1/2 (:mod:`fmilin.points.certificate`).
             ratio = float(np.max(np.abs(following) / sizes[:n], initial=0.0)) / max(last, 1e-300)
             if ratio <= 0.25 or ratio * last <= ROUNDED:
                 further = np.abs(following) / (1 - min(ratio, 0.9))

@@ -10,7 +10,7 @@ import numpy as np
 from fmilin.ground.errors import REFUSALS, NumericalError, UsageError
 from fmilin.ground.signals import FloatArray, Signals
 from fmilin.ground.verbs import perform
-from fmilin.manifold import many_points
+from fmilin.manifold.many_points import points_with
 from fmilin.model.counting import RememberingModel
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.threads import one_at_a_time
@@ -136,7 +136,7 @@ def operating_points(
     [(-1.0, 0), (0.0, 1), (1.0, 0)]
     """
     if values is not None:
-        return many_points.operating_points(model, values, time=time)
+        return points_with(model, values, time=time)
     if starts < 1:
         raise UsageError(f"The number of starts is {starts}: give at least one.")
     request = TrimRequest(fixed or {}, (), free or (), bounds or {}, time).checked(model)
@@ -153,8 +153,9 @@ def operating_points(
             continue
         origins.append(equations.unknowns.at(z).states)
         solution = _rest(equations, z, falls=bool(k % 2))
-        if solution is not None and not _is_known(points, point := point_at(equations, solution, request)):
-            points.append(point)
+        if solution is not None:
+            point = point_at(equations, solution, request)
+            points += [] if any(_is_same(point, other) for other in points) else [point]
     if not points:
         raise NumericalError(
             f"None of {starts} starts leads to a rest. Give bounds around where one may be, free an input, or let "
@@ -190,10 +191,6 @@ def _rest(equations: Equations, z: FloatArray, *, falls: bool) -> Solution | Non
     return solution if solution is not None and solution.is_zero else None
 
 
-def _is_known(points: Sequence[TrimmedPoint], point: TrimmedPoint) -> bool:
-    return any(_is_same(point, other) for other in points)
-
-
 def _is_same(one: TrimmedPoint, other: TrimmedPoint) -> bool:
     """Whether two rests are one, up to whole turns; or members of one family, as far as their stability says."""
     signals = one.report.states
@@ -207,6 +204,8 @@ def _is_same(one: TrimmedPoint, other: TrimmedPoint) -> bool:
         return True
     a, b = one.report, other.report
     if not (a.free_directions or a.multiple) or a.eigenvalues is None or b.eigenvalues is None:
+        return False
+    if len(a.eigenvalues) != len(b.eigenvalues):  # one of them is a singular configuration
         return False
     tolerance = ALIKE * float(np.max(np.abs(a.eigenvalues), initial=0.0))
     parts = [(np.sort(np.abs(w)), np.sort(w.real)) for w in (a.eigenvalues, b.eigenvalues)]

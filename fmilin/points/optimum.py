@@ -104,12 +104,8 @@ def expression_preference(text: str, read: Callable[[str], Reading]) -> Preferen
         with np.errstate(all="ignore"):
             return np.array(function(y), dtype=np.float64)
 
-    return Preference(
-        text,
-        tuple(map(read, expression.names)),
-        lambda y: float(number(value, y)),
-        lambda y: number(gradient, y),
-    )
+    readings = tuple(map(read, expression.names))
+    return Preference(text, readings, lambda y: float(number(value, y)), lambda y: number(gradient, y))
 
 
 class _Problem:
@@ -121,6 +117,7 @@ class _Problem:
         self.equations = equations.with_targets([*equations.targets, *read])
         self.m, self.k = len(equations.rows), len(preference.readings)
         self.sizes = self.equations.sizes[self.m :]
+        self._low, self._high = (np.array([getattr(each, side) for each in limits]) for side in ("low", "high"))
         self._slopes: tuple[bytes, FloatArray] | None = None
 
     def rows(self, z: FloatArray) -> FloatArray:
@@ -149,30 +146,20 @@ class _Problem:
     def margins(self, z: FloatArray) -> FloatArray:
         """Return how far what is read is inside its bounds, in sizes."""
         y, s = self.read(z)[self.k :], self.sizes[self.k :]
-        low, high = self._bounds()
+        low, high = self._low, self._high
         return np.concatenate((((y - low) / s)[np.isfinite(low)], ((high - y) / s)[np.isfinite(high)]))
 
     def margin_slopes(self, z: FloatArray) -> FloatArray:
         J = self.slopes(z)[self.m + self.k :]
-        low, high = self._bounds()
-        return np.concatenate((J[np.isfinite(low)], -J[np.isfinite(high)]))
+        return np.concatenate((J[np.isfinite(self._low)], -J[np.isfinite(self._high)]))
 
     def beyond(self, z: FloatArray) -> list[float]:
         """Return how far what is read is beyond its bounds, in sizes."""
         return [limit.beyond(v) for limit, v in zip(self.limits, self.read(z)[self.k :].tolist(), strict=True)]
 
-    def _bounds(self) -> FloatArray:
-        return np.array([(limit.low, limit.high) for limit in self.limits]).reshape(-1, 2).T
-
 
 def optimum(equations: Equations, start: Solution, preference: Preference, limits: Sequence[Limit]) -> Optimum:
-    """Return the best point near a solution of the equations.
-
-    Raises
-    ------
-    NumericalError
-        When the bounds leave no point, or the preference has no least value there.
-    """
+    """Return the best point near a solution; refuse bounds that leave none, and what has no least value there."""
     exact = start.is_exact
     problem = _Problem(equations, preference, limits, exact=exact)
     z = _least(problem, start.z)

@@ -16,20 +16,17 @@ from fmilin.manifold.kinematics import kinematic_pairs
 from fmilin.manifold.operating_points import assembled_from, model_at, operating_point
 from fmilin.manifold.projection import project
 from fmilin.model.counting import RememberingModel
-from fmilin.model.interface import Model
+from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.threads import one_at_a_time
 from fmilin.points.assessment import TrimError, free_directions, remarks_on
 from fmilin.points.contact_forces import least_contact_forces
 from fmilin.points.equations import Equations
 from fmilin.points.large import answers, search_sparse
 from fmilin.points.obstacles import with_obstacles
-from fmilin.points.optimum import (
-    Optimum,
-    OutOfBoundsError,
-)
+from fmilin.points.optimum import Optimum, OutOfBoundsError
 from fmilin.points.readings import model_that_shows
 from fmilin.points.report import TrimmedPoint, TrimReport
-from fmilin.points.request import TrimRequest, names_minimized, quantity, read_name
+from fmilin.points.request import PointRequest, TrimRequest, names_minimized, quantity, read_name
 from fmilin.points.solver import Solution
 from fmilin.points.solving import equations_of, preferred, read_at, require_staying, solved
 from fmilin.points.stability import instability
@@ -181,10 +178,7 @@ def _with_word_on_motion(model: Model, point: TrimmedPoint) -> TrimmedPoint:
 def search(
     model: Model, request: TrimRequest, guess: Mapping[str, float], *, anywhere: bool = False, explain: bool = True
 ) -> TrimmedPoint:
-    """Return the solution nearest to ``guess``.
-
-    With ``anywhere`` start values off the manifold will do in any case; ``explain`` says more where there is none.
-    """
+    """Return the solution nearest to a guess; ``anywhere``: even from off the manifold; ``explain``: say why not."""
     request = request.checked(model)
     guess = request.checked_guess(model, guess)
     equations = model.sparse_equations()
@@ -290,38 +284,50 @@ def point_at(
     certificate = solution.certificate
     assert certificate is not None  # noqa: S101 - a solution has one
     report = TrimReport(
-        states=candidate.model.states,
-        inputs=candidate.model.inputs,
-        rates=f,
-        changes=changes,
-        moving=moving,
+        states=candidate.model.states, inputs=candidate.model.inputs, rates=f, changes=changes, moving=moving,
         varying=tuple(n for n, v in zip(names, varies, strict=True) if v),
         dragged=tuple(n for n in moving if n not in request.steady),
-        free_directions=directions,
+        free_directions=directions, regularity=regularity,
         at_bounds=tuple(n for n, b in zip(unknowns.names, at_bounds, strict=True) if b),
-        residual=residual,
-        exact=residual <= BALANCED_EXACTLY,
-        regularity=regularity,
+        residual=residual, exact=residual <= BALANCED_EXACTLY,
         distance=dict(zip(unknowns.names, (certificate.distance * unknowns.scales).tolist(), strict=True)),
         multiple=tuple(unknowns.names[i] for i in certificate.multiple),
         multipliers={} if best is None else best.multipliers,
         preferred=None if best is None else best.value,
-        targets=read,
-        missed={name: read[name] - value for name, value in request.near.items()},
-    )
+        targets=read, missed={name: read[name] - value for name, value in request.near.items()},
+    )  # fmt: skip
     restless = [names[i] for i in equations.at_rest if varies[i]]
     point = TrimmedPoint(
         time=candidate.time,
         states=candidate.states,
         inputs=candidate.inputs,
         parameters=candidate.parameters,
+        names=(candidate.model.states.names, candidate.model.inputs.names),
         report=report,
         request=request,
     )
     unstable = None if request.steady or report.moving else instability(equations, solution)
     if unstable is not None:
         report = replace(report, unstable=unstable.count, eigenvalues=unstable.eigenvalues)
-    remark = None if unstable is None else unstable.remark
-    of_point = [*remarks_on(equations, candidate, report, restless), *([] if remark is None else [remark])]
+    of_point = [*remarks_on(equations, candidate, report, restless), *(unstable.remarks if unstable else ())]
     own = candidate.model.remarks_at(point)
     return replace(point, report=replace(report, remarks=(*remarks, *of_point, *own)))
+
+
+def point_of(model: Model, request: PointRequest) -> OperatingPoint:
+    """Return the point that a completed request describes, of a model loaded with its parameters."""
+    if request.trim is not None:
+        problem, guess = request.trim_of(model)
+        return search(model, problem, guess, anywhere=request.project)
+    values, saved = request.values_of(model), request.saved_point
+    if saved is None:
+        return operating_point(model, values, time=request.time, project=request.project)
+    if states := [name for name in values if model.states.has(name)]:
+        raise UsageError(
+            f"--set {states[0]} contradicts --point, which has all states. Leave one of them out, or add --trim to "
+            "start from there."
+        )
+    point = saved.on(model)
+    for name, value in values.items():
+        point.inputs[model.inputs.index_of(name, "an input of the model")] = value
+    return point if request.time is None else replace(point, time=request.time)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from fmilin.ground.signals import FloatArray, rate_unit
-from fmilin.points.request import rate_of
+from fmilin.points.request import is_quantity, quantity, rate_of
 
 if TYPE_CHECKING:
     from fmilin.model.interface import Evaluation, Model
@@ -53,12 +53,8 @@ def reading(model: Model, name: str, value: float = 0.0) -> Reading:
 
 
 def _kind(model: Model, name: str) -> tuple[ReadingKind, int]:
-    if model.states.has(name):
-        return "state", model.states.positions[name]
-    if model.inputs.has(name):
-        return "input", model.inputs.positions[name]
-    if name in model.parameters:
-        return "parameter", 0
+    if is_quantity(model, name):
+        return quantity(model, name)
     if (state := rate_of(model, name)) is not None:
         return "rate", model.states.positions[state]
     return "output", model.outputs.positions[name] if model.outputs.has(name) else -1

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray, Signals
-from fmilin.ground.verbs import html_of, text_of
+from fmilin.ground.verbs import Shown
 from fmilin.model.interface import OperatingPoint
 from fmilin.points.request import TrimRequest
 
@@ -23,8 +23,8 @@ class FreeDirection:
     along: dict[str, float]  # how far the quantities that follow move, in their units per unit of the leading one
 
 
-@dataclass(frozen=True, eq=False)
-class TrimReport:
+@dataclass(frozen=True, eq=False, repr=False)
+class TrimReport(Shown):
     """What was found beside the point."""
 
     states: Signals  # of the model
@@ -55,12 +55,6 @@ class TrimReport:
     preferred: float | None = None  # the least value of what was to be minimized, or as near as possible
     # by how much that would change per unit of each target and of each bound that binds
     multipliers: Mapping[str, float] = field(default_factory=dict)
-
-    def __repr__(self) -> str:
-        return text_of(self)
-
-    def _repr_html_(self) -> str:
-        return html_of(self)
 
     @property
     def is_equilibrium(self) -> bool:

@@ -175,10 +175,7 @@ class PointRequest:
         return {n: v for n, v in self.settings.items() if n not in fixed or is_parameter(n)}
 
     def trim_of(self, model: Model) -> tuple[TrimRequest, dict[str, float]]:
-        """Return the trim problem of a model loaded with the settings, and where its search starts.
-
-        Inputs that are set are held unless they are free; states that are set are where the search starts.
-        """
+        """Return the trim problem and where its search starts: at states that are set, and inputs that are free."""
         trim, saved = self.trim or TrimRequest(), self.saved_point
         values = self.values_of(model) if saved is None else {**saved.states, **saved.inputs, **self.values_of(model)}
         start = {n: v for n, v in values.items() if (model.states.has(n) or n in trim.free) and n not in trim.fixed}
@@ -217,12 +214,7 @@ def rate_of(model: Model, name: str) -> str | None:
 
 
 def require_variable(model: Model, name: str) -> None:
-    """Refuse a name that is neither an output nor another continuous variable of the model.
-
-    Raises
-    ------
-    UnknownNameError, UsageError
-    """
+    """Refuse a name that is neither an output nor another continuous variable of the model."""
     if name in model.discrete_states():
         raise UsageError(f"'{name}' changes at events only, so no search can move it. Fix a continuous variable.")
     if model.outputs.has(name) or rate_of(model, name) is not None:

@@ -163,10 +163,8 @@ def _still(equations: Equations, z: FloatArray, keep: FloatArray) -> FloatArray:
 
 
 def _not_velocities(equations: Equations, z: FloatArray) -> FloatArray:
-    """Return 0 for velocities and 1 for all other free states; 1 for all where no set is seen to be the velocities.
-
-    Paired states and those in units per second are tried: without them no other state may move, wherever it is.
-    """
+    """Return 0 for velocities and 1 for all other free states; 1 for all where no set is seen to be the velocities."""
+    # Paired states and those in units per second are tried: without them no other state may move, wherever it is.
     unknowns = equations.unknowns
     candidate, random = unknowns.at(z), np.random.default_rng(1744)
     states = candidate.model.states

@@ -46,17 +46,15 @@ def with_derivatives(model: Model, point: OperatingPoint, linear: LinearModel, n
     """Return a linear model with its derivatives by parameters, and a remark on eigenvalues that meet."""
     derivatives = derivatives_by(model, point, linear, names)
     _, defective = eigenvalue_derivatives(linear.A, [d.A for d in derivatives.values()])
-    remarks = list(linear.warnings)
+    remarks = linear.warnings
     if defective:
         values = ", ".join(f"{len(group)} at {linear.eigenvalues()[group].mean():.4g}" for group in defective)
-        remarks.append(
-            Remark(
-                "multiple-eigenvalues",
-                f"Eigenvalues that coincide in a defective group ({values} 1/s) have no derivatives of their own: each "
-                "would move by a root of the change. That of their mean is told.",
-            )
+        text = (
+            f"Eigenvalues that coincide in a defective group ({values} 1/s) have no derivatives of their own: each "
+            "would move by a root of the change. That of their mean is told."
         )
-    return replace(linear, derivatives=derivatives, warnings=tuple(remarks))
+        remarks = (*remarks, Remark("multiple-eigenvalues", text))
+    return replace(linear, derivatives=derivatives, warnings=remarks)
 
 
 def derivatives_by(
@@ -253,18 +251,20 @@ class _Branch:
         rounding = np.maximum(rounding, fourth / (8 * h))
         second = np.abs(near - far) / 3
         errors = second * np.minimum(1.0, second / np.maximum(np.abs(slope).max(initial=0.0), 1e-300)) + rounding
-        p = len(linear.states)
-        return Derivative(
-            *(slope[:p, :p], slope[:p, p:], slope[p:, :p], slope[p:, p:]),
-            states=dx,
-            inputs=du[self._own_inputs],
-            value=self.value(name),
-            errors=MatrixErrors(errors[:p, :p], errors[:p, p:], errors[p:, :p], errors[p:, p:]),
-        )
+        return self._of_blocks(name, slope, errors, dx, du)
+
+    def _of_blocks(
+        self, name: str, slope: FloatArray, errors: FloatArray, dx: FloatArray, du: FloatArray
+    ) -> Derivative:
+        """Return a derivative from that of [[A, B], [C, D]], its errors, and how the point moves."""
+        p = len(self.linear.states)
+        own, off = ((M[:p, :p], M[:p, p:], M[p:, :p], M[p:, p:]) for M in (slope, errors))
+        inputs, value = du[self._own_inputs], self.value(name)
+        return Derivative(*own, states=dx, inputs=inputs, value=value, errors=MatrixErrors(*off))
 
     def _exact_derivative(self, name: str) -> Derivative:
         """Return the same through the graph: f_y + f_z Z with Z = dz/dy of the dependent states, and its change."""
-        at, linear = self._exact, self.linear
+        at = self._exact
         assert at is not None  # noqa: S101 - derivative() has looked
         dx, du, further = self.shift(name)
         moved = at.along(dx, du, self._direction(name, further))
@@ -275,20 +275,11 @@ class _Branch:
         slopes, dslopes = (np.vstack((s[0][kept], s[1])) for s in (at.slopes, moved))
         along_y = dslopes[:, kept] + dslopes[:, others] @ Z + slopes[:, others] @ dZ
         slope = np.hstack((along_y, dslopes[:, [n + i for i in self._own_inputs]]))
-        sizes = (
-            np.abs(dslopes[:, kept]) + np.abs(dslopes[:, others]) @ np.abs(Z) + np.abs(slopes[:, others]) @ np.abs(dZ)
-        )
-        errors = np.hstack(
-            (EXACT * (sizes + sizes.max(axis=1, initial=0.0, keepdims=True)), EXACT * np.abs(slope[:, len(kept) :]))
-        )
-        p = len(linear.states)
-        return Derivative(
-            *(slope[:p, :p], slope[:p, p:], slope[p:, :p], slope[p:, p:]),
-            states=dx,
-            inputs=du[self._own_inputs],
-            value=self.value(name),
-            errors=MatrixErrors(errors[:p, :p], errors[:p, p:], errors[p:, :p], errors[p:, p:]),
-        )
+        size, dsize = np.abs(slopes), np.abs(dslopes)
+        terms = dsize[:, kept] + dsize[:, others] @ np.abs(Z) + size[:, others] @ np.abs(dZ)
+        terms += terms.max(axis=1, initial=0.0, keepdims=True)
+        errors = EXACT * np.hstack((terms, np.abs(slope[:, len(kept) :])))
+        return self._of_blocks(name, slope, errors, dx, du)
 
     def _fixed(self, name: str) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return what a parameter changes of rates, outputs and invariants while the point stays."""
@@ -342,18 +333,13 @@ class _Branch:
             if further:
                 model = model.with_parameters({n: self.value(n) + s * rate for n, rate in further.items()})
             x, u = self.point.states + s * dx, inputs + s * du
-            slopes = model.exact_slopes(t, x, u)
-            if slopes is not None:
-                tangent = slopes.along(self._kept)
-                matrices[k] = self._chosen(tangent.derivatives, tangent.outputs)
-            else:
+            if (slopes := model.exact_slopes(t, x, u)) is None:
                 matrices[k] = self._linearized(model, OperatingPoint(t, x, u))
+                continue
+            tangent = slopes.along(self._kept)  # of all rates by (y, u)
+            columns = [*range(len(self._kept)), *(len(self._kept) + i for i in self._own_inputs)]
+            matrices[k] = np.vstack((tangent.derivatives[self._kept], tangent.outputs))[:, columns]
         return matrices
-
-    def _chosen(self, rates: FloatArray, outputs: FloatArray) -> FloatArray:
-        """Return the rows and columns of the linear model out of slopes of all rates by (y, u)."""
-        columns = [*range(len(self._kept)), *(len(self._kept) + i for i in self._own_inputs)]
-        return np.vstack((rates[self._kept], outputs))[:, columns]
 
     @cached_property
     def _kept(self) -> list[int]:

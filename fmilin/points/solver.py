@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Protocol
 
 import numpy as np
-from scipy.optimize import least_squares
 
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import BALANCED_EXACTLY, RANK, STEADY
@@ -75,11 +75,7 @@ class Solution:
 
 
 def solve(equations: Equations, z0: FloatArray) -> Solution:
-    """Return the zero of r nearest to the guess, or the best point of several attempts.
-
-    The model's own derivatives may be wrong: a failure is repeated with differences. Then come other starts: the guess
-    held by forces that are taken away (a homotopy), and points beside it, as it may lie on a ridge.
-    """
+    """Return the zero of r nearest to the guess, or the best point of several attempts."""
     best = Solution.nowhere(equations, z0)
     if (np.abs(best.residual) <= NOISIEST).all():
         best = assessed(equations, z0, exact=True)
@@ -94,13 +90,8 @@ def solve(equations: Equations, z0: FloatArray) -> Solution:
         tried.append(name)
         reached = assessed(equations, end, exact=exact)
         best = _better(best, reached)
-        if (
-            not best.is_zero
-            and exact
-            and len(tried) == 1
-            and reached.is_exact
-            and not _products_agree(equations, reached.z)
-        ):
+        own_slopes = exact and len(tried) == 1 and reached.is_exact and not best.is_zero
+        if own_slopes and not _products_agree(equations, reached.z):  # the model's own derivatives may be wrong
             exact = False
             tried.append(f"{name} with measured slopes")
             best = _better(best, assessed(equations, search(exact=exact) or end, exact=exact))
@@ -120,36 +111,34 @@ class _Attempt(Protocol):
 def _attempts(equations: Equations, z0: FloatArray) -> Iterator[tuple[str, _Attempt]]:
     """Return the ways from the guess, with their names."""
 
-    def balanced_first(*, exact: bool) -> Corrected | None:
+    def newton_from(start: Callable[..., FloatArray | None]) -> _Attempt:
+        def attempt(*, exact: bool) -> Corrected | None:
+            z = start(exact=exact)
+            return None if z is None else corrected(equations, z, exact=exact)
+
+        return attempt
+
+    def released_from_guess(*, exact: bool) -> FloatArray | None:
         start = affine(equations, z0, exact=exact)
-        return None if start is None else corrected(equations, start, exact=exact)
-
-    def beyond_dead_bands(*, exact: bool) -> Corrected | None:
-        start = awakened(equations, z0)
-        return None if start is None else corrected(equations, start, exact=exact)
-
-    def from_guess(*, exact: bool) -> Corrected:
-        return corrected(equations, z0, exact=exact)
+        return released(equations, z0 if start is None else start, exact=exact)
 
     def least_squares_too(*, exact: bool) -> Corrected:
         return _least_squares_rounds(equations, z0, _row_weights(equations, z0), exact=exact)
 
-    def homotopy(*, exact: bool) -> Corrected | None:
-        start = affine(equations, z0, exact=exact)
-        end = released(equations, z0 if start is None else start, exact=exact)
-        return None if end is None else corrected(equations, end, exact=exact)
-
     if len(equations.unknowns.inputs):
-        yield "the free inputs that balance the guess best, by one linear solve", balanced_first
-        yield "the free inputs beyond what does nothing", beyond_dead_bands
-    yield "Newton's method from the guess", from_guess
+        balanced_best = newton_from(partial(affine, equations, z0))
+        yield "the free inputs that balance the guess best, by one linear solve", balanced_best
+        yield "the free inputs beyond what does nothing", newton_from(lambda **_: awakened(equations, z0))
+    yield "Newton's method from the guess", newton_from(lambda **_: z0)
     yield "least squares from the guess", least_squares_too
-    yield "the guess held by forces that were then taken away step by step", homotopy
+    yield (
+        "the guess held by forces that were then taken away step by step",
+        newton_from(released_from_guess),
+    )
 
 
 BACK = (0.25, 0.5, 0.625, 0.75, 0.875, 0.95)
 """Ways back from the guess, in sizes of the unknowns, where the search ran away: what attracts may lie on that side."""
-
 
 RAN = 1.0  # how far the search went, in sizes of the unknowns, where the way back is tried
 
@@ -177,9 +166,8 @@ def _searched_nearby(
         count += 1
         reached = assessed(equations, corrected(equations, start, exact=exact), exact=exact)
         if not reached.is_balanced:
-            reached = assessed(
-                equations, _least_squares_rounds(equations, reached.z, weights, exact=exact), exact=exact
-            )
+            end = _least_squares_rounds(equations, reached.z, weights, exact=exact)
+            reached = assessed(equations, end, exact=exact)
         same = abs(reached.cost - best.cost) <= 1e-3 * best.cost and not reached.is_balanced
         best = _better(best, reached)
         if best.is_zero or (same and spread >= FAR and not _at_bound(equations, best.z)):
@@ -288,16 +276,11 @@ def _least_squares(equations: Equations, z0: FloatArray, weights: FloatArray, *,
     def jacobian(z: FloatArray) -> FloatArray:
         return np.vstack((np.nan_to_num(equations.jacobian(z, exact=exact, quick=True)[0]) * weights[:, None], pull))
 
+    from scipy.optimize import least_squares
+
+    bounds, stop = (unknowns.low, unknowns.high), 1e-12
     result = least_squares(
-        weighted,
-        z0,
-        jac=jacobian,
-        bounds=(unknowns.low, unknowns.high),
-        method="trf",
-        xtol=1e-12,
-        ftol=1e-12,
-        gtol=None,
-        max_nfev=ITERATIONS,
+        weighted, z0, jac=jacobian, bounds=bounds, method="trf", xtol=stop, ftol=stop, gtol=None, max_nfev=ITERATIONS
     )
     return np.asarray(result.x, dtype=np.float64)
 

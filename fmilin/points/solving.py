@@ -120,7 +120,9 @@ def preferred(balance: Equations, solution: Solution, request: TrimRequest) -> O
     """Return the best point near a solution where something is preferred, or a bound of what comes out is crossed."""
     unknowns, model = balance.unknowns, balance.unknowns.start.model
     pairs = {name: pair for name, pair in request.bounds.items() if name not in unknowns.names}
-    limits = [Limit(reading(model, name, _finite_side(*pair)), *pair) for name, pair in pairs.items()]
+    limits = [
+        Limit(reading(model, n, low if np.isfinite(low) else high), low, high) for n, (low, high) in pairs.items()
+    ]
     if request.minimize is not None:
         preference = expression_preference(request.minimize, lambda name: reading(model, read_name(model, name)))
     elif request.near:
@@ -141,10 +143,6 @@ def read_at(balance: Equations, solution: Solution, names: Sequence[str]) -> dic
         return {}
     values = balance.with_targets(readings).balance(solution.z)[-len(readings) :]
     return {r.name: float(value * r.size) for r, value in zip(readings, values, strict=True)}
-
-
-def _finite_side(low: float, high: float) -> float:
-    return low if np.isfinite(low) else high
 
 
 def require_staying(report: TrimReport) -> None:

@@ -30,27 +30,16 @@ class Instability:
     eigenvalues: NDArray[np.complex128]  # (P,), in 1/s
 
     @property
-    def order(self) -> int:
-        """The number of freedoms, P."""
-        return len(self.eigenvalues)
-
-    @property
-    def fastest(self) -> float:
-        """The largest real part."""
-        return float(np.max(self.eigenvalues.real, initial=-np.inf))
-
-    @property
     def text(self) -> str:
         """What is so unstable, in words."""
         verb = "has a positive real part" if self.count == 1 else "have positive real parts"
-        return f"is unstable: {self.count} of {self.order} eigenvalues {verb}, the largest {self.fastest:.4g} 1/s"
+        largest, order = float(np.max(self.eigenvalues.real, initial=-np.inf)), len(self.eigenvalues)
+        return f"is unstable: {self.count} of {order} eigenvalues {verb}, the largest {largest:.4g} 1/s"
 
     @property
-    def remark(self) -> Remark | None:
-        """What is to be said of it; None where nothing grows."""
-        if not self.count:
-            return None
-        return Remark("unstable", f"The equilibrium {self.text}.")
+    def remarks(self) -> list[Remark]:
+        """What is to be said of it; nothing where nothing grows."""
+        return [Remark("unstable", f"The equilibrium {self.text}.")] if self.count else []
 
 
 def instability(equations: Equations, solution: Solution) -> Instability | None:

@@ -10,20 +10,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.ground.errors import UsageError
 from fmilin.ground.signals import FloatArray, Signal, Signals
-from fmilin.linear_model.builder import with_parameters_as_inputs
-from fmilin.linear_model.model import EntryErrors, LinearModel
-from fmilin.linearization.procedure import linearize
-from fmilin.manifold.operating_points import assembled_from, model_at, operating_point
+from fmilin.ground.verbs import perform
+from fmilin.linear_model.model import LinearModel
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.threads import one_at_a_time
-from fmilin.points.procedure import search
-from fmilin.points.report import TrimmedPoint
+from fmilin.points.structured import RobustStability, robust_stability
+from fmilin.points.varied import Box, VariedModel
 
 COUNTS = 1e-9  # of a singular value beside the largest of M_i that counts
 CORNERS, BETWEEN = 64, 16  # most corners of the box, and fewest points in it, at which the remainder is measured
@@ -94,9 +93,42 @@ class Uncertain:
         chosen = dict(zip(names, points[int(np.argmax(growth))].tolist(), strict=True))
         return chosen, self.at(chosen)
 
+    def robust_stability(self, n: int = 200, seed: int = 0) -> RobustStability:
+        """Return by which factor the box may grow before an affine model in it is unstable, from both sides.
+
+        ``at_least`` by the structured singular value at many frequencies, with slycot, ``at_most`` by the nearest
+        unstable model along corners and ``n`` random directions (by a ``seed``), with its ``parameters``.
+
+        Returns
+        -------
+        RobustStability
+
+        Raises
+        ------
+        UsageError
+            When slycot is not installed, or the model in the middle is not stable.
+        """
+        channels = sum(size for _, size in self.blocks)
+        return robust_stability(self.nominal, self.M, channels, self.box, n, seed)
+
+    def save(self, path: str | Path) -> None:
+        """Write a function file of MATLAB that builds a ``uss`` with a ``ureal`` for each parameter.
+
+        Parameters
+        ----------
+        path : str or Path
+            As ``plant.m``.
+
+        Raises
+        ------
+        UsageError
+            When the file does not end in .m, or cannot be written.
+        """
+        perform("Uncertain.save", self, path)
+
 
 @one_at_a_time
-def uncertain(model: Model, point: OperatingPoint | None, box: Mapping[str, tuple[float, float]]) -> Uncertain:
+def uncertain(model: Model, point: OperatingPoint | None, box: Box) -> Uncertain:
     """Return the linear models over a box of parameters as a linear fractional transformation, with its remainder.
 
     Parameters
@@ -126,50 +158,18 @@ def uncertain(model: Model, point: OperatingPoint | None, box: Mapping[str, tupl
     >>> u.blocks, u.M.B.shape, float(u.remainder["A"].max()) < 1e-12
     ((('k', 1),), (2, 2), True)
     """
-    for name, limits in box.items():
-        if len(limits) != 2 or not np.isfinite(limits).all() or not limits[0] < limits[1]:
-            raise UsageError(f"The range of '{name}' is {limits}: give its lowest and its highest value.")
-    if not box:
-        raise UsageError("No parameter is uncertain: give a mapping of names to (lowest, highest).")
-    point = operating_point(model) if point is None else point
-    states = linearize(model, point).states.names
-    middle = {name: (low + high) / 2 for name, (low, high) in box.items()}
-    named, inputs = states if len(model.constraints) else None, model.inputs.names
-    nominal = linearize(*_at(model, point, states, middle), independent=named, inputs=inputs, parameters=list(box))
+    varied = VariedModel(model, point, box)
+    nominal = varied.linear(varied.values(np.zeros(len(box))))
     affine = Uncertain(nominal, nominal, (), dict(box), {})
     rest = {name: np.zeros_like(getattr(nominal, name)) for name in "ABCD"}
-    random = np.random.default_rng(34)
-    corners = [c for c, _ in zip(product(*box.values()), range(CORNERS), strict=False)]
-    between = [[random.uniform(low, high) for low, high in box.values()] for _ in range(max(BETWEEN, len(corners)))]
-    for values in [*corners, *between]:
-        values_at = dict(zip(box, values, strict=True))
-        true = linearize(*_at(model, point, states, values_at), independent=named, inputs=inputs)
-        guess = affine.at(values_at)
+    corners = [c for c, _ in zip(product((-1.0, 1.0), repeat=len(box)), range(CORNERS), strict=False)]
+    between = np.random.default_rng(34).uniform(-1, 1, (max(BETWEEN, len(corners)), len(box)))
+    for q in [*corners, *between]:
+        values = varied.values(np.asarray(q))
+        true, guess = varied.linear(values, derivatives=False), affine.at(values)
         rest = {n: np.maximum(r, SAFETY * np.abs(getattr(true, n) - getattr(guess, n))) for n, r in rest.items()}
-    M, blocks = _transformation(nominal, {k: (high - low) / 2 for k, (low, high) in box.items()})
+    M, blocks = _transformation(nominal, dict(zip(box, varied.half.tolist(), strict=True)))
     return Uncertain(nominal, M, blocks, dict(box), rest)
-
-
-def _at(
-    model: Model, point: OperatingPoint, states: tuple[str, ...], values: Mapping[str, float]
-) -> tuple[Model, OperatingPoint]:
-    """Return the model and the point with other parameters, which are inputs where these are what can be changed."""
-    if model.moves_parameters:
-        model, point = with_parameters_as_inputs(model, point, list(values))
-    if isinstance(point, TrimmedPoint) and point.request is not None:
-        request = replace(point.request, fixed={**point.request.fixed, **values})
-        guess = {n: float(v) for n, v in zip(model.states.names, point.states, strict=True) if n not in request.fixed}
-        return model, search(model, request, guess)
-    changed, inputs = model_at(model, point), point.inputs.copy()
-    for name in [name for name in values if model.inputs.has(name)]:
-        inputs[model.inputs.index_of(name)] = values[name]
-    if own := {name: value for name, value in values.items() if not model.inputs.has(name)}:
-        changed = changed.with_parameters(own)
-    at = OperatingPoint(point.time, point.states, inputs, changed.start.parameters)
-    if not len(model.constraints):
-        return changed, at
-    kept = {n: float(point.states[model.states.index_of(n)]) for n in states}
-    return changed, assembled_from(changed, point.time, point.states, inputs, kept)
 
 
 def _transformation(nominal: LinearModel, half: Mapping[str, float]) -> tuple[LinearModel, tuple[tuple[str, int], ...]]:
@@ -185,29 +185,20 @@ def _transformation(nominal: LinearModel, half: Mapping[str, float]) -> tuple[Li
     L, R = np.hstack(left), np.vstack(right)
     labels = [f"{name}[{k + 1}]" for name, rank in blocks for k in range(rank)]
     w, z = (Signals(Signal(f"{sign}.{label}") for label in labels) for sign in "wz")
-    zeros, E, k = np.zeros((len(labels), len(labels))), nominal.errors, len(labels)
-    values = dict.fromkeys((*w.names, *z.names), 0.0)
-    return (
-        replace(
-            nominal,
-            B=np.hstack((L[:P], nominal.B)),
-            C=np.vstack((R[:, :P], nominal.C)),
-            D=np.block([[zeros, R[:, P:]], [L[P:], nominal.D]]),
-            T_u=np.hstack((np.zeros((len(nominal.T), k)), nominal.T_u)),
-            inputs=Signals([*w, *nominal.inputs]),
-            outputs=Signals([*z, *nominal.outputs]),
-            point=replace(
-                nominal.point, inputs={**values, **nominal.point.inputs}, outputs={**values, **nominal.point.outputs}
-            ),
-            errors=EntryErrors(
-                A=E.A,
-                B=np.pad(E.B, ((0, 0), (k, 0))),
-                C=np.pad(E.C, ((k, 0), (0, 0))),
-                D=np.pad(E.D, ((k, 0), (k, 0))),
-                T=E.T,
-            ),
-            derivatives={},
-            descriptor=None,
-        ),
-        tuple(blocks),
+    E, k, at = nominal.errors, len(labels), nominal.point
+    more = (0, 0), (k, 0)  # rows or columns before those of the nominal model
+    still_w, still_z = (dict.fromkeys(part.names, 0.0) for part in (w, z))
+    M = replace(
+        nominal,
+        B=np.hstack((L[:P], nominal.B)),
+        C=np.vstack((R[:, :P], nominal.C)),
+        D=np.block([[np.zeros((k, k)), R[:, P:]], [L[P:], nominal.D]]),
+        T_u=np.pad(nominal.T_u, more),
+        inputs=Signals([*w, *nominal.inputs]),
+        outputs=Signals([*z, *nominal.outputs]),
+        point=replace(at, inputs={**still_w, **at.inputs}, outputs={**still_z, **at.outputs}),
+        errors=replace(E, B=np.pad(E.B, more), C=np.pad(E.C, more[::-1]), D=np.pad(E.D, (more[1], more[1]))),
+        derivatives={},
+        descriptor=None,
     )
+    return M, tuple(blocks)

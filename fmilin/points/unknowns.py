@@ -47,17 +47,11 @@ class Unknowns:
         states, inputs = model.states.select(self.states), model.inputs.select(self.inputs)
         self.names = (*states.names, *inputs.names, *self.parameters)
         self.units = (*states.units, *inputs.units, *[""] * len(self.parameters))
-        values = np.concatenate(
-            (start.states[self.states], start.inputs[self.inputs], [model.parameters[name] for name in self.parameters])
-        )
+        own = [model.parameters[name] for name in self.parameters]
+        values = np.concatenate((start.states[self.states], start.inputs[self.inputs], own))
         sizes = np.abs(values[n + k :])
-        self.scales = np.concatenate(
-            (
-                model.states.scales(start.states)[self.states],
-                model.inputs.scales(start.inputs)[self.inputs],
-                np.where(sizes > 0, sizes, 1.0),
-            )
-        )
+        scales = model.states.scales(start.states)[self.states], model.inputs.scales(start.inputs)[self.inputs]
+        self.scales = np.concatenate((*scales, np.where(sizes > 0, sizes, 1.0)))
         bounds = np.array([request.bounds.get(name, (-np.inf, np.inf)) for name in self.names]).reshape(-1, 2)
         self.low, self.high = bounds[:, 0] / self.scales, bounds[:, 1] / self.scales
         self.z0 = np.clip(values / self.scales, self.low, self.high)
@@ -124,12 +118,10 @@ def invariants_at(candidate: Candidate, pairs: Mapping[int, int]) -> Invariants:
 
 
 def independent_states(candidate: Candidate, pairs: Mapping[int, int], listed: Sequence[int]) -> list[int]:
-    """Return states that determine the others near a point of the manifold, chosen for a steady motion.
-
-    An independent state that is not listed must rest. So what moves at the guess unlisted is dependent if it can be
-    (the rolling disk's u4 and u6, which turn with its spin), then what is listed, then the rest as conditioning wants
-    it; the author's choice last. QR with column pivoting on H, scaled: pivots are the dependent states.
-    """
+    """Return states that determine the others near a point of the manifold, chosen for a steady motion."""
+    # An independent state that is not listed must rest. So what moves at the guess unlisted is dependent if it can be
+    # (the rolling disk's u4 and u6, which turn with its spin), then what is listed, then the rest as conditioning wants
+    # it; the author's choice last. QR with column pivoting on H, scaled: pivots are the dependent states.
     model, x = candidate.model, candidate.states
     n = len(x)
     if not len(model.constraints):

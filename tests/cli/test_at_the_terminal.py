@@ -84,6 +84,8 @@ def test_examples_of_the_help_run(
     name: str, line: str, folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(folder)
+    if name == "explore":  # which serves a page until it is ended; tests/cli/test_explore.py opens it
+        monkeypatch.setattr("fmilin.output.explore.server.serve", lambda *_: None)
     isolated = any("--no-isolation" in parameter.opts for parameter in command(name).params)
     words = [*shlex.split(line)[1:], *(["--no-isolation"] if isolated else [])]
     assert main(words) == 0, capfd.readouterr().err

@@ -15,7 +15,8 @@ import pytest
 from fmilin.discovery.result import Discovery, Finding, KeptOut
 from fmilin.fmi.platforms import fmi2_folders
 from fmilin.numerics.codegen.compiler import library_suffix
-from fmilin.output.report.result_tables import print_discovery
+from fmilin.output.report.result_tables import show_discovery
+from fmilin.output.report.table import print_on
 from tests.cli.conftest import Run
 from tests.fmus import make
 
@@ -109,7 +110,7 @@ def test_long_tables_end_and_say_what_they_leave_out() -> None:
     findings = tuple(Finding(f"x{i} - y{i}", "position", (f"x{i}", f"y{i}"), 0.0, 0.0, 0.0) for i in range(45))
     kept_out = tuple(KeptOut(f"v{i}", "as momentum is") for i in range(41))
     stream = io.StringIO()
-    print_discovery(Discovery(findings, kept_out, 45, 90), stream)
+    print_on(stream, show_discovery, Discovery(findings, kept_out, 45, 90))
     shown = stream.getvalue()
     assert "x39 - y39" in shown
     assert "x40 - y40" not in shown

@@ -16,6 +16,7 @@ from fmilin.native.systems import four_bar
 from fmilin.native.systems.four_bar_linkage import equilibrium_angle
 from tests.cli.conftest import Run, shell
 from tests.hand_made import differences
+from tests.native.systems.linkages import FILE
 
 PAIR = 2.147676638502278
 """rad/s, of the four-bar linkage at its upper equilibrium."""
@@ -211,7 +212,7 @@ def test_a_large_model_starts_where_it_is_set(run: Run, options: list[str]) -> N
 
 
 @pytest.mark.parametrize("angle", [2.4, 1.7, 0.3])
-@pytest.mark.parametrize("source", ["four_bar.fmu", "fmilin.systems:four_bar", "fmilin.systems:four_bar_mechanism"])
+@pytest.mark.parametrize("source", ["four_bar.fmu", "fmilin.systems:four_bar", f"{FILE}:four_bar_mechanism"])
 def test_set_an_angle_of_a_closed_loop(run: Run, source: str, angle: float) -> None:
     """Rods of a parallelogram stay parallel: its points, and the same A from every source."""
     document = json.loads(run("linearize", source, "--set", f"phi={angle}", "--independent", "phi,w", "--json").out)

@@ -11,9 +11,10 @@ import fmilin as fl
 from fmilin.native.systems import cartesian_pendulum
 from tests.cli.conftest import Run
 from tests.families.plants import oscillator
+from tests.native.systems.linkages import FILE
 
 PENDULUM = "fmilin.systems:cartesian_pendulum"
-MECHANISM = "fmilin.systems:four_bar_mechanism"
+MECHANISM = f"{FILE}:four_bar_mechanism"
 
 
 @pytest.fixture

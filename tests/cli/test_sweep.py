@@ -34,9 +34,10 @@ def test_json_on_standard_output(run: Run) -> None:
 def test_a_table_for_a_person(run: Run) -> None:
     done = run("sweep", PENDULUM, "--vary", "x=0:0.9:7")
     assert (done.status, done.err) == (0, "")
-    assert "7 of 7 points, order 2 (x, vx)" in done.out
+    assert "7 of 7 linear models, order 2, grid 7" in done.out
+    assert "Coordinates  x, vx" in done.out
     assert "coalescence of modes 1 and 2" in done.out
-    assert "..." in run("sweep", PENDULUM, "--vary", "x=0:0.5:60").out
+    assert "and 36 more" in run("sweep", PENDULUM, "--vary", "x=0:0.5:60").out
 
 
 def test_status_5_when_none_is_good_or_one_is_bad_and_that_matters(run: Run) -> None:

@@ -10,7 +10,9 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 
 import fmilin as fl
+from fmilin.connected.names import in_member
 from fmilin.fmi.write import build_fmu
+from fmilin.ground.errors import ModelError
 from fmilin.model.stepping import Hybrid, Passage
 from fmilin.native.function import FunctionModel
 from fmilin.native.null_space import NullSpaceModel
@@ -311,3 +313,11 @@ def test_the_constraints_of_members_are_stabilized_in_each() -> None:
     tied = FunctionModel("tied", {"x": 1.0, "y": 1.0}, lambda *_: [1.0, 1.0], constraints=["x - y"])
     assert tied.stabilized(2.0, 3.0) is None
     assert fl.connect({"rod": rod, "tied": tied}).stabilized(2.0, 3.0) is None
+
+
+def test_a_member_that_refused_is_not_blamed_for_a_later_crash(monkeypatch: pytest.MonkeyPatch) -> None:
+    owners: list[str] = []
+    monkeypatch.setattr("fmilin.connected.names.belong_to", owners.append)
+    with pytest.raises(ModelError, match="In the member 'motor': no"), in_member("motor"):
+        raise ModelError("no")
+    assert owners == ["the member 'motor'", ""]

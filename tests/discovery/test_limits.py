@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import fmilin as fl
+from fmilin.discovery.invariant import Invariant, independent_ones
+from fmilin.discovery.library import Library, Term
 from fmilin.discovery.tangent import linearize_on_tangent
 from fmilin.ground.signals import FloatArray
 from fmilin.model.constraints.file import read_constraints
@@ -203,3 +205,12 @@ def test_no_states_nothing_to_find(tmp_path: Path) -> None:
     with fl.load(build("no_states", tmp_path)) as model:
         found = fl.discover(model)
     assert (found.constraints, found.order, found.warnings) == ([], 0, ())
+
+
+def test_a_square_is_no_constraint_where_it_is_the_first() -> None:
+    """Where x^2 = 1 the gradient of (x^2 - 1)^2 vanishes, whether or not x^2 - 1 is there beside it."""
+    terms = Library([Term(((0, 4),)), Term(((0, 2),))])
+    plain, square = (Invariant(terms, np.array(c), level) for c, level in (([0.0, 1.0], 1.0), ([1.0, -2.0], -1.0)))
+    x, sizes = np.array([[1.0], [-1.0], [1.0]]), np.ones(1)
+    assert independent_ones([square], x, sizes) == []
+    assert independent_ones([plain], x, sizes) == [plain]

@@ -11,8 +11,14 @@ import numpy as np
 import fmilin as fl
 from fmilin.model.constraints.declared import Constraint
 from fmilin.model.interface import Model
-from fmilin.native.systems import five_bar, four_bar, parallel_robot, rolling_disk, slider_crank
+from fmilin.native.systems import (
+    five_bar,
+    four_bar,
+    rolling_disk,
+    slider_crank,
+)
 from tests.discovery import systems, tied, unseen
+from tests.native.systems.linkages import parallel_robot
 from tests.native.systems.torus import rolling_torus
 
 CLOSE = 0.03

@@ -9,6 +9,8 @@ import pytest
 
 import fmilin as fl
 from fmilin.families import solver
+from fmilin.families.family_builder import FamilyBuilder, outcome_of
+from fmilin.families.grid import grid_over
 from fmilin.native import OdeModel
 from fmilin.native.systems import bicycle, cartesian_pendulum, four_bar, rolling_disk
 from fmilin.native.systems.disk import steady_yaw_rates
@@ -209,3 +211,16 @@ def test_a_point_without_a_linear_model_has_no_coordinates_and_no_error_of_inter
 def test_a_request_that_no_point_can_answer_is_refused_before_the_first(trim: fl.TrimRequest) -> None:
     with pytest.raises(fl.UsageError, match=r"'[zbq]'"):
         fl.sweep(relaxing_by_root(), {"a": [1.0, 2.0]}, trim=trim)
+
+
+@pytest.mark.parametrize(
+    ("second", "said"),
+    [
+        (fl.linearize(oscillator(), outputs=["der(v)"]), "The outputs are others than elsewhere."),
+        (fl.linearize(bicycle()), "independent states here and 2 elsewhere"),
+    ],
+)
+def test_a_linear_model_that_fits_no_family_says_what_differs(second: fl.LinearModel, said: str) -> None:
+    builder = FamilyBuilder(grid_over({"k": [1.0, 2.0]}))
+    builder.add_all(outcome_of(k, linear) for k, linear in enumerate((fl.linearize(oscillator()), second)))
+    assert said in builder.family().reasons[1]

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from fmilin.ground.remarks import KINDS, Remark, discrete_states_remarks, off_equilibrium
+from fmilin.ground.remarks import KINDS, ROWS, Remark, discrete_states_remarks, off_equilibrium
 
 
 @pytest.mark.parametrize("kind", ["held", "method", "other-method", "fit", "order", "sampling", "repetition"])
@@ -43,6 +43,7 @@ def test_a_file_may_hold_a_kind_of_a_later_version() -> None:
 
 
 def test_every_row_of_the_table_says_what_it_means_and_what_to_do() -> None:
+    assert len({kind.name for kind in ROWS}) == len(ROWS) == len(KINDS)
     for name, kind in KINDS.items():
         assert name == kind.name
         assert kind.meaning.endswith(".")

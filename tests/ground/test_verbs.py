@@ -10,7 +10,7 @@ from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from types import UnionType
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_origin
 
 import pytest
 
@@ -76,7 +76,9 @@ def test_who_does_a_verb_takes_and_returns_what_the_result_declares(verb: str) -
 def spelled_out(annotation: str, function: Callable[..., Any]) -> str:
     """Return an annotation without the short names of its module."""
     alias = getattr(sys.modules[function.__module__], annotation, None)
-    return str(alias).replace("collections.abc.", "") if isinstance(alias, UnionType) else annotation
+    if isinstance(alias, UnionType) or get_origin(alias) is Literal:
+        return str(alias).replace("collections.abc.", "").replace("typing.", "")
+    return annotation
 
 
 def test_who_imports_the_module_of_a_result_alone_has_its_verbs(tmp_path: Path) -> None:

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 
+import fmilin as fl
+from fmilin.native.systems import cartesian_pendulum, four_bar
 from tests.hand_made import pendulum, sized
 
 
@@ -61,3 +63,18 @@ def test_modes_of_a_sampled_model_are_those_of_the_motion() -> None:
 
 def test_no_states_no_modes() -> None:
     assert sized(0, 2, 1, 1).modes() == ()
+
+
+def test_values_at_the_point_are_named_apart_from_coordinates() -> None:
+    model = fl.connect(
+        {"bar": four_bar(), "arm": cartesian_pendulum()}, [], inputs=["bar.torque"], outputs=["arm.y", "bar.phi"]
+    )
+    point = fl.operating_point(model, {"bar.phi": 2.0, "bar.torque": 0.5})
+    linear = fl.linearize(model, point)
+    assert linear.g0.tolist() == pytest.approx([-1.0, 2.0])
+    assert linear.u0.tolist() == [0.5]
+    shown = repr(point)
+    assert "bar.phi" in shown
+    assert "bar.torque" in shown
+    assert "x[0]" not in shown
+    assert "x[0]" in repr(fl.OperatingPoint(0.0, point.states, point.inputs))

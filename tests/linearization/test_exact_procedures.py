@@ -14,8 +14,9 @@ from fmilin.model.counting import CountedModel
 from fmilin.model.interface import ExactSlopes, Tangent
 from fmilin.native import KaneModel, Labels
 from fmilin.native.kane import KaneEquations
-from fmilin.native.systems import five_bar_mechanism, four_bar_mechanism, rolling_disk
+from fmilin.native.systems import rolling_disk
 from tests.general_way import GeneralWay
+from tests.native.systems.linkages import five_bar_mechanism, four_bar_mechanism
 from tests.native.systems.skate_model import skate
 
 MAKERS: dict[str, Callable[[], fl.Model]] = {

@@ -18,11 +18,12 @@ from fmilin.model.constraints.declared import Constraint
 from fmilin.native import systems
 from tests.by_hand import FunctionModel, Parts, pendulum
 from tests.motion.double_pendulum import in_cartesian_coordinates
+from tests.native.systems import linkages
 
 SYSTEMS: dict[str, Callable[[], fl.Model]] = {
     "by hand": lambda: pendulum(angle=0.7),
     "Lagrange's equations": lambda: systems.cartesian_pendulum(angle=0.7),
-    "a mechanism": systems.four_bar_mechanism,
+    "a mechanism": linkages.four_bar_mechanism,
     "Kane's equations": systems.rolling_disk,
 }
 

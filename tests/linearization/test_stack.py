@@ -17,13 +17,12 @@ from fmilin.native.systems import (
     cartesian_pendulum,
     double_wishbone,
     five_bar,
-    five_bar_mechanism,
     four_bar,
-    parallel_robot,
     rolling_disk,
     slider_crank,
     stewart_platform,
 )
+from tests.native.systems.linkages import five_bar_mechanism, parallel_robot
 
 PATHS: Mapping[str, tuple[Callable[[], fl.Model], str, np.ndarray]] = {
     "pendulum at rest": (cartesian_pendulum, "x", np.linspace(0.0, 0.6, 12)),

@@ -112,6 +112,43 @@ def test_a_file_that_an_adapter_would_read_is_missing(site: Path) -> None:
         fl.load("b.takes")
 
 
+NAMES = """
+import fmilin as fl
+from fmilin.adapters import Adapter as Base
+class Adapter(Base):
+    suffixes = ('.mo',)
+    def load(self, path):
+        return fl.load('fmilin.systems:cartesian_pendulum')
+    def load_member(self, path, member, options):
+        return fl.load(f"fmilin.systems:cartesian_pendulum(length={len(member)})")
+    def load_named(self, name, options):
+        return fl.load(f"fmilin.systems:cartesian_pendulum(length={len(str(name))})")
+"""
+
+
+def test_a_file_may_hold_several_models_and_an_engine_may_know_names(site: Path) -> None:
+    install(site, "some", NAMES)
+    Path("crane.mo").write_text("end crane;")
+    assert fl.load("some:crane.mo:P.AB").start.states[1] == -4.0
+    assert fl.load("some:Library.Crane").start.states[1] == -13.0
+    with pytest.raises(ModelError, match=r"There is no file 'b\.mo'"):
+        fl.load("some:b.mo:Model")
+
+
+def test_libraries_and_members_are_refused_where_there_are_none(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(site, "some", NAMES.replace("load_member", "other").replace("load_named", "another"))
+    Path("crane.mo").write_text("end crane;")
+    with pytest.raises(UsageError, match=r"holds a single model: leave ':P' away"):
+        fl.load("some:crane.mo:P")
+    with pytest.raises(ModelError, match=r"There is no file 'Library\.Crane'"):
+        fl.load("some:Library.Crane")
+    with pytest.raises(UsageError, match="no Modelica file: it needs no libraries"):
+        fl.load("fmilin.systems:cartesian_pendulum", options={"library": ["msl"]})
+    monkeypatch.setattr("fmilin.loading.adapters.installed_adapters", list)
+    with pytest.raises(UsageError, match=r"looks like Modelica: pip install fmilin-modelica"):
+        fl.load("crane.mo:Crane")
+
+
 BROKEN = "raise ImportError('no engine here')"
 FAILS = """
 from fmilin.adapters import Adapter as Base

@@ -196,6 +196,11 @@ def test_what_can_go_wrong_with_a_python_file(models: Path, name: str, error: ty
         load(f"{models}:{name}")
 
 
+def test_values_that_a_system_of_ours_cannot_take_are_arguments_and_no_file() -> None:
+    with pytest.raises(ModelError, match=r"OverflowError: [^()]*\. Correct its arguments"):
+        load("fmilin.systems:four_bar(loops=1e999)")
+
+
 def test_our_own_errors_pass_through(models: Path) -> None:
     with pytest.raises(fmilin.NumericalError, match="singular on purpose"):
         load(f"{models}:complains")
@@ -204,7 +209,9 @@ def test_our_own_errors_pass_through(models: Path) -> None:
 def test_a_file_that_does_not_compile(tmp_path: Path) -> None:
     path = tmp_path / "bad.py"
     path.write_text("def f(:\n")
-    with pytest.raises(ModelError, match=r"bad.py:f' cannot be loaded: SyntaxError"):
+    with pytest.raises(
+        ModelError, match=r"bad.py:f' cannot be loaded: SyntaxError.*bad.py, line 1\). Correct that file"
+    ):
         load(f"{path}:f")
     assert "fmilin_user_bad" not in sys.modules
 

@@ -15,11 +15,11 @@ from fmilin.native.ode import OdeModel
 from fmilin.native.systems import (
     cartesian_pendulum,
     four_bar,
-    four_bar_mechanism,
     loader,
     slider_crank,
     stewart_platform,
 )
+from tests.native.systems.linkages import four_bar_mechanism
 
 
 def test_the_slider_stays_on_its_side() -> None:

@@ -10,11 +10,11 @@ import pytest
 from fmilin.ground.errors import ConstraintError, NumericalError
 from fmilin.ground.signals import FloatArray
 from fmilin.linearization.procedure import linearize
-from fmilin.manifold.facts import VerifiedFacts
 from fmilin.manifold.frame import frame_at
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.kinematics import kinematic_pairs
 from fmilin.manifold.operating_points import operating_point
+from fmilin.manifold.verification import VerifiedFacts
 from fmilin.model.constraints.declared import Constraint
 from fmilin.model.interface import Model
 from fmilin.native import function as functions

@@ -58,6 +58,17 @@ def test_what_time_drives_at_rest_is_seen_at_every_point_and_what_it_only_pushes
     assert not said(fl.linearize(pushed))
 
 
+def test_where_nothing_depends_on_time_a_rest_is_visited_once_at_another() -> None:
+    times: list[float] = []
+
+    def swing(t: float, s: np.ndarray, _u: np.ndarray) -> np.ndarray:
+        times.append(t)
+        return np.array([s[1], -np.sin(s[0])])
+
+    assert not said(fl.linearize(FunctionModel(Parts(["q", "v"], [0.0, 0.0], swing))))
+    assert sum(t != 0 for t in times) == 1
+
+
 @pytest.mark.parametrize("share", [0.37, 0.002])
 def test_the_figure_is_that_of_the_rows(share: float) -> None:
     """v' = -(1 + share sin(psi)) x: the row changes by share sin, seen at 0.3, 0.9 and 1.98 rad."""

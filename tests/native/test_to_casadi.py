@@ -12,8 +12,9 @@ import pytest
 import fmilin as fl
 from fmilin.ground.signals import FloatArray
 from fmilin.native import FunctionModel, LagrangeModel, OdeModel
-from fmilin.native.systems import cartesian_pendulum, five_bar_mechanism, four_bar, furuta_pendulum
+from fmilin.native.systems import cartesian_pendulum, four_bar, furuta_pendulum
 from fmilin.native.to_casadi import CasadiModel, IndependentForm
+from tests.native.systems.linkages import five_bar_mechanism
 from tests.native.systems.skate_model import skate
 
 Make = Callable[[], fl.Model]

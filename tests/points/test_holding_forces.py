@@ -126,16 +126,14 @@ def test_a_homotopy_holds_by_forces_and_never_by_leaving_the_manifold(angle: flo
 def test_redundant_inputs_are_those_with_the_smallest_forces_then_the_smallest() -> None:
     """z1 + z2 + 2 z3 stays what it is, z1 = z2 presses least, and z = (1, 1, 2) is the smallest then."""
 
-    class Pressed:
-        @staticmethod
-        def at(z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-            bent = z[0] + z[1] + 2 * z[2] + 1e-3 * (z[2] - 3) ** 2
-            return np.array([bent - 5.999]), np.array([z[0] - z[1]]), np.empty(0)
+    def pressed(z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        bent = z[0] + z[1] + 2 * z[2] + 1e-3 * (z[2] - 3) ** 2
+        return np.array([bent - 5.999]), np.array([z[0] - z[1]]), np.empty(0)
 
     for start in ([0.0, 0.0, 3.0], [3.0, -3.0, 3.0]):
-        z, choices = _smallest(Pressed(), np.array(start))  # type: ignore[arg-type]
+        z, choices = _smallest(pressed, np.array(start))
         assert choices == 2
-        np.testing.assert_allclose(Pressed.at(z)[0], Pressed.at(np.array(start))[0], rtol=1e-6)
+        np.testing.assert_allclose(pressed(z)[0], pressed(np.array(start))[0], rtol=1e-6)
         np.testing.assert_allclose(z, [1.0, 1.0, 2.0], atol=1e-3)
 
 

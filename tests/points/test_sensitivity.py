@@ -106,12 +106,31 @@ def test_the_bicycle(name: str) -> None:
     assert any(w.kind == "multiple-eigenvalues" for w in linear.warnings)
 
 
-@pytest.mark.parametrize("name", ["boom.mass", "bucket.damping", "gravity.z"])
+@pytest.mark.parametrize("name", ["boom.mass", "boom.center.x", "bucket.damping", "gravity.z"])
 def test_a_mechanism_by_path(name: str) -> None:
     model = loader()
     linear = fl.linearize(model, parameters=[name])
     expected = difference(model, name, linear.states.names)
     close(linear.derivatives[name].A, expected, atol=1e-8 * max(np.abs(expected).max(), 1.0))
+
+
+def test_centre_and_inertia_of_a_body_in_closed_form(tmp_path: Path) -> None:
+    """A body that swings about z: A_21 = -m g l / (m l^2 + J), by l and by J; others of its moments do nothing."""
+    path = tmp_path / "swing.toml"
+    path.write_text(
+        'name = "swing"\ngravity = [0, -9.81, 0]\n[[body]]\nname = "b"\nmass = 2.0\ncenter = [0, -0.4, 0]\n'
+        'inertia = [0.1, 0.05, 0.11]\n[[joint]]\nname = "j"\ntype = "revolute"\nparent = "ground"\nchild = "b"\n',
+        encoding="utf-8",
+    )
+    linear = fl.linearize(fl.load(path), parameters=["b.center.y", "b.inertia.zz", "b.inertia.xx"])
+    m, g, l, J = 2.0, 9.81, 0.4, 0.11  # noqa: E741
+    about = m * l**2 + J
+    by_l = -m * g / about + m * g * l * 2 * m * l / about**2
+    close(linear.derivatives["b.center.y"].A[1, 0], -by_l, rtol=1e-8)
+    close(linear.derivatives["b.inertia.zz"].A[1, 0], m * g * l / about**2, rtol=1e-8)
+    close(linear.derivatives["b.inertia.xx"].A, 0.0, atol=1e-9)
+    moved = fl.load(path).with_parameters({"b.center.y": -0.6, "b.inertia.zz": 0.12})
+    close(fl.linearize(moved).A[1, 0], -m * g * 0.6 / (m * 0.36 + 0.12), rtol=1e-12)
 
 
 def test_a_four_bar_fmu() -> None:

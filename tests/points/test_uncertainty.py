@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -12,6 +15,7 @@ from fmilin.ground.signals import FloatArray
 from fmilin.native.ode import OdeModel
 from fmilin.native.systems import four_bar
 from tests.connected.plants import oscillator
+from tests.output.export.octave import needs_octave, run
 from tests.shared import shared
 
 
@@ -88,7 +92,7 @@ def test_boxes_that_are_none() -> None:
     model = oscillator()
     with pytest.raises(UsageError, match="The range of 'm' is"):
         fl.uncertain(model, None, {"m": (2.0, 1.0)})
-    with pytest.raises(UsageError, match="No parameter is uncertain"):
+    with pytest.raises(UsageError, match="No parameter may vary"):
         fl.uncertain(model, None, {})
     with pytest.raises(UnknownNameError, match="Did you mean 'm'"):
         fl.uncertain(model, None, {"mm": (1.0, 2.0)})
@@ -96,3 +100,67 @@ def test_boxes_that_are_none() -> None:
         fl.uncertain(OdeModel("z", {"x": "-x"}), None, {"m": (1.0, 2.0)})
     with pytest.raises(UsageError, match="'x' is not uncertain: the parameters are m"):
         fl.uncertain(model, None, {"m": (1.0, 2.0)}).at({"x": 1.0})
+
+
+def test_robust_stability_of_an_oscillator() -> None:
+    """m s^2 + d s + c is stable for c > 0 and d > 0: of 3 +- 1 and 0.5 +- 0.1 the first ends at three times the box."""
+    pytest.importorskip("slycot", reason="slycot is under the GPL, and not everywhere installed")
+    margin = fl.uncertain(oscillator(2.0, 3.0, 0.5), None, {"c": (2.0, 4.0), "d": (0.4, 0.6)}).robust_stability(20)
+    assert margin.at_most == pytest.approx(3.0, rel=1e-9)
+    assert margin.parameters["c"] == pytest.approx(0.0, abs=1e-9)
+    assert 0.95 * 3.0 < margin.at_least <= 3.0
+    assert margin.frequency < 0.3
+    margin = fl.uncertain(oscillator(2.0, 3.0, 0.5), None, {"d": (0.4, 0.6)}).robust_stability(5)
+    assert margin.at_most == pytest.approx(5.0, rel=1e-9)
+    assert 0.95 * 5.0 < margin.at_least <= 5.0
+    assert margin.frequency == pytest.approx(np.sqrt(1.5), rel=0.01)
+
+
+def test_robust_stability_of_repeated_parameters() -> None:
+    """No sample inside what is called stable is unstable, and both sides are near each other."""
+    pytest.importorskip("slycot", reason="slycot is under the GPL, and not everywhere installed")
+    model = four_bar(damping=0.3)
+    box = {"k": (24.0, 26.0), "c": (0.2, 0.4)}
+    u = fl.uncertain(model, fl.trim(model), box)
+    assert max(size for _, size in u.blocks) > 1
+    margin = u.robust_stability(20)
+    assert 0.8 * margin.at_most < margin.at_least <= margin.at_most
+    random = np.random.default_rng(2)
+    for _ in range(200):
+        q = margin.at_least * random.uniform(-1, 1, 2)
+        values = {k: (a + b) / 2 + x * (b - a) / 2 for x, (k, (a, b)) in zip(q, box.items(), strict=True)}
+        assert u.at(values).eigenvalues().real.max() < 0
+    assert u.at(margin.parameters).eigenvalues().real.max() == pytest.approx(0.0, abs=1e-9)
+
+
+def test_robust_stability_without_slycot(monkeypatch: pytest.MonkeyPatch) -> None:
+    u = fl.uncertain(oscillator(2.0, 3.0, 0.5), None, {"d": (0.4, 0.6)})
+    monkeypatch.setitem(sys.modules, "slycot", None)
+    with pytest.raises(UsageError, match=r"slycot, which is not installed.*u\.worst\(\)"):
+        u.robust_stability()
+
+
+def test_a_middle_that_is_unstable() -> None:
+    pytest.importorskip("slycot", reason="slycot is under the GPL, and not everywhere installed")
+    u = fl.uncertain(oscillator(2.0, 3.0, -0.5), None, {"c": (2.0, 4.0)})
+    with pytest.raises(UsageError, match="is not stable"):
+        u.robust_stability()
+
+
+@needs_octave
+def test_a_file_that_builds_an_uncertain_system(tmp_path: Path) -> None:
+    """Octave has no ``ureal``: one that returns a number in the range makes the sample at this number."""
+    u = fl.uncertain(four_bar(), None, {"m": (0.9, 1.1), "k": (24.0, 26.0)})
+    u.save(tmp_path / "plant.m")
+    (tmp_path / "ureal.m").write_text(
+        "function v = ureal(name, nominal, key, range)\n"
+        "assert(strcmp(key, 'Range')); assert(abs(nominal - mean(range)) < 1e-12);\n"
+        "v = struct('m', range(2), 'k', 0.25*range(1) + 0.75*range(2)).(name);\nend\n",
+        encoding="utf-8",
+    )
+    read = run("sys = plant(); A = sys.A; B = sys.B; C = sys.C; D = sys.D;", tmp_path, "A", "B", "C", "D")
+    expected = u.at({"m": 1.1, "k": 25.5})
+    for part in "ABCD":
+        np.testing.assert_allclose(read[part], getattr(expected, part), rtol=1e-9, atol=1e-12)
+    with pytest.raises(UsageError, match="Cannot write"):
+        u.save(tmp_path / "plant.mat")

@@ -24,11 +24,11 @@ from fmilin.native.systems import (
     four_bar,
     furuta_pendulum,
     loader,
-    parallel_robot,
     rolling_disk,
     slider_crank,
 )
 from tests.families.plants import buckling, oscillator
+from tests.native.systems.linkages import parallel_robot
 from tests.shared import shared
 
 __all__ = ["CASES", "SWEEPS", "Sweep"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import mujoco
@@ -97,9 +97,10 @@ def sensors_of(model: Any, names: Sequence[str]) -> Sensors:
             continue
         name, size = name_of(model, SENSOR, i, "sensor"), int(model.sensor_dim[i])
         parts = [name] if size == 1 else [f"{name}[{k + 1}]" for k in range(size)]
-        if model.sensor_cutoff[i]:
-            raise NotUnderstoodError(f"the sensor '{name}' has a cutoff")
+        first, cutoff = len(sensors.sensors), float(model.sensor_cutoff[i])
         _add(model, i, names, parts, sensors)
+        if cutoff > 0 and model.sensor_datatype[i] == mujoco.mjtDataType.mjDATATYPE_REAL:
+            sensors.sensors[first:] = [replace(s, limits=(-cutoff, cutoff)) for s in sensors.sensors[first:]]
     return sensors
 
 

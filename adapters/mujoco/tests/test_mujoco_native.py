@@ -149,7 +149,6 @@ BALL = "<body name='c'><joint name='ball' type='ball' stiffness='1'/><geom size=
         (scene(after="<sensor><subtreecom name='com' body='b'/></sensor>"), "'com' is of the kind 'subtreecom'"),
         (scene(after="<sensor><framepos name='p' objtype='site' objname='s' reftype='site' refname='o'/></sensor>"),
          "'p' is seen from another frame"),
-        (scene(after="<sensor><jointpos name='p' joint='j' cutoff='1'/></sensor>"), "the sensor 'p' has a cutoff"),
         (scene(after="<actuator><general name='a' joint='j' dyntype='filter' dynprm='1' actearly='true'/></actuator>"),
          "'a' looks a step ahead"),
     ],
@@ -162,6 +161,21 @@ def test_what_is_not_understood_goes_to_the_engine_with_the_reason(tmp_path: Pat
     with pytest.raises(NotUnderstoodError, match=reason):
         native_mechanism(MujocoEngine(mujoco.MjModel.from_xml_string(text), "scene"))
     assert said.startswith("This model runs in MuJoCo's engine")
+
+
+def test_a_cutoff_is_the_range_of_a_sensor() -> None:
+    """What is beyond it is shown as the cutoff by the engine, too, and does not move."""
+    sensors = "<jointpos name='p' joint='j' cutoff='.2'/><velocimeter name='v' site='s' cutoff='.3'/>"
+    engine = MujocoEngine(mujoco.MjModel.from_xml_string(scene(after=f"<sensor>{sensors}</sensor>")), "scene")
+    native, same = native_mechanism(engine), EngineModel(engine)
+    for position, speed in ((0.1, 0.5), (0.4, 2.0), (-0.4, -2.0)):
+        values = {"j.q": position, "j.v": speed}
+        one, other = (fl.linearize(model, fl.operating_point(model, values)) for model in (native, same))
+        places = [other.outputs.names.index(name) for name in one.outputs.names]
+        shown, there = one.point.outputs, other.point.outputs
+        assert list(shown.values()) == pytest.approx([there[name] for name in shown], abs=1e-12)
+        np.testing.assert_allclose(one.C, other.C[places], rtol=0, atol=1e-7)
+        assert (one.C[0] == 0).all() == (abs(position) > 0.2)
 
 
 def test_a_mechanism_that_says_something_else_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:

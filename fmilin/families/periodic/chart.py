@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,10 +13,10 @@ from scipy.optimize import linear_sum_assignment
 from fmilin.families.grid import Grid, grid_over
 from fmilin.families.periodic.linearize import linearize_periodic_as
 from fmilin.families.periodic.problem import OrbitRequest
-from fmilin.families.periodic.search import orbit_as
+from fmilin.families.periodic.search import ORBIT_METHOD, orbit_as
 from fmilin.ground.errors import FmilinError, NumericalError
 from fmilin.ground.signals import FloatArray
-from fmilin.ground.verbs import html_of, perform, text_of
+from fmilin.ground.verbs import Shown, perform
 from fmilin.linearization.request import Request
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.threads import one_at_a_time
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-@dataclass(frozen=True, eq=False)
-class FloquetChart:
+@dataclass(frozen=True, eq=False, repr=False)
+class FloquetChart(Shown):
     r"""What Floquet's theory says at the points of a grid.
 
     Attributes
@@ -59,14 +59,8 @@ class FloquetChart:
     frequencies: FloatArray
     stable: NDArray[np.bool_]
     margin: FloatArray
-    reasons: NDArray[np.object_] = field(repr=False)
+    reasons: NDArray[np.object_]
     name: str = ""
-
-    def __repr__(self) -> str:
-        return text_of(self)
-
-    def _repr_html_(self) -> str:
-        return html_of(self)
 
     @property
     def ok(self) -> NDArray[np.bool_]:
@@ -144,14 +138,9 @@ def floquet_chart(
     >>> fl.floquet_chart(mathieu, {"a": [0.5, 1.0, 1.5]}, period=3.141592653589793).stable.tolist()
     [True, False, True]
     """
-    request = OrbitRequest(period, turn, fixed or {}, tuple(free), tuple(steady), start, run=_precise(inputs))
+    run = RunRequest(inputs=inputs, method=ORBIT_METHOD)
+    request = OrbitRequest(period, turn, fixed or {}, tuple(free), tuple(steady), start, run=run)
     return chart_as(model, vary, request, Request(), points)
-
-
-def _precise(inputs: Inputs | None) -> RunRequest:
-    from fmilin.motion.simulation.method import Method
-
-    return RunRequest(inputs=inputs, method=Method("DOP853", 1e-12, 1e-13))
 
 
 def chart_as(

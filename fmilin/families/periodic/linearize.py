@@ -83,31 +83,25 @@ def linearize_periodic_as(model: Model, orbit: PeriodicOrbit, request: Request, 
     own = orbit.model if orbit.model.states.names == model.states.names else model
     samples = orbit.sampled(points)
     slopes = slopes_along(own, samples, request)
+    chosen = [own.inputs.positions[name] for name in slopes.inputs.names]
     slopes, jump = _closed(slopes, orbit.period) if slopes.carried else (slopes, np.eye(len(slopes.states)))
+    symmetries = {"the motion itself": slopes.f0[0]}  # deviations that may come back as they are
+    symmetries |= {f"shift of {own.states.names[i]}": slopes.R[0][:, i] for i in np.flatnonzero(orbit.shift)}
     return PeriodicModel(
         slopes.A[:-1], slopes.B[:-1], slopes.C[:-1], slopes.D[:-1], slopes.T[:-1],
-        period=orbit.period, times=slopes.times[:-1], points=samples[:-1],
+        period=orbit.period, times=slopes.times[:-1],
+        points=tuple(replace(point, inputs=point.inputs[chosen]) for point in samples[:-1]),
         states=slopes.states, full_states=own.states,
         inputs=slopes.inputs, outputs=slopes.outputs,
         error=slopes.error[:-1], jump=jump, info=own.info, closure=orbit.closure,
-        symmetries=_symmetries(slopes, orbit), remarks=orbit.remarks, f0=slopes.f0[:-1],
+        symmetries=symmetries, remarks=orbit.remarks, f0=slopes.f0[:-1],
     )  # fmt: skip
 
 
-def _symmetries(slopes: PathSlopes, orbit: PeriodicOrbit) -> dict[str, FloatArray]:
-    """Return deviations that may come back as they are: along the motion itself, along what turns or drifts."""
-    candidates = {"the motion itself": slopes.f0[0]}
-    for i in np.flatnonzero(orbit.shift):
-        candidates[f"shift of {orbit.model.states.names[i]}"] = slopes.R[0][:, i]
-    return candidates
-
-
 def _closed(slopes: PathSlopes, period: float) -> tuple[PathSlopes, FloatArray]:
-    """Return slopes in carried coordinates that come back to themselves, and what jumps all the same.
-
-    Carried once around, a basis comes back turned, J = F exp(L): turned back steadily on the way, by exp(L t/T), it
-    closes, but for a reflection F.
-    """
+    """Return slopes in carried coordinates that come back to themselves, and what jumps all the same."""
+    # Carried once around, a basis comes back turned, J = F exp(L): turned back steadily on the way, by exp(L t/T), it
+    # closes, but for a reflection F.
     L, F = _turned_back(slopes.closing)
     phases = (slopes.times - slopes.times[0]) / period
     E = np.array([linalg.expm(L * phase) for phase in phases])

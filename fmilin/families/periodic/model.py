@@ -17,17 +17,19 @@ from fmilin.families.grid import Grid
 from fmilin.ground.errors import NumericalError, UnknownNameError, UsageError
 from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray, Signals
-from fmilin.ground.verbs import html_of, perform, text_of
+from fmilin.ground.verbs import Shown, perform
 from fmilin.linear_model.builder import IndependentCoordinates, Named, Slopes, built
 from fmilin.linear_model.model import LinearModel, Point
 from fmilin.model.interface import ModelInfo, OperatingPoint
 from fmilin.motion.periodic.floquet import Floquet, Periodic, floquet, mismatch
 from fmilin.motion.periodic.harmonic import harmonic_matrix, harmonic_signals, turning
-from fmilin.motion.periodic.multiblade import Change, change_of
+from fmilin.motion.periodic.multiblade import change_of
+
+Matrices = tuple[FloatArray, FloatArray, FloatArray, FloatArray]  # A, B, C, D
 
 
-@dataclass(frozen=True, eq=False)
-class PeriodicModel:
+@dataclass(frozen=True, eq=False, repr=False)
+class PeriodicModel(Shown):
     """y' = A(t) y + B(t) u, out = C(t) y + D(t) u: deviations from a periodic motion, at m equally spaced times.
 
     Attributes
@@ -76,12 +78,6 @@ class PeriodicModel:
     remarks: tuple[Remark, ...] = ()
     f0: FloatArray | None = None
 
-    def __repr__(self) -> str:
-        return text_of(self)
-
-    def _repr_html_(self) -> str:
-        return html_of(self)
-
     @property
     def phases(self) -> FloatArray:
         """The times in parts of the period, shape (m,)."""
@@ -94,11 +90,6 @@ class PeriodicModel:
         size = float(np.abs(self.A).max(initial=0.0))
         return float(np.abs(self.A - mean).max(initial=0.0)) / size if size else 0.0
 
-    @cached_property
-    def _floquet(self) -> Floquet:
-        periodic = Periodic(self.A, self.period, self.jump, self.error, dict(self.symmetries))
-        return floquet(periodic, self.states, self.remarks, name=self.info.name)
-
     def floquet(self) -> Floquet:
         """Return multipliers, exponents and modes: what becomes of small deviations period by period.
 
@@ -109,6 +100,11 @@ class PeriodicModel:
         """
         return self._floquet
 
+    @cached_property
+    def _floquet(self) -> Floquet:
+        periodic = Periodic(self.A, self.period, self.jump, self.error, dict(self.symmetries))
+        return floquet(periodic, self.states, self.remarks, name=self.info.name)
+
     def family(self) -> LinearFamily:
         """Return the linear models over the phase, 0 to 1, as a family: to be saved, drawn, interpolated."""
         builder = FamilyBuilder(Grid({"phase": self.phases}))
@@ -118,17 +114,17 @@ class PeriodicModel:
 
     def _linear(self, k: int) -> LinearModel:
         point = self.points[k]
-        matrices = self.A[k], self.B[k], self.C[k], self.D[k]
-        errors = (self.error[k], *(np.zeros_like(matrix) for matrix in matrices[1:]))
+        A, B, C, D = (matrix[k] for matrix in self._matrices)
+        errors = self.error[k], *(np.zeros_like(matrix) for matrix in (B, C, D))
         f0 = np.zeros(len(self.states)) if self.f0 is None else self.f0[k]
         x = dict(zip(self.full_states.names, point.states.tolist(), strict=True))
-        u = dict(zip(self.inputs.names, np.resize(point.inputs, len(self.inputs)).tolist(), strict=True))
+        u = dict(zip(self.inputs.names, point.inputs.tolist(), strict=True))
         y0 = np.array([x.get(name, 0.0) for name in self.states.names])
         coordinates = IndependentCoordinates(
             self.states, self.full_states, y0, self.T[k], np.zeros_like(self.T[k]), "partition"
         )
         return built(
-            Named(self.info, self.inputs, self.outputs), coordinates, Slopes(*matrices, f0, *errors),
+            Named(self.info, self.inputs, self.outputs), coordinates, Slopes(A, B, C, D, f0, *errors),
             Point(point.time, x, u, {}, dict(point.parameters)), ("exact", 0, 0), self.remarks,
         )  # fmt: skip
 
@@ -163,7 +159,7 @@ class PeriodicModel:
         if not 0 <= count <= most:
             raise UsageError(f"{len(self.A)} phases tell {most} harmonics, not {count}: take more (points=).")
         self._require_closed("A harmonic state space")
-        A, B, C, D = (harmonic_matrix(matrix, count) for matrix in (self.A, self.B, self.C, self.D))
+        A, B, C, D = (harmonic_matrix(matrix, count) for matrix in self._matrices)
         A += turning(len(self.states), count, 2 * np.pi / self.period)
         signals = [harmonic_signals(group, count) for group in (self.states, self.inputs, self.outputs)]
         return self._constant((A, B, C, D), signals)
@@ -214,7 +210,7 @@ class PeriodicModel:
         NumericalError
             When the eigenvalues of the mean are not the exponents: variation over the period matters.
         """
-        A, B, C, D = (matrix.mean(axis=0) for matrix in (self.A, self.B, self.C, self.D))
+        A, B, C, D = (matrix.mean(axis=0) for matrix in self._matrices)
         gap = mismatch(np.linalg.eigvals(A), self.floquet().exponents, self.period)
         if not gap <= tolerance:
             raise NumericalError(
@@ -223,6 +219,10 @@ class PeriodicModel:
                 "harmonic(), or multiblade() first where three or more blades are equal."
             )
         return self._constant((A, B, C, D), (self.states, self.inputs, self.outputs))
+
+    @property
+    def _matrices(self) -> Matrices:
+        return self.A, self.B, self.C, self.D
 
     def _require_closed(self, what: str) -> None:
         if not np.allclose(self.jump, np.eye(len(self.jump)), atol=1e-9):
@@ -248,16 +248,14 @@ class PeriodicModel:
             if not any(set(blades) <= set(part.names) for part in (self.states, self.inputs, self.outputs)):
                 raise UsageError(f"The blades of '{name}' are {', '.join(blades) or 'none'}: not all of one kind.")
 
-        def change(signals: Signals, rates: Mapping[int, int] | None = None) -> Change:
-            own = {name: blades for name, blades in groups.items() if set(blades) <= set(signals.names)}
-            return change_of(signals, own, psi, speed, rates)
-
-        y, u, z = change(self.states, self._rates()), change(self.inputs), change(self.outputs)
+        y = change_of(self.states, groups, psi, speed, self._rates())
+        u, z = (change_of(signals, groups, psi, speed) for signals in (self.inputs, self.outputs))
         inverse, seen = np.linalg.inv(y.L), np.linalg.inv(z.L)
+        points = [replace(p, inputs=np.linalg.solve(L, p.inputs)) for p, L in zip(self.points, u.L, strict=True)]
         return replace(
             self, A=inverse @ (self.A @ y.L - y.rate), B=inverse @ self.B @ u.L, C=seen @ self.C @ y.L,
             D=seen @ self.D @ u.L, T=self.T @ y.L, error=np.abs(inverse) @ self.error @ np.abs(y.L),
-            states=y.signals, inputs=u.signals, outputs=z.signals, f0=None,
+            states=y.signals, inputs=u.signals, outputs=z.signals, f0=None, points=tuple(points),
             symmetries={name: inverse[0] @ vector for name, vector in self.symmetries.items()},
         )  # fmt: skip
 
@@ -272,15 +270,16 @@ class PeriodicModel:
                 pairs[i] = int(j)
         return pairs
 
-    def _constant(self, matrices: Sequence[FloatArray], signals: Sequence[Signals]) -> LinearModel:
+    def _constant(
+        self, matrices: tuple[FloatArray, FloatArray, FloatArray, FloatArray], signals: Sequence[Signals]
+    ) -> LinearModel:
         """Return a time-invariant model A, B, C, D in coordinates of its own, with its states, inputs and outputs."""
         (states, inputs, outputs), point = signals, self.points[0]
         order = len(states)
         nothing = np.zeros((order, order))
         coordinates = IndependentCoordinates(states, states, np.zeros(order), np.eye(order), nothing, "named")
         size = float(np.abs(self.A).max(initial=0.0)) or 1.0
-        A, B, C, D = matrices
-        slopes = Slopes.known_to(float(self.error.max(initial=0.0)) / size, (A, B, C, D), np.zeros(order))
+        slopes = Slopes.known_to(float(self.error.max(initial=0.0)) / size, matrices, np.zeros(order))
         x, u = (dict.fromkeys(group.names, 0.0) for group in (states, inputs))
         where = Point(point.time, x, u, {}, dict(point.parameters))
         return built(Named(self.info, inputs, outputs), coordinates, slopes, where, ("exact", 0, 0), self.remarks)

@@ -10,14 +10,14 @@ import numpy as np
 from fmilin.ground.errors import UsageError
 from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray
-from fmilin.ground.verbs import html_of, text_of
+from fmilin.ground.verbs import Shown
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.motion.simulation.run import RunRequest, simulate_at
 from fmilin.motion.simulation.trajectory import Trajectory
 
 
-@dataclass(frozen=True, eq=False)
-class PeriodicOrbit:
+@dataclass(frozen=True, eq=False, repr=False)
+class PeriodicOrbit(Shown):
     """A periodic motion of a model.
 
     Attributes
@@ -54,12 +54,6 @@ class PeriodicOrbit:
     run: RunRequest = field(default_factory=RunRequest)
     nodes: tuple[OperatingPoint, ...] = ()
 
-    def __repr__(self) -> str:
-        return text_of(self)
-
-    def _repr_html_(self) -> str:
-        return html_of(self)
-
     @property
     def start(self) -> OperatingPoint:
         """Where it begins."""
@@ -77,17 +71,9 @@ class PeriodicOrbit:
 
 
 def simulated(model: Model, start: OperatingPoint, times: FloatArray, run: RunRequest) -> Trajectory:
-    """Return the motion at some times.
-
-    Raises
-    ------
-    UsageError
-        When an event comes on the way.
-    """
+    """Return the motion at some times; refuse an event on the way."""
     motion = simulate_at(model, start, times, run)
-    own = [event for event in motion.events if event.cause != "input"]
-    if own:
-        event = own[0]
+    for event in (event for event in motion.events if event.cause != "input"):
         jumps = f", at which {', '.join(event.jumped)} jump" if event.jumped else ""
         raise UsageError(
             f"The motion passes an event at t = {event.time:.6g} s ({event.cause}{jumps}): slopes along it are not "

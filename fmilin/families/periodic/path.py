@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.interpolate import make_interp_spline
@@ -25,46 +26,32 @@ from fmilin.manifold.frame import manifold_at
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.kinematics import kinematic_pairs
 from fmilin.manifold.operating_points import model_at
-from fmilin.manifold.selection import Manifold, Selection, select_partition, select_states
+from fmilin.manifold.selection import Selection, select_partition, select_states
 from fmilin.model.interface import Model, OperatingPoint
 
 GOOD = 30.0  # condition number up to which states are kept as coordinates along the whole motion
 LOOKED_AT = 24  # points of a motion at which coordinates are compared
+OF_MODELS = ("A", "B", "C", "D", "T", "f0")  # what slopes have of every linear model
 
 
 @dataclass(frozen=True, eq=False)
 class PathSlopes:
-    """Slopes at m + 1 points from the start to the end of a stretch of a motion.
-
-    Attributes
-    ----------
-    times : array, shape (m + 1,)
-    states, inputs, outputs : Signals
-        The P coordinates, at the end those of the start or carried along from there.
-    A, B, C, D, T, f0 : array, shapes (m + 1, P, P), (m + 1, P, nu), (m + 1, ny, P), (m + 1, ny, nu), (m + 1, N, P),
-        (m + 1, P)
-        As of :class:`~fmilin.LinearModel`, R standing still.
-    error : array, shape (m + 1, P, P)
-        Of A.
-    R : array, shape (m + 1, P, N)
-        dy = R dx.
-    carried : bool
-        Whether R turns along the motion.
-    """
+    """Slopes at m + 1 points from the start to the end of a stretch of a motion, a leading axis of that length."""
 
     times: FloatArray
-    states: Signals
+    states: Signals  # the P coordinates, at the end those of the start or carried along from there
     inputs: Signals
     outputs: Signals
+    # A, B, C, D, T, f0: as of a linear model, R standing still
     A: FloatArray
     B: FloatArray
     C: FloatArray
     D: FloatArray
     T: FloatArray
     f0: FloatArray
-    error: FloatArray
-    R: FloatArray
-    carried: bool = False
+    error: FloatArray  # of A
+    R: FloatArray  # shape (m + 1, P, N), dy = R dx
+    carried: bool = False  # whether R turns along the motion
 
     @cached_property
     def moving(self) -> FloatArray:
@@ -93,11 +80,7 @@ def slopes_along(model: Model, points: Sequence[OperatingPoint], request: Reques
 
 
 def _at_once(model: Model, points: Sequence[OperatingPoint], request: Request) -> PathSlopes | None:
-    """Return exact slopes at all points together, checked at the first one; None where the model does not have them.
-
-    What is true of one point alone (whether the motion is steady there, how A changes further on) is of no interest
-    along a whole orbit.
-    """
+    """Return exact slopes at all points together, checked at the first one; None where the model does not have them."""
     own = model_at(model, points[0])
     chosen = request.inputs is not None or request.derivatives not in ("auto", "exact")
     if chosen or own.constraints.prescribing or own.discrete_states():
@@ -131,7 +114,8 @@ def _good_everywhere(model: Model, points: Sequence[OperatingPoint]) -> tuple[st
     if not len(model.constraints):
         return model.states.names
     some = [points[i] for i in np.unique(np.linspace(0, len(points) - 1, LOOKED_AT).astype(int))]
-    manifolds = _manifolds(model, some)
+    pairs, scales = kinematic_pairs(model, some[0]), model.states.scales(some[0].states)
+    manifolds = [manifold_at(Invariants(model, point.inputs, pairs, scales), point)[0] for point in some]
     choices = {select_partition(manifold).kept for manifold in manifolds}
     if model.independent:
         choices = {tuple(model.states.positions[name] for name in model.independent), *choices}
@@ -144,31 +128,14 @@ def _good_everywhere(model: Model, points: Sequence[OperatingPoint]) -> tuple[st
     return None if best is None or not worst[best] <= GOOD else tuple(model.states.names[i] for i in best)
 
 
-def _manifolds(model: Model, points: Sequence[OperatingPoint]) -> list[Manifold]:
-    pairs, scales = kinematic_pairs(model, points[0]), model.states.scales(points[0].states)
-    return [manifold_at(Invariants(model, point.inputs, pairs, scales), point)[0] for point in points]
-
-
 def _of_family(family: LinearFamily) -> PathSlopes:
     rows = [family.full_states.positions[name] for name in family.states.names]
     R = np.zeros((len(rows), len(family.full_states)))
     R[range(len(rows)), rows] = 1.0
-    A, B, C, D, T, f0, error = (np.asarray(family.array(n)) for n in ("A", "B", "C", "D", "T", "f0", "error_A"))
-    times = np.asarray(family.array("time"))
-    return PathSlopes(
-        times,
-        family.states,
-        family.inputs,
-        family.outputs,
-        A,
-        B,
-        C,
-        D,
-        T,
-        f0,
-        error,
-        np.broadcast_to(R, (len(times), *R.shape)),
-    )
+    arrays: dict[str, Any] = {name: np.asarray(family.array(name)) for name in OF_MODELS}
+    times, error = (np.asarray(family.array(name)) for name in ("time", "error_A"))
+    every = np.broadcast_to(R, (len(times), *R.shape))
+    return PathSlopes(times, family.states, family.inputs, family.outputs, **arrays, error=error, R=every)
 
 
 def _carried(model: Model, points: Sequence[OperatingPoint], request: Request) -> PathSlopes:
@@ -180,14 +147,7 @@ def _carried(model: Model, points: Sequence[OperatingPoint], request: Request) -
         assert selection is not None and isinstance(selection.coordinates, LinearCoordinates)  # noqa: S101, PT018
         made.append(linear)
         R.append(selection.coordinates.R)
-    A, B, C, D, T, f0 = (
-        np.array([getattr(linear, name) for linear in made]) for name in ("A", "B", "C", "D", "T", "f0")
-    )
-    error = np.array([linear.errors.A for linear in made if linear.errors is not None]).reshape(
-        len(made), *made[0].A.shape
-    )
-    times = np.array([point.time for point in points])
-    first = made[0]
-    return PathSlopes(
-        times, first.states, first.inputs, first.outputs, A, B, C, D, T, f0, error, np.array(R), carried=True
-    )
+    arrays: dict[str, Any] = {name: np.array([getattr(linear, name) for linear in made]) for name in OF_MODELS}
+    arrays |= {"error": np.array([linear.errors.A for linear in made]), "R": np.array(R), "carried": True}
+    times, first = np.array([point.time for point in points]), made[0]
+    return PathSlopes(times, first.states, first.inputs, first.outputs, **arrays)

@@ -58,23 +58,9 @@ class OrbitProblem:
     finds_period: bool
     angles: Mapping[int, float]  # states that are the same after a turn, and what a turn is
 
-    def with_gain(self, gain: float) -> OrbitProblem:
-        """Return the problem with another direction of the turn."""
-        return replace(self, gain=gain)
-
-    def with_model(self, model: Model) -> OrbitProblem:
-        """Return the problem with other parameters."""
-        return replace(self, model=model)
-
 
 def orbit_problem(model: Model, request: OrbitRequest) -> OrbitProblem:
-    """Return the problem that a request poses for a model.
-
-    Raises
-    ------
-    UsageError, UnknownNameError
-        When its parts do not fit each other or the model.
-    """
+    """Return the problem that a request poses for a model; refuse parts that do not fit each other or the model."""
     if isinstance(model, Stepped):
         raise UsageError(
             f"'{model.info.name}' is a co-simulation FMU, which brings its own solver and does not give its states "
@@ -161,10 +147,8 @@ def after_turn(model: Model, i: int, start: OperatingPoint, gain: float) -> str:
 
 
 def _angles(model: Model, start: OperatingPoint) -> dict[int, float]:
-    """Return the states that may make turns of their own on the way, and what a turn of each is.
-
-    Of what has no unit and no influence nobody knows that it is an angle.
-    """
+    """Return the states that may make turns of their own on the way, and what a turn of each is."""
+    # Of what has no unit and no influence nobody knows that it is an angle.
     rates = set(kinematic_pairs(model, start).values())
     units = {i: TURNS[signal.unit] for i, signal in enumerate(model.states) if signal.unit in TURNS and i not in rates}
 
@@ -172,6 +156,6 @@ def _angles(model: Model, start: OperatingPoint) -> dict[int, float]:
         matters = model.states[i].unit not in ("", "1") or any(
             after_turn(model, i, start, s * gain) for s in (0.3, 0.55)
         )
-        return bool(matters) and not after_turn(model, i, start, gain)
+        return matters and not after_turn(model, i, start, gain)
 
     return {i: gain for i, gain in units.items() if is_angle(i, gain)}

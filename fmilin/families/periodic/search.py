@@ -29,6 +29,7 @@ FAR = 0.2  # of the extent of the motion: nearer than this to the start it may h
 PHASED = 6  # corrections of the first period
 NEARBY = 0.05  # of the extent of the motion: what comes that near to its start in between may have returned
 STANDS = 1e-9  # in sizes of the states per second
+ORBIT_METHOD = Method("DOP853", 1e-12, 1e-13)
 
 
 @one_at_a_time
@@ -101,8 +102,7 @@ def periodic_orbit(
     >>> round(orbit.period, 8)
     6.66328686
     """
-    how = Method("DOP853", 1e-12, 1e-13) if method is None else Method(method) if isinstance(method, str) else method
-    run = RunRequest(inputs=inputs, method=how)
+    run = RunRequest(inputs=inputs, method=method or ORBIT_METHOD)
     request = OrbitRequest(period, turn, fixed or {}, tuple(free), tuple(steady), start, time, run, segments)
     return orbit_as(model, request, points)
 
@@ -123,7 +123,7 @@ def _first(problem: OrbitProblem) -> tuple[OrbitProblem, Shot]:
     start, model, none = problem.start, problem.model, np.zeros(len(problem.drifting))
     rate = model.evaluate(start.time, start.states, start.inputs).derivatives
     if problem.turn is not None and rate[problem.turn] < 0:
-        problem = problem.with_gain(-problem.gain)
+        problem = replace(problem, gain=-problem.gain)
     if problem.request.period is not None:
         return problem, Shot(model, (start,), problem.request.period, none)
     if np.all(np.abs(rate) <= STANDS * model.states.scales(start.states)):
@@ -151,7 +151,7 @@ def _first_return(problem: OrbitProblem, rate: FloatArray) -> tuple[OrbitProblem
         if k is not None:
             sign = 1.0 if problem.turn is None else np.sign(gone[round(k), problem.turn])
             drift = gone[round(k), drifting]
-            problem = problem.with_gain(sign * abs(problem.gain))
+            problem = replace(problem, gain=sign * abs(problem.gain))
             return problem, _in_phase(problem, Shot(problem.model, (start,), float(length * k / SAMPLES), drift))
         # How long the motion takes to cross its own extent: samples must not be further apart than that.
         extent = np.maximum(np.ptp(motion.states, axis=0), 1e-12 * scales)
@@ -195,11 +195,8 @@ def _turned(angle: FloatArray, gain: float) -> float | None:
 
 
 def _returned(gone: FloatArray, rate: FloatArray) -> float | None:
-    """Return at which sample, in parts, a motion (K, N) less its start crosses the plane through its start again.
-
-    Of the crossings in the direction of the start the first is taken that is near it, compared with the motion's
-    extent.
-    """
+    """Return at which sample, in parts, a motion (K, N) less its start crosses the plane through its start again."""
+    # Of the crossings in the direction of the start the first that is near it, compared with the motion's extent.
     height = gone @ (rate / max(float(np.linalg.norm(rate)), 1e-300))
     distance = np.linalg.norm(gone, axis=1)
     crossings = np.flatnonzero((height[1:-1] < 0) & (height[2:] >= 0)) + 1
@@ -261,10 +258,10 @@ def _attempts(problem: OrbitProblem, first: Shot):  # type: ignore[no-untyped-de
 
 def _cut(problem: OrbitProblem, shot: Shot, segments: int) -> Shot:
     """Return the shot with as many nodes, on the motion from its start."""
-    start = shot.nodes[0]
-    times = start.time + shot.period * np.arange(segments) / segments
     if segments == 1:
         return shot
+    start = shot.nodes[0]
+    times = start.time + shot.period * np.arange(segments) / segments
     motion = simulated(shot.model, start, times, problem.request.run)
     return replace(shot, nodes=tuple(motion.point(k) for k in range(segments)))
 
@@ -295,7 +292,12 @@ def _why_open(problem: OrbitProblem, gap: float, shot: Shot, gaps: FloatArray) -
             f"{states[worst].unit}".rstrip()
             + f", at best ({gap:.2g} of the sizes of the states). "
         )
-    cyclic = [i for i in np.argsort(-np.abs(gaps) / scales) if _is_cyclic(problem, int(i)) and i != problem.turn]
+
+    def is_cyclic(i: int) -> bool:
+        """Whether nothing depends on a state: rates and constraints are the same wherever it stands."""
+        return not any(after_turn(problem.model, i, problem.start, by * scales[i]) for by in (0.7, -1.9))
+
+    cyclic = [i for i in np.argsort(-np.abs(gaps) / scales).tolist() if is_cyclic(i) and i != problem.turn]
     if cyclic and abs(gaps[cyclic[0]]) > 1e-3 * gap * scales[cyclic[0]]:
         name = states.names[cyclic[0]]
         return text + (
@@ -311,12 +313,6 @@ def _why_open(problem: OrbitProblem, gap: float, shot: Shot, gaps: FloatArray) -
         "Name a start nearer to the orbit (--set NAME=VALUE; start=), let the motion settle first, or free what "
         "balances losses over a period (--free)."
     )
-
-
-def _is_cyclic(problem: OrbitProblem, i: int) -> bool:
-    """Whether nothing depends on a state: rates and constraints are the same wherever it stands."""
-    size = problem.model.states.scales(problem.start.states)[i]
-    return not any(after_turn(problem.model, i, problem.start, by * size) for by in (0.7, -1.9))
 
 
 # -- the result ----------------------------------------------------------------------------------------------------
@@ -353,5 +349,5 @@ def _remarks(orbit: PeriodicOrbit) -> tuple[Remark, ...]:
         returned = np.max(np.abs(end.states - first.states) / scales) <= 1e-6 * extent
         if returned and np.abs(now - later).max() <= 1e-9 * (1 + np.abs(now).max()):
             text = f"The motion repeats itself {part} times within {orbit.period:.9g} s: the period is a multiple of "
-            return (Remark("multiple", f"{text}{true:.9g} s. Multipliers belong to the longer one."),)
+            return (Remark("multiple-period", f"{text}{true:.9g} s. Multipliers belong to the longer one."),)
     return ()

@@ -87,7 +87,7 @@ class Shooting:
         for _ in range(ITERATIONS):
             if best <= REFINED:
                 break
-            arcs = self._with_slopes(shot, ends)
+            arcs = [Arc(points, slopes_along(shot.model, points, self._request)) for points in ends]
             step = self._step(shot, arcs, gaps)
             improved = self._searched(shot, arcs, step, best)
             if improved is None:
@@ -124,9 +124,6 @@ class Shooting:
             motion = simulated(shot.model, node, times, self.problem.request.run)
             stretches.append(tuple(motion.point(k) for k in range(len(times))))
         return stretches
-
-    def _with_slopes(self, shot: Shot, stretches: list[tuple[OperatingPoint, ...]]) -> list[Arc]:
-        return [Arc(points, slopes_along(shot.model, points, self._request)) for points in stretches]
 
     def _gaps(self, shot: Shot, stretches: list[tuple[OperatingPoint, ...]]) -> list[FloatArray]:
         """Return what the end of each stretch is beyond the next node, each (N,)."""
@@ -181,14 +178,12 @@ class Shooting:
         """Return the least z/easily with J z = r whose states that are held do not move, all in their sizes."""
         held = list(self.problem.held)
         order = first.slopes.A.shape[1]
-        F = np.zeros((len(held), J.shape[1]))
-        F[:, :order] = first.slopes.T[0][held] * sizes[:order] / self._scales[held, None]
-        F = F * easily
+        V = np.eye(J.shape[1])
         if held:
-            values, V = np.linalg.svd(F)[1:]
+            F = np.zeros((len(held), J.shape[1]))
+            F[:, :order] = first.slopes.T[0][held] * sizes[:order] / self._scales[held, None]
+            values, V = np.linalg.svd(F * easily)[1:]
             V = V[int(np.count_nonzero(values > 1e-9 * values.max(initial=1.0))) :].T
-        else:
-            V = np.eye(J.shape[1])
         z = easily * (V @ np.linalg.lstsq(J * easily @ V, r, rcond=RANK)[0])
         nonlinear = slice(0, len(r) + 1)  # states and period; of what is free nobody knows the size
         largest = float(np.max(np.abs(z[nonlinear]), initial=0.0))
@@ -204,15 +199,10 @@ class Shooting:
         """Return how the ends move with a free parameter, by a difference, in the coordinates of the next nodes."""
         value = shot.model.parameters[name]
         amount = DIFFERENCE * (abs(value) or 1.0)
-        ends = [
-            self._ends(replace(shot, model=shot.model.with_parameters({name: value + sign * amount})))
-            for sign in (1, -1)
-        ]
-        columns = []
-        for k, (ahead, behind) in enumerate(zip(*ends, strict=True)):
-            R = arcs[(k + 1) % len(arcs)].slopes.R[0]
-            columns.append(R @ (ahead[-1].states - behind[-1].states) / (2 * amount))
-        return np.concatenate(columns)
+        models = [shot.model.with_parameters({name: value + sign * amount}) for sign in (1, -1)]
+        ends = zip(*(self._ends(replace(shot, model=model)) for model in models), strict=True)
+        gaps = [(ahead[-1].states - behind[-1].states) / (2 * amount) for ahead, behind in ends]
+        return np.concatenate([arcs[(k + 1) % len(arcs)].slopes.R[0] @ gap for k, gap in enumerate(gaps)])
 
     def _moved(self, shot: Shot, arcs: list[Arc], step: FloatArray) -> Shot:
         """Return nodes, period and free quantities after a step."""

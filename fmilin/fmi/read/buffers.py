@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from abc import ABC, abstractmethod
+from abc import ABC
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import groupby
@@ -173,9 +173,9 @@ class VariableAccess(ABC):
     """By type of variable: what the functions that get and set it are called, and its type in C."""
     truth: ClassVar[Any]  # the C type of a Boolean
 
-    @abstractmethod
     def _get_or_set(self, verb: str, group: Group) -> Call:
-        """Return the call that reads or writes a group."""
+        """Return the call that reads or writes a group, as FMI 1.0 and 2.0 have it."""
+        return self.component.bound(f"{verb}Real", group.references_pointer, group.count, group.pointer)
 
     def read(self, group: Group) -> None:
         """Read a group of variables into its buffer."""

@@ -85,10 +85,6 @@ class Instance(VariableAccess):
         """(seeded unknowns, knowns, target) -> the call for the sum's derivatives; None where the FMU has none."""
         return None
 
-    @abstractmethod
-    def _refused_number(self) -> int | None:
-        """Return the number of states that the code has, when it is not the declared one."""
-
     def _number_of_event_indicators(self) -> int:
         return self.description.event_indicators
 
@@ -326,9 +322,31 @@ class Instance(VariableAccess):
                 f"means anything: export the FMU again."
             )
 
-    def _state_buffer(self) -> FloatArray:
-        """Return a buffer with room behind the declared states, to see whether the code respects their number."""
-        return np.full(self._number_of_states + _GUARD, np.nan)
+    def _refused_number(self) -> int | None:
+        """Return the number of states that the code has, when it is not the declared one.
+
+        They are asked for: before FMI 3.0 no function tells their number.
+        """
+        # Code that checks the number refuses a wrong one; other code writes beyond it, into room kept free for that.
+        declared = self._number_of_states
+        buffer = np.full(declared + _GUARD, np.nan)
+
+        def refused(number: int) -> tuple[int, str] | None:
+            ask = self.component.bound("GetContinuousStates", pointer_to(buffer), ctypes.c_size_t(number))
+            return self.component.first_bad((ask,))
+
+        refusal = refused(declared)
+        if refusal is None:
+            beyond = int(np.count_nonzero(~np.isnan(buffer[declared:])))
+            return declared + beyond if beyond else None
+        failure = self.component.failure("GetContinuousStates", refusal[0])
+        # The component is lost anyway: find the number that it wants, for the message.
+        for number in range(declared + 65):
+            if number != declared and refused(number) is None:
+                return number
+        if declared:
+            raise failure
+        return None  # a model without states that refuses to be asked for them: nothing is missing
 
     def _quieten(self) -> None:
         """Keep only warnings and errors: a message per visit would cost more than the visit."""

@@ -45,9 +45,6 @@ class Version1(Instance):
             self.sink.known_as(self.component.handle.value or 0)  # the logger is told the component
         return made
 
-    def _get_or_set(self, verb: str, group: Group) -> Call:
-        return self.component.bound(f"{verb}Real", group.references_pointer, group.count, group.pointer)
-
     def directional(self, unknowns: Group, knowns: Group, target: ctypes.c_void_p) -> Call:
         """Refuse: FMI 1.0 has no directional derivatives."""
         raise NotImplementedError
@@ -127,20 +124,6 @@ class Instance1(Version1):
     def _answer(info: _EventInfo) -> Event:
         return Event(not info.converged, bool(info.terminate), float(info.next_time) if info.upcoming else None)
 
-    def _refused_number(self) -> int | None:
-        """Ask for the states, with room for more than are declared: code that has more may write them."""
-        declared = self._number_of_states
-        buffer = self._state_buffer()
-        ask = self.component.bound("GetContinuousStates", pointer_to(buffer), ctypes.c_size_t(declared))
-        bad = self.component.first_bad((ask,))
-        if bad is not None:
-            failure = self.component.failure("GetContinuousStates", bad[0])
-            if declared:
-                raise failure
-            return None  # a model without states that refuses to be asked for them
-        beyond = int(np.count_nonzero(~np.isnan(buffer[declared:])))
-        return declared + beyond if beyond else None
-
 
 _WITHOUT_LIMIT = 0.0  # milliseconds that the FMU may wait for its tool
 
@@ -165,10 +148,6 @@ class SteppedInstance1(SteppedInstance, Version1):
 
     def _terminate(self) -> None:
         self.component.call("TerminateSlave")
-
-    def _do_step(self, time: float, step: float) -> None:
-        new_step = self.truth(1)
-        self.component.run((self.component.bound("DoStep", ctypes.c_double(time), ctypes.c_double(step), new_step),))
 
     def _iterate(self) -> Event:
         """Answer that nothing happens: events are the FMU's own affair."""

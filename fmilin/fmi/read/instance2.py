@@ -6,10 +6,8 @@ import ctypes
 from collections.abc import Sequence
 from typing import ClassVar
 
-import numpy as np
-
 from fmilin.fmi.platforms import fmi2_folders
-from fmilin.fmi.read.buffers import SCALARS, Group, pointer_to
+from fmilin.fmi.read.buffers import SCALARS, Group
 from fmilin.fmi.read.component import Call
 from fmilin.fmi.read.instance import Event, Instance
 from fmilin.fmi.read.log import Callbacks, callbacks
@@ -59,38 +57,12 @@ class Instance2(Instance):
         self.component.call("NewDiscreteStates", ctypes.byref(info))
         return Event(bool(info.again), bool(info.terminate), info.next_time if info.scheduled else None)
 
-    def _get_or_set(self, verb: str, group: Group) -> Call:
-        return self.component.bound(f"{verb}Real", group.references_pointer, group.count, group.pointer)
-
     def directional(self, unknowns: Group, knowns: Group, target: ctypes.c_void_p) -> Call:
         """Return the call for derivatives along the seed in ``knowns``; see :class:`Instance`."""
         rows, columns = (g.references_pointer for g in (unknowns, knowns))
         return self.component.bound(
             "GetDirectionalDerivative", rows, unknowns.count, columns, knowns.count, knowns.doubles_pointer, target
         )
-
-    def _refused_number(self) -> int | None:
-        """Ask for the states: FMI 2.0 has no function for their number."""
-        # Code that checks the number refuses a wrong one; other code writes beyond it, into room kept free for that.
-        declared = self._number_of_states
-        buffer = self._state_buffer()
-
-        def refused(number: int) -> tuple[int, str] | None:
-            ask = self.component.bound("GetContinuousStates", pointer_to(buffer), ctypes.c_size_t(number))
-            return self.component.first_bad((ask,))
-
-        refusal = refused(declared)
-        if refusal is None:
-            beyond = int(np.count_nonzero(~np.isnan(buffer[declared:])))
-            return declared + beyond if beyond else None
-        failure = self.component.failure("GetContinuousStates", refusal[0])
-        # The component is lost anyway: find the number that it wants, for the message.
-        for number in range(declared + 65):
-            if number != declared and refused(number) is None:
-                return number
-        if declared:
-            raise failure
-        return None  # a model without states that refuses to be asked for them: nothing is missing
 
 
 class SteppedInstance2(SteppedInstance, Instance2):
@@ -99,9 +71,3 @@ class SteppedInstance2(SteppedInstance, Instance2):
     save_function, restore_function, free_function = "GetFMUstate", "SetFMUstate", "FreeFMUstate"
     save_flag = "canGetAndSetFMUstate"
     interface = 1  # fmi2CoSimulation
-
-    def _do_step(self, time: float, step: float) -> None:
-        # ``noSetFMUStatePriorToCurrentPoint``: no step is taken back. Told otherwise, some FMUs save and go back at
-        # every step. That a run starts anew from a saved state is no rollback.
-        forgets = self.truth(1)
-        self.component.run((self.component.bound("DoStep", ctypes.c_double(time), ctypes.c_double(step), forgets),))

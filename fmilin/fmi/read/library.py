@@ -26,14 +26,15 @@ from fmilin.numerics.codegen.compiler import find_compiler, library_suffix
 
 
 def class_of_instances(description: Description) -> type[Instance]:
-    """Return the class for model exchange in the description's version of the standard; no other is imported."""
+    """Return the class for the description's interface in its version of the standard; no other is imported."""
     number = description.fmi_version.split(".")[0]
     if number == "3" and ("alpha" in description.fmi_version or "beta" in description.fmi_version):
         raise ModelError(
             f"'{description.source}' was made for a draft of FMI 3.0 ({description.fmi_version}), whose functions took "
             "other arguments than those of the standard, so its code is not called. Export it again as FMI 3.0 or 2.0."
         )
-    kind: type[Instance] = getattr(import_module(f"fmilin.fmi.read.instance{number}"), f"Instance{number}")
+    name = f"SteppedInstance{number}" if description.interface == "CoSimulation" else f"Instance{number}"
+    kind: type[Instance] = getattr(import_module(f"fmilin.fmi.read.instance{number}"), name)
     return kind
 
 

@@ -142,7 +142,8 @@ class FmuModel(Model, Hybrid):
         self.structure = declared
         start_inputs = self._base_inputs[self._input_positions]
         states, parameters = session.start_states.copy(), changed_parameters(session)
-        self.start = OperatingPoint(session.start_time, states, start_inputs, parameters)
+        names = self.states.names, self.inputs.names
+        self.start = OperatingPoint(session.start_time, states, start_inputs, parameters, names=names)
 
     @property
     def description(self) -> Description:

@@ -21,9 +21,7 @@ from time import monotonic
 from fmilin.ground.errors import ModelCrashError
 from fmilin.ground.sandbox import watchdog
 
-logger = logging.getLogger(
-    "fmilin.printed"
-)  # without a handler of its own: what nobody takes is seen on standard error
+logger = logging.getLogger("fmilin.printed")  # without a handler: what nobody takes is seen on standard error
 _MOST = 20_000  # bytes that are shown of what is printed at a time
 _PAUSE = 0.1  # seconds between two looks, which take half as long as a visit of a small model
 _libc = None if sys.platform == "win32" else ctypes.CDLL(None)

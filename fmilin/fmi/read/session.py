@@ -13,20 +13,26 @@ import numpy as np
 from fmilin.fmi.read.archive import FmuFile
 from fmilin.fmi.read.buffers import Buffers
 from fmilin.fmi.read.component import Call
-from fmilin.fmi.read.description import Description, is_true
+from fmilin.fmi.read.description import is_true
 from fmilin.fmi.read.elements import shortened
 from fmilin.fmi.read.instance import Instance
 from fmilin.fmi.read.layout import Scalar, ScalarLayout
 from fmilin.fmi.read.library import class_of_instances, must_be_compiled, unexpected_library
 from fmilin.fmi.read.log import LogSink
 from fmilin.fmi.read.process import undisturbed_process
-from fmilin.fmi.read.refusals import Refusals
 from fmilin.fmi.read.settings import Assignment, Tuning, Value, settings_of, structural_sizes
 from fmilin.ground.errors import ModelError, UsageError
 from fmilin.ground.signals import FloatArray, Signals
 from fmilin.model.threads import lock_of
 
 _BEARS_ONE = "The model's code does not bear a second instance after the first."
+
+REMEMBERED = 1000  # points at which the instance was lost, at most; the oldest are forgotten
+
+
+def _request(buffers: Buffers, states: bytes, wanted: str) -> tuple[str, tuple[int, ...], bytes]:
+    point = buffers.values[:1].tobytes() + states + buffers.u.tobytes()
+    return wanted, tuple(v.reference for v in buffers.further), point
 
 
 class Session:
@@ -41,7 +47,7 @@ class Session:
         description = fmu.description.through(self.interface)
         if fmu.options.sampled:
             description = replace(description, with_samples=True)
-        kind = self._class_of_instances(description)
+        kind = class_of_instances(description)
         given = {**parameters, **settings}
         self.options = fmu.options
         self.layout = ScalarLayout(description, structural_sizes(description, given))
@@ -57,7 +63,8 @@ class Session:
         self.passed_event = False
         """Whether it has passed an event, and may be in another mode since."""
         self.tuning = Tuning()
-        self._refusals = Refusals()
+        self._refusals: dict[tuple[str, tuple[int, ...], bytes], str] = {}
+        """Errors that cost an instance, by the point and by what was asked for there."""
         self._tokens = itertools.count()
         self._leases: set[int] = set()
         self._owner = 0
@@ -93,17 +100,31 @@ class Session:
         """Evaluate at the point of the buffers, whose states are afterwards those that the model really holds."""
         states, at_start = buffers.x.tobytes(), not (self.left_start or self.tuning.held or then)
         if self._refusals and at_start:
-            self._refusals.repeat(buffers, wanted)
+            self._repeat_refusal(buffers, wanted)
         instance = self.instance
         try:
             instance.visit(buffers, wanted, then)
         except ModelError as error:
             component = instance.component
             if at_start and not component.is_usable and not component.is_lost:
-                self._refusals.remember(buffers, states, wanted, error)
+                if len(self._refusals) >= REMEMBERED:
+                    del self._refusals[next(iter(self._refusals))]
+                self._refusals[_request(buffers, states, wanted)] = str(error)
+                error.costs_start = True
             raise
         if buffers.x.tobytes() != states:
             self._note_moved_state(np.frombuffer(states), buffers.x)
+
+    def _repeat_refusal(self, buffers: Buffers, wanted: str) -> None:
+        """Raise the error that was met when the same was asked for before, in the same mode.
+
+        An instance is not asked again after an error (FMI 2.0.4 section 2.1.3). A fresh one takes milliseconds, and its
+        answer would be the same.
+        """
+        if (text := self._refusals.get(_request(buffers, buffers.x.tobytes(), wanted))) is not None:
+            error = ModelError(text)
+            error.costs_start = True
+            raise error
 
     def event_indicators(self, buffers: Buffers) -> FloatArray:
         """Return the event indicators at the point of the buffers; empty from then on when the FMU refuses."""
@@ -266,9 +287,6 @@ class Session:
             instance.begin_again(self.start_time, self.tuning.settings(self.settings))
         self.generation += 1
         self.left_start = self.passed_event = False
-
-    def _class_of_instances(self, description: Description) -> type[Instance]:
-        return class_of_instances(description)
 
     def _beginning(self, given: Mapping[str, Value], settings: Mapping[str, float]) -> dict[str, Value]:
         """Return what is set before initialization: of ``settings`` neither states nor inputs."""

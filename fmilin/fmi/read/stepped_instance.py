@@ -7,7 +7,6 @@ standard does not promise that, so nothing here relies on it.
 from __future__ import annotations
 
 import ctypes
-from abc import abstractmethod
 from typing import NamedTuple
 
 import numpy as np
@@ -35,13 +34,13 @@ class SteppedInstance(Instance):
     free_function: str
     save_flag: str  # the attribute of the interface that promises them
 
-    # ------------------------------------------------------------------ particular to a version
-
-    @abstractmethod
-    def _do_step(self, time: float, step: float) -> None:
-        """Call DoStep."""
-
     # ------------------------------------------------------------------ steps
+
+    def _do_step(self, time: float, step: float) -> None:
+        # ``noSetFMUStatePriorToCurrentPoint``, in FMI 1.0 ``newStep``: no step is taken back. Told otherwise, some FMUs
+        # save and go back at every step. That a run starts anew from a saved state is no rollback.
+        forgets = self.truth(1)
+        self.component.run((self.component.bound("DoStep", ctypes.c_double(time), ctypes.c_double(step), forgets),))
 
     @property
     def time(self) -> float:

@@ -17,7 +17,7 @@ import numpy as np
 from fmilin.fmi.read.archive import FmuFile
 from fmilin.fmi.read.buffers import Buffers
 from fmilin.fmi.read.component import Call
-from fmilin.fmi.read.description import Description, Variable
+from fmilin.fmi.read.description import Variable
 from fmilin.fmi.read.instance import Instance
 from fmilin.fmi.read.layout import Scalar
 from fmilin.fmi.read.process import undisturbed_process
@@ -211,21 +211,13 @@ class SteppedSession(Session):
     def stepped(self) -> SteppedInstance:
         """The instance, as what it is."""
         instance = self.instance
-        assert isinstance(instance, SteppedInstance)  # noqa: S101 - made so by _class_of_instances
+        assert isinstance(instance, SteppedInstance)  # noqa: S101 - made so by class_of_instances
         return instance
 
     def close(self) -> None:
         """Give everything back. Idempotent."""
         self._forget_saved()
         super().close()
-
-    def _class_of_instances(self, description: Description) -> type[Instance]:
-        from fmilin.fmi.read.instance1 import SteppedInstance1
-        from fmilin.fmi.read.instance2 import SteppedInstance2
-        from fmilin.fmi.read.instance3 import SteppedInstance3
-
-        kinds: dict[str, type[Instance]] = {"1": SteppedInstance1, "2": SteppedInstance2, "3": SteppedInstance3}
-        return kinds[description.fmi_version.split(".")[0]]
 
     def _anchor(self) -> None:
         """Save the present state as the one that runs start from."""

@@ -132,12 +132,13 @@ def _key(sources: Mapping[str, bytes]) -> str:
     return digest.hexdigest()[:32]
 
 
-Kind = Literal["symbolic", "linear"]
+Kind = Literal["symbolic", "linear", "block"]
 
 SHARED = ("instance.h", "instance.c", "variables.c", "slopes.c", "steps.c", "saved.c")
 PARTICULAR: Mapping[Kind, tuple[str, ...]] = {
     "symbolic": ("symbolic.h", "symbolic.c", "integrator.c"),
-    "linear": ("linear.h", "linear.c", "linear_steps.c", "matrix.c", "exponential.c", "resource.c"),
+    "linear": ("linear.h", "linear.c", "linear_steps.c", "matrix.c", "exponential.c", "resource.c", "samples.c"),
+    "block": ("block.h", "block.c", "samples.c"),
 }
 
 

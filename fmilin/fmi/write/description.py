@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import ClassVar
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from fmilin.fmi.write.units import BASE_UNITS, base_unit
+from fmilin.fmi.write.units import base_unit
 from fmilin.fmi.write.variables import ILLEGAL, FmuVariable
 from fmilin.ground.version import __version__
 
@@ -192,10 +192,5 @@ def _add_units(root: Element, units: Sequence[str]) -> None:
     parent = SubElement(root, "UnitDefinitions")
     for name in units:
         element = SubElement(parent, "Unit", name=name)
-        unit = base_unit(name)
-        if unit is None:
-            continue
-        attributes = {b: str(e) for b, e in zip(BASE_UNITS, unit.exponents, strict=True) if e}
-        if unit.factor != 1.0:
-            attributes["factor"] = repr(unit.factor)
-        SubElement(element, "BaseUnit", attributes)
+        if (unit := base_unit(name)) is not None:
+            SubElement(element, "BaseUnit", unit.attributes)

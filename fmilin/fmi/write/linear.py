@@ -12,13 +12,23 @@ import numpy as np
 
 from fmilin.fmi.platforms import machines
 from fmilin.fmi.write.archive import archive_bytes, identifier_like, token_of
-from fmilin.fmi.write.binaries import compiled_for, linear_library, runtime_sources
+from fmilin.fmi.write.binaries import compiled, compiled_for, linear_library, runtime_sources
 from fmilin.fmi.write.description import FmuDescription
 from fmilin.fmi.write.standards import standard_of
-from fmilin.fmi.write.variables import Causality, FmuVariable, check, free_name, legal_name, usable_nominal, variable_of
+from fmilin.fmi.write.variables import (
+    Causality,
+    FmuVariable,
+    check,
+    free_name,
+    legal_name,
+    name_in_group,
+    usable_nominal,
+    variable_of,
+)
 from fmilin.ground.errors import UsageError
 from fmilin.ground.signals import FloatArray, Signal, Signals, rate_unit
 from fmilin.linear_model.model import LinearModel
+from fmilin.numerics.codegen.statements import wrapped
 
 
 @dataclass(frozen=True)
@@ -134,11 +144,7 @@ class _Names:
 
     def take(self, name: str, group: str) -> str:
         """Return ``name``, or one like it where it is not legal or taken."""
-        name = legal_name(name)
-        while name in self._taken:
-            name = f"{group}.{name}"
-        self._taken.add(name)
-        return name
+        return name_in_group(name, group, self._taken)
 
 
 def _rates_among_outputs(linear: LinearModel) -> dict[int, int]:
@@ -229,6 +235,7 @@ class LinearFmu:
     name: str = "plant"  # of the model in the FMU
     fmi_version: str = "2.0"
     deviation: bool = False  # signals in deviations from the operating point instead of absolute values
+    embedded: bool = False  # the numbers stand in the library, which is compiled for them, and in no file beside it
     platforms: tuple[str, ...] = ()  # ``"linux64"``, ``"win64"``, ``"darwin64"`` and so on; this machine by default
 
 
@@ -259,11 +266,22 @@ def linear_fmu(linear: LinearModel, options: LinearFmu, extra: Mapping[str, byte
     numbers = b"".join(_numbers(layout))
     token = token_of([standard.model_description(description, ""), numbers])
     sources = runtime_sources(standard, "linear") | {"identity.h": b'#include "linear.h"\n'}
+    matrices = _head(layout, linear.sample_time, token) + numbers
     content = {"modelDescription.xml": standard.model_description(description, token)}
-    content |= compiled_for(targets, standard, identifier, lambda m: linear_library(sources, standard.source, m))
-    content[MATRICES_PATH] = _head(layout, linear.sample_time, token) + numbers
+    if options.embedded:
+        sources |= {"identity.h": b'#include "linear.h"\n#include "embedded.h"\n', "embedded.h": _embedded(matrices)}
+        content |= compiled_for(targets, standard, identifier, lambda m: compiled(sources, standard.source, m))
+    else:
+        content |= compiled_for(targets, standard, identifier, lambda m: linear_library(sources, standard.source, m))
+        content[MATRICES_PATH] = matrices
     content |= standard.source_files(description, sources)
     return archive_bytes(content | dict(extra or {}), packed={MATRICES_PATH, *(extra or {})})
+
+
+def _embedded(content: bytes) -> bytes:
+    """Return the file with the matrices as C."""
+    text = f"#define EMBEDDED_SIZE {len(content)}u\nstatic const unsigned char EMBEDDED[EMBEDDED_SIZE] = {{\n"
+    return (text + wrapped(map(str, content)) + "\n};\n").encode()
 
 
 def _about(linear: LinearModel, options: LinearFmu) -> str:

@@ -17,6 +17,12 @@ class BaseUnit:
     exponents: tuple[int, ...]  # in the order of :data:`BASE_UNITS`
     factor: float = 1.0
 
+    @property
+    def attributes(self) -> dict[str, str]:
+        """What the element ``BaseUnit`` says of it, in FMI and SSP."""
+        powers = {b: str(e) for b, e in zip(BASE_UNITS, self.exponents, strict=True) if e}
+        return powers | ({"factor": repr(self.factor)} if self.factor != 1.0 else {})
+
     def times(self, other: BaseUnit, power: int) -> BaseUnit:
         """Return ``self * other**power``."""
         exponents = tuple(a + power * b for a, b in zip(self.exponents, other.exponents, strict=True))

@@ -182,6 +182,15 @@ def free_name(name: str, taken: set[str]) -> str:
     return name
 
 
+def name_in_group(name: str, group: str, taken: set[str]) -> str:
+    """Take ``name``, or one like it where it is not legal or ``taken``: ``output.NAME``; return what was taken."""
+    name = legal_name(name)
+    while name in taken:
+        name = f"{group}.{name}"
+    taken.add(name)
+    return name
+
+
 def _variables(
     system: ImplicitSystem, outputs: Sequence[_Computed], local: Sequence[_Computed], passed_on: set[str]
 ) -> tuple[FmuVariable, ...]:

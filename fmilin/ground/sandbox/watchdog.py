@@ -147,8 +147,10 @@ def another_instance() -> Iterator[None]:
         yield
         return
     note.another_instance = True
-    yield
-    note.another_instance = False
+    try:
+        yield
+    finally:  # which a crash does not reach
+        note.another_instance = False
 
 
 def only_here(own: int) -> None:

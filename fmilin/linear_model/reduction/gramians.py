@@ -28,9 +28,9 @@ from fmilin.ground.errors import UsageError
 from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import ROUNDING
-from fmilin.linear_model.modal import lyapunov
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.reduction.transformation import is_at_rest, new_states, sizes, transformed
+from fmilin.linear_model.subspaces import lyapunov
 
 _WIDTH = 1e-3  # relative distance between what was seen and what is certain
 

@@ -17,6 +17,7 @@ from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import CANCELLED, GROWS, INSEPARABLE, UNREACHED, UNTOUCHED
 from fmilin.linear_model.model import LinearModel
+from fmilin.linear_model.modes import slowness
 from fmilin.linear_model.reduction.transformation import is_at_rest, new_states, sizes, transformed
 
 
@@ -161,6 +162,6 @@ def _sentence(linear: LinearModel, unreached: NDArray[np.complex128], unseen: ND
 def _listed(values: NDArray[np.complex128], small: float) -> str:
     """Return the eigenvalues, slowest first; what is ``small`` is zero, since rounding spreads double ones that far."""
     plain = np.where(np.abs(values) <= small, 0.0, values)
-    upper = sorted((complex(v) for v in plain if v.imag >= 0), key=lambda v: (abs(v), v.real))
+    upper = sorted((complex(v) for v in plain if v.imag >= 0), key=slowness)
     texts = [f"{v.real:.5g} ± {v.imag:.5g} i" if v.imag > 0 else f"{v.real:.5g}" for v in upper]
     return ", ".join(texts[:6]) + (", ..." if len(texts) > 6 else "")

@@ -22,7 +22,7 @@ from fmilin.linearization.identification.impulse_response import Markov
 from fmilin.linearization.identification.realize import Realized, realize
 from fmilin.linearization.identification.result import Measured, linear_model
 from fmilin.linearization.identification.sampled import Sampled, continuous_of, sampled_from
-from fmilin.linearization.identification.steps import base_period, fitting_step, has_halves
+from fmilin.linearization.identification.steps import fitting_step, given_step, has_halves
 
 MOST_FREE = 20  # the highest order that one motion can tell
 GONE = 1e-6  # a motion of this size beside the first one is rounding and the solver's noise
@@ -55,16 +55,10 @@ class ByFreeMotion(ByResponse):
         return linear_model(Measured(model, errors, "free motion", steps), coordinates, self.model, self.point, outputs)
 
     def _fitting(self) -> float:
-        cadence = self.runner.cadence
-        if self.stepping.step is not None:
-            return self.stepping.step
-        if self.stepping.lifted:
-            return base_period(None, cadence)
-
         def attempt(step: float) -> tuple[Sampled, float]:
             return self._without_input(self._seen(step, SHORT).model), float("nan")
 
-        return fitting_step(attempt, self.runner)
+        return given_step(self.stepping, self.runner) or fitting_step(attempt, self.runner)
 
     def _seen(self, step: float, count: int, order: int | None = None) -> Realized:
         """Realize the differences of a run."""
@@ -123,11 +117,9 @@ class ByFreeMotion(ByResponse):
         )
 
     def _require_linear(self, model: Sampled, step: float) -> None:
-        """Refuse a motion that goes on otherwise, or is another one from another start.
-
-        Any motion is that of a linear model of sufficient order for a while, a limit cycle for ever: its modes have
-        multiples of one frequency. What differs between two motions of a linear model obeys the same A and C.
-        """
+        """Refuse a motion that goes on otherwise, or is another one from another start."""
+        # Any motion is that of a linear model of sufficient order for a while, a limit cycle for ever: its modes have
+        # multiples of one frequency. What differs between two motions of a linear model obeys the same A and C.
         if cycle := _limit_cycle(np.linalg.eigvals(model.A), step):
             raise self._refusal(f"a limit cycle of about {cycle:.3g} rad/s, as multiples of that frequency tell")
         rows, power = [], np.vstack((model.C, model.T))

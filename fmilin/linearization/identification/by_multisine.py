@@ -24,7 +24,7 @@ from fmilin.linearization.identification.holdout import held_out
 from fmilin.linearization.identification.impulse_response import Probe
 from fmilin.linearization.identification.realize import Realized, aligned
 from fmilin.linearization.identification.sampled import Sampled
-from fmilin.linearization.identification.steps import base_period, usable_step
+from fmilin.linearization.identification.steps import given_step, usable_step
 
 LENGTH = 256  # M, steps per period
 PERIODS = 8  # of all experiments together; each has at least FEWEST
@@ -53,27 +53,16 @@ class ByMultisine(ByResponse):
     def linearize(self, independent: Sequence[str] | None) -> LinearModel:
         """Return the linear model."""
         self._require_channels()
-        step = self._given_step()
-        reading = self._reading(step)
+        step = given_step(self.stepping, self.runner) or usable_step(self.runner)
+        amplitudes = self.runner.choose_amplitudes(step).tolist()
+        pulses = [self.runner.pulse(j, a, step, 20) for j, a in enumerate(amplitudes)]
+        reading = Probe(self.runner).reading(step, pulses)
         frequencies = self._measured(step, reading)
         held = held_out(self.runner, step)
         realized = self._fitted(frequencies, step, reading)
         self._note(realized, held)
         self.findings.method = "multisine"
         return self._delivered(realized, independent)
-
-    def _given_step(self) -> float:
-        cadence = self.runner.cadence
-        if self.stepping.step is not None:
-            return self.stepping.step
-        if self.stepping.lifted:
-            return base_period(None, cadence)
-        return usable_step(self.runner)
-
-    def _reading(self, step: float) -> str:
-        probe = Probe(self.runner)
-        amplitudes = self.runner.choose_amplitudes(step)
-        return probe.reading(step, [self.runner.pulse(j, a, step, 20) for j, a in enumerate(amplitudes.tolist())])
 
     def _measured(self, step: float, reading: str) -> _Frequencies:
         """Return G, from as many experiments as there are inputs: all move in each, with orthogonal phases."""
@@ -174,12 +163,10 @@ def _multisine(length: int) -> FloatArray:
 
 
 def _orthogonal(length: int, count: int) -> FloatArray:
-    """Return ``count`` experiments with ``count`` multisines each, shape (experiments, inputs, length).
-
-    At every frequency the amplitudes form an orthogonal matrix: the phases of experiment e and input j differ by
-    those of the discrete Fourier transform, 2 pi e j / count (Dobrowiecki, Schoukens and Guillaume 2006). The two
-    frequencies at which a real signal has no phase take the signs of a matrix that is regular all the same.
-    """
+    """Return ``count`` experiments with ``count`` multisines each, shape (experiments, inputs, length)."""
+    # At every frequency the amplitudes form an orthogonal matrix: phases of experiment e and input j differ by those
+    # of the discrete Fourier transform, 2 pi e j / count (Dobrowiecki, Schoukens and Guillaume 2006). The two
+    # frequencies at which a real signal has no phase take the signs of a matrix that is regular all the same.
     spectrum = np.fft.rfft(_multisine(length))
     e = np.arange(count)
     turned = np.exp(-2j * np.pi * np.outer(e, e) / count)

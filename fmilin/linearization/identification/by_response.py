@@ -18,7 +18,7 @@ from fmilin.linearization.identification.impulse_response import Markov, Probe, 
 from fmilin.linearization.identification.realize import Realized, named_coordinates, realize
 from fmilin.linearization.identification.result import Coordinates, Measured, linear_model
 from fmilin.linearization.identification.sampled import Continuous, Sampled, apart, continuous_of
-from fmilin.linearization.identification.steps import base_period, confirmed, fitting_step
+from fmilin.linearization.identification.steps import confirmed, fitting_step, given_step
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Stepping
 
@@ -85,17 +85,13 @@ class ByResponse:
             )
 
     def _step(self, probe: Probe) -> float:
-        if self.stepping.step is not None:
-            return self.stepping.step
-        cadence = self.runner.cadence
-        if self.stepping.lifted and (cadence.sampled or cadence.period):
-            return base_period(None, cadence)
-
         def attempt(step: float) -> tuple[Sampled, float]:
             realized, _ = self._realized(probe, step, SHORT)
             return realized.model, realized.error
 
-        return fitting_step(attempt, self.runner)
+        cadence = self.runner.cadence
+        is_given = self.stepping.step or cadence.sampled or cadence.period
+        return (given_step(self.stepping, self.runner) if is_given else None) or fitting_step(attempt, self.runner)
 
     def _realized(self, probe: Probe, step: float, count: int) -> tuple[Realized, HeldOut | None]:
         rows = max(1, (len(self.model.outputs) + len(self.model.states)) * max(1, len(self.runner.scales)))

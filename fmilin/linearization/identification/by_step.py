@@ -17,7 +17,7 @@ from fmilin.linearization.identification.holdout import HeldOut, held_out
 from fmilin.linearization.identification.impulse_response import Runner
 from fmilin.linearization.identification.result import Coordinates, Measured, linear_model
 from fmilin.linearization.identification.sampled import Continuous, Sampled, apart, continuous_of
-from fmilin.linearization.identification.steps import base_period, confirmed, fitting_step, has_halves
+from fmilin.linearization.identification.steps import confirmed, fitting_step, given_step, has_halves
 from fmilin.manifold.frame import Frame, frame_at
 from fmilin.manifold.nonlinear import has_expressions
 from fmilin.model.interface import Model, OperatingPoint
@@ -54,14 +54,8 @@ class ByStep:
             model = settled(confirmation.model, doubts, frame.y_scales)
             measured = Measured(model, doubts, "steps", stepped.steps, self.findings.doubt)
         outputs = stepped.respond(self.point, self.point.inputs[None, :], step).at_once[0]
-        coordinates = Coordinates(
-            frame.signals,
-            self.model.states,
-            frame.parametrization.y0,
-            frame.kind,
-            frame.condition_number,
-            frame.residual,
-        )
+        own = frame.y0, frame.kind, frame.condition_number, frame.residual
+        coordinates = Coordinates(frame.signals, self.model.states, *own)
         linear = linear_model(measured, coordinates, self.model, self.point, outputs)
         return replace(linear, warnings=(*frame.remarks, *linear.warnings))
 
@@ -83,17 +77,12 @@ class ByStep:
         return frame_at(self.model, self.point, named=named, kind=kind)
 
     def _step(self, stepped: Stepped, displacements: Displacements) -> float:
-        if self.stepping.step is not None:
-            return self.stepping.step
-        if self.stepping.lifted:
-            return base_period(None, self.runner.cadence)
-
         def attempt(step: float) -> tuple[Sampled, float]:
             sampled, _ = displacements.measure(step)
             held = held_out(self.runner, step)
             return sampled, float("nan") if held is None else held.error(sampled)
 
-        return fitting_step(attempt, self.runner)
+        return given_step(self.stepping, self.runner) or fitting_step(attempt, self.runner)
 
     def _note(self, sampled: Sampled, held: HeldOut | None) -> None:
         findings = self.findings

@@ -16,6 +16,7 @@ from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import CONFIRMED
 from fmilin.linearization.identification.holdout import PART
 from fmilin.linearization.identification.impulse_response import Runner, relative_change
+from fmilin.numerics.runge_kutta import runge_kutta_step
 
 COUNT = 40  # steps
 IMPLICIT = 12  # fixed-point iterations of the implicit method
@@ -71,7 +72,4 @@ def _implicit(f: Callable[[FloatArray], FloatArray], x: FloatArray, h: float) ->
 
 
 def _runge_kutta(f: Callable[[FloatArray], FloatArray], x: FloatArray, h: float) -> FloatArray:
-    k1 = f(x)
-    k2 = f(x + h / 2 * k1)
-    k3 = f(x + h / 2 * k2)
-    return x + h / 6 * (k1 + 2 * k2 + 2 * k3 + f(x + h * k3))
+    return runge_kutta_step(lambda _, y: f(y), 0.0, x, h, f(x))

@@ -70,27 +70,10 @@ class Displacements:
         follows = not ny or bool(np.any(slopes.c_y[:ny] != 0.0))  # outputs follow states that are set, without a step
         half, reading = (slice(0, ny), "at once") if follows else (slice(ny, None), "end of step")
         p = len(self.frame.signals)
-        T = self.frame.T
         drift = step * (R @ base.derivatives)
-        sampled = Sampled(
-            np.eye(p) + step * (R @ slopes.f_y),
-            step * (R @ slopes.f_u),
-            slopes.c_y[half],
-            slopes.c_u[half],
-            step,
-            reading,
-            T,
-            drift,
-        )
+        A, B = np.eye(p) + step * (R @ slopes.f_y), step * (R @ slopes.f_u)
+        sampled = Sampled(A, B, slopes.c_y[half], slopes.c_u[half], step, reading, self.frame.T, drift)
         size = np.abs(R) * step
-        errors = Sampled(
-            size @ slopes.f_y_error,
-            size @ slopes.f_u_error,
-            slopes.c_y_error[half],
-            slopes.c_u_error[half],
-            step,
-            reading,
-            self.frame.T_error,
-            np.zeros(p),
-        )
-        return sampled, errors
+        A, B = size @ slopes.f_y_error, size @ slopes.f_u_error
+        C, D = slopes.c_y_error[half], slopes.c_u_error[half]
+        return sampled, Sampled(A, B, C, D, step, reading, self.frame.T_error, np.zeros(p))

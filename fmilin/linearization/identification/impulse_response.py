@@ -148,10 +148,7 @@ class Runner:
         return amplitudes
 
     def _in_proportion(self, amplitudes: FloatArray, step: float) -> FloatArray:
-        """Reduce all amplitudes until random inputs are answered in proportion by every output, where that helps.
-
-        A limiter is reached by many steps sooner than by one pulse, and need not show beside louder outputs.
-        """
+        """Reduce all amplitudes until random inputs are answered in proportion by every output, where that helps."""
         pattern = np.random.default_rng(12).uniform(-1.0, 1.0, (LONG_RUN, len(amplitudes)))
         smaller = amplitudes
         for _ in range(0 if self.is_noisy else REDUCTIONS):
@@ -168,11 +165,8 @@ class Runner:
         return amplitudes  # noise, or nothing that is linear
 
     def _require_smooth(self, amplitudes: FloatArray, step: float) -> None:
-        """Refuse an input that is answered differently up and down however little it moves.
-
-        The even part of a smooth model's answer falls with the square of the amplitude; beside a kink or an
-        event it falls with the amplitude only.
-        """
+        """Refuse an input that is answered differently up and down however little it moves."""
+        # The even part of a smooth model's answer falls with the square of the amplitude, beside a kink with itself.
         still = np.zeros((SHORT_RUN, len(amplitudes)))
         base, again = (_stacked(self.run(still, step)) for _ in range(2))
         sizes = np.maximum(np.max(np.abs(base), axis=0, initial=0.0), 1.0)
@@ -248,12 +242,9 @@ class Probe:
         return None if any(part.any() for part in differences) else Response(*differences)
 
     def reading(self, step: float, responses: list[Response]) -> str:
-        """Find out how the outputs are to be read: the self-test of the sampling convention.
-
-        An output that answers before the step can be read at once. One that answers in the step of the pulse
-        however small the step is feeds through, but is calculated at the end of steps only. Any other is
-        strictly proper, and read at once shows nothing of the pulse, as it should.
-        """
+        """Find out how the outputs are to be read: the self-test of the sampling convention."""
+        # An output that answers before the step can be read at once. One that answers in the step of the pulse however
+        # small the step is feeds through, but is calculated at the end of steps only. Any other is strictly proper.
         if self._reading is None:
             self._reading = self._find_reading(step, responses)
         return self._reading

@@ -76,11 +76,8 @@ def _is_confirmed(runner: Runner, own: float) -> bool:
 
 
 def with_own_step(linear: LinearModel, own: float, *, stands: bool) -> LinearModel:
-    """Return the model with what its solver's own step leaves open: what Euler's methods would make of one step.
-
-    Which method is inside cannot be told. (exp(A h) - 1)/h and (1 - exp(-A h))/h are the plants of which Euler's
-    explicit and implicit methods make this discrete model.
-    """
+    """Return the model with what its solver's own step leaves open: what Euler's methods would make of one step."""
+    # (exp(A h) - 1)/h and (1 - exp(-A h))/h are the plants of which the explicit and the implicit one make this model.
     n, k = linear.B.shape
     M = np.zeros((n + k, n + k))
     M[:n, :n], M[:n, n:] = linear.A, linear.B

@@ -208,10 +208,7 @@ class _Methods:
     def _tried(
         self, method: Callable[[], LinearModel], what: str, *, measured: bool = True
     ) -> tuple[LinearModel | None, str]:
-        """Follow a method; None with the reason when it fails, or when responses speak against it.
-
-        With ``measured`` a model that could not be compared with responses does not count either.
-        """
+        """Follow a method; None with a reason when it fails, or responses (``measured``: or none) speak against it."""
         logger.info("trying: %s", what[0].lower() + what[1:])
         try:
             linear = method()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from fmilin.ground.signals import FloatArray, Signal, Signals
-from fmilin.linear_model.builder import IndependentCoordinates, Slopes, built
-from fmilin.linear_model.model import LinearModel, Point
+from fmilin.linear_model.builder import IndependentCoordinates, Slopes, built, point_of
+from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.identification.sampled import Continuous, Sampled
 from fmilin.model.interface import Model, OperatingPoint
 
@@ -60,39 +60,12 @@ def linear_model(
     def doubt(error: FloatArray, matrix: FloatArray) -> FloatArray:
         return np.maximum(error, measured.misfit * np.abs(matrix))
 
-    held = Point(
-        time=point.time,
-        states=dict(
-            zip(coordinates.full_states.names, (np.zeros(n) if hidden else point.states).tolist(), strict=True)
-        ),
-        inputs=dict(zip(model.inputs.names, point.inputs.tolist(), strict=True)),
-        outputs=dict(zip(model.outputs.names, outputs.tolist(), strict=True)),
-        parameters=dict(point.parameters),
+    values = (np.zeros(n) if hidden else point.states).tolist()
+    held = replace(
+        point_of(model, point, outputs), states=dict(zip(coordinates.full_states.names, values, strict=True))
     )
-    return built(
-        model,
-        IndependentCoordinates(
-            coordinates.states,
-            coordinates.full_states,
-            coordinates.y0,
-            T,
-            T_error,
-            coordinates.kind,
-            condition_number=coordinates.conditioning,
-            residual=coordinates.residual,
-        ),
-        Slopes(
-            M.A,
-            M.B,
-            M.C,
-            M.D,
-            f0,
-            A_error=doubt(E.A, M.A),
-            B_error=doubt(E.B, M.B),
-            C_error=doubt(E.C, M.C),
-            D_error=doubt(E.D, M.D),
-        ),
-        held,
-        (measured.method, measured.evaluations, 0),
-        sample_time=M.step if isinstance(M, Sampled) else 0.0,
-    )
+    c = coordinates
+    own = IndependentCoordinates(c.states, c.full_states, c.y0, T, T_error, c.kind, c.conditioning, c.residual)
+    slopes = Slopes(M.A, M.B, M.C, M.D, f0, doubt(E.A, M.A), doubt(E.B, M.B), doubt(E.C, M.C), doubt(E.D, M.D))
+    method, sample_time = (measured.method, measured.evaluations, 0), M.step if isinstance(M, Sampled) else 0.0
+    return built(model, own, slopes, held, method, sample_time=sample_time)

@@ -51,16 +51,8 @@ class Sampled:
     def in_coordinates(self, S: FloatArray) -> Sampled:
         """Return the same model with the states S x; S is (n, n) and regular."""
         inverse = np.linalg.inv(S)
-        return Sampled(
-            S @ self.A @ inverse,
-            S @ self.B,
-            self.C @ inverse,
-            self.D,
-            self.step,
-            self.reading,
-            self.T @ inverse,
-            S @ self.drift,
-        )
+        A, B, C, T = S @ self.A @ inverse, S @ self.B, self.C @ inverse, self.T @ inverse
+        return replace(self, A=A, B=B, C=C, T=T, drift=S @ self.drift)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from fmilin.ground.tolerances import CONFIRMED, MISSES
 from fmilin.linearization.identification.holdout import held_out
 from fmilin.linearization.identification.impulse_response import Runner
 from fmilin.linearization.identification.sampled import Continuous, Sampled, continuous_of, sampled_from
-from fmilin.model.stepping import Cadence
+from fmilin.model.stepping import Cadence, Stepping
 
 DEFAULT = 0.01  # seconds: where to begin when the model suggests no step
 
@@ -112,9 +112,11 @@ def has_halves(step: float, cadence: Cadence) -> bool:
     return not cadence.internal or round(step / cadence.internal) % 2 == 0
 
 
-def base_period(wanted: float | None, cadence: Cadence) -> float:
-    """Return the period over which a sampled model is lifted."""
-    period = wanted or cadence.period or cadence.internal or cadence.step
+def given_step(stepping: Stepping, runner: Runner) -> float | None:
+    """Return the step that is asked for, or the period over which a sampled model is lifted; None where neither is."""
+    if stepping.step is not None or not stepping.lifted:
+        return stepping.step
+    period = runner.cadence.period or runner.cadence.internal or runner.cadence.step
     if period is None:
         raise UsageError(
             "The model does not declare the period of its sampled parts, nor a step: say the base period with --step "

@@ -177,11 +177,7 @@ class Expression:
 
 
 def parse(text: str) -> Expression:
-    """Parse the arithmetic of the command line.
-
-    Names are chains of identifiers with integer indices (``pin.x``, ``q[1]``, ``der(v)``); any other name goes in
-    backquotes. ``+ - * / ^ **``, numbers, parentheses, ``pi`` and the functions of :data:`FUNCTIONS` are the whole
-    grammar.
+    """Parse the arithmetic of the command line; other names than ``pin.x``, ``q[1]``, ``der(v)`` go in backquotes.
 
     >>> parse("x^2 + pin.y**2 - `strange name`").names
     ('x', 'pin.y', 'strange name')

@@ -12,7 +12,7 @@ from scipy.optimize import linear_sum_assignment
 
 from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray, Signals
-from fmilin.ground.verbs import html_of, text_of
+from fmilin.ground.verbs import Shown
 from fmilin.motion.periodic.fourier import ComplexArray, Interpolant, harmonics, with_upper_harmonics_mistaken
 from fmilin.motion.periodic.transition import condensed, factors, logarithms_of_multipliers, product
 
@@ -25,25 +25,13 @@ RETURNS = 1e-5  # relative: how well a direction must come back to itself to hav
 
 @dataclass(frozen=True, eq=False)
 class Periodic:
-    """y' = A(t) y over one period, from equally spaced samples.
+    """y' = A(t) y over one period, from equally spaced samples."""
 
-    Attributes
-    ----------
-    A, error : array, shape (m, P, P)
-        At times 0, T/m, ..., and by what the entries may be off.
-    period : float
-        In seconds.
-    jump : array, shape (P, P)
-        What becomes of y at the end of the period, where the coordinates do not come back as they were.
-    symmetries : mapping of str to array, shape (P,)
-        Deviations at time 0 that come back as they are, by what they are.
-    """
-
-    A: FloatArray
-    period: float
-    jump: FloatArray
-    error: FloatArray
-    symmetries: dict[str, FloatArray] = field(default_factory=dict)
+    A: FloatArray  # (m, P, P), at times 0, T/m, ...
+    period: float  # in seconds
+    jump: FloatArray  # (P, P), of y at the end of the period, where the coordinates do not come back as they were
+    error: FloatArray  # (m, P, P), of the entries of A
+    symmetries: dict[str, FloatArray] = field(default_factory=dict)  # deviations (P,) at time 0 that come back
 
     def balanced(self) -> tuple[Periodic, FloatArray]:
         """Return the same in coordinates of comparable sizes, y = D z, and the diagonal of D, shape (P,)."""
@@ -64,8 +52,8 @@ class Periodic:
         return factors(lambda phases: both(phases / 2), self.period, len(samples))
 
 
-@dataclass(frozen=True, eq=False)
-class Floquet:
+@dataclass(frozen=True, eq=False, repr=False)
+class Floquet(Shown):
     r"""What becomes of small deviations from a periodic motion: y(t) = p(t) e^(lambda t), p of the period T.
 
     Attributes
@@ -99,12 +87,6 @@ class Floquet:
     remarks: tuple[Remark, ...] = ()
     name: str = ""
 
-    def __repr__(self) -> str:
-        return text_of(self)
-
-    def _repr_html_(self) -> str:
-        return html_of(self)
-
     @cached_property
     def margin(self) -> float:
         """Largest real part of the exponents in 1/s, those of symmetries left out: negative where deviations die."""
@@ -112,10 +94,14 @@ class Floquet:
         return float(self.exponents.real[own].max(initial=-np.inf))
 
     @property
+    def _neutral(self) -> float:
+        """The margin of what is neutral, as far as rounding tells, in 1/s."""
+        return float(np.log1p(NEUTRAL + 10 * self.accuracy["multipliers"])) / self.period
+
+    @property
     def stable(self) -> bool:
         """Whether no deviation grows: no multiplier is larger than 1 by more than its error; neutral ones may be 1."""
-        tolerance = np.log1p(NEUTRAL + 10 * self.accuracy["multipliers"]) / self.period
-        return bool(self.margin <= tolerance)
+        return self.margin <= self._neutral
 
     @cached_property
     def participation(self) -> FloatArray:
@@ -149,7 +135,7 @@ class Floquet:
         size = float(np.abs(self.multipliers[largest]))
         if not self.stable:
             return f"unstable: a deviation grows by the factor {size:.6g} every period"
-        if self.margin > -np.log1p(NEUTRAL + 10 * self.accuracy["multipliers"]) / self.period:
+        if self.margin > -self._neutral:
             return "neutral: no deviation grows, and some do not die out"
         return f"stable: deviations die out by the factor {size:.6g} a period at least"
 
@@ -167,17 +153,9 @@ def floquet(periodic: Periodic, states: Signals, remarks: tuple[Remark, ...] = (
     error, relative = _errors(periodic, logarithms)
     imaginary = np.where(logarithms.imag <= -np.pi + 1e-12, logarithms.imag + 2 * np.pi, logarithms.imag)
     exponents = (logarithms.real + 1j * imaginary) / periodic.period
-    return Floquet(
-        multipliers,
-        exponents,
-        D[:, None] * _modes(periodic, steps, exponents),
-        periodic.period,
-        states,
-        {"multipliers": error, "exponents": relative / periodic.period},
-        {text: ranks[k] for text, k in unit.items()},
-        remarks,
-        name,
-    )
+    modes, unit = D[:, None] * _modes(periodic, steps, exponents), {text: ranks[k] for text, k in unit.items()}
+    accuracy = {"multipliers": error, "exponents": relative / periodic.period}
+    return Floquet(multipliers, exponents, modes, periodic.period, states, accuracy, unit, remarks, name)
 
 
 def mismatch(eigenvalues: ComplexArray, exponents: ComplexArray, period: float) -> float:
@@ -185,17 +163,15 @@ def mismatch(eigenvalues: ComplexArray, exponents: ComplexArray, period: float) 
     turn = 2 * np.pi / period
     gaps = eigenvalues[:, None] - exponents
     gaps = gaps - 1j * turn * np.round(gaps.imag / turn)
-    rows, columns = linear_sum_assignment(np.abs(gaps))
+    gaps = gaps[linear_sum_assignment(np.abs(gaps))]
     size = max(turn, float(np.abs(eigenvalues).max(initial=0.0)))
-    return float(np.abs(gaps[rows, columns]).max(initial=0.0)) / size
+    return float(np.abs(gaps).max(initial=0.0)) / size
 
 
 def _logarithms(periodic: Periodic, steps: FloatArray) -> tuple[ComplexArray, dict[str, int]]:
-    """Return log(mu) of all multipliers, and which of them belong to symmetries.
-
-    A symmetry leads to a multiplier 1, often in a Jordan block with another one, and rounding splits such a pair by the
-    root of itself. Taken out with its own direction, neither of them suffers.
-    """
+    """Return log(mu) of all multipliers, and which of them belong to symmetries."""
+    # A symmetry leads to a multiplier 1, often in a Jordan block with another one, and rounding splits such a pair by
+    # the root of itself. Taken out with its own direction, neither of them suffers.
     few = condensed(steps)
     if len(few) > 1 or not periodic.symmetries:
         return logarithms_of_multipliers(few, periodic.jump), {}

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 
@@ -31,11 +32,7 @@ class Change:
 
 
 def labels(count: int) -> list[str]:
-    """Return what the coordinates of ``count`` blades are called.
-
-    >>> labels(4)
-    ['mean', 'cos', 'sin', 'difference']
-    """
+    """Return what the coordinates of ``count`` blades are called: of four mean, cos, sin, difference."""
     pairs = [f"{f}{n if n > 1 else ''}" for n in range(1, (count - 1) // 2 + 1) for f in ("cos", "sin")]
     return ["mean", *pairs, *(["difference"] if count % 2 == 0 else [])]
 
@@ -59,34 +56,28 @@ def change_of(
     groups: Mapping[str, Sequence[str]],
     azimuth: FloatArray,
     speed: float,
-    rates: Mapping[int, int] | None = None,
+    rates: Mapping[int, int] = MappingProxyType({}),
 ) -> Change:
-    """Return the change to multiblade coordinates of those groups of blades whose names are among the signals.
+    """Return the change of those groups of blades that are among the signals, at azimuths (m,) of the first blade.
 
-    Parameters
-    ----------
-    signals : Signals
-    groups : mapping of str to sequence of str
-        The blades' quantities in the order in which the rotor passes them, by a name for them.
-    azimuth : array, shape (m,)
-        Of the first blade, in rad.
-    speed : float
-        At which it grows, in rad/s.
-    rates : mapping of int to int
-        Of states: which are the rates of others. Those of blades go along with them.
-
-    Raises
-    ------
-    UsageError
-        When there are fewer than three blades, or a name stands twice.
+    ``groups`` are the blades' quantities in the order in which the rotor passes them, by a name for them; ``speed`` is
+    in rad/s, and ``rates`` are the states that are the rates of others: those of blades go along with them.
     """
     m, order = len(azimuth), len(signals)
     L, rate = (np.tile(matrix, (m, 1, 1)) for matrix in (np.eye(order), np.zeros((order, order))))
     items, taken = list(signals), set[int]()
+    groups = {name: blades for name, blades in groups.items() if set(blades) <= set(signals.names)}
+    named = {signals.positions[name] for blades in groups.values() for name in blades}
     for group, names in groups.items():
-        _require_blades(group, names)
+        if len(names) < LEAST:
+            raise UsageError(
+                f"'{group}' has {len(names)} blade{'s' if len(names) != 1 else ''}: multiblade coordinates need three "
+                "or more. Two blades make no isotropic rotor in any coordinates; floquet() is the answer there."
+            )
         q = [signals.positions[name] for name in names]
-        v = _own_rates(q, rates or {}, {signals.positions[n] for g in groups.values() for n in g})
+        v = [rates[i] for i in q if i in rates]
+        if len(v) < len(q) or named & set(v):  # some have none, or the rates are in a group themselves
+            v = []
         if taken & {*q, *v} or len(set(q)) < len(q):
             raise UsageError(f"A quantity of the blades stands twice in the groups (in '{group}'). Name each once.")
         taken |= {*q, *v}
@@ -104,20 +95,6 @@ def change_of(
     return Change(L, rate, Signals(items))
 
 
-def _own_rates(q: Sequence[int], rates: Mapping[int, int], named: set[int]) -> list[int]:
-    """Return the rates of all blades' quantities; none where one has none, or the rates are in a group themselves."""
-    v = [rates[i] for i in q if i in rates]
-    return v if len(v) == len(q) and not named & set(v) else []
-
-
 def _squares(count: int) -> FloatArray:
     orders = [0, *(n for n in range(1, (count - 1) // 2 + 1) for _ in "cs"), *([0] if count % 2 == 0 else [])]
     return np.array(orders, dtype=np.float64) ** 2
-
-
-def _require_blades(group: str, names: Sequence[str]) -> None:
-    if len(names) < LEAST:
-        raise UsageError(
-            f"'{group}' has {len(names)} blade{'s' if len(names) != 1 else ''}: multiblade coordinates need three or "
-            "more. Two blades make no isotropic rotor in any coordinates; floquet() is the answer there."
-        )

@@ -18,6 +18,7 @@ from fmilin.motion.periodic.fourier import ComplexArray
 STAGES = 4
 CONVERGED = 1e-13  # how much twice as many steps may change the product, relative, unless less is asked for
 LARGEST = 2**13  # steps
+UNRESOLVED = 1e-6  # change of a factor in twice as many steps, relative, with which the largest number will not do
 AT_ONCE = 2**21  # numbers in the equations of stages that are solved together
 GAP = 1e6  # between the sizes of multipliers that are computed apart from each other
 SWEEPS = 4
@@ -42,26 +43,26 @@ def factors(
 ) -> FloatArray:
     """Return matrices (n, P, P) whose product, the last one leftmost, is the transition matrix over a period.
 
-    ``A`` takes phases (...) in parts of a period, and returns matrices (..., P, P); n is ``samples`` times a power of
-    two.
-
-    Raises
-    ------
-    NumericalError
-        When no number of steps resolves the motion.
+    ``A`` takes phases (...) in parts of a period, and returns matrices (..., P, P); n is ``samples`` times some 2^k.
     """
     size = float(np.abs(A(np.linspace(0, 1, 64, endpoint=False))).sum(axis=-1).max(initial=0.0)) * period
     if not np.isfinite(size):
         raise NumericalError("A is not finite along the period.")
     n = samples * 2 ** int(np.clip(np.ceil(np.log2(max(1.0, size / 2 / samples))), 0, 8))
-    coarse = _steps(A, period, n)
-    while n < LARGEST:
+    coarse, change = _steps(A, period, n), np.inf
+    while n < LARGEST or change == np.inf:
         fine = _steps(A, period, 2 * n)
         pairs = fine[1::2] @ fine[0::2]
         scale = np.abs(pairs).max(axis=(1, 2), initial=1e-300)
-        if np.max(np.abs(pairs - coarse).max(axis=(1, 2)) / scale) * np.sqrt(n) <= precision:
+        change = float(np.max(np.abs(pairs - coarse).max(axis=(1, 2)) / scale))
+        if change * np.sqrt(n) <= precision:
             return fine
         coarse, n = fine, 2 * n
+    if not change <= UNRESOLVED:
+        raise NumericalError(
+            f"{n} steps do not resolve the motion over {period:.4g} s: parts of it are far faster than that. Take a "
+            "shorter period, or a model without them."
+        )
     return coarse
 
 
@@ -104,13 +105,11 @@ def condensed(steps: FloatArray) -> FloatArray:
 
 
 def logarithms_of_multipliers(steps: FloatArray, after: FloatArray) -> ComplexArray:
-    """Return log(mu) of the multipliers mu of ``after`` times the product of the steps; -inf of zeros.
-
-    A product of many factors keeps the large multipliers alone: a factor of 1e-20 between two of them drowns the small
-    one in the rounding of the large one. So an orthonormal basis goes around the period (a QR decomposition a step, as
-    in the periodic Schur form of Bojanczyk, Golub and Van Dooren, 1992) until groups of multipliers of about the same
-    size stand apart; of each group the triangular factors are multiplied with their scale taken out.
-    """
+    """Return log(mu) of the multipliers mu of ``after`` times the product of the steps; -inf of zeros."""
+    # A product of many factors keeps the large multipliers alone: a small one drowns in the rounding of a large one. So
+    # an orthonormal basis goes around the period (a QR decomposition a step, as in the periodic Schur form of
+    # Bojanczyk, Golub and Van Dooren, 1992) until groups of multipliers of about the same size stand apart; of each
+    # group the triangular factors are multiplied with their scale taken out.
     order = steps.shape[-1]
     Q = np.linalg.qr(np.random.default_rng(1892).normal(size=(order, order)))[0]
     for _ in range(SWEEPS):

@@ -11,7 +11,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fmilin.ground.errors import NumericalError
 from fmilin.ground.signals import FloatArray
@@ -20,57 +19,9 @@ from fmilin.motion.simulation.method import Method, moved, next_step
 from fmilin.motion.simulation.plant import Plant
 from fmilin.motion.simulation.stabilization import IntegratedCoordinates, Moved
 from fmilin.motion.simulation.trajectory import EventRecord
-
-Indicators = Callable[[float], FloatArray]  # time in seconds to event indicators, shape (ne,)
-
-Domains = NDArray[np.bool_]
-
-SUBINTERVALS = 4
-"""Parts of a step at whose ends the indicators are looked at: an indicator that dips below zero and comes back
-within a part is not seen."""
+from fmilin.numerics.crossings import domains, first_crossing
 
 _EPS = float(np.finfo(np.float64).eps)
-
-
-@dataclass(frozen=True, slots=True)
-class Crossing:
-    """The first event of a step."""
-
-    time: float  # just behind the crossing
-    indicators: tuple[int, ...]  # those that have changed sign there
-
-
-def domains(values: FloatArray) -> Domains:
-    """Return on which side of zero each indicator is: zero itself belongs to the negative side, as in FMI."""
-    return values > 0
-
-
-def first_crossing(indicators: Indicators, before: Domains, start: float, end: float) -> Crossing | None:
-    """Return where the indicators first leave ``before`` (ne,), their sides at ``start``; None when they do not."""
-    if not before.size:
-        return None
-    a = start
-    for k in range(1, SUBINTERVALS + 1):
-        b = end if k == SUBINTERVALS else start + (end - start) * k / SUBINTERVALS
-        if (domains(indicators(b)) != before).any():
-            return _bisected(indicators, before, a, b)
-        a = b
-    return None
-
-
-def _bisected(indicators: Indicators, before: Domains, a: float, b: float) -> Crossing:
-    finest = _EPS * max(4 * max(abs(a), abs(b)), b - a)
-    while b - a > finest:
-        middle = a + (b - a) / 2
-        if middle in (a, b):
-            break
-        if (domains(indicators(middle)) != before).any():
-            b = middle
-        else:
-            a = middle
-    changed = np.flatnonzero(domains(indicators(b)) != before)
-    return Crossing(b, tuple(int(i) for i in changed))
-
 
 CROWD = 100  # so many events in a row without progress in time, and the integration gives up
 

@@ -105,11 +105,7 @@ class Projector:
         return np.maximum(tolerance * reach * self._sizes, 16 * _EPS * reach * self._typical) + 1e-300
 
     def _row_sizes(self, rows: list[int], slopes: FloatArray) -> FloatArray:
-        """Return the slope of each row; of one that has all but vanished what it is elsewhere.
-
-        A slope of 1e-8 of its usual size turns the rounding of h into a distance of 1e-8. Below that a row says nothing
-        any more, and the pseudo-inverse leaves it out.
-        """
+        """Return the slope of each row; of one that has all but vanished, and says nothing, what it is elsewhere."""
         size = np.linalg.norm(slopes, axis=1)
         self._typical[rows] = np.maximum(self._typical[rows], size)
         usual = np.where(self._typical[rows] > 0, self._typical[rows], 1.0)
@@ -191,11 +187,7 @@ SAMPLES = 3
 
 
 def require_invariance(plant: Plant, t: float, x: FloatArray) -> None:
-    """Check that h stays zero along f at the start and beside it, relative to the size of its terms.
-
-    No regular point is needed, unlike for :func:`fmilin.linearize`: over all points, a row's largest change is compared
-    with the largest size of its terms.
-    """
+    """Check that h stays zero along f at the start and beside it, relative to the largest size of its terms there."""
     if not len(plant.invariants):
         return
     drift, size = np.zeros(len(plant.invariants)), np.zeros(len(plant.invariants))
@@ -206,18 +198,14 @@ def require_invariance(plant: Plant, t: float, x: FloatArray) -> None:
             continue
         gradient = plant.gradient(t, point)
         measured = measured or not gradient.is_exact
-        drift = np.fmax(drift, np.abs(gradient.H @ f + _own_change(plant, t, point)))
+        step = 1e-5 * max(abs(t), 1.0)  # with time and inputs h mostly does not change at all
+        own_change = (plant.h(t + step, point) - plant.h(t - step, point)) / (2 * step)
+        drift = np.fmax(drift, np.abs(gradient.H @ f + own_change))
         fastest = float(np.max(np.abs(f) / plant.scales, initial=0.0))
         size = np.fmax(size, np.abs(gradient.H) @ np.abs(f) + 1e-3 * fastest * gradient.reference)
     tolerance = INVARIANT_MEASURED if measured else INVARIANT
     relative = np.where(size > 0, drift / np.where(size > 0, size, 1.0), 0.0)
     require_invariants(plant.invariants.names, relative, tolerance)
-
-
-def _own_change(plant: Plant, t: float, x: FloatArray) -> FloatArray:
-    """Return how h changes with time and inputs while the states stand still, shape (m,); mostly exactly 0."""
-    step = 1e-5 * max(abs(t), 1.0)
-    return (plant.h(t + step, x) - plant.h(t - step, x)) / (2 * step)
 
 
 def _nearby_points(plant: Plant, t: float, x: FloatArray) -> list[FloatArray]:

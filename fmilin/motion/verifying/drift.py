@@ -116,11 +116,7 @@ def at_rest(linear: LinearModel, y_sizes: FloatArray) -> bool:
 
 
 def drift_channel(linear: LinearModel, integrator: Integrator, horizon: float) -> Channel:
-    """Follow the undisturbed motion and compare it with what the linear model predicts.
-
-    The first two coefficients of the deviation in t must vanish, f0 and A f0; where the model depends on time itself
-    the second need not: no linear model of constant coefficients knows about that.
-    """
+    """Follow the undisturbed motion and compare it with what the linear model predicts, f0 and A f0."""
     channel = partial(Channel, "drift", "time", "s", None, SHORT * horizon)
     try:
         error, worst = _slope_error(linear, integrator, horizon)

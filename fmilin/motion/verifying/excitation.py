@@ -52,10 +52,7 @@ class Excitation:
 
 
 def horizon_of(linear: LinearModel, y_sizes: FloatArray) -> float:
-    """Return how long to look, in seconds: two periods of the slowest mode that counts.
-
-    Fast modes (40 periods, fewer where coordinates and inputs are many) and unstable ones (growth by 20) end it.
-    """
+    """Return how long to look, in seconds: two periods of the slowest mode that counts, unless others end it."""
     A = linear.A * y_sizes / y_sizes[:, None]
     norm = float(np.linalg.norm(A, 2)) if A.size else 0.0
     eigenvalues = linear.eigenvalues()
@@ -66,15 +63,11 @@ def horizon_of(linear: LinearModel, y_sizes: FloatArray) -> float:
     rates = np.abs(eigenvalues)
     horizon = float(np.max(periods[rates >= counting[0]] / rates[rates >= counting[0]]))
     if swinging > 0:
-        horizon = min(horizon, _periods(linear) * 2 * np.pi / swinging)
+        responses = len(linear.states) + (MOST_FREQUENCIES + 1) * len(linear.inputs)
+        periods_of_each = float(np.clip(ALL_PERIODS / max(responses, 1), LEAST_PERIODS, MOST_PERIODS))
+        horizon = min(horizon, periods_of_each * 2 * np.pi / swinging)
     growth = float(np.max(eigenvalues.real, initial=0.0))
     return min(horizon, float(np.log(GROWTH)) / growth) if growth > 0 else horizon
-
-
-def _periods(linear: LinearModel) -> float:
-    """Return how many periods of the fastest mode that swings each response may take."""
-    responses = len(linear.states) + (MOST_FREQUENCIES + 1) * len(linear.inputs)
-    return float(np.clip(ALL_PERIODS / max(responses, 1), LEAST_PERIODS, MOST_PERIODS))
 
 
 def slowest_period(linear: LinearModel) -> float:

@@ -11,7 +11,7 @@ from scipy import linalg
 
 from fmilin.ground.errors import FmilinError, ModelError, NumericalError, UsageError
 from fmilin.ground.remarks import Remark
-from fmilin.ground.signals import FloatArray, Signals
+from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import RESPONDS, SAME, SLOPES_AGREE, SLOPES_AT_WORST
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.verification import Channel, Validity, Verification
@@ -223,35 +223,21 @@ def _channel(comparison: Comparison, linear: LinearModel, noise: FloatArray, end
     shown = check.amplitude if validity is None else validity.limit
     more = validity is not None and not validity.at_least
     trace = trace_at(comparison, shown, deviations, sweeps=comparison.relaxation.affordable(end) if more else 0)
-    return Channel(
-        excitation.kind,
-        signal.name,
-        signal.unit,
-        frequency,
-        check.amplitude,
-        check.error,
-        check.order,
-        allowed,
-        sizes.names[check.worst] if sizes.names else "",
-        validity,
-        trace,
-    )
+    worst, checked = sizes.names[check.worst] if sizes.names else "", (check.amplitude, check.error, check.order)
+    return Channel(excitation.kind, signal.name, signal.unit, frequency, *checked, allowed, worst, validity, trace)
 
 
 def _tolerance(linear: LinearModel, comparison: Comparison, noise: FloatArray) -> float:
     """Return what a slope error may be: more where the matrices are less accurate, or the model is noisy."""
-    a = linear.accuracy
-    matrices = max(a.A, a.B, a.C, a.D, a.T)
+    matrices = max(getattr(linear.accuracy, name) for name in "ABCDT")
     noisy = float(np.max(noise, initial=0.0)) * 1e3 * comparison.times[-1]
     return float(min(SLOPES_AGREE + 100 * matrices + 100 * noisy, SLOPES_AT_WORST))
 
 
 def _rounding(linear: LinearModel, comparison: Comparison, noise: FloatArray) -> float:
-    """Return what rounding of the rates makes of a slope error at amplitude one, at most.
-
-    The linear model follows it; the extrapolation from three amplitudes, the smallest a quarter of the first, takes it
-    some ten times, and three are for what the sizes of rows hide.
-    """
+    """Return what rounding of the rates makes of a slope error at amplitude one, at most."""
+    # The linear model follows it; the extrapolation from three amplitudes takes it some ten times, as the smallest is a
+    # quarter of the first, and three are for what the sizes of rows hide.
     sizes, effect = comparison.relaxation.reduced.y_sizes, comparison.effect
     if not effect or not len(sizes):
         return 0.0
@@ -279,47 +265,33 @@ def _sizes(
     for excitation, response in zip(wanted, responses, strict=True):
         natural = _natural(reduced, excitation)
         largest = np.maximum(largest, natural * np.max(np.abs(response), axis=0, initial=0.0))
-    C = np.where(np.abs(linear.C) > 10 * linear.errors.C, np.abs(linear.C), 0.0)
-    D = np.where(np.abs(linear.D) > 10 * linear.errors.D, np.abs(linear.D), 0.0)
+    visible = (linear.C, linear.errors.C), (linear.D, linear.errors.D)
+    C, D = (np.where(np.abs(matrix) > 10 * error, np.abs(matrix), 0.0) for matrix, error in visible)
     outputs = C @ reduced.y_sizes + D @ reduced.u_sizes
     outputs = np.where(outputs > 1e-9 * reduced.out_sizes, outputs, reduced.out_sizes)
     own = np.concatenate((reduced.y_sizes, reduced.x_sizes, outputs))
     responds = largest > RESPONDS * own
     counts = responds.copy()
     counts[p : p + n] = False
-    signals: tuple[Signals, ...] = (linear.states, linear.full_states, linear.outputs)
-    signals_sizes = np.where(responds, largest, own)
+    signals = [*linear.states, *linear.full_states, *linear.outputs]
+    names, units = (tuple(getattr(signal, part) for signal in signals) for part in ("name", "unit"))
+    sizes = np.where(responds, largest, own)
     noise = np.concatenate((np.spacing(np.abs(reduced.y0)), np.spacing(np.abs(reduced.x0)), output_noise))
-    return Sizes(
-        signals_sizes,
-        counts,
-        tuple(name for group in signals for name in group.names),
-        tuple(unit for group in signals for unit in group.units),
-        noise / signals_sizes,
-    )
+    return Sizes(sizes, counts, names, units, noise / sizes)
 
 
 def _point_channel(reduced: Reduced, linear: LinearModel) -> Channel:
     """Compare y0, f0 and the outputs at the point with what the nonlinear model says."""
     point_outputs = linear.point.outputs
-    declared = np.array(
-        [point_outputs.get(n, value) for n, value in zip(linear.outputs.names, reduced.out0, strict=True)]
-    )
+    declared = [point_outputs.get(n, value) for n, value in zip(linear.outputs.names, reduced.out0, strict=True)]
     speed = np.maximum(np.abs(reduced.f0), 1e-3 * reduced.y_sizes)
-    errors = np.concatenate(
-        (
-            np.abs(linear.y0 - reduced.y0) / reduced.y_sizes if _counts_from_zero(linear) else np.zeros(len(linear.y0)),
-            np.abs(linear.f0 - reduced.f0) / speed,
-            np.abs(declared - reduced.out0) / reduced.out_sizes,
-        )
-    )
+    # Modes and other forms of the states count from wherever they like: y0 is no value of the model.
+    own = all(linear.full_states.has(name) for name in linear.states.names)
+    counts = own or linear.method.coordinates in ("named", "tangent")
+    gaps = counts * np.abs(linear.y0 - reduced.y0), np.abs(linear.f0 - reduced.f0), np.abs(declared - reduced.out0)
+    sizes = reduced.y_sizes, speed, reduced.out_sizes
+    errors = np.concatenate([gap / size for gap, size in zip(gaps, sizes, strict=True)])
     names = (*linear.states.names, *(f"der({n})" for n in linear.states.names), *linear.outputs.names)
     error = float(np.max(errors, initial=0.0))
     worst = names[int(np.argmax(errors))] if names else ""
     return Channel("point", "", "", None, 0.0, error, np.nan, SAME, worst)
-
-
-def _counts_from_zero(linear: LinearModel) -> bool:
-    """Whether y0 is a value of the model: modes and other forms of the states count from wherever they like."""
-    own = all(linear.full_states.has(name) for name in linear.states.names)
-    return own or linear.method.coordinates in ("named", "tangent")

@@ -12,6 +12,7 @@ Richardson's extrapolation, c1 = (D(a) - 6 D(a/2) + 8 D(a/4)) / 3.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -58,10 +59,9 @@ class Comparison:
         """When responses are compared, in seconds."""
         return self.relaxation.times
 
-    @property
-    def largest(self) -> float:
-        """The largest linear response of all signals to amplitude one, in their sizes; one when there is none."""
-        size = float(np.max(np.abs(self.linear) / self.sizes.signals, initial=0.0))
+    def largest_of(self, some: slice | np.ndarray) -> float:
+        """Return the largest linear response of some signals to amplitude one, in their sizes; one without any."""
+        size = float(np.max(np.abs(self.linear[:, some]) / self.sizes.signals[some], initial=0.0))
         return size if size > 1e-12 else 1.0
 
     @property
@@ -105,7 +105,7 @@ def compare_slopes(comparison: Comparison, natural: float) -> SlopeCheck:
     effect = comparison.effect
     a = FIRST / effect if effect > 0 else FIRST * natural
     a = float(2.0 ** np.round(np.log2(a)))
-    largest, previous = comparison.largest, np.inf
+    largest, previous = comparison.largest_of(slice(None)), np.inf
     least = ROUNDED * float(np.max(comparison.sizes.noise, initial=0.0)) / (SLOPES_AT_WORST * largest)
     D1 = comparison.deviation(a)
     for _ in range(TRIES):
@@ -123,9 +123,8 @@ def compare_slopes(comparison: Comparison, natural: float) -> SlopeCheck:
     rounding = MAY_BE_ROUNDING * largest
     order = np.nan if rounding > E2 else float(np.log2(E1 / E2))
     relative = float(np.max(np.abs(D1[:, comparison.sizes.counts]), initial=0.0)) / largest
-    return SlopeCheck(
-        a, float(np.max(c1, initial=0.0)) / largest, order, int(np.argmax(c1)) if c1.size else 0, relative, D1
-    )
+    error, worst = float(np.max(c1, initial=0.0)) / largest, int(np.argmax(c1)) if c1.size else 0
+    return SlopeCheck(a, error, order, worst, relative, D1)
 
 
 ACCEPTED = 0.05  # deviation over the largest linear response
@@ -148,7 +147,7 @@ class _Search:
         if np.isfinite(check.order):
             self._power = int(np.clip(np.round(check.order), 2, 5)) - 1
         self._end = end
-        self._largest = _largest_counted(comparison)
+        self._largest = comparison.largest_of(comparison.sizes.counts)
         self.sign = 0.0
         self.limited_by = ""
         self.deviations: dict[float, FloatArray] = {}
@@ -200,11 +199,7 @@ class _Search:
 
 
 def validity_of(comparison: Comparison, check: SlopeCheck, end: float) -> tuple[Validity, Mapping[float, FloatArray]]:
-    """Return the largest amplitude with a deviation of 5 % or less, and the deviations looked at, by amplitude.
-
-    Secants in the logarithms and bisection; after ``end`` evaluations of the model in all, the largest amplitude found
-    to be right is a lower bound.
-    """
+    """Return the largest amplitude with a deviation of 5 % or less, and the deviations looked at, by amplitude."""
     search = _Search(comparison, check, end)
     return _limit(comparison, check, search), search.deviations
 
@@ -255,55 +250,18 @@ def trace_at(
     if not shown.size or shown.max() < 0:
         return None
     reduced = comparison.relaxation.reduced
-    i = _preferred(shown, len(reduced.y0), len(reduced.x0))
-    nonlinear = _signal(comparison, amplitude, deviations, i)
-    if nonlinear is None:
-        return None
-    farther = _farther(comparison, 4 * amplitude, i) if sweeps >= MARCHED else None
-    return Trace(
-        sizes.names[i],
-        sizes.units[i],
-        amplitude,
-        comparison.times,
-        amplitude * comparison.linear[:, i],
-        nonlinear,
-        None if farther is None else farther / 4,
-    )
-
-
-def _signal(
-    comparison: Comparison, amplitude: float, deviations: Mapping[float, FloatArray], i: int
-) -> FloatArray | None:
-    """Return a nonlinear response; None where there is none."""
+    first = len(reduced.y0) + len(reduced.x0)
+    well = shown[first:].max(initial=0.0) > 0.3 * shown.max()  # an output if one responds well, else a coordinate
+    i = first + int(np.argmax(shown[first:])) if well else int(np.argmax(shown))
     try:
-        D = (
-            deviations[amplitude]
-            if amplitude in deviations
-            else comparison.deviation(amplitude, sweeps=SWEEPS, close=SETTLED)
-        )
+        D = deviations.get(amplitude)
+        D = comparison.deviation(amplitude, sweeps=SWEEPS, close=SETTLED) if D is None else D
     except ResponseError:
         return None
-    response: FloatArray = amplitude * (comparison.linear[:, i] + D[:, i] * comparison.sizes.signals[i])
-    return response
-
-
-def _farther(comparison: Comparison, amplitude: float, i: int) -> FloatArray | None:
-    """Return the response far beyond the limit; None where there is none."""
-    try:
-        return comparison.relaxation.marched(comparison.excitation, amplitude)[:, i]
-    except ResponseError:
-        return None
-
-
-def _preferred(shown: np.ndarray, p: int, n: int) -> int:
-    """Return the signal to show: an output if one responds well, else a coordinate."""
-    outputs = shown[p + n :]
-    if outputs.size and outputs.max() > 0.3 * shown.max():
-        return p + n + int(np.argmax(outputs))
-    return int(np.argmax(shown))
-
-
-def _largest_counted(comparison: Comparison) -> float:
-    counts = comparison.sizes.counts
-    size = float(np.max(np.abs(comparison.linear[:, counts]) / comparison.sizes.signals[counts], initial=0.0))
-    return size if size > 1e-12 else 1.0
+    nonlinear = amplitude * (comparison.linear[:, i] + D[:, i] * sizes.signals[i])
+    farther: FloatArray | None = None
+    with suppress(ResponseError):
+        if sweeps >= MARCHED:
+            farther = comparison.relaxation.marched(comparison.excitation, 4 * amplitude)[:, i] / 4
+    signal, linear = (sizes.names[i], sizes.units[i]), amplitude * comparison.linear[:, i]
+    return Trace(*signal, amplitude, comparison.times, linear, nonlinear, farther)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 
@@ -25,7 +25,7 @@ ROWS_AGREE = 1e-9
 
 @one_at_a_time
 def descriptor(model: Model, at: OperatingPoint | LinearModel | None = None) -> Descriptor:
-    """Return ``E z' = f0 + A z + B (u - u0)``: a model of Lagrange's equations with its constraints left in.
+    """Return ``E z' = f0 + A z + B (u - u0)``: Lagrange's equations with their constraints left in, or DAEs as written.
 
     Parameters
     ----------
@@ -89,6 +89,9 @@ def _compared(linear: LinearModel, system: Descriptor) -> Descriptor:
 
 def descriptor_of(model: Model, point: OperatingPoint, *, coordinates: FloatArray | None = None) -> Descriptor:
     """Return the descriptor system at a consistent point; in motion its eigenvalues depend on y = R x, R (P, N)."""
+    written = model.descriptor_form(point.time, point.states, point.inputs)
+    if written is not None:
+        return Descriptor(**asdict(written), inputs=model.inputs.names, outputs=model.outputs.names)
     form, taken = form_of(model, point), second_order(model, point)
     sizes = model.states.scales(point.states)[taken.positions]
     basis = basis_of(form.Phi_q, sizes=sizes, names=form.names)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fmilin.native.kane.equations import KaneEquations
 from fmilin.native.kane.functions import Numerics
 from fmilin.native.kane.model import KaneModel
-from fmilin.native.kane.procedure import Blocks, Matrices, Partition
+from fmilin.native.kane.procedure import Matrices, Partition
 from fmilin.numerics.codegen.evaluator import Backend
 
-__all__ = ["Backend", "Blocks", "KaneEquations", "KaneModel", "Matrices", "Numerics", "Partition"]
+__all__ = ["Backend", "KaneEquations", "KaneModel", "Matrices", "Numerics", "Partition"]

@@ -1,4 +1,4 @@
-"""Whether a point satisfies the equations, and constraints belong together: f_v to d/dt f_c, f_a to d/dt f_v.
+"""Whether constraints belong together: f_v to d/dt f_c, f_a to d/dt f_v.
 
 The constraints need not be derivatives of each other letter by letter, only equivalent on the manifold: where
 f_c = 0 and f_v = 0 the motion must keep f_c, and the accelerations that f_a allows must be those that keep f_v.
@@ -7,17 +7,15 @@ That is tested at points near the start.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import numpy as np
 
-from fmilin.ground.errors import ConstraintError, NumericalError, UnknownNameError
-from fmilin.ground.signals import FloatArray, Signals
-from fmilin.ground.tolerances import INVARIANT, ON_MANIFOLD, RATES
-from fmilin.manifold.projection import not_on_manifold
+from fmilin.ground.errors import ConstraintError
+from fmilin.ground.signals import FloatArray
+from fmilin.ground.tolerances import INVARIANT
 from fmilin.model.symbolic_system import SymbolicSystem
 from fmilin.native.declaration import der
-from fmilin.native.kane.form import KaneForm
 from fmilin.native.kane.functions import KaneFunctions
 
 SAMPLES = 4
@@ -108,72 +106,3 @@ def _residuals(names: list[str] | tuple[str, ...], values: FloatArray, sizes: Fl
 
 def _listed(bad: dict[str, float]) -> str:
     return "; ".join(f"{name} is {value:.3g} instead of 0" for name, value in list(bad.items())[:6])
-
-
-_TITLES = {"f_0": "f_0 + f_1", "f_2": "f_2 + f_3"}
-
-
-Point = tuple[KaneFunctions, Signals, FloatArray]
-"""The functions and the states of a system, and its arguments (t, q, u, r, p)."""
-
-
-def residuals_at(point: Point, rates: Mapping[str, float]) -> dict[str, float]:
-    """Return the value of every left-hand side, with the given rates by name and the others solved for."""
-    values, _ = _evaluated(*point, rates)
-    return dict(zip(_names(point[0].form), values.tolist(), strict=True))
-
-
-def require_consistent_point(point: Point, rates: Mapping[str, float], system: str) -> None:
-    """Raise when the point, or a given rate, does not satisfy the equations of ``system``."""
-    form = point[0].form
-    values, sizes = _evaluated(*point, rates)
-    names = _names(form)
-    if not (np.isfinite(values).all() and np.isfinite(sizes).all()):
-        culprits = np.flatnonzero(~np.isfinite(sizes))
-        bad = names[int((culprits if len(culprits) else np.flatnonzero(~np.isfinite(values)))[0])]
-        raise NumericalError(f"The equation {bad} of '{system}' is not a number at the point.", variable=bad)
-    count = len(form.f_c) + len(form.velocity)
-    limits = np.where(np.arange(len(values)) < count, ON_MANIFOLD, RATES)
-    off = np.abs(values) / np.where(sizes > 0, sizes, 1.0)
-    residuals = {n: float(v) for n, v, d, e in zip(names, values, off, limits, strict=True) if not d <= e}
-    if residuals:
-        raise not_on_manifold(
-            residuals,
-            otherwise=f"The point does not satisfy the equations of '{system}'",
-            advice="Let fmilin.operating_point assemble the states, and leave rates out to have them solved for.",
-        )
-
-
-def _names(form: KaneForm) -> list[str]:
-    rows = [row.name for block in (form.velocity, form.kinematics, form.acceleration, form.dynamics) for row in block]
-    return [*form.configuration_names, *(_title(name) for name in rows)]
-
-
-def _title(name: str) -> str:
-    letter, bracket, rest = name.partition("[")
-    return f"({_TITLES[letter]}){bracket}{rest}" if letter in _TITLES else name
-
-
-def _evaluated(
-    functions: KaneFunctions, states: Signals, arguments: FloatArray, rates: Mapping[str, float]
-) -> tuple[FloatArray, FloatArray]:
-    """Return all left-hand sides, and the sizes that they are compared with."""
-    values, G = functions.constraints(arguments)
-    n, o = len(functions.form.q), len(functions.form.u)
-    H = np.hstack((G[:, 1 : 1 + n], G[:, 1 + 2 * n : 1 + 2 * n + o]))
-    sizes = np.linalg.norm(H * states.scales(arguments[1 : 1 + n + o]), axis=1)
-    left, terms = functions.left_hand_sides(arguments, _by_position(states, rates))
-    return np.concatenate((values, left)), np.concatenate((sizes, terms))
-
-
-def _by_position(states: Signals, rates: Mapping[str, float]) -> dict[int, float]:
-    names = [f"der({name})" for name in states.names]
-    values = {}
-    for name, value in rates.items():
-        if states.has(name):
-            values[states.positions[name]] = float(value)
-        elif name in names:
-            values[names.index(name)] = float(value)
-        else:
-            raise UnknownNameError.among(name, [*states.names, *names], "a state of the model or its rate")
-    return values

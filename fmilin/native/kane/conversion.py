@@ -70,10 +70,7 @@ class Translation:
     def _derivative(self, e: Expr) -> Expr:
         base, order = e.expr, _order_in(e, self._time)
         if isinstance(base, AppliedUndef) and base.args == (self._time,) and order:
-            name = str(base.func)
-            for _ in range(order):
-                name = str(der(name))
-            return self._dynamic(name)
+            return self._dynamic(plain_name(e))
         done = e.doit()
         if done != e and not isinstance(done, sympy.Derivative):
             return self(done)
@@ -155,7 +152,7 @@ def _kane(kane: Any, reactions: Sequence[Any]) -> SympyEquations:
         equations.acceleration = equations.rows("f_a", kane._k_dnh, u_dot, kane._f_dnh)
     equations.dynamics = equations.rows("f_2", kane.mass_matrix[: o - m, :], u_dot, -kane.forcing[: o - m, :])
     if kane._uaux:
-        _add_reactions(equations, kane.auxiliary_eqs, u_dot, [str(_bare(r)) for r in reactions])
+        _add_reactions(equations, kane.auxiliary_eqs, u_dot, [plain_name(r) for r in reactions])
     independent_u = u[: o - m]
     equations.independent = [str(s) for s in (*equations.q[: len(q) - len(kane._qdep)], *_named(independent_u))]
     return equations
@@ -239,9 +236,14 @@ def _lagrange(lagrange: Any) -> SympyEquations:
 
 def _named(functions: Sequence[Expr]) -> list[Symbol]:
     """Return the plain symbols of functions of time."""
-    return [sympy.Symbol(str(_bare(f)), real=True) for f in functions]
+    return [sympy.Symbol(plain_name(f), real=True) for f in functions]
 
 
-def _bare(name: Any) -> Any:
-    """Return the name of ``f(t)`` without its argument."""
-    return getattr(name, "func", name) if isinstance(name, sympy.core.function.AppliedUndef) else name
+def plain_name(key: Any) -> str:
+    """Return the name of a symbol, of a function of time without its argument, or of a derivative of one."""
+    if isinstance(key, sympy.Derivative):
+        name = plain_name(key.expr)
+        for _ in range(sum(int(count) for _, count in key.variable_count)):
+            name = str(der(name))
+        return name
+    return str(key.func) if isinstance(key, AppliedUndef) else str(key)

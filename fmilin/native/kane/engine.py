@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -21,9 +21,10 @@ from fmilin.model.symbolic_system import SymbolicSystem
 from fmilin.native.declaration import Declaration, Given, assembled
 from fmilin.native.kane.consistency import check_constraints
 from fmilin.native.kane.form import KaneForm, constraints_of, solved_form
-from fmilin.native.kane.functions import Expansion, KaneFunctions, Numerics, OutputFunctions
+from fmilin.native.kane.functions import Expansion, KaneFunctions, Numerics
 from fmilin.native.kane.procedure import Partition, dependence, eliminate
 from fmilin.native.symbolic import SymbolicEngine
+from fmilin.numerics.codegen.evaluator import Evaluator
 
 Point = tuple[float, FloatArray, FloatArray, FloatArray]
 
@@ -44,10 +45,10 @@ class KaneNumeric:
     def __init__(self, functions: KaneFunctions, system: SymbolicSystem) -> None:
         self.functions = functions
         self.system = system
-        form, graph = functions.form, functions.graph
+        form = functions.form
         arguments = [form.time, *form.states, *system.inputs, *system.parameters]
         index = {str(s): i for i, s in enumerate(arguments)}
-        self._order = np.array([index[str(s)] for s in graph.symbols], dtype=np.intp)
+        self._order = np.array([index[str(s)] for s in functions.symbols], dtype=np.intp)
         names = [str(r) for r in form.inputs]
         chosen = [names.index(str(r)) for r in system.inputs]
         n = len(form.states)
@@ -55,7 +56,6 @@ class KaneNumeric:
         """Where the chosen inputs stand among the columns of J."""
         self._inputs = [1 + n + i for i in chosen]
         """Where they stand among (t, q, u, r, p)."""
-        self._outputs = OutputFunctions(functions, system.outputs)
 
     def arguments(self, t: float, x: FloatArray, u: FloatArray, p: FloatArray) -> FloatArray:
         """Return (t, q, u, r, p) as the functions take it."""
@@ -69,7 +69,8 @@ class KaneNumeric:
         """Return x', shape (N,), and the outputs, shape (ny,)."""
         arguments = self.arguments(t, x, u, p)
         q_dot, w = self.functions.solve(arguments)
-        return np.concatenate((q_dot, w[: len(self.functions.form.u)])), self._outputs.values(arguments, q_dot, w)
+        (c,) = self._values(arguments, q_dot, w)
+        return np.concatenate((q_dot, w[: len(self.functions.form.u)])), c[:, 0]
 
     def products(self, point: Point, dx: FloatArray, du: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the derivatives of x', (N, k), and of the outputs, (ny, k), along the columns of (dx, du)."""
@@ -93,8 +94,16 @@ class KaneNumeric:
         n = len(self.functions.form.q)
         q_dot, u_dot = expansion.rates[0, :n], expansion.rates[0, n:]
         w = np.concatenate((u_dot, expansion.multipliers[0]))
-        values, c, c_w = self._outputs.gradients(arguments, q_dot, w)
-        return OutputSlopes(values, c[:, 1 : 1 + n + len(u_dot)], c[:, self._inputs], c_w)
+        values, c, c_w = self._values_and_gradients(arguments, q_dot, w)
+        return OutputSlopes(values[:, 0], c[:, 1 : 1 + n + len(u_dot)], c[:, self._inputs], c_w)
+
+    @cached_property
+    def _values(self) -> Evaluator:
+        return self.functions.outputs(self.system.outputs, gradients=False)
+
+    @cached_property
+    def _values_and_gradients(self) -> Evaluator:
+        return self.functions.outputs(self.system.outputs, gradients=True)
 
 
 class KaneEngine(SymbolicEngine):

@@ -13,7 +13,7 @@ and the gradients of all rows, with the columns (t, q, q', u, r).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -29,55 +29,6 @@ from fmilin.numerics.codegen.graph import Graph
 from fmilin.numerics.saddle_point.factors import DenseFactors, require_regular
 
 SX = Any  # casadi.SX: casadi ships no types
-
-
-class KaneGraph:
-    """The nodes of a form, shared subexpressions once; a point consists of ``arguments`` (t, q, u, r, p)."""
-
-    def __init__(self, form: KaneForm) -> None:
-        self.form = form
-        self.symbols = (form.time, *form.states, *form.inputs, *form.parameters)
-        unknowns = (*form.u_dot, *form.multipliers)
-        self._graph = Graph()
-        self.arguments, self.q_dot, self.w = map(self._graph.declare, (self.symbols, form.q_dot, unknowns))
-        n, o = len(form.q), len(form.u)
-        self._u = self.arguments[1 + n : 1 + n + o]
-        self._columns = ca.vertcat(
-            self.arguments[: 1 + n], self.q_dot, self._u, self.arguments[1 + n + o : 1 + n + o + len(form.inputs)]
-        )
-        V, v = self._separated(form.velocity, form.u)
-        blocks = [
-            ca.vertcat(self._graph.column(form.f_c), V @ self._u + v),
-            *self._separated(form.kinematics, form.q_dot),
-            *self._separated((*form.acceleration, *form.dynamics), unknowns),
-        ]
-        self.constraints, self.K, self.k, self.W, self.b = ca.cse(blocks)
-        self.kinematics_are_explicit = bool(self.K.is_constant() and np.array_equal(np.array(ca.DM(self.K)), np.eye(n)))
-
-    @cached_property
-    def constraint_gradients(self) -> SX:
-        """The gradients of (f_c, f_v)."""
-        return _gradients(self.constraints, self._columns)
-
-    @cached_property
-    def gradients(self) -> SX:
-        """The gradients of (f_0 + f_1, f_a, f_2 + f_3 + f_4)."""
-        return _gradients(ca.vertcat(self.K @ self.q_dot + self.k, self.W @ self.w + self.b), self._columns)
-
-    def outputs(self, expressions: Sequence[Any]) -> tuple[SX, SX, SX]:
-        """Return expressions over all symbols as a column, and their gradients for (t, q, u, r, p) and (q', w)."""
-        column = self._graph.column(expressions)
-        rates = ca.vertcat(self.q_dot, self.w)
-        return column, _gradients(column, self.arguments), _gradients(column, rates)
-
-    def _separated(self, rows: Sequence[LinearRow], symbols: Sequence[Symbol]) -> tuple[SX, SX]:
-        """Return the coefficients of ``symbols`` in the rows, and the rest of the rows."""
-        columns = {w: j for j, w in enumerate(symbols)}
-        coefficients = {
-            (i, columns[w]): c for i, row in enumerate(rows) for w, c in row.coefficients.items() if w in columns
-        }
-        matrix = self._graph.matrix(coefficients, (len(rows), len(symbols)))
-        return matrix, self._graph.column([row.rest for row in rows])
 
 
 def _gradients(rows: SX, columns: SX) -> SX:
@@ -103,25 +54,47 @@ class Expansion:
     rates: FloatArray  # (k, n + o), q' and u'
     multipliers: FloatArray  # shape (k, multipliers)
     J: FloatArray  # shape (k, l + m + n + o + multipliers, 1 + 2 n + o + s)
-    kinematic: FloatArray  # (k, n, n), M~qq
-    coefficients: FloatArray  # (k, o + multipliers, o + multipliers), [M~uuc, 0; M~uud, M~uld]
     solve: Callable[[FloatArray], FloatArray]  # M~^-1 b for b (k, n + o + multipliers, columns)
 
 
 class KaneFunctions:
-    """The functions of a form, made once; their ``arguments`` are points (t, q, u, r, p) or stacks of them."""
+    """The functions of a form, made once; their ``arguments`` are points (t, q, u, r, p) or stacks of them.
+
+    They are made of one graph, in which every subexpression stands once.
+    """
 
     def __init__(self, form: KaneForm, numerics: Numerics) -> None:
-        self.form = form
-        self.numerics = numerics
-        self.graph = KaneGraph(form)
+        self.form, self.numerics, self._graph = form, numerics, Graph()
+        self.symbols = (form.time, *form.states, *form.inputs, *form.parameters)
+        unknowns, n, o = (*form.u_dot, *form.multipliers), len(form.q), len(form.u)
+        self._arguments, self._q_dot, self._w = map(self._graph.declare, (self.symbols, form.q_dot, unknowns))
+        u, r = self._arguments[1 + n : 1 + n + o], self._arguments[1 + n + o : 1 + n + o + len(form.inputs)]
+        self._columns = ca.vertcat(self._arguments[: 1 + n], self._q_dot, u, r)
+        V, v = self._separated(form.velocity, form.u)
+        blocks = [
+            ca.vertcat(self._graph.column(form.f_c), V @ u + v),
+            *self._separated(form.kinematics, form.q_dot),
+            *self._separated((*form.acceleration, *form.dynamics), unknowns),
+        ]
+        self._f_c_and_f_v, self._K, self._k, self._W, self._b = ca.cse(blocks)
+        explicit = self._K.is_constant() and np.array_equal(np.array(ca.DM(self._K)), np.eye(n))
+        self._kinematics_are_explicit = bool(explicit)
+
+    def _separated(self, rows: Sequence[LinearRow], symbols: Sequence[Symbol]) -> tuple[SX, SX]:
+        """Return the coefficients of ``symbols`` in the rows, and the rest of the rows."""
+        columns = {w: j for j, w in enumerate(symbols)}
+        coefficients = {
+            (i, columns[w]): c for i, row in enumerate(rows) for w, c in row.coefficients.items() if w in columns
+        }
+        matrix = self._graph.matrix(coefficients, (len(rows), len(symbols)))
+        return matrix, self._graph.column([row.rest for row in rows])
 
     def at(self, arguments: FloatArray) -> Expansion:
         """Return the expansion at k points, shape (k, known)."""
         form, n, o = self.form, len(self.form.q), len(self.form.u)
         H, _ = _stacks(self._constraints, arguments)
         K, k = _stacks(self._kinematics, arguments)
-        M_qq = None if self.graph.kinematics_are_explicit else _factors(K, form.q_dot, "kinematic")
+        M_qq = None if self._kinematics_are_explicit else _factors(K, form.q_dot, "kinematic")
         q_dot = (-k if M_qq is None else M_qq.solve(-k))[:, :, 0]
         W, b = _stacks(self._dynamics, arguments, q_dot)
         M_uu = _factors(W, (*form.u_dot, *form.multipliers), "dynamic")
@@ -135,13 +108,13 @@ class KaneFunctions:
 
         rates = np.concatenate((q_dot, w[:, :o]), axis=1)
         J = np.concatenate((H, J), axis=1)
-        return Expansion(rates, w[:, o:], J, K, W, solve)
+        return Expansion(rates, w[:, o:], J, solve)
 
     def solve(self, arguments: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return q', shape (n,), and (u', lambda), shape (o + k,), at one point."""
         form = self.form
         K, k = self._kinematics(arguments)
-        explicit = self.graph.kinematics_are_explicit
+        explicit = self._kinematics_are_explicit
         q_dot = -k[:, 0] if explicit else _factors(K, form.q_dot, "kinematic").solve(-k[:, 0])
         W, b = self._dynamics(arguments, q_dot)
         return q_dot, _factors(W, (*form.u_dot, *form.multipliers), "dynamic").solve(-b[:, 0])
@@ -163,77 +136,34 @@ class KaneFunctions:
         W, b = self._dynamics(arguments, q_dot)
         return W[:m, :o], b[:m, 0]
 
-    def left_hand_sides(self, arguments: FloatArray, given: Mapping[int, float]) -> tuple[FloatArray, FloatArray]:
-        """Return (f_0 + f_1, f_a, f_2 + f_3 + f_4), shape (n + o + k,), and sizes of the terms, NaN if undefined."""
-        rates = np.concatenate(self.solve(arguments))
-        rates[list(given)] = list(given.values())
-        q_dot, w = rates[: len(self.form.q)], rates[len(self.form.q) :]
-        left, sizes = [], []
-        for matrix, column, x in ((*self._kinematics(arguments), q_dot), (*self._dynamics(arguments, q_dot), w)):
-            rest = column[:, 0]
-            left.append(matrix @ x + rest)
-            sizes.append(np.abs(matrix) @ np.nan_to_num(np.abs(x)) + np.abs(rest))
-        return np.concatenate(left), np.concatenate(sizes)
-
     # -- what is evaluated -------------------------------------------------------------------------
 
     @cached_property
     def _constraints(self) -> Evaluator:
-        graph = self.graph
-        return self._evaluator([graph.arguments], graph.constraint_gradients, graph.constraints)
+        rows = self._f_c_and_f_v
+        return self._evaluator([self._arguments], _gradients(rows, self._columns), rows)
 
     @cached_property
     def _kinematics(self) -> Evaluator:
-        graph = self.graph
-        return self._evaluator([graph.arguments], graph.K, graph.k)
+        return self._evaluator([self._arguments], self._K, self._k)
 
     @cached_property
     def _dynamics(self) -> Evaluator:
-        graph = self.graph
-        return self._evaluator([graph.arguments, graph.q_dot], graph.W, graph.b)
+        return self._evaluator([self._arguments, self._q_dot], self._W, self._b)
 
     @cached_property
     def _gradients(self) -> Evaluator:
-        graph = self.graph
-        return self._evaluator([graph.arguments, graph.q_dot, graph.w], graph.gradients)
+        rows = ca.vertcat(self._K @ self._q_dot + self._k, self._W @ self._w + self._b)
+        return self._evaluator([self._arguments, self._q_dot, self._w], _gradients(rows, self._columns))
+
+    def outputs(self, expressions: Sequence[Any], *, gradients: bool) -> Evaluator:
+        """Return c(t, q, u, r, p, q', (u', lambda)), with gradients for (t, q, u, r, p) and (q', u', lambda)."""
+        c = self._graph.column(expressions)
+        of = (self._arguments, ca.vertcat(self._q_dot, self._w)) if gradients else ()
+        return self._evaluator([self._arguments, self._q_dot, self._w], c, *(_gradients(c, part) for part in of))
 
     def _evaluator(self, arguments: list[Any], *results: Any) -> Evaluator:
         return Evaluator(arguments, results, self.numerics.backend)
-
-
-class OutputFunctions:
-    """Outputs c(t, q, u, r, p, q', u', lambda) and their gradients."""
-
-    def __init__(self, functions: KaneFunctions, expressions: Sequence[Any]) -> None:
-        self._functions, self._expressions = functions, tuple(expressions)
-
-    def values(self, arguments: FloatArray, q_dot: FloatArray, w: FloatArray) -> FloatArray:
-        """Return c, shape (ny,)."""
-        (c,) = self._values(arguments, q_dot, w)
-        return c[:, 0]
-
-    def gradients(
-        self, arguments: FloatArray, q_dot: FloatArray, w: FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return c, and its gradients for (t, q, u, r, p) and for (q', u', lambda)."""
-        c, c_arguments, c_w = self._all(arguments, q_dot, w)
-        return c[:, 0], c_arguments, c_w
-
-    @cached_property
-    def _nodes(self) -> tuple[Any, Any, Any]:
-        return self._functions.graph.outputs(self._expressions)
-
-    @cached_property
-    def _values(self) -> Evaluator:
-        return self._evaluator(self._nodes[:1])
-
-    @cached_property
-    def _all(self) -> Evaluator:
-        return self._evaluator(self._nodes)
-
-    def _evaluator(self, results: Sequence[Any]) -> Evaluator:
-        graph = self._functions.graph
-        return Evaluator([graph.arguments, graph.q_dot, graph.w], results, self._functions.numerics.backend)
 
 
 def _stacks(function: Evaluator, *arguments: FloatArray) -> list[FloatArray]:

@@ -16,13 +16,11 @@ from fmilin.manifold.frame import kept_states
 from fmilin.manifold.operating_points import require_sizes
 from fmilin.model.interface import Evaluation, OperatingPoint
 from fmilin.native.declaration import Declaration, Expr, Given, Labels, Name
-from fmilin.native.kane.consistency import require_consistent_point, residuals_at
 from fmilin.native.kane.engine import KaneEngine, KaneNumeric, KaneSlopes, are_smooth, engine_of
 from fmilin.native.kane.equations import KaneEquations, form_of
 from fmilin.native.kane.form import KaneForm
 from fmilin.native.kane.functions import Expansion, KaneFunctions, Numerics
-from fmilin.native.kane.procedure import Blocks, Matrices, Partition, blocks_of, dependence, eliminate
-from fmilin.native.kane.sympy_form import kane_form
+from fmilin.native.kane.procedure import Matrices, Partition, dependence, eliminate
 from fmilin.native.native_model import InterfaceChoice, NativeModel
 from fmilin.native.symbolic import SymbolicModel
 
@@ -147,6 +145,7 @@ class KaneModel(SymbolicModel):
             When f_a are not the derivatives of f_v, or f_v does not contain those of f_c.
         """
         from fmilin.native.kane.conversion import equations_in
+        from fmilin.native.kane.sympy_form import kane_form
 
         equations = equations_in(method, reactions)
         given = Given(inputs or (), parameters or {}, outputs or {}, start or {}, labels or Labels())
@@ -219,20 +218,6 @@ class KaneModel(SymbolicModel):
             matrices += self._eliminated(self._functions.at(arguments), partition)
         return matrices
 
-    def blocks(self, point: OperatingPoint | None = None) -> Blocks:
-        """Return the table of definitions M~qq .. B~u at a point."""
-        arguments = self._arguments(self.start if point is None else point)
-        return blocks_of(self.form, self._functions.at(arguments[None]), self._input_columns)
-
-    def residuals(self, point: OperatingPoint, rates: Mapping[str, float] | None = None) -> dict[str, float]:
-        """Return what is left of each equation at a point, by name; ``rates`` of states not given are solved for."""
-        return residuals_at((self._functions, self.states, self._arguments(point)), rates or {})
-
-    def require_consistent(self, point: OperatingPoint, rates: Mapping[str, float] | None = None) -> None:
-        """Raise when a point, or one of the ``rates`` that it is meant to have, does not satisfy the equations."""
-        at = (self._functions, self.states, self._arguments(point))
-        require_consistent_point(at, rates or {}, self.info.name)
-
     def partition(self, independent: Sequence[str]) -> Partition:
         """Return the partition that keeps the ``independent`` states."""
         return Partition.named(independent, self.form, self.states, self.info.name)
@@ -289,10 +274,6 @@ class KaneModel(SymbolicModel):
     def second_order_form(self, t: float, x: FloatArray, u: FloatArray) -> None:
         """Return None: the equations are not in Lagrange's form."""
         del t, x, u
-
-    def _arguments(self, point: OperatingPoint) -> FloatArray:
-        require_sizes(self, point)
-        return self._numeric.arguments(point.time, point.states, self._full(point.inputs), self.engine.p)
 
     def _eliminated(self, expansion: Expansion, partition: Partition) -> list[Matrices]:
         inputs = self._input_columns

@@ -119,31 +119,6 @@ def _inverses(G: FloatArray, dependent: list[int], scales: FloatArray) -> tuple[
     return np.where(exists[:, None, None], inverse, np.nan), np.where(exists, condition, np.inf)
 
 
-@dataclass(frozen=True)
-class Blocks:
-    """The table of definitions, at a point: gradients with (q', u', lambda) as they solve the equations.
-
-    Rows ``q`` belong to the kinematic equations, ``c`` to the acceleration constraints, ``d`` to the dynamic
-    equations. With multipliers, (M~uuc, M~uud) are followed by the column (0, M~uld).
-    """
-
-    M_qq: FloatArray
-    M_uqc: FloatArray
-    M_uuc: FloatArray
-    M_uqd: FloatArray
-    M_uud: FloatArray
-    M_uld: FloatArray
-    A_qq: FloatArray
-    A_qu: FloatArray
-    A_uqc: FloatArray
-    A_uuc: FloatArray
-    A_uqd: FloatArray
-    A_uud: FloatArray
-    B_q: FloatArray
-    B_uc: FloatArray
-    B_u: FloatArray
-
-
 @dataclass(frozen=True, slots=True)
 class Matrices:
     """The linear model x_i' = A x_i + B r of the independent states, and all states from them."""
@@ -170,32 +145,6 @@ class Matrices:
     def f0(self) -> FloatArray:
         """The rates of the independent states at the point, shape (P,)."""
         return self.rates[list(self.partition.states)]
-
-
-def blocks_of(form: KaneForm, expansion: Expansion, inputs: list[int]) -> Blocks:
-    """Return the table of definitions at the first point."""
-    n, o, m, k = len(form.q), len(form.u), len(form.acceleration), len(form.multipliers)
-    J = expansion.J[0, len(form.f_c) + len(form.velocity) :]
-    q, q_dot, u = slice(1, 1 + n), slice(1 + n, 1 + 2 * n), slice(1 + 2 * n, 1 + 2 * n + o)
-    kinematic, c, d = slice(0, n), slice(n, n + m), slice(n + m, n + o + k)
-    W = expansion.coefficients[0]
-    return Blocks(
-        M_qq=expansion.kinematic[0],
-        M_uqc=J[c, q_dot],
-        M_uuc=W[:m, :o],
-        M_uqd=J[d, q_dot],
-        M_uud=W[m:, :o],
-        M_uld=W[m:, o:],
-        A_qq=-J[kinematic, q],
-        A_qu=-J[kinematic, u],
-        A_uqc=-J[c, q],
-        A_uuc=-J[c, u],
-        A_uqd=-J[d, q],
-        A_uud=-J[d, u],
-        B_q=-J[kinematic][:, inputs],
-        B_uc=-J[c][:, inputs],
-        B_u=-J[d][:, inputs],
-    )
 
 
 def eliminate(

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import sympy
-from sympy.core.function import AppliedUndef
 
 from fmilin.native.declaration import Declaration, Given, Symbol, der
+from fmilin.native.kane.conversion import SympyEquations, plain_name
 from fmilin.native.kane.form import KaneForm, LinearRow, in_order_of
-
-if TYPE_CHECKING:
-    from fmilin.native.kane.conversion import SympyEquations
 
 
 def kane_form(declaration: Declaration, equations: SympyEquations, given: Given) -> tuple[KaneForm, Given]:
@@ -61,7 +58,7 @@ def _in_plain_names(equations: SympyEquations, given: Given) -> Given:
     equations.translate.dynamic, equations.translate.constants = before
     labels = given.labels
     return Given(
-        inputs=[_name(r) for r in given.inputs],
+        inputs=[plain_name(r) for r in given.inputs],
         parameters=_named(given.parameters),
         outputs=outputs,
         start=_named(given.start),
@@ -70,7 +67,7 @@ def _in_plain_names(equations: SympyEquations, given: Given) -> Given:
             units=_named(labels.units),
             nominals=_named(labels.nominals),
             descriptions=_named(labels.descriptions),
-            independent=tuple(_name(s) for s in labels.independent),
+            independent=tuple(plain_name(s) for s in labels.independent),
         ),
     )
 
@@ -129,14 +126,4 @@ def _parts(row: LinearRow) -> list[Any]:
 
 
 def _named(values: Mapping[Any, Any]) -> dict[str, Any]:
-    return {_name(key): value for key, value in values.items()}
-
-
-def _name(key: Any) -> str:
-    """Return the name of a symbol, of a function of time, or of a derivative of one."""
-    if isinstance(key, sympy.Derivative):
-        name = _name(key.expr)
-        for _ in range(sum(int(count) for _, count in key.variable_count)):
-            name = str(der(name))
-        return name
-    return str(key.func) if isinstance(key, AppliedUndef) else str(key)
+    return {plain_name(key): value for key, value in values.items()}

@@ -5,12 +5,13 @@ Spencer (thesis), chapter 4 and appendices A and B.
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from fmilin.native.mechanism.bushings import Bushing
 from fmilin.native.mechanism.description import MechanismDescription
 from fmilin.native.mechanism.elements import (
     Actuator,
+    Bushing,
     Coupling,
     Force,
     JointForce,
@@ -59,18 +60,11 @@ __all__ = [
 ]
 
 
+_LATE = {"Mechanism": "model", "MovedMechanism": "motions", "Assembly": "assembly", "assemble": "assembly"}
+
+
 def __getattr__(name: str) -> Any:
     """Import the model and the assembly when they are first used: descriptions alone need less."""
-    if name == "Mechanism":
-        from fmilin.native.mechanism.model import Mechanism
-
-        return Mechanism
-    if name == "MovedMechanism":
-        from fmilin.native.mechanism.motions import MovedMechanism
-
-        return MovedMechanism
-    if name in ("Assembly", "assemble"):
-        from fmilin.native.mechanism import assembly
-
-        return getattr(assembly, name)
-    raise AttributeError(f"module 'fmilin.native.mechanism' has no attribute '{name}'")
+    if name not in _LATE:
+        raise AttributeError(f"module 'fmilin.native.mechanism' has no attribute '{name}'")
+    return getattr(import_module(f"fmilin.native.mechanism.{_LATE[name]}"), name)

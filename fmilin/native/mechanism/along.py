@@ -14,9 +14,9 @@ with the independent constraints, as for Lagrange's equations.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import fields
+from types import MappingProxyType
 from typing import Any
 
 import casadi as ca
@@ -25,10 +25,10 @@ import numpy as np
 from fmilin.ground.errors import NumericalError, UsageError
 from fmilin.ground.signals import FloatArray, Signals
 from fmilin.model.interface import Model, OperatingPoint, TangentStack
-from fmilin.native.batch_graph import PartitionedSlopes, StatePartition, batch_graph
+from fmilin.native.batch_graph import StatePartition, batch_graph
 from fmilin.native.mechanism.evaluator import MechanismEvaluator
 from fmilin.native.mechanism.independence import Independence
-from fmilin.native.mechanism.linear import Choice, LocalForm, Matrices, MechanismEquations, matrices_of
+from fmilin.native.mechanism.linear import Choice
 from fmilin.native.mechanism.outputs import Outputs
 from fmilin.native.mechanism.quantities import available, input_signals, state_signals
 from fmilin.native.mechanism.recursions import displacement_of
@@ -39,54 +39,51 @@ from fmilin.numerics.codegen.implicit import ImplicitSystem
 from fmilin.numerics.codegen.scalars import column_of, matrix_of, scalars
 
 POINT = 6e-6  # seconds that the recursion takes for a point among many, about, for each state
+AT_ONCE = 256  # points that the recursion takes together
 BLOCK = 32  # points whose slopes on all states are held at a time: what fits into the processor's cache
 FAR = 1e6  # slopes of dependent states beyond this are looked at by the recursion
 
 
 class ManyPoints:
-    """The linear models of a mechanism, which counts its points; ``solve`` takes states (k, N), inputs (k, nu)."""
+    """The linear models of a mechanism, which counts its points; ``recursion`` takes states (k, N), inputs (k, nu)."""
 
-    def __init__(
-        self,
-        model: Model,
-        equations: MechanismEquations,
-        solve: Callable[[FloatArray, FloatArray], Solution],
-        recursion: Callable[[FloatArray, FloatArray, Choice], TangentStack],
-    ) -> None:
-        self._model, self._equations, self._solve, self._recursion = model, equations, solve, recursion
+    def __init__(self, model: Model, recursion: Callable[[FloatArray, FloatArray, Choice], TangentStack]) -> None:
+        self._model, self._recursion = model, recursion
         n = max(len(model.states), 1)
         self._budget = CompilationBudget.of_equations(POINT * n, n)
         self._prices = self._further_prices()
 
     def __call__(
         self,
-        first: OperatingPoint,
-        points: tuple[FloatArray, FloatArray],
+        x: FloatArray,
+        u: FloatArray,
         choice: Choice,
         *,
+        parameters: Mapping[str, float] = MappingProxyType({}),
         threads: int = 1,
         compiled: bool | None = None,
-    ) -> Matrices:
-        """Return the matrices at points x (k, N) and u (k, nu)."""
-        x, u = points
+    ) -> TangentStack:
+        """Return values, constraints and slopes along the states of a choice at points x (k, N) and u (k, nu)."""
         pays = self._pays(len(x)) if compiled is None else compiled
-        partition = self._partition(first, choice) if pays else None
-        if partition is not None:
-            return self._compiled(partition, points, choice, threads)
-        if compiled:
+        partition = self._partition(OperatingPoint(0.0, x[0], u[0], parameters), choice) if pays else None
+        if partition is None and compiled:
             raise UsageError(
                 f"There is no compiled code for '{self._model.info.name}': it takes a C compiler (cc, gcc or clang on "
                 "the PATH, or named by the environment variable CC) and the mechanism's own constraints. Leave out "
                 "compiled=True."
             )
-        return matrices_of(self._equations, lambda some: self._solve(x[some], u[some]), len(x), choice, threads=threads)
+        if partition is not None and not partition.others:
+            return self._compiled(partition, x, u, choice, threads)
+        size = AT_ONCE if partition is None else BLOCK
 
-    def tangents(self, points: tuple[FloatArray, FloatArray], choice: Choice) -> TangentStack:
-        """Return values, constraints and slopes along the states of a choice."""
-        x, u = points
-        first = OperatingPoint(0.0, x[0], u[0])
-        partition = self._partition(first, choice) if self._pays(len(x)) else None
-        return self._recursion(x, u, choice) if partition is None else partition.at(0.0, x, u).tangents
+        def work(first: int) -> TangentStack:
+            some = slice(first, first + size)
+            if partition is None:
+                return self._recursion(x[some], u[some], choice)
+            return self._compiled(partition, x[some], u[some], choice)
+
+        with ThreadPoolExecutor(threads) as pool:
+            return TangentStack.joined(list(pool.map(work, range(0, len(x), size))))
 
     def _pays(self, points: int) -> bool:
         """Count points; return whether compiled code is to be taken, for which is done what pays."""
@@ -112,36 +109,13 @@ class ManyPoints:
             return None
 
     def _compiled(
-        self, partition: StatePartition, points: tuple[FloatArray, FloatArray], choice: Choice, threads: int
-    ) -> Matrices:
-        x, u = points
-        if not partition.others:
-            return self._block(partition.at(0.0, x, u, threads=threads), points, choice)
-        n, k, p = x.shape[1], len(x), len(choice.states)
-        ny, width = len(self._model.outputs), p + u.shape[1]
-        shapes = {"derivatives": (n, width), "outputs": (ny, width), "T": (n, p), "rates": (n,), "values": (ny,)}
-        stacks = {name: np.empty((k, *shape)) for name, shape in shapes.items()}
-
-        def work(some: slice) -> None:
-            models = self._block(partition.at(0.0, x[some], u[some]), (x[some], u[some]), choice)
-            for name, stack in stacks.items():
-                stack[some] = getattr(models, name)
-
-        with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(work, (slice(i, i + BLOCK) for i in range(0, k, BLOCK))))
-        return Matrices(choice, **stacks)
-
-    def _block(self, along: PartitionedSlopes, points: tuple[FloatArray, FloatArray], choice: Choice) -> Matrices:
-        stack = along.stack
-        models = Matrices(choice, along.along(stack.f_z), along.along(stack.c_z), along.T, stack.f, stack.c)
-        doubtful = np.flatnonzero(~(along.size <= FAR) | ~np.isfinite(stack.f).all(axis=1))
+        self, partition: StatePartition, x: FloatArray, u: FloatArray, choice: Choice, threads: int = 1
+    ) -> TangentStack:
+        along = partition.at(0.0, x, u, threads=threads)
+        doubtful = np.flatnonzero(~(along.size <= FAR) | ~np.isfinite(along.stack.f).all(axis=1))
         if not len(doubtful):
-            return models
-        x, u = points
-        exact = LocalForm(self._equations, self._solve(x[doubtful], u[doubtful]), choice).matrices()
-        for name in (f.name for f in fields(Matrices) if f.name != "choice"):
-            getattr(models, name)[doubtful] = getattr(exact, name)
-        return models
+            return along.tangents
+        return along.tangents.corrected(doubtful, self._recursion(x[doubtful], u[doubtful], choice))
 
 
 def in_graph(

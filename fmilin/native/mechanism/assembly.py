@@ -20,6 +20,7 @@ from fmilin.ground.errors import ConstraintError, UnknownNameError
 from fmilin.ground.tolerances import CLOSED, PSEUDO_INVERSE
 from fmilin.native.mechanism.description import MechanismDescription
 from fmilin.native.mechanism.given import Motions, moved_starts, own_name, velocities
+from fmilin.native.mechanism.independence import normalized
 from fmilin.native.mechanism.parts import Loop
 from fmilin.native.mechanism.placement import Placement
 from fmilin.native.mechanism.recursions import coordinate_columns, positions
@@ -65,7 +66,8 @@ class Closing:
     @cached_property
     def start(self) -> Floats:
         """The first guess, quaternions of unit length, shape (n_q,)."""
-        return self._normalized(np.array([q for joint in self.system.description.joints for q in joint.position]))
+        q = np.array([q for joint in self.system.description.joints for q in joint.position])
+        return normalized(self.system, q)
 
     @cached_property
     def given_velocities(self) -> Floats:
@@ -172,7 +174,7 @@ class Closing:
     def moved(self, q: Floats, theta: Floats) -> Floats:
         """Return the positions after a displacement theta (n,); quaternions keep their length."""
         E, _ = coordinate_columns(self.system.tree, q, np.zeros(len(theta)))
-        return self._normalized(q + E @ theta)
+        return normalized(self.system, q + E @ theta)
 
     def displacement(self, q: Floats) -> Floats:
         """Return how far the joints are from the first guess, in rad or sizes of the mechanism, shape (n_q,)."""
@@ -185,13 +187,6 @@ class Closing:
         """Return velocities that keep the loops closed, the given ones held, and the loops that open even so."""
         motions = Motions(self.system, self.scales, self.jacobian(q), self.given_velocities, self.stated)
         return velocities(motions, self.free_v)
-
-    def _normalized(self, q: Floats) -> Floats:
-        balls = self.system.tree.ball_coordinates
-        if len(balls):
-            q = q.copy()
-            q[balls] /= np.linalg.norm(q[balls], axis=1, keepdims=True)
-        return q
 
 
 def _step(GD: Floats, g: Floats, damping: float) -> Floats:

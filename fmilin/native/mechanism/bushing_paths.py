@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.native.mechanism.bushings import Bushing
+from fmilin.native.mechanism.elements import Bushing
 from fmilin.native.mechanism.markers import Markers
 from fmilin.native.mechanism.rows import Key, Rows
 

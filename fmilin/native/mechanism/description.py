@@ -10,12 +10,31 @@ from fmilin.ground.errors import ModelError, UnknownNameError
 from fmilin.ground.verbs import Shown
 from fmilin.native.contacts import Contact
 from fmilin.native.mechanism import elements
-from fmilin.native.mechanism.bushings import Bushing
-from fmilin.native.mechanism.elements import VECTORS, Actuator, Force, JointForce, LineForce, Torque
+from fmilin.native.mechanism.elements import VECTORS, Actuator, Force, JointForce, LineForce, Motion, Torque
+from fmilin.native.mechanism.part import Part
 from fmilin.native.mechanism.parts import SPEEDS, Body, Joint, Loop
 from fmilin.native.mechanism.placement import Vector, vector
 
-Input = JointForce | Force | Torque | LineForce | Actuator | elements.Motion
+Input = JointForce | Force | Torque | LineForce | Actuator | Motion
+INPUTS: Mapping[str, type[Input]] = {
+    kind.kind.replace(" ", "_"): kind for kind in (JointForce, Force, Torque, LineForce, Actuator, Motion)
+}
+
+PARTS: Mapping[str, type[Part]] = {
+    "bodies": Body,
+    "joints": Joint,
+    "loops": Loop,
+    "couplings": elements.Coupling,
+    "wheels": elements.Wheel,
+    "skates": elements.Skate,
+    "springs": elements.PointSpring,
+    "bushings": elements.Bushing,
+    "tendons": elements.Tendon,
+    "sensors": elements.Sensor,
+    "markers": elements.Marker,
+}
+"""What the fields of a description hold; its inputs are of several kinds."""
+ON_BODIES = ("parent", "child", "first", "second", "body")  # fields of parts that name a body
 
 
 @dataclass(frozen=True)
@@ -58,7 +77,7 @@ class MechanismDescription(Shown):
     markers: Sequence[elements.Marker] = ()  # points with names
     contacts: Sequence[Contact] = ()  # loops that are feet on the ground, and what is known of it
     tendons: Sequence[elements.Tendon] = ()
-    bushings: Sequence[Bushing] = ()
+    bushings: Sequence[elements.Bushing] = ()
     moved: Sequence[Moved] = ()  # start values that are not those that were given
     followed: Mapping[str, float] = field(default_factory=dict)  # velocities that nobody gave, as the loops ask for
     ordered_joints: tuple[Joint, ...] = field(default=(), init=False, repr=False)
@@ -119,43 +138,30 @@ def _constraint_names(d: MechanismDescription) -> list[str]:
 
 
 def _unknown_bodies(d: MechanismDescription) -> list[str]:
-    bodies = [d.ground, *(b.name for b in d.bodies)]
-    problems = []
-    pairs: list[tuple[str, str]] = [(f"joint '{j.name}'", name) for j in d.joints for name in (j.parent, j.child)]
-    two: list[tuple[str, Any]] = [("loop", p) for p in d.loops] + [("spring", p) for p in d.springs]
-    two += [("bushing", p) for p in d.bushings]
-    two += [("force", p) for p in d.inputs if isinstance(p, LineForce)]
-    pairs += [(f"{what} '{p.name}'", name) for what, p in two for name in (p.first, p.second)]
-    one: list[tuple[str, Any]] = [("wheel", p) for p in d.wheels] + [("skate", p) for p in d.skates]
-    one += [("marker", p) for p in d.markers]
-    one += [("input", p) for p in d.inputs if isinstance(p, Force | Torque)]
-    pairs += [(f"{what} '{p.name}'", p.body) for what, p in one]
-    pairs += [(f"tendon '{t.name}'", name) for t in d.tendons for name in t.bodies]
-    pairs += [(f"actuator '{a.name}'", a.body) for a in d.inputs if isinstance(a, Actuator) and a.body]
-    for where, name in pairs:
-        if name not in bodies:
-            problems.append(f"In the {where}: {UnknownNameError.among(name, bodies, 'a body')}")
-    problems += [f"The {what} '{p.name}' connects '{p.first}' with itself." for what, p in two if p.first == p.second]
+    bodies, problems = [d.ground, *_names(d.bodies)], []
+    for part in (part for parts in (*PARTS, "inputs") for part in getattr(d, parts)):
+        named = [getattr(part, key) for key in ON_BODIES if getattr(part, key, "")]
+        for name in (*named, *getattr(part, "bodies", ())):
+            problems += _name(part, name, bodies, "a body")
+        if not isinstance(part, Joint) and len(named) == 2 and named[0] == named[1]:
+            problems.append(f"The {part.kind} '{part.name}' connects '{named[0]}' with itself.")
     problems += [f"The wheel '{w.name}' is fixed to the ground." for w in d.wheels if w.body == d.ground]
     return problems
 
 
 def _unknown_others(d: MechanismDescription) -> list[str]:
-    joints = {j.name: j for j in d.joints}
-    problems = []
+    joints, problems = {j.name: j for j in d.joints}, []
     for c in d.couplings:
-        for name in (c.joint, *c.followed):
-            problems += _one_freedom(f"coupling '{c.name}'", name, joints)
+        problems += [problem for name in (c.joint, *c.followed) for problem in _one_freedom(c, name, joints)]
+    for t in d.tendons:
+        problems += [problem for name in t.joints for problem in _one_freedom(t, name, joints)]
     for i in d.inputs:
         if isinstance(i, JointForce):
-            problems += _coordinate(f"input '{i.name}'", i.joint, i.coordinate, joints)
+            problems += _coordinate(i, i.joint, i.coordinate, joints)
         elif isinstance(i, Actuator):
             problems += _driven(i, d, joints)
-        elif isinstance(i, elements.Motion):
-            problems += _one_freedom(f"motion '{i.name}'", i.joint, joints)
-    for t in d.tendons:
-        for name in t.joints:
-            problems += _one_freedom(f"tendon '{t.name}'", name, joints)
+        elif isinstance(i, Motion):
+            problems += _one_freedom(i, i.joint, joints)
     for s in d.sensors:
         problems += _sensed(s, d, joints)
     for name in d.independent:
@@ -165,61 +171,60 @@ def _unknown_others(d: MechanismDescription) -> list[str]:
 
 def _sensed(s: elements.Sensor, d: MechanismDescription, joints: dict[str, Joint]) -> list[str]:
     """Return what is wrong with what a sensor looks at."""
-    where, actuators = f"sensor '{s.name}'", _names(i for i in d.inputs if isinstance(i, Actuator))
+    actuators = _names(i for i in d.inputs if isinstance(i, Actuator))
     if s.quantity.startswith("joint_"):
-        return _coordinate(where, s.of, s.coordinate, joints)
+        return _coordinate(s, s.of, s.coordinate, joints)
     if s.quantity in VECTORS or s.quantity == "orientation":
-        return _name(where, s.of, [d.ground, *_names(d.bodies)], "a body")
+        return _name(s, s.of, [d.ground, *_names(d.bodies)], "a body")
     if s.quantity.startswith("distance"):
         lines = [*_names(d.springs), *_names(i for i in d.inputs if isinstance(i, LineForce)), *_names(d.tendons)]
-        return _name(where, s.of, [*lines, *actuators], "a spring, tendon, line force or actuator")
+        return _name(s, s.of, [*lines, *actuators], "a spring, tendon, line force or actuator")
     if s.quantity == "actuator_force":
-        return _name(where, s.of, actuators, "an actuator")
+        return _name(s, s.of, actuators, "an actuator")
     if s.quantity in ("reaction", "contact"):
-        return _name(where, s.of, _constraint_names(d), "a loop, coupling, wheel or skate")
+        return _name(s, s.of, _constraint_names(d), "a loop, coupling, wheel or skate")
     return []
 
 
-def _one_freedom(where: str, name: str, joints: dict[str, Joint]) -> list[str]:
-    problems = _coordinate(where, name, 0, joints)
+def _one_freedom(part: Part, name: str, joints: dict[str, Joint]) -> list[str]:
+    problems = _coordinate(part, name, 0, joints)
     if name in joints and len(SPEEDS[joints[name].type]) > 1:
-        problems.append(f"In the {where}: the joint '{name}' must have one freedom.")
+        problems.append(f"In {part.where}: the joint '{name}' must have one freedom.")
     return problems
 
 
 def _driven(a: Actuator, d: MechanismDescription, joints: dict[str, Joint]) -> list[str]:
     """Return what is wrong with what an actuator drives."""
-    where = f"actuator '{a.name}'"
     if a.tendon:
-        return _name(where, a.tendon, _names(d.tendons), "a tendon")
+        return _name(a, a.tendon, _names(d.tendons), "a tendon")
     if not a.joint:
         return []
-    problems = _coordinate(where, a.joint, 0, joints)
+    problems = _coordinate(a, a.joint, 0, joints)
     if not problems:
         kind = joints[a.joint].type
         freedoms = len(SPEEDS[kind])
         if len(a.gear) > freedoms:
-            problems.append(f"In the {where}: 'gear' has {len(a.gear)} numbers for {freedoms} speeds of '{a.joint}'.")
+            problems.append(f"In {a.where}: 'gear' has {len(a.gear)} numbers for {freedoms} speeds of '{a.joint}'.")
         if kind in ("spherical", "free") and (a.gain[1] or a.bias[1]):
-            problems.append(f"In the {where}: the {kind} joint '{a.joint}' has no length for gain and bias.")
+            problems.append(f"In {a.where}: the {kind} joint '{a.joint}' has no length for gain and bias.")
     return problems
 
 
-def _coordinate(where: str, name: str, coordinate: int, joints: dict[str, Joint]) -> list[str]:
+def _coordinate(part: Part, name: str, coordinate: int, joints: dict[str, Joint]) -> list[str]:
     if name not in joints:
-        return _name(where, name, list(joints), "a joint")
+        return _name(part, name, joints, "a joint")
     speeds = SPEEDS[joints[name].type]
     if coordinate in range(len(speeds)):
         return []
     return [
-        f"In the {where}: the {joints[name].type} joint '{name}' has {len(speeds)} freedoms, so its coordinate must be "
-        f"one of {list(range(len(speeds)))}, not {coordinate}."
+        f"In {part.where}: the {joints[name].type} joint '{name}' has {len(speeds)} freedoms, so its coordinate must "
+        f"be one of {list(range(len(speeds)))}, not {coordinate}."
     ]
 
 
-def _name(where: str, name: str, names: Iterable[str], what: str) -> list[str]:
-    names = list(names)
-    return [] if name in names else [f"In the {where}: {UnknownNameError.among(name, names, what)}"]
+def _name(part: Part | str, name: str, names: Iterable[str], what: str) -> list[str]:
+    names, where = list(names), f"the {part}" if isinstance(part, str) else part.where
+    return [] if name in names else [f"In {where}: {UnknownNameError.among(name, names, what)}"]
 
 
 def _ordered(d: MechanismDescription) -> tuple[list[Joint], list[str]]:

@@ -4,14 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
 from fmilin.ground.errors import ModelError
-from fmilin.native.mechanism.parts import QUANTITIES, Quantity, check_finite, check_name, check_type, check_vectors
+from fmilin.native.mechanism.part import Limits, Part, PerCoordinate, SixAxes, Three, limits, numbers, symmetric
 from fmilin.native.mechanism.placement import ORIGIN, Placement, Vector, vector
 
+Quantity = Literal[
+    "position",
+    "velocity",
+    "acceleration",
+    "accelerometer",
+    "specific_force",
+    "velocimeter",
+    "direction",
+    "angular_velocity",
+    "angular_acceleration",
+    "gyroscope",
+    "orientation",
+    "joint_position",
+    "joint_velocity",
+    "joint_acceleration",
+    "joint_force",
+    "joint_drive",
+    "distance",
+    "distance_rate",
+    "actuator_force",
+    "reaction",
+    "contact",
+    "kinetic_energy",
+    "potential_energy",
+    "energy",
+]
 ZERO = (0.0, 0.0, 0.0)
 VECTORS = {
     "position": ("p", "m"),
@@ -27,9 +53,11 @@ VECTORS = {
 }
 """Sensors of bodies that are components of a vector: which one, and their units."""
 
+NOMINAL = "Typical size, positive: what searches and errors measure it in."
+
 
 @dataclass(frozen=True)
-class Coupling:
+class Coupling(Part, kind="coupling"):
     """Holds q = offset + ratio q_leader of two joints: a gear, a belt or a mimic finger; with ``powers`` a cam.
 
     With further ``leaders`` it holds q = offset + ratio q_leader + sum ratios_k q_k: a planetary gear by Willis'
@@ -40,30 +68,24 @@ class Coupling:
     (0.75,)
     """
 
-    name: str
-    # joint, leader: the joint that follows, and the one that it follows; without a leader it is held at the offset
-    joint: str
-    leader: str = ""
-    ratio: float = 1.0  # without unit, or in m/rad or rad/m
-    offset: float = 0.0  # in rad or m
-    powers: Sequence[float] = ()  # factors of q_leader^2, q_leader^3, ..., added to the offset and the ratio
-    leaders: Sequence[str] = ()  # further joints that it follows, with one of the ``ratios`` each
-    ratios: Sequence[float] = ()
+    joint: Annotated[str, "The joint that follows."]
+    leader: Annotated[str, "The joint that it follows; without one it is held at the offset."] = ""
+    ratio: Annotated[float, "Without unit, or in m/rad or rad/m."] = 1.0
+    offset: Annotated[float, "In rad or m."] = 0.0
+    powers: Annotated[Sequence[float], "Factors of q_leader^2, q_leader^3, ..., for cams."] = ()
+    leaders: Annotated[Sequence[str], "Further joints that it follows: planetary gears, differentials."] = ()
+    ratios: Annotated[Sequence[float], "One for each of them: q = offset + ratio q_leader + sum ratios q."] = ()
 
     def __post_init__(self) -> None:
-        where = check_name(self, "coupling")
-        object.__setattr__(self, "leaders", tuple(self.leaders))
+        super().__post_init__()
         if self.joint in self.followed:
             raise ModelError(f"The coupling '{self.name}' couples the joint '{self.joint}' with itself.")
         if len(set(self.followed)) < len(self.followed):
             raise ModelError(f"The coupling '{self.name}' follows a joint twice: add its ratios up.")
         if self.leaders and not self.leader:
             raise ModelError(f"The coupling '{self.name}' has further 'leaders' but no first 'leader'.")
-        object.__setattr__(self, "ratios", numbers(self.ratios, len(self.leaders), f"'ratios' of {where}"))
-        check_finite(self, where, "ratio", "offset")
-        object.__setattr__(self, "powers", tuple(float(p) for p in self.powers))
-        if not np.isfinite(self.powers).all():
-            raise ModelError(f"'powers' of {where} must be finite numbers.")
+        self._set("ratios", numbers(self.ratios, len(self.leaders), f"'ratios' of {self.where}"))
+        self._set("powers", numbers(self.powers, len(self.powers), f"'powers' of {self.where}"))
         if self.powers and not self.leader:
             raise ModelError(f"The coupling '{self.name}' has 'powers' but no leader of which they could be.")
 
@@ -74,182 +96,171 @@ class Coupling:
 
 
 @dataclass(frozen=True)
-class Wheel:
+class Wheel(Part, kind="wheel"):
     """A disk, torus or ball that touches a plane (one constraint on positions) and does not slip (two nonholonomic)."""
 
-    name: str
-    body: str
-    center: Vector = ZERO  # the wheel's centre, in the body's frame, in m
-    axis: Vector = (0.0, 1.0, 0.0)  # the axle, in the body's frame
-    radius: float = 0.0  # from the axle to the middle of the tyre, in m; 0 for a ball
-    tube: float = 0.0  # radius of the tyre's section, or of the ball, in m; 0 for a thin disk
-    # point, normal: of the plane, in the ground's frame; the normal points to the wheel's side
-    point: Vector = ZERO
-    normal: Vector = (0.0, 0.0, 1.0)
+    body: Annotated[str, "The body that rolls."]
+    center: Annotated[Vector, "Centre of the wheel, in the body's frame, in m."] = ZERO
+    axis: Annotated[Vector, "The axle, in the body's frame."] = (0.0, 1.0, 0.0)
+    radius: Annotated[float, "From the axle to the middle of the tyre, in m; 0 for a ball."] = 0.0
+    tube: Annotated[float, "Radius of the tyre's section or of the ball, in m; 0 for a thin disk."] = 0.0
+    point: Annotated[Vector, "A point of the plane, in the ground's frame, in m."] = ZERO
+    normal: Annotated[Vector, "Normal of the plane, towards the wheel."] = (0.0, 0.0, 1.0)
 
     def __post_init__(self) -> None:
-        where = check_name(self, "wheel")
-        check_vectors(self, where, "center", "point", "axis", "normal", quoted=True)
-        if not (self.radius >= 0 and self.tube >= 0 and 0 < self.radius + self.tube < np.inf):
-            raise ModelError(f"A radius of {where} is negative, or both are zero: one must be positive.")
+        super().__post_init__()
+        if not (self.radius >= 0 and self.tube >= 0 and self.radius + self.tube > 0):
+            raise ModelError(f"A radius of {self.where} is negative, or both are zero: one must be positive.")
 
 
 @dataclass(frozen=True)
-class Skate:
+class Skate(Part, kind="skate"):
     """A point that cannot move along a direction fixed in its body (a knife edge): one nonholonomic constraint."""
 
-    name: str
-    body: str
-    point: Vector = ZERO  # in the body's frame
-    direction: Vector = (0.0, 1.0, 0.0)  # in the body's frame
-
-    def __post_init__(self) -> None:
-        check_vectors(self, check_name(self, "skate"), "point", "direction")
+    body: Annotated[str, "The body."]
+    point: Annotated[Vector, "In the body's frame, in m."] = ZERO
+    direction: Annotated[Vector, "In the body's frame."] = (0.0, 1.0, 0.0)
 
 
 @dataclass(frozen=True)
-class Marker:
-    """A point of a body with a name: its place is among the outputs, and it can be held as a foot on the ground."""
+class Marker(Part, kind="marker"):
+    """A point of a body with a name: `NAME.x` and the like are outputs, and `--hold NAME` holds it as a foot."""
 
-    name: str
-    body: str
-    point: Vector = ZERO  # in the body's frame, in m
-    friction: float | None = None  # coefficient of sliding friction of a foot there
+    body: Annotated[str, "The body."]
+    point: Annotated[Vector, "In the body's frame, in m."] = ZERO
+    friction: Annotated[float | None, "Coefficient of sliding friction of a foot there."] = None
 
     def __post_init__(self) -> None:
-        where = check_name(self, "marker")
-        check_vectors(self, where, "point")
-        if self.friction is not None and not (np.isfinite(self.friction) and self.friction >= 0):
-            raise ModelError(f"The friction of {where} must not be negative, and is {self.friction}.")
+        super().__post_init__()
+        if self.friction is not None and self.friction < 0:
+            raise ModelError(f"The friction of {self.where} must not be negative, and is {self.friction}.")
 
 
 @dataclass(frozen=True)
-class PointSpring:
+class PointSpring(Part, kind="spring"):
     """A spring and damper between points of two bodies, a distance L apart: stiffness (L - length) + damping L'."""
 
-    name: str
-    # first, second: bodies; one may be the ground
-    first: str
-    second: str
-    # first_point, second_point: in the frames of the bodies, in m
-    first_point: Vector = ZERO
-    second_point: Vector = ZERO
-    stiffness: float = 0.0  # in N/m
-    length: float = 0.0  # without force, in m
-    damping: float = 0.0  # in N s/m
+    first: Annotated[str, "A body, or the ground."]
+    second: Annotated[str, "Another one."]
+    first_point: Annotated[Vector, "In the frame of the first body, in m."] = ZERO
+    second_point: Annotated[Vector, "In the frame of the second body, in m."] = ZERO
+    stiffness: Annotated[float, "In N/m."] = 0.0
+    length: Annotated[float, "Without force, in m."] = 0.0
+    damping: Annotated[float, "In N s/m."] = 0.0
 
     def __post_init__(self) -> None:
-        where = check_name(self, "spring")
-        check_vectors(self, where, "first_point", "second_point", quoted=True)
-        check_finite(self, where, "stiffness", "length", "damping")
+        super().__post_init__()
         if self.length < 0:
-            raise ModelError(f"The free length of {where} is negative.")
+            raise ModelError(f"The free length of {self.where} is negative.")
 
 
 @dataclass(frozen=True)
-class JointForce:
+class Bushing(Part, kind="bushing"):
+    """A spring and a damper in all six directions between frames on two bodies, without force where both coincide.
+
+    >>> mount = Bushing("mount", "ground", "engine", stiffness=(2e5, 2e5, 4e5, 900, 900, 500), damping=np.eye(6))
+    >>> np.array(mount.stiffness).shape
+    (6, 6)
+    """
+
+    first: Annotated[str, "A body, or the ground."]
+    second: Annotated[str, "Another one."]
+    first_placement: Annotated[Placement, "The bushing's frame on the first body."] = ORIGIN
+    second_placement: Annotated[Placement, "The bushing's frame on the second body."] = ORIGIN
+    # force then torque by deflection then rotation, in N/m, N/rad, N m/rad, ...
+    stiffness: Annotated[
+        SixAxes,
+        "Along and about x, y, z of the first frame, in N/m and N m/rad: 6 numbers, or 6 rows of 6 (symmetric). "
+        "Rotations count as sin(angle) times their axis.",
+    ] = (0.0,) * 6
+    damping: Annotated[SixAxes, "The same in N s/m and N m s/rad."] = (0.0,) * 6
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for what in ("stiffness", "damping"):
+            matrix = symmetric(getattr(self, what), 6, f"The {what} of {self.where}")
+            self._set(what, tuple(tuple(row) for row in matrix.tolist()))
+
+
+@dataclass(frozen=True)
+class JointForce(Part, kind="joint force"):
     """An input: a force or torque on one coordinate of a joint."""
 
-    name: str  # of the input
-    joint: str
-    coordinate: int = 0  # which speed of the joint it drives, from 0
-    start: float = 0.0  # initial value, in N or N m
-    nominal: float | None = None  # typical size: what searches and errors measure it in
-
-    def __post_init__(self) -> None:
-        check_name(self, "force")
+    joint: Annotated[str, "The joint."]
+    coordinate: Annotated[int, "Which speed of the joint it drives, from 0."] = 0
+    start: Annotated[float, "Initial value, in N or N m."] = 0.0
+    nominal: Annotated[float | None, NOMINAL] = None
 
 
 @dataclass(frozen=True)
-class Motion:
-    """An input: the position of a joint with one freedom, which has no states; ``NAME.v``, ``NAME.a`` are its rates."""
+class Motion(Part, kind="motion"):
+    """An input: the position of a joint with one freedom, which has no states; `NAME.v`, `NAME.a` are its rates."""
 
-    name: str  # of the input, in m or rad
-    joint: str
-    start: float = 0.0  # initial position, velocity and acceleration of the joint
-    velocity: float = 0.0
-    acceleration: float = 0.0
-    nominal: float | None = None  # typical size of the motion
-
-    def __post_init__(self) -> None:
-        check_finite(self, check_name(self, "motion"), "start", "velocity", "acceleration")
+    joint: Annotated[str, "The joint."]
+    start: Annotated[float, "Initial value, in m or rad."] = 0.0
+    velocity: Annotated[float, "Initial value of `NAME.v`, in m/s or rad/s."] = 0.0
+    acceleration: Annotated[float, "Initial value of `NAME.a`, in m/s2 or rad/s2."] = 0.0
+    nominal: Annotated[float | None, NOMINAL] = None
 
 
 @dataclass(frozen=True)
-class Force:
+class Force(Part, kind="force"):
     """An input: a force at a point of a body."""
 
-    name: str  # of the input, in N
-    body: str
-    point: Vector = ZERO  # in the body's frame
-    direction: Vector = (1.0, 0.0, 0.0)
-    frame: Literal["ground", "body"] = "ground"  # where the direction is fixed
-    start: float = 0.0  # as for :class:`JointForce`
-    nominal: float | None = None  # as for :class:`JointForce`
-
-    def __post_init__(self) -> None:
-        where = check_name(self, "force")
-        check_vectors(self, where, "point", "direction")
-        check_type(self.frame, ("ground", "body"), where, "frame")
+    body: Annotated[str, "The body."]
+    point: Annotated[Vector, "In the body's frame, in m."] = ZERO
+    direction: Annotated[Vector, "Of any length but zero."] = (1.0, 0.0, 0.0)
+    frame: Annotated[Literal["ground", "body"], "Where the direction is fixed."] = "ground"
+    start: Annotated[float, "Initial value, in N."] = 0.0
+    nominal: Annotated[float | None, NOMINAL] = None
 
 
 @dataclass(frozen=True)
-class Torque:
-    """An input: a torque on a body; as :class:`Force`, in N m, without a point."""
+class Torque(Part, kind="torque"):
+    """An input: a torque on a body."""
 
-    name: str
-    body: str
-    direction: Vector = (0.0, 0.0, 1.0)
-    frame: Literal["ground", "body"] = "ground"
-    start: float = 0.0
-    nominal: float | None = None
-
-    def __post_init__(self) -> None:
-        where = check_name(self, "torque")
-        check_vectors(self, where, "direction")
-        check_type(self.frame, ("ground", "body"), where, "frame")
+    body: Annotated[str, "The body."]
+    direction: Annotated[Vector, "Of any length but zero."] = (0.0, 0.0, 1.0)
+    frame: Annotated[Literal["ground", "body"], "Where the direction is fixed."] = "ground"
+    start: Annotated[float, "Initial value, in N m."] = 0.0
+    nominal: Annotated[float | None, NOMINAL] = None
 
 
 @dataclass(frozen=True)
-class LineForce:
+class LineForce(Part, kind="line force"):
     """An input: a force along the line between points of two bodies, positive when it pushes them apart (cylinder)."""
 
-    name: str  # of the input, in N
-    # first, second: bodies; one may be the ground
-    first: str
-    second: str
-    first_point: Vector = ZERO
-    second_point: Vector = ZERO
-    start: float = 0.0  # as for :class:`JointForce`
-    nominal: float | None = None  # as for :class:`JointForce`
-
-    def __post_init__(self) -> None:
-        check_vectors(self, check_name(self, "force"), "first_point", "second_point", quoted=True)
+    first: Annotated[str, "A body, or the ground."]
+    second: Annotated[str, "Another one."]
+    first_point: Annotated[Vector, "In the frame of the first body, in m."] = ZERO
+    second_point: Annotated[Vector, "In the frame of the second body, in m."] = ZERO
+    start: Annotated[float, "Initial value, in N."] = 0.0
+    nominal: Annotated[float | None, NOMINAL] = None
 
 
 @dataclass(frozen=True)
-class Sensor:
-    """An output: a quantity of a body, a joint, an element or the whole; ``docs/mechanism.md`` has a table of them."""
+class Sensor(Part, kind="sensor"):
+    """An output: a quantity of a body, a joint, an element or the whole."""
 
-    name: str  # of the output
-    quantity: Quantity
-    of: str = ""  # name of the body, joint, spring, line force, loop, wheel or skate; empty for the whole
-    point: Vector = ZERO  # in the body's frame
-    axis: Vector = (1.0, 0.0, 0.0)
-    pointer: Vector = (1.0, 0.0, 0.0)
-    coordinate: int = 0  # from 0
-    factor: float = 1.0  # what the quantity is multiplied with
+    name: Annotated[str, "Name of the output."]
+    quantity: Annotated[Quantity, "What is measured."]
+    of: Annotated[
+        str, "The body, joint, spring, tendon, line force, actuator, loop, wheel or skate; empty for the whole."
+    ] = ""
+    point: Annotated[Vector, "In the body's frame, in m."] = ZERO
+    axis: Annotated[Vector, "In the ground (accelerometer, velocimeter, gyroscope: in the body)."] = (1.0, 0.0, 0.0)
+    pointer: Annotated[Vector, "`direction` only: the vector of the body that is looked at."] = (1.0, 0.0, 0.0)
+    coordinate: Annotated[int, "Of a joint (which speed), a reaction (which constraint) or a quaternion, from 0."] = 0
+    factor: Annotated[float, "What the quantity is multiplied with."] = 1.0
+    limits: Annotated[Limits, "The range of the sensor: what it shows goes no further."] = ()
 
     def __post_init__(self) -> None:
-        where = check_name(self, "sensor")
-        check_type(self.quantity, QUANTITIES, where, "quantity")
-        check_vectors(self, where, "point", "axis", "pointer")
+        super().__post_init__()
+        self._set("limits", limits(self.limits, f"'limits' of {self.where}"))
         if not isinstance(self.coordinate, int) or self.coordinate < 0:
-            raise ModelError(f"The coordinate of {where} must be 0, 1, .., not {self.coordinate!r}.")
-        if not np.isfinite(self.factor):
-            raise ModelError(f"The factor of {where} must be a finite number.")
+            raise ModelError(f"The coordinate of {self.where} must be 0, 1, .., not {self.coordinate!r}.")
         if self.quantity == "orientation" and self.coordinate > 3:
-            raise ModelError(f"The coordinate of {where} must be 0, 1, 2 or 3: a quaternion has four.")
+            raise ModelError(f"The coordinate of {self.where} must be 0, 1, 2 or 3: a quaternion has four.")
 
     @classmethod
     def three(cls, name: str, quantity: Quantity, of: str, point: Any = ZERO) -> tuple[Sensor, Sensor, Sensor]:
@@ -261,121 +272,86 @@ class Sensor:
         return x, y, z
 
 
-ActuatorDynamics = Literal["none", "integrator", "filter"]
-ACTUATOR_DYNAMICS = ActuatorDynamics.__args__  # type: ignore[attr-defined]
-
-
 @dataclass(frozen=True)
-class Tendon:
+class Tendon(Part, kind="tendon"):
     """A length over joints, L = sum factor q, or along points, that pulls with stiffness (L - rest) + damping L'."""
 
-    name: str
-    joints: Sequence[str] = ()  # joints with one freedom each, for a tendon over joints
-    factors: Sequence[float] = ()  # one for each joint, in m/rad or without unit
-    # for a tendon along points: the bodies that it is attached to, in order; the ground may be one
-    bodies: Sequence[str] = ()
-    points: Sequence[Vector] = ()  # 3 floats each, where, in the frames of the bodies
-    # how much each stretch between neighbouring points counts: 1 when left out, 0 where the tendon does not run, 1/2
-    # behind a loose pulley
-    weights: Sequence[float] = ()
-    stiffness: float = 0.0  # in N/m
-    damping: float = 0.0  # in N s/m
-    rest: Any = 0.0  # length without force, in m; or the range in which the spring is slack
+    joints: Annotated[Sequence[str], "Over joints: those with one freedom each that it runs over."] = ()
+    factors: Annotated[Sequence[float], "Over joints: L = sum factor q, in m/rad or without unit."] = ()
+    bodies: Annotated[Sequence[str], "Along points: the bodies that it is attached to, in order."] = ()
+    points: Annotated[Sequence[Vector], "Along points: where, in the frames of the bodies, in m."] = ()
+    weights: Annotated[
+        Sequence[float],
+        "Along points: how much each stretch counts; 1 when left out, 0 where it does not run, 1/2 behind a loose "
+        "pulley.",
+    ] = ()
+    stiffness: Annotated[float, "In N/m."] = 0.0
+    damping: Annotated[float, "In N s/m."] = 0.0
+    rest: Annotated[PerCoordinate, "Length without force, in m; or two lengths between which it is slack."] = 0.0
 
     def __post_init__(self) -> None:
-        where = check_name(self, "tendon")
-        set_ = object.__setattr__
-        set_(self, "joints", tuple(self.joints))
-        set_(self, "bodies", tuple(self.bodies))
-        set_(self, "points", tuple(vector(p, f"A point of {where}") for p in self.points))
+        super().__post_init__()
+        self._set("points", tuple(vector(p, f"A point of {self.where}") for p in self.points))
         if bool(self.joints) == bool(self.bodies):
-            raise ModelError(f"{_start(where)} runs over 'joints' or along points of 'bodies': give one of the two.")
-        factors = numbers(self.factors, len(self.joints), f"'factors' of {where}")
+            raise ModelError(
+                f"The tendon '{self.name}' runs over 'joints' or along points of 'bodies': give one of the two."
+            )
+        self._set("factors", numbers(self.factors, len(self.joints), f"'factors' of {self.where}"))
         stretches = max(len(self.bodies) - 1, 0)
         if self.bodies and (not stretches or len(self.points) != len(self.bodies)):
-            raise ModelError(f"{_start(where)} needs a point on each of its bodies, and two of them at least.")
-        weights = numbers(self.weights or (1.0,) * stretches, stretches, f"'weights' of {where}")
-        set_(self, "factors", factors)
-        set_(self, "weights", weights)
+            raise ModelError(f"The tendon '{self.name}' needs a point on each of its bodies, and two of them at least.")
+        weights = self.weights or (1.0,) * stretches
+        self._set("weights", numbers(weights, stretches, f"'weights' of {self.where}"))
         rest = (self.rest, self.rest) if np.ndim(self.rest) == 0 else self.rest
-        set_(self, "rest", numbers(rest, 2, f"'rest' of {where}"))
+        self._set("rest", numbers(rest, 2, f"'rest' of {self.where}"))
         if self.rest[0] > self.rest[1]:
-            raise ModelError(f"The range 'rest' of {where} ends before it begins.")
-        for what in ("stiffness", "damping"):
-            numbers((getattr(self, what),), 1, f"'{what}' of {where}")
+            raise ModelError(f"The range 'rest' of {self.where} ends before it begins.")
 
 
 @dataclass(frozen=True)
-class Actuator:
+class Actuator(Part, kind="actuator"):
     """An input that drives a joint, a tendon or a body, with a law of its own: a motor, a servo, a filter before it.
 
     With the length L and the rate L' of what it drives (balls and wrenches have no length), times its gear, its
     force is (gain_0 + gain_1 L + gain_2 L') w + bias_0 + bias_1 L + bias_2 L', where w is its control, or its
     activation a: ``integrator`` a' = control, ``filter`` a' = (control - a) / time_constant. A position servo has
-    gain (kp, 0, 0) and bias (0, -kp, -kv).
+    gain (kp, 0, 0) and bias (0, -kp, -kv). At a limit linear models are those of its inner side.
     """
 
-    name: str  # of the input
-    # joint, tendon, body: one of them: what it drives
-    joint: str = ""
-    tendon: str = ""
-    body: str = ""
-    # of a tendon one number; of a joint one for each of its speeds, one being enough for the first; of a body six,
-    # force and torque in the frame ``placement``
-    gear: Any = 1.0
-    placement: Placement = ORIGIN  # on a body: where the wrench acts, and in which axes
-    gain: Any = (1.0, 0.0, 0.0)  # 3 floats
-    bias: Any = (0.0, 0.0, 0.0)  # 3 floats
-    dynamics: ActuatorDynamics = "none"
-    time_constant: float = 0.0  # of a filter, in s
-    # control_limits, force_limits: 2 floats, the control and the force go no further; at a limit linear models are
-    # those of its inner side
-    control_limits: Any = ()
-    force_limits: Any = ()
-    # start, activation: initial values of the control and of the activation
-    start: float = 0.0
-    activation: float = 0.0
-    nominal: float | None = None  # typical size of the control
+    joint: Annotated[str, "What it drives: a joint, a tendon or a body."] = ""
+    tendon: Annotated[str, "As for `joint`."] = ""
+    body: Annotated[str, "As for `joint`."] = ""
+    gear: Annotated[
+        PerCoordinate,
+        "Of a tendon one number; of a joint one for each of its speeds, one being enough for the first; of a body six, "
+        "for force and torque.",
+    ] = 1.0
+    placement: Annotated[Placement, "On a body: where the wrench acts, and in which axes."] = ORIGIN
+    gain: Annotated[Three, "Force by control, by L control and by L' control."] = (1.0, 0.0, 0.0)
+    bias: Annotated[Three, "Force by itself, by L and by L'."] = (0.0, 0.0, 0.0)
+    dynamics: Annotated[Literal["none", "integrator", "filter"], "Before the force; its state is `NAME.act`."] = "none"
+    time_constant: Annotated[float, "Of a filter, in s."] = 0.0
+    control_limits: Annotated[Limits, "The control goes no further."] = ()
+    force_limits: Annotated[Limits, "The force goes no further."] = ()
+    start: Annotated[float, "Initial value of the control."] = 0.0
+    activation: Annotated[float, "Initial value of its state."] = 0.0
+    nominal: Annotated[float | None, NOMINAL] = None
 
     def __post_init__(self) -> None:
-        where = check_name(self, "actuator")
+        super().__post_init__()
+        this = f"The actuator '{self.name}'"
         if sum(bool(part) for part in (self.joint, self.tendon, self.body)) != 1:
-            raise ModelError(f"{_start(where)} drives a 'joint', a 'tendon' or a 'body': give one of the three.")
-        check_type(self.dynamics, ACTUATOR_DYNAMICS, where, "dynamics")
-        if self.dynamics == "filter" and not (np.isfinite(self.time_constant) and self.time_constant > 0):
-            raise ModelError(f"The time constant of {where} must be positive, as that of every filter.")
-        gear = (self.gear,) if np.ndim(self.gear) == 0 else self.gear
-        object.__setattr__(self, "gear", numbers(gear, None, f"'gear' of {where}"))
+            raise ModelError(f"{this} drives a 'joint', a 'tendon' or a 'body': give one of the three.")
+        if self.dynamics == "filter" and not self.time_constant > 0:
+            raise ModelError(f"The time constant of {self.where} must be positive, as that of every filter.")
+        self._set("gear", numbers(self.gear, None, f"'gear' of {self.where}"))
         if self.body and len(self.gear) != 6:
-            raise ModelError(f"{_start(where)} drives a body and needs six numbers in 'gear': a force and a torque.")
+            raise ModelError(f"{this} drives a body and needs six numbers in 'gear': a force and a torque.")
         if self.tendon and len(self.gear) != 1:
-            raise ModelError(f"{_start(where)} drives a tendon and needs one number in 'gear'.")
+            raise ModelError(f"{this} drives a tendon and needs one number in 'gear'.")
         for what in ("gain", "bias"):
-            object.__setattr__(self, what, numbers(getattr(self, what), 3, f"'{what}' of {where}"))
+            self._set(what, numbers(getattr(self, what), 3, f"'{what}' of {self.where}"))
         if self.body and (self.gain[1] or self.bias[1]):
-            raise ModelError(f"{_start(where)} drives a body, which has no length: gain and bias cannot depend on it.")
+            raise ModelError(f"{this} drives a body, which has no length: gain and bias cannot depend on it.")
         for what in ("control_limits", "force_limits"):
-            limits = getattr(self, what)
-            if len(limits):
-                limits = numbers(limits, 2, f"'{what}' of {where}", finite=False)
-                if not limits[0] <= limits[1]:
-                    raise ModelError(f"'{what}' of {where} end before they begin.")
-            object.__setattr__(self, what, tuple(limits))
-        for what in ("start", "activation"):
-            numbers((getattr(self, what),), 1, f"'{what}' of {where}")
-
-
-def numbers(given: Any, count: int | None, what: str, *, finite: bool = True) -> tuple[float, ...]:
-    """Return numbers as a tuple."""
-    try:
-        values = np.array(given, dtype=np.float64).reshape(-1)
-    except (TypeError, ValueError):
-        values = np.full(1, np.nan)
-    right = np.isfinite(values) if finite else ~np.isnan(values)
-    if (count is not None and len(values) != count) or not right.all() or not len(values) + (count == 0):
-        raise ModelError(f"{_start(what)} must be {count or 'finite'} numbers, not {given!r}.")
-    return tuple(values.tolist())
-
-
-def _start(where: str) -> str:
-    return where[0].upper() + where[1:]
+            self._set(what, limits(getattr(self, what), f"'{what}' of {self.where}"))

@@ -22,7 +22,7 @@ from fmilin.native.mechanism.evaluator import MechanismEvaluator
 from fmilin.native.mechanism.holding import Stance, held, loop_of, without_undetermined
 from fmilin.native.mechanism.independence import independence_of, remarks_of, require_mass
 from fmilin.native.mechanism.outputs import CONTACT, constraint_of
-from fmilin.native.mechanism.parameters import at_limits, changed, geometric, opened, parameters_of
+from fmilin.native.mechanism.parameters import MASSIVE, at_limits, changed, geometric, opened, parameters_of
 from fmilin.native.mechanism.preferred import preferred_states
 from fmilin.native.mechanism.quantities import available, input_signals, state_signals
 from fmilin.native.mechanism.system import System
@@ -82,7 +82,7 @@ class MechanismEngine(AdjustableEngine):
             {**self.parameters, **{k: float(v) for k, v in values.items()}},
         )
         other._tree = self._tree.with_bodies(description.bodies, self.description.bodies)
-        masses = [value / (self.parameters[name] or np.nan) for name, value in values.items() if name.endswith(".mass")]
+        masses = [value / (self.parameters[name] or np.nan) for name, value in values.items() if name.endswith(MASSIVE)]
         if not all(1e-3 < ratio < 1e3 for ratio in masses):
             require_mass(other.system, self.independence, self.states.starts[: self.system.tree.n_q])
         return other
@@ -90,10 +90,14 @@ class MechanismEngine(AdjustableEngine):
     def seen_at(self, t: float, x: FloatArray, u: FloatArray) -> Self:
         """Return the mechanism with limits opened at which controls stand, and remarks on what is saturated."""
         del t
-        if not any(isinstance(i, Actuator) for i in self.description.inputs):
+        ranges = [s.name for s in self.description.sensors if s.limits]
+        if not (ranges or any(isinstance(i, Actuator) for i in self.description.inputs)):
             return self
         evaluator: MechanismEvaluator = self._plain
         at, remarks = at_limits(evaluator.system, evaluator.state(x, u))
+        if ranges:
+            shown = self.evaluator([self.available[name] for name in ranges], ())
+            remarks += shown.outputs.remarks(shown.solution(x, u))
         if not remarks:
             return self
         if (at, remarks) not in self._seen:

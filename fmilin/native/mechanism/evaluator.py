@@ -40,8 +40,7 @@ class Closure:
 
     def values(self, q: Array, v: Array) -> Array:
         """Return the observed values at q (..., n_q), v (..., n), shape (..., their number)."""
-        system = self.system
-        at = velocities(system.tree, q, v)
+        system, at = self.system, velocities(self.system.tree, q, v)
         now = system.markers.motion(at)
         W = system.rows.motion(now).W[..., system.positions, :]
         slips = system.rows.slips(W, at.V, v, system.positions)

@@ -19,21 +19,18 @@ a batch and all columns are computed together.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 
 from fmilin.ground.errors import NumericalError
 from fmilin.manifold.products import rounding_of
-from fmilin.model.interface import Evaluation, ExactSlopes, Tangent
+from fmilin.model.interface import Evaluation, ExactSlopes, Tangent, TangentStack
 from fmilin.native.mechanism.independence import Independence
 from fmilin.native.mechanism.outputs import Outputs
 from fmilin.native.mechanism.recursions import coordinate_columns, displacement_of
 from fmilin.native.mechanism.screws import Array
 from fmilin.native.mechanism.system import Columns, Solution, System, rates_of
-
-AT_ONCE = 256  # points that are computed together
 
 
 @dataclass(frozen=True)
@@ -72,48 +69,6 @@ class MechanismEquations:
         """Columns of (inputs, activations) in the order of linear models: activations are states and stand first."""
         first = self.system.nu - len(self.system.activation_names)
         return [*range(first, self.system.nu), *self.inputs]
-
-
-@dataclass(frozen=True)
-class Matrices:
-    """The linear model at one point or at many."""
-
-    choice: Choice  # the P states that are kept, positions first
-    derivatives: Array  # (..., N, P + nu), slopes of all rates along the kept states, then along the inputs
-    outputs: Array  # of shape (..., ny, P + nu)
-    T: Array  # of shape (..., N, P)
-    rates: Array  # of shape (..., N)
-    values: Array  # of shape (..., ny)
-
-    @property
-    def kept(self) -> list[int]:
-        """The kept states by number, positions first."""
-        return list(self.choice.states)
-
-    @property
-    def A(self) -> Array:
-        """Shape (..., P, P)."""
-        return self.derivatives[..., self.kept, : self.T.shape[-1]]
-
-    @property
-    def B(self) -> Array:
-        """Shape (..., P, nu)."""
-        return self.derivatives[..., self.kept, self.T.shape[-1] :]
-
-    @property
-    def C(self) -> Array:
-        """Shape (..., ny, P)."""
-        return self.outputs[..., : self.T.shape[-1]]
-
-    @property
-    def D(self) -> Array:
-        """Shape (..., ny, nu)."""
-        return self.outputs[..., self.T.shape[-1] :]
-
-    @property
-    def f0(self) -> Array:
-        """Shape (..., P)."""
-        return self.rates[..., self.kept]
 
 
 class LocalForm:
@@ -257,11 +212,13 @@ class LocalForm:
         T[..., :n, :p], T[..., n:, p:] = moving, np.eye(activations)
         return T
 
-    def matrices(self) -> Matrices:
-        """Return the linear models at the points, which are not verified."""
+    def matrices(self) -> TangentStack:
+        """Return the linear models at the points, which are not verified, without residuals."""
         rates = rates_of(self._equations.system, self._solution)
         values = self._equations.outputs.values(self._solution)
-        return Matrices(self._choice, self.rates(), self.outputs(), self.tangent(), rates, values)
+        no_residuals = np.empty((*rates.shape[:-1], 0)), np.empty((*rates.shape[:-1], 0, rates.shape[-1]))
+        slopes = self.tangent(), self.rates(), self.outputs()
+        return TangentStack(self._choice.states, rates, values, *no_residuals, *slopes)
 
 
 class MechanismSlopes(ExactSlopes):
@@ -305,17 +262,6 @@ class MechanismSlopes(ExactSlopes):
             slopes = form.rates(), form.outputs(), form.tangent()
             self._last = independent, (slopes, order, [*order, *range(len(order), slopes[0].shape[-1])])
         return self._last[1]
-
-
-def matrices_of(
-    equations: MechanismEquations, solve: Callable[[slice], Solution], count: int, choice: Choice, *, threads: int = 1
-) -> Matrices:
-    """Return the linear models at ``count`` points, in blocks that fit into the cache, ``threads`` at a time."""
-    blocks = [slice(i, i + AT_ONCE) for i in range(0, count, AT_ONCE)]
-    with ThreadPoolExecutor(threads) as pool:
-        models = list(pool.map(lambda some: LocalForm(equations, solve(some), choice).matrices(), blocks))
-    stacks = [f.name for f in fields(Matrices) if f.name != "choice"]
-    return Matrices(choice, *(np.concatenate([getattr(model, name) for model in models]) for name in stacks))
 
 
 def _inverse(matrix: Array) -> Array:

@@ -24,7 +24,7 @@ from fmilin.native.mechanism.engine import MechanismEngine
 from fmilin.native.mechanism.evaluator import MechanismEvaluator
 from fmilin.native.mechanism.given import moved_remark
 from fmilin.native.mechanism.independence import Independence
-from fmilin.native.mechanism.linear import Choice, LocalForm, Matrices, MechanismEquations, MechanismSlopes
+from fmilin.native.mechanism.linear import Choice, LocalForm, MechanismEquations, MechanismSlopes
 from fmilin.native.mechanism.screws import Array
 from fmilin.native.mechanism.system import Columns, Solution, State, System
 from fmilin.native.native_model import NativeModel
@@ -139,7 +139,7 @@ class Mechanism(NativeModel):
         independent: Sequence[str] | None = None,
         threads: int = 1,
         compiled: bool | None = None,
-    ) -> Matrices:
+    ) -> TangentStack:
         """Return A, B, C, D, T and f0 at many points (not verified) at once, stacked along the first axis.
 
         From so many points on that it pays (ten thousand, about; fewer for a mechanism that was compiled before),
@@ -153,8 +153,9 @@ class Mechanism(NativeModel):
         (3, 2, 2)
         """
         _, x, u = arrays_of(self, points)
-        choice = Choice.of(states_to_keep(self, points[0], independent), self.system)
-        return self._many_points(points[0], (x, u), choice, threads=checked_threads(threads), compiled=compiled)
+        choice, own = Choice.of(states_to_keep(self, points[0], independent), self.system), points[0].parameters
+        threads = checked_threads(threads)
+        return self._many_points(x, u, choice, parameters=own, threads=threads, compiled=compiled)
 
     def tangents(
         self,
@@ -167,7 +168,7 @@ class Mechanism(NativeModel):
         """Return values and slopes at many points: by the recursion, by compiled code where that pays."""
         if parameters or not self._has_own_constraints or self._evaluator.closure is None:
             return super().tangents(t, x, u, kept, parameters)
-        tangents = self._many_points.tangents((x, u), Choice.of(kept, self.system)).with_columns(kept)
+        tangents = self._many_points(x, u, Choice.of(kept, self.system)).with_columns(kept)
         return tangents if self._is_smooth else replace(tangents, smooth=False)
 
     @property
@@ -180,17 +181,16 @@ class Mechanism(NativeModel):
         solution, evaluator = self.solution(x, u), self._evaluator
         columns = self.system.columns(solution)
         models = LocalForm(self.equations, solution, choice, columns).matrices()
-        residuals, H = np.empty((len(x), 0)), np.empty((len(x), 0, x.shape[1]))
-        if len(self.constraints):
-            observed = evaluator.observing.values(solution)
-            residuals, g = self._residuals(0.0, x, u, observed), self.constraints.partials(0.0, x, u, observed)
-            H = g.states + g.observed @ evaluator.closure.gradient(solution, columns)
-        slopes = models.T, models.derivatives, models.outputs
-        return TangentStack(choice.states, models.rates, models.values, residuals, H, *slopes)
+        if not len(self.constraints) or evaluator.closure is None:
+            return models
+        observed = evaluator.observing.values(solution)
+        g = self.constraints.partials(0.0, x, u, observed)
+        H = g.states + g.observed @ evaluator.closure.gradient(solution, columns)
+        return replace(models, residuals=self._residuals(0.0, x, u, observed), gradient=H)
 
     @cached_property
     def _many_points(self) -> ManyPoints:
-        return ManyPoints(self, self.equations, self.solution, self._by_recursion)
+        return ManyPoints(self, self._by_recursion)
 
     def solution(self, x: FloatArray, u: FloatArray) -> Solution:
         """Return accelerations and multipliers, with everything on the way, at x (..., N) and u (..., nu)."""

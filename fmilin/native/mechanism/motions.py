@@ -9,9 +9,10 @@ the equations, which are affine in it: with the accelerations v_j' = alpha + bet
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -122,6 +123,29 @@ class MovedEngine(NativeEngine):
         for i, signal in enumerate(self.inputs):
             quantities[signal.name] = Quantity(signal, ("input", i))
         return quantities
+
+    def seen_at(self, t: float, x: FloatArray, u: FloatArray) -> Self:
+        """Return the mechanism with limits opened at which controls stand, and remarks on what is saturated."""
+        X, f, _ = self._plain._solved(t, x, u)
+        inner = self.inner.seen_at(t, X, self._plain._inputs(u, f))
+        if inner is self.inner:
+            return self
+        if id(inner) not in self._seen:
+            other = self._seen[id(inner)] = copy(self)
+            for cached in ("available", "point_codes", "_seen", "_plain"):
+                other.__dict__.pop(cached, None)
+            other.inner, other.notes, other.names_limits = inner, inner.notes, True
+        return self._seen[id(inner)]
+
+    @cached_property
+    def _seen(self) -> dict[int, Self]:
+        """What :meth:`seen_at` has returned, by the mechanism inside, which it keeps alive."""
+        return {}
+
+    @cached_property
+    def _plain(self) -> MovedEvaluator:
+        """An evaluator without outputs."""
+        return self.evaluator((), ())
 
     def evaluator(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> MovedEvaluator:
         """Return what computes these quantities."""

@@ -16,7 +16,7 @@ from fmilin.native.mechanism.energy import energy, energy_columns, quaternion_of
 from fmilin.native.mechanism.markers import FixedMarkers, MarkerColumns, MarkerMotion
 from fmilin.native.mechanism.quantities import state_or_rate
 from fmilin.native.mechanism.recursions import coordinate_columns, coordinate_rates
-from fmilin.native.mechanism.screws import Array, Partials
+from fmilin.native.mechanism.screws import Array, Partials, limited
 from fmilin.native.mechanism.system import Columns, Solution, State, System
 from fmilin.native.native_engine import Quantity
 
@@ -38,8 +38,8 @@ class OutputColumns:
     u: Array
 
     def scaled(self, factors: Array) -> OutputColumns:
-        """Return the same of outputs that are multiplied with factors (ny,)."""
-        return OutputColumns(*(getattr(self, f.name) * factors[:, None] for f in fields(self)))
+        """Return the same of outputs that are multiplied with factors (..., ny)."""
+        return OutputColumns(*(getattr(self, f.name) * factors[..., None] for f in fields(self)))
 
 
 def constraint_of(sensor: Sensor) -> tuple[int, int]:
@@ -164,12 +164,14 @@ class Outputs:
 
     def __init__(self, system: System, entries: Sequence[Quantity]) -> None:
         self.system = system
-        self.count = len(entries)
+        self.count, self._names = len(entries), [entry.signal.name for entry in entries]
         self._entries: dict[str, tuple[list[int], list[int]]] = {}
         """Outputs that are numbers of one array of :data:`ARRAYS`, and which numbers."""
         self._dots: list[tuple[int, str, int, int]] = []
         """(output, kind of vector, its number, direction) of what is a component of a vector."""
         self._scale = np.array([getattr(entry.source, "factor", 1.0) for entry in entries])
+        unlimited = (-np.inf, np.inf)
+        self._limits = np.array([getattr(entry.source, "limits", ()) or unlimited for entry in entries]).reshape(-1, 2)
         for i, entry in enumerate(entries):
             if isinstance(entry.source, Sensor):
                 self._add(i, entry.source)
@@ -263,6 +265,15 @@ class Outputs:
 
     def values(self, solution: Solution) -> Array:
         """Return the outputs, shape (..., ny)."""
+        return limited(self._unlimited(solution), self._limits)[0]
+
+    def remarks(self, solution: Solution) -> tuple[str, ...]:
+        """Return a sentence where sensors show the end of their range, at one solution."""
+        _, inside = limited(self._unlimited(solution), self._limits)
+        names = [name for name, at in zip(self._names, inside, strict=True) if not at]
+        return (f"These sensors show the end of their range, whatever moves: {', '.join(names)}.",) if names else ()
+
+    def _unlimited(self, solution: Solution) -> Array:
         parts = [arrays.values(self.system, solution)[..., numbers] for arrays, _, numbers in self._by_kind]
         if self._dots:
             a, b = self._vectors(solution)
@@ -311,6 +322,8 @@ class Outputs:
                 getattr(out, of)[..., outputs, :] = array[..., numbers, :]
         if self._dots:
             self._dot_columns(solution, columns, out)
+        if np.isfinite(self._limits).any():
+            return out.scaled(self._scale * limited(self._unlimited(solution), self._limits)[1])
         return out if (self._scale == 1.0).all() else out.scaled(self._scale)
 
     def _dot_columns(self, solution: Solution, columns: Columns, out: OutputColumns) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from fmilin.native.mechanism.description import MechanismDescription
 from fmilin.native.mechanism.elements import Actuator
-from fmilin.native.mechanism.parts import Joint
+from fmilin.native.mechanism.parts import Body, Joint
 from fmilin.native.mechanism.system import State, System
 from fmilin.native.native_engine import limit_remarks, side_of
 
@@ -20,10 +20,12 @@ FIELDS = {
 }
 JOINT_FIELDS = ("stiffness", "rest", "damping")
 AXES = ("x", "y", "z")
+MOMENTS = ("xx", "yy", "zz")
+MASSIVE = (".mass", *(f".inertia.{moment}" for moment in MOMENTS))  # without these nothing may be left that resists
 
 
 def parameters_of(description: MechanismDescription) -> dict[str, float]:
-    """Return values by name: ``BODY.mass``, ``SPRING.stiffness``, ``JOINT.damping[1]``, ``gravity.z``, ..."""
+    """Return values by name: ``BODY.mass``, ``BODY.center.x``, ``BODY.inertia.xx``, ``JOINT.damping[1]``, ..."""
     values = {f"gravity.{axis}": value for axis, value in zip(AXES, description.gravity, strict=True)}
     for group, fields in FIELDS.items():
         for part in getattr(description, group):
@@ -36,6 +38,10 @@ def parameters_of(description: MechanismDescription) -> dict[str, float]:
         for what in JOINT_FIELDS:
             numbers = getattr(joint, what)
             values |= {_numbered(f"{joint.name}.{what}", i, len(numbers)): value for i, value in enumerate(numbers)}
+    for body in description.bodies:
+        if body.mass is not None:
+            values |= {f"{body.name}.center.{axis}": float(c) for axis, c in zip(AXES, body.center, strict=True)}
+            values |= {f"{body.name}.inertia.{what}": float(body.J[i, i]) for i, what in enumerate(MOMENTS)}
     return values
 
 
@@ -56,9 +62,18 @@ def changed(description: MechanismDescription, values: Mapping[str, float]) -> M
             else part
             for part in getattr(description, group)
         ]
+    moved = {
+        name[: name.rindex(f".{what}.")] for name in values for what in ("center", "inertia") if f".{what}." in name
+    }
+    changes["bodies"] = [replace(b, **_spread(b, new)) if b.name in moved else b for b in changes["bodies"]]
     sprung = {name.partition("[")[0].rpartition(".")[0] for name in values}
     changes["joints"] = [replace(j, **_springs(j, new)) if j.name in sprung else j for j in description.joints]
     return replace(description, **changes)
+
+
+def _spread(body: Body, new: Mapping[str, float]) -> dict[str, Any]:
+    moments, products = (new[f"{body.name}.inertia.{what}"] for what in MOMENTS), body.J[[0, 0, 1], [1, 2, 2]].tolist()
+    return {"center": tuple(new[f"{body.name}.center.{axis}"] for axis in AXES), "inertia": (*moments, *products)}
 
 
 def _springs(joint: Joint, new: Mapping[str, float]) -> dict[str, Any]:

@@ -1,48 +1,20 @@
-"""What a mechanism is made of: bodies, joints, loops, wheels, springs, forces, sensors. All units are SI.
-
-Each object checks itself; what concerns several is checked by :class:`fmilin.models.mechanism.MechanismDescription`.
-"""
+"""What holds a mechanism together: bodies, joints and loops. All units are SI."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.ground.errors import ModelError
-from fmilin.native.mechanism.placement import ORIGIN, Placement, Vector, perpendicular, unit, vector
+from fmilin.native.mechanism.part import Inertia, Limits, Part, PerCoordinate, limits, numbers, symmetric
+from fmilin.native.mechanism.placement import ORIGIN, Placement, Vector, perpendicular, unit
 
 _Common = Literal["revolute", "prismatic", "helical", "cylindrical", "universal", "spherical", "planar", "fixed"]
 JointType = Literal[_Common, "free"]
 LoopType = Literal[_Common, "rod", "point_on_line", "point_on_plane"]
-Quantity = Literal[
-    "position",
-    "velocity",
-    "acceleration",
-    "accelerometer",
-    "specific_force",
-    "velocimeter",
-    "direction",
-    "angular_velocity",
-    "angular_acceleration",
-    "gyroscope",
-    "orientation",
-    "joint_position",
-    "joint_velocity",
-    "joint_acceleration",
-    "joint_force",
-    "joint_drive",
-    "distance",
-    "distance_rate",
-    "actuator_force",
-    "reaction",
-    "contact",
-    "kinetic_energy",
-    "potential_energy",
-    "energy",
-]
 
 COORDINATES: dict[str, tuple[str, ...]] = {
     "revolute": ("q",),
@@ -70,58 +42,50 @@ SPEEDS: dict[str, tuple[str, ...]] = {
 }
 """Velocity coordinates: rates of the positions, except wx, wy, wz, the angular velocity in axes of the child."""
 
-JOINT_TYPES = tuple(COORDINATES)
-LOOP_TYPES = LoopType.__args__  # type: ignore[attr-defined]
-QUANTITIES = Quantity.__args__  # type: ignore[attr-defined]
 TRIANGLE = 1e-9  # rounding allowed in the triangle inequality, relative to the largest moment of inertia
 
 
 @dataclass(frozen=True)
-class Body:
+class Body(Part, kind="body"):
     """A rigid body.
 
     >>> Body("rod", 1.0, center=(0.5, 0, 0), inertia=(0, 1 / 12, 1 / 12)).inertia[2]
     (0.0, 0.0, 0.08333333333333333)
     """
 
-    name: str
-    # in kg, positive. None: a massless frame, which something heavier must be attached to by a fixed joint or that
-    # carries on to another body
-    mass: float | None
-    center: Vector = (0.0, 0.0, 0.0)  # the centre of mass, in the body's frame, in m
-    # 3, 6 or 3 x 3 floats, about the centre of mass, in axes parallel to the body's frame, in kg m2: (xx, yy, zz), or
-    # (xx, yy, zz, xy, xz, yz) as elements of the matrix (products of inertia with a minus sign), or the matrix
-    inertia: Any = (0.0, 0.0, 0.0)
-    # take moments of inertia that no distribution of mass has, and a mass of 0 with an inertia, as many URDF files have
-    # them. Whoever says so has judged them
-    any_inertia: bool = False
-    gravity_compensation: float = 0.0  # what part of its weight something else carries: 1 for a body that floats
+    # None: a massless frame, which something heavier must be attached to by a fixed joint or that carries on to another
+    mass: Annotated[float | None, "In kg, positive; needed unless the body is massless."]
+    center: Annotated[Vector, "Centre of mass, in the body's frame, in m."] = (0.0, 0.0, 0.0)
+    inertia: Annotated[
+        Inertia,
+        "About the centre of mass, in axes parallel to the body's frame, in kg m2: [xx, yy, zz], "
+        "[xx, yy, zz, xy, xz, yz] (elements of the matrix: products of inertia with a minus sign) or the 3 x 3 matrix.",
+    ] = (0.0, 0.0, 0.0)
+    # as many URDF files have them, a mass of 0 with an inertia too; whoever says so has judged them
+    any_inertia: Annotated[bool, "true: take moments that no body can have."] = False
+    gravity_compensation: Annotated[float, "What part of its weight something else carries."] = 0.0
 
     def __post_init__(self) -> None:
-        check_name(self, "body")
-        where = f"The body '{self.name}'"
         if self.mass is not None and not (
             np.isfinite(self.mass) and (self.mass > 0 or (self.any_inertia and self.mass == 0))
         ):
             raise ModelError(
-                f"{where} has a mass of {self.mass} kg: a mass must be positive. A frame without mass is written "
-                "with mass=None."
+                f"The body '{self.name}' has a mass of {self.mass} kg: a mass must be positive. A frame without mass "
+                "is written with mass=None."
             )
-        object.__setattr__(self, "center", vector(self.center, f"The centre of mass of the body '{self.name}'"))
-        J = _inertia(self.inertia, where)
+        super().__post_init__()
+        J = symmetric(self.inertia, 3, f"The inertia of {self.where}")
         if self.mass is None and J.any():
-            raise ModelError(f"{where} has an inertia but no mass: give it a mass.")
+            raise ModelError(f"The body '{self.name}' has an inertia but no mass: give it a mass.")
         moments = np.linalg.eigvalsh(J)
         negative = moments[0] < -TRIANGLE * abs(moments[2])
         if not self.any_inertia and (negative or beyond_triangle(moments) > TRIANGLE):
             raise ModelError(
-                f"{where} cannot have this inertia: its principal moments are {moments[0]:.6g}, {moments[1]:.6g} and "
-                f"{moments[2]:.6g} kg m2, and of three moments none may be negative or exceed the sum of the other two."
-                " For a thin flat body the one about its normal equals that sum."
+                f"The body '{self.name}' cannot have this inertia: its principal moments are {moments[0]:.6g}, "
+                f"{moments[1]:.6g} and {moments[2]:.6g} kg m2, and of three moments none may be negative or exceed the "
+                "sum of the other two. For a thin flat body the one about its normal equals that sum."
             )
-        if not np.isfinite(self.gravity_compensation):
-            raise ModelError(f"The gravity compensation of the body '{self.name}' must be a finite number.")
-        object.__setattr__(self, "inertia", tuple(tuple(float(a) for a in row) for row in J))
+        self._set("inertia", tuple(tuple(row) for row in J.tolist()))
 
     @property
     def J(self) -> NDArray[np.float64]:
@@ -130,7 +94,7 @@ class Body:
 
 
 @dataclass(frozen=True)
-class Joint:
+class Joint(Part, kind="joint"):
     """Connects a body to its parent in the tree; the child's position follows from the joint's coordinates.
 
     Positions q and velocities v start at ``position`` and ``velocity``. With the joint's frame on the parent and that
@@ -146,55 +110,56 @@ class Joint:
     - free: moved by x, y, z along the axes of the parent's frame, then turned as by a spherical joint.
     """
 
-    name: str
-    type: JointType
-    # parent, child: names of bodies; the parent may be the ground
-    parent: str
-    child: str
-    placement: Placement = ORIGIN  # the joint's frame, in the parent's frame
-    child_placement: Placement = ORIGIN  # the joint's frame, in the child's frame
-    axis: Vector = (0.0, 0.0, 1.0)  # in the joint's frame; any length but zero
-    second_axis: Vector | None = None  # of a universal or planar joint, perpendicular to the axis; found when left out
-    pitch: float = 0.0  # of a helical joint: m per rad
-    # position, velocity: start values, one per coordinate; zero (and the quaternion 1) when left out
-    position: Any = None
-    velocity: Any = None
-    # stiffness, rest, damping: force -stiffness (q - rest) - damping v on each coordinate, in N/m, N m/rad, ..; one
-    # value per speed. A quaternion takes no stiffness
-    stiffness: Any = 0.0
-    rest: Any = 0.0
-    damping: Any = 0.0
-    # inertia that each coordinate feels beside that of what it moves, of a rotor behind a gear, in kg m2 or kg
-    armature: Any = 0.0
-    drive_limits: Any = ()  # 2 floats, where the force of all actuators together on each coordinate ends, in N or N m
-    names: tuple[str, ...] = ()  # names of the states, positions first, instead of ``JOINT.q`` and ``JOINT.v``
-    stands: bool | None = None  # whether a velocity of zero is held as any other; where it is given, if left out
+    name: Annotated[str, "Name of the joint; its states are `NAME.q`, `NAME.v` and the like."]
+    type: Annotated[JointType, "Which motion it allows."]
+    parent: Annotated[str, "The body it is attached to, or the ground."]
+    child: Annotated[str, "The body that it carries."]
+    placement: Annotated[Placement, "The joint's frame, in the parent's frame."] = ORIGIN
+    child_placement: Annotated[Placement, "The joint's frame, in the child's frame."] = ORIGIN
+    axis: Annotated[Vector, "In the joint's frame; any length but zero."] = (0.0, 0.0, 1.0)
+    second_axis: Annotated[
+        Vector | None, "Of a universal or planar joint, perpendicular to the axis; found when left out."
+    ] = None
+    pitch: Annotated[float, "Of a helical joint, in m/rad."] = 0.0
+    # zero, and the quaternion 1, when left out
+    position: Annotated[
+        PerCoordinate, "First guess of the coordinates, in m or rad: the loops are closed from there."
+    ] = None
+    velocity: Annotated[PerCoordinate, "Start values of the speeds, in m/s or rad/s."] = None
+    stiffness: Annotated[PerCoordinate, "Of a spring on each coordinate but a quaternion, in N/m or N m/rad."] = 0.0
+    rest: Annotated[PerCoordinate, "Where that spring has no force, in m or rad."] = 0.0
+    damping: Annotated[PerCoordinate, "On each coordinate, in N s/m or N m s/rad."] = 0.0
+    armature: Annotated[PerCoordinate, "Inertia of rotors on each coordinate, in kg m2 or kg."] = 0.0
+    drive_limits: Annotated[
+        Limits, "Where the force of all actuators together on each coordinate ends, in N or N m."
+    ] = ()
+    names: Annotated[tuple[str, ...], "Names of the states, positions first, instead of `NAME.q`, `NAME.v`."] = ()
+    stands: Annotated[
+        bool | None, "Whether a speed of zero is held as any other; of a single speed, where `velocity` is given."
+    ] = None
 
     def __post_init__(self) -> None:
-        where = check_name(self, "joint")
-        check_type(self.type, JOINT_TYPES, where, "joint")
-        check_axes(self, where)
+        super().__post_init__()
+        _set_second_axis(self)
         n_q, n_v = len(COORDINATES[self.type]), len(SPEEDS[self.type])
         if self.stands is None:
-            object.__setattr__(self, "stands", self.velocity is not None and n_v == 1)
+            self._set("stands", self.velocity is not None and n_v == 1)
         zero = [float(c == "e0") for c in COORDINATES[self.type]]
-        object.__setattr__(self, "position", _values(self.position, n_q, zero, f"position of {where}"))
-        object.__setattr__(self, "velocity", _values(self.velocity, n_v, [0.0] * n_v, f"velocity of {where}"))
-        for what in ("stiffness", "rest", "damping", "armature"):
-            object.__setattr__(self, what, _values(getattr(self, what), n_v, [0.0] * n_v, f"{what} of {where}"))
+        self._set("position", _values(self.position, zero, f"The position of {self.where}"))
+        for what in ("velocity", "stiffness", "rest", "damping", "armature"):
+            self._set(what, _values(getattr(self, what), [0.0] * n_v, f"The {what} of {self.where}"))
         if min(self.armature, default=0.0) < 0:
-            raise ModelError(f"The armature of {where} is negative: it is an inertia.")
-        _check_limits(self, where)
+            raise ModelError(f"The armature of {self.where} is negative: it is an inertia.")
+        self._set("drive_limits", limits(self.drive_limits, f"'drive_limits' of {self.where}"))
         if n_q != n_v and any(self.stiffness[-3:]):
-            raise ModelError(f"The ball of {where} takes no stiffness: connect points by springs instead.")
+            raise ModelError(f"The ball of {self.where} takes no stiffness: connect points by springs instead.")
         if n_q != n_v and not any(self.position[-4:]):
-            raise ModelError(f"The quaternion of {where} is zero: it must have unit length, as (1, 0, 0, 0) has.")
+            raise ModelError(f"The quaternion of {self.where} is zero: it must have unit length, as (1, 0, 0, 0) has.")
         if self.names and len(self.names) != n_q + n_v:
             raise ModelError(
-                f"'names' of {where} must be {n_q + n_v} names, one for each of "
+                f"'names' of {self.where} must be {n_q + n_v} names, one for each of "
                 f"{', '.join((*COORDINATES[self.type], *SPEEDS[self.type]))}, not {len(self.names)}."
             )
-        object.__setattr__(self, "names", tuple(self.names))
 
     @property
     def state_names(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -209,7 +174,7 @@ class Joint:
 
 
 @dataclass(frozen=True)
-class Loop:
+class Loop(Part, kind="loop"):
     """Closes a kinematic loop: a joint that was cut (Spencer (thesis), A.2.1), or another constraint on two bodies.
 
     Their frames are held together but for the freedoms of the joint of the same name. ``rod`` keeps the distance of
@@ -217,29 +182,22 @@ class Loop:
     on the line along ``axis``, or the plane across it, through the first.
     """
 
-    name: str
-    type: LoopType
-    # first, second: names of bodies; one may be the ground
-    first: str
-    second: str
-    # first_placement, second_placement: in the frames of the two bodies
-    first_placement: Placement = ORIGIN
-    second_placement: Placement = ORIGIN
-    # axis, second_axis, pitch: as for :class:`Joint`, in the loop's frame on the first body; ``second_axis`` is fixed
-    # in the second body
-    axis: Vector = (0.0, 0.0, 1.0)
-    second_axis: Vector | None = None
-    pitch: float = 0.0
-    length: float = 0.0  # of a rod, in m
-    # start value of the angle of a helical loop, in rad: several turns of a screw are several positions
-    turn: float = 0.0
+    type: Annotated[LoopType, "Which relative motion it leaves free."]
+    first: Annotated[str, "A body, or the ground."]
+    second: Annotated[str, "Another one."]
+    first_placement: Annotated[Placement, "The loop's frame on the first body."] = ORIGIN
+    second_placement: Annotated[Placement, "The loop's frame on the second body."] = ORIGIN
+    axis: Annotated[Vector, "In the loop's frame on the first body."] = (0.0, 0.0, 1.0)
+    second_axis: Annotated[Vector | None, "Of a universal joint, fixed in the second body."] = None
+    pitch: Annotated[float, "Of a helical joint, in m/rad."] = 0.0
+    length: Annotated[float, "Of a `rod`, in m."] = 0.0
+    turn: Annotated[float, "First guess of the angle of a helical loop, several turns included, in rad."] = 0.0
 
     def __post_init__(self) -> None:
-        where = check_name(self, "loop")
-        check_type(self.type, LOOP_TYPES, where, "loop")
-        check_axes(self, where)
-        if self.type == "rod" and not (np.isfinite(self.length) and self.length > 0):
-            raise ModelError(f"The length of {where} must be positive, not {self.length}: a rod keeps a distance.")
+        super().__post_init__()
+        _set_second_axis(self)
+        if self.type == "rod" and not self.length > 0:
+            raise ModelError(f"The length of {self.where} must be positive, not {self.length}: a rod keeps a distance.")
 
 
 def beyond_triangle(moments: NDArray[np.floating[Any]]) -> float:
@@ -247,84 +205,16 @@ def beyond_triangle(moments: NDArray[np.floating[Any]]) -> float:
     return float(1 - (moments[0] + moments[1]) / moments[2]) if moments[2] > 0 else 0.0
 
 
-def check_name(part: Any, kind: str) -> str:
-    """Refuse a name that cannot be quoted, and a typical size that is none; return what messages call the part."""
-    name, nominal = part.name, getattr(part, "nominal", None)
-    if not isinstance(name, str) or not name or "`" in name or name != name.strip():
-        raise ModelError(f"{name!r} is no name for a {kind}: use letters, digits and underscores.")
-    where = f"the {kind} '{name}'"
-    if nominal is not None and not (np.isfinite(nominal) and nominal > 0):
-        raise ModelError(f"The nominal value of {where} must be positive, and is {nominal}.")
-    return where
+def _set_second_axis(part: Joint | Loop) -> None:
+    """Find a second axis where there is none."""
+    given = part.second_axis
+    second = unit(perpendicular(part.axis), "An axis") if given is None else given
+    if abs(np.dot(part.axis, second)) > 1e-9:
+        raise ModelError(f"The second axis of {part.where} must be perpendicular to its axis.")
+    part._set("second_axis", second)
 
 
-def check_finite(part: Any, where: str, *names: str) -> None:
-    """Refuse numbers of a part that are none."""
-    for name in names:
-        if not np.isfinite(getattr(part, name)):
-            raise ModelError(f"'{name}' of {where} must be a finite number.")
-
-
-def check_vectors(part: Any, where: str, *names: str, quoted: bool = False) -> None:
-    """Make vectors of a part three floats each, directions of unit length."""
-    for name in names:
-        convert = unit if name in ("axis", "normal", "direction", "pointer") else vector
-        what = f"'{name}' of {where}" if quoted else f"The {name} of {where}"
-        object.__setattr__(part, name, convert(getattr(part, name), what))
-
-
-def check_type(given: str, types: tuple[str, ...], where: str, what: str) -> None:
-    """Refuse an unknown type."""
-    if given not in types:
-        raise ModelError(f"'{given}' of {where} is no type of {what}. Known: {', '.join(types)}.")
-
-
-def check_axes(part: Joint | Loop, where: str) -> None:
-    """Normalize the axes of a joint or loop; find a second one where there is none."""
-    a = unit(part.axis, f"The axis of {where}")
-    b = perpendicular(a) if part.second_axis is None else part.second_axis
-    second = unit(b, f"The second axis of {where}")
-    if abs(np.dot(a, second)) > 1e-9:
-        raise ModelError(f"The second axis of {where} must be perpendicular to its axis.")
-    object.__setattr__(part, "axis", a)
-    object.__setattr__(part, "second_axis", second)
-    if not np.isfinite(part.pitch):
-        raise ModelError(f"The pitch of {where} must be a finite number, not {part.pitch}.")
-
-
-def _check_limits(joint: Joint, where: str) -> None:
-    limits = joint.drive_limits
-    if len(limits):
-        if len(limits) != 2 or np.isnan(limits).any() or not limits[0] <= limits[1]:
-            raise ModelError(f"'drive_limits' of {where} must be two numbers, the lower one first, not {limits!r}.")
-        object.__setattr__(joint, "drive_limits", (float(limits[0]), float(limits[1])))
-
-
-def _values(given: Any, count: int, default: list[float], what: str) -> tuple[float, ...]:
-    if given is None:
-        return tuple(default)
-    try:
-        numbers = np.atleast_1d(np.asarray(given, dtype=np.float64))
-    except (TypeError, ValueError):
-        raise ModelError(f"The {what} must be {count} numbers, not {given!r}.") from None
-    if np.ndim(given) == 0 and not numbers.any():
-        return (0.0,) * count if "position" not in what else tuple(default)
-    if numbers.shape != (count,) or not np.isfinite(numbers).all():
-        raise ModelError(f"The {what} must be {count} finite numbers, not {given!r}.")
-    return tuple(float(a) for a in numbers)
-
-
-def _inertia(given: Any, where: str) -> NDArray[np.float64]:
-    try:
-        J = np.asarray(given, dtype=np.float64)
-    except (TypeError, ValueError):
-        J = np.full(1, np.nan)
-    if J.shape == (3,):
-        J = np.diag(J)
-    elif J.shape == (6,):
-        J = np.array([[J[0], J[3], J[4]], [J[3], J[1], J[5]], [J[4], J[5], J[2]]])
-    if J.shape != (3, 3) or not np.isfinite(J).all():
-        raise ModelError(f"{where} needs an inertia of 3, 6 or 3 x 3 finite numbers, not {given!r}.")
-    if not np.allclose(J, J.T, rtol=1e-9, atol=1e-12 * np.abs(J).max(initial=0.0)):
-        raise ModelError(f"{where} has an inertia matrix that is not symmetric.")
-    return np.asarray((J + J.T) / 2)
+def _values(given: Any, default: list[float], what: str) -> tuple[float, ...]:
+    """Return a number for each coordinate; the default for none, or where a single zero stands for all."""
+    stands_for_all = given is None or (np.ndim(given) == 0 and given == 0)
+    return tuple(default) if stands_for_all else numbers(given, len(default), what)

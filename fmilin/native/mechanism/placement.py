@@ -82,12 +82,17 @@ class Placement:
         return Placement(vector(self.p + self.R @ other.p, "The position of a frame"), _rows(self.R @ other.R))
 
 
+def floats(values: Any) -> NDArray[np.float64]:
+    """Return an array of floats; a single NaN where there are no numbers."""
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        return np.array(np.nan)
+
+
 def vector(values: Any, what: str) -> Vector:
     """Return three finite floats."""
-    try:
-        numbers = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        numbers = np.full(3, np.nan)
+    numbers = floats(values)
     if numbers.shape != (3,) or not np.isfinite(numbers).all():
         raise ModelError(f"{what} must be three finite numbers, not {values!r}.")
     return float(numbers[0]), float(numbers[1]), float(numbers[2])

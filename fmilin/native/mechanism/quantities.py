@@ -99,7 +99,7 @@ def _of(sensor: Sensor, system: System | None = None) -> Quantity:
         "joint_force": "N" if base == "m" else "N.m",
         "joint_drive": "N" if base == "m" else "N.m",
     }[sensor.quantity]
-    source = state_or_rate(sensor, system.tree) if sensor.factor == 1.0 else None
+    source = state_or_rate(sensor, system.tree) if sensor.factor == 1.0 and not sensor.limits else None
     return Quantity(Signal(sensor.name, unit), source or sensor)
 
 

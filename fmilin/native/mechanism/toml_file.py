@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import MISSING, dataclass, fields, replace
+from dataclasses import dataclass, replace
 from math import pi
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fmilin.ground.documents import DocumentError, read_toml
 from fmilin.ground.errors import ModelError, nearest_names
-from fmilin.native.mechanism import elements
-from fmilin.native.mechanism.bushings import Bushing
-from fmilin.native.mechanism.description import Input, MechanismDescription
-from fmilin.native.mechanism.parts import COORDINATES, SPEEDS, Body, Joint, Loop
+from fmilin.native.mechanism.description import INPUTS, PARTS, MechanismDescription
+from fmilin.native.mechanism.part import Part
+from fmilin.native.mechanism.parts import COORDINATES, SPEEDS, Body, Joint
 from fmilin.native.mechanism.placement import Placement
 from fmilin.native.mechanism.source_lines import LARGEST_NUMBER, KeyPath, Lines, SourceLines, lines_of
 
@@ -75,30 +74,6 @@ def _scaled(value: Any, is_angle: list[bool]) -> Any:
 
 SHOWN = 5  # problems that are listed at once
 
-PARTS: dict[str, tuple[str, type[Any] | None]] = {
-    "body": ("bodies", Body),
-    "joint": ("joints", Joint),
-    "loop": ("loops", Loop),
-    "coupling": ("couplings", elements.Coupling),
-    "wheel": ("wheels", elements.Wheel),
-    "skate": ("skates", elements.Skate),
-    "spring": ("springs", elements.PointSpring),
-    "bushing": ("bushings", Bushing),
-    "tendon": ("tendons", elements.Tendon),
-    "input": ("inputs", None),
-    "sensor": ("sensors", elements.Sensor),
-    "marker": ("markers", elements.Marker),
-}
-"""Of each array of tables: the field of a description, and what its entries are; inputs say it themselves."""
-INPUTS: dict[str, type[Input]] = {
-    "joint_force": elements.JointForce,
-    "force": elements.Force,
-    "torque": elements.Torque,
-    "line_force": elements.LineForce,
-    "actuator": elements.Actuator,
-    "motion": elements.Motion,
-}
-
 
 @dataclass(frozen=True)
 class Parts:
@@ -146,7 +121,8 @@ def read_parts(path: Path) -> Parts:
     content = _validated(table, source, lines)
     _check_sizes(content, source, lines)
     make = _Maker(source, lines, content)
-    made = {field: tuple(make.all(kind, part)) for kind, (field, part) in PARTS.items()}
+    made = {field: tuple(make.all(part.kind, part)) for field, part in PARTS.items()}
+    made["inputs"] = tuple(make.all("input", None))
     return Parts(content, made, source, lines)
 
 
@@ -181,8 +157,13 @@ def _explained(error: ValidationError, table: dict[str, Any], source: SourceLine
     sentences = []
     for problem in error.errors()[:SHOWN]:
         path = tuple(problem["loc"])
+        keys = _keys(path[:-1]) if problem["type"] == "extra_forbidden" else []
+        if problem["type"].startswith("union_tag"):
+            path = (*path, "kind")
+        elif path[0] == "input" and len(path) > 3:  # the kind of input stands between
+            path = path[:2] + path[3:]
         line = lines.find(path)
-        what = _owner(table, path) + _sentence(problem, path)
+        what = _owner(table, path) + _sentence(problem, path, keys)
         sentences.append((f"line {line}: " if line else "") + what + ("" if what.endswith("?") else "."))
     more = error.error_count() - SHOWN
     rest = f" And {more} more." if more > 0 else ""
@@ -202,18 +183,20 @@ def _owner(table: dict[str, Any], path: KeyPath) -> str:
     return f"in the {path[0]} '{name}', " if isinstance(name, str) else f"in [[{path[0]}]] number {path[1] + 1}, "
 
 
-def _sentence(problem: Any, path: KeyPath) -> str:
+def _sentence(problem: Any, path: KeyPath, keys: list[str]) -> str:
+    """Say what is wrong with the value at a path, of a table with these keys."""
     key = next((p for p in reversed(path) if isinstance(p, str)), "")
     if problem["type"] == "extra_forbidden":
-        keys = _keys(path[:-1])
         near = nearest_names(str(key), keys, 1)
         hint = f"did you mean '{near[0]}'?" if near else f"known are {', '.join(keys)}"
         return f"there is no key '{key}'; {hint}"
-    if problem["type"] == "missing":
+    if problem["type"] in ("missing", "union_tag_not_found"):
         return f"the key '{key}' is missing"
     if problem["type"] in ("too_short", "too_long"):
         size = problem["ctx"].get("min_length") or problem["ctx"].get("max_length")
         return f"'{key}' needs {size} numbers, not {problem['ctx']['actual_length']}"
+    if problem["type"] == "union_tag_invalid":
+        return f"'kind' should be {problem['ctx']['expected_tags']}{_shown(problem['ctx']['tag'])}"
     if problem["type"] == "list_type" and len(path) == 1 and isinstance(problem["input"], dict):
         return f"'{key}' should be a list of tables: write [[{key}]], with two brackets"
     message = problem["msg"].removeprefix("Value error, ").replace("Input should be", "should be")
@@ -232,7 +215,9 @@ def _keys(path: KeyPath) -> list[str]:
 
     model: type[BaseModel] = schema.MechanismFile
     for part in path:
-        if isinstance(part, str):
+        if part in schema.INPUT_TABLES:
+            model = schema.INPUT_TABLES[part]
+        elif isinstance(part, str):
             annotation = model.model_fields[part].annotation  # X or list[X]
             model = (getattr(annotation, "__args__", None) or [annotation])[0]
     return list(model.model_fields)
@@ -267,11 +252,11 @@ class _Maker:
     lines: Lines
     content: dict[str, Any]
 
-    def all(self, kind: str, part: type[Any] | None) -> list[Any]:
+    def all(self, kind: str, part: type[Part] | None) -> list[Any]:
         """Make all parts of one kind; of inputs, each says itself what it is."""
         return [self._one(kind, i, part, dict(entry)) for i, entry in enumerate(self.content.get(kind, ()))]
 
-    def _one(self, kind: str, i: int, part: type[Any] | None, entry: dict[str, Any]) -> Any:
+    def _one(self, kind: str, i: int, part: type[Part] | None, entry: dict[str, Any]) -> Any:
         line = self.lines.find((kind, i))
         if self.content.get("angle_unit") == "deg":
             entry = in_radians(kind, entry)
@@ -281,9 +266,7 @@ class _Maker:
         try:
             if part is Body:
                 _check_mass(entry)
-            if part is None:
-                part = INPUTS[entry["kind"]]
-                entry = _input_of(part, entry)
+            part = INPUTS[entry.pop("kind")] if part is None else part
             for key in PLACEMENTS:
                 if key in entry:
                     entry[key] = _placement(entry[key], f"'{key}' of the {kind} '{entry['name']}'")
@@ -308,19 +291,6 @@ def _check_mass(entry: dict[str, Any]) -> None:
             "says massless = true instead."
         )
     entry.setdefault("mass", None)
-
-
-def _input_of(part: type[Input], entry: dict[str, Any]) -> dict[str, Any]:
-    """Leave out the kind, and refuse keys that this kind of input does not have."""
-    kind = entry.pop("kind")
-    keys = {f.name: f for f in fields(part)}
-    stray = [key for key in entry if key not in keys]
-    missing = [n for n, f in keys.items() if f.default is MISSING and n not in entry]
-    if stray:
-        raise ModelError(f"The {kind} '{entry['name']}' has no key '{stray[0]}'; known are {', '.join(keys)}.")
-    if missing:
-        raise ModelError(f"The {kind} '{entry['name']}' needs the key '{missing[0]}'.")
-    return entry
 
 
 def _placement(entry: dict[str, Any], where: str) -> Placement:

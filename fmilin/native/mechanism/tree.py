@@ -115,7 +115,7 @@ class Tree:
         self._set_reach([links[i] for i in order])
 
     def with_bodies(self, bodies: Sequence[Body], before: Sequence[Body]) -> Tree:
-        """Return the same tree with the masses of ``bodies``, which differ from those ``before`` in nothing else."""
+        """Return the same tree with the masses and inertias of other ``bodies``, named as those ``before``."""
         other = copy(self)
         other.inertia = self.inertia.copy()
         links = {self.frame_of[b.name][0] for b, old in zip(bodies, before, strict=True) if b is not old} - {0}

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fmilin.ground.errors import NumericalError, UsageError
 from fmilin.ground.signals import FloatArray, Signal, Signals
@@ -17,48 +17,7 @@ from fmilin.model.sparse import SparseForm
 from fmilin.native.native_engine import NativeEngine, Quantity, QuantityEvaluator, offered
 from fmilin.native.native_model import NativeModel
 from fmilin.native.sparse.equations import NumericEquations, Pattern
-from fmilin.numerics.saddle_point.factors import Factors
 from fmilin.numerics.saddle_point.sparse import LARGEST_DENSE, regular_factors
-
-
-class SaddlePoint:
-    """[[M, G'], [G, 0]] (v'; lambda) = (b1; b2), M (n, n) and G (m, n), for one pattern and any number of points."""
-
-    def __init__(self, M: Pattern, G: Pattern, subject: str) -> None:
-        n, m = self._n, _ = M.shape[0], G.shape[0]
-        single = np.flatnonzero(np.bincount(G.rows, minlength=m)[G.rows] == 1)
-        self._single = single, G.rows[single], G.columns[single]
-        self._subject = subject
-        self.pattern = Pattern.joined([(M, 0, 0), (G.T, 0, n), (G, n, 0)], (n + m, n + m))
-
-    def factorized(self, mass: FloatArray, jacobian: FloatArray) -> SaddleFactors:
-        """Return the factors at one point, from the values of M and G."""
-        values = np.concatenate((mass, jacobian, jacobian))
-        is_small = self.pattern.shape[0] <= LARGEST_DENSE
-        W = self.pattern.dense(values) if is_small else self.pattern.sparse(values)
-        positions, rows, columns = self._single
-        return SaddleFactors(
-            regular_factors(W, self._subject, estimate=is_small), columns, self._n + rows, jacobian[positions]
-        )
-
-
-@dataclass(frozen=True)
-class SaddleFactors:
-    """The factorized matrix; a coordinate held by a constraint gets a = 0, not 1e-17: rounding is no motion."""
-
-    factors: Factors
-    # columns, rows: coordinates that a constraint determines alone, and the places of these constraints in the
-    # right-hand side
-    columns: NDArray[np.intp]
-    rows: NDArray[np.intp]
-    entries: FloatArray  # their entries of G
-
-    def solve(self, right: FloatArray) -> FloatArray:
-        """Return (v'; lambda) for a right-hand side of shape (n + m,) or (n + m, k)."""
-        w = self.factors.solve(right)
-        w[self.columns] = (right[self.rows].T / self.entries).T
-        return w
-
 
 LARGEST_FORM = 2000  # coordinates up to which matrices of all states are made dense
 
@@ -71,6 +30,7 @@ class SolvedPoint:
     v: FloatArray
     a: FloatArray
     multipliers: FloatArray
+    solve: Callable[[FloatArray], FloatArray]  # (v'; lambda) for a right-hand side of shape (n + m,) or (n + m, k)
 
 
 class NumericModel(NativeModel):
@@ -99,7 +59,7 @@ class NumericModel(NativeModel):
         from scipy.sparse import csc_array
 
         del t
-        eq, s = self.equations, self.engine.solved(x, self._full(u))[0]
+        eq, s = self.equations, self.engine.solved(x, self._full(u))
         e, (bend_q, bend_v) = eq.slopes(s.q, s.v, s.a, s.multipliers), self.engine.acceleration_slopes(s)
         return SparseForm(
             residuals=eq.residuals(s.q),
@@ -147,7 +107,9 @@ class _SparseEngine(NativeEngine):
 
     def __init__(self, equations: NumericEquations) -> None:
         self.equations = eq = equations
-        self._saddle = SaddlePoint(eq.pattern_M, eq.pattern_G, f"The equations of '{eq.name}'")
+        n, m, G = eq.n, eq.m, eq.pattern_G
+        self._saddle = Pattern.joined([(eq.pattern_M, 0, 0), (G.T, 0, n), (G, n, 0)], (n + m, n + m))
+        self._single = np.flatnonzero(np.bincount(G.rows, minlength=m)[G.rows] == 1)
         self.info, self.inputs = ModelInfo(eq.name), Signals(eq.inputs)
         self.outputs, self.independent, self.parameters = tuple(eq.outputs), eq.independent, eq.parameters
         self._declared = {n: Quantity(signal, n) for n, signal in {**eq.further, **eq.outputs}.items()}
@@ -176,15 +138,32 @@ class _SparseEngine(NativeEngine):
         """Return what computes these quantities."""
         return _SparseEvaluator(self, outputs, observed)
 
-    def solved(self, x: FloatArray, u: FloatArray) -> tuple[SolvedPoint, SaddleFactors]:
+    def solved(self, x: FloatArray, u: FloatArray) -> SolvedPoint:
         """Return a point solved for accelerations and multipliers, and what solves for their slopes."""
         eq, n = self.equations, self.equations.n
         q, v = x[:n], x[n:]
-        factors = self._saddle.factorized(eq.mass(q), eq.jacobian(q))
-        w = factors.solve(np.concatenate((eq.forces(q, v) + eq.input_matrix @ u, -eq.bend(q, v))))
+        solve = self._solver(eq.mass(q), eq.jacobian(q))
+        w = solve(np.concatenate((eq.forces(q, v) + eq.input_matrix @ u, -eq.bend(q, v))))
         if not np.isfinite(w).all():
             raise NumericalError("The accelerations are no numbers at this point: choose another with --set.")
-        return SolvedPoint(q, v, w[:n], w[n:]), factors
+        return SolvedPoint(q, v, w[:n], w[n:], solve)
+
+    def _solver(self, mass: FloatArray, jacobian: FloatArray) -> Callable[[FloatArray], FloatArray]:
+        """Return what solves [[M, G'], [G, 0]] w = b, from the values of M and G.
+
+        A coordinate that a constraint determines alone gets a = 0, not 1e-17: rounding is no motion.
+        """
+        values, is_small = np.concatenate((mass, jacobian, jacobian)), self._saddle.shape[0] <= LARGEST_DENSE
+        W = self._saddle.dense(values) if is_small else self._saddle.sparse(values)
+        factors = regular_factors(W, f"The equations of '{self.info.name}'", estimate=is_small)
+        G, entries = self.equations.pattern_G, jacobian[self._single]
+
+        def solve(right: FloatArray) -> FloatArray:
+            w = factors.solve(right)
+            w[G.columns[self._single]] = (right[self.equations.n + G.rows[self._single]].T / entries).T
+            return w
+
+        return solve
 
     def acceleration_slopes(self, s: SolvedPoint) -> tuple[FloatArray, FloatArray]:
         """Return the values of gamma_q = d(G a + b)/dq, a held, and of gamma_v = db/dv, on ``pattern_G``."""
@@ -215,7 +194,7 @@ class _SparseEvaluator(QuantityEvaluator):
             ]
             rates, outputs, z = (np.array(part) for part in zip(*visits, strict=True))
             return rates, outputs, z
-        s = self._engine.solved(x, u)[0]
+        s = self._engine.solved(x, u)
         rates = np.concatenate((s.v, s.a))
         parts = {"state": x, "rate": rates, "multiplier": s.multipliers, "input": u}
         outputs, z = (np.array([self._value(q, s, parts) for q in some]) for some in (self._outputs, self._observed))
@@ -238,34 +217,24 @@ class _SparseEvaluator(QuantityEvaluator):
         """
         del t
         eq, n = self._engine.equations, self._engine.equations.n
-        s, factors = self._engine.solved(x, u)
+        s = self._engine.solved(x, u)
         dq, dv = dx[:n], dx[n:]
         e = eq.slopes(s.q, s.v, s.a, s.multipliers)
         upper = eq.pattern_e_q.sparse(e.e_q) @ dq + eq.pattern_e_v.sparse(e.e_v) @ dv + eq.input_matrix @ du
         gamma_q, gamma_v = (eq.pattern_G.sparse(values) for values in self._engine.acceleration_slopes(s))
-        lower = gamma_q @ dq + gamma_v @ dv
-        w = factors.solve(np.vstack((upper, -lower)))
-        moved = _Directions(dx, du, w[:n], w[n:])
-        return np.vstack((dv, w[:n])), self._slopes(self._outputs, s, moved), self._slopes(self._observed, s, moved)
+        w = s.solve(np.vstack((upper, -(gamma_q @ dq + gamma_v @ dv))))
+        moved = np.vstack((dx, du, w))
+        outputs, z = (self._gradient(some, s, len(u)) @ moved for some in (self._outputs, self._observed))
+        return np.vstack((dv, w[:n])), outputs, z
 
     def second_order_form(self, t: float, x: FloatArray, u: FloatArray) -> SecondOrderForm:
         """Return the equations taken apart as dense matrices."""
         del t
         eq, n, m, k = self._engine.equations, self._engine.equations.n, self._engine.equations.m, len(u)
         self._engine.require_dense("The dense form of the equations")
-        s = self._engine.solved(x, u)[0]
+        s = self._engine.solved(x, u)
         e = eq.slopes(s.q, s.v, s.a, s.multipliers)
-        sizes = (2 * n, k, n, m)
-
-        def along(*groups: int) -> FloatArray:
-            """Return the slopes of the outputs along each entry of some of (x, u, v', lambda)."""
-            count = sum(sizes[g] for g in groups)
-            moved, first = [np.zeros((size, count)) for size in sizes], 0
-            for g in groups:
-                np.fill_diagonal(moved[g][:, first:], 1.0)
-                first += sizes[g]
-            return self._slopes(self._outputs, s, _Directions(*moved))
-
+        by_x, by_u, by_w = np.split(self._gradient(self._outputs, s, k).toarray(), [2 * n, 2 * n + k], axis=1)
         return SecondOrderForm(
             positions=np.arange(n),
             velocities=np.arange(n, 2 * n),
@@ -275,40 +244,28 @@ class _SparseEvaluator(QuantityEvaluator):
             accelerations=s.a,
             force_states=np.hstack((eq.pattern_e_q.dense(e.e_q), eq.pattern_e_v.dense(e.e_v))),
             force_inputs=eq.input_matrix,
-            output_states=along(0),
-            output_inputs=along(1),
-            output_unknowns=along(2, 3),
+            output_states=by_x,
+            output_inputs=by_u,
+            output_unknowns=by_w,
             bend=lambda direction: eq.bend(s.q, direction),
             constraint_states=np.hstack([eq.pattern_G.dense(values) for values in self._engine.acceleration_slopes(s)]),
             constraint_inputs=np.zeros((m, k)),
         )
 
-    def _slopes(self, quantities: Sequence[Quantity], s: SolvedPoint, moved: _Directions) -> FloatArray:
-        """Return one row per quantity, shape (len(quantities), k)."""
-        rows = [self._slope(quantity, s, moved) for quantity in quantities]
-        return np.array(rows, dtype=np.float64).reshape(len(quantities), moved.a.shape[1])
+    def _gradient(self, quantities: Sequence[Quantity], s: SolvedPoint, nu: int) -> Any:
+        """Return the slopes of quantities by (x, u, v', lambda), a sparse array of shape (k, 3n + nu + m)."""
+        from scipy.sparse import lil_array
 
-    def _slope(self, quantity: Quantity, s: SolvedPoint, moved: _Directions) -> FloatArray:
-        """Return the slope of a quantity along every direction, shape (k,)."""
-        n = len(s.q)
-        match quantity.source:
-            case ("rate", i) if i < n:  # the rate of a coordinate is its velocity
-                row: FloatArray = moved.x[n + i]
-            case ("rate", i):
-                row = moved.a[i - n]
-            case (kind, i):
-                row = {"state": moved.x, "input": moved.u, "multiplier": moved.multipliers}[kind][i]
-            case name:
-                out = self._engine.equations.output(name, s.q, s.v)
-                row = out.by_q @ moved.x[:n] + out.by_v @ moved.x[n:]
-        return row
-
-
-@dataclass(frozen=True)
-class _Directions:
-    """Directions, in columns: of the states, the inputs, the accelerations and the multipliers."""
-
-    x: FloatArray
-    u: FloatArray
-    a: FloatArray
-    multipliers: FloatArray
+        n, m = len(s.q), len(s.multipliers)
+        first = {"state": 0, "input": 2 * n, "multiplier": 3 * n + nu}
+        slopes = lil_array((len(quantities), 3 * n + nu + m))
+        for row, quantity in enumerate(quantities):
+            match quantity.source:
+                case ("rate", i):  # the rate of a coordinate is its velocity
+                    slopes[row, n + i if i < n else n + nu + i] = 1.0
+                case (kind, i):
+                    slopes[row, first[kind] + i] = 1.0
+                case name:
+                    out = self._engine.equations.output(name, s.q, s.v)
+                    slopes[row, : 2 * n] = np.concatenate((out.by_q, out.by_v))
+        return slopes.tocsr()

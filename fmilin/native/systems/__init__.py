@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from fmilin.native.systems.four_bar_linkage import four_bar, four_bar_form
     from fmilin.native.systems.lagrangian import cartesian_pendulum, five_bar
     from fmilin.native.systems.loader_linkage import loader
-    from fmilin.native.systems.plane import five_bar_mechanism, four_bar_mechanism, parallel_robot, slider_crank
+    from fmilin.native.systems.plane import slider_crank
     from fmilin.native.systems.spatial import double_wishbone, furuta_pendulum, stewart_platform
 
 # No module has the name of its function: importing it would put the module in the function's place.
@@ -25,7 +25,7 @@ _MODULES = {
         "four_bar_linkage": ("four_bar", "four_bar_form"),
         "lagrangian": ("cartesian_pendulum", "five_bar"),
         "loader_linkage": ("loader",),
-        "plane": ("five_bar_mechanism", "four_bar_mechanism", "parallel_robot", "slider_crank"),
+        "plane": ("slider_crank",),
         "spatial": ("double_wishbone", "furuta_pendulum", "stewart_platform"),
     }.items()
     for name in names
@@ -36,14 +36,11 @@ __all__ = [
     "cartesian_pendulum",
     "double_wishbone",
     "five_bar",
-    "five_bar_mechanism",
     "flexible_double_pendulum",
     "four_bar",
     "four_bar_form",
-    "four_bar_mechanism",
     "furuta_pendulum",
     "loader",
-    "parallel_robot",
     "rolling_disk",
     "slider_crank",
     "stewart_platform",

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from fmilin.ground.errors import ModelError
 from fmilin.numerics.codegen.elimination import Order, band_order
 from fmilin.numerics.codegen.implicit import ImplicitSystem, jacobian
+from fmilin.numerics.codegen.newton import CONTRACTION, CONVERGED, ITERATIONS, SHORTEST, STALLED
 from fmilin.numerics.codegen.statements import Statements, c_string, wrapped
 
 SX = Any  # casadi.SX: casadi ships no types
@@ -69,7 +70,8 @@ class _Equations:
         self.differentiated = ca.vertcat(system.derivatives, system.outputs)
         self.z = ca.vertcat(self.differentiated, *watched)
         self.settings = ca.vertcat(system.time, system.parameters)
-        if ca.depends_on(ca.veccat(system.matrix, system.right_hand_side), system.unknowns):
+        of_unknowns = ca.depends_on(ca.veccat(system.matrix, system.right_hand_side), system.unknowns)
+        if system.guess is None and of_unknowns:
             raise ModelError(
                 f"In {system.name} the matrix W or the right-hand side r contains one of the unknowns w that "
                 f"W w = r shall determine. Solve for them, or move them into W."
@@ -82,7 +84,7 @@ class _Equations:
         rows, columns = self.order.rows, self.order.columns
         results = [s.matrix, s.right_hand_side, self.z]
         W = [f"m->W[{rows[i] * n + columns[j]}]" for i, j in _entries(s.matrix)]
-        r = [f"m->w[{rows[i]}]" for i in range(n)]
+        r = [f"m->{'w' if s.guess is None else 'dw'}[{rows[i]}]" for i in range(n)]
         z = [f"m->z[{i}]" for i in range(self.z.numel())]
         stages = {"equations_system": {0: W, 1: r}, "equations_values": {2: z}}
         tables = self._jacobians(results) if derivatives else {}
@@ -128,7 +130,7 @@ class _Equations:
         return {
             "NX": n, "NU": s.inputs.numel(), "NP": s.parameters.numel(), "NW": s.unknowns.numel(),
             "NY": self.z.numel() - n, "ND": self.differentiated.numel() - n,
-            "BAND_LOWER": self.order.lower, "BAND_UPPER": self.order.upper,
+            "BAND_LOWER": self.order.lower, "BAND_UPPER": self.order.upper, "NEWTON": int(s.guess is not None),
         }  # fmt: skip
 
     def depends(self) -> tuple[tuple[int, ...], ...]:
@@ -189,8 +191,22 @@ def _data(system: ImplicitSystem, order: Order) -> Iterator[str]:
     yield _array("const double", "X_NOMINAL", _numbers(nominals))
     yield _array("const double", "U_START", _numbers(s.start for s in inputs))
     yield _array("const double", "P_START", _numbers(system.parameter_values.tolist()))
-    names = dict(zip(order.columns, system.unknown_names, strict=True))
-    yield _array("const char *const", "UNKNOWN_NAMES", [c_string(names[k]) for k in sorted(names)] or ['""'])
+    yield _array("const char *const", "UNKNOWN_NAMES", _texts_in(order.columns, system.unknown_names))
+    if (guess := system.guess) is not None:
+        limits = {"ITERATIONS": ITERATIONS, "CONVERGED": CONVERGED, "STALLED": STALLED, "CONTRACTION": CONTRACTION}
+        yield "".join(f"#define {name} {value}\n" for name, value in (limits | {"SHORTEST": SHORTEST}).items())
+        yield f"#define T_GUESS {guess.time!r}\n"
+        for name, values in (("X_GUESS", guess.states), ("U_GUESS", guess.inputs), ("P_GUESS", guess.parameters)):
+            yield _array("const double", name, _numbers(values.tolist()))
+        for name, values in (("W_GUESS", guess.unknowns), ("W_SIZES", guess.sizes)):
+            yield _array("const double", name, _numbers(values[np.argsort(order.columns)].tolist()))
+        yield _array("const char *const", "EQUATION_NAMES", _texts_in(order.rows, guess.equations))
+
+
+def _texts_in(order: Sequence[int], texts: Sequence[str]) -> list[str]:
+    """Return C strings, each at its new position."""
+    placed = dict(zip(order, texts, strict=True))
+    return [c_string(placed[k]) for k in sorted(placed)] or ['""']
 
 
 def _array(kind: str, name: str, items: Sequence[str]) -> str:

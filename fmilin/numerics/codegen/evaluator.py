@@ -93,16 +93,7 @@ OUT void run(const double *s, double *z, long count)
 class Buffered:
     """A ``casadi.Function`` on arrays made once: fill :attr:`arguments`, call :attr:`run`, copy :attr:`results`.
 
-    ``f(x)`` costs a tenth of a millisecond in conversions; on such arrays it costs what its operations cost
-    (Andersson et al., Mathematical Programming Computation 11, 2019). Each array holds nonzeros, column by column.
-
-    >>> import casadi as ca
-    >>> x = ca.SX.sym("x", 2)
-    >>> f = Buffered(ca.Function("f", [x], [ca.vertcat(x[0] * x[1], x[0] - x[1])]))
-    >>> f.arguments[0][:] = 3.0, 2.0
-    >>> f.run()
-    >>> f.results[0]
-    array([6., 1.])
+    A call costs a tenth of a millisecond in conversions, this does not. Arrays hold nonzeros, column by column.
     """
 
     def __init__(self, function: Any) -> None:
@@ -148,9 +139,6 @@ class _Result(NamedTuple):
 
 class Evaluator:
     """A function of columns of symbols with matrices as results, by virtual machine or compiled C; thread-safe.
-
-    C is compiled when so many points were wanted that it pays (:class:`Backend`). Entries outside the sparsity of a
-    result are zero.
 
     >>> x, p = ca.SX.sym("x", 2), ca.SX.sym("p")
     >>> f = Evaluator([x, p], [p * x, ca.jacobian(p * x[0], x)])

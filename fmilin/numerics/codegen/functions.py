@@ -25,6 +25,7 @@ from fmilin.ground.signals import FloatArray
 from fmilin.numerics.codegen.compilation import PRINTING, CompilationBudget, compiler_seconds
 from fmilin.numerics.codegen.evaluator import Backend, Evaluator
 from fmilin.numerics.codegen.implicit import ImplicitSystem, jacobian
+from fmilin.numerics.codegen.newton import Point, solved
 from fmilin.numerics.codegen.vectorized import VectorizedCode, VectorizedSource
 from fmilin.numerics.saddle_point.factors import DenseFactors, Factors, require_regular
 
@@ -58,6 +59,10 @@ class SystemFunctions:
         f, c = self._right_sides(t, x, u, p, w)
         return f[:, 0], c[:, 0]
 
+    def unknowns(self, t: float, x: FloatArray, u: FloatArray, p: FloatArray) -> FloatArray:
+        """Return w, shape (nw,)."""
+        return self._solved(t, x, u, p)[1]
+
     def equations(self, t: float, x: FloatArray, u: FloatArray, p: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return W, shape (nw, nw), and r, shape (nw,)."""
         W, r = self._equations(t, x, u, p)
@@ -84,15 +89,31 @@ class SystemFunctions:
     def _solved(self, t: float, x: FloatArray, u: FloatArray, p: FloatArray) -> tuple[Factors, FloatArray]:
         if not self.system.unknown_names:
             return _NOTHING
+        if self.system.guess is not None:
+            return solved(self._linearized, self.system.guess, (t, x, u, p), self.system.name)
         W, r = self._equations(t, x, u, p)
-        factors = self._factors(W)
-        require_regular(factors, f"The equations of '{self.system.name}'", self.system.unknown_names, f"at time {t:g}")
+        factors = self.solver(W, t)
         return factors, factors.solve(r[:, 0])
 
-    @cached_property
-    def _equations(self) -> Evaluator:
+    def solver(self, W: Any, t: float) -> Factors:
+        """Return the factors of W; a singular one is refused."""
+        factors = self._factors(W)
+        require_regular(factors, f"The equations of '{self.system.name}'", self.system.unknown_names, f"at time {t:g}")
+        return factors
+
+    def _linearized(self, point: Point, w: FloatArray) -> tuple[Factors, FloatArray]:
+        W, r = self._equations(*point, w)
+        return self.solver(W, point[0]), r[:, 0]
+
+    @property
+    def _arguments(self) -> list[SX]:
+        """What W and r are functions of."""
         s = self.system
-        return Evaluator(s.arguments, [s.matrix, s.right_hand_side])
+        return [*s.arguments, *([] if s.guess is None else [s.unknowns])]
+
+    @cached_property
+    def _equations(self) -> Any:
+        return Evaluator(self._arguments, [self.system.matrix, self.system.right_hand_side])
 
     @cached_property
     def _right_sides(self) -> Evaluator:
@@ -120,7 +141,8 @@ class StackFunctions:
         self._sizes = [a.numel() for a in s.arguments]
         parts = [quantities, jacobian(quantities, s.motion)]
         if w.numel():
-            self._equations = Evaluator(s.arguments, [s.matrix, s.right_hand_side], Backend("casadi"))
+            arguments = s.arguments if s.guess is None else [*s.arguments, w]
+            self._equations = Evaluator(arguments, [s.matrix, s.right_hand_side], Backend("casadi"))
             parts = [*parts, jacobian(quantities, w), s.motion_slopes]
         self._parts = Evaluator([*s.arguments, w], parts, Backend("casadi"))
         self._budget = CompilationBudget.of_graph(self._parts.function.n_instructions())
@@ -139,6 +161,11 @@ class StackFunctions:
     def kind(self) -> str:
         """What computes at present: ``"casadi"`` or ``"c"``."""
         return "casadi" if self._compiled is None else "c"
+
+    @cached_property
+    def _one(self) -> SystemFunctions:
+        """The system at one point, for unknowns that are found by iteration."""
+        return SystemFunctions(self._system)
 
     @cached_property
     def _source(self) -> VectorizedSource:
@@ -160,6 +187,10 @@ class StackFunctions:
             except (ModelError, OSError) as error:  # no compiler, or a matrix that is not for it
                 logging.getLogger(__name__).info("Compiled code would be quicker. %s", error)
         return self._compiled is not None
+
+    def at_one_point(self) -> tuple[FloatArray, FloatArray, FloatArray, Callable[[], bool]] | None:
+        """Compile, and return room for s = (t, x, u, p), z and dz/d(x, u), and what fills these; None without code."""
+        return self._compiled.at_one_point() if self.compile() and self._compiled is not None else None
 
     def __call__(
         self, t: FloatArray | float, x: FloatArray, u: FloatArray, p: FloatArray, *, threads: int = 1
@@ -187,7 +218,12 @@ class StackFunctions:
         if not self._system.unknowns.numel():
             z, slopes = self._parts.at_points(t, x, u, p, np.zeros((len(x), 0)))
             return z[..., 0], np.ascontiguousarray(slopes)
-        W, r = self._equations.at_points(t, x, u, p)
-        w = np.asarray(np.linalg.solve(W, r)[..., 0], dtype=np.float64)
+        if self._system.guess is None:
+            W, r = self._equations.at_points(t, x, u, p)
+            w = np.asarray(np.linalg.solve(W, r)[..., 0], dtype=np.float64)
+        else:
+            times, one = np.broadcast_to(t, (len(x), 1)), self._one
+            w = np.array([one.unknowns(float(times[k, 0]), x[k], u[k], p[k]) for k in range(len(x))])
+            W, _ = self._equations.at_points(t, x, u, p, w)
         z, z_s, z_w, e = self._parts.at_points(t, x, u, p, w)
         return z[..., 0], z_s + z_w @ np.linalg.solve(W, e)

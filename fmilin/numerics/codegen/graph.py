@@ -56,15 +56,7 @@ HIGHEST_PRODUCT = 16  # whole powers up to this one are products: quicker than p
 
 
 class Graph:
-    """Nodes of CasADi for the sympy expressions over some symbols.
-
-    >>> x, y = sympy.symbols("x y")
-    >>> graph = Graph()
-    >>> s = graph.declare([x, y])
-    >>> f = ca.Function("f", [s], [graph.column([x**2 + sympy.sin(y), x * y])])
-    >>> f([2.0, 0.0])
-    DM([4, 0])
-    """
+    """Nodes of CasADi for the sympy expressions over some symbols."""
 
     def __init__(self) -> None:
         self._nodes: dict[Expr, SX] = {}

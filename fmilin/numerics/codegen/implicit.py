@@ -7,8 +7,10 @@ small linear system at each point:
     x'      = f(t, x, u, p, w)
     outputs = c(t, x, u, p, w)
 
-An explicit model x' = f has no w. A mass-matrix model E x' = F has W = E, r = F, w = x'. Lagrange's
-equations have W = [[M, G'], [G, 0]], r = (F, -Gdot v), w = (v', lambda): seed 002 eqs. (2.1b), (2.3).
+Equations R(t, x, u, p, w) = 0 that are not linear in w have a :class:`Guess` of w, W = dR/dw and r = -R: there W and r
+contain w, and W^-1 r is a step of Newton's iteration. An explicit model x' = f has no w. A mass-matrix model E x' = F
+has W = E, r = F, w = x'. Lagrange's equations have W = [[M, G'], [G, 0]], r = (F, -Gdot v), w = (v', lambda): seed 002
+eqs. (2.1b), (2.3).
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ import casadi as ca
 import numpy as np
 
 from fmilin.ground.signals import FloatArray, Signals
+from fmilin.numerics.codegen.newton import Guess
 
 SX = Any  # casadi.SX: casadi ships no types
 
@@ -64,6 +67,7 @@ class ImplicitSystem:
     # d(r - W w)/d(x, u) with w held, where there is a shorter way to it than differentiating r and W
     slopes: SX | None = None
     description: str = ""
+    guess: Guess | None = None  # of w, where the equations are not linear in w
 
     @property
     def arguments(self) -> tuple[SX, SX, SX, SX]:
@@ -91,11 +95,18 @@ class ImplicitSystem:
             parameter_signals=Signals([*self.parameter_signals, *signals]),
             parameter_values=np.concatenate((self.parameter_values, signals.starts)),
             slopes=None if self.slopes is None else self.slopes[:, columns],
+            guess=None if self.guess is None else self.guess.with_inputs(list(chosen), held),
         )
+
+    @property
+    def remainder(self) -> SX:
+        """What the equations leave of r: r - W w, or r itself where a solution of W w = r is a step of Newton's."""
+        Ww = ca.mtimes(self.matrix, self.unknowns) if self.guess is None else 0
+        return self.right_hand_side - Ww
 
     def residual_slopes(self, columns: SX) -> SX:
         """Return d(r - W w)/d ``columns`` with w held, shape (nw, columns)."""
-        return jacobian(self.right_hand_side - ca.mtimes(self.matrix, self.unknowns), columns)
+        return jacobian(self.remainder, columns)
 
     @property
     def motion_slopes(self) -> SX:

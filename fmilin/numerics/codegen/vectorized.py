@@ -14,9 +14,10 @@ import ctypes
 import platform
 import re
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from itertools import pairwise
 from pathlib import Path
@@ -53,6 +54,7 @@ class VectorizedSource:
 
     def __init__(self, system: ImplicitSystem, quantities: SX, compiler: Compiler) -> None:
         self.size = quantities.numel(), system.motion.numel()
+        self.arguments = sum(a.numel() for a in system.arguments)
         problem = _Problem.of(system, quantities)
         self.template = problem.template
         self._sources, flags = _printed(problem)
@@ -73,7 +75,7 @@ class VectorizedCode:
     """Quantities with their slopes at many points."""
 
     def __init__(self, source: VectorizedSource, code: ctypes.CDLL) -> None:
-        self._size, self._template = source.size, source.template
+        self._size, self._template, self._points = source.size, source.template, source.arguments
         code.run.argtypes, code.run.restype = [ctypes.c_void_p] * 4 + [ctypes.c_long, ctypes.c_void_p], None
         code.work_size.argtypes, code.work_size.restype = [], ctypes.c_size_t
         self._run, self._work_size = code.run, int(code.work_size()) + ALIGNED
@@ -97,6 +99,25 @@ class VectorizedCode:
             with ThreadPoolExecutor(threads) as pool:
                 list(pool.map(work, parts))
         return z, J, good.astype(bool)
+
+    def at_one_point(self) -> tuple[FloatArray, FloatArray, FloatArray, Callable[[], bool]]:
+        """Return s (ns,), z (nz,), J (nz, N + nu), and what fills z and J for s and says whether they are good."""
+        ns, (nz, columns) = self._points, self._size
+        s, z, good = np.zeros(ns), np.empty(nz), np.zeros(1, dtype=np.uint8)
+        J, room = np.array(self._template), np.empty(self._work_size, dtype=np.uint8)
+        run = partial(
+            self._run,
+            *(array.ctypes.data for array in (s, z, J, good)),
+            1,
+            room.ctypes.data + -room.ctypes.data % ALIGNED,
+        )
+        kept = (good, room)  # as long as what runs in them
+
+        def fill() -> bool:
+            run()
+            return bool(kept[0][0])
+
+        return s, z, J.reshape(nz, columns), fill
 
 
 class _Nonzeros(NamedTuple):
@@ -133,7 +154,7 @@ class _Problem:
     def of(cls, system: ImplicitSystem, quantities: SX) -> _Problem:
         W = system.matrix
         order = elimination_of(set(zip(*_Nonzeros.of(W), strict=True)), W.size1())
-        if order is None or not _is_symmetric(system):
+        if order is None or system.guess is not None or not _is_symmetric(system):
             raise ModelError(
                 f"The equations of '{system.name}' have no symmetric matrix that can be eliminated in order."
             )

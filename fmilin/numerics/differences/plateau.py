@@ -71,7 +71,8 @@ def plateau_slope(
         return _slope_at_jump(sweep, row, line, E, ulp) or jumping
     plateau = _plateau(sweep, row, E, ulp, line, size)
     slope, beyond = float(E[plateau.index]), float(E[plateau.outer if plateau.outer < plateau.index else 0])
-    bare = jumps_at_point(h / sweep.scale, a - base - h * slope, b - base + h * slope, ulp + h * plateau.error)
+    unit = ulp + h * plateau.error + _cancellation(sweep, size)
+    bare = jumps_at_point(h / sweep.scale, a - base - h * slope, b - base + h * slope, unit)
     if not plateau.stairs and np.any(constant[plateau.index :] | bare[plateau.index :]):
         return jumping
     left = np.flatnonzero(np.abs(odd_remainder(sweep, row, slope)) > LEFT * h * max(abs(slope), abs(beyond)))
@@ -129,7 +130,8 @@ def _plateau(
             if change <= LITTLE * max(abs(float(E[chosen])), size):
                 doubt = max(doubt, change)
             if not quantum:
-                doubt = max(doubt, _drift(E, chosen, 2 * ulp[1:] / h[1:]))
+                floor = np.maximum(ulp, _cancellation(sweep, size))
+                doubt = max(doubt, _drift(E, chosen, 2 * floor[1:] / h[1:]))
             return _Plateau(chosen, max(float(error[chosen]), doubt), outer, quantum)
         quantum = jump
         outside = np.arange(len(E)) < begin  # both steps of a pair have left the first stair
@@ -137,6 +139,11 @@ def _plateau(
             return _Plateau(chosen, max(float(error[chosen]), abs(float(E[chosen])), jump / h[0]), outer, quantum)
         ulp = np.maximum(ulp, jump)
         error = np.where(outside, _errors(E, jump / h[1:]), np.inf)
+
+
+def _cancellation(sweep: StepSweep, size: float) -> float:
+    """Return what may be lost of terms that cancel at the point: a rod's length squared, less 1."""
+    return 0.5 * float(np.finfo(float).eps) * size * sweep.scale
 
 
 def _errors(E: FloatArray, floor: FloatArray) -> FloatArray:

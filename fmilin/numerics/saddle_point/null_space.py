@@ -24,14 +24,10 @@ class NullSpaceFactors:
 
         v' = K (K' M K)^-1 K' (b1 - M N b2) + N b2,   lambda = N' (b1 - M v').
 
-    Singular values of G below ``threshold`` times the largest count as zero (section 3.1: "by setting 1/sigma_m =
-    0"): a constraint that depends on others, here or always, is left out; multipliers are those of least norm, and
-    what contradicts itself is satisfied in the sense of least squares. M need not be invertible. Lengths are
-    measured in q / ``scales``.
-
-    Of G' = (Q_1 Q_2) R with full rank K = Q_2, N = Q_1 R^-1'; then no singular value is below 1 / |N|, and none
-    above |G| (Frobenius norms). Only where these do not tell that the rank is full, G = U S V' of the thesis is
-    computed.
+    Singular values of G below ``threshold`` times the largest count as zero (section 3.1), lengths in q / ``scales``:
+    dependent constraints are left out, multipliers are those of least norm, and what contradicts itself holds in the
+    sense of least squares. M need not be invertible. Of G' = (Q_1 Q_2) R with full rank K = Q_2 and N = Q_1 R^-1',
+    and no singular value is below 1 / |N| or above |G|; G = U S V' is computed where these do not tell the rank.
     """
 
     def __init__(

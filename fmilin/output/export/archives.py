@@ -9,11 +9,13 @@ import struct
 import tokenize
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
+from fmilin.ground.errors import ModelError
 from fmilin.ground.signals import FloatArray
 
 LARGEST = 1 << 31  # bytes that an archive may take when it is unpacked
@@ -34,6 +36,19 @@ DAMAGED = (
     ValueError,
 )
 """What zipfile and NumPy raise for archives that are no archives, or whose headers are anything."""
+
+
+@contextmanager
+def reading(origin: str, what: str) -> Iterator[None]:
+    """Say of which file it is that something in it is wrong, and ``what`` it should have been."""
+    try:
+        yield
+    except KeyError as missing:
+        raise ModelError(f"'{origin}' is no {what}: it has no {missing}.") from None
+    except (*DAMAGED, AttributeError, IndexError) as error:
+        why = str(error).rstrip(".") or type(error).__name__
+        raise ModelError(f"'{origin}' is no {what}: {why}. Save it again.") from None
+
 
 _ENCRYPTED = 0x1
 _HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}

@@ -7,19 +7,19 @@ In the .mat file the matrices stand under their own names, so that::
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from fmilin.ground.errors import ModelError, UsageError
+from fmilin.ground.errors import UsageError
 from fmilin.linear_model.descriptor import Descriptor
-from fmilin.output.export.archives import DAMAGED, archive_of, arrays_of, finite_array
+from fmilin.output.export.archives import archive_of, arrays_of, finite_array, reading
 from fmilin.output.export.mat5 import read, write
 
 ARRAYS = ("E", "A", "B", "C", "D", "f0")
 NAMES = ("states", "inputs", "outputs")
+WRITTEN = "descriptor system that fmilin wrote"
 
 
 def to_part(descriptor: Descriptor) -> dict[str, Any]:
@@ -63,7 +63,7 @@ def dumps_mat(descriptor: Descriptor) -> bytes:
 
 def loads_mat(content: bytes, origin: str) -> Descriptor:
     """Read what :func:`dumps_mat` wrote."""
-    with _named(origin):
+    with reading(origin, WRITTEN):
         return of_mat(read(content))
 
 
@@ -75,18 +75,9 @@ def dumps_npz(descriptor: Descriptor) -> bytes:
 
 def loads_npz(content: bytes, origin: str) -> Descriptor:
     """Read what :func:`dumps_npz` wrote."""
-    with _named(origin):
+    with reading(origin, WRITTEN):
         part: dict[str, Any] = dict(arrays_of(content))
         return from_part(part | {name: part[name].tolist() for name in NAMES})
-
-
-@contextmanager
-def _named(origin: str) -> Iterator[None]:
-    """Say of which file it is that something in it is wrong."""
-    try:
-        yield
-    except (*DAMAGED, KeyError, IndexError) as error:
-        raise ModelError(f"'{origin}' is no descriptor system that fmilin wrote: {error!r}.") from None
 
 
 def to_mat(part: dict[str, Any]) -> dict[str, Any]:

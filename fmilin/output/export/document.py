@@ -5,7 +5,7 @@ The names are those of the format ``fmilin-linear/1``: ``A B C D T f0``, ``state
 ``method``, ``model``, ``warnings``, ``sample_time``, ``format``; ``y0``, ``T_u``, ``errors`` (an estimate for
 every entry of A, B, C, D, T), ``signals`` (everything known about each signal), ``fmilin_version`` and, for
 Lagrange's equations, ``descriptor`` (:mod:`fmilin.export.descriptor_part`) are added. Matrices stay arrays here: how
-numbers are written is the format's own business.
+numbers are written is the format's own business. ``derivatives`` by parameter are there where they were asked for.
 """
 
 from __future__ import annotations
@@ -73,17 +73,15 @@ def to_document(linear: LinearModel) -> dict[str, Any]:
     document["fmilin_version"] = __version__
     if linear.descriptor is not None:
         document["descriptor"] = to_part(linear.descriptor)
+    if linear.derivatives:
+        document["derivatives"] = {name: _part_of(derivative) for name, derivative in linear.derivatives.items()}
     document["format"] = FORMAT
     return document
 
 
-def derivative_parts(linear: LinearModel) -> dict[str, Any]:
-    """Return the derivatives by parameter as plain data, for formats that carry them."""
-    parts: dict[str, Any] = {}
-    for name, derivative in linear.derivatives.items():
-        parts[name] = {n: getattr(derivative, n) for n in (*DERIVATIVE, "value")}
-        parts[name]["errors"] = {n: getattr(derivative.errors, n) for n in DERIVATIVE[:4]}
-    return parts
+def _part_of(derivative: Derivative) -> dict[str, Any]:
+    errors = {n: getattr(derivative.errors, n) for n in DERIVATIVE[:4]}
+    return {n: getattr(derivative, n) for n in (*DERIVATIVE, "value")} | {"errors": errors}
 
 
 def _derivative_of(part: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]]) -> Derivative:

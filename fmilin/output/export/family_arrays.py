@@ -30,7 +30,7 @@ from fmilin.families.rows import Layout
 from fmilin.ground.errors import ModelError, UsageError
 from fmilin.ground.files import replaced_when_complete
 from fmilin.ground.signals import FloatArray
-from fmilin.output.export.archives import DAMAGED, archive_of, arrays_of
+from fmilin.output.export.archives import archive_of, arrays_of, reading
 from fmilin.output.export.document import MATRICES
 from fmilin.output.export.family_json import from_texts, require_format, texts_of
 
@@ -52,15 +52,11 @@ def dumps_npz(family: LinearFamily) -> bytes:
 
 def loads_npz(content: bytes, origin: str) -> LinearFamily:
     """Read what :func:`dumps_npz` wrote."""
-    try:
+    with reading(origin, ".npz file of a family that fmilin wrote"):
         arrays = arrays_of(content)
         texts: dict[str, Any] = json.loads(str(arrays["fmilin"]))
         require_format(texts, origin)
         ok, chosen = arrays["ok"], arrays["chosen"]
-    except KeyError as missing:
-        raise ModelError(f"'{origin}' is no family of fmilin: it has no {missing}.") from None
-    except (*DAMAGED, AttributeError) as error:
-        raise ModelError(f"'{origin}' is no .npz file that fmilin wrote: {error}.") from None
     return from_texts(texts, lambda layout: rows_of(arrays, layout, ok.size), ok, chosen, origin)
 
 

@@ -16,12 +16,13 @@ import numpy as np
 
 from fmilin.families.family import LinearFamily
 from fmilin.families.rows import Layout
-from fmilin.ground.errors import ModelError, UsageError
+from fmilin.ground.errors import UsageError
 from fmilin.ground.signals import FloatArray
 from fmilin.output.export import m_file
+from fmilin.output.export.archives import reading
 from fmilin.output.export.document import MATRICES
 from fmilin.output.export.family_json import FORMAT, from_texts, require_format, texts_of
-from fmilin.output.export.mat5 import read, write
+from fmilin.output.export.mat5 import READABLE, read, write
 from fmilin.output.export.model_array import gathered
 from fmilin.output.formats import Writing
 
@@ -51,19 +52,15 @@ def dumps_mat(family: LinearFamily) -> bytes:
 
 def loads_mat(content: bytes, origin: str) -> LinearFamily:
     """Read what :func:`dumps_mat` wrote, also after MATLAB or Octave saved it again."""
-    try:
+    with reading(origin, READABLE):
         top = read(content)
-    except (ValueError, KeyError, TypeError, IndexError) as error:
-        raise ModelError(f"'{origin}' is no .mat file that fmilin reads (MATLAB 5 to 7, not 7.3): {error}.") from None
-    try:
+    with reading(origin, "family of fmilin"):
         texts = json.loads(top["fmilin"]["texts"])
         require_format(texts, origin)
         ok = np.ravel(top["ok"], order="F")
         ok = ok.reshape(tuple(texts["shape"]), order="F") > 0
         chosen = np.ravel(top["fmilin"]["chosen"])
-        return from_texts(texts, lambda layout: _rows(top, layout, ok.shape), ok, chosen, origin)
-    except (KeyError, IndexError, ValueError, TypeError, AttributeError) as error:
-        raise ModelError(f"'{origin}' is no family of fmilin: {error!r} while reading its fields.") from None
+    return from_texts(texts, lambda layout: _rows(top, layout, ok.shape), ok, chosen, origin)
 
 
 def _rows(top: dict[str, Any], layout: Layout, shape: tuple[int, ...]) -> FloatArray:

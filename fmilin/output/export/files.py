@@ -26,8 +26,9 @@ if TYPE_CHECKING:
     from fmilin.families.periodic.model import PeriodicModel
     from fmilin.linear_model.descriptor import Descriptor
     from fmilin.linear_model.model import LinearModel
+    from fmilin.points.uncertainty import Uncertain
 
-    Result = LinearModel | LinearFamily | Descriptor | PeriodicModel
+    Result = LinearModel | LinearFamily | Descriptor | PeriodicModel | Uncertain
 
 
 MARK = "fmilin-family/"  # stands in every file of a family, before the number of its version
@@ -38,6 +39,7 @@ _HOLDS: dict[str, Holds] = {
     "LinearFamily": "family",
     "Descriptor": "descriptor system",
     "PeriodicModel": "periodic model",
+    "Uncertain": "uncertain model",
 }
 
 
@@ -46,8 +48,15 @@ def _holds(result: Result) -> Holds:
     return next(_HOLDS[kind.__name__] for kind in type(result).__mro__ if kind.__name__ in _HOLDS)
 
 
-def save(result: Result, path: str | Path, writing: Writing | None = None) -> None:
-    """Write a result, completely or not at all, in the format of the suffix and under the name of the stem."""
+def save(result: Result, path: str | Path, writing: Writing | None = None, **choices: Any) -> None:
+    """Write a result, completely or not at all, in the format of the suffix and under the name of the stem.
+
+    ``choices`` are fields of :class:`Writing`.
+    """
+    writing = replace(writing or Writing(), **choices)
+    for name in choices:
+        if getattr(writing, name) != getattr(Writing(), name) and Path(path).suffix.lower() != ".c":
+            raise UsageError(f"'{name}' is a choice of C code: '{path}' has none. Leave it out, or write a .c file.")
     stream = format_of(path, _holds(result)).stream
     if stream:
         function_of(stream)(result, Path(path))

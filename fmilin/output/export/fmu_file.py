@@ -24,7 +24,7 @@ MOST_INSIDE = 1 << 24  # bytes of matrices up to which the model itself lies in 
 
 def dumps(linear: LinearModel, writing: Writing) -> bytes:
     """Return the file's content."""
-    options = LinearFmu(writing.name, writing.fmi, writing.deviation, writing.platforms)
+    options = LinearFmu(writing.name, writing.fmi, writing.deviation, writing.embedded, writing.platforms)
     size = 2 * sum(m.nbytes for m in (linear.A, linear.B, linear.C, linear.D, linear.T))
     return linear_fmu(linear, options, {INSIDE: npz.dumps(linear)} if size <= MOST_INSIDE else {})
 

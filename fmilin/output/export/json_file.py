@@ -16,14 +16,13 @@ import numpy as np
 
 from fmilin.ground.errors import ModelError
 from fmilin.linear_model.model import LinearModel
-from fmilin.output.export.document import derivative_parts, from_document, to_document
+from fmilin.output.export.document import from_document, to_document
 
 
 def dumps(linear: LinearModel) -> bytes:
     """Return the file's content: one line per field."""
     document = to_document(linear)
     if linear.derivatives:
-        document["derivatives"] = derivative_parts(linear)
         document["eigenvalue_derivatives"] = linear.eigenvalue_derivatives()
     return text_of(document).encode("ascii")
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,6 +25,9 @@ from fmilin.output.export.document import POINT_PARTS, to_document
 from fmilin.output.export.for_people import by_name
 from fmilin.output.export.model_array import ModelArray, gathered
 from fmilin.output.formats import Writing
+
+if TYPE_CHECKING:
+    from fmilin.points.uncertainty import Uncertain
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,62}")
 _KEYWORDS = re.compile(
@@ -39,8 +43,22 @@ def dumps(linear: LinearModel, writing: Writing) -> bytes:
     return dumps_array(gathered([linear]), writing)
 
 
-def dumps_array(models: ModelArray, writing: Writing) -> bytes:
-    """Return the content of a function file that builds one model, or an array of them."""
+def dumps_uncertain(u: Uncertain, writing: Writing) -> bytes:
+    """Return a function file that closes M with a diagonal of real parameters (Robust Control Toolbox)."""
+    blocks, lines = list[str](), list[str]()
+    for (name, size), field in zip(u.blocks, _fields([n for n, _ in u.blocks]), strict=True):
+        low, high = u.box[name]
+        middle, half = _number((low + high) / 2), _number((high - low) / 2)
+        lines.append(f"p.{field} = ureal('{field}', {middle}, 'Range', [{_number(low)}, {_number(high)}]);")
+        blocks += [f"(p.{field} - {middle})/{half}*eye({size})"] * (size > 0)
+    if blocks:
+        lines += ["delta = blkdiag( ...", *(f"    {b}, ..." for b in blocks[:-1]), f"    {blocks[-1]});"]
+        lines.append("sys = lft(delta, sys);")
+    return dumps_array(gathered([u.M]), writing, lines)
+
+
+def dumps_array(models: ModelArray, writing: Writing, last: Sequence[str] = ()) -> bytes:
+    """Return the content of a function file that builds one model, or an array of them; ``last`` are its last lines."""
     if not _NAME.fullmatch(writing.name) or _KEYWORDS.fullmatch(writing.name):
         raise UsageError(
             f"MATLAB cannot call a function '{writing.name[:70]}': letters, digits and '_' make a name, a letter "
@@ -48,10 +66,10 @@ def dumps_array(models: ModelArray, writing: Writing) -> bytes:
         )
     for model in models.models:
         to_document(model)  # refuses what no file should carry
-    return ("\n".join(_lines(models, writing.name)) + "\n").encode("utf-8")
+    return ("\n".join(_lines(models, writing.name, last)) + "\n").encode("utf-8")
 
 
-def _lines(models: ModelArray, name: str) -> Iterator[str]:
+def _lines(models: ModelArray, name: str, last: Sequence[str]) -> Iterator[str]:
     first, several = models.models[0], len(models.models) > 1
     yield f"function [sys, offsets, points] = {name}()"
     yield from _help(models, name)
@@ -76,6 +94,7 @@ def _lines(models: ModelArray, name: str) -> Iterator[str]:
         yield from _point(model, k)
     yield ""
     yield from _build(models, several=several)
+    yield from last
     yield "end"
     yield _NAMED
 

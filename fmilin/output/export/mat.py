@@ -12,19 +12,20 @@ array ``names`` and a column or cell array ``values`` (``S.fmilin.units``, ``S.f
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from fmilin.ground.errors import ModelError
 from fmilin.ground.signals import FloatArray
 from fmilin.linear_model.model import LinearModel
 from fmilin.output.export import dslin
-from fmilin.output.export.archives import real_array
+from fmilin.output.export.archives import reading, real_array
 from fmilin.output.export.descriptors import of_mat, to_mat, to_part
 from fmilin.output.export.document import GROUPS, MATRICES, METHOD, POINT_PARTS, from_document, to_document
-from fmilin.output.export.mat5 import read, write
+from fmilin.output.export.json_file import plain
+from fmilin.output.export.mat5 import READABLE, read, write
 
 
 def dumps(linear: LinearModel) -> bytes:
@@ -45,6 +46,8 @@ def dumps(linear: LinearModel) -> bytes:
     }
     if "descriptor" in document:
         top["descriptor"] = to_mat(document.pop("descriptor"))
+    if "derivatives" in document:  # by parameter, whose names are no names of fields: one JSON text
+        document["derivatives"] = json.dumps(plain(document["derivatives"]))
     # What remains is texts, numbers and flat structs of both: accuracy, method, model, versions.
     top["fmilin"] = rest | document
     return write(top)
@@ -54,14 +57,11 @@ def loads(content: bytes, origin: str) -> LinearModel:
     """Read what :func:`dumps` wrote, also after MATLAB, Octave or SciPy saved it again, or Dymola's ``dslin.mat``."""
     if dslin.is_dslin(content):
         return dslin.loads(content, origin)
-    try:
+    with reading(origin, READABLE):
         top = read(content)
-    except (ValueError, KeyError, TypeError, IndexError) as error:
-        raise ModelError(f"'{origin}' is no .mat file that fmilin reads (MATLAB 5 to 7, not 7.3): {error}.") from None
-    try:
-        return from_document(_document(top), origin)
-    except (KeyError, IndexError, ValueError, TypeError, AttributeError) as error:
-        raise ModelError(f"'{origin}' is no linear model of fmilin: {error!r} while reading its fields.") from None
+    with reading(origin, "linear model of fmilin"):
+        document = _document(top)
+    return from_document(document, origin)
 
 
 def _document(top: Mapping[str, Any]) -> dict[str, Any]:
@@ -86,6 +86,8 @@ def _document(top: Mapping[str, Any]) -> dict[str, Any]:
     document["format"] = _text(rest["format"])
     if "descriptor" in top:
         document["descriptor"] = to_part(of_mat(top["descriptor"]))
+    if "derivatives" in rest:
+        document["derivatives"] = json.loads(_text(rest["derivatives"]))
     return document
 
 

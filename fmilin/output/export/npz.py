@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from fmilin.ground.errors import ModelError
 from fmilin.linear_model.model import LinearModel
-from fmilin.output.export.archives import DAMAGED, archive_of, arrays_of
+from fmilin.output.export.archives import archive_of, arrays_of, reading
 from fmilin.output.export.descriptors import ARRAYS as DESCRIPTOR_ARRAYS
 from fmilin.output.export.document import ERRORS, GROUPS, MATRICES, from_document, to_document
+from fmilin.output.export.json_file import plain
 
 _ARRAYS = (*MATRICES, "f0", "y0", "eigenvalues")
 
@@ -36,6 +36,8 @@ def dumps(linear: LinearModel) -> bytes:
         arrays |= {f"descriptor_{name}": part.pop(name) for name in DESCRIPTOR_ARRAYS}
     arrays["format"] = np.array(document["format"])
     arrays["sample_time"] = np.array(document["sample_time"])
+    if "derivatives" in document:
+        document["derivatives"] = plain(document["derivatives"])
     # NaN and Infinity may stand in this text: Python reads it back, and nothing gets lost.
     arrays["fmilin"] = np.array(json.dumps(document))
     return archive_of(arrays)
@@ -43,7 +45,7 @@ def dumps(linear: LinearModel) -> bytes:
 
 def loads(content: bytes, origin: str) -> LinearModel:
     """Read what :func:`dumps` wrote."""
-    try:
+    with reading(origin, ".npz file of a linear model that fmilin wrote"):
         arrays = arrays_of(content)
         document: dict[str, Any] = json.loads(str(arrays["fmilin"]))
         document |= {name: arrays[name] for name in _ARRAYS}
@@ -51,9 +53,4 @@ def loads(content: bytes, origin: str) -> LinearModel:
         document |= {group: arrays[group].tolist() for group in GROUPS}
         if "descriptor" in document:
             document["descriptor"] |= {name: arrays[f"descriptor_{name}"] for name in DESCRIPTOR_ARRAYS}
-    except KeyError as missing:
-        raise ModelError(f"'{origin}' is no linear model of fmilin: it has no {missing}.") from None
-    except (*DAMAGED, AttributeError) as error:
-        why = str(error).rstrip(".") or type(error).__name__
-        raise ModelError(f"'{origin}' is no .npz file that fmilin wrote: {why}. Save it again.") from None
     return from_document(document, origin)

@@ -33,9 +33,7 @@ TURNING = {"azimuth": "Azimuth", "rotor_speed": "Rotor Speed"}
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[EeDd]?[-+]\d+)?"
 _ROW = re.compile(rf"(\d+)\s+({_NUMBER}(?:,\s*{_NUMBER})*)\s+(?:([TF])\s+)?(?:(\d)\s+)?(\S.*)")
 _NO_LETTER = re.compile(r"(?<=\d)(?=[-+]\d{3}$)")  # Fortran drops the E of exponents with three digits
-_PART_OF_STEP = (
-    0.25  # azimuths of two wind speeds nearer than this part of their step are one: the time step decides both
-)
+_PART_OF_STEP = 0.25  # azimuths of two wind speeds nearer than this part of their step are one
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,9 @@ from fmilin.ground.signals import Signal, Signals
 from fmilin.model.interface import ModelInfo, OperatingPoint
 from fmilin.motion.periodic.floquet import Floquet
 from fmilin.output.export import mat5
-from fmilin.output.export.archives import DAMAGED, archive_of, arrays_of
+from fmilin.output.export.archives import archive_of, arrays_of, reading
 from fmilin.output.export.json_file import object_in, text_of
+from fmilin.output.formats import format_of
 
 FORMAT = "fmilin-floquet/1"
 CHART = "fmilin-floquet-chart/1"
@@ -103,7 +104,7 @@ def dumps_chart(chart: FloquetChart) -> bytes:
 def load_chart(path: Path) -> FloquetChart:
     """Read what :func:`dumps_chart` wrote."""
     document = object_in(path.read_bytes(), str(path), "chart")
-    try:
+    with reading(str(path), "chart that 'fmilin floquet --vary -o' wrote"):
         axes = {name: np.array(values, dtype=np.float64) for name, values in document["axes"].items()}
         shape, points = tuple(map(len, axes.values())), document["points"]
         pairs = {n: np.array([p[n] for p in points], dtype=np.float64) for n in ("multipliers", "exponents")}
@@ -113,10 +114,6 @@ def load_chart(path: Path) -> FloquetChart:
         stable = np.array([p["stable"] for p in points], dtype=bool).reshape(shape)
         reasons = np.array([p["reason"] for p in points], dtype=object).reshape(shape)
         return FloquetChart(axes, **grid, stable=stable, reasons=reasons, name=document["model"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise ModelError(
-            f"'{path}' holds no chart of fmilin ({error}): 'fmilin floquet --vary -o' writes one."
-        ) from None
 
 
 def dumps_json(periodic: PeriodicModel) -> bytes:
@@ -166,25 +163,14 @@ def dumps_nc(periodic: PeriodicModel) -> bytes:
 
 
 def load(path: str | Path) -> PeriodicModel:
-    """Read a periodic model; the suffix picks the format.
-
-    Raises
-    ------
-    ModelError
-        When the file cannot be read, or holds something else.
-    """
-    suffix = Path(path).suffix.lower()
+    """Read a periodic model by its suffix; ModelError when the file cannot be read, or holds something else."""
+    suffix = format_of(path, "periodic model", "read").suffix
     try:
         content = Path(path).read_bytes()
-        texts, arrays = _READERS[suffix](content, str(path))
-        return _restored(texts, arrays)
     except OSError as error:
         raise ModelError(f"Cannot read the periodic model '{path}': {error.strerror or error}.") from None
-    except (*DAMAGED, KeyError, AttributeError) as error:
-        why = str(error).rstrip(".") or type(error).__name__
-        raise ModelError(
-            f"'{path}' holds no periodic model of fmilin ({why}): 'fmilin floquet -o' writes one."
-        ) from None
+    with reading(str(path), "periodic model that 'fmilin floquet -o' wrote"):
+        return _restored(*_READERS[suffix](content, str(path)))
 
 
 def load_any(path: Path) -> PeriodicModel | FloquetChart | None:

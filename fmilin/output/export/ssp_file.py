@@ -17,7 +17,7 @@ from fmilin.fmi.read.model import FmuModel
 from fmilin.fmi.write.archive import archive_bytes, identifier_like
 from fmilin.fmi.write.fmu import build_fmu
 from fmilin.fmi.write.linear import LinearFmu, linear_fmu
-from fmilin.fmi.write.units import BASE_UNITS, base_unit
+from fmilin.fmi.write.units import BaseUnit, base_unit
 from fmilin.ground.errors import ModelError, UnknownNameError, UsageError
 from fmilin.ground.files import write_atomically
 from fmilin.linear_model.model import LinearModel
@@ -169,7 +169,7 @@ class _Wiring:
         """Return SystemStructure.ssd."""
         root = ET.Element(f"{_SSD}SystemStructureDescription", {"version": "1.0", "name": name})
         system = ET.SubElement(root, f"{_SSD}System", {"name": name})
-        units: dict[str, None] = {}
+        units: dict[str, BaseUnit] = {}
         if self._own:
             own = ET.SubElement(system, f"{_SSD}Connectors")
             for connector, kind, unit in self._own:
@@ -189,18 +189,19 @@ class _Wiring:
                 _connection(joined, source, target, connection)
         if units:
             defined = ET.SubElement(root, f"{_SSD}Units")
-            for unit in units:
-                _unit(defined, unit)
+            for unit, base in units.items():
+                element = ET.SubElement(defined, f"{_SSC}Unit", {"name": unit})
+                ET.SubElement(element, f"{_SSC}BaseUnit", base.attributes)
         ET.indent(root)
         return bytes(ET.tostring(root, encoding="UTF-8", xml_declaration=True))
 
 
-def _connector(parent: ET.Element, name: str, kind: str, unit: str, units: dict[str, None]) -> None:
+def _connector(parent: ET.Element, name: str, kind: str, unit: str, units: dict[str, BaseUnit]) -> None:
     element = ET.SubElement(parent, f"{_SSD}Connector", {"name": name, "kind": kind})
-    understood = bool(unit) and base_unit(unit) is not None
-    ET.SubElement(element, f"{_SSC}Real", {"unit": unit} if understood else {})
-    if understood:
-        units[unit] = None
+    base = base_unit(unit)
+    ET.SubElement(element, f"{_SSC}Real", {} if base is None else {"unit": unit})
+    if base is not None:
+        units[unit] = base
 
 
 def _connection(parent: ET.Element, source: tuple[str, str], target: tuple[str, str], given: Connection) -> None:
@@ -215,11 +216,3 @@ def _connection(parent: ET.Element, source: tuple[str, str], target: tuple[str, 
     if (given.factor, given.offset) != (1.0, 0.0):
         change = {"factor": repr(float(given.factor)), "offset": repr(float(given.offset))}
         ET.SubElement(element, f"{_SSC}LinearTransformation", change)
-
-
-def _unit(parent: ET.Element, name: str) -> None:
-    base = base_unit(name)
-    assert base is not None  # noqa: S101 - only such are listed
-    unit = ET.SubElement(parent, f"{_SSC}Unit", {"name": name})
-    powers = {b: str(e) for b, e in zip(BASE_UNITS, base.exponents, strict=True) if e}
-    ET.SubElement(unit, f"{_SSC}BaseUnit", powers | ({"factor": repr(base.factor)} if base.factor != 1.0 else {}))

@@ -4,41 +4,34 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fmilin.connected.cosimulation import Cosimulation, CoupledMode
 from fmilin.ground.errors import FmilinError
-from fmilin.output.report.figures import COLORS, QUIET, UNSTABLE, gridded, headed_figure, rendered
+from fmilin.output.report.figures import COLORS, QUIET, UNSTABLE, gridded, headed_figure
 from fmilin.output.report.numbers import eigenvalue_text
-from fmilin.output.report.table import console_on, print_fact, simple_table
+from fmilin.output.report.table import print_fact, table_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
     from rich.console import Console
 
     from fmilin.output.report.page import Page
 
 
-def print_cosimulation(cosimulation: Cosimulation, stream: TextIO) -> None:
-    """Print one row for each mode of the coupled plant, then what is stable."""
-    with console_on(stream) as console:
-        show_cosimulation(cosimulation, console)
-
-
 def show_cosimulation(cosimulation: Cosimulation, page: Console | Page) -> None:
-    """Print the same on a console or page."""
-    table = simple_table("Coupled plant [1/s]", "Co-simulation [1/s]", "Damping ratio", "then", "lost")
-    for mode in cosimulation.modes:
-        table.add_row(*_row(mode))
+    """Print one row for each mode of the coupled plant, then what is stable."""
     print_fact(page, "System", [cosimulation.model.info.name, f"{len(cosimulation.model.members)} members"])
     print_fact(page, "Master", [master_in_words(cosimulation), f"steps of {cosimulation.step:g} s"])
     memories = len(cosimulation.linear.states) - len(cosimulation.plant.states)
     held = [f"{memories} of them held outputs"] if memories else []
     print_fact(page, "Order", [f"{len(cosimulation.linear.states)} states", *held])
     page.print()
-    page.print(table)
+    heads = ("Coupled plant [1/s]", "Co-simulation [1/s]", "Damping ratio", "then", "lost")
+    page.print(table_of(heads, map(_row, cosimulation.modes)))
     page.print()
     stable = "yes" if cosimulation.is_stable else "no"
     print_fact(page, "Stable", [f"{stable}: the largest |z| is {cosimulation.growth:.9g}"])
@@ -82,8 +75,8 @@ MOST_MODES = 6  # that are drawn: those with the least damping
 MODE_COLORS = COLORS[:1] + COLORS[2:]  # the second one marks the largest stable step
 
 
-def cosimulation_picture(cosimulation: Cosimulation, suffix: str = ".png") -> bytes:
-    """Return a picture of two panels over the step: damping ratios of the modes, and the largest |z|."""
+def cosimulation_figure(cosimulation: Cosimulation) -> Figure:
+    """Return two panels over the step: damping ratios of the modes, and the largest |z|."""
     master, limits = master_in_words(cosimulation), limit_in_words(cosimulation)
     subtitle = f"{master} master, steps of {cosimulation.step:g} s; {limits}"[:120]
     figure = headed_figure(f"Damping lost: {cosimulation.model.info.name}", subtitle, 10.0, 5.2, (0.945, 0.885))
@@ -104,7 +97,7 @@ def cosimulation_picture(cosimulation: Cosimulation, suffix: str = ".png") -> by
         axes.set(xlabel="communication step [s]", xlim=(steps[0], steps[-1]))
         axes.legend(frameon=False, fontsize=9, loc="best")
         gridded(axes)
-    return rendered(figure, suffix)
+    return figure
 
 
 def _limit(cosimulation: Cosimulation) -> float | None:

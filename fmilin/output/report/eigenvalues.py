@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from fmilin.ground.errors import UsageError
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.modes import Mode
-from fmilin.output.report.figures import COLORS, QUIET, UNSTABLE, gridded, headed_figure, plain, png, titled_figure
+from fmilin.output.report.figures import COLORS, QUIET, UNSTABLE, gridded, headed_figure, plain, titled_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 Complex = NDArray[np.complex128]
 
 
-def eigenvalue_picture(true: Complex, naive: Complex, *, title: str, subtitle: str = "") -> bytes:
-    """Return a PNG of all eigenvalues in 1/s, true (P,) and naive (N,), and close up of those of no motion."""
+def comparison_figure(true: Complex, naive: Complex, *, title: str, subtitle: str = "") -> Figure:
+    """Return all eigenvalues in 1/s, true (P,) and naive (N,), and close up of those of no motion."""
     figure = headed_figure(title, subtitle, 10.0, 5.6, (0.945, 0.885))
     figure.subplots_adjust(left=0.085, right=0.975, bottom=0.205, top=0.765, wspace=0.28)
     overview, close_up = figure.subplots(1, 2)
@@ -34,7 +34,7 @@ def eigenvalue_picture(true: Complex, naive: Complex, *, title: str, subtitle: s
     _say_where_the_close_up_is(overview, false / scale)
     handles, labels = overview.get_legend_handles_labels()
     figure.legend(handles, labels, loc="lower center", ncols=3, fontsize=10, frameon=False)
-    return png(figure)
+    return figure
 
 
 def without(naive: Complex, true: Complex) -> Complex:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,16 @@ from numpy.typing import NDArray
 from fmilin.ground.errors import UnknownNameError, UsageError
 from fmilin.ground.signals import FloatArray, Signals
 from fmilin.output.report.eigenvalues import rays
-from fmilin.output.report.figures import COLORS, DASHES, QUIET, UNSTABLE, gridded, plain, titled_figure
+from fmilin.output.report.figures import (
+    COLORS,
+    QUIET,
+    UNSTABLE,
+    gridded,
+    line_style,
+    over_one_axis,
+    plain,
+    titled_figure,
+)
 from fmilin.output.report.numbers import matrices_of
 
 if TYPE_CHECKING:
@@ -145,12 +154,11 @@ REAL_SPAN = 1e-6  # real parts within this part of the largest eigenvalue are ro
 def family_eigenvalue_figure(family: LinearFamily) -> Figure:
     """Return real and imaginary parts of the eigenvalues over the axis, each mode tracked as one line."""
     lines = list(_lines(family))
-    figure = titled_figure(_title(family, "Eigenvalues"), 8.5, 7.0)
-    real, imaginary = figure.subplots(2, 1, sharex=True)
+    figure, real, imaginary = over_one_axis(_title(family, "Eigenvalues"))
     line = lines[0]
     shown: set[int] = set()
     for mode, values in zip(_mode_numbers(line.eigenvalues), line.eigenvalues.T, strict=True):
-        style = _style(mode)
+        style = line_style(mode) | {"linewidth": 1.8}
         real.plot(line.axis, values.real, **style, label=None if mode in shown else f"mode {mode + 1}")
         imaginary.plot(line.axis, values.imag, **style)
         shown.add(mode)
@@ -161,8 +169,6 @@ def family_eigenvalue_figure(family: LinearFamily) -> Figure:
     imaginary.set(ylabel="imaginary part [rad/s]", xlabel=line.label)
     for axes in (real, imaginary):
         axes.axhline(0, color=QUIET, linewidth=0.8)
-        axes.margins(x=0.01)
-        gridded(axes)
     _mark_events(family, line, real)
     if line.title:
         real.set_title(line.title, fontsize=10, loc="left", color=QUIET)
@@ -190,6 +196,11 @@ def root_locus_figure(family: LinearFamily) -> Figure:
             marker=MARKERS[number % len(MARKERS)], vmin=line.axis.min(), vmax=line.axis.max(),
             label=line.title or None,
         )  # fmt: skip
+        good = np.flatnonzero(np.isfinite(line.eigenvalues).all(axis=1))
+        for end in good[[0, -1]] if len(good) else []:  # on the branch that swings most
+            at = line.eigenvalues[end, int(np.argmax(line.eigenvalues[end].imag))]
+            style: dict[str, Any] = {"xytext": (5, 5), "textcoords": "offset points", "color": QUIET, "fontsize": 8}
+            axes.annotate(f"{line.axis[end]:.4g}", (float(at.real), float(at.imag)), **style)
     right = max(float(finite.real.max(initial=0.0)), 0.0)
     left = min(float(finite.real.min(initial=0.0)), 0.0)
     span = right - left if right - left > REAL_SPAN * reach else 0.2 * reach
@@ -207,8 +218,7 @@ def root_locus_figure(family: LinearFamily) -> Figure:
 def campbell_figure(family: LinearFamily, *, orders: Sequence[float] = (), hertz: bool = False) -> Figure:
     """Return frequencies and damping ratios of the modes that swing, over the axis (Campbell's diagram)."""
     line = next(_lines(family))
-    figure = titled_figure(_title(family, "Campbell diagram"), 8.5, 7.0)
-    frequency, damping = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
+    figure, frequency, damping = over_one_axis(_title(family, "Campbell diagram"), (3, 2))
     factor = 1 / (2 * np.pi) if hertz else 1.0
     drawn, marked, largest = 0, False, 0.0
     for mode, values in zip(_mode_numbers(line.eigenvalues), line.eigenvalues.T, strict=True):
@@ -217,7 +227,7 @@ def campbell_figure(family: LinearFamily, *, orders: Sequence[float] = (), hertz
             continue
         w, size = np.where(swings, values.imag, np.nan), np.abs(values)
         ratio = np.where(swings, -values.real / np.where(size > 0, size, 1.0), np.nan)
-        style = _style(drawn)
+        style = line_style(drawn) | {"linewidth": 1.8}
         frequency.plot(line.axis, factor * w, **style, label=f"mode {mode + 1}")
         damping.plot(line.axis, ratio, **style)
         largest = max(largest, float(np.nanmax(np.abs(ratio))))
@@ -231,11 +241,7 @@ def campbell_figure(family: LinearFamily, *, orders: Sequence[float] = (), hertz
     if marked:
         frequency.plot([], [], "o", color=COLORS[1], markerfacecolor="white", markersize=5, label="unstable")
     top = frequency.get_ylim()[1]
-    for order in orders:
-        frequency.plot(line.axis, factor * order * line.axis, color=QUIET, linewidth=0.9, linestyle="--")
-        inside = line.axis[factor * order * line.axis <= top]
-        if len(inside):
-            frequency.annotate(f"{order:g}×", (inside[-1], factor * order * inside[-1]), color=QUIET, fontsize=9)
+    rays_of_orders(frequency, line.axis, factor * line.axis, orders, top)
     frequency.set(ylabel=f"frequency [{'Hz' if hertz else 'rad/s'}]", ylim=(0, top))
     damping.set(ylabel="damping ratio [1]", xlabel=line.label)
     damping.axhline(0, color=QUIET, linewidth=0.8)
@@ -245,13 +251,19 @@ def campbell_figure(family: LinearFamily, *, orders: Sequence[float] = (), hertz
     elif low < 0:
         damping.axhspan(low, 0, color=UNSTABLE, zorder=0)
         damping.set_ylim(low, high)
-    for axes in (frequency, damping):
-        axes.margins(x=0.01)
-        gridded(axes)
     if line.title:
         frequency.set_title(line.title, fontsize=10, loc="left", color=QUIET)
     figure.legend(loc="outside right upper", frameon=False, fontsize=9)
     return figure
+
+
+def rays_of_orders(axes: Axes, axis: FloatArray, speed: FloatArray, orders: Iterable[float], top: float) -> None:
+    """Draw multiples of a speed (n,) over an axis (n,), labelled where they leave the picture, at ``top``."""
+    for order in orders:
+        if np.nanmin(order * speed, initial=np.inf) < top:
+            axes.plot(axis, order * speed, color=QUIET, linewidth=0.9, linestyle="--")
+            last = np.flatnonzero(order * speed <= top)[-1]
+            axes.annotate(f"{order:g}×", (axis[last], order * speed[last]), color=QUIET, fontsize=9)
 
 
 @dataclass(frozen=True, eq=False)
@@ -309,11 +321,6 @@ def _mark_events(family: LinearFamily, line: _Line, axes: Axes) -> None:
             axes.axvline((line.axis[a] + line.axis[b]) / 2, color=QUIET, linestyle=":", linewidth=0.9,
                          label=None if marked else "real pair meets")  # fmt: skip
             marked = True
-
-
-def _style(mode: int) -> dict[str, Any]:
-    dashes = DASHES[mode // len(COLORS) % len(DASHES)]
-    return {"color": COLORS[mode % len(COLORS)], "linestyle": dashes, "linewidth": 1.8}
 
 
 def _title(family: LinearFamily, what: str) -> str:

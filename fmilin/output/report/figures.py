@@ -22,10 +22,17 @@ COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#00
 
 DASHES = ("-", (0, (6, 2)), (0, (2, 1.5)), (0, (8, 2, 2, 2)))  # one for every round of the colours
 
+
 INK, QUIET, GRID, UNSTABLE = "#202124", "#5f6368", "#dcdfe2", "#fbeceb"
+
 
 LONGEST_LABEL = 26  # characters beside an axis
 MOST_TICKS = 40  # rows or columns of a matrix that are named
+
+
+def line_style(number: int) -> dict[str, Any]:
+    """Return colour and dashes of line ``number``: every round of the colours has other dashes."""
+    return {"color": COLORS[number % len(COLORS)], "linestyle": DASHES[number // len(COLORS) % len(DASHES)]}
 
 
 def new_figure(width: float, height: float, **more: Any) -> Figure:
@@ -44,6 +51,16 @@ def titled_figure(title: str, width: float, height: float, fontsize: float | Non
     return figure
 
 
+def over_one_axis(title: str, ratios: tuple[int, int] = (1, 1)) -> tuple[Figure, Axes, Axes]:
+    """Return a figure with two gridded panels, one above the other, over the same axis."""
+    figure = titled_figure(title, 8.5, 7.0)
+    above, below = figure.subplots(2, 1, sharex=True, height_ratios=ratios)
+    for axes in (above, below):
+        axes.margins(x=0.01)
+        gridded(axes)
+    return figure, above, below
+
+
 def headed_figure(title: str, subtitle: str, width: float, height: float, heads: tuple[float, float]) -> Figure:
     """Return a figure with a large title and a quiet line below it, at two heights in parts of its own."""
     figure = new_figure(width, height)
@@ -59,7 +76,7 @@ def _shown_figure() -> type[Figure]:
 
     class ShownFigure(Figure):
         def _repr_png_(self) -> bytes:
-            return png(self, dpi=90)
+            return rendered(self, dpi=90)
 
     return ShownFigure
 
@@ -106,8 +123,3 @@ def rendered(figure: Figure, suffix: str = ".png", dpi: int = 130) -> bytes:
         else:
             figure.savefig(buffer, format="png", dpi=dpi, metadata={"Software": ""})
     return buffer.getvalue()
-
-
-def png(figure: Figure, dpi: int = 130) -> bytes:
-    """Return the content of a PNG file."""
-    return rendered(figure, ".png", dpi)

@@ -7,7 +7,7 @@ of redundant ones keeps the bodies apart, and the penalty adds what the constrai
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,14 +16,25 @@ from scipy import sparse
 from fmilin.ground.errors import UsageError
 from fmilin.native.formulations.formulation import ComplexArray, Spectrum
 from fmilin.native.formulations.sparse.elimination import sparse_null_space
-from fmilin.output.report.figures import COLORS, QUIET, headed_figure, rendered
+from fmilin.output.report.figures import COLORS, QUIET, headed_figure
 from fmilin.output.report.numbers import eigenvalue_text, rough
-from fmilin.output.report.table import console_on, order_text, print_fact, print_facts, simple_table
+from fmilin.output.report.table import (
+    cut_list,
+    order_text,
+    print_fact,
+    print_facts,
+    print_remarks,
+    simple_table,
+    table_of,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from rich.console import Console
     from rich.table import Table
 
+    from fmilin.ground.remarks import Remark
     from fmilin.native.formulations.form import ConstrainedForm
 
 
@@ -34,45 +45,41 @@ MOST_NAMES = 8
 _NAMES = {"mcs": "MCS", "rcs": "RCS", "ucs": "UCS"}
 
 
-def print_spectrum(spectrum: Spectrum, stream: TextIO) -> None:
+def show_spectrum(spectrum: Spectrum, page: Console) -> None:
     """Print what a formulation found beside the linear model: sizes, and the spurious eigenvalues."""
-    with console_on(stream) as console:
-        console.print()
-        print_facts(console, _facts(spectrum))
-        if len(_finite_spurious(spectrum)):
-            console.print()
-            console.print(_spurious_table(spectrum))
+    page.print()
+    print_facts(page, _facts(spectrum))
+    if len(_finite_spurious(spectrum)):
+        page.print()
+        page.print(_spurious_table(spectrum))
 
 
-def print_comparison(spectra: Sequence[Spectrum], stream: TextIO) -> None:
+def show_comparison(spectra: Sequence[Spectrum], page: Console) -> None:
     """Print several spectra of one point side by side; deviations are from the first one."""
     first = spectra[0]
-    with console_on(stream) as console:
-        if first.linear is not None:
-            linear = first.linear
-            point = [f"{s.name} = {v:.8g}" for s, v in zip(linear.states, linear.y0, strict=True)]
-            more = [f"and {len(point) - MOST_NAMES} more"] if len(point) > MOST_NAMES else []
-            print_fact(console, "Model", [linear.model.name, order_text(linear)])
-            print_fact(console, "Point", [f"t = {linear.point.time:.8g} s", *point[:MOST_NAMES], *more])
-        sizes = first.sizes
-        independent = "" if sizes["rank"] == sizes["m"] else f", {sizes['rank']} of them independent"
-        print_fact(console, "Size", [f"n = {sizes['n']} coordinates", f"m = {sizes['m']} constraints{independent}"])
-        for spectrum in spectra:
-            print_fact(console, _NAMES[spectrum.formulation], [spectrum.method])
-        console.print()
-        console.print(_sizes_table(spectra))
-        console.print()
-        console.print(_comparison_table(spectra))
-        console.print()
-        printed: set[str] = set()
-        for spectrum in spectra:
-            for remark in spectrum.remarks:
-                if str(remark) not in printed:
-                    printed.add(str(remark))
-                    label = _NAMES[spectrum.formulation] if remark.kind not in _COMMON else remark.heading
-                    print_fact(console, label, str(remark))
-        if not printed:
-            console.print("No warnings.")
+    if first.linear is not None:
+        linear = first.linear
+        point = [f"{s.name} = {v:.8g}" for s, v in zip(linear.states, linear.y0, strict=True)]
+        print_fact(page, "Model", [linear.model.name, order_text(linear)])
+        print_fact(page, "Point", [f"t = {linear.point.time:.8g} s", *cut_list(point, MOST_NAMES)])
+    sizes = first.sizes
+    independent = "" if sizes["rank"] == sizes["m"] else f", {sizes['rank']} of them independent"
+    print_fact(page, "Size", [f"n = {sizes['n']} coordinates", f"m = {sizes['m']} constraints{independent}"])
+    for spectrum in spectra:
+        print_fact(page, _NAMES[spectrum.formulation], [spectrum.method])
+    page.print()
+    page.print(_sizes_table(spectra))
+    page.print()
+    page.print(_comparison_table(spectra))
+    page.print()
+    distinct: dict[str, tuple[Spectrum, Remark]] = {}
+    for spectrum in spectra:
+        for remark in spectrum.remarks:
+            distinct.setdefault(str(remark), (spectrum, remark))
+    for text, (spectrum, remark) in distinct.items():
+        print_fact(page, remark.heading if remark.kind in _COMMON else _NAMES[spectrum.formulation], text)
+    if not distinct:
+        page.print("No warnings.")
 
 
 _COMMON = ("off-equilibrium", "singular")
@@ -117,17 +124,14 @@ def _finite_spurious(spectrum: Spectrum) -> ComplexArray:
 
 
 def _spurious_table(spectrum: Spectrum) -> Table:
-    table = simple_table("Spurious eigenvalue [1/s]", "Violation of the constraints", columns="Rr")
     at = np.flatnonzero(~spectrum.is_true & np.isfinite(spectrum.eigenvalues))
     at = at[spectrum.eigenvalues[at].imag >= 0]
-    for i in at[:MOST]:
-        s = complex(spectrum.eigenvalues[i])
-        violation = spectrum.violations[i]
-        text = rough(float(violation)) if np.isfinite(violation) else "moves only multipliers"
-        table.add_row(eigenvalue_text(s, pair=s.imag > 0), text)
-    if len(at) > MOST:
-        table.add_row(f"and {len(at) - MOST} more", "")
-    return table
+    rows = []
+    for s, violation in zip(spectrum.eigenvalues[at].tolist(), spectrum.violations[at].tolist(), strict=True):
+        text = rough(violation) if np.isfinite(violation) else "moves only multipliers"
+        rows.append((eigenvalue_text(s, pair=s.imag > 0), text))
+    heads = ("Spurious eigenvalue [1/s]", "Violation of the constraints")
+    return table_of(heads, rows, columns="Rr", most=MOST)
 
 
 def _sizes_table(spectra: Sequence[Spectrum]) -> Table:
@@ -159,7 +163,7 @@ def _comparison_table(spectra: Sequence[Spectrum]) -> Table:
     return table
 
 
-def print_nearest(name: str, spectrum: Spectrum, stream: TextIO) -> None:
+def show_nearest(name: str, spectrum: Spectrum, page: Console) -> None:
     """Print one row for each real eigenvalue or pair, with its label and what rounding may do to it."""
     sizes = spectrum.sizes
     table = simple_table("Eigenvalue [1/s]", "[rad/s]", "Damping ratio", "Rounding", "")
@@ -172,18 +176,15 @@ def print_nearest(name: str, spectrum: Spectrum, stream: TextIO) -> None:
             rough(float(spectrum.errors[i])) if np.isfinite(spectrum.errors[i]) else "",
             spectrum.labels[i],
         )
-    with console_on(stream) as console:
-        print_fact(console, "Model", [name])
-        print_fact(console, "Size", [f"n = {sizes['n']:,} coordinates", f"m = {sizes['m']:,} constraints"])
-        order = f"order {sizes['order']:,}"
-        print_fact(console, "Formulation", [spectrum.formulation.upper(), spectrum.method, order])
-        console.print()
-        console.print(table)
-        console.print()
-        for remark in spectrum.remarks:
-            print_fact(console, remark.heading, str(remark))
-        if not spectrum.remarks:
-            console.print("No warnings.")
+    print_fact(page, "Model", [name])
+    print_fact(page, "Size", [f"n = {sizes['n']:,} coordinates", f"m = {sizes['m']:,} constraints"])
+    print_fact(page, "Formulation", [spectrum.formulation.upper(), spectrum.method, f"order {sizes['order']:,}"])
+    page.print()
+    page.print(table)
+    page.print()
+    print_remarks(page, spectrum.remarks)
+    if not spectrum.remarks:
+        page.print("No warnings.")
 
 
 LARGEST = 3000  # coordinates beyond which a picture of single entries shows nothing
@@ -203,31 +204,25 @@ def mass_matrices(form: ConstrainedForm, alpha: float = 1e6) -> dict[str, Any]:
 def factor_structure(M: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return rows and columns of the entries of a Cholesky factor of ``M`` in its given order, diagonal included.
 
-    The elimination tree: column j fills in what M has there, and what the columns have whose first entry below their
-    own diagonal is in row j.
+    Taken from a matrix with the entries of M, -1 beside a dominant diagonal, in whose factors nothing cancels.
 
     >>> arrow = sparse.csc_array([[4.0, 1, 1], [1, 4, 0], [1, 0, 4]])
     >>> len(factor_structure(arrow)[0])
     6
     """
-    M = sparse.csc_array(M)
-    n = M.shape[0]
-    below: list[set[int]] = [set() for _ in range(n)]
-    rows, columns = M.nonzero()
-    for i, j in zip(rows.tolist(), columns.tolist(), strict=True):
-        below[min(i, j)].add(max(i, j))
-    entries: list[tuple[int, int]] = []
-    for j in range(n):
-        below[j].discard(j)
-        entries += [(j, j), *((i, j) for i in below[j])]
-        if below[j]:
-            below[min(below[j])] |= below[j]
-    positions = np.array(entries, dtype=np.intp).reshape(-1, 2)
-    return positions[:, 0], positions[:, 1]
+    from scipy.sparse.linalg import splu
+
+    entries = sparse.csc_array(M).astype(bool)
+    both = (entries + entries.T).astype(np.float64)
+    size = both.shape[0]
+    dominant = sparse.csc_array(sparse.diags_array(np.full(size, size + 1.0)) - both)
+    factors = splu(dominant, permc_spec="NATURAL", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
+    rows, columns = factors.L.nonzero()
+    return rows.astype(np.intp), columns.astype(np.intp)
 
 
-def sparsity_picture(form: ConstrainedForm, *, title: str, suffix: str = ".png") -> bytes:
-    """Return a picture: three mass matrices above, their Cholesky factors below."""
+def sparsity_figure(form: ConstrainedForm, *, title: str) -> Figure:
+    """Return three mass matrices above, their Cholesky factors below."""
     if form.n > LARGEST:
         raise UsageError(
             f"A picture of {form.n} x {form.n} entries shows nothing but a black square: draw it for a smaller system "
@@ -239,7 +234,7 @@ def sparsity_picture(form: ConstrainedForm, *, title: str, suffix: str = ".png")
     for (above, below), (name, M) in zip(figure.subplots(2, 3).T, mass_matrices(form).items(), strict=True):
         _spy(above, M.nonzero(), M.shape[0], name)
         _spy(below, factor_structure(M), M.shape[0], "Cholesky factor")
-    return rendered(figure, suffix)
+    return figure
 
 
 def _spy(axes: Axes, entries: tuple[NDArray[Any], NDArray[Any]], size: int, name: str) -> None:

@@ -13,8 +13,19 @@ from fmilin.linear_model.modal import modal_analysis
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.modes import Mode
 from fmilin.output.report.eigenvalues import modes_of
-from fmilin.output.report.figures import COLORS, INK, QUIET, labelled, named_ticks, open_sides, plain, titled_figure
+from fmilin.output.report.figures import (
+    COLORS,
+    INK,
+    QUIET,
+    gridded,
+    labelled,
+    named_ticks,
+    open_sides,
+    plain,
+    titled_figure,
+)
 from fmilin.output.report.numbers import eigenvalue_text, matrices_of
+from fmilin.output.report.table import effects_of, most_moved, short_eigenvalue
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,6 +36,8 @@ if TYPE_CHECKING:
 MOST_MODES, MOST_STATES = 6, 12
 
 MOST_ROWS = 40  # modes of which participation is drawn
+
+MOST_BARS = 12
 
 
 def mode_figure(linear: LinearModel, numbers: Sequence[int] | None = None) -> Figure:
@@ -99,53 +112,77 @@ def _numbers(axes: Axes, values: FloatArray) -> None:
             axes.annotate(f"{100 * value:.0f}", (j, i), ha="center", va="center", fontsize=7.5, color=color)
 
 
-Draw = Callable[["Axes", str, FloatArray], "AxesImage"]
-
-
 def error_figure(linear: LinearModel) -> Figure:
     """Return the estimated error of every entry of A, B, C and D over the largest entry of its matrix."""
-    from matplotlib.colors import LogNorm
 
-    def draw(axes: Axes, name: str, matrix: FloatArray) -> AxesImage:
-        seen = getattr(linear.errors, name) / (float(np.max(np.abs(matrix))) or 1.0)
-        norm = LogNorm(1e-16, 1.0, clip=True)
-        return axes.imshow(np.where(seen > 0, seen, np.nan), norm=norm, cmap="cividis", aspect="auto")
+    def parts(name: str, matrix: FloatArray) -> tuple[FloatArray, str]:
+        return getattr(linear.errors, name) / (float(np.max(np.abs(matrix))) or 1.0), name
 
-    figure, image = _four(linear, "Estimated relative errors", draw)
-    if image is not None:
-        figure.colorbar(image, ax=figure.axes, label="error over largest entry (blank: exact)")
-    return figure
+    label = "error over largest entry (blank: exact)"
+    return _four(linear, "Estimated relative errors", parts, (1e-16, "cividis", label))
 
 
 def sparsity_figure(linear: LinearModel) -> Figure:
     """Return the entries of A, B, C, D over the largest of each; what is within its own error is blank, as zero is."""
-    from matplotlib.colors import LogNorm
 
-    def draw(axes: Axes, name: str, matrix: FloatArray) -> AxesImage:
+    def parts(name: str, matrix: FloatArray) -> tuple[FloatArray, str]:
         size, error = np.abs(matrix), getattr(linear.errors, name)
         seen = np.where(size > error, size, 0.0) / (float(size.max()) or 1.0)
-        count = int((seen > 0).sum())
-        axes.set_title(f"{name}: {count} of {matrix.size} entries", loc="left", fontsize=10)
-        norm = LogNorm(1e-8, 1.0, clip=True)
-        return axes.imshow(np.where(seen > 0, seen, np.nan), norm=norm, cmap="viridis_r", aspect="auto")
+        return seen, f"{name}: {int((seen > 0).sum())} of {matrix.size} entries"
 
-    figure, image = _four(linear, "Entries", draw)
-    if image is not None:
-        figure.colorbar(image, ax=figure.axes, label="entry over largest (blank: zero)")
+    return _four(linear, "Entries", parts, (1e-8, "viridis_r", "entry over largest (blank: zero)"))
+
+
+def sensitivity_figure(linear: LinearModel, modes: Sequence[int] | None = None) -> Figure:
+    """Return bars of what each parameter does to growth and frequency, a panel for each mode, largest on top."""
+    if not linear.derivatives:
+        raise UsageError(
+            "There are no derivatives by parameters: name some with --parameters (parameters=[...] of fl.linearize)."
+        )
+    values, moved, least = effects_of(linear)
+    shown = most_moved(moved, least) if modes is None else [m - 1 for m in modes]
+    if wrong := [m + 1 for m in shown if not 0 <= m < len(values)]:
+        raise UsageError(f"There is no mode {wrong[0]}: they are 1 to {len(values)}, slowest first.")
+    if not shown:
+        raise UsageError("None of these parameters moves an eigenvalue: there is nothing to draw.")
+    names, rows = list(linear.derivatives), min(moved.shape[1], MOST_BARS)
+    figure = titled_figure("Which parameter moves which mode", 4.6 * len(shown), 1.2 + 0.32 * rows)
+    for axes, i in zip(figure.subplots(1, len(shown), squeeze=False)[0], shown, strict=True):
+        order = np.argsort(-np.abs(moved[i]), kind="stable")[:rows][::-1]
+        for shift, part, color in ((0.2, "real", COLORS[0]), (-0.2, "imag", COLORS[1])):
+            label = "growth (real part)" if part == "real" else "frequency (imaginary part)"
+            axes.barh(np.arange(rows) + shift, getattr(moved[i, order], part), height=0.36, color=color, label=label)
+        axes.set_yticks(np.arange(rows), [plain(names[j]) for j in order])
+        axes.set_title(f"{short_eigenvalue(values[i])} 1/s", fontsize=10, loc="left")
+        axes.set_xlabel("p dl/dp [1/s]")
+        gridded(axes)
+    figure.axes[0].legend(fontsize=8)
     return figure
 
 
-def _four(linear: LinearModel, title: str, draw: Draw) -> tuple[Figure, AxesImage | None]:
-    """Return a figure with a panel for each of A, B, C and D that has entries, and the last image."""
+def _four(
+    linear: LinearModel,
+    title: str,
+    parts: Callable[[str, FloatArray], tuple[FloatArray, str]],
+    scale: tuple[float, str, str],
+) -> Figure:
+    """Return a panel for each matrix: its ``parts`` of the whole, and a title; ``scale``: least, colours, label."""
+    from matplotlib.colors import LogNorm
+
+    least, colors, label = scale
     figure = titled_figure(f"{title}: {plain(linear.model.name, 50)}", 8.0, 6.5, None)
-    grid = figure.subplots(2, 2)
     image: AxesImage | None = None
-    for axes, (name, rows, columns) in zip(grid.ravel(), matrices_of(linear), strict=True):
+    for axes, (name, rows, columns) in zip(figure.subplots(2, 2).ravel(), matrices_of(linear), strict=True):
         matrix: FloatArray = getattr(linear, name)
         axes.set_title(name, loc="left", fontsize=10)
         if not matrix.size:
             axes.set_axis_off()
             continue
-        image = draw(axes, name, matrix)
+        seen, headline = parts(name, matrix)
+        axes.set_title(headline, loc="left", fontsize=10)
+        norm = LogNorm(least, 1.0, clip=True)
+        image = axes.imshow(np.where(seen > 0, seen, np.nan), norm=norm, cmap=colors, aspect="auto")
         named_ticks(axes, rows.names, columns.names)
-    return figure, image
+    if image is not None:
+        figure.colorbar(image, ax=figure.axes, label=label)
+    return figure

@@ -59,27 +59,25 @@ class MechanismAxes:
     size: float  # extent of everything, in m
 
     @classmethod
-    def on(cls, figure: Figure, cell: Any, view: View, everything: Floats) -> MechanismAxes:
-        """Return empty axes that hold all points at one scale."""
+    def on(cls, figure: Figure, cell: Any, view: View, everything: Floats, title: str) -> MechanismAxes:
+        """Return empty axes that hold all points at one scale, with a quiet title."""
         points = view.flat(everything)
         low, high = points.min(axis=0), points.max(axis=0)
         size = float(np.max(high - low)) or 1.0
         middle, half = (low + high) / 2, np.maximum((high - low) / 2, 0.12 * size) + 0.07 * size
         if view.across is not None:
-            axes = figure.add_subplot(cell)
-            axes.set_xlim(middle[0] - half[0], middle[0] + half[0])
-            axes.set_ylim(middle[1] - half[1], middle[1] + half[1])
+            axes: Any = figure.add_subplot(cell)
             axes.set_aspect("equal")
-            axes.set_axis_off()
-            return cls(axes, view, size)
-        axes = figure.add_subplot(cell, projection="3d", computed_zorder=False)
-        for i, name in enumerate("xyz"):
-            getattr(axes, f"set_{name}lim")(middle[i] - half[i], middle[i] + half[i])
-        area = cell.get_position(figure)
-        wide = area.width * figure.get_figwidth() / (area.height * figure.get_figheight())
-        axes.set_box_aspect(half, zoom=ZOOM * min(max(wide, 0.65), 1.0))
-        axes.view_init(elev=16, azim=_azimuth(points))
+        else:
+            axes = figure.add_subplot(cell, projection="3d", computed_zorder=False)
+            area = cell.get_position(figure)
+            wide = area.width * figure.get_figwidth() / (area.height * figure.get_figheight())
+            axes.set_box_aspect(half, zoom=ZOOM * min(max(wide, 0.65), 1.0))
+            axes.view_init(elev=16, azim=_azimuth(points))
+        for name, low_end, high_end in zip("xyz", middle - half, middle + half, strict=False):
+            getattr(axes, f"set_{name}lim")(low_end, high_end)
         axes.set_axis_off()
+        axes.set_title(title, fontsize=10, color=QUIET, loc="left")
         return cls(axes, view, size)
 
     def draw(self, posture: Posture, *, faint: bool = False, dashed: bool = False) -> None:

@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 from fmilin.ground.errors import ConstraintError, UsageError
 from fmilin.native.mechanism.assembly import assemble
 from fmilin.native.mechanism.description import MechanismDescription
-from fmilin.output.report.figures import QUIET, new_figure, plain, png
+from fmilin.output.report.figures import new_figure, plain
 from fmilin.output.report.mechanism_axes import MechanismAxes, View, tallness, view_of
 from fmilin.output.report.mechanism_shapes import Posture, Shapes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from matplotlib.gridspec import SubplotSpec
 
     from fmilin.linear_model.model import LinearModel
     from fmilin.linear_model.modes import Mode
@@ -28,18 +29,6 @@ Floats = NDArray[np.float64]
 
 REACH = 0.12  # how far a mode shape moves the point that moves most, in sizes of the mechanism
 SMALL = 1e-4  # A first step along a mode, to learn how far it goes
-
-
-def mechanism_picture(
-    description: MechanismDescription,
-    linear: LinearModel | None = None,
-    *,
-    states: Mapping[str, float] | None = None,
-    title: str = "",
-    modes: int = 3,
-) -> bytes:
-    """Return what :func:`mechanism_figure` draws as a PNG picture."""
-    return png(mechanism_figure(description, linear, states=states, title=title, modes=modes), dpi=120)
 
 
 def mechanism_figure(
@@ -62,22 +51,25 @@ def mechanism_figure(
     ratios = [1.3, *([1.0] * len(shown))]
     height = min(max(5.2 * tallness(view, everything), 2.4), 5.2) + 0.75
     figure = new_figure(5.2 + 4.0 * len(shown), height)
-    name = plain(title or description.name, 60)
-    figure.text(0.02, 1 - 0.25 / height, name, fontsize=14, fontweight="bold", va="center")
-    grid = figure.add_gridspec(1, len(ratios), width_ratios=ratios, left=0.02, right=0.99, bottom=0.02,
-                               top=1 - 0.75 / height, wspace=0.05)  # fmt: skip
+    cells = _row(figure, title or description.name, ratios)
     moves = linear is not None and bool(np.any(np.abs(linear.f0) > 1e-9))
     when = "at its start" if linear is None else "at the operating point" if moves else "in equilibrium"
-    first = MechanismAxes.on(figure, grid[0], view, everything)
-    first.draw(standing)
-    first.axes.set_title(when, fontsize=10, color=QUIET, loc="left")
-    for i, (motion, (forth, back)) in enumerate(zip(shown, swings, strict=True), start=1):
-        panel = MechanismAxes.on(figure, grid[i], view, everything)
+    MechanismAxes.on(figure, cells[0], view, everything, when).draw(standing)
+    for cell, motion, (forth, back) in zip(cells[1:], shown, swings, strict=True):
+        panel = MechanismAxes.on(figure, cell, view, everything, named(motion))
         panel.draw(standing, faint=True)
         panel.draw(back, dashed=True)
         panel.draw(forth)
-        panel.axes.set_title(named(motion), fontsize=10, color=QUIET, loc="left")
     return figure
+
+
+def _row(figure: Figure, name: str, ratios: Sequence[float]) -> list[SubplotSpec]:
+    """Write a name above, and return the places of panels side by side below it."""
+    height = figure.get_figheight()
+    figure.text(0.02, 1 - 0.25 / height, plain(name, 60), fontsize=13.5, fontweight="bold", va="center")
+    edges = {"left": 0.02, "right": 0.99, "bottom": 0.02, "top": 1 - 0.75 / height, "wspace": 0.05}
+    grid = figure.add_gridspec(1, len(ratios), width_ratios=ratios, **edges)
+    return [grid[i] for i in range(len(ratios))]
 
 
 def named(motion: Motion) -> str:
@@ -220,13 +212,11 @@ def _frame(
 
     height = min(max(4.4 * tallness(view, everything), 2.4), 4.8) + 0.75
     figure = new_figure(4.6 * len(postures) + 0.2, height, dpi=DPI)
-    figure.text(0.02, 1 - 0.25 / height, plain(name, 60), fontsize=13, fontweight="bold", va="center")
-    grid = figure.add_gridspec(1, len(postures), left=0.02, right=0.99, bottom=0.02, top=1 - 0.75 / height, wspace=0.05)
-    for k, (title, posture) in enumerate(zip(titles, postures, strict=True)):
-        panel = MechanismAxes.on(figure, grid[k], view, everything)
+    cells = _row(figure, name, [1.0] * len(postures))
+    for cell, title, posture in zip(cells, titles, postures, strict=True):
+        panel = MechanismAxes.on(figure, cell, view, everything, title)
         panel.draw(standing, faint=True)
         panel.draw(posture)
-        panel.axes.set_title(title, fontsize=10, color=QUIET, loc="left")
     figure.canvas.draw()
     return Image.fromarray(np.asarray(figure.canvas.buffer_rgba())[..., :3].copy())  # type: ignore[attr-defined]
 

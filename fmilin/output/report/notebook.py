@@ -9,20 +9,12 @@ from typing import Any
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.modes import Modes
 from fmilin.model.interface import Model
+from fmilin.output.report import design_tables
+from fmilin.output.report import result_tables as tables
 from fmilin.output.report.cosimulation import show_cosimulation
+from fmilin.output.report.estimators import show_estimator, show_filtered
 from fmilin.output.report.page import Page, Show, as_html, as_text
 from fmilin.output.report.periodic_tables import show_chart, show_floquet, show_orbit, show_periodic
-from fmilin.output.report.result_tables import (
-    show_discovery,
-    show_family,
-    show_filter,
-    show_mechanism,
-    show_named_point,
-    show_plain_point,
-    show_point,
-    show_report,
-    show_signals,
-)
 from fmilin.output.report.summary import show_summary, summary_at_rest
 from fmilin.output.report.table import eigenvalue_table, show_linear
 from fmilin.output.report.trajectory import show_trajectory
@@ -45,23 +37,33 @@ def _show_model(model: Model, page: Page) -> None:
 
 _TABLES: dict[str, tuple[Callable[[Any, Page], None], str]] = {
     "Cosimulation": (show_cosimulation, ".linear, .modes, .largest_step, .members"),
-    "Discovery": (show_discovery, ".findings, .kept_out, .constraints"),
+    "Discovery": (tables.show_discovery, ".findings, .kept_out, .constraints"),
+    "Estimator": (show_estimator, ".x, .covariance, .deviations, .nis, .remarks"),
+    "Filtered": (show_filtered, ".states, .deviations, .nis, .whiteness(), .plot()"),
     "Floquet": (show_floquet, ".multipliers, .exponents, .modes, .participation"),
     "FloquetChart": (show_chart, ".axes, .multipliers, .stable, .margin, .campbell(), .stability()"),
-    "KalmanFilter": (show_filter, ".gain, .covariance, .Q, .R, .sampled"),
-    "LinearFamily": (show_family, ".ok, .eigenvalues, .mode_events, .array(name); family[k] is a model"),
+    "FrequencyResponse": (design_tables.show_response, ".response, .error, .distortion, .plot(linear)"),
+    "KalmanFilter": (tables.show_filter, ".gain, .covariance, .Q, .R, .sampled"),
+    "LinearFamily": (tables.show_family, ".ok, .eigenvalues, .mode_events, .array(name); family[k] is a model"),
     "LinearModel": (_show_linear, ".modes(), .point, .full_states, .warnings"),
-    "MechanismDescription": (show_mechanism, "its .bodies, .joints, .loops, .springs, .inputs and .sensors"),
+    "MechanismDescription": (tables.show_mechanism, "its .bodies, .joints, .loops, .springs, .inputs and .sensors"),
     "Model": (_show_model, ".states, .outputs, .parameters, .constraints"),
     "Modes": (_show_modes, "each has .eigenvalue, .frequency, .damping_ratio, .shape"),
-    "OperatingPoint": (show_plain_point, ".states, .inputs, .parameters"),
+    "MonteCarlo": (design_tables.show_monte_carlo, ".samples, .measures, .courses, .plot()"),
+    "OperatingPoint": (tables.show_plain_point, ".states, .inputs, .parameters"),
     "PeriodicModel": (show_periodic, ".A, .B, .C, .D, .floquet(), .family()"),
     "PeriodicOrbit": (show_orbit, ".times, .points, .shift, .free"),
-    "Point": (show_named_point, ".states, .inputs, .outputs, .parameters"),
-    "Signals": (show_signals, ".names, .units; signals[k] is one of them"),
+    "Point": (tables.show_named_point, ".states, .inputs, .outputs, .parameters"),
+    "Schedule": (
+        design_tables.show_schedule,
+        ".report, .step(at, read), .linear_model(at), .along(values), .save(path)",
+    ),
+    "ScheduleReport": (design_tables.show_schedule_report, ".points, .verdicts, .weakest, .holes"),
+    "Signals": (tables.show_signals, ".names, .units; signals[k] is one of them"),
     "Trajectory": (show_trajectory, ".times, .states, .outputs, .drift, .events"),
-    "TrimmedPoint": (show_point, ".states, .inputs, .parameters"),
-    "TrimReport": (show_report, ".rates, .moving, .free_directions, .remarks"),
+    "Tuned": (design_tables.show_tuned, ".parameters, .controller, .disk_margins, .bandwidths, .attained"),
+    "TrimmedPoint": (tables.show_point, ".states, .inputs, .parameters"),
+    "TrimReport": (tables.show_report, ".rates, .moving, .free_directions, .remarks"),
     "Verification": (show_verification, ".table(), .channels"),
 }
 """What shows a result on a page, and where there is more of it; by the name of its class, which need not be loaded."""

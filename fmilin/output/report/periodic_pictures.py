@@ -12,7 +12,8 @@ from fmilin.families.periodic.chart import FloquetChart
 from fmilin.ground.errors import UsageError
 from fmilin.ground.signals import FloatArray
 from fmilin.motion.periodic.floquet import Floquet
-from fmilin.output.report.figures import COLORS, DASHES, QUIET, UNSTABLE, gridded, titled_figure
+from fmilin.output.report.family_pictures import rays_of_orders
+from fmilin.output.report.figures import COLORS, QUIET, UNSTABLE, gridded, line_style, over_one_axis, titled_figure
 from fmilin.output.report.numbers import rough, shortened
 
 if TYPE_CHECKING:
@@ -63,8 +64,7 @@ def floquet_mode_figure(floquet: Floquet, numbers: Sequence[int] | None = None) 
         mode = np.concatenate((floquet.modes[:, :, k], floquet.modes[:1, :, k]))
         size = np.abs(mode).max(axis=0)
         for i in np.flatnonzero(size > SEEN * size.max(initial=0.0))[:8]:
-            style = {"color": COLORS[i % len(COLORS)], "linestyle": DASHES[i // len(COLORS) % len(DASHES)]}
-            row[0].plot(phases, mode[:, i].real, label=shortened(floquet.states.names[i]), **style)
+            row[0].plot(phases, mode[:, i].real, label=shortened(floquet.states.names[i]), **line_style(int(i)))
         exponent = complex(floquet.exponents[k])
         row[0].set_ylabel(f"mode {k + 1}\n{rough(exponent.real)} {exponent.imag:+.3g} i", fontsize=9)
         row[0].legend(fontsize=8, loc="upper right")
@@ -95,26 +95,19 @@ def campbell_figure(chart: FloquetChart) -> Figure:
     if len(chart.axes) != 1:
         raise UsageError(f"Campbell's diagram is drawn over one axis, and {len(chart.axes)} vary here.")
     ((name, axis),) = chart.axes.items()
-    figure = titled_figure(f"{shortened(chart.name)}: Campbell diagram of Floquet's exponents", 8.5, 7.0)
-    frequency, growth = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
+    title = f"{shortened(chart.name)}: Campbell diagram of Floquet's exponents"
+    figure, frequency, growth = over_one_axis(title, (3, 2))
     visible = [k for k in range(chart.exponents.shape[-1]) if _is_first_of_pair(chart, k)]
     tolerance = 1e-9 * np.nanmax(np.abs(chart.exponents[np.isfinite(chart.exponents)]), initial=1.0)
     for drawn, k in enumerate(visible):
-        style = {"color": COLORS[drawn % len(COLORS)], "linestyle": DASHES[drawn // len(COLORS) % len(DASHES)]}
-        frequency.plot(axis, chart.frequencies[:, k], **style)
-        growth.plot(axis, chart.exponents[:, k].real, **style)
+        frequency.plot(axis, chart.frequencies[:, k], **line_style(drawn))
+        growth.plot(axis, chart.exponents[:, k].real, **line_style(drawn))
         grows = chart.exponents[:, k].real > tolerance
         frequency.plot(axis[grows & ~chart.stable], chart.frequencies[grows & ~chart.stable, k], "o", color=COLORS[1],
                        markerfacecolor="white", markersize=5)  # fmt: skip
     top = 1.1 * float(np.nanmax(chart.frequencies[:, visible], initial=1e-300))
-    speed = 2 * np.pi / chart.period
-    for order in range(1, 7):
-        if np.nanmin(order * speed) < top:
-            frequency.plot(axis, order * speed, color=QUIET, linewidth=0.9, linestyle="--")
-            inside = np.flatnonzero(order * speed <= top)
-            frequency.annotate(f"{order}×", (axis[inside[-1]], order * speed[inside[-1]]), color=QUIET, fontsize=9)
+    rays_of_orders(frequency, axis, 2 * np.pi / chart.period, range(1, 7), top)
     for axes in (frequency, growth):
-        gridded(axes)
         for low, high in _unstable_stretches(axis, chart.ok & ~chart.stable):
             axes.axvspan(low, high, color=UNSTABLE, zorder=0)
     frequency.set(ylim=(0, top), ylabel="seen at [rad/s]")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 
 Names = Sequence[str] | None
+Channels = tuple[list[int], list[int]]  # positions of inputs, and of outputs
 
 MOST_CHANNELS = 4  # inputs, and outputs, in one figure where none are named
 GENTLE = 0.1  # how far a step moves the state that moves most, in its size, where no amplitude is given
@@ -58,6 +59,35 @@ def bode_figure(linear: LinearModel, inputs: Names = None, outputs: Names = None
                 _say_no_response(each)
             if without_response[row].all():
                 axes[2 * row, column].set_yscale("linear")
+    return figure
+
+
+def measured_figure(measured: Any, linear: LinearModel | None = None) -> Figure:
+    """Return magnitude and phase of a measured response, one column for each output; a linear model's as lines."""
+    import control
+
+    width = 4.5 * len(measured.outputs) + 0.5
+    figure = titled_figure(f"Measured response from {plain(measured.input.name)}", width, 5.0)
+    grid = figure.subplots(2, len(measured.outputs), squeeze=False, sharex=True)
+    responses = np.reshape(measured.response, (-1, *measured.response.shape[-2:]))
+    dense = np.geomspace(measured.frequencies.min(), measured.frequencies.max(), 300)
+    for column, signal in enumerate(measured.outputs):
+        curves = [(measured.frequencies, responses[k, column], k) for k in range(len(responses))]
+        if linear is not None:
+            channel = linear.outputs.index_of(signal.name), linear.inputs.index_of(measured.input.name)
+            exact = control.frequency_response(linear.to_control()[channel], dense).complex
+            curves.append((dense, np.asarray(exact), -1))
+        for w, G, k in curves:
+            label = "linear model" if k < 0 else f"amplitude {measured.amplitudes[k]:.3g}"
+            style = {"color": QUIET} if k < 0 else {"color": COLORS[k % len(COLORS)], "marker": "o", "linestyle": ""}
+            order = np.argsort(w)
+            grid[0, column].loglog(w[order], np.abs(G[order]), label=label, **style)
+            grid[1, column].semilogx(w[order], np.degrees(np.unwrap(np.angle(G[order]))), **style)
+        grid[0, column].set_ylabel(f"{labelled(signal)}\nmagnitude")
+        grid[1, column].set(ylabel="phase [deg]", xlabel="frequency [rad/s]")
+        for axes in grid[:, column]:
+            gridded(axes)
+    grid[0, 0].legend(frameon=False, fontsize=9)
     return figure
 
 
@@ -98,43 +128,56 @@ def step_figure(
     inputs: Names = None,
     outputs: Names = None,
     *,
+    against: Model | None = None,
     amplitude: float | None = None,
     stop_time: float | None = None,
 ) -> Figure:
-    """Return the deviations of outputs from the point after a step of each input, of one unit by default."""
-    import control
+    """Return the deviations of outputs after a step of each input; those of the nonlinear model ``against`` beside it.
 
+    Steps are of one unit by default; with a model, which moves on its manifold, such that no state moves far.
+    """
     u, out = _channels(linear, inputs, outputs)
     _check(amplitude, stop_time)
-    size = amplitude or 1.0
+    what = "Steps" if against is None else "Linear and nonlinear steps"
+    figure = titled_figure(_title(linear, what, u, out), 4.2 * len(u) + 0.4, 1.3 + 2.2 * len(out))
+    grid = figure.subplots(len(out), len(u), squeeze=False, sharex="col", sharey="row")
+    for axes in grid.ravel():
+        axes.axhline(0, color=QUIET, linewidth=0.8)
+        axes.margins(x=0)
+        gridded(axes)
+    for row, i in enumerate(out):
+        grid[row, 0].set_ylabel(f"Δ {labelled(linear.outputs[i])}")
+    for axes in grid[-1]:
+        axes.set_xlabel("time [s]")
+    if against is None:
+        _draw_steps(linear, grid, (u, out), amplitude or 1.0, stop_time)
+    else:
+        horizon = _horizon(linear) if stop_time is None else stop_time
+        _draw_both(linear, against, grid, (u, out), amplitude, horizon)
+    return figure
+
+
+def _draw_steps(
+    linear: LinearModel, grid: np.ndarray, channels: Channels, size: float, stop_time: float | None
+) -> None:
+    import control
+
+    u, out = channels
     with np.errstate(over="ignore", invalid="ignore"):
         response = control.step_response(linear.to_control()[out, u], T=_times(linear, stop_time), squeeze=False)
-    figure, grid = _step_grid(linear, "Steps", u, out)
-    draw = "steps-post" if linear.sample_time > 0 else "default"
+    style = {"color": COLORS[0], "linewidth": 1.8, "drawstyle": "steps-post" if linear.sample_time > 0 else "default"}
     for column, j in enumerate(u):
         source = linear.inputs[j]
         grid[0, column].set_title(f"{size:g} {source.unit or 'unit'} of {plain(source.name)}", fontsize=10)
         for row in range(len(out)):
-            grid[row, column].plot(
-                response.time, size * response.outputs[row, column], color=COLORS[0], linewidth=1.8, drawstyle=draw
-            )
-    return figure
+            grid[row, column].plot(response.time, size * response.outputs[row, column], **style)
 
 
-def step_against_figure(
-    linear: LinearModel,
-    model: Model,
-    inputs: Names = None,
-    outputs: Names = None,
-    *,
-    amplitude: float | None = None,
-    stop_time: float | None = None,
-) -> Figure:
-    """Return steps of the linear model beside those of ``model``, from which it was made, on its manifold."""
-    u, out = _channels(linear, inputs, outputs)
-    _check(amplitude, stop_time)
-    horizon = _horizon(linear) if stop_time is None else stop_time
-    figure, grid = _step_grid(linear, "Linear and nonlinear steps", u, out)
+def _draw_both(
+    linear: LinearModel, model: Model, grid: np.ndarray, channels: Channels, amplitude: float | None, horizon: float
+) -> None:
+    u, out = channels
+    dashed = {"color": COLORS[1], "linewidth": 1.6, "linestyle": (0, (4, 2)), "label": "linear"}
     for column, j in enumerate(u):
         source = linear.inputs[j]
         size = _gentle(linear, j, horizon) if amplitude is None else amplitude
@@ -144,12 +187,8 @@ def step_against_figure(
             name, axes = linear.outputs[i].name, grid[row, column]
             k, start = seen.signals.index_of(name), linear.point.outputs[name]
             axes.plot(seen.times, seen.nonlinear[:, k] - start, color=COLORS[0], linewidth=2.4, label="nonlinear")
-            axes.plot(
-                seen.times, seen.linear[:, k] - start, color=COLORS[1], linewidth=1.6, linestyle=(0, (4, 2)),
-                label="linear",
-            )  # fmt: skip
+            axes.plot(seen.times, seen.linear[:, k] - start, **dashed)
     grid[0, 0].legend(frameon=False, fontsize=9)
-    return figure
 
 
 def _check(amplitude: float | None, stop_time: float | None) -> None:
@@ -216,20 +255,6 @@ def _gentle(linear: LinearModel, j: int, horizon: float) -> float:
     largest = float(np.max(np.abs(response.outputs), initial=0.0))
     size = GENTLE / largest if largest > 0 else 1.0
     return float(f"{size:.1g}")
-
-
-def _step_grid(linear: LinearModel, what: str, u: Sequence[int], out: Sequence[int]) -> tuple[Figure, np.ndarray]:
-    figure = titled_figure(_title(linear, what, u, out), 4.2 * len(u) + 0.4, 1.3 + 2.2 * len(out))
-    grid = figure.subplots(len(out), len(u), squeeze=False, sharex="col", sharey="row")
-    for row, i in enumerate(out):
-        grid[row, 0].set_ylabel(f"Δ {labelled(linear.outputs[i])}")
-    for axes in grid.ravel():
-        axes.axhline(0, color=QUIET, linewidth=0.8)
-        axes.margins(x=0)
-        gridded(axes)
-    for axes in grid[-1]:
-        axes.set_xlabel("time [s]")
-    return figure, grid
 
 
 def _answers(linear: LinearModel, i: int, j: int) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from fmilin.discovery.result import Discovery
 from fmilin.ground.signals import FloatArray, Signals, rate_unit
 from fmilin.linear_model.model import Point
-from fmilin.model.interface import Model, OperatingPoint
+from fmilin.model.interface import OperatingPoint
 from fmilin.native.mechanism.description import MechanismDescription
 from fmilin.output.report.numbers import eigenvalue_text, rough, shortened, value_with_unit
 from fmilin.output.report.page import Page
-from fmilin.output.report.table import Fact, console_on, print_fact, print_facts, print_remarks, simple_table
+from fmilin.output.report.table import Fact, print_fact, print_facts, print_names, print_remarks, simple_table, table_of
 from fmilin.points.report import TrimmedPoint, TrimReport
 
 if TYPE_CHECKING:
@@ -31,19 +31,18 @@ WORTH_SAYING = 1e-8  # how far the solution may be from a point, in sizes of the
 SHOWN_AS_ZERO = 1e-12  # of a state's size: shown as zero
 
 
-def print_points(model: Model, points: Sequence[TrimmedPoint], stream: TextIO) -> None:
-    """Print what a person wants to know about points of ``model``."""
-    with console_on(stream) as console:
-        for i, point in enumerate(points):
-            if i:
-                console.print()
-            if len(points) > 1:
-                print_fact(console, "Point", [f"{i + 1} of {len(points)}"])
-            show_point(point, console, name=model.info.name)
+def show_points(points: Sequence[TrimmedPoint], page: Console | Page, *, name: str) -> None:
+    """Print what a person wants to know about points of the model ``name``."""
+    for i, point in enumerate(points):
+        if i:
+            page.print()
+        if len(points) > 1:
+            print_fact(page, "Point", [f"{i + 1} of {len(points)}"])
+        show_point(point, page, name=name)
 
 
 def show_point(point: TrimmedPoint, page: Console | Page, *, name: str = "") -> None:
-    """Print what :func:`print_points` does for one point; ``name`` is the model's."""
+    """Print one point; ``name`` is the model's."""
     report = point.report
     if name:
         print_fact(page, "Model", [shortened(name)])
@@ -65,36 +64,33 @@ def show_report(report: TrimReport, page: Console | Page) -> None:
     """Print what there is to say about a point beside its values."""
     print_facts(page, (("Found", [report.summary]), *_facts(report)))
     if report.moving:
-        table = simple_table("State", "Rate", "Unit", "", columns="lrll")
-        for signal, rate in zip(report.states, report.rates, strict=True):
-            if signal.name in report.moving:
-                kind = _kind(report, signal.name)
-                table.add_row(shortened(signal.name), f"{rate:.8g}", rate_unit(signal.unit), kind)
+        rows = (
+            (shortened(s.name), f"{rate:.8g}", rate_unit(s.unit), _kind(report, s.name))
+            for s, rate in zip(report.states, report.rates, strict=True)
+            if s.name in report.moving
+        )
         page.print()
-        page.print(table)
+        page.print(table_of(("State", "Rate", "Unit", ""), rows, columns="lrll"))
     _show_remarks(report, page)
 
 
 def show_plain_point(point: OperatingPoint, page: Page) -> None:
-    """Print a point that does not know its model: values by number."""
+    """Print a point: values by name, by number where it does not know its model."""
     moved = (
         f"projection moved a state by {point.adjusted:.2g} of its nominal value" if point.adjusted else "not projected"
     )
     print_fact(page, "Point", [f"t = {point.time:.8g} s", moved])
     print_facts(page, _parameters(point))
-    for title, letter, values in (("State", "x", point.states), ("Input", "u", point.inputs)):
+    states, inputs = point.names
+    for title, letter, values, names in (("State", "x", point.states, states), ("Input", "u", point.inputs, inputs)):
         page.print()
         if not len(values):
             page.print(f"No {title.lower()}s.")
             continue
-        table = simple_table(f"{title}s ({len(values)})", "Value", columns="lr")
-        for i, value in enumerate(values[:MOST_STATES].tolist()):
-            table.add_row(f"{letter}[{i}]", f"{value:.8g}")
-        if len(values) > MOST_STATES:
-            table.add_row(f"and {len(values) - MOST_STATES} more", "")
-        page.print(table)
-    for remark in point.remarks:
-        print_fact(page, remark.heading, str(remark))
+        shown = names if len(names) == len(values) else [f"{letter}[{i}]" for i in range(len(values))]
+        rows = ((shortened(name), f"{value:.8g}") for name, value in zip(shown, values.tolist(), strict=True))
+        page.print(table_of((f"{title}s ({len(values)})", "Value"), rows, columns="lr", most=MOST_STATES))
+    print_remarks(page, point.remarks)
 
 
 def _show_remarks(report: TrimReport, page: Console | Page) -> None:
@@ -140,16 +136,16 @@ def _size(report: TrimReport, name: str) -> float:
 def _states(report: TrimReport, values: FloatArray) -> Table:
     steady = not report.is_equilibrium
     heads = ("State", "Value", "Unit", *(("Rate", "Unit", "") if steady else ()))
-    table = simple_table(*heads, columns="lrlrll"[: len(heads)])
-    sizes = report.states.scales(values)
-    rows = list(zip(report.states, values, report.rates, sizes, strict=True))[:MOST_STATES]
-    for signal, value, rate, size in rows:
+    rows = []
+    for signal, value, rate, size in zip(
+        report.states, values, report.rates, report.states.scales(values), strict=True
+    ):
         cells = [shortened(signal.name), _figure(value, size), signal.unit]
         if steady:
             moves = signal.name in report.moving
             cells += [_figure(rate, size) if moves else "0", rate_unit(signal.unit), _kind(report, signal.name)]
-        table.add_row(*cells)
-    return table
+        rows.append(cells)
+    return table_of(heads, rows[:MOST_STATES], columns="lrlrll"[: len(heads)])
 
 
 def _kind(report: TrimReport, name: str) -> str:
@@ -167,25 +163,19 @@ def _figure(value: float, size: float) -> str:
 MOST = 40
 
 
-def print_discovery(discovery: Discovery, stream: TextIO) -> None:
-    """Print the constraints with their residuals, what was kept out, and the order with and without."""
-    with console_on(stream) as console:
-        show_discovery(discovery, console)
-
-
 def show_discovery(discovery: Discovery, page: Console | Page) -> None:
-    """Print the same on a console or page."""
+    """Print the constraints with their residuals, what was kept out, and the order with and without."""
     print_fact(page, "Model", [discovery.name, f"{discovery.order} independent states of {discovery.full_order}"])
     print_fact(page, "Effort", [f"{discovery.visits} visits", f"{discovery.seconds:.1f} s"])
     if discovery.constant:
         print_fact(page, "Constant", ["never change, so they are parameters:", *discovery.constant[:MOST]])
     page.print()
     if discovery.findings:
-        table = simple_table("constraint = 0", "level", "h", "H f", "H f_u")
-        for f in discovery.findings[:MOST]:
-            residuals = (f"{v:.0e}" for v in (f.value, f.along_motion, f.along_inputs))
-            table.add_row(f.expression, f.level, *residuals)
-        page.print(table)
+        rows = (
+            (f.expression, f.level, *(f"{v:.0e}" for v in (f.value, f.along_motion, f.along_inputs)))
+            for f in discovery.findings[:MOST]
+        )
+        page.print(table_of(("constraint = 0", "level", "h", "H f", "H f_u"), rows))
     else:
         page.print("No constraint was found: nothing says that the states depend on each other.")
     for k in discovery.kept_out[:MOST]:
@@ -200,10 +190,8 @@ def show_signals(signals: Signals, page: Page) -> None:
     if not len(signals):
         page.print("No signals.")
         return
-    table = simple_table("Name", "Unit", "Start", "Nominal", "", columns="llrrl")
-    for s in signals:
-        table.add_row(shortened(s.name), s.unit, f"{s.start:.8g}", f"{s.nominal or '':.6}", s.description)
-    page.print(table)
+    rows = ((shortened(s.name), s.unit, f"{s.start:.8g}", f"{s.nominal or '':.6}", s.description) for s in signals)
+    page.print(table_of(("Name", "Unit", "Start", "Nominal", ""), rows, columns="llrrl"))
 
 
 def show_named_point(point: Point, page: Page) -> None:
@@ -211,11 +199,9 @@ def show_named_point(point: Point, page: Page) -> None:
     print_fact(page, "Point", [f"t = {point.time:.8g} s"])
     for title in ("States", "Inputs", "Outputs", "Parameters"):
         if values := getattr(point, title.lower()):
-            table = simple_table(f"{title} ({len(values)})", "Value", columns="lr")
-            for name, value in values.items():
-                table.add_row(shortened(name), f"{value:.8g}")
+            rows = ((shortened(name), f"{value:.8g}") for name, value in values.items())
             page.print()
-            page.print(table)
+            page.print(table_of((f"{title} ({len(values)})", "Value"), rows, columns="lr"))
 
 
 def show_filter(kalman: Any, page: Page) -> None:  # of the room beside this one
@@ -233,8 +219,6 @@ def show_filter(kalman: Any, page: Page) -> None:  # of the room beside this one
     page.print(table)
 
 
-LINES = 40  # points shown; what lies between is left out
-
 EVENTS = 8
 
 REASONS = 3  # why points failed
@@ -243,31 +227,6 @@ _NUMBER = re.compile(r"[-+]?\d+(\.\d+)?(e[-+]?\d+)?")
 
 ROWS, NAMES = 24, 8  # points and names shown by :func:`show_family`
 FILTERED = 4  # measurements whose gains :func:`show_filter` has columns for
-
-
-def print_family(family: LinearFamily, stream: TextIO) -> None:
-    """Print the order, the coordinates, the rightmost eigenvalue of every point, and where modes meet."""
-    good = int(family.ok.sum())
-    names = ", ".join(family.states.names[:8]) + (", ..." if len(family.states) > 8 else "")
-    stream.write(
-        f"{family.template.model.name or 'sweep'}: {good} of {len(family)} points, order {family.template.order} "
-        f"({names or 'no coordinates'})\n"
-    )
-    if family.switches:
-        stream.write("The coordinates are not the same at all points.\n")
-    if not good:
-        return
-    stream.write("\n")
-    numbers = list(range(len(family)))
-    if len(numbers) > LINES:
-        numbers = [*numbers[: LINES // 2], -1, *numbers[-LINES // 2 :]]
-    tracked = family.eigenvalues.reshape(len(family), -1)
-    table = [[*family.axes, "rightmost eigenvalue in 1/s", "accuracy of A"]]
-    table += [["..."] * len(table[0]) if k < 0 else _line(family, k, tracked[k]) for k in numbers]
-    widths = [max(len(row[c]) for row in table) for c in range(len(table[0]))]
-    for row in table:
-        stream.write("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() + "\n")
-    _print_events(family, stream)
 
 
 def failures_of(family: LinearFamily) -> str:
@@ -284,29 +243,31 @@ def failures_of(family: LinearFamily) -> str:
     )
 
 
-def show_family(family: LinearFamily, page: Page) -> None:
-    """Print a family of any size in few lines, without following modes from point to point."""
+def show_family(family: LinearFamily, page: Console | Page, *, events: bool = False) -> None:
+    """Print a family of any size in few lines; with ``events``, where modes meet, for which they are followed."""
     print_fact(page, "Family", [shortened(family.template.model.name) or "sweep"])
     grid = " x ".join(map(str, family.shape)) or "of one point"
-    print_fact(page, "Points", [f"{int(family.ok.sum())} of {len(family)} linear models", f"grid {grid}"])
-    for word, names in (
-        ("Coordinates", family.states.names),
-        ("Inputs", family.inputs.names),
-        ("Outputs", family.outputs.names),
-    ):
-        more = [f"and {len(names) - NAMES} more"] if len(names) > NAMES else []
-        print_fact(page, word, [*map(shortened, names[:NAMES]), *more] or ["none"])
+    good = f"{int(family.ok.sum())} of {len(family)} linear models"
+    print_fact(page, "Points", [good, f"order {family.template.order}", f"grid {grid}"])
+    print_names(page, family)
     if family.switches:
         print_fact(page, "", ["the coordinates are not the same at all points"])
     page.print()
     table = simple_table(*family.axes, "Rightmost eigenvalue [1/s]", "Accuracy of A")
-    numbers = list(range(len(family)))
     A = family.A.reshape(len(family), *family.A.shape[-2:])
-    for k in numbers[:ROWS]:
+    for k in range(min(len(family), ROWS)):
         table.add_row(*_line(family, k, np.linalg.eigvals(A[k]) if family.ok.flat[k] else np.empty(0, np.complex128)))
-    if len(numbers) > ROWS:
-        table.add_row(f"and {len(numbers) - ROWS} more", *[""] * (len(family.axes) + 1))
+    if len(family) > ROWS:
+        table.add_row(f"and {len(family) - ROWS} more", *[""] * (len(family.axes) + 1))
     page.print(table)
+    met = family.mode_events if events else ()
+    if met:
+        page.print()
+    for event in met[:EVENTS]:
+        a, b = (", ".join(f"{n} = {v:g}" for n, v in family.grid.values(k).items()) for k in event.between)
+        page.print(f"{event.kind} of modes {event.modes[0] + 1} and {event.modes[1] + 1} between {a} and {b}")
+    if len(met) > EVENTS:
+        page.print(f"... and {len(met) - EVENTS} more")
 
 
 def _line(family: LinearFamily, number: int, w: NDArray[np.complex128]) -> list[str]:
@@ -316,18 +277,6 @@ def _line(family: LinearFamily, number: int, w: NDArray[np.complex128]) -> list[
     top = w[np.argmax(w.real)] if len(w) else None
     text = "none" if top is None else eigenvalue_text(complex(top), pair=abs(top.imag) > 1e-9 * abs(top))
     return [*values, text, rough(float(family.layout.part(family.rows, "accuracy")[number, 0]))]
-
-
-def _print_events(family: LinearFamily, stream: TextIO) -> None:
-    events = family.mode_events
-    if not events:
-        return
-    stream.write("\n")
-    for event in events[:EVENTS]:
-        a, b = (", ".join(f"{n} = {v:g}" for n, v in family.grid.values(k).items()) for k in event.between)
-        stream.write(f"{event.kind} of modes {event.modes[0] + 1} and {event.modes[1] + 1} between {a} and {b}\n")
-    if len(events) > EVENTS:
-        stream.write(f"... and {len(events) - EVENTS} more\n")
 
 
 def show_mechanism(mechanism: MechanismDescription, page: Page) -> None:
@@ -342,10 +291,8 @@ def show_mechanism(mechanism: MechanismDescription, page: Page) -> None:
     if mechanism.independent:
         print_fact(page, "Coordinates", mechanism.independent)
     page.print()
-    bodies = simple_table(f"Bodies ({len(mechanism.bodies)})", "Mass [kg]", columns="lr")
-    for body in mechanism.bodies:
-        bodies.add_row(body.name, "" if body.mass is None else f"{body.mass:.8g}")
-    page.print(bodies)
+    bodies = ((body.name, "" if body.mass is None else f"{body.mass:.8g}") for body in mechanism.bodies)
+    page.print(table_of((f"Bodies ({len(mechanism.bodies)})", "Mass [kg]"), bodies, columns="lr"))
     page.print()
     page.print(_links("Joints", [(j.name, j.type, j.parent, j.child) for j in mechanism.joints]))
     if mechanism.loops:
@@ -356,7 +303,4 @@ def show_mechanism(mechanism: MechanismDescription, page: Page) -> None:
 
 
 def _links(title: str, rows: list[tuple[str, str, str, str]]) -> Table:
-    table = simple_table(f"{title} ({len(rows)})", "Type", "From", "To", columns="llll")
-    for row in rows:
-        table.add_row(*row)
-    return table
+    return table_of((f"{title} ({len(rows)})", "Type", "From", "To"), rows, columns="llll")

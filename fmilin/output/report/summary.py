@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
 from fmilin.ground.signals import Signal, Signals
 from fmilin.model.constraints.declared import Constraint
 from fmilin.model.interface import Model, ModelInfo
 from fmilin.output.report.numbers import shortened, value_with_unit
-from fmilin.output.report.table import console_on, print_fact, simple_table
+from fmilin.output.report.table import print_fact, simple_table
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -135,14 +135,8 @@ def summary_at_rest(model: Model) -> Summary:
     )
 
 
-def print_summary(summary: Summary, stream: TextIO) -> None:
-    """Print ``summary`` for a person."""
-    with console_on(stream) as console:
-        show_summary(summary, console)
-
-
 def show_summary(summary: Summary, page: Console | Page) -> None:
-    """Print the same on a console or a page."""
+    """Print ``summary`` for a person."""
     info = summary.info
     facts: list[tuple[str, Sequence[str]]] = [
         ("Model", [info.name]),

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
 from fmilin.connected.ssp.flattening import Flat
 from fmilin.connected.ssp.opening import SspFile
 from fmilin.output.report.summary import MOST_ROWS, summary_of_fmu
-from fmilin.output.report.table import console_on, print_fact, simple_table
+from fmilin.output.report.table import print_fact, simple_table
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from fmilin.fmi.read.archive import FmuOptions
     from fmilin.output.report.summary import Summary
 
@@ -95,32 +97,30 @@ def _text(node: tuple[str, str]) -> str:
     return f"{node[0]}.{node[1]}" if node[0] else node[1]
 
 
-def print_system_summary(summary: SystemSummary, stream: TextIO) -> None:
+def show_system_summary(summary: SystemSummary, page: Console) -> None:
     """Print ``summary`` for a person."""
-    with console_on(stream) as console:
-        print_fact(console, "System", [summary.name])
-        print_fact(console, "Kind", [f"SSP {summary.version}", f"{len(summary.components)} FMUs"])
-        console.print()
-        heads = ("FMI", "States", "Inputs", "Outputs", "Constraints", "File")
-        table = simple_table(f"Components ({len(summary.components)})", *heads, columns="LLRRRRf")
-        for name, s in list(summary.components.items())[:MOST_ROWS]:
-            kinds = "+".join({"ModelExchange": "ME", "CoSimulation": "CS"}.get(i, i) for i in s.interfaces)
-            numbers = (len(x) for x in (s.states, s.inputs, s.outputs, s.constraints))
-            table.add_row(name, f"{s.info.fmi_version} {kinds}", *map(str, numbers), summary.sources[name])
-        console.print(table)
-        console.print()
-        wires = simple_table(f"Connections ({len(summary.connections)})", "Feeds", "By", columns="ffL")
-        for source, target, factor, offset in summary.connections[:MOST_ROWS]:
-            change = (
-                "" if (factor, offset) == (1.0, 0.0) else f"times {factor:.6g}" + (f" {offset:+.6g}" if offset else "")
-            )
-            wires.add_row(source, target, change)
-        console.print(wires)
-        for word, names in (("Inputs", summary.inputs), ("Outputs", summary.outputs)):
-            if names:
-                print_fact(console, word, names)
-        if summary.parameters:
-            pieces = [f"{name} = {value}" for name, value in list(summary.parameters.items())[:MOST_ROWS]]
-            print_fact(console, "Parameters", pieces)
-        for note in summary.notes:
-            print_fact(console, "Note", note)
+    print_fact(page, "System", [summary.name])
+    print_fact(page, "Kind", [f"SSP {summary.version}", f"{len(summary.components)} FMUs"])
+    page.print()
+    heads = ("FMI", "States", "Inputs", "Outputs", "Constraints", "File")
+    table = simple_table(f"Components ({len(summary.components)})", *heads, columns="LLRRRRf")
+    for name, s in list(summary.components.items())[:MOST_ROWS]:
+        kinds = "+".join({"ModelExchange": "ME", "CoSimulation": "CS"}.get(i, i) for i in s.interfaces)
+        numbers = (len(x) for x in (s.states, s.inputs, s.outputs, s.constraints))
+        table.add_row(name, f"{s.info.fmi_version} {kinds}", *map(str, numbers), summary.sources[name])
+    page.print(table)
+    page.print()
+    wires = simple_table(f"Connections ({len(summary.connections)})", "Feeds", "By", columns="ffL")
+    for source, target, factor, offset in summary.connections[:MOST_ROWS]:
+        change = f"times {factor:.6g}" + (f" {offset:+.6g}" if offset else "")
+        change = "" if (factor, offset) == (1.0, 0.0) else change
+        wires.add_row(source, target, change)
+    page.print(wires)
+    for word, names in (("Inputs", summary.inputs), ("Outputs", summary.outputs)):
+        if names:
+            print_fact(page, word, names)
+    if summary.parameters:
+        pieces = [f"{name} = {value}" for name, value in list(summary.parameters.items())[:MOST_ROWS]]
+        print_fact(page, "Parameters", pieces)
+    for note in summary.notes:
+        print_fact(page, "Note", note)

@@ -4,31 +4,36 @@ from __future__ import annotations
 
 import os
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Literal, TextIO
+from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 import numpy as np
 
 from fmilin.ground.signals import Signals, rate_unit
 from fmilin.ground.tolerances import EQUILIBRIUM, TOO_INACCURATE
 from fmilin.linear_model.model import LinearModel
+from fmilin.linear_model.modes import slowness
 from fmilin.linear_model.rest import step_to_rest
 from fmilin.output.report.numbers import eigenvalue_text, rounded, shortened, value_with_unit
-from fmilin.output.report.parameter_effects import effects, least_effect, most_moved, short
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
+    from fmilin.families.family import LinearFamily
+    from fmilin.families.periodic.model import PeriodicModel
     from fmilin.ground.remarks import Remark
     from fmilin.linear_model.modes import Mode
     from fmilin.output.report.page import Page
 
 
 MOST_SIGNALS = 24  # longer lists are cut, and say how much was left out
+FEW = 8  # names of a result of many models
 MOST_ZEROS = 2  # eigenvalues of zero with a line each: positions that nothing depends on come by the half dozen
+MOST_MODES = 4  # beside each parameter, in 80 columns
+SEEN = 1e-9  # of the fastest eigenvalue: what a parameter moves it by below this is nothing
 SHOWN_STEP = 1e-6  # of a size: an equilibrium that is as near needs no word
 _WORDS = 13  # columns of the words on the left
 Fact = tuple[str, Sequence[str]]  # A word, and the pieces of what is said about it; a line breaks only between pieces
@@ -36,8 +41,7 @@ Fact = tuple[str, Sequence[str]]  # A word, and the pieces of what is said about
 
 def print_table(linear: LinearModel, stream: TextIO, *, adjusted: float = 0.0) -> None:
     """Print what a person wants to know; ``adjusted`` is how far projection moved the states, scaled by nominals."""
-    with console_on(stream) as console:
-        show_linear(linear, console, adjusted=adjusted)
+    print_on(stream, show_linear, linear, adjusted=adjusted)
 
 
 def show_linear(linear: LinearModel, page: Console | Page, *, adjusted: float | None, modes: bool = True) -> None:
@@ -71,6 +75,12 @@ def console_on(stream: TextIO) -> Iterator[Console]:
     with console.capture() as captured:
         yield console
     stream.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
+
+
+def print_on(stream: TextIO, show: Callable[..., None], *things: object, **options: Any) -> None:
+    """Print on a stream what ``show`` lays out of some things on a console or page."""
+    with console_on(stream) as console:
+        show(*things, console, **options)
 
 
 def print_facts(page: Console | Page, facts: Iterable[Fact]) -> None:
@@ -122,19 +132,50 @@ def simple_table(*heads: str, columns: str = "") -> Table:
     return table
 
 
-def parameter_table(linear: LinearModel) -> Table:
-    """Return the effects of every parameter on the modes that move most."""
-    modes, moved = effects(linear)
-    values = linear.eigenvalues()
-    least = least_effect(linear)
-    shown = most_moved(moved, least)
-    heads = [short(complex(values[modes[i]])) for i in shown]
-    table = simple_table("Parameter", *heads, columns="l" + "r" * len(heads))
-    order = np.argsort(-np.abs(moved).max(axis=0, initial=0.0), kind="stable")
-    names = list(linear.derivatives)
-    for j in order:
-        table.add_row(names[j], *(_effect(complex(moved[i, j]), least) for i in shown))
+def table_of(
+    heads: Sequence[str], rows: Iterable[Sequence[str]], *, columns: str = "", most: int | None = None
+) -> Table:
+    """Return a :func:`simple_table` with rows, of which those beyond ``most`` are counted in a last one."""
+    table, listed = simple_table(*heads, columns=columns), list(rows)
+    for row in listed[:most]:
+        table.add_row(*row)
+    if most is not None and len(listed) > most:
+        table.add_row(f"and {len(listed) - most} more", *[""] * (len(heads) - 1))
     return table
+
+
+def parameter_table(linear: LinearModel) -> Table:
+    """Return the effects p dl/dp of every parameter on the modes that move most, slowest first; largest effects on top.
+
+    That is what an eigenvalue moves by when the parameter grows to e times itself, to first order; a parameter that is
+    zero counts per unit.
+    """
+    values, moved, least = effects_of(linear)
+    shown, names = most_moved(moved, least), list(linear.derivatives)
+    heads = [short_eigenvalue(values[i]) for i in shown]
+    order = np.argsort(-np.abs(moved).max(axis=0, initial=0.0), kind="stable")
+    rows = ([names[j], *(_effect(complex(moved[i, j]), least) for i in shown)] for j in order)
+    return table_of(["Parameter", *heads], rows, columns="l" + "r" * len(heads))
+
+
+def effects_of(linear: LinearModel) -> tuple[list[complex], Any, float]:
+    """Return one eigenvalue of each mode, slowest first, p dl/dp (modes, parameters), and what counts as none."""
+    values = linear.eigenvalues()
+    upper = sorted(np.flatnonzero(values.imag >= 0).tolist(), key=lambda i: slowness(complex(values[i])))
+    sizes = np.array([abs(d.value) or 1.0 for d in linear.derivatives.values()])
+    moved = linear.eigenvalue_derivatives()[upper] * sizes
+    return values[upper].tolist(), moved, SEEN * float(np.max(np.abs(values), initial=0.0))
+
+
+def most_moved(moved: Any, least: float) -> list[int]:
+    """Return the modes on which parameters have the largest effects, slowest first."""
+    largest = np.abs(moved).max(axis=1, initial=0.0)
+    return sorted([i for i in np.argsort(-largest, kind="stable").tolist() if largest[i] > least][:MOST_MODES])
+
+
+def short_eigenvalue(value: complex) -> str:
+    """Return an eigenvalue with four digits."""
+    return f"{value.real:.4g}" if value.imag == 0 else f"{value.real:.4g} ± {value.imag:.4g} i"
 
 
 def _effect(effect: complex, least: float) -> str:
@@ -201,8 +242,14 @@ def _errors(linear: LinearModel) -> Iterator[list[str]]:
             yield [f"{kind} errors about {errors[0]}", *errors[1:]]
 
 
-def _names(signals: Signals) -> list[str]:
-    return cut_list([*map(shortened, signals.names)]) or ["none"]
+def print_names(page: Console | Page, result: LinearFamily | PeriodicModel) -> None:
+    """Print the names of coordinates, inputs and outputs."""
+    for word, signals in (("Coordinates", result.states), ("Inputs", result.inputs), ("Outputs", result.outputs)):
+        print_fact(page, word, _names(signals, FEW))
+
+
+def _names(signals: Signals, most: int = MOST_SIGNALS) -> list[str]:
+    return cut_list([*map(shortened, signals.names)], most) or ["none"]
 
 
 def _values(values: Mapping[str, float], signals: Signals) -> list[str]:
@@ -210,10 +257,10 @@ def _values(values: Mapping[str, float], signals: Signals) -> list[str]:
     return cut_list([f"{shortened(n)} = {value_with_unit(v, units.get(n, ''))}" for n, v in values.items()])
 
 
-def cut_list(pieces: list[str]) -> list[str]:
+def cut_list(pieces: list[str], most: int = MOST_SIGNALS) -> list[str]:
     """Return a list of names or values, a long one cut with a count."""
-    more = len(pieces) - MOST_SIGNALS
-    return pieces if more <= 0 else [*pieces[:MOST_SIGNALS], f"and {more} more"]
+    more = len(pieces) - most
+    return pieces if more <= 0 else [*pieces[:most], f"and {more} more"]
 
 
 def _choice(linear: LinearModel) -> str:

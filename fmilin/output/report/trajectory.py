@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fmilin.ground.signals import FloatArray
-from fmilin.output.report.figures import COLORS, GRID, QUIET, gridded, rendered, titled_figure
+from fmilin.output.report.figures import COLORS, GRID, QUIET, gridded, titled_figure
 from fmilin.output.report.numbers import shortened, value_with_unit
-from fmilin.output.report.table import Fact, console_on, print_fact, print_facts
+from fmilin.output.report.table import Fact, print_fact, print_facts, table_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
     from rich.console import Console
     from rich.table import Table
 
@@ -25,19 +25,11 @@ if TYPE_CHECKING:
 
 MOST_LINES = 8
 MOST_PANELS = 6
+Line = tuple[str, FloatArray]  # what is drawn over time: its name and its values
 FLOOR = 1e-18  # drift below this is drawn here: the axis is logarithmic
 
 
-@dataclass(frozen=True, eq=False)
-class _Line:
-    name: str
-    unit: str
-    values: FloatArray
-
-
-def trajectory_picture(
-    trajectory: Trajectory, comparison: Comparison | None = None, *, title: str, suffix: str = ".png"
-) -> bytes:
+def trajectory_figure(trajectory: Trajectory, comparison: Comparison | None = None, *, title: str) -> Figure:
     """Return a panel for each unit of the outputs, else of the states, and the drift; the linear model is dashed."""
     panels = _panels(trajectory)
     with_drift = trajectory.drift.shape[1] > 0
@@ -55,30 +47,30 @@ def trajectory_picture(
             axes.axvline(event.time, color=GRID, linewidth=1.2, zorder=0)
         gridded(axes)
         axes.margins(x=0)
-    return rendered(figure, suffix)
+    return figure
 
 
-def _panels(trajectory: Trajectory) -> dict[str, list[_Line]]:
+def _panels(trajectory: Trajectory) -> dict[str, list[Line]]:
     """Return what is drawn, by unit; the most common units first where there are too many."""
     signals, values = trajectory.output_signals, trajectory.outputs
     if not len(signals):
         signals, values = trajectory.state_signals, trajectory.states
-    panels: dict[str, list[_Line]] = {}
+    panels: dict[str, list[Line]] = {}
     for signal, course in zip(signals, values.T, strict=True):
-        panels.setdefault(signal.unit, []).append(_Line(signal.name, signal.unit, course))
+        panels.setdefault(signal.unit, []).append((signal.name, course))
     if trajectory.energy.size:
         lines = panels.setdefault("J", [])
-        if all(line.name != "energy" for line in lines):
-            lines.append(_Line("energy", "J", trajectory.energy))
+        if "energy" not in dict(lines):
+            lines.append(("energy", trajectory.energy))
     order = sorted(panels, key=lambda unit: -len(panels[unit]))[:MOST_PANELS]
     return {unit: lines for unit, lines in panels.items() if unit in order}
 
 
-def _draw(axes: Axes, times: FloatArray, lines: list[_Line], comparison: Comparison | None) -> None:
-    for line, color in zip(lines, COLORS, strict=False):
-        axes.plot(times, line.values, color=color, linewidth=1.7, label=line.name)
-        if comparison is not None and comparison.signals.has(line.name):
-            column = comparison.linear[:, comparison.signals.positions[line.name]]
+def _draw(axes: Axes, times: FloatArray, lines: list[Line], comparison: Comparison | None) -> None:
+    for (name, values), color in zip(lines, COLORS, strict=False):
+        axes.plot(times, values, color=color, linewidth=1.7, label=name)
+        if comparison is not None and comparison.signals.has(name):
+            column = comparison.linear[:, comparison.signals.positions[name]]
             axes.plot(comparison.times, column, color=color, linewidth=1.5, linestyle=(0, (4, 2.5)), alpha=0.75)
     if comparison is not None:
         axes.plot([], [], color=QUIET, linewidth=1.5, linestyle=(0, (4, 2.5)), label="linear")
@@ -98,16 +90,10 @@ MOST_ROWS = 40
 MOST_EVENTS = 8
 
 
-def print_trajectory(trajectory: Trajectory, name: str, stream: TextIO) -> None:
-    """Print what a person wants to know about a run of the model ``name``."""
-    with console_on(stream) as console:
-        print_fact(console, "Model", [name])
-        show_trajectory(trajectory, console)
-        console.print()
-
-
-def show_trajectory(trajectory: Trajectory, page: Console | Page) -> None:
-    """Print the same on a console or page, but for the model, which a trajectory does not know."""
+def show_trajectory(trajectory: Trajectory, page: Console | Page, *, name: str = "") -> None:
+    """Print what a person wants to know about a run; ``name`` is the model's, which a trajectory does not know."""
+    if name:
+        print_fact(page, "Model", [name])
     print_facts(page, _facts(trajectory))
     page.print()
     page.print(_final_values(trajectory))
@@ -115,26 +101,19 @@ def show_trajectory(trajectory: Trajectory, page: Console | Page) -> None:
         if not number:
             page.print()
         print_fact(page, "Remark", str(remark))
+    if name:
+        page.print()
 
 
-def print_comparison(comparison: Comparison, name: str, stream: TextIO) -> None:
+def show_comparison(comparison: Comparison, page: Console, *, name: str) -> None:
     """Print how far the linear model ``name`` gets from the nonlinear one."""
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, title=f"Against {name}", title_justify="left", title_style="bold")
-    table.add_column("quantity", overflow="fold")
-    table.add_column("moves by", justify="right")
-    table.add_column("linear is off by", justify="right")
-    table.add_column("", justify="right")
-    ranges, deviations = comparison.ranges, comparison.deviations
-    for signal, reach, off in list(zip(comparison.signals, ranges, deviations, strict=True))[:MOST_ROWS]:
+    rows = []
+    for signal, reach, off in zip(comparison.signals, comparison.ranges, comparison.deviations, strict=True):
         part = f"{100 * off / reach:.2g} %" if reach > 0 else ""
         short = (value_with_unit(float(f"{value:.4g}"), signal.unit) for value in (reach, off))
-        table.add_row(shortened(signal.name), *short, part)
-    with console_on(stream) as console:
-        console.print(table)
-        if len(comparison.signals) > MOST_ROWS:
-            console.print(f"and {len(comparison.signals) - MOST_ROWS} more")
+        rows.append((shortened(signal.name), *short, part))
+    heads = (f"Against {name}", "Moves by", "Linear is off by", "")
+    page.print(table_of(heads, rows, columns="frrr", most=MOST_ROWS))
 
 
 def _facts(trajectory: Trajectory) -> Iterator[Fact]:
@@ -158,18 +137,10 @@ def _facts(trajectory: Trajectory) -> Iterator[Fact]:
 
 
 def _final_values(trajectory: Trajectory) -> Table:
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False)
-    table.add_column("at the end", overflow="fold")
-    table.add_column("value", justify="right")
-    rows = [
+    values = [
         *zip(trajectory.state_signals, trajectory.states[-1], strict=True),
         *((s, v) for s, v in zip(trajectory.output_signals, trajectory.outputs[-1], strict=True)
           if not trajectory.state_signals.has(s.name)),
     ]  # fmt: skip
-    for signal, value in rows[:MOST_ROWS]:
-        table.add_row(shortened(signal.name), value_with_unit(float(value), signal.unit))
-    if len(rows) > MOST_ROWS:
-        table.add_row(f"and {len(rows) - MOST_ROWS} more", "")
-    return table
+    rows = ((shortened(signal.name), value_with_unit(float(value), signal.unit)) for signal, value in values)
+    return table_of(("At the end", "Value"), rows, columns="fr", most=MOST_ROWS)

@@ -6,7 +6,7 @@ import io
 import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from fmilin.linear_model.verification import Channel, Trace, Verification
 from fmilin.output.formats import alternatives, is_named_as
 from fmilin.output.report.figures import COLORS, QUIET, gridded, new_figure, rendered
 from fmilin.output.report.numbers import rough, shortened
-from fmilin.output.report.table import Fact, console_on, print_fact, print_facts, simple_table
+from fmilin.output.report.table import Fact, print_fact, print_facts, print_on, print_remarks, simple_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,18 +33,12 @@ MOST_REASONS = 6  # more failed channels are counted, not explained
 def verification_text(verification: Verification) -> str:
     """Return the table as text, 80 columns wide."""
     stream = io.StringIO()
-    print_verification(verification, stream)
+    print_on(stream, show_verification, verification)
     return stream.getvalue()
 
 
-def print_verification(verification: Verification, stream: TextIO) -> None:
-    """Print what was found, channel by channel."""
-    with console_on(stream) as console:
-        show_verification(verification, console)
-
-
 def show_verification(verification: Verification, page: Console | Page) -> None:
-    """Print the same on a console or a page."""
+    """Print what was found, channel by channel."""
     print_facts(page, _facts(verification))
     page.print()
     page.print(_table(verification))
@@ -55,8 +49,7 @@ def show_verification(verification: Verification, page: Console | Page) -> None:
         print_fact(page, "Failed", [_reason(channel)])
     if len(failed) > MOST_REASONS:
         print_fact(page, "", [f"and {len(failed) - MOST_REASONS} more"])
-    for remark in verification.remarks:
-        print_fact(page, remark.heading, str(remark))
+    print_remarks(page, verification.remarks)
 
 
 def limit_text(channel: Channel) -> str:
@@ -125,16 +118,11 @@ MOST_PANELS = 12
 MOST_BARS = 30
 
 
-def verification_picture(verification: Verification, suffix: str = ".png") -> bytes:
-    """Return what :func:`verification_figure` draws, as a file of this suffix."""
-    return rendered(verification_figure(verification), suffix, dpi=120)
-
-
 def save_verification(verification: Verification, path: str | Path) -> None:
-    """Write that picture."""
+    """Write what :func:`verification_figure` draws."""
     if not is_named_as(path, "picture"):
         raise UsageError(f"Cannot draw '{path}': a picture ends in {alternatives('picture')}.")
-    write_atomically(path, verification_picture(verification, Path(path).suffix))
+    write_atomically(path, rendered(verification_figure(verification), Path(path).suffix))
 
 
 def validity_figure(verification: Verification) -> Figure:

@@ -56,7 +56,7 @@ def test_a_given_period_may_be_a_first_guess() -> None:
 def test_a_multiple_of_the_period_is_told() -> None:
     orbit = fl.periodic_orbit(van_der_pol(), period=20.0, free=["period"])
     (remark,) = orbit.remarks
-    assert remark.kind == "multiple"
+    assert remark.kind == "multiple-period"
     assert "3 times within 19.98" in remark.message
     assert "multiple of 6.66328686 s" in remark.message
 
@@ -145,3 +145,8 @@ def test_files_give_back_what_went_in(suffix: str, tmp_path: object) -> None:
     assert again.period == periodic.period
     assert again.floquet().multipliers == pytest.approx(periodic.floquet().multipliers)
     assert again.floquet().unit == periodic.floquet().unit
+
+
+def test_a_file_that_holds_no_periodic_model_is_refused_by_its_name(tmp_path: object) -> None:
+    with pytest.raises(fl.UsageError, match=r"as a periodic model: it has the suffix '\.csv'\. Known are \.nc"):
+        fl.PeriodicModel.load(f"{tmp_path}/periodic.csv")

@@ -11,6 +11,7 @@ from scipy.linalg import expm
 import fmilin as fl
 from fmilin.motion.periodic.floquet import mismatch
 from fmilin.motion.periodic.multiblade import change_of
+from fmilin.native import OdeModel
 from tests.families.periodic.rotors import SPEED, rotor
 
 
@@ -66,6 +67,24 @@ def test_equal_blades_are_constant_in_multiblade_coordinates(blades: int) -> Non
 
 def test_blades_that_are_numbered_backwards_are_transformed_as_well() -> None:
     assert along(3).multiblade({"lag": ["b1", "b3", "b2"]}, azimuth="psi").variation < 1e-13
+
+
+def test_inputs_of_blades_at_the_point_are_those_of_the_ground() -> None:
+    """Of pitch angles (1, 2, 6) the mean is 3; the chosen inputs keep their own values, in whatever order."""
+    rates = {f"b{k}": f"-b{k} + u{k} + cos(2*pi*time)" for k in (1, 2, 3)}
+    inputs = {"u1": 1.0, "u2": 2.0, "u3": 6.0}
+    model = OdeModel(
+        "blades", {**rates, "x": "-x + w + cos(2*pi*time)"}, inputs=["w", *inputs], start={"w": 9.0, **inputs}
+    )
+    orbit = fl.periodic_orbit(model, period=1.0)
+    periodic = fl.linearize_periodic(model, orbit, inputs=["u1", "u2", "u3"])
+    assert periodic.family()[5].point.inputs == inputs
+    fixed = periodic.multiblade({"b": "b?", "u": "u?"}).family()
+    seen = np.array([list(fixed[k].point.inputs.values()) for k in (0, 7)])
+    psi, pitch = 2 * np.pi * np.arange(3) / 3, np.array([1.0, 2.0, 6.0])
+    cos, sin = float(2 / 3 * pitch @ np.cos(psi)), float(2 / 3 * pitch @ np.sin(psi))
+    np.testing.assert_allclose(seen[0], [3.0, cos, sin], atol=1e-12)
+    np.testing.assert_allclose([seen[1, 0], np.hypot(*seen[1, 1:])], [3.0, np.hypot(cos, sin)], atol=1e-12)
 
 
 def test_unknown_and_mixed_blades_are_refused() -> None:

@@ -230,8 +230,10 @@ def test_a_library_with_another_name_is_taken_when_it_is_the_only_one(
     assert compile_library(name).name not in said(lin)
 
 
-def test_drafts_of_fmi_3_are_described_but_not_called(tmp_path: Path) -> None:
-    path = build("singles3", tmp_path, xml=description_of("singles3").replace('"3.0"', '"3.0-beta.2"'))
+@pytest.mark.parametrize("interface", ["ModelExchange", "CoSimulation"])
+def test_drafts_of_fmi_3_are_described_but_not_called(tmp_path: Path, interface: str) -> None:
+    xml = description_of("singles3").replace('"3.0"', '"3.0-beta.2"').replace("ModelExchange", interface)
+    path = build("singles3", tmp_path, xml=xml)
     from fmilin.fmi.read import read_description
 
     assert read_description(path).fmi_version == "3.0-beta.2"

@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import fmilin as fl
-from fmilin.fmi.read import FmuModel, refusals
+from fmilin.fmi.read import FmuModel, session
 from fmilin.fmi.read.instance import Instance
 from fmilin.ground.errors import ModelError
 
@@ -86,7 +86,7 @@ def test_the_error_is_said_again_without_asking(divides: FmuModel, restarts: lis
 def test_a_limited_number_of_points_is_remembered(
     divides: FmuModel, restarts: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(refusals, "REMEMBERED", 2)
+    monkeypatch.setattr(session, "REMEMBERED", 2)
     x = divides.start.states
     for mass in (-1.0, -2.0, -3.0, -3.0, -2.0, -1.0):
         with pytest.raises(ModelError):

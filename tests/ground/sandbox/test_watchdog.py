@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from fmilin.ground.sandbox import watchdog
 from fmilin.ground.sandbox.watchdog import Note
 
 
@@ -67,3 +68,17 @@ def test_another_process_reads_it() -> None:
     assert note.read() == "known to the child alone"
     assert note.seconds is not None
     assert note.last_lines() == ["said by the child"]
+
+
+def test_after_an_error_no_other_instance_is_being_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    note = Note()
+    monkeypatch.setattr(watchdog._Listener, "note", note)
+
+    def refused() -> None:
+        with watchdog.another_instance():
+            assert note.another_instance
+            raise ValueError("refused")
+
+    with pytest.raises(ValueError, match="refused"):
+        refused()
+    assert not note.another_instance

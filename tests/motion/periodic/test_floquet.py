@@ -7,10 +7,11 @@ import pytest
 from scipy import special
 from scipy.integrate import solve_ivp
 
+from fmilin.ground.errors import NumericalError
 from fmilin.ground.signals import FloatArray, Signals
 from fmilin.motion.periodic.floquet import Floquet, Periodic, floquet
 from fmilin.motion.periodic.fourier import Interpolant, derivative
-from fmilin.motion.periodic.transition import NODES, WEIGHTS
+from fmilin.motion.periodic.transition import NODES, WEIGHTS, factors
 
 
 def of(A: FloatArray, period: float, **more: FloatArray) -> Floquet:
@@ -114,6 +115,13 @@ def test_a_reflection_at_the_end_of_the_period_is_part_of_the_map() -> None:
     result = of(A, 1.0, jump=-np.eye(1))
     assert result.multipliers == pytest.approx([-np.exp(-0.2)], abs=1e-13)
     assert result.exponents == pytest.approx([-0.2 + np.pi * 1j], abs=1e-12)
+
+
+def test_motions_that_no_number_of_steps_resolves_are_refused() -> None:
+    """x' = -1e6 x over one second: eight thousand steps would have made -2.8e4 of the exponent."""
+    assert len(factors(lambda at: np.full((*at.shape, 1, 1), -1e2), 1.0, 64)) >= 64
+    with pytest.raises(NumericalError, match="steps do not resolve the motion over 1 s"):
+        factors(lambda at: np.full((*at.shape, 1, 1), -1e6), 1.0, 64)
 
 
 def test_accuracy_tells_too_few_points() -> None:

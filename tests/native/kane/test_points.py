@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin import ConstraintError, NumericalError, OperatingPoint, UnknownNameError, UsageError
+from fmilin import ConstraintError, NumericalError, OperatingPoint, UsageError
 from fmilin.native.kane import KaneModel
 from fmilin.native.systems import rolling_disk
 from tests.general_way import GeneralWay
-from tests.native.kane.examples import bead, leaning, pulled_pendulum
+from tests.native.kane.examples import bead, pulled_pendulum
 
 
 def test_a_point_off_the_constraints_is_refused_with_each_residual() -> None:
@@ -25,24 +25,12 @@ def test_a_point_off_the_constraints_is_refused_with_each_residual() -> None:
     assert set(caught.value.residuals) == {"contact", "slip along c_x"}
 
 
-def test_given_rates_must_satisfy_the_equations() -> None:
-    model, point = leaning()
-    rates = model.evaluate(point.time, point.states, point.inputs).derivatives
-    exact = dict(zip(model.states.names, rates, strict=True))
-    model.require_consistent(point, exact)
-    with pytest.raises(ConstraintError, match=r"'f_a\[2\]' is .*'\(f_2 \+ f_3\)\[1\]' is") as caught:
-        model.require_consistent(point, {"der(u1)": exact["u1"] + 0.1})
-    assert set(caught.value.residuals) == {"f_a[2]", "(f_2 + f_3)[1]"}
-    with pytest.raises(UnknownNameError, match="'u9' is not a state"):
-        model.require_consistent(point, {"u9": 0.0})
-
-
 @pytest.mark.parametrize(("states", "inputs"), [(5, 2), (12, 1), (13, 2)])
 def test_points_of_other_sizes_are_refused(states: int, inputs: int) -> None:
     disk = rolling_disk()
     point = OperatingPoint(0.0, np.zeros(states), np.zeros(inputs))
     message = f"has {states} states and {inputs} inputs, but 'rolling_disk' has 12 and 2"
-    for use in (partial(fl.linearize, disk), disk.matrices, disk.blocks, disk.require_consistent):
+    for use in (partial(fl.linearize, disk), disk.matrices):
         with pytest.raises(UsageError, match=message):
             use(point)
 
@@ -50,8 +38,6 @@ def test_points_of_other_sizes_are_refused(states: int, inputs: int) -> None:
 def test_a_point_outside_the_domain_is_named() -> None:
     model = KaneModel("root", bead(f_3=["x*m*g*sqrt(x)"]), parameters={"m": 2, "g": 9.81}, start={"x": 0.5, "y": 0.125})
     point = OperatingPoint(0.0, np.array([-0.5, 0.125, 0.0, 0.0]), np.empty(0))
-    with pytest.raises(NumericalError, match=r"\(f_2 \+ f_3\)\[1\] of 'root' is not a number"):
-        model.require_consistent(point)
     with pytest.raises(NumericalError, match=r"no number for the derivative of the state 'vx'"):
         fl.linearize(model, point)
 

@@ -15,6 +15,7 @@ from fmilin.native.kane import Backend, KaneModel, Numerics
 from fmilin.native.systems import rolling_disk
 from fmilin.numerics.codegen.functions import SystemFunctions
 from tests.general_way import GeneralWay
+from tests.native.kane.blocks import blocks
 from tests.native.kane.examples import bead, leaning, pulled_pendulum
 from tests.native.kane.table import f_0, f_1, f_2, f_3, f_a
 from tests.native.systems.oracle import reduced, relative_error
@@ -31,7 +32,7 @@ def test_the_table_of_definitions_is_made_of_gradients() -> None:
     rates = model.evaluate(point.time, point.states, point.inputs).derivatives
     every = (*form.states, *form.inputs, *form.parameters, *form.q_dot, *form.u_dot)
     values = np.concatenate((point.states, point.inputs, list(model.parameters.values()), rates))
-    b = model.blocks(point)
+    b = blocks(model, point)
 
     def gradient(expressions: tuple[object, ...], symbols: tuple[object, ...]) -> np.ndarray:
         f = sympy.lambdify(every, list(expressions))
@@ -66,7 +67,7 @@ def test_the_table_of_definitions_is_made_of_gradients() -> None:
 
 def test_the_matrices_are_what_the_letters_say() -> None:
     model, point = leaning()
-    b, found = model.blocks(point), model.matrices(point)
+    b, found = blocks(model, point), model.matrices(point)
     n, P = len(model.form.q), found.P_prime
     T = np.block([[found.C_0, np.zeros((n, 3))], [found.C_1 @ found.C_0, found.C_2]])
     (o, k), m = (len(model.form.u), len(model.form.multipliers)), len(b.M_uuc)

@@ -17,6 +17,8 @@ import pytest
 import fmilin as fl
 from benchmarks.mechanism import chain_of
 from fmilin.ground.errors import NumericalError, UsageError
+from fmilin.ground.signals import FloatArray
+from fmilin.model.interface import TangentStack
 from fmilin.native.batch_graph import batch_graph
 from fmilin.native.mechanism import (
     Body,
@@ -30,9 +32,9 @@ from fmilin.native.mechanism import (
     Torque,
     along,
 )
-from fmilin.native.mechanism.linear import Choice, LocalForm, Matrices, MechanismEquations, matrices_of
+from fmilin.native.mechanism.linear import Choice
 from fmilin.native.mechanism.recursions import coordinate_rates
-from fmilin.native.mechanism.system import Solution, System
+from fmilin.native.mechanism.system import System
 from fmilin.native.systems import double_wishbone, four_bar, slider_crank
 from fmilin.numerics.codegen import compilation, functions
 from tests.native.mechanism.builders import Floats, everything, five_bar_chain
@@ -104,6 +106,17 @@ def test_open_chains_keep_all_states() -> None:
     require_same(chain.matrices_along(points, compiled=True), chain.matrices_along(points, compiled=False))
 
 
+@pytest.mark.filterwarnings("ignore:(overflow|invalid value) encountered:RuntimeWarning")
+def test_a_point_that_is_lost_leaves_the_others_of_an_open_chain() -> None:
+    """The compiled numbers of such a point are the recursion's; T is the same array for all points there."""
+    chain = Mechanism(chain_of(3))
+    x = chain.start.states.copy()
+    x[-1] = 1e200
+    found = chain.matrices_along([chain.start, chain.start.with_states(x)], compiled=True)
+    require_same(found[:1], chain.matrices_along([chain.start], compiled=False))
+    assert not np.isfinite(found.f0[1]).all()
+
+
 def test_every_point_is_that_of_linearize() -> None:
     crank = slider_crank()
     points = fl.operating_points(crank, {"phi": np.linspace(0.3, 1.2, 4), "w": 0.7})
@@ -121,12 +134,13 @@ def test_the_recursion_has_the_last_word_close_to_a_singular_choice(monkeypatch:
     expected = chain.matrices_along(points, compiled=False)
     monkeypatch.setattr(along, "FAR", 0.5)
     counts: list[int] = []
+    recursion = chain._many_points._recursion
 
-    def recursion(equations: MechanismEquations, solution: Solution, choice: Choice) -> LocalForm:
-        counts.append(len(solution.v_dot))
-        return LocalForm(equations, solution, choice)
+    def counted(x: FloatArray, u: FloatArray, choice: Choice) -> TangentStack:
+        counts.append(len(x))
+        return recursion(x, u, choice)
 
-    monkeypatch.setattr(along, "LocalForm", recursion)
+    monkeypatch.setattr(chain._many_points, "_recursion", counted)
     require_same(chain.matrices_along(points, compiled=True), expected)
     assert sum(counts) > 0
 
@@ -166,11 +180,13 @@ def test_compiled_from_so_many_points_on_that_it_pays(monkeypatch: pytest.Monkey
     bar = Mechanism(five_bar_chain())
     taken: list[bool] = []
 
-    def recursion(*arguments: Any, **options: Any) -> Matrices:
-        taken.append(True)
-        return matrices_of(*arguments, **options)
+    recursion = bar._many_points._recursion
 
-    monkeypatch.setattr(along, "matrices_of", recursion)
+    def noted(x: FloatArray, u: FloatArray, choice: Choice) -> TangentStack:
+        taken.append(True)
+        return recursion(x, u, choice)
+
+    monkeypatch.setattr(bar._many_points, "_recursion", noted)
     points = at_random(bar, 5)
     first = bar.matrices_along(points)
     assert taken == [True]

@@ -25,6 +25,7 @@ from fmilin.native.mechanism import (
 from fmilin.numerics.codegen.compiler import Compiler
 from tests.exact import products_of
 from tests.native.mechanism.builders import Floats
+from tests.native.systems.linkages import four_bar_mechanism
 
 QUICK = Compiler(flags=("-O0",))
 """The code is evaluated a few hundred times: compiling it well would take longer."""
@@ -70,7 +71,8 @@ def rolling() -> Mechanism:
 
 
 def native(name: str) -> Mechanism:
-    model = rolling() if name == "rolling" else getattr(systems, name)()
+    own = {"rolling": rolling, "four_bar_mechanism": four_bar_mechanism}
+    model = own[name]() if name in own else getattr(systems, name)()
     assert isinstance(model, Mechanism)
     return model
 

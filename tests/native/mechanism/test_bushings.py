@@ -132,8 +132,8 @@ damping = [0, 0, 8, 0, 0, 0]
 @pytest.mark.parametrize(
     ("stiffness", "said"),
     [
-        ((1, 2, 3), "must be 6 numbers or 6 x 6"),
-        ("stiff", "must be 6 numbers or 6 x 6"),
+        ((1, 2, 3), "must be 6 or 6 x 6 finite numbers"),
+        ("stiff", "must be 6 or 6 x 6 finite numbers"),
         (np.triu(np.ones((6, 6))), "The stiffness of the bushing 'b' is not symmetric"),
     ],
 )

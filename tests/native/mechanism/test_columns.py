@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import get_args
 
 import numpy as np
 import pytest
 
 from fmilin.native.mechanism import Loop
-from fmilin.native.mechanism.parts import LOOP_TYPES
+from fmilin.native.mechanism.parts import LoopType
 from fmilin.native.mechanism.recursions import coordinate_columns, coordinate_rates, displacement_of
 from fmilin.native.mechanism.system import Solution, System
 from tests.native.mechanism.builders import Floats, Random, everything
@@ -22,7 +23,7 @@ def system_with_all_loops() -> System:
     d = everything()
     loops = [
         Loop(f"{kind}_to_{b}", kind, a, b, r.placement(), r.placement(), axis=r.vector(), pitch=0.3, length=1.0)
-        for kind in LOOP_TYPES
+        for kind in get_args(LoopType)
         for a, b in (("b3", "b5"), ("ground", "b8"))
     ]
     return System(replace(d, loops=loops, sensors=()))

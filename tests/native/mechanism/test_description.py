@@ -89,7 +89,9 @@ def test_all_problems_are_listed_at_once_with_the_nearest_names() -> None:
             inputs=[JointForce("torque", "pim")],
             sensors=[Sensor("s", "joint_velocity", "pin", coordinate=1)],
         )
-    assert all(part in str(caught.value) for part in ("joint 'pin'", "loop 'loop'", "input 'torque'", "1 freedoms"))
+    assert all(
+        part in str(caught.value) for part in ("joint 'pin'", "loop 'loop'", "joint force 'torque'", "1 freedoms")
+    )
 
 
 def test_a_loop_from_a_body_to_itself() -> None:

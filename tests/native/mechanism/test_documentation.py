@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -10,10 +11,12 @@ import pytest
 import fmilin as fl
 from fmilin.native.mechanism import Mechanism
 from fmilin.native.mechanism.assembly import assemble
+from fmilin.native.mechanism.elements import Quantity
 from fmilin.native.mechanism.files import read_mechanism_file
-from fmilin.native.mechanism.parts import COORDINATES, LOOP_TYPES, QUANTITIES, SPEEDS
-from fmilin.native.systems import loader, parallel_robot
+from fmilin.native.mechanism.parts import COORDINATES, SPEEDS, LoopType
+from fmilin.native.systems import loader
 from tests.documentation.blocks import blocks_of
+from tests.native.systems.linkages import parallel_robot
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "mechanism.md").read_text(encoding="utf-8")
@@ -34,7 +37,7 @@ def test_the_page_knows_every_joint_loop_and_quantity() -> None:
         (row,) = [line for line in table if f"`{kind}`" in line.split("|")[1]]
         assert all(f"`{name}`" in row for name in (*names, *SPEEDS[kind]))
     reference = PAGE.index("## All keys")
-    for word in (*LOOP_TYPES, *QUANTITIES):
+    for word in (*get_args(LoopType), *get_args(Quantity)):
         assert f"`{word}`" in PAGE[:reference], word
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import fmilin as fl
+from fmilin.fmi.write import build_fmu
 from fmilin.ground.errors import ModelError
 from fmilin.loading.testing import check_model
 from fmilin.native.mechanism import (
@@ -16,10 +17,12 @@ from fmilin.native.mechanism import (
     Body,
     Coupling,
     Joint,
+    JointForce,
     Mechanism,
     MechanismDescription,
     Placement,
     Sensor,
+    Skate,
     Tendon,
 )
 from tests.native.mechanism.toml_text import toml_text
@@ -230,6 +233,28 @@ def test_forces_at_their_limits_are_named() -> None:
     assert any("the joint s (force 20)" in str(w) for w in found.warnings)
 
 
+def test_a_sensor_shows_no_more_than_its_range() -> None:
+    sensors = [Sensor("far", "joint_position", "s", factor=2.0, limits=(-1, 1)), Sensor("free", "joint_position", "s")]
+    model = slider(Actuator("push", joint="s"), sensors=sensors)
+    for position, shown, slope in ((0.3, 0.6, 2.0), (0.49, 0.98, 2.0), (0.8, 1.0, 0.0), (-3.0, -1.0, 0.0)):
+        point = fl.operating_point(model, {"s.q": position})
+        lin = fl.linearize(model, point)
+        assert list(lin.point.outputs.values()) == pytest.approx([shown, position])
+        assert pytest.approx(np.array([[slope, 0.0], [1.0, 0.0]])) == lin.C
+        said = [str(w) for w in lin.warnings if "end of their range, whatever moves: far." in str(w)]
+        assert len(said) == (abs(position) > 0.5)
+        many = fl.sweep(model, {"s.q": [position, position + 0.01]})
+        assert many.C[0] == pytest.approx(lin.C)
+
+
+def test_the_range_of_a_sensor_is_in_compiled_code(tmp_path: Path) -> None:
+    model = slider(Actuator("push", joint="s"), sensors=[Sensor("far", "joint_position", "s", limits=(-1, 1))])
+    with fl.load(build_fmu(model, tmp_path / "slider.fmu")) as fmu:
+        for position, slope in ((0.7, 1.0), (1.3, 0.0)):
+            lin = fl.linearize(fmu, fl.operating_point(fmu, {"s.q": position}))
+            assert [lin.point.outputs["far"], lin.C[0, 0]] == pytest.approx([min(position, 1.0), slope])
+
+
 def test_a_description_survives_its_file(tmp_path: Path) -> None:
     (tmp_path / "all.toml").write_text(toml_text(everything()))
     again = Mechanism.from_toml(tmp_path / "all.toml")
@@ -249,9 +274,12 @@ def test_a_description_survives_its_file(tmp_path: Path) -> None:
         (lambda: Actuator("a"), "The actuator 'a' drives a 'joint', a 'tendon' or a 'body': give one"),
         (lambda: Actuator("a", joint="s", dynamics="filter"), "time constant of the actuator 'a' must be positive"),
         (lambda: Actuator("a", body="block"), "needs six numbers in 'gear'"),
-        (lambda: Actuator("a", joint="s", control_limits=(1, 0)), "'control_limits' of the actuator 'a' end before"),
+        (lambda: Actuator("a", joint="s", control_limits=(1, 0)), "'control_limits' of the actuator 'a' must be two"),
         (lambda: Joint("j", "revolute", "ground", "b", armature=-1), "The armature of the joint 'j' is negative"),
         (lambda: Joint("j", "revolute", "ground", "b", drive_limits=(1, 0)), "'drive_limits' of the joint 'j' must"),
+        (lambda: JointForce("f", "s", start=np.inf), "The start of the joint force 'f' must be a finite"),
+        (lambda: JointForce("f", "s", start=None), "The start of the joint force 'f' must be a finite"),  # type: ignore[arg-type]
+        (lambda: Skate("k", "b", direction=(1, 2, np.nan)), "The direction of the skate 'k' must be three finite"),
         (lambda: Coupling("c", "j", powers=(1,)), "The coupling 'c' has 'powers' but no leader"),
         (lambda: slider(Actuator("a", joint="t")), "In the actuator 'a': 't' is not a joint"),
         (lambda: slider(Actuator("a", tendon="t")), "In the actuator 'a': 't' is not a tendon"),

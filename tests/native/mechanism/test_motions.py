@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import pytest
 import fmilin as fl
 from fmilin.ground.errors import ModelError
 from fmilin.native.mechanism import (
+    Actuator,
     Body,
     Joint,
     JointForce,
@@ -156,3 +158,32 @@ def test_a_motion_within_a_loop_is_refused() -> None:
     loops = [Loop("eye", "revolute", "rod", "piston", Placement((long, 0, 0)))]
     with pytest.raises(ModelError, match="the joint 'pin', which is part of a loop"):
         MovedMechanism(MechanismDescription("m", bodies, joints, loops=loops, inputs=[Motion("phi", "pin", start=q)]))
+
+
+@pytest.mark.parametrize(
+    ("start", "limits", "slope", "said"),
+    [
+        (
+            1.0,
+            {"control_limits": (-1, 1)},
+            0.5,
+            "stand at a limit, and their columns hold for changes inwards",
+        ),
+        (2.0, {"control_limits": (-1, 1)}, 0.0, "outside their range and move nothing: push (2 is outside -1 .. 1)"),
+        (3.0, {"force_limits": (-1, 1)}, 0.0, "saturated, so that what drives them moves nothing: push (force 1)"),
+    ],
+)
+def test_limits_of_actuators_are_seen_beside_a_motion(
+    start: float, limits: dict[str, Any], slope: float, said: str
+) -> None:
+    """As without one: at a limit the inner side, beyond it nothing, and it is told."""
+    description = MechanismDescription(
+        "shaken",
+        [Body("table", 1.0), Body("mass", 2.0)],
+        [Joint("shaker", "prismatic", "ground", "table"), Joint("slide", "prismatic", "table", "mass", stiffness=8.0)],
+        inputs=[Actuator("push", joint="slide", start=start, **limits), Motion("z", "shaker")],
+        gravity=(0, 0, 0),
+    )
+    lin = fl.linearize(MovedMechanism(description))
+    np.testing.assert_allclose(lin.B[:, 0], [0.0, slope], atol=1e-12)
+    assert any(said in str(w) for w in lin.warnings)

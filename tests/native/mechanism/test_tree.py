@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fmilin.native.mechanism.parts import COORDINATES, JOINT_TYPES, SPEEDS, Joint
+from fmilin.native.mechanism.parts import COORDINATES, SPEEDS, Joint
 from tests.native.mechanism.builders import Floats, Random
 from tests.native.mechanism.joint_screws import joint_screw, joint_transformation, quaternion_rate, rotation
 
@@ -17,7 +17,7 @@ def rates(joint: Joint, q: Floats, v: Floats) -> Floats:
     return np.concatenate((v[:-3], quaternion_rate(q[-4:]) @ v[-3:]))
 
 
-@pytest.mark.parametrize("kind", [kind for kind in JOINT_TYPES if kind != "fixed"])
+@pytest.mark.parametrize("kind", [kind for kind in COORDINATES if kind != "fixed"])
 def test_screw_and_its_rate(kind: str) -> None:
     r = Random(5)
     joint = Joint("j", kind, "a", "b", axis=r.vector(), pitch=0.4)  # type: ignore[arg-type]

@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from fmilin.native.mechanism.description import MechanismDescription
+from fmilin.native.mechanism.description import INPUTS, PARTS, MechanismDescription
 from fmilin.native.mechanism.parts import Body, Joint, Loop
 from fmilin.native.mechanism.placement import ORIGIN, Placement
-from fmilin.native.mechanism.toml_file import INPUTS, PARTS
 
 __all__ = ["toml_text"]
 
@@ -48,10 +47,9 @@ def toml_text(description: MechanismDescription) -> str:
     ]
     kinds = {kind: name for name, kind in INPUTS.items()}
     blocks = [head]
-    for kind, (field, _) in PARTS.items():
-        for part in getattr(d, field):
-            extra = [f"kind = {_value(kinds[type(part)])}"] if kind == "input" else []
-            blocks.append([f"[[{kind}]]", *extra, *_entries(part)])
+    for parts, kind in PARTS.items():
+        blocks += [[f"[[{kind.kind}]]", *_entries(part)] for part in getattr(d, parts)]
+    blocks += [["[[input]]", f"kind = {_value(kinds[type(part)])}", *_entries(part)] for part in d.inputs]
     return "\n\n".join("\n".join(block) for block in blocks) + "\n"
 
 

@@ -16,16 +16,14 @@ from fmilin.native.mechanism import Mechanism
 from fmilin.native.systems import (
     double_wishbone,
     five_bar,
-    five_bar_mechanism,
     four_bar,
-    four_bar_mechanism,
     furuta_pendulum,
     loader,
-    parallel_robot,
     slider_crank,
     stewart_platform,
 )
 from tests.native.mechanism.toml_text import toml_text
+from tests.native.systems.linkages import five_bar_mechanism, four_bar_mechanism, parallel_robot
 from tests.native.systems.loader_geometry import LoaderGeometry
 from tests.native.systems.reduced import Reduced, Rigid, linearized_at_rest
 

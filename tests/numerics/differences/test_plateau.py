@@ -138,3 +138,15 @@ def test_the_error_of_a_slope_that_drifts_reaches_to_its_end(power: float, width
 
     entry = slope_of(f)
     assert abs(entry.slope - 1.0) <= entry.error * (1 + 1e-9)
+
+
+def test_terms_that_cancel_at_the_point_are_no_jump() -> None:
+    """A rod (distance^2 - 1) / 2 that is one unit of rounding too short: longer than 1, it has lost this unit."""
+
+    def line(s: float) -> FloatArray:
+        return np.array([((1.0 + s - 6.123e-17) ** 2 - 1.0) / 2])
+
+    sweep = step_sweep(line, line(0.0), 1.0, 1.0)
+    assert sweep is not None
+    entry = plateau_slope(sweep, 0, line, size=1.0)
+    assert abs(entry.slope - 1.0) <= entry.error <= 1e-14

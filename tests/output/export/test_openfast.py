@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -157,7 +158,15 @@ def test_blades_as_the_ground_sees_them(tmp_path: Path) -> None:
     assert isinstance(mean, fl.LinearFamily)
     np.testing.assert_allclose(mean[1].A, truth[12.0], atol=1e-9)
     assert "A varies by" in " ".join(map(str, mean[0].warnings))
+    turn = seen[1, :]
+    for part in ("T", "x0", "error_A"):
+        np.testing.assert_allclose(mean.array(part)[1], turn.array(part).mean(axis=0), atol=1e-12)
+    assert "azimuth" not in mean[1].point.parameters
+    assert np.ptp(turn.T, axis=0).max() > 1.9  # blade states turn: those of one azimuth are not the mean
     with pytest.raises(UsageError, match="needs an axis 'azimuth'"):
         mean.averaged()
     with pytest.raises(UsageError, match="three or more"):
         family.multiblade({"pair": dofs[1:3]})
+    ok, reasons = family.ok.copy(), family.reasons.copy()
+    ok[0, 1], reasons[0, 1] = False, "It did not balance."
+    assert replace(family, ok=ok, reasons=reasons).multiblade().reasons[0, 1] == "It did not balance."

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from fmilin.output.report.eigenvalues import eigenvalue_picture, without
+from fmilin.output.report.eigenvalues import comparison_figure, without
+from fmilin.output.report.figures import rendered
 
 TRUE = np.array([-2j, 2j])
 NAIVE = np.array([-2j + 1e-9, 2j, 0, 1e-8, -1e-8 + 2e-8j, -1e-8 - 2e-8j])
@@ -22,7 +23,9 @@ def test_the_false_ones_are_those_that_no_true_one_matches() -> None:
 
 @pytest.mark.parametrize("naive", [NAIVE, TRUE, NAIVE * 1e6, np.zeros(2)])
 def test_a_png_with_both_colours(naive: np.ndarray) -> None:
-    picture = imread(io.BytesIO(eigenvalue_picture(TRUE, naive, title="A title", subtitle="words")), format="png")
+    picture = imread(
+        io.BytesIO(rendered(comparison_figure(TRUE, naive, title="A title", subtitle="words"))), format="png"
+    )
     assert picture.shape[:2] == (728, 1300)
     rgb = picture[..., :3]
     for colour in ((0x00, 0x72, 0xB2), (0xD5, 0x5E, 0x00)):
@@ -30,5 +33,5 @@ def test_a_png_with_both_colours(naive: np.ndarray) -> None:
 
 
 def test_the_same_data_give_the_same_bytes() -> None:
-    first, second = (eigenvalue_picture(TRUE, NAIVE, title="A title") for _ in range(2))
+    first, second = (rendered(comparison_figure(TRUE, NAIVE, title="A title")) for _ in range(2))
     assert first == second

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from matplotlib.text import Annotation
 
 import fmilin as fl
 from fmilin.families.family_builder import family_of
@@ -51,6 +52,9 @@ def test_a_root_locus_has_every_point(grid: fl.LinearFamily) -> None:
     labels = [c.get_label() for c in axes.collections]
     assert labels[0] == "k = 1"
     assert labels[-1] == "k = 9"
+    ends = {text.get_text(): text.xy for text in axes.texts if isinstance(text, Annotation)}
+    assert ends["-0.5"] == pytest.approx((0.25, np.sqrt(9 - 0.25**2)))
+    assert ends["1"] == pytest.approx((-0.5, np.sqrt(9 - 0.5**2)))
 
 
 def test_campbell_has_frequencies_and_multiples_of_the_axis(line: fl.LinearFamily) -> None:

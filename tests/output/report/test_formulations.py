@@ -15,25 +15,27 @@ from fmilin import UsageError
 from fmilin.native.formulations import RCS, UCS, Spectrum, spectra, spectrum, spectrum_of_form
 from fmilin.native.formulations.sparse import sparse_form_of
 from fmilin.native.systems import flexible_double_pendulum, four_bar_form
+from fmilin.output.report.figures import rendered
 from fmilin.output.report.formulations import (
     factor_structure,
     mass_matrices,
-    print_comparison,
-    print_spectrum,
-    sparsity_picture,
+    show_comparison,
+    show_spectrum,
+    sparsity_figure,
 )
+from fmilin.output.report.table import print_on
 from tests.native.formulations.hand_made import random_form, springs_in_line
 
 
 def text_of(found: Spectrum) -> str:
     stream = io.StringIO()
-    print_spectrum(found, stream)
+    print_on(stream, show_spectrum, found)
     return stream.getvalue()
 
 
 def comparison(found: tuple[Spectrum, ...]) -> str:
     stream = io.StringIO()
-    print_comparison(found, stream)
+    print_on(stream, show_comparison, found)
     return stream.getvalue()
 
 
@@ -102,6 +104,6 @@ def test_minimal_coordinates_couple_what_the_others_keep_apart() -> None:
 
 
 def test_a_picture_and_its_limit() -> None:
-    assert sparsity_picture(four_bar_form(20), title="four-bar").startswith(b"\x89PNG")
+    assert rendered(sparsity_figure(four_bar_form(20), title="four-bar")).startswith(b"\x89PNG")
     with pytest.raises(UsageError, match="nothing but a black square"):
-        sparsity_picture(four_bar_form(2000), title="four-bar")
+        sparsity_figure(four_bar_form(2000), title="four-bar")

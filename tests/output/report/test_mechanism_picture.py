@@ -17,24 +17,24 @@ from fmilin.ground.errors import UsageError
 from fmilin.native.mechanism import Body, Joint, Mechanism, MechanismDescription, PointSpring
 from fmilin.native.systems import (
     double_wishbone,
-    four_bar_mechanism,
     furuta_pendulum,
     loader,
-    parallel_robot,
     slider_crank,
     stewart_platform,
 )
+from fmilin.output.report.figures import rendered
 from fmilin.output.report.mechanism_axes import view_of
 from fmilin.output.report.mechanism_picture import (
     FRAMES,
     REACH,
     _swing,
+    mechanism_figure,
     mechanism_motion,
-    mechanism_picture,
     moving,
     named,
 )
 from fmilin.output.report.mechanism_shapes import Shapes, outline
+from tests.native.systems.linkages import four_bar_mechanism, parallel_robot
 
 
 def size_of(png: bytes) -> tuple[int, int]:
@@ -115,17 +115,19 @@ def test_there_and_back_is_one_motion() -> None:
 def test_a_picture_has_one_panel_for_each_mode() -> None:
     model = slider_crank()
     linear = fl.linearize(model)
-    alone = size_of(mechanism_picture(model.description))
-    turned = size_of(mechanism_picture(model.description, states={"phi": pi, "rod.q": -pi, "slider.q": 0.2}))
-    both = size_of(mechanism_picture(model.description, linear, title="Slider and crank"))
+    alone = size_of(rendered(mechanism_figure(model.description)))
+    turned = size_of(rendered(mechanism_figure(model.description, states={"phi": pi, "rod.q": -pi, "slider.q": 0.2})))
+    both = size_of(rendered(mechanism_figure(model.description, linear, title="Slider and crank")))
     assert alone[0] == turned[0] < both[0]
-    perspective = size_of(mechanism_picture(furuta_pendulum().description, fl.linearize(furuta_pendulum()), modes=1))
+    perspective = size_of(
+        rendered(mechanism_figure(furuta_pendulum().description, fl.linearize(furuta_pendulum()), modes=1))
+    )
     assert perspective[0] == both[0]
 
 
 def test_a_linear_model_of_something_else_is_refused() -> None:
     with pytest.raises(UsageError, match=r"is not of the mechanism 'loader': it knows no 'boom\.q'"):
-        mechanism_picture(loader().description, fl.linearize(slider_crank()))
+        mechanism_figure(loader().description, fl.linearize(slider_crank()))
 
 
 def test_a_gif_swings_there_and_back() -> None:

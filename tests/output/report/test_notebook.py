@@ -15,13 +15,14 @@ import fmilin as fl
 from fmilin import design
 from fmilin.ground.remarks import Remark
 from fmilin.model.interface import ModelInfo
-from fmilin.native.systems import cartesian_pendulum, four_bar_mechanism
+from fmilin.native.systems import cartesian_pendulum
 from fmilin.output.export.nonlinear_control import nonlinear_view
 from fmilin.output.report.page import MOST_LINES, Page, as_html, as_text
 from fmilin.output.report.table import print_table, simple_table
 from tests.connected.test_cosimulation import first_order_pair
 from tests.families.plants import oscillator
 from tests.hand_made import pendulum, sized
+from tests.native.systems.linkages import four_bar_mechanism
 
 EVIL = '<script>alert(1)</script> & "x"'
 
@@ -61,7 +62,7 @@ MAKERS: dict[str, tuple[Callable[[], Any], tuple[str, ...]]] = {
     "model": (cartesian_pendulum, ("States (4)", "Constraints (1, from the model itself)", "native")),
     "mechanism": (four_bar_mechanism, ("More: ", ".outputs")),
     "description": (lambda: four_bar_mechanism().description, ("Joints (", "Loops (1)", "Mass [kg]", "revolute")),
-    "point": (lambda: fl.operating_point(cartesian_pendulum()), ("x[3]", "States (4)", "t = 0 s")),
+    "point": (lambda: fl.operating_point(cartesian_pendulum()), ("vy", "States (4)", "t = 0 s")),
     "trimmed point": (lambda: fl.trim(cartesian_pendulum()), ("an equilibrium", "Residual")),
     "trim report": (lambda: fl.trim(cartesian_pendulum()).report, ("an equilibrium", "Residual")),
     "family": (
@@ -90,7 +91,7 @@ MAKERS: dict[str, tuple[Callable[[], Any], tuple[str, ...]]] = {
     "point of a linear model": (lambda: pendulum().point, ("States (4)", "t = 0.1 s", "Parameters (1)")),
     "trajectory": (
         lambda: fl.simulate(cartesian_pendulum(), stop_time=0.1),
-        ("0 s to 0.1 s", "at the end", "Drift"),
+        ("0 s to 0.1 s", "At the end", "Drift"),
     ),
     "discovery": (
         lambda: fl.discover(cartesian_pendulum()),

@@ -11,9 +11,10 @@ import pytest
 import fmilin as fl
 from fmilin.model.interface import ModelInfo
 from fmilin.native.ode import OdeModel
-from fmilin.native.systems import cartesian_pendulum, four_bar, four_bar_mechanism
+from fmilin.native.systems import cartesian_pendulum, four_bar
 from tests.families.plants import oscillator
 from tests.hand_made import pendulum, sized
+from tests.native.systems.linkages import four_bar_mechanism
 
 
 def texts(figure: object) -> str:

@@ -14,12 +14,13 @@ import fmilin as fl
 from fmilin.ground.remarks import Remark
 from fmilin.linear_model.modal import modal_analysis
 from fmilin.model.interface import ModelInfo
-from fmilin.native.systems import bicycle, cartesian_pendulum, four_bar_mechanism
+from fmilin.native.systems import bicycle, cartesian_pendulum
 from fmilin.output.report.web import report_html
 from fmilin.output.report.web.of_modes import ill_moved
 from tests.browser import Browser, browsing, needs_chromium
 from tests.families.plants import oscillator
 from tests.hand_made import pendulum, sized
+from tests.native.systems.linkages import four_bar_mechanism
 
 EVIL = '<script>alert(1)</script> & "x"'
 POINTS = 200

@@ -1,7 +1,8 @@
 /* One instance of a model, and what an importer may do with it: the same for FMI 2.0 and FMI 3.0, and for
  * every kind of model.
  *
- * The kinds are equations made for one model (symbolic.c) and matrices that are read from a file (linear.c).
+ * The kinds are equations made for one model (symbolic.c), matrices that are read from a file (linear.c), and steps in
+ * C (block.c).
  * identity.h, which is made for each FMU, includes the header of one of them.
  */
 #ifndef INSTANCE_H

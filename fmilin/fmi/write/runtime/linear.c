@@ -1,9 +1,15 @@
 /* A model whose equations are matrices, as an Instance: see linear.h and instance.h. */
 #include <limits.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "matrix.c"
 #include "exponential.c"
+#include "samples.c"
+#ifndef EMBEDDED_SIZE
 #include "resource.c"
+#endif
 
 #define FILE_NAME "linear.bin"
 #define FIRST_BYTES "fmilin-linear-1\n"
@@ -52,8 +58,40 @@ static void place_numbers(Instance *instance, const double *next)
     }
 }
 
+/* Where it comes from: a file of the FMU, or, where embedded.h has it, the library itself. */
+#ifdef EMBEDDED_SIZE
+typedef struct {
+    size_t at;
+} Source;
+
+static int take(Source *source, void *to, size_t size)
+{
+    if (EMBEDDED_SIZE - source->at < size) return 0;
+    (void)memcpy(to, EMBEDDED + source->at, size);
+    source->at += size;
+    return 1;
+}
+
+static int is_at_end(Source *source)
+{
+    return source->at == EMBEDDED_SIZE;
+}
+#else
+typedef FILE Source;
+
+static int take(Source *source, void *to, size_t size)
+{
+    return fread(to, 1, size, source) == size;
+}
+
+static int is_at_end(Source *source)
+{
+    return fgetc(source) == EOF;
+}
+#endif
+
 /* Read everything behind the header: the token, then the numbers, and nothing more. */
-static int read_rest(Instance *instance, const Header *h, FILE *file)
+static int read_rest(Instance *instance, const Header *h, Source *source)
 {
     Values *v = &instance->v;
     v->nx = h->nx, v->nu = h->nu, v->ny = v->nd = h->n_outputs + h->n_others;
@@ -65,7 +103,7 @@ static int read_rest(Instance *instance, const Header *h, FILE *file)
     size_t size = (size_t)wanted;
     char *content = size == wanted ? malloc(size) : NULL;
     instance->kind.file = content;
-    if (!content || fread(content, 1, size, file) != size || fgetc(file) != EOF) return 0;
+    if (!content || !take(source, content, size) || !is_at_end(source)) return 0;
     content[h->token_size - 1] = '\0';
     instance->token = content;
     place_numbers(instance, (const double *)(const void *)(content + h->token_size));
@@ -74,12 +112,19 @@ static int read_rest(Instance *instance, const Header *h, FILE *file)
 
 static int read_model(Instance *instance, const char *resources, const char *function)
 {
-    FILE *file = open_resource(instance, resources, FILE_NAME, function);
-    if (!file) return 0;
     Header header;
-    int is_good = fread(&header, sizeof header, 1, file) == 1 && header_is_good(&header) &&
-                  read_rest(instance, &header, file);
-    (void)fclose(file);
+#ifdef EMBEDDED_SIZE
+    Source embedded = {0}, *source = &embedded;
+    (void)resources;
+#else
+    Source *source = open_resource(instance, resources, FILE_NAME, function);
+    if (!source) return 0;
+#endif
+    int is_good = take(source, &header, sizeof header) && header_is_good(&header) &&
+                  read_rest(instance, &header, source);
+#ifndef EMBEDDED_SIZE
+    (void)fclose(source);
+#endif
     if (!is_good)
         (void)not_applicable(instance, function,
                              "the file '" FILE_NAME "' with the matrices is damaged, or too large for the memory");
@@ -140,26 +185,6 @@ static void kind_forget(Instance *instance)
 static void subtract(size_t n, const double *a, const double *b, double *difference)
 {
     for (size_t i = 0; i < n; i++) difference[i] = a[i] - b[i];
-}
-
-/* How many samples were taken until now, as a real number: whole at a sample. */
-static double samples_until(const Instance *instance, double time)
-{
-    return (time - instance->start_time) / instance->kind.sample_time;
-}
-
-static const double LATE = 1e-6; /* a sample counts as reached by this part of its length earlier */
-
-static int is_at_sample(const Instance *instance)
-{
-    double samples = samples_until(instance, *instance->v.time);
-    return fabs(samples - floor(samples + 0.5)) <= LATE;
-}
-
-/* Whether outputs see the inputs: between samples they see those of the last one. */
-static int sees_inputs(const Instance *instance)
-{
-    return !KIND_IS_SAMPLED(instance) || is_at_sample(instance);
 }
 
 /* r = r0 + M dx + N du */

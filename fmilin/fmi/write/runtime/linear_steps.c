@@ -107,32 +107,21 @@ static Status take_sample(Instance *instance, const char *function)
     return settle(instance, k->next, function);
 }
 
-/* Inputs are taken over at samples, the one at the beginning included. A step that fails changes no state. */
-static Status sampled_step(Instance *instance, double h, const char *function)
+/* A step that fails changes no state. */
+static Status all_samples(Instance *instance, double h, const char *function)
 {
     const Values *v = &instance->v;
-    double time = *v->time, sample_time = instance->kind.sample_time, *before = instance->kind.next + v->nx;
+    double *before = instance->kind.next + v->nx;
     memcpy(before, v->x, sizeof(double) * v->nx);
-    if (is_at_sample(instance)) memcpy(v->extra, v->u, sizeof(double) * v->nu);
-    double sample = floor(samples_until(instance, time) + LATE);
-    double last = floor(samples_until(instance, time + h) + LATE);
-    while (sample < last) {
-        Status status = take_sample(instance, function);
-        if (status != STATUS_OK) {
-            memcpy(v->x, before, sizeof(double) * v->nx);
-            return status;
-        }
-        sample += 1.0;
-        double since = instance->start_time + sample * sample_time - time;
-        for (size_t i = 0; i < v->nu; i++) v->extra[i] = v->u[i] + since * v->slope[i];
-    }
-    return STATUS_OK;
+    Status status = sampled_step(instance, h, function);
+    if (status != STATUS_OK) memcpy(v->x, before, sizeof(double) * v->nx);
+    return status;
 }
 
 static Status kind_step(Instance *instance, double h, const char *function)
 {
-    if (instance->v.nx == 0 && !KIND_IS_SAMPLED(instance)) return STATUS_OK;
-    if (KIND_IS_SAMPLED(instance)) return sampled_step(instance, h, function);
+    if (KIND_IS_SAMPLED(instance)) return all_samples(instance, h, function);
+    if (instance->v.nx == 0) return STATUS_OK;
     const Transition *t = transition_for(instance, h, function);
     if (!t) return STATUS_DISCARD;
     double *next = instance->kind.next;

@@ -33,6 +33,12 @@ static Status solved(const Instance *instance, int outcome, const char *function
         say(instance, STATUS_DISCARD,
             "%s: the linear system for the accelerations and multipliers is singular at time %.17g: it does not "
             "determine '%s'.", function, m->time, UNKNOWN_NAMES[m->culprit]);
+#if NEWTON
+    else if (outcome == NOT_FOUND)
+        say(instance, STATUS_DISCARD,
+            "%s: Newton's iteration found no values of the algebraic variables at time %.17g: '%s' is left.", function,
+            m->time, EQUATION_NAMES[m->culprit]);
+#endif
     else
         say(instance, STATUS_DISCARD,
             "%s: the linear system for the accelerations and multipliers has a coefficient that is infinite or not "

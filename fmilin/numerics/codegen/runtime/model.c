@@ -109,15 +109,86 @@ static void solve(const Model *m, double *b)
     for (int j = 0; j < NW; j++) b[j] *= m->column_scale[j];
 }
 
-/* Bring w and z = (f, c) to the present point. Returns SOLVED, SINGULAR or NOT_A_NUMBER. */
-static int model_evaluate(Model *m)
+#if NEWTON
+/* Newton's iteration from w at the present point, as long as its steps shrink; as numerics/codegen/newton.py. */
+static int correct(Model *m)
 {
-    if (m->computed >= VALUES_COMPUTED) return SOLVED;
+    double previous = DBL_MAX;
+    for (int k = 0; k < ITERATIONS; k++) {
+        clear_band(m);
+        equations_system(m);
+        int largest = 0;
+        for (int i = 1; i < NW; i++)
+            if (fabs(m->dw[i]) > fabs(m->dw[largest])) largest = i;
+        int status = factor(m);
+        if (status != SOLVED) return status;
+        solve(m, m->dw);
+        double step = 0.0;
+        for (int j = 0; j < NW; j++) {
+            m->w[j] += m->dw[j];
+            double size = fabs(m->w[j]) > W_SIZES[j] ? fabs(m->w[j]) : W_SIZES[j], part = fabs(m->dw[j]) / size;
+            if (!(part <= step)) step = part;
+        }
+        if (step <= CONVERGED || (step <= STALLED && step > CONTRACTION * previous)) return SOLVED;
+        m->culprit = largest;
+        if (!(step <= CONTRACTION * previous)) break;
+        previous = step;
+    }
+    return NOT_FOUND;
+}
+
+/* Solve R(t, x, u, p, w) = 0 from the guess, and in parts of the way from its point where that does not go. */
+static int solve_system(Model *m)
+{
+    double to_x[AT_LEAST_ONE(NX)], to_u[AT_LEAST_ONE(NU)], to_p[AT_LEAST_ONE(NP)], w[NW], to_time = m->time;
+    memcpy(m->w, W_GUESS, sizeof w);
+    int status = correct(m);
+    if (status == SOLVED) return SOLVED;
+    memcpy(to_x, m->x, sizeof to_x);
+    memcpy(to_u, m->u, sizeof to_u);
+    memcpy(to_p, m->p, sizeof to_p);
+    memcpy(w, W_GUESS, sizeof w);
+    for (double gone = 0.0, part = 0.5; gone < 1.0 && part >= SHORTEST;) {
+        double to = gone + part < 1.0 ? gone + part : 1.0;
+        int there = to == 1.0;
+        m->time = there ? to_time : (1.0 - to) * T_GUESS + to * to_time;
+        for (int i = 0; i < NX; i++) m->x[i] = there ? to_x[i] : (1.0 - to) * X_GUESS[i] + to * to_x[i];
+        for (int i = 0; i < NU; i++) m->u[i] = there ? to_u[i] : (1.0 - to) * U_GUESS[i] + to * to_u[i];
+        for (int i = 0; i < NP; i++) m->p[i] = there ? to_p[i] : (1.0 - to) * P_GUESS[i] + to * to_p[i];
+        memcpy(m->w, w, sizeof w);
+        status = correct(m);
+        if (status == SOLVED) {
+            memcpy(w, m->w, sizeof w);
+            gone = to;
+            part *= 2.0;
+        } else {
+            part /= 2.0;
+        }
+    }
+    m->time = to_time;
+    memcpy(m->x, to_x, sizeof to_x);
+    memcpy(m->u, to_u, sizeof to_u);
+    memcpy(m->p, to_p, sizeof to_p);
+    return status;
+}
+#else
+/* w := W^-1 r */
+static int solve_system(Model *m)
+{
     clear_band(m);
     equations_system(m);
     int status = factor(m);
+    if (status == SOLVED) solve(m, m->w);
+    return status;
+}
+#endif
+
+/* Bring w and z = (f, c) to the present point. Returns SOLVED, or what stands in the way. */
+static int model_evaluate(Model *m)
+{
+    if (m->computed >= VALUES_COMPUTED) return SOLVED;
+    int status = solve_system(m);
     if (status != SOLVED) return status;
-    solve(m, m->w);
     equations_values(m);
     m->computed = VALUES_COMPUTED;
     return SOLVED;

@@ -26,8 +26,8 @@
 /* What is computed at the present point. */
 enum { NOTHING_COMPUTED, VALUES_COMPUTED, MOTION_COMPUTED, ALL_COMPUTED };
 
-/* How the linear system W w = r came out. */
-enum { SOLVED, SINGULAR, NOT_A_NUMBER };
+/* How the system W w = r came out, or Newton's iteration with its steps W dw = r. */
+enum { SOLVED, SINGULAR, NOT_A_NUMBER, NOT_FOUND };
 
 typedef struct {
     double time;
@@ -36,7 +36,7 @@ typedef struct {
     double p[AT_LEAST_ONE(NP)]; /* parameters */
 
     int computed;
-    int culprit; /* the unknown for which W has no pivot */
+    int culprit; /* the unknown for which W has no pivot; the equation that is not solved */
 
     double W[AT_LEAST_ONE(NW * NW)]; /* by rows, inside a band; becomes L and U */
     double w[AT_LEAST_ONE(NW)];      /* r, then W^-1 r */

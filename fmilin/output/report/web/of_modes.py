@@ -8,6 +8,7 @@ import numpy as np
 
 from fmilin.linear_model.modal import ModalAnalysis, ModeGroup, modal_analysis
 from fmilin.linear_model.model import LinearModel
+from fmilin.linear_model.reduction import hankel_singular_values
 from fmilin.output.report.numbers import eigenvalue_text, rounded, shortened
 from fmilin.output.report.web.blocks import Block, Cell, Section, number, picture, table, text
 
@@ -83,7 +84,7 @@ def _channels(linear: LinearModel, analysis: ModalAnalysis) -> list[Block]:
             "The share of a mode is the largest part that it has in the impulse response of any coordinate to the "
             "input; for outputs, in the response to initial values. It is independent of all units. 'No' is the test "
             "of Popov, Belevitch and Hautus with this input or output alone, against the estimated errors of the "
-            "entries.",
+            "entries."
         ),
         text(*ill_moved(linear, analysis), alarm=True),
     ]
@@ -102,8 +103,9 @@ def _channels(linear: LinearModel, analysis: ModalAnalysis) -> list[Block]:
             )
             heads = ["Mode", *(f"{shortened(s.name)} [{s.unit or '1'}]" for s in signals)]
             blocks.append(table(energy_caption, heads, amplitudes))
-    if len(analysis.hankel):
-        rows = ([number(k + 1, digits=4), number(v, digits=4)] for k, v in enumerate(analysis.hankel.tolist()))
+    hankel = hankel_singular_values(linear).tolist() if len(linear.inputs) and len(linear.outputs) else []
+    if hankel:
+        rows = ([number(k + 1, digits=4), number(v, digits=4)] for k, v in enumerate(hankel))
         blocks.append(
             table("Hankel singular values of the part that decays, channels in their sizes", ["Number", "Value"], rows)
         )

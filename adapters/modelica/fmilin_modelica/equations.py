@@ -1,0 +1,439 @@
+"""The equations of a flattened model in CasADi: symbols for its variables, residuals, start values, what is held.
+
+Parameters that the front end left adjustable, and that are not zero, are symbols; what a condition, a size or an index
+needs, and what is zero, is a number, and changing it means walking the graph again.
+Variables that change only at events (``when``, ``pre``, clocks) are held at their start values; Boolean and Integer
+ones that follow from the others at every instant are expressions. Every point is taken as a start: ``initial()`` is
+true. The file is longer than others because one class answers for every kind of variable that the walk meets: its
+halves would hand the same symbols to each other.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from fmilin.ground.errors import UnknownNameError, UsageError
+from fmilin_modelica.tables import TableWalker
+from fmilin_modelica.values import Value, binary, is_symbolic, negated
+from fmilin_modelica.variables import Variable, variables_of
+from fmilin_modelica.walker import Scope, UnsupportedError, symbol, tagged
+
+__all__ = ["Entry", "Equations", "ParameterEntry"]
+
+SHOWN = 6  # names in a message
+_KINDS: dict[str, Any] = {"real": float, "integer": int, "enumeration": int, "boolean": bool}
+_AFTER = {"less": False, "less_equal": False, "greater": True, "greater_equal": True}  # of "time OPERATOR start"
+DEEPEST = 20000  # nested expressions; Python's own limit is 1000
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A scalar variable of the model."""
+
+    name: str
+    symbol: Any
+    variable: Variable
+    start: float
+    fixed: bool
+    started: bool  # whether a start value is declared
+    nominal: float | None
+
+
+@dataclass(frozen=True)
+class ParameterEntry:
+    """A scalar parameter that stands in the equations as a symbol."""
+
+    name: str
+    symbol: Any
+    variable: Variable
+    value: float
+
+
+@dataclass
+class _Held:
+    """What is constant between events, by name, with its value."""
+
+    values: dict[str, Any] = field(default_factory=dict)
+
+
+class Equations(TableWalker):
+    """A flattened model, walked.
+
+    Parameters
+    ----------
+    flat : mapping
+        What the front end gives.
+    changed : mapping of str to float
+        Parameters, or entries of them, with other values than the model's.
+    """
+
+    def __init__(self, flat: Mapping[str, Any], changed: Mapping[str, float] | None = None) -> None:
+        super().__init__(flat)
+        self.variables = variables_of(flat)
+        self.changed = dict(changed or {})
+        self.time = symbol("time")
+        self.parameters: dict[str, ParameterEntry] = {}
+        self._listing = False
+        self.free: list[str] = []  # parameters that the initial equations determine
+        self.frozen: set[str] = set()  # parameters whose numbers were needed while walking
+        self.held = _Held()
+        self._parameter_of: dict[int, ParameterEntry] = {}
+        self._symbols: dict[int, Value] = {}
+        self._derivatives: dict[int, Value] = {}
+        self._definitions = self._discrete_definitions()
+        self._assigned: dict[int, Value] = {}
+        self._underway: set[int] = set()
+        with _deep():
+            for variable in self.variables:
+                if variable.role in ("state", "algebraic", "output", "input"):
+                    self._symbols[variable.number] = self._fresh(variable, "{}")
+                    if variable.role == "state":
+                        self._derivatives[variable.number] = self._fresh(variable, "der({})")
+            self.residuals = self._placed(flat["continuous_equation_operations"])
+            self.initial_residuals = [ca.SX(r) for r in self.equations(flat["initialization_equation_operations"])]
+            deciding = set(self.frozen)
+            self.states = self._entries("state")
+            self.algebraic = self._entries("algebraic", "output")
+            self.inputs = self._entries("input")
+            self.numbers = self._listed()
+        self.deciding = frozenset(deciding)
+
+    # ------------------------------------------------------------------ symbols
+
+    def _fresh(self, variable: Variable, pattern: str) -> Value:
+        if not variable.shape:
+            return symbol(pattern.format(variable.name))
+        out = np.empty(variable.shape, object)
+        for index, name in variable.entries():
+            out[index] = symbol(pattern.format(name))
+        return out
+
+    def derivative_symbols(self) -> list[Any]:
+        """Return der(x) of each state, in the order of ``states``."""
+        out: list[Any] = []
+        for variable in self.variables:
+            if variable.role == "state":
+                out += self._flattened(self._derivatives[variable.number])
+        return out
+
+    def _entries(self, *roles: str) -> list[Entry]:
+        out = []
+        for variable in self.variables:
+            if variable.role not in roles:
+                continue
+            symbols = self._flattened(self._symbols[variable.number])
+            starts = self._numbers(variable, "start", len(symbols))
+            nominals = self._numbers(variable, "nominal", len(symbols))
+            fixed = variable.fixed(len(symbols))
+            started = variable.attributes["start"] is not None
+            for k, (_, name) in enumerate(variable.entries()):
+                start = 0.0 if starts is None else starts[k]
+                nominal = None if nominals is None or not nominals[k] else abs(nominals[k])
+                out.append(Entry(name, symbols[k], variable, start, bool(fixed[k]), started, nominal))
+        return out
+
+    def _numbers(self, variable: Variable, attribute: str, count: int) -> list[float] | None:
+        """Return the numbers of an attribute, one for each entry; None when it is not declared."""
+        node = variable.attributes[attribute]
+        if node is None:
+            return None
+        values = self._flattened(self.value(node))
+        if len(values) == 1:
+            values = values * count
+        return [float(self.number(value, freeze=True)) for value in values]
+
+    def _listed(self) -> dict[str, float]:
+        """Return the values of all parameters that are no symbols, by name: also of those that nothing needed."""
+        self._listing, values = True, {}
+        for variable in self.variables:
+            if variable.role != "parameter" or variable.type["scalar"] not in _KINDS:
+                continue
+            with contextlib.suppress(UnsupportedError):
+                items = self._flattened(self._parameter(variable))
+                for (_, name), item in zip(variable.entries(), items, strict=True):
+                    if name not in self.parameters:
+                        values[name] = float(self.number(item))
+        return values
+
+    def _placed(self, operations: Sequence[Any]) -> list[Any]:
+        """Return the residuals of the equations, and note where each one stands in the text."""
+        residuals: list[Any] = []
+        self.names: list[str] = []
+        for operation, place in zip(operations, self.flat["places"], strict=True):
+            try:
+                found = self.equation(operation)
+            except UnsupportedError as error:
+                raise UnsupportedError(f"{error} ({place})") from None
+            residuals += [ca.SX(r) for r in found]
+            self.names += [place if len(found) == 1 else f"{place} [{k + 1}]" for k in range(len(found))]
+        return residuals
+
+    def notes(self) -> tuple[str, ...]:
+        """Return what is held between events, in a sentence."""
+        held = {name: value for name, value in self.held.values.items() if not isinstance(value, str)}
+        if not held:
+            return ()
+        shown = [f"{name} = {value:g}" for name, value in list(held.items())[:SHOWN]]
+        more = f" and {len(held) - SHOWN} more" if len(held) > SHOWN else ""
+        return (f"What changes at events only is held at its start value: {', '.join(shown)}{more}.",)
+
+    # ------------------------------------------------------------------ numbers
+
+    def number(self, value: Value, *, freeze: bool = False) -> Any:
+        """Return an expression of parameters as a number; these parameters are frozen where it decides on structure."""
+        if not is_symbolic(value):
+            return value
+        symbols = ca.symvar(value)
+        entries = [self._parameter_of.get(s.__hash__()) for s in symbols]
+        if any(entry is None for entry in entries):
+            raise UnsupportedError("a value that depends on the state, where a number is needed")
+        known = [entry for entry in entries if entry is not None]
+        if freeze:
+            self.frozen.update(entry.name for entry in known)
+        values = [entry.value for entry in known]
+        function = ca.Function("number", [ca.vertcat(ca.SX(0, 1), *symbols)], [value])
+        return float(function(np.array(values, float)))
+
+    def concrete(self, value: Value, what: str) -> Any:
+        """Return a number where the construct needs one, from parameters too."""
+        if is_symbolic(value) and not self._of_parameters(value):
+            raise UnsupportedError(f"{what} that depends on the state")
+        return self.number(value, freeze=True)
+
+    def _binary(self, number: int, content: Any, scope: Scope | None) -> Value:
+        """Return ``a OPERATOR b``; what begins or ends exactly when the model starts has done so."""
+        value = super()._binary(number, content, scope)
+        if content["operator"] in _AFTER and is_symbolic(value):
+            sides = self.value(content["lhs"], scope), self.value(content["rhs"], scope)
+            for side, other in (sides, sides[::-1]):
+                if side is self.time and not is_symbolic(other) and float(other) == 0.0:
+                    return _AFTER[content["operator"]] is (side is sides[0])
+        return value
+
+    def condition(self, value: Value) -> Value:
+        """Return what parameters alone decide, a condition or an index, as a number."""
+        return self.number(value, freeze=True) if is_symbolic(value) and self._of_parameters(value) else value
+
+    def _of_parameters(self, value: Value) -> bool:
+        return all(s.__hash__() in self._parameter_of for s in ca.symvar(value))
+
+    # ------------------------------------------------------------------ coordinates
+
+    def coordinate(self, kind: str, content: Any) -> Value:
+        """Return the value of what the model declares."""
+        if kind == "time":
+            return self.time
+        if kind in ("state", "algebraic", "input", "output"):
+            return self._symbols[content]
+        if kind == "derivative":
+            return self._derivatives[content]
+        if kind in ("parameter", "constant"):
+            return self._parameter(self.variables[content])
+        if kind in ("discrete_value", "discrete_real", "pre_discrete_value", "pre_discrete_real"):
+            return self._discrete(content, before=kind.startswith("pre_"))
+        if kind in ("pre_state", "pre_algebraic"):
+            return self._symbols[content]
+        if kind == "condition":
+            return self._event_condition(content)
+        if kind == "delay":
+            raise UnsupportedError("'delay'")
+        if kind == "previous":
+            raise UnsupportedError("'previous' of a clocked variable")
+        raise UnsupportedError(f"'{kind}'")
+
+    def _event_condition(self, number: int) -> Value:
+        node = self.flat["conditions"][number]["node"]
+        if node == "initial":
+            return True
+        kind, content = tagged(node)
+        if kind == "always":
+            return True
+        if kind == "relation":
+            return self.value(self.flat["relations"][content]["relation"]["expression"])
+        if kind == "not":
+            return negated(self._event_condition(content), logical=True)
+        if kind == "discrete":
+            return self.value(content)
+        if kind in ("and", "or"):
+            return binary(kind, self._event_condition(content["lhs"]), self._event_condition(content["rhs"]))
+        return False  # clocks, and what rises: instants, and none of them is now
+
+    def _fires(self, activation: Any) -> bool:
+        """Whether an equation holds now: always, or at a start."""
+        return activation == "always" or self._at_start(activation["when"]["trigger"])
+
+    def _at_start(self, number: int) -> bool:
+        node = self.flat["conditions"][number]["node"]
+        if isinstance(node, str):
+            return bool(node == "initial")
+        kind, content = next(iter(node.items()))
+        if kind in ("any_rise", "or", "any"):
+            return self._at_start(content["lhs"]) or self._at_start(content["rhs"])
+        return False
+
+    def _discrete_definitions(self) -> dict[int, int]:
+        """Return the node of each discrete variable that follows from others now."""
+        nodes: dict[int, int] = {}
+        for owner in self.flat["discrete_value_owners"]:
+            for branch in reversed(owner["branches"]):
+                if self._fires(branch["activation"]):
+                    values = [one["value"] for one in branch["values"]]
+                    nodes.update(zip(owner["targets"], values, strict=True))
+        for equation in self.flat["discrete_real_equations"]:
+            kind, content = self._nodes[equation["residual"]]
+            if kind == "binary" and content["operator"] == "subtract" and self._fires(equation["activation"]):
+                for one, other in (("lhs", "rhs"), ("rhs", "lhs")):
+                    side = self._nodes[content[one]]
+                    if side[0] == "coordinate" and "discrete_real" in side[1]:
+                        nodes.setdefault(side[1]["discrete_real"], content[other])
+                        break
+        return nodes
+
+    def _discrete(self, number: int, *, before: bool) -> Value:
+        """Return what changes at events only: from the others where it follows from them, else held at its start."""
+        node = self._definitions.get(number)
+        if before or node is None or number in self._underway:
+            return self._held_value(self.variables[number], before=before)
+        if number not in self._assigned:
+            self._underway.add(number)
+            self._assigned[number] = self.value(node)
+            self._underway.discard(number)
+        return self._assigned[number]
+
+    def timing(self, table: int) -> tuple[float, float]:
+        """Return the start time and the shift of a table over time."""
+        by_name = {variable.name: variable for variable in self.variables}
+        for name, variable in by_name.items():
+            if name.endswith(".tableID") and self._parameter(variable) == table:
+                both = (by_name.get(name.removesuffix("tableID") + part) for part in ("startTime", "shiftTime"))
+                begin, shift = (0.0 if v is None else self.number(self._parameter(v), freeze=True) for v in both)
+                return float(begin), float(shift)
+        return 0.0, 0.0
+
+    def _held_value(self, variable: Variable, *, before: bool) -> Value:
+        start = self._initial_value(variable.number)
+        value = self._shaped(variable, 0.0 if start is None else self.value(start))
+        value = self._as_numbers(value)
+        if not before:
+            for (_, name), item in zip(variable.entries(), self._flattened(value), strict=True):
+                self.held.values[name] = item
+        return value
+
+    def _initial_value(self, number: int) -> int | None:
+        for initial in self.flat["initial_discrete_values"]:
+            if initial["target"] == number:
+                return int(initial["value"])
+        attributes = self.variables[number].attributes
+        return attributes["binding"] if attributes["start"] is None else attributes["start"]  # type: ignore[no-any-return]
+
+    def _as_numbers(self, value: Value) -> Value:
+        if isinstance(value, np.ndarray):
+            out = np.empty(value.shape, object)
+            for index in np.ndindex(value.shape):
+                out[index] = self.number(value[index], freeze=True)
+            return out
+        return self.number(value, freeze=True)
+
+    @staticmethod
+    def _shaped(variable: Variable, value: Value) -> Value:
+        """Return a value in the variable's shape, a scalar in all entries."""
+        if variable.shape and not isinstance(value, np.ndarray):
+            out = np.empty(variable.shape, object)
+            out[...] = value
+            return out
+        return value
+
+    # ------------------------------------------------------------------ parameters
+
+    def _declared_parameters(self) -> dict[str, Variable]:
+        return {name: v for v in self.variables if v.role == "parameter" for _, name in v.entries()}
+
+    def typed(self, changed: Mapping[str, float]) -> dict[str, Any]:
+        """Return new values of parameters as numbers of their types.
+
+        Raises
+        ------
+        UnknownNameError
+            When there is no such parameter.
+        UsageError
+            When it is a text, or a whole number is needed.
+        """
+        declared = self._declared_parameters()
+        values = {}
+        for name, value in changed.items():
+            if name not in declared:
+                raise UnknownNameError.among(name, declared, "a parameter of the model")
+            scalar = declared[name].type["scalar"]
+            if scalar not in _KINDS:
+                raise UsageError(f"The parameter '{name}' is a {scalar}: set it in the model's text.")
+            if scalar != "real" and float(value) != int(value):
+                raise UsageError(f"The parameter '{name}' is of the type {scalar}, and cannot be {value}.")
+            values[name] = _KINDS[scalar](value)
+        return values
+
+    def needs_flattening(self, name: str) -> bool:
+        """Whether the front end has used the value of a parameter."""
+        return self._declared_parameters()[name].structural
+
+    def _parameter(self, variable: Variable) -> Value:
+        number = -1 - variable.number
+        if number in self._assigned:
+            return self._assigned[number]
+        if number in self._underway:
+            raise UsageError(f"The parameter '{variable.name}' depends on itself.")
+        self._underway.add(number)
+        node = self._initial_parameter(variable)
+        value = self._shaped(variable, 0.0 if node is None else self.value(node))
+        adjustable = variable.role == "parameter" and variable.is_real
+        if isinstance(value, np.ndarray) and value.dtype == object and value.shape == variable.shape:
+            entries = np.empty(value.shape, object)
+            for index, name in variable.entries():
+                entries[index] = self._parameter_entry(variable, name, value[index], adjustable=adjustable)
+            value = entries
+        elif not isinstance(value, (tuple, str)):
+            value = self._parameter_entry(variable, variable.name, value, adjustable=adjustable)
+        self._underway.discard(number)
+        self._assigned[number] = value
+        return value
+
+    def _initial_parameter(self, variable: Variable) -> int | None:
+        for initial in self.flat["initial_parameter_values"]:
+            if initial["target"] == variable.number:
+                return int(initial["value"])
+        attributes = variable.attributes
+        return attributes["start"] if attributes["binding"] is None else attributes["binding"]  # type: ignore[no-any-return]
+
+    def _parameter_entry(self, variable: Variable, name: str, value: Value, *, adjustable: bool) -> Value:
+        if name in self.changed:
+            given = self.changed[name]
+            value = given if variable.is_real else type(value)(given) if isinstance(value, (bool, int)) else given
+        if not adjustable or isinstance(value, (str, tuple)) or is_symbolic(value):
+            return value
+        if self._listing:
+            return value
+        if variable.is_free:
+            self.free.append(name)
+        elif variable.structural or float(value) == 0.0:  # what zero multiplies is left out
+            return value
+        entry = ParameterEntry(name, symbol(name), variable, float(value))
+        self.parameters[name] = entry
+        self._parameter_of[entry.symbol.__hash__()] = entry
+        return entry.symbol
+
+
+@contextlib.contextmanager
+def _deep() -> Iterator[None]:
+    """Let expressions be nested deeper than Python allows by itself."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(before, DEEPEST))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(before)

@@ -1,0 +1,251 @@
+"""rumoca, which parses and flattens Modelica: a model becomes one table of variables, equations and expressions.
+
+Its index is not reduced, and nothing of it is chosen. What was flattened is kept, by the content of all files that were
+read, under fmilin's folder of caches.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import re
+import zlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from fmilin.ground.errors import FmilinError, ModelError
+from fmilin.numerics.codegen.compiler import cache_library, cached_library
+from fmilin_modelica.sources import Source
+
+__all__ = ["flattened", "fresh"]
+
+FORMAT = 2
+WRAPPER = "FmilinModel"
+BLOCKS = """package Modelica package Blocks package Interfaces
+connector RealInput = input Real; connector RealOutput = output Real;
+end Interfaces; end Blocks; end Modelica;
+"""  # what models of signals use of the library, which then need not be there
+_PLACE = re.compile(r"\[([^\[\]\n]+?):(\d+):(\d+)\]")
+_QUOTED = re.compile(r"[`']([A-Za-z_][\w.]*)[`']")
+_DROPPED = {"provenance", "declaration", "value_type_provenance", "begin_provenance", "finish_provenance"}
+
+
+def flattened(source: Source, changed: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return the flattened model, its parameters changed before.
+
+    Parameters
+    ----------
+    source : Source
+    changed : mapping of str to float, optional
+        Values by the parameter's name, ``body.m``.
+
+    Raises
+    ------
+    ModelError
+        When the model is wrong, or has something that the front end does not know: in its words, with file and line.
+    """
+    import rumoca
+
+    text, model = _text(source, changed or {})
+    if source.uses_signals_alone():
+        source, text = source.without_standard_library(), f"{text}\n{BLOCKS}"
+    request = json.dumps([FORMAT, rumoca.version(), text, model, list(source.roots)])
+    name = f"modelica-{hashlib.sha256(request.encode()).hexdigest()}"
+    kept = cached_library(name)
+    if kept is not None:
+        content = json.loads(zlib.decompress(kept))
+        if all(_digest(path) == digest for path, digest in content["files"].items()):
+            return dict(content["flat"])
+    flat, read = _compiled(source, text, model)
+    cache_library(name, zlib.compress(json.dumps({"files": read, "flat": flat}).encode(), 1))
+    return flat
+
+
+def fresh(source: Source) -> dict[str, Any]:
+    """Return the flattened model, from the front end whatever is kept."""
+    return _compiled(source, *_text(source, {}))[0]
+
+
+def _compiled(source: Source, text: str, model: str | None) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the flattened model, and a digest of each file that was read."""
+    import rumoca
+
+    with _explained(source, text, model):
+        session = rumoca.Session(roots=list(source.roots))
+        compiled = session.loads(text, model=model, filename=_file_name(source))
+        content = compiled.to_dict("dae")
+    files = content["source_map"]["files"]
+    flat: dict[str, Any] = _without_places(content["storage"])
+    flat["external_tables"] = content.get("external_tables", [])
+    flat["name"] = source.model or compiled.name
+    flat["places"] = _places(content["storage"], files)
+    flat["tool"] = f"rumoca {rumoca.version()}"
+    read = {path: _digest(path) for _, path, _ in files if Path(path).is_file() and path != str(source.file)}
+    return flat, read
+
+
+def _text(source: Source, changed: Mapping[str, Any]) -> tuple[str, str | None]:
+    """Return the text to load and the model in it: with changed parameters, one that extends the model."""
+    if source.file is not None and not changed:
+        return source.text, source.model
+    name = source.model or _only_model(source)
+    return f"{source.text}\nmodel {WRAPPER}\n  extends {name}{_modification(changed)};\nend {WRAPPER};\n", WRAPPER
+
+
+def _file_name(source: Source) -> str:
+    """Return a name in a folder that does not exist: of a file that does, all others in its folder would be read."""
+    return f"fmilin-no-folder/{'model.mo' if source.file is None else source.file.name}"
+
+
+def _only_model(source: Source) -> str:
+    """Return the name of the only model in a file, as the front end finds it."""
+    import rumoca
+
+    with _explained(source, source.text, None):
+        return str(rumoca.Session(roots=list(source.roots)).loads(source.text, filename=_file_name(source)).name)
+
+
+def _modification(changed: Mapping[str, Any]) -> str:
+    """Return "(body(m = 2.0))" of {"body.m": 2.0}."""
+    tree: dict[str, Any] = {}
+    for name, value in changed.items():
+        *path, last = name.split(".")
+        inner = tree
+        for part in path:
+            inner = inner.setdefault(part, {})
+        inner[last] = value
+    return _written(tree)
+
+
+def _written(tree: Mapping[str, Any]) -> str:
+    parts = [
+        f"{name}{_written(value)}" if isinstance(value, dict) else f"{name} = {_number(value)}"
+        for name, value in tree.items()
+    ]
+    return f"({', '.join(parts)})" if parts else ""
+
+
+def _number(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return repr(int(value)) if isinstance(value, int) else repr(float(value))
+
+
+def _without_places(content: Any) -> Any:
+    """Return the table without where each part of it stood in the text: nine tenths of it."""
+    if isinstance(content, dict):
+        return {key: _without_places(value) for key, value in content.items() if key not in _DROPPED}
+    return [_without_places(value) for value in content] if isinstance(content, list) else content
+
+
+def _places(storage: Mapping[str, Any], files: list[Any]) -> list[str]:
+    """Return "crane.mo:12: m*der(v) = f" of each equation."""
+    texts = {number: (Path(path).name, text.encode()) for number, path, text in files}
+    places = []
+    for operation in storage["continuous_equation_operations"]:
+        span = next(iter(operation.values()))["provenance"]["span"]
+        name, raw = texts.get(span["source"], ("", b""))
+        line = raw[: span["start"]].count(b"\n") + 1
+        begin, end = span["start"], span["end"]
+        if raw[begin:end].count(b")") > raw[begin:end].count(b"(") and raw[begin - 1 : begin] == b"(":
+            begin -= 1  # the front end leaves out the bracket with which an equation begins
+        words = " ".join(raw[begin:end].decode("utf-8", "replace").split())
+        places.append(f"{name}:{line}: {words[:60]}")
+    return places
+
+
+def _digest(path: str) -> str:
+    with contextlib.suppress(OSError):
+        return hashlib.blake2b(Path(path).read_bytes(), digest_size=16).hexdigest()
+    return ""
+
+
+# ---------------------------------------------------------------------- errors
+
+
+@contextlib.contextmanager
+def _explained(source: Source, text: str, model: str | None) -> Iterator[None]:
+    """Turn what the front end says into one paragraph with file and line; a crash of it, too."""
+    try:
+        yield
+    except FmilinError:
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever the front end raises is to be explained
+        raise ModelError(_message(source, text, model, str(error))) from None
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":
+            raise
+        raise ModelError(
+            f"The Modelica front end (rumoca) crashed on '{source.shown}': {_one_line(str(error))}. That is its fault."
+        ) from None
+
+
+def _message(source: Source, text: str, model: str | None, words: str) -> str:
+    shown = source.shown
+    if "Unable to infer model" in words and "Candidates:" in words:
+        candidates = words.partition("Candidates:")[2].strip().rstrip(".")
+        first = candidates.split(", ")[0]
+        return f"'{shown}' holds several models: {candidates}. Say which one, as in '{shown}:{first}'."
+    if place := _syntax_error(source, text, model):
+        return place
+    first, _, further = words.partition("Related failures")
+    reason = _one_line(first)
+    for prefix in (r"\S+ could not be compiled: ", r"\w+ failed: ", r"\S+ failed in \w+: "):
+        reason = re.sub(f"^{prefix}", "", reason)
+    if "because resolve/parse failed" in reason and not further:
+        return f"There is no model '{source.model}' in '{source.file or 'the libraries'}'.{_libraries_hint(source)}"
+    where, said = _where(source, text, reason), _PLACE.sub("", reason).strip().rstrip(".")
+    return f"'{shown}' cannot be read as Modelica{where}: {said}.{_advice(source, reason)}"
+
+
+def _syntax_error(source: Source, text: str, model: str | None) -> str:
+    """Return what the parser says, with its place; nothing when the text can be parsed."""
+    import rumoca
+
+    with contextlib.suppress(Exception):
+        for found in rumoca.validate_source(text, model=model or WRAPPER, filename=_file_name(source)):
+            place = re.search(r"\[(.+?):(\d+):(\d+)\]", found.message)
+            if found.rule == "syntax-error" and place is not None:
+                what = re.search(r"×\s*(.+?)\n\s*╭", found.message, re.DOTALL)
+                said = "a syntax error" if what is None else _one_line(what[1].replace("│", ""))
+                return (
+                    f"'{source.shown}' is no Modelica: {said} in line {place[2]}, column {place[3]}. "
+                    "Correct the file and try again."
+                )
+    return ""
+
+
+def _where(source: Source, text: str, reason: str) -> str:
+    """Return " (crane.mo, line 4)": where the front end says, else the first line with the name it speaks of."""
+    if place := _PLACE.search(reason):
+        return f" ({Path(place[1]).name}, line {place[2]})"
+    if source.file is not None:
+        for name in _QUOTED.findall(reason):
+            for k, line in enumerate(text.splitlines(), 1):
+                if re.search(rf"(?<![\w.]){re.escape(name)}(?![\w.])", line):
+                    return f" ({source.file.name}, line {k})"
+    return ""
+
+
+def _advice(source: Source, reason: str) -> str:
+    if "unbalanced" in reason:
+        return " Every unknown needs one equation: add what is missing, or leave out what is too much."
+    if any(words in reason for words in ("unresolved type reference", "not found", "unresolved extends")):
+        return _libraries_hint(source)
+    if "unsupported" in reason:
+        return " This is a limit of the front end."
+    return ""
+
+
+def _libraries_hint(source: Source) -> str:
+    known = ", ".join(Path(root).stem for root in source.roots)
+    return (
+        f" Libraries at hand: {known}." if known else
+        " No library is at hand: --library (or MODELICAPATH) names the folder that contains Modelica/."
+    )  # fmt: skip
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,133 @@
+"""Which model of which file, and the libraries that it may use."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from fmilin.ground.errors import ModelError, UsageError
+
+__all__ = ["Source", "library_roots", "source_of"]
+
+_NAME = r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*"
+_WITHIN = re.compile(rf"^\s*within\s+({_NAME})\s*;")
+_LIBRARY = re.compile(r"\b(?:Modelica|ModelicaServices|Complex)\b[\w.]*")
+SIGNALS = ("RealInput", "RealOutput")
+STANDARD = ("Modelica", "ModelicaServices", "Complex")
+_SKIPPED = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\])*"', re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Source:
+    """What the front end is to flatten.
+
+    Attributes
+    ----------
+    file : Path or None
+        None for a model of a library.
+    model : str or None
+        Its full name; None for the only one in the file.
+    roots : tuple of str
+        Folders and files of libraries.
+    """
+
+    file: Path | None
+    model: str | None
+    roots: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        """What stands in the file; nothing for a model of a library."""
+        if self.file is None:
+            return ""
+        try:
+            return self.file.read_text(encoding="utf-8-sig")
+        except (OSError, UnicodeDecodeError) as error:
+            raise ModelError(f"'{self.file}' cannot be read: {error}.") from None
+
+    def uses_signals_alone(self) -> bool:
+        """Whether the text uses nothing of the Modelica Standard Library but the signals of blocks."""
+        used = set(_LIBRARY.findall(_SKIPPED.sub(" ", self.text)))
+        return bool(used) and used <= {f"Modelica.Blocks.Interfaces.{name}" for name in SIGNALS}
+
+    def without_standard_library(self) -> Source:
+        """Return the same without the Modelica Standard Library."""
+        return replace(self, roots=tuple(root for root in self.roots if _library_name(Path(root)) not in STANDARD))
+
+    @property
+    def shown(self) -> str:
+        """How messages name it."""
+        named = [] if self.model is None else [self.model]
+        return ":".join([*([] if self.file is None else [str(self.file)]), *named])
+
+    def of_package(self) -> Source:
+        """Return the same for a file inside a package: the package is a library then, and the model one of it."""
+        within = _WITHIN.match(_SKIPPED.sub(" ", self.text))
+        if self.file is None or within is None:
+            return self
+        inner = self.file.parent if self.file.name == "package.mo" else self.file
+        top = inner if inner.is_dir() else self.file.parent
+        for _ in within[1].split(".")[1:]:
+            top = top.parent
+        top = top.parent if self.file.name == "package.mo" else top
+        if not (top / "package.mo").is_file():
+            raise ModelError(
+                f"'{self.file}' is within {within[1]}, but no package.mo stands in '{top}'. Keep the file in its "
+                "package, or take the 'within' out."
+            )
+        model = self.model or inner.stem
+        name = model if model.startswith(f"{within[1]}.") else f"{within[1]}.{model}"
+        return Source(None, name, (str(top), *self.roots))
+
+
+def source_of(path: Path | None, model: str | None, options: Mapping[str, Any]) -> Source:
+    """Return the source behind a file, or a name in a library, and the options of :func:`fmilin.load`.
+
+    Raises
+    ------
+    UsageError
+        When a library is not there.
+    """
+    given = options.get("library", ())
+    if isinstance(given, (str, Path)):
+        raise UsageError(f"'library' is a sequence: write library=['{given}'] even for a single folder.")
+    return Source(path, model, library_roots(given)).of_package()
+
+
+def library_roots(given: Sequence[str | Path]) -> tuple[str, ...]:
+    """Return the libraries in the folders that were given, then those in MODELICAPATH, each name once.
+
+    A folder contains libraries (``Modelica/package.mo``, ``Complex.mo``), or is one itself.
+    """
+    folders = [Path(folder) for folder in given]
+    if missing := [folder for folder in folders if not folder.exists()]:
+        raise UsageError(
+            f"There is no library '{missing[0]}'. --library (or MODELICAPATH) names the folder that contains the "
+            "library's own folder: that with Modelica/ in it for the Modelica Standard Library."
+        )
+    folders += [Path(entry) for entry in os.environ.get("MODELICAPATH", "").split(os.pathsep) if entry]
+    roots: dict[str, str] = {}
+    for folder in folders:
+        for name, root in _libraries(folder):
+            roots.setdefault(name, str(root.resolve()))
+    return tuple(roots.values())
+
+
+def _libraries(folder: Path) -> Iterator[tuple[str, Path]]:
+    if folder.is_file() or (folder / "package.mo").is_file():
+        yield _library_name(folder), folder
+        return
+    if not folder.is_dir():
+        return
+    for entry in sorted(folder.iterdir()):
+        if (entry.is_dir() and (entry / "package.mo").is_file()) or entry.suffix == ".mo":
+            yield _library_name(entry), entry
+
+
+def _library_name(path: Path) -> str:
+    """Return "Modelica" of "Modelica 4.0.0"."""
+    return (path.stem if path.is_file() else path.name).split(" ")[0]

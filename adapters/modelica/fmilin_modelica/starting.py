@@ -1,0 +1,177 @@
+"""Consistent start values: what is ``fixed`` first, initial equations with them, then as many others as can be kept.
+
+Constraints, initial equations and the algebraic equations are solved together for the states that are not held and for
+the algebraic unknowns, by Newton's iteration with steps of least norm from the start values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from fmilin.ground.errors import ConstraintError
+from fmilin.ground.signals import FloatArray
+from fmilin.native.dae.engine import DaeEngine
+
+__all__ = ["Starting", "chosen_rows"]
+
+ITERATIONS = 60
+CONSISTENT = 1e-9  # residuals, in sizes of their slopes and of the unknowns
+CHEAP = 1e3  # how much rather an algebraic unknown moves than a state, in their sizes
+RANK = 1e-10  # singular values below this part of the largest count as zero
+WELL = 0.02  # of a row of the null space: what is left of it beside the rows that were chosen before
+
+
+@dataclass(frozen=True)
+class Point:
+    """States and algebraic unknowns, with what is left of the equations."""
+
+    x: FloatArray
+    w: FloatArray
+    free: FloatArray  # parameters that the initial equations determine
+    worst: float
+    equation: str
+
+
+class Starting:
+    """The start of a model whose equations were reduced.
+
+    Parameters
+    ----------
+    engine : DaeEngine
+    conditions : SX, shape (m, 1)
+        Zero at the start, over the engine's graph: initial equations, algebraic variables with ``fixed``.
+    names : sequence of str
+        Of these conditions.
+    free : sequence of str
+        Parameters that the conditions determine.
+    """
+
+    def __init__(self, engine: DaeEngine, conditions: Any, names: Sequence[str], free: Sequence[str]) -> None:
+        system, graph = engine.reduced, engine.graph
+        self._engine, self.count = engine, len(graph.states)
+        self._p, places = graph.values, [graph.parameters.positions[name] for name in free]
+        self._free = np.array(places, dtype=int)
+        own = [*system.solved, *system.invariants]
+        written = engine.written(list(conditions.elements())) if conditions.numel() else []
+        rows = ca.vertcat(ca.SX(0, 1), *(row.value for row in own), *written)
+        self._names = [*(row.name for row in own), *names]
+        self._own = len(own)
+        unknowns = ca.vertcat(graph.x, system.unknowns)
+        slopes = ca.jacobian(rows, ca.vertcat(unknowns, *(graph.p[k] for k in places)))
+        of_unknowns = ca.jacobian_sparsity(rows, ca.vertcat(system.unknowns, *(graph.p[k] for k in places)))
+        self._of_states = np.setdiff1d(np.arange(rows.numel()), of_unknowns.get_triplet()[0])
+        self._function = ca.Function("start", [graph.time, system.u, graph.p, unknowns], [rows, slopes])
+        sizes = [max(s.nominal or 0.0, abs(s.start), 1.0) for s in graph.states]
+        of_parameters = np.maximum(np.abs(self._p[self._free]), 1.0)
+        self._sizes = np.concatenate((sizes, system.sizes * CHEAP, of_parameters * CHEAP))
+
+    def first(self) -> Point:
+        """Return where the search begins."""
+        engine = self._engine
+        return Point(
+            engine.states.starts.astype(float), engine.reduced.guess.astype(float), self._p[self._free], np.inf, ""
+        )
+
+    def _values(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return residuals and their slopes by states, unknowns and parameters, in sizes of these."""
+        p, count = self._p.copy(), self._sizes.size - self._free.size
+        p[self._free] = y[count:]
+        r, J = self._function(0.0, self._engine.inputs.starts, p, y[:count])
+        return r.full().ravel(), J.full() * self._sizes
+
+    def _point(self, y: FloatArray, residuals: FloatArray, names: Sequence[str]) -> Point:
+        n, count = self.count, self._sizes.size - self._free.size
+        k = int(residuals.argmax()) if residuals.size else -1
+        worst = (float(residuals[k]), str(names[k])) if residuals.size else (0.0, "")
+        return Point(y[:n].copy(), y[n:count].copy(), y[count:].copy(), *worst)
+
+    def closed(self, begin: Point, held: Sequence[int]) -> Point:
+        """Return the nearest point at which the equations hold that contain states alone."""
+        return self.solved(begin, [*held, *range(self.count, self._sizes.size)], self._of_states)
+
+    def solved(self, begin: Point, held: Sequence[int], rows: Any = slice(None)) -> Point:
+        """Return the nearest point at which everything (``rows``) holds, the states ``held`` where they are."""
+        free = np.setdiff1d(np.arange(self._sizes.size), np.asarray(held, dtype=int))
+        names = np.array(self._names, dtype=object)[rows]
+        y, best = np.concatenate((begin.x, begin.w, begin.free)), replace(begin, worst=np.inf)
+        for _ in range(ITERATIONS):
+            r, J = (values[rows] for values in self._values(y))
+            if not (np.isfinite(r).all() and np.isfinite(J).all()):
+                break
+            scales = np.maximum(np.abs(J).max(axis=1, initial=0.0), 1e-300)
+            now = self._point(y, np.abs(r) / np.maximum(scales, 1e-12), names)
+            best = min(best, now, key=lambda point: point.worst)
+            step = np.linalg.lstsq(J[:, free] / scales[:, None], -r / scales, rcond=RANK)[0]
+            size = float(np.abs(step).max(initial=0.0))
+            longest = max(float(np.abs(step[free < self.count]).max(initial=0.0)), size / CHEAP)
+            if now.worst <= CONSISTENT and size <= 1e-6:
+                y[free] += step * self._sizes[free]
+                polished = self._point(y, np.abs(self._values(y)[0][rows]) / scales, names)
+                return min(polished, now, key=lambda point: point.worst)
+            y[free] += step * self._sizes[free] / max(1.0, longest)
+        return best
+
+    def motions(self, point: Point, *, conditions: bool) -> FloatArray:
+        """Return the directions of the states (N, P) that the equations, and the conditions, leave free."""
+        _, J = self._values(np.concatenate((point.x, point.w, point.free)))
+        J = J if conditions else J[: self._own, : self._sizes.size - self._free.size]
+        scales = np.maximum(np.abs(J).max(axis=1, initial=0.0), 1e-300)
+        _, s, V = np.linalg.svd(J / scales[:, None])
+        rank = int((s > RANK * s.max(initial=0.0)).sum())
+        T: FloatArray = V[rank:].T[: self.count]
+        return T
+
+    def consistent(self, fixed: Sequence[int], wanted: Sequence[int]) -> Point:
+        """Return the start: ``fixed`` states held, then as many as possible of ``wanted``, in this order.
+
+        Raises
+        ------
+        ConstraintError
+            When there is none; the message names the equation that is farthest from being satisfied.
+        """
+        first = self.first()
+        point = self.solved(first, range(self.count))
+        if point.worst <= CONSISTENT:
+            return point
+        point = self.solved(replace(point, x=self.closed(first, fixed).x), fixed)
+        if point.worst > CONSISTENT:
+            raise ConstraintError(
+                f"No consistent start of '{self._engine.info.name}' was found: '{point.equation}' is left with "
+                f"{point.worst:.3g}. Look at the start values with 'fixed = true' and at the initial equations: too "
+                "many may be given, or start values far from any solution.",
+                residuals={point.equation: point.worst},
+            )
+        T = self.motions(point, conditions=True)
+        order = [*fixed, *(i for i in wanted if i not in fixed)]
+        kept = [*fixed, *(i for i in chosen_rows(T, order) if i not in fixed)]
+        if np.abs(point.x[kept] - first.x[kept]).max(initial=0.0) > 0:
+            x = point.x.copy()
+            x[kept] = first.x[kept]
+            other = self.solved(replace(point, x=x), kept)
+            if other.worst <= CONSISTENT:
+                return other
+        return point
+
+
+def chosen_rows(T: FloatArray, order: Sequence[int]) -> list[int]:
+    """Return P rows of T (N, P): the first ones in ``order`` that are well independent of those before."""
+    chosen: list[int] = []
+    basis = np.zeros((0, T.shape[1]))
+    for least in (WELL, RANK):
+        for i in order:
+            if len(chosen) == T.shape[1]:
+                return chosen
+            if i in chosen:
+                continue
+            rest = T[i] - (T[i] @ basis.T) @ basis
+            rest = rest - (rest @ basis.T) @ basis
+            size = float(np.linalg.norm(rest))
+            if size > least * max(float(np.linalg.norm(T[i])), 1e-300) and size > RANK:
+                chosen.append(i)
+                basis = np.vstack((basis, rest / size))
+    return chosen

@@ -1,0 +1,89 @@
+"""What the walk makes of functions, loops, records, arrays and tables: outputs against the same in Python."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.interpolate import Akima1DInterpolator
+
+pytest.importorskip("rumoca", reason="the Modelica compiler rumoca has no wheel for this platform")
+
+import casadi as ca
+from fmilin_modelica.tables import interpolated
+
+import fmilin as fl
+
+FILE = Path(__file__).parent / "models" / "language.mo"
+X = 1.3
+
+EXPECTED = {
+    "horner": X**2 + 2 * X + 3,
+    "slope": 2 * X + 2,
+    "halves": X * (0.125 + 0.25 + 0.5 + 1),
+    "field": 3 * (X**2 + 2),
+    "total": 10 * X,
+    "times": 6 * X,
+    "product12": X + 2,
+    "entrywise[1]": 3 * X,
+    "entrywise[2]": 2 * X,
+    "whole": 3 + 1.5 + 3 + 1,
+    "extreme": 2 * X - 0.2,
+    "folded": (1 + 6) * X + (2 + 2 * X) * X,
+    "chosen": X**2,
+    "last": X,
+    "diagonals": (1 + X) + 2 + 4 * X + 3,
+    "turned": X,
+    "angle": math.atan2(X, 2) + X + math.sqrt(X) + math.log10(X),
+    "joined": X + 3,
+}
+
+
+def test_every_construct_has_its_value_and_its_slope():
+    model = fl.load(f"{FILE}:Language.Words")
+    assert set(model.outputs.names) == set(EXPECTED)
+    values = dict(
+        zip(model.outputs.names, model.evaluate(0.0, model.start.states, model.start.inputs).outputs, strict=True)
+    )
+    for name, value in EXPECTED.items():
+        assert values[name] == pytest.approx(value, rel=1e-14), name
+    linear = fl.linearize(model)
+    slopes = dict(zip(linear.outputs.names, linear.C[:, 0], strict=True))
+    assert slopes["slope"] == pytest.approx(2)
+    assert slopes["chosen"] == pytest.approx(2 * X)
+    assert slopes["folded"] == pytest.approx(7 + 2 + 4 * X)
+
+
+def test_an_integer_parameter_flattens_the_model_again():
+    model = fl.load(f"{FILE}:Language.Words", parameters={"n": 3})
+    assert fl.linearize(model, outputs=["total"]).C[0, 0] == pytest.approx(6)
+    with pytest.raises(fl.FmilinError, match="type integer"):
+        fl.load(f"{FILE}:Language.Words", parameters={"n": 2.5})
+
+
+DATA = np.array([[0.0, 0.0], [1.0, 1.0], [2.0, 4.0], [3.0, 9.0], [4.0, 5.0]])
+
+
+@pytest.mark.parametrize("u", [-0.5, 0.0, 0.3, 1.0, 2.7, 4.0, 4.5])
+@pytest.mark.parametrize("smoothness", [1, 2, 3])
+@pytest.mark.parametrize("extrapolation", [1, 2, 3])
+def test_a_table(u, smoothness, extrapolation):
+    x, y = DATA.T
+    inside = x[0] + (u - x[0]) % (x[-1] - x[0]) if extrapolation == 3 else min(max(u, x[0]), x[-1])
+    if smoothness == 3:
+        expected = y[min(np.searchsorted(x, inside, side="right") - 1, len(x) - 1)]
+    elif smoothness == 1:
+        expected = np.interp(inside, x, y)
+    else:
+        expected = Akima1DInterpolator(x, y)(inside)
+    if extrapolation == 2 and smoothness != 3 and u != inside:
+        curve = Akima1DInterpolator(x, y) if smoothness == 2 else None
+        k = 0 if u < x[0] else len(x) - 2
+        slope = (y[k + 1] - y[k]) / (x[k + 1] - x[k]) if curve is None else curve(inside, 1)
+        expected += slope * (u - inside)
+    assert interpolated(DATA, 1, smoothness, extrapolation, u) == pytest.approx(expected)
+    symbol = ca.SX.sym("u")
+    graph = ca.Function("table", [symbol], [interpolated(DATA, 1, smoothness, extrapolation, symbol)])
+    assert float(graph(u)) == pytest.approx(expected)

@@ -1,0 +1,196 @@
+"""Filters on nonlinear models: consistency of 100 runs, the Riccati equation, the manifold, speed, C; schedules."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+import fmilin as fl
+from benchmarks import schedules
+from benchmarks.tables import show
+from fmilin.native.ode import OdeModel
+from fmilin.native.systems import four_bar
+
+RUNS, SAMPLES = 100, 80
+EXAMPLES = Path(__file__).parents[1] / "examples" / "estimators"
+
+
+def main() -> None:
+    """Print the tables."""
+    sys.path.insert(0, str(EXAMPLES))
+    show(
+        f"Mean NEES of {RUNS} runs after {SAMPLES} samples, P on average, and distance from the manifold",
+        ["filter", "kind", "P", "mean NEES", "95 % band", "inside", "manifold"],
+        list(consistency()),
+    )
+    show(
+        "Steady linear cases against the Riccati equation (largest relative difference)",
+        ["model", "kind", "covariance"],
+        list(riccati()),
+    )
+    show(
+        "Steps a second (processor time), best of five, and C (gcc -O3) against Python",
+        ["model", "states", "P", "outputs", "Python", "C", "times", "largest difference"],
+        list(speed()),
+    )
+    schedules.main()
+
+
+def consistency() -> Iterator[list[str]]:
+    """Yield a row for each example and kind."""
+    attitude, crane, linkage = (import_module(name) for name in ("attitude", "crane", "four_bar"))
+
+    def attitude_run(seed: int) -> Any:
+        return attitude.record(SAMPLES, seed, 0.05 * np.random.default_rng(seed + 10**6).standard_normal(3))
+
+    def crane_run(seed: int) -> Any:
+        return crane.record(SAMPLES, seed, 650 + 100 * np.random.default_rng(seed + 10**6).standard_normal())
+
+    def linkage_run(seed: int) -> Any:
+        return linkage.record(SAMPLES, seed)
+
+    cases: list[tuple[str, Callable[[str], fl.design.Estimator], Callable[[int], Any]]] = [
+        ("attitude, gyro biases", attitude.make_filter, attitude_run),
+        ("four-bar linkage, encoder", lambda kind: linkage.make_filter(four_bar(), kind), linkage_run),
+        ("crane, load", crane.make_filter, crane_run),
+    ]
+    for name, make, run in cases:
+        recorded = [run(7 * k) for k in range(RUNS)]
+        for kind in ("ekf", "iekf", "ukf"):
+            kf, values, off = make(kind), [], 0.0
+            for u, y, truth in recorded:
+                kf.reset()
+                for u_k, y_k in zip(u, y, strict=True):
+                    kf.step(u_k, [None if np.isnan(v) else v for v in y_k])
+                    h = kf.motion.visits.surface(kf.time, kf.x, u_k)[0]
+                    off = max(off, float(np.abs(h).max(initial=0.0)))
+                values.append(fl.design.nees(kf, same_side(kf, truth[-1])))
+            P, mean = len(kf.states), float(np.mean(values))
+            low, high = (float(stats.chi2.ppf(p, P * RUNS)) / RUNS for p in (0.025, 0.975))
+            inside = "yes" if low <= mean <= high else "NO"
+            yield [name, kind, str(P), f"{mean:.3f}", f"{low:.2f} to {high:.2f}", inside, f"{off:.1e}"]
+
+
+def same_side(kf: fl.design.Estimator, truth: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return the truth with the sign of the estimated quaternion: both are the same attitude."""
+    if kf.model.info.name != "attitude":
+        return truth
+    sign = np.sign(kf.x[:4] @ truth[:4])
+    return np.concatenate((sign * truth[:4], truth[4:]))
+
+
+def chain(masses: int) -> OdeModel:
+    """Masses in a row with springs and dampers between walls, a force on the first and on the last."""
+    equations = {f"x{i}": f"v{i}" for i in range(masses)}
+    for i in range(masses):
+        left, right = (f"x{i - 1}" if i else "0"), (f"x{i + 1}" if i < masses - 1 else "0")
+        force = " + F" if i == 0 else " + G" if i == masses - 1 else ""
+        equations[f"v{i}"] = f"4*({left} + {right} - 2*x{i}) - 0.3*x{i}^3*k - 0.1*v{i}{force}"
+    outputs = {f"y{i}": f"x{i}" for i in range(4)}
+    return OdeModel("chain", equations, inputs=["F", "G"], parameters={"k": 0.0}, outputs=outputs)
+
+
+def riccati() -> Iterator[list[str]]:
+    """Yield a row for each linear case."""
+    model = chain(5)
+    noise: Any = {"F": 0.1, "G": 0.1}, dict.fromkeys(model.outputs.names, 1e-3)
+    steady = fl.design.kalman_filter(fl.linearize(model), 0.02, process=noise[0], measured=noise[1])
+    for kind in ("ekf", "iekf", "ukf"):
+        kf = fl.design.estimator(
+            model, process_noise=noise[0], measurement_noise=noise[1], sample_time=0.02, kind=kind,
+            initial_covariance=np.eye(10), substeps=8,
+        )  # fmt: skip
+        for _ in range(1500):
+            kf.step([0.0, 0.0], np.zeros(4))
+        order = [steady.sampled.states.names.index(n) for n in kf.states.names]
+        wanted = steady.covariance[np.ix_(order, order)]
+        yield ["5 masses in a row", kind, f"{np.abs(kf.covariance - wanted).max() / np.abs(wanted).max():.1e}"]
+
+
+def speed() -> Iterator[list[str]]:
+    """Yield a row for each model."""
+    linkage = four_bar().with_interface(None, ["phi", "w", "x0", "y0"])
+    for name, model in (
+        ("5 masses in a row, cubic springs", chain(5).with_parameters({"k": 1.0})),
+        ("four-bar", linkage),
+    ):
+        kf = fl.design.estimator(
+            model,
+            process_noise=dict.fromkeys(model.inputs.names, 0.1),
+            measurement_noise=dict.fromkeys(model.outputs.names, 1e-3),
+            sample_time=0.01,
+            initial_covariance=dict.fromkeys(model.states.names, 0.1),
+            substeps=1,
+        )
+        rng, count = np.random.default_rng(0), 2000
+        first = fl.simulate(model, stop_time=0.01).outputs[0]
+        rows = np.hstack((np.zeros((count, len(model.inputs))), first + 0.03 * rng.standard_normal((count, 4))))
+        for row in rows[:50]:
+            kf.step(row[: len(model.inputs)], row[len(model.inputs) :])
+        seconds = []
+        for _ in range(5):
+            kf.reset()
+            began, nu = time.process_time(), len(model.inputs)
+            estimates = [kf.step(row[:nu], row[nu:]) for row in rows]
+            seconds.append(time.process_time() - began)
+        python = count / min(seconds)
+        per_second, answers = in_c(kf, rows)
+        N = len(kf.x)
+        gap = float(np.abs(answers[:, :N] - np.array(estimates)).max())
+        yield [
+            name, str(N), str(len(kf.states)), "4", f"{python:,.0f}", f"{per_second:,.0f}",
+            f"{per_second / python:,.0f}", f"{gap:.1e}",
+        ]  # fmt: skip
+
+
+DRIVER = """#include "kf.c"
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+int main(int argc, char **argv)
+{
+    int count = atoi(argv[1]);
+    double *rows = malloc(sizeof(double) * (size_t)count * kf_INPUTS), out[kf_OUTPUTS];
+    kf filter;
+    (void)argc;
+    if (fread(rows, sizeof(double), (size_t)count * kf_INPUTS, stdin) == 0) return 1;
+    kf_init(&filter);
+    for (int i = 0; i < count; i++) {
+        kf_step(&filter, rows + i * kf_INPUTS, out);
+        fwrite(out, sizeof(double), kf_OUTPUTS, stdout);
+    }
+    double best = 1e300;
+    for (int k = 0; k < 5; k++) {
+        clock_t began = clock();
+        for (int j = 0; j < 5; j++) {
+            kf_init(&filter);
+            for (int i = 0; i < count; i++) kf_step(&filter, rows + i * kf_INPUTS, out);
+        }
+        double seconds = (double)(clock() - began) / CLOCKS_PER_SEC;
+        if (seconds < best) best = seconds;
+    }
+    fprintf(stderr, "%g", 5.0 * count / best);
+    return 0;
+}
+"""
+
+
+def in_c(kf: fl.design.Estimator, rows: np.ndarray[Any, Any]) -> tuple[float, np.ndarray[Any, Any]]:
+    """Return steps a second of the C file, and its answers."""
+    with tempfile.TemporaryDirectory() as folder:
+        kf.save(Path(folder) / "kf.c")
+        (Path(folder) / "drive.c").write_text(DRIVER)
+        subprocess.run(["gcc", "-std=c99", "-O3", "drive.c", "-o", "drive", "-lm"], cwd=folder, check=True)
+        ran = subprocess.run(
+            [str(Path(folder) / "drive"), str(len(rows))], input=rows.tobytes(), capture_output=True, check=True
+        )
+    return float(ran.stderr), np.frombuffer(ran.stdout).reshape(len(rows), -1)

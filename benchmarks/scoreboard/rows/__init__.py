@@ -1,0 +1,1 @@
+"""One published number per file. The shortest is ``pendulum.py``: copy that."""

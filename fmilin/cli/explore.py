@@ -1,0 +1,202 @@
+"""``fmilin explore MODEL|FAMILY``: a page in the browser on which a model is linearized as sliders move."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fmilin.cli import model_options, options
+from fmilin.cli.files import Command
+from fmilin.cli.job_runner import JobRunner, work
+from fmilin.cli.request import Request, completed, open_model, request_of
+from fmilin.ground.errors import ModelError, UsageError
+from fmilin.loading.request import is_fmu, is_system
+from fmilin.output.formats import is_named_as
+
+if TYPE_CHECKING:
+    from fmilin.linear_model.model import LinearModel
+    from fmilin.model.interface import Model
+    from fmilin.output.explore.page import Choice, Slider, Subject
+
+_ARGUMENTS = "fmilin.cli.explore.arguments"
+STAY = "--no-browser"
+PROGRAM = ("fmilin", "linearize")
+
+
+class _Explore(Command):
+    """Remembers what was typed: the page writes command lines that begin with it."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.meta[_ARGUMENTS] = [a for a in args if a != STAY]
+        return super().parse_args(ctx, args)
+
+
+@click.command(cls=_Explore, examples=["fmilin explore loader.toml", "fmilin explore family.nc"])
+@options.MODEL
+@model_options.of_model_options
+@model_options.trim_options
+@options.names_option("--inputs", "A choice and an order.")
+@options.outputs_option()
+@click.option(STAY, is_flag=True, help="Only print the page's address.")
+def command(model: str, *, no_browser: bool, **given: Any) -> int:
+    """Open a page on which sliders move the point and the parameters, and the linear model follows.
+
+    MODEL is also a file of a family ({families}), between whose points the sliders move. The page is on this machine
+    alone; Ctrl-C ends it. Needs fmilin[explore].
+    """
+    request = request_of(model, **given)
+    typed = click.get_current_context().meta[_ARGUMENTS]
+
+    def job(runner: JobRunner) -> None:
+        try:
+            from fmilin.output.explore.page import Page
+        except ImportError:
+            raise UsageError("'fmilin explore' needs NiceGUI: pip install 'fmilin[explore]'.") from None
+        from fmilin.output.explore.server import serve
+
+        subject = _of_family(model) if is_named_as(model, "family") else _of_model(completed(request), typed, runner)
+        serve(partial(Page, subject), f"fmilin: {subject.title}", partial(_open, browser=not no_browser))
+
+    return work(job, isolate=False, debug=request.running.debug)  # an FMU runs in a command of its own
+
+
+def _open(address: str, *, browser: bool) -> None:
+    sys.stderr.write(f"{address}\nCtrl-C ends it.\n")
+    sys.stderr.flush()
+    if browser:
+        import webbrowser
+
+        webbrowser.open(address)
+
+
+def _of_family(source: str) -> Subject:
+    from fmilin.families.family import LinearFamily
+    from fmilin.output.explore.page import Slider, Subject
+
+    family = LinearFamily.load(Path(source))
+    axes = {name: values for name, values in family.axes.items() if len(values) > 1}
+    held = {name: float(values[0]) for name, values in family.axes.items()}
+    sliders = [Slider(name, "axis", "", held[name], float(v.min()), float(v.max())) for name, v in axes.items()]
+
+    def answer(choice: Choice) -> LinearModel:
+        return family.interpolate(held | dict(choice.values))
+
+    def line(choice: Choice, suffix: str) -> str:
+        at = f"fl.LinearFamily.load({source!r}).interpolate({held | dict(choice.values)})"
+        then = f"{at}.save('linear{suffix}')" if suffix else f"print({at})"
+        return shlex.join(["python", "-c", f"import fmilin as fl; {then}"])
+
+    return Subject(source, family.interpolate(held), sliders, (), answer, line)
+
+
+def _of_model(request: Request, typed: Sequence[str], runner: JobRunner) -> Subject:
+    from fmilin.output.explore.mechanism import Mechanism
+    from fmilin.output.explore.page import Choice, Subject
+
+    apart = (is_fmu(request.source) or is_system(request.source)) and not request.running.no_isolation
+    model = None if apart else open_model(request, runner)
+    answer = partial(_by_command, request, typed) if model is None else partial(_answer, model, request)
+    start = answer(Choice({}))
+    states = start.full_states.names
+    parameters = request.point.settings if model is None else model.parameters
+    return Subject(
+        start.model.name,
+        start,
+        _sliders(start, parameters),
+        states if len(states) > len(start.states) else (),
+        answer,
+        lambda choice, suffix: shlex.join(_line(request, typed, choice, suffix)),
+        None if model is None else Mechanism.of(model),
+    )
+
+
+def _answer(model: Model, request: Request, choice: Choice) -> LinearModel:
+    """Return the linear model of what is chosen, of the model as it was opened."""
+    from fmilin.linearization.procedure import linearize_as
+    from fmilin.points.procedure import point_of
+
+    moved = choice.values
+    parameters = {name: value for name, value in moved.items() if name in model.parameters}
+    trim = request.point.trim and replace(request.point.trim, fixed={**request.point.trim.fixed, **moved})
+    settings = {**request.point.settings, **moved}
+    point = replace(request.point, settings=settings, trim=trim, project=request.point.project or choice.projects)
+    model = model.with_parameters(parameters) if parameters else model
+    how = replace(request.how, independent=choice.independent or request.how.independent)
+    return linearize_as(model, point_of(model, point), how)
+
+
+def _by_command(request: Request, typed: Sequence[str], choice: Choice) -> LinearModel:
+    """Return the linear model that the command prints: there foreign code is kept apart, as everywhere."""
+    from fmilin.output.export.json_file import loads
+
+    words = _line(request, typed, choice, "")[len(PROGRAM) :]
+    done = subprocess.run(  # noqa: S603 - this program, with what was typed
+        [sys.executable, "-m", *PROGRAM, *words, "--json"], capture_output=True, check=False
+    )
+    if done.returncode:
+        said = done.stderr.decode("utf-8", "replace").strip().splitlines()
+        raise ModelError(next((t.removeprefix("fmilin: ") for t in said if t.startswith("fmilin: ")), " ".join(said)))
+    return loads(done.stdout, "fmilin linearize")
+
+
+def _line(request: Request, typed: Sequence[str], choice: Choice, suffix: str) -> list[str]:
+    """Return the command that does the same: what was typed, with the values that have moved in place of its own."""
+    words = [*PROGRAM, *typed]
+    if choice.values:
+        trim, settings = request.point.trim, request.point.settings
+        fixed = {**settings, **choice.values} if trim is None else {**trim.fixed, **choice.values}
+        rest = {} if trim is None else {n: v for n, v in settings.items() if n not in fixed}
+        words = [*PROGRAM, *_without_values(typed)]
+        words += [w for n, v in fixed.items() for w in ("--set" if trim is None else "--fix", f"{_quoted(n)}={v!r}")]
+        words += [w for n, v in rest.items() for w in ("--set", f"{_quoted(n)}={v!r}")]
+    if choice.independent:
+        words += ["--independent", ",".join(map(_quoted, choice.independent))]
+    if choice.projects and "--project" not in typed:
+        words += ["--project"]
+    return [*words, "-o", f"linear{suffix}"] if suffix else words
+
+
+def _quoted(name: str) -> str:
+    """Return a name as a list of names takes it."""
+    return f"`{name}`" if "," in name else name
+
+
+def _without_values(typed: Sequence[str]) -> list[str]:
+    """Return what was typed without ``--set`` and ``--fix``."""
+    words = iter(typed)
+    left = []
+    for word in words:
+        if word in ("--set", "--fix"):
+            next(words, None)
+        elif not word.startswith(("--set=", "--fix=")):
+            left.append(word)
+    return left
+
+
+def _sliders(start: LinearModel, parameters: Mapping[str, float]) -> list[Slider]:
+    """Return what can be moved: independent states, inputs, and parameters that are known by name."""
+    from fmilin.ground.signals import Signal
+    from fmilin.output.explore.page import Slider
+
+    every = [("state", s, start.point.states[s.name]) for s in start.states if s.name in start.point.states]
+    every += [("input", s, start.point.inputs[s.name]) for s in start.inputs if s.name in start.point.inputs]
+    named = {**start.point.states, **start.point.inputs}
+    every += [("parameter", Signal(name), value) for name, value in parameters.items() if name not in named]
+    return [Slider(s.name, kind, s.unit, v, *_range(kind, v, s.nominal)) for kind, s, v in every]
+
+
+def _range(kind: str, value: float, nominal: float | None) -> tuple[float, float]:
+    """Return a range around a value: of parameters that are not zero, up to twice it."""
+    if kind == "parameter" and value:
+        low, high = sorted((0.2 * value, 2 * value))
+        return low, high
+    reach = max(abs(value), nominal or 1.0)
+    return value - reach, value + reach

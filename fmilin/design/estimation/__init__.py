@@ -1,0 +1,1 @@
+"""Filters on nonlinear constrained models: the error lives in the tangent space of the manifold."""

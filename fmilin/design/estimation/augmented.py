@@ -1,0 +1,181 @@
+"""A model with parameters and biases of sensors as further states, which only noise moves.
+
+Equations with a graph are differentiated by them exactly; an FMU's parameters become inputs of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fmilin.ground.errors import UnknownNameError, UsageError
+from fmilin.ground.signals import FloatArray, Signal, Signals
+from fmilin.model.interface import Model
+from fmilin.native.native_engine import NativeEngine, Quantity, QuantityEvaluator, offered
+from fmilin.native.native_model import NativeModel
+
+if TYPE_CHECKING:
+    from fmilin.numerics.codegen.implicit import ImplicitSystem
+
+BIAS = ".bias"
+
+
+def augmented(model: Model, names: Sequence[str]) -> Model:
+    """Return the model with parameters, and with ``OUTPUT.bias`` of its outputs, as further states.
+
+    Raises
+    ------
+    UsageError, UnknownNameError
+        When a name is given twice, or is neither a parameter nor the bias of an output; when the source has its
+        parameters fixed.
+    """
+    if not names:
+        return model
+    outputs, parameters = [n[: -len(BIAS)] for n in names if n.endswith(BIAS)], [n for n in names if n[-5:] != BIAS]
+    if len(set(names)) != len(names):
+        raise UsageError(f"A parameter or bias is named twice in {', '.join(names)}.")
+    for name in outputs:
+        model.outputs.index_of(name, "a measured output, which could have a bias")
+    if parameters and not (model.compilable or model.moves_parameters):
+        raise UsageError(
+            f"The parameters of '{model.info.name}' are fixed once it is loaded: {', '.join(parameters)} cannot be "
+            "estimated. Estimate those of an FMU, or of a model of equations."
+        )
+    values = _values(model, parameters)
+    return NativeModel(_AugmentedEngine(model, values, outputs))
+
+
+def _values(model: Model, names: Sequence[str]) -> dict[str, float]:
+    """Return the parameters' values."""
+    if names and not model.compilable:
+        view = model.with_interface([*model.inputs.names, *names])
+        return dict(zip(names, view.start.inputs[len(model.inputs) :].tolist(), strict=True))
+    for name in names:
+        if name not in model.parameters:
+            raise UnknownNameError.among(name, model.parameters, f"a parameter of '{model.info.name}'")
+    return {name: float(model.parameters[name]) for name in names}
+
+
+def _signal(model: Model, name: str) -> Signal:
+    """Return a parameter with its unit."""
+    graph = model.in_graph() if model.compilable else None
+    signals = model.with_interface([name]).inputs if graph is None else graph.parameter_signals
+    return signals[signals.index_of(name)]
+
+
+class _AugmentedEngine(NativeEngine):
+    """The states of a model, then parameters, then biases."""
+
+    def __init__(self, model: Model, parameters: Mapping[str, float], biased: Sequence[str]) -> None:
+        self.model, self.moved, self.info = model, list(parameters), model.info
+        self.biased = [model.outputs.index_of(name) for name in biased]
+        further = [replace(_signal(model, name), start=value) for name, value in parameters.items()]
+        further += [Signal(f"{model.outputs[i].name}{BIAS}", model.outputs[i].unit) for i in self.biased]
+        starts = zip(model.states, model.start.states.tolist(), strict=True)
+        self.states = Signals([*(replace(s, start=x) for s, x in starts), *further])
+        self.inputs, self.outputs = model.inputs, model.outputs.names
+        self.constraints = model.constraints.declared
+        self.parameters = {n: v for n, v in model.constraints.parameters.items() if n not in self.moved}
+        self.independent, self.compilable = (), model.compilable
+
+    @cached_property
+    def available(self) -> Mapping[str, Quantity]:
+        """The outputs, what constraints observe, and states."""
+        names = [*self.model.constraints.observed, *self.outputs]
+        own = [Quantity(Signal(name), ("model", i)) for i, name in enumerate(names)]
+        for i, signal in enumerate(self.model.outputs, len(self.model.constraints.observed)):
+            own[i] = Quantity(signal, ("model", i))
+        return offered(self.states, self.inputs, own)
+
+    @cached_property
+    def system(self) -> ImplicitSystem | None:
+        """The graph, with all that is available as outputs."""
+        import casadi as ca
+
+        observed, n = self.model.constraints.observed, len(self.moved)
+        graph = self.model.in_graph() if self.model.compilable else None
+        if graph is None:
+            return None
+        names = graph.parameter_signals.names
+        taken = [names.index(name) for name in self.moved]
+        left = [i for i in range(len(names)) if i not in taken]
+        bias = ca.SX.sym("bias", len(self.biased))
+        outputs = ca.vertcat(ca.SX(0, 1), *(graph.further[name] for name in observed), graph.outputs)
+        for k, i in enumerate(self.biased):
+            outputs[len(observed) + i] += bias[k]
+        return replace(
+            graph,
+            states=ca.vertcat(graph.states, *(graph.parameters[i] for i in taken), bias),
+            parameters=ca.vertcat(ca.SX(0, 1), *(graph.parameters[i] for i in left)),
+            derivatives=ca.vertcat(graph.derivatives, ca.SX(n + len(self.biased), 1)),
+            outputs=outputs,
+            state_signals=self.states,
+            parameter_signals=graph.parameter_signals.select(left),
+            parameter_values=graph.parameter_values[left],
+            slopes=None,
+        )
+
+    def in_graph(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> ImplicitSystem | None:
+        """Return the equations as a graph."""
+        import casadi as ca
+
+        if self.system is None:
+            return None
+        rows = [q.source[1] for q in outputs]
+        further = {q.signal.name: self.system.outputs[q.source[1]] for q in observed}
+        chosen = ca.vertcat(ca.SX(0, 1), *(self.system.outputs[i] for i in rows))
+        return replace(self.system, outputs=chosen, output_signals=Signals(q.signal for q in outputs), further=further)
+
+    def evaluator(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> QuantityEvaluator:
+        """Return what computes these quantities."""
+        return _Evaluator(self, [q.source[1] for q in outputs], [q.source[1] for q in observed])
+
+
+class _Evaluator(QuantityEvaluator):
+    """Values and slopes, by the graph or by the model with its parameters as inputs."""
+
+    def __init__(self, engine: _AugmentedEngine, outputs: list[int], observed: list[int]) -> None:
+        self._engine, self._rows, self._count = engine, [*outputs, *observed], len(outputs)
+        model, names = engine.model, [*engine.model.constraints.observed, *engine.outputs]
+        self._sizes = np.cumsum([len(model.states), len(engine.moved)])
+        self._biased = [len(names) - len(engine.outputs) + i for i in engine.biased]
+        if engine.system is None:
+            inputs = [*model.inputs.names, *engine.moved] if engine.moved else None
+            self._model = model.with_interface(inputs, names)
+        else:
+            from fmilin.numerics.codegen.functions import SystemFunctions
+
+            self._functions = SystemFunctions(engine.system)
+
+    def visit(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return rates, outputs and observed quantities."""
+        if self._engine.system is not None:
+            rates, z = self._functions.values(t, x, u, self._engine.system.parameter_values)
+        else:
+            states, parameters, bias = np.split(x, self._sizes)
+            at = self._model.evaluate(t, states, np.concatenate((u, parameters)))
+            rates, z = np.concatenate((at.derivatives, np.zeros(len(x) - len(states)))), at.outputs.copy()
+            z[self._biased] += bias
+        return rates, z[self._rows[: self._count]], z[self._rows[self._count :]]
+
+    def slopes(
+        self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray] | None:
+        """Return the derivatives of all three; None where the model has none."""
+        if self._engine.system is not None:
+            rates, z = self._functions.products((t, x, u, self._engine.system.parameter_values), dx, du)
+        else:
+            (states, parameters, _), (ds, dp, db) = np.split(x, self._sizes), np.split(dx, self._sizes)
+            at = self._model.products(t, states, np.concatenate((u, parameters)), ds, np.concatenate((du, dp)))
+            if at is None:
+                return None
+            rates, z = (
+                np.concatenate((at.derivatives, np.zeros((len(x) - len(states), dx.shape[1])))),
+                at.outputs.copy(),
+            )
+            z[self._biased] += db
+        return rates, z[self._rows[: self._count]], z[self._rows[self._count :]]

@@ -1,0 +1,221 @@
+"""``estimator``: a filter on a nonlinear constrained model, from what a person says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from scipy.linalg import solve_discrete_are
+
+from fmilin.design.estimation.augmented import augmented
+from fmilin.design.estimation.corrections import Belief
+from fmilin.design.estimation.estimator import KINDS, Estimator, Settings
+from fmilin.design.estimation.horizon import MovingHorizon
+from fmilin.design.estimation.motion import Chart, Motion, chosen
+from fmilin.design.estimation.noise import initial_factor, measurement_covariance, process_directions
+from fmilin.design.estimation.observability import unobserved
+from fmilin.design.estimation.visits import visits_of
+from fmilin.ground.errors import UsageError
+from fmilin.ground.remarks import Remark
+from fmilin.ground.signals import FloatArray, Signals
+from fmilin.manifold.frame import frame_at
+from fmilin.manifold.operating_points import model_at, operating_point
+from fmilin.model.interface import Model, OperatingPoint
+from fmilin.model.stepping import Hybrid, Stepped
+
+FAST = 0.1  # of the fastest mode's time, and of the motion: how long a step of Runge and Kutta's method is
+MOST_SUBSTEPS = 1000
+AGREE = 1e-6  # how much halving the steps may change a sample, in sizes of the states
+
+
+def estimator(  # noqa: PLR0913 - each is a choice of its own, named where it is made
+    model: Model,
+    *,
+    outputs: Sequence[str] | None = None,
+    process_noise: Mapping[str, float] | FloatArray,
+    measurement_noise: Mapping[str, float] | FloatArray,
+    sample_time: float,
+    kind: str = "ekf",
+    point: OperatingPoint | None = None,
+    initial_covariance: Mapping[str, float] | FloatArray | None = None,
+    augment: Sequence[str] = (),
+    limits: Mapping[str, tuple[float, float]] | None = None,
+    lag: int = 0,
+    horizon: int = 10,
+    bounds: Mapping[str, tuple[float, float]] | None = None,
+    substeps: int | None = None,
+) -> Estimator:
+    """Return a filter on a nonlinear model, whose estimates lie on the manifold of its constraints.
+
+    Parameters
+    ----------
+    model : Model
+        From any source: an FMU, equations, a mechanism, an engine, a connected system.
+    outputs : sequence of str, optional
+        What is measured; all outputs by default. Any continuous variable may be measured.
+    process_noise : mapping of str to float, or array of shape (nu, nu)
+        By input: the spectral density of white noise that enters through it (unit squared times seconds).
+    measurement_noise : mapping of str to float, or array of shape (m, m)
+        By output: the variance of a sample's noise. Every output needs one.
+    sample_time : float
+        In seconds.
+    kind : {"ekf", "iekf", "ukf", "mhe"}
+        Extended, iterated extended or unscented, each in square roots; or moving-horizon by CasADi, for equations.
+    point : OperatingPoint, optional
+        Where the estimate starts, on the manifold; where the model starts by default.
+    initial_covariance : mapping of str to float, array of shape (N,) or (P, P), optional
+        Variances of states, each a guess by itself, which the manifold joins; or the matrix of the coordinates
+        (``kf.states``). Without it, the steady covariance at the point, where there is one.
+    augment : sequence of str
+        Parameters of the model, and ``OUTPUT.bias`` of measured outputs, to be estimated beside the states. Their
+        process noise, by the same names, is that of a random walk; without any they are constants.
+    limits : mapping of str to (float, float), optional
+        Of outputs: a measurement at or beyond one is no number: the sensor is at its end.
+    lag : int
+        How many samples late a measurement may come, for :meth:`Estimator.late`.
+    horizon : int
+        The number of samples that moving-horizon estimation looks back.
+    bounds : mapping of str to (float, float), optional
+        Of states, for moving-horizon estimation.
+    substeps : int, optional
+        Steps of Runge and Kutta's method in a sample; as many as the motion takes by default.
+
+    Returns
+    -------
+    Estimator
+
+    Raises
+    ------
+    UsageError, UnknownNameError
+        When a name is unknown, noise is not positive, or a sample is too long for the model's fastest mode.
+    ConstraintError, NumericalError
+        When the point is not on the manifold, or singular.
+
+    Examples
+    --------
+    >>> import fmilin as fl
+    >>> from fmilin.systems import cartesian_pendulum
+    >>> kf = fl.design.estimator(
+    ...     cartesian_pendulum(angle=0.3), outputs=["x"], process_noise={"F": 0.01},
+    ...     measurement_noise={"x": 1e-4}, sample_time=0.02, initial_covariance={"x": 1e-2, "vx": 1e-2})
+    >>> x = kf.step([0.0], [0.31])
+    >>> bool(abs(x[0] ** 2 + x[1] ** 2 - 1) < 1e-12)
+    True
+    """
+    if kind not in (*KINDS, "mhe"):
+        raise UsageError(f"'{kind}' is no kind of estimator: use {', '.join(KINDS)} or mhe.")
+    if kind == "mhe" and lag:
+        raise UsageError("Late measurements are taken by ekf, iekf and ukf: leave out lag=, or choose one of these.")
+    if kind != "mhe" and bounds:
+        raise UsageError(f"Bounds of states are kept by kind='mhe', not '{kind}'.")
+    if not (np.isfinite(sample_time) and sample_time > 0):
+        raise UsageError(f"A sample time of {sample_time:g} s does not exist: give a positive one, in seconds.")
+    remarks = _require_rates(model)
+    point = operating_point(model) if point is None else point
+    model = model_at(model, point)
+    model = model if outputs is None else model.with_interface(None, outputs)
+    further = len(model.states)
+    model = augmented(model, augment)
+    point = point.with_states(np.concatenate((point.states, model.states.starts[further:])))
+    R = measurement_covariance(model.outputs, measurement_noise)
+    noise = process_directions(model, process_noise, augment)
+    motion = _motion(model, point, noise, substeps, sample_time, range(further, len(model.states)))
+    T = motion.tangent(point.time, point.states, point.inputs)
+    if initial_covariance is None:
+        S = _steady_factor(motion, point, R, sample_time)
+    else:
+        S = initial_factor(model.states, T, motion.chart.kept, initial_covariance)
+    start = Belief(point.time, point.states, S)
+    remarks = (*remarks, *unobserved(motion, model, point, R))
+    method = MovingHorizon(model, horizon, bounds or {}) if kind == "mhe" else KINDS[kind]
+    settings = Settings(float(sample_time), R, _ends(model.outputs, limits or {}), lag, point.inputs, method)
+    return Estimator(model, kind, motion, start, settings, remarks)
+
+
+def _require_rates(model: Model) -> tuple[Remark, ...]:
+    """Refuse a model whose motion a filter cannot follow; say what it leaves out."""
+    if isinstance(model, Stepped):
+        raise UsageError(
+            f"'{model.info.name}' is a co-simulation FMU, which brings its own solver: a filter needs its rates. "
+            "Export it for model exchange, or linearize it and take fl.design.kalman_filter."
+        )
+    if model.constraints.prescribing:
+        names = ", ".join(model.inputs.names[i] for i in model.constraints.prescribing)
+        raise UsageError(
+            f"The inputs {names} prescribe motions, which drag states along. Make these motions states of the model, "
+            "or take fl.design.kalman_filter on its linear model, with_prescribed_states()."
+        )
+    if isinstance(model, Hybrid) and len(
+        model.event_indicators(model.start.time, model.start.states, model.start.inputs)
+    ):
+        return (Remark("held", "The model has events; the filter carries none out: it stays in the present mode."),)
+    return ()
+
+
+def _ends(outputs: Signals, limits: Mapping[str, tuple[float, float]]) -> FloatArray:
+    """Return the limits of sensors, shape (2, m)."""
+    ends = np.tile([[-np.inf], [np.inf]], (1, len(outputs)))
+    for name, (least, largest) in limits.items():
+        if not least < largest:
+            raise UsageError(f"The limits of '{name}' are {least:g} and {largest:g}: the first is the smaller one.")
+        ends[:, outputs.index_of(name, "a measured output")] = least, largest
+    return ends
+
+
+def _motion(
+    model: Model,
+    point: OperatingPoint,
+    noise: tuple[FloatArray, FloatArray],
+    substeps: int | None,
+    sample_time: float,
+    augmenting: Sequence[int],
+) -> Motion:
+    """Return the model on its manifold, checked at a point, in states as coordinates, augmenting ones always."""
+    frame = frame_at(model, point)
+    kept = sorted(frame.selection.kept or ())
+    others = [i for i in range(len(model.states)) if i not in kept]
+    chart = Chart(kept, others, list(frame.parametrization.rows))
+    visits, scales = visits_of(model, frame.invariants), frame.invariants.scales
+    if set(augmenting) & set(others):
+        chart = chosen(visits.surface(point.time, point.states, point.inputs)[1], scales, len(others), augmenting)
+    motion = Motion(visits, chart, scales, noise=noise, substeps=substeps or 1, held=augmenting)
+    if substeps is None:
+        motion.substeps = _substeps(motion, point, sample_time)
+    return motion
+
+
+def _steady_factor(motion: Motion, point: OperatingPoint, R: FloatArray, sample_time: float) -> FloatArray:
+    """Return the factor of the steady covariance at the point, after a measurement."""
+    t, x, u = point.time, point.states, point.inputs
+    Phi, Q = motion.transition(t, x, u, sample_time)
+    C = motion.visits.along(t, x, u, motion.tangent(t, x, u))[3]
+    try:
+        predicted: FloatArray = np.real(solve_discrete_are(Phi.T, C.T, Q @ Q.T, R))
+        S = C @ predicted @ C.T + R
+        return np.asarray(np.linalg.cholesky(predicted - predicted @ C.T @ np.linalg.solve(S, C @ predicted)))
+    except (np.linalg.LinAlgError, ValueError):
+        raise UsageError(
+            "No steady covariance exists at the point to begin with: something that does not decay is not seen, or no "
+            "noise reaches it. Give initial_covariance=, variances by the names of states or a matrix."
+        ) from None
+
+
+def _substeps(motion: Motion, point: OperatingPoint, sample_time: float) -> int:
+    """Return how many steps of Runge and Kutta's method a sample takes."""
+    t, x, u = point.time, point.states, point.inputs
+    T = motion.tangent(t, x, u)
+    A = motion.visits.along(t, x, u, T)[2][motion.chart.kept]
+    fastest = float(np.max(np.abs(np.linalg.eigvals(A)), initial=0.0)) * sample_time
+    count = max(1, int(np.ceil(fastest / FAST)))
+    while count <= MOST_SUBSTEPS:
+        motion.substeps = count
+        once = motion.later(t, x, u, sample_time)
+        motion.substeps = 2 * count
+        if np.max(np.abs(motion.later(t, x, u, sample_time) - once) / motion.scales, initial=0.0) <= AGREE:
+            return count
+        count *= 2
+    raise UsageError(
+        f"A sample of {sample_time:g} s would take more than {MOST_SUBSTEPS} steps of Runge and Kutta's method: the "
+        f"fastest mode of the model takes {sample_time / fastest:.3g} s. Leave it out of the model, or shorten the "
+        "sample time; substeps= says how many steps to take all the same."
+    )

@@ -1,0 +1,191 @@
+"""Whether a filter's own idea of its errors is right, and the noise that makes recorded data most likely."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import optimize, stats
+
+from fmilin.design.estimation.estimator import Estimator
+from fmilin.ground.errors import NumericalError, UsageError
+from fmilin.ground.signals import FloatArray, Signals
+from fmilin.ground.verbs import Shown, perform
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+LAGS = 20  # of autocorrelations
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Filtered(Shown):
+    """What a filter made of recorded data: K samples, N states, m outputs; :func:`filtered` makes it.
+
+    Attributes
+    ----------
+    times : array, shape (K,)
+    states, deviations : array, shape (K, N)
+        Estimates and their standard deviations.
+    innovations, whitened : array, shape (K, m)
+        Measured less predicted, as it is and in independent standard deviations; NaN where nothing was measured.
+    state_signals, output_signals : Signals
+    log_likelihood : float
+        Of the measurements, a sum of logarithms of densities, in their units.
+    """
+
+    times: FloatArray
+    states: FloatArray
+    deviations: FloatArray
+    innovations: FloatArray
+    whitened: FloatArray
+    state_signals: Signals
+    output_signals: Signals
+    log_likelihood: float
+
+    @property
+    def nis(self) -> FloatArray:
+        """Normalized innovations squared, shape (K,)."""
+        return np.asarray(np.nansum(self.whitened**2, axis=1))
+
+    @property
+    def mean_nis(self) -> tuple[float, float, float]:
+        """Their mean for one output, and the ends of the band in which it lies with a probability of 95 %."""
+        count = int(np.isfinite(self.whitened).sum())
+        low, high = (float(stats.chi2.ppf(p, count)) / count for p in (0.025, 0.975))
+        return float(self.nis.sum()) / count, low, high
+
+    def autocorrelation(self, lags: int = LAGS) -> FloatArray:
+        """Return autocorrelations of ``whitened`` up to ``lags`` measurements, shape (lags + 1, m), 1 first."""
+        rho = np.zeros((lags + 1, self.whitened.shape[1]))
+        for i, column in enumerate(self.whitened.T):
+            w = column[np.isfinite(column)]
+            for k in range(min(lags + 1, len(w))):
+                rho[k, i] = w[k:] @ w[: len(w) - k] / (w @ w)
+        return rho
+
+    def whiteness(self, lags: int = LAGS) -> dict[str, float]:
+        """Return by output how probable autocorrelations up to ``lags`` are of white noise (Ljung and Box, 1978)."""
+        n = np.isfinite(self.whitened).sum(axis=0)
+        rho = self.autocorrelation(lags)[1:]
+        Q = n * (n + 2) * (rho**2 / (n - np.arange(1, lags + 1)[:, None])).sum(axis=0)
+        return dict(zip(self.output_signals.names, stats.chi2.sf(Q, lags).tolist(), strict=True))
+
+    def plot(self, truth: FloatArray | None = None) -> Figure:
+        """Return a figure: estimates with two deviations, and ``truth``, shape (K, N), innovations, NIS."""
+        return perform("Filtered.plot", self, truth)
+
+
+def filtered(kf: Estimator, inputs: FloatArray, measured: FloatArray) -> Filtered:
+    """Return what a filter makes of recorded data, from its start.
+
+    Parameters
+    ----------
+    kf : Estimator
+        Begins again, and stays at the end of the data.
+    inputs : array, shape (K, nu)
+        What was held over the sample that ends with each measurement.
+    measured : array, shape (K, m)
+        NaN where nothing was.
+
+    Raises
+    ------
+    UsageError
+        When shapes do not fit.
+    """
+    u, y = np.asarray(inputs, dtype=np.float64), np.asarray(measured, dtype=np.float64)
+    wanted = (len(y), len(kf.model.inputs)), (len(y), len(kf.model.outputs))
+    if (u.shape, y.shape) != wanted:
+        raise UsageError(f"Inputs and measurements are of the shapes {u.shape} and {y.shape}; {wanted} are needed.")
+    kf.reset()
+    rows, empty = [], np.full(y.shape[1], np.nan)
+    for u_k, y_k in zip(u, y, strict=True):
+        came = [None if np.isnan(v) else v for v in y_k.tolist()]
+        kf.step(u_k, came)
+        has = any(v is not None for v in came)
+        last = (kf.innovations[-1], kf.whitened[-1]) if has else (empty, empty)
+        rows.append((kf.time, kf.x, kf.deviations, *last))
+    times, x, deviations, innovations, whitened = (np.array(column) for column in zip(*rows, strict=True))
+    return Filtered(times, x, deviations, innovations, whitened, kf.model.states, kf.model.outputs, kf.log_likelihood)
+
+
+def nees(kf: Estimator, x: FloatArray) -> float:
+    """Return the normalized estimation error squared e' P^-1 e: on average P, the number of coordinates.
+
+    Parameters
+    ----------
+    kf : Estimator
+    x : array, shape (N,)
+        All true states, in the order of ``kf.model.states``, at the time of the estimate.
+
+    Raises
+    ------
+    UsageError
+        When the number of states is another one.
+    NumericalError
+        When the covariance is singular.
+    """
+    true = np.asarray(x, dtype=np.float64)
+    if true.shape != kf.x.shape:
+        raise UsageError(
+            f"The true states are of the shape {true.shape}; the filter has {len(kf.x)}: "
+            f"{', '.join(kf.model.states.names)}."
+        )
+    e = (true - kf.x)[kf.motion.chart.kept]
+    try:
+        return float(e @ np.linalg.solve(kf.covariance, e))
+    except np.linalg.LinAlgError:
+        raise NumericalError("The filter takes a direction for certain: its covariance is singular.") from None
+
+
+def tuned_noise(
+    make: Callable[[Mapping[str, float]], Estimator],
+    guess: Mapping[str, float],
+    inputs: FloatArray,
+    measured: FloatArray,
+    *,
+    decades: float = 4.0,
+    evaluations: int = 200,
+) -> dict[str, float]:
+    """Return the noise, variances and spectral densities by any names, that makes recorded data most likely.
+
+    The likelihood is that of the innovations; Nelder and Mead's simplex goes over the logarithms.
+
+    Parameters
+    ----------
+    make : callable
+        Makes the filter of such a mapping.
+    guess : mapping of str to float
+        Positive numbers to begin with.
+    inputs, measured : array, shapes (K, nu), (K, m)
+        As for :func:`filtered`.
+    decades : float
+        How far from the guess is searched: a factor of ten each.
+    evaluations : int
+        Runs of the filter, at most.
+
+    Raises
+    ------
+    UsageError
+        When a guess is not positive.
+    """
+    names = list(guess)
+    if bad := [name for name in names if not (np.isfinite(guess[name]) and guess[name] > 0)]:
+        raise UsageError(f"The guess of '{bad[0]}' is {guess[bad[0]]:g}: it must be finite and positive.")
+
+    def noise(z: Sequence[float]) -> dict[str, float]:
+        return {name: guess[name] * 10.0 ** float(v) for name, v in zip(names, z, strict=True)}
+
+    def cost(z: FloatArray) -> float:
+        kf = make(noise(z.tolist()))
+        for u, y in zip(np.asarray(inputs), np.asarray(measured), strict=True):
+            kf.step(u, [None if np.isnan(v) else v for v in y.tolist()])
+        return -kf.log_likelihood
+
+    bounds: Any = [(-decades, decades)] * len(names)
+    simplex = np.vstack((np.zeros(len(names)), np.eye(len(names))))
+    options: Any = {"maxfev": evaluations, "xatol": 1e-2, "fatol": 1e-2, "initial_simplex": simplex}
+    best = optimize.minimize(cost, np.zeros(len(names)), method="Nelder-Mead", bounds=bounds, options=options)
+    return noise(best.x.tolist())

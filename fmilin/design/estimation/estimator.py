@@ -1,0 +1,300 @@
+"""A filter that runs: from sample to sample, with measurements that are missing, late, no numbers or out of range."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from scipy import stats
+
+from fmilin.design.estimation.corrections import Belief, Filter, Linearized, Measured, SigmaPoints
+from fmilin.design.estimation.motion import Chart, Motion
+from fmilin.ground.errors import UsageError
+from fmilin.ground.remarks import Remark
+from fmilin.ground.signals import FloatArray, Signals
+from fmilin.ground.verbs import Shown, perform
+from fmilin.model.interface import Model, OperatingPoint
+
+KINDS: Mapping[str, Filter] = {"ekf": Linearized(), "iekf": Linearized(10), "ukf": SigmaPoints()}  # and "mhe"
+MEMORY = 10_000  # samples whose innovations are remembered
+RECENT = 50  # measurements by which a filter is judged
+UNLIKELY = 1e-9  # of a filter whose noise is what it was told: to be called diverging
+
+Inputs = Sequence[float] | FloatArray | Mapping[str, float] | None
+Measurements = Sequence[float | None] | FloatArray | Mapping[str, float | None] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How a filter runs."""
+
+    sample_time: float
+    R: FloatArray  # covariance of the measurements, shape (m, m)
+    ends: FloatArray  # of the sensors, shape (2, m)
+    lag: int  # samples that are remembered
+    inputs: FloatArray  # at the start, shape (nu,)
+    filter: Filter
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """A sample that a late measurement may belong to: what was believed before it, and what came."""
+
+    belief: Belief
+    chart: Chart
+    u: FloatArray
+    y: FloatArray
+
+
+class Estimator(Shown):
+    """A filter on a nonlinear model; :func:`estimator` makes it.
+
+    Attributes
+    ----------
+    model : Model
+        With the measured outputs, augmented states among its states.
+    kind : str
+    sample_time : float
+        In seconds.
+    R : array, shape (m, m)
+        Covariance of the measurements.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        kind: str,
+        motion: Motion,
+        start: Belief,
+        settings: Settings,
+        remarks: tuple[Remark, ...] = (),
+    ) -> None:
+        self.model, self.kind, self.motion, self.start, self.chart = model, kind, motion, start, motion.chart
+        self.settings, self.sample_time, self.R = settings, settings.sample_time, settings.R
+        self._remarks, self._filter = remarks, settings.filter
+        self._factors: dict[tuple[int, ...], FloatArray] = {}
+        self.reset()
+
+    # -- what it knows -----------------------------------------------------------------------------------
+
+    @property
+    def time(self) -> float:
+        """Of the present estimate, in seconds."""
+        return self._at.time
+
+    @property
+    def x(self) -> FloatArray:
+        """The estimate of all states, on the manifold, shape (N,)."""
+        return self._at.x
+
+    @property
+    def states(self) -> Signals:
+        """The independent coordinates, whose errors :attr:`covariance` is about; P of the states."""
+        return self.model.states.select(self.motion.chart.kept)
+
+    @property
+    def covariance(self) -> FloatArray:
+        """Of the error of the independent coordinates, shape (P, P)."""
+        S: FloatArray = self._at.S @ self._at.S.T
+        return S
+
+    @property
+    def deviations(self) -> FloatArray:
+        """Standard deviations of all states, dependent ones too, shape (N,)."""
+        T = self.motion.tangent(self._at.time, self._at.x, self._u)
+        spread: FloatArray = np.linalg.norm(T @ self._at.S, axis=1)
+        return spread
+
+    @property
+    def nis(self) -> float:
+        """The normalized innovation squared of the last measurement: on average the number of its outputs."""
+        return float(np.nansum(self._whitened[-1] ** 2)) if self._whitened else float("nan")
+
+    @property
+    def innovations(self) -> FloatArray:
+        """Measured less predicted, shape (K, m), of the last samples with a measurement; NaN where one is missing."""
+        return np.array(self._innovations).reshape(-1, len(self.R))
+
+    @property
+    def whitened(self) -> FloatArray:
+        """The same in their standard deviations, independent of each other where the filter is right, shape (K, m)."""
+        return np.array(self._whitened).reshape(-1, len(self.R))
+
+    @property
+    def log_likelihood(self) -> float:
+        """Of all measurements since the beginning, by their innovations."""
+        return self._log_likelihood
+
+    @property
+    def remarks(self) -> tuple[Remark, ...]:
+        """What one should know: directions that nothing observes, measurements that were skipped, divergence."""
+        remarks = list(self._remarks)
+        if self._skipped:
+            counts = ", ".join(
+                f"{count} of {self.model.outputs.names[i]}" for i, count in sorted(self._skipped.items())
+            )
+            text = f"Measurements that were no numbers or beyond the sensor's limits were skipped: {counts}."
+            remarks.append(Remark("skipped", text))
+        recent = self.whitened[-RECENT:]
+        count, total = int(np.isfinite(recent).sum()), float(np.nansum(recent**2))
+        if count and total > stats.chi2.isf(UNLIKELY, count):
+            text = (
+                f"The filter diverges: the squares of its last {count} innovations are {total / count:.3g} times what "
+                "it expects on average. Reset it (reset()) where it lost the state, or tell it more noise."
+            )
+            remarks.append(Remark("diverging", text))
+        return tuple(remarks)
+
+    # -- what it does ------------------------------------------------------------------------------------
+
+    def reset(self, point: OperatingPoint | None = None) -> None:
+        """Begin again, at the first point or at another one, with the first covariance."""
+        self._filter.restart()
+        self.motion.chart, self._u = self.chart, self.settings.inputs
+        self._at = self.start
+        if point is not None:
+            further = self.start.x[len(point.states) :]
+            x = np.concatenate((np.asarray(point.states, dtype=np.float64), further))
+            self._u = np.asarray(point.inputs, dtype=np.float64)
+            self._at = Belief(point.time, self.motion.on_manifold(point.time, x, self._u), self.start.S)
+        self._innovations: deque[FloatArray] = deque(maxlen=MEMORY)
+        self._whitened: deque[FloatArray] = deque(maxlen=MEMORY)
+        self._passed: deque[Passed] = deque(maxlen=self.settings.lag)
+        self._skipped: Counter[int] = Counter()
+        self._log_likelihood = 0.0
+
+    def step(self, u: Inputs = None, y: Measurements = None) -> FloatArray:
+        """Predict a sample ahead and correct by what is measured there; return the states, shape (N,).
+
+        Parameters
+        ----------
+        u : sequence or mapping of str to float, optional
+            The inputs that were held over the sample, which ends with ``y``; those not named stay.
+        y : sequence or mapping of str to float, optional
+            Measured outputs; None where one has not come, or instead of all. A NaN is skipped and told.
+        """
+        inputs, measured = self._inputs(u), self._measured(y)
+        if self.settings.lag:
+            self._passed.append(Passed(self._at, self.motion.chart, inputs, measured))
+        self.predict(inputs)
+        self._correct(measured)
+        return self._at.x
+
+    def predict(self, u: Inputs = None) -> FloatArray:
+        """Predict a sample ahead with ``u`` held, as in :meth:`step`; return the states, shape (N,)."""
+        self._u = self._inputs(u)
+        self._at = self._filter.predicted(self.motion, self._at, self._u, self.sample_time)
+        return self._at.x
+
+    def correct(self, y: Measurements) -> FloatArray:
+        """Correct the present estimate by ``y``, as in :meth:`step`; return the states, shape (N,)."""
+        self._correct(self._measured(y))
+        return self._at.x
+
+    def late(self, samples: int, y: Measurements) -> FloatArray:
+        """Take ``y`` of a number of ``samples`` ago, and repeat what came since; return the states, shape (N,).
+
+        Raises
+        ------
+        UsageError
+            When so many samples are not remembered: ``lag`` of :func:`estimator`.
+        """
+        if not 0 <= samples < len(self._passed):
+            raise UsageError(
+                f"A measurement comes {samples} samples late, and {max(len(self._passed) - 1, 0)} are remembered: give "
+                "the estimator a larger lag=."
+            )
+        again = [self._passed.pop() for _ in range(samples + 1)][::-1]
+        came = self._measured(y)
+        self._at, self.motion.chart = again[0].belief, again[0].chart
+        for k, sample in enumerate(again):
+            merged = np.where(np.isfinite(came), came, sample.y) if k == 0 else sample.y
+            self._passed.append(Passed(self._at, self.motion.chart, sample.u, merged))
+            self.predict(sample.u)
+            self._correct(merged, again=k > 0 or not np.isnan(sample.y).all())
+        return self._at.x
+
+    def save(
+        self, path: str | Path, *, precision: Literal["double", "single"] = "double", fmi: Literal["2.0", "3.0"] = "2.0"
+    ) -> None:
+        """Write an extended filter on a model of equations to ``path``: .c, whose stem names its struct, or .fmu.
+
+        Numbers are of the ``precision`` ``"double"`` or, in C, ``"single"``. ``in`` holds the inputs over the sample
+        that ends, then what is measured (NAN where it has not come); ``out`` the states, the normalized innovation
+        squared, and 1 where a step failed. An FMU, of the version ``fmi``, has these as variables (states with the name
+        of an input are ``output.NAME``, the last two ``nis`` and ``failed``), and takes its first step at its start.
+        """
+        perform("Estimator.save", self, path, precision, fmi)
+
+    # -- parts -------------------------------------------------------------------------------------------
+
+    def _inputs(self, u: Inputs) -> FloatArray:
+        if u is None:
+            return self._u
+        values = _numbers(_in_order(u, self.model.inputs, self._u, "an input of the model"), self.model.inputs)
+        if not np.isfinite(values).all():
+            raise UsageError(f"The inputs are {values}: finite numbers are needed, for {self.model.inputs.names}.")
+        return values
+
+    def _measured(self, y: Measurements) -> FloatArray:
+        """Return what was measured, NaN where nothing was; count what is no number or out of range."""
+        outputs = self.model.outputs
+        nothing: list[float | None] = [None] * len(outputs)
+        row = nothing if y is None else _in_order(y, outputs, nothing, "a measured output")
+        values, (least, largest) = _numbers(row, outputs), self.settings.ends
+        bad = ~(np.isfinite(values) & (values > least) & (values < largest))
+        if bad.any():
+            values[bad] = np.nan
+            self._skipped.update(i for i, value in enumerate(row) if value is not None and bad[i])
+        return values
+
+    def _correct(self, y: FloatArray, *, again: bool = False) -> None:
+        rows = np.flatnonzero(np.isfinite(y)).tolist()
+        if not rows:
+            return
+        corrected = self._filter.corrected(
+            self.motion, self._at, self._u, Measured(rows, y[rows], self._factor_of(rows))
+        )
+        self._at = corrected.belief
+        if again:
+            return
+        for memory, values in ((self._innovations, corrected.innovations), (self._whitened, corrected.whitened)):
+            row = np.full(len(y), np.nan)
+            row[rows] = values
+            memory.append(row)
+        size = float(corrected.whitened @ corrected.whitened) + corrected.log_determinant
+        self._log_likelihood -= (size + len(rows) * float(np.log(2 * np.pi))) / 2
+
+    def _factor_of(self, rows: list[int]) -> FloatArray:
+        """Return the factor of the noise of some outputs."""
+        key = tuple(rows)
+        if key not in self._factors:
+            self._factors[key] = np.asarray(np.linalg.cholesky(self.R[np.ix_(rows, rows)]), dtype=np.float64)
+        return self._factors[key]
+
+
+def _in_order(
+    given: Sequence[float | None] | FloatArray | Mapping[str, Any], signals: Signals, others: Iterable[Any], what: str
+) -> Any:
+    """Return values in the order of signals, of which others may not be given by name."""
+    if not isinstance(given, Mapping):
+        return given
+    row = list(others)
+    for name, value in given.items():
+        row[signals.index_of(name, what)] = value
+    return row
+
+
+def _numbers(row: Any, signals: Signals) -> FloatArray:
+    """Return one number for each signal, NaN for None."""
+    try:
+        values = np.array(row, dtype=np.float64)
+    except (TypeError, ValueError):
+        values = np.empty(0)
+    if values.shape != (len(signals),):
+        raise UsageError(f"{row} was given, and {len(signals)} numbers are needed, for {', '.join(signals.names)}.")
+    return values

@@ -1,0 +1,214 @@
+"""The motion on the manifold over one sample, with its exact slopes and what noise adds on the way.
+
+Coordinates are P of the states, y = R x; the others solve h(t, x) = 0, so that an error e of the estimate means
+x = Psi(y + e). Over a substep of length s, the method of Runge and Kutta (order 4) makes of x and its tangent T = DPsi
+
+    x+ = Psi(R x_4),    Phi = R X_4,    X' = f_x X along all four stages, X(0) = T,
+
+the derivative of the method. Noise of the spectral density W that enters through G adds, to the same order,
+
+    Q = sum_ij V_i V_j' s^(i+j+1) / (i+j+1),    V_i = A^i R G W^(1/2) / i!,    A = R f_x T,
+
+whose factor needs no difference of covariances: the matrix of 1 / (i+j+1) has one of Cholesky's. Where the coordinates
+determine the others badly, the best ones are chosen by elimination with complete pivoting, and an error moves by
+R_new T_old.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from scipy.linalg.lapack import dgeqrf, dgesv
+
+from fmilin.design.estimation.visits import Visits
+from fmilin.ground.errors import NumericalError
+from fmilin.ground.signals import FloatArray
+
+TERMS = 4  # powers of A in the integral of the noise: as exact as Runge and Kutta's method
+BENT = 4.0  # slopes of dependent states, in sizes of the states, above which other coordinates are looked for
+ITERATIONS = 12  # Newton's steps back to the manifold
+QUADRATIC = 1e-9  # a step of Newton's method, in sizes of the states, after which the next would be rounding
+NO_PIVOT = 1e-9  # a pivot of the normalized gradient below this is none
+
+_POWERS = np.arange(TERMS + 1)
+_FACTORIAL = np.cumprod([1.0, *range(1, TERMS + 1)])
+HILBERT = np.linalg.cholesky(1.0 / (_POWERS[:, None] + _POWERS + 1.0))
+
+
+def triangular(rows: FloatArray) -> FloatArray:
+    """Return the lower triangular S (P, P) with S S' = rows' rows, for rows (k, P)."""
+    k, P = rows.shape
+    if k < P:
+        rows = np.concatenate((rows, np.zeros((P - k, P))))
+    factored = dgeqrf(rows)[0][:P]
+    lower: FloatArray = np.tril(factored.T)
+    return lower
+
+
+@dataclass
+class Chart:
+    """Which states are coordinates, and which rows of h determine the others."""
+
+    kept: list[int]
+    others: list[int]
+    rows: list[int]
+
+    def __post_init__(self) -> None:
+        self.square, self.opposite = np.ix_(self.rows, self.others), np.ix_(self.rows, self.kept)
+
+
+class Motion:
+    """A model on its manifold, from sample to sample; N states, P coordinates."""
+
+    limits: ClassVar = {"ITERATIONS": ITERATIONS, "QUADRATIC": QUADRATIC, "BENT": BENT, "NO_PIVOT": NO_PIVOT}
+    weights = HILBERT
+
+    def __init__(
+        self,
+        visits: Visits,
+        chart: Chart,
+        scales: FloatArray,
+        *,
+        noise: tuple[FloatArray, FloatArray],
+        substeps: int,
+        held: Sequence[int] = (),
+    ) -> None:
+        self.visits, self.chart, self.scales = visits, chart, scales
+        self.noise = noise  # (N, k) and (nu, k): directions of states and inputs, times the root of the density
+        self.substeps = substeps
+        self.held = list(held)  # states that are always coordinates
+        self.switches = 0
+
+    # -- the manifold ------------------------------------------------------------------------------------
+
+    def on_manifold(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
+        """Return the point with the coordinates of x that lies on the manifold."""
+        chart = self.chart
+        if not chart.others:
+            return x
+        x, scales = x.copy(), self.scales[chart.others]
+        for _ in range(ITERATIONS):
+            h, H = self.visits.surface(t, x, u)
+            *_, step, singular = dgesv(H[chart.square], h[chart.rows])
+            if singular or not np.isfinite(step).all():
+                break
+            x[chart.others] -= step
+            if np.max(np.abs(step) / scales) <= QUADRATIC:
+                return x
+        raise NumericalError(
+            f"No point of the manifold belongs to the estimate at t = {t:.6g} s: the sample time is too long, or the "
+            "estimate is far off. Shorten the sample time, or begin again with reset()."
+        )
+
+    def tangent(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
+        """Return T = dx/dy, shape (N, P)."""
+        chart = self.chart
+        T = np.zeros((len(x), len(chart.kept)))
+        T[chart.kept, range(len(chart.kept))] = 1.0
+        if chart.others:
+            H = self.visits.surface(t, x, u)[1]
+            T[chart.others] = -dgesv(H[chart.square], H[chart.opposite])[2]
+        return T
+
+    def moved(self, t: float, x: FloatArray, u: FloatArray, S: FloatArray) -> FloatArray:
+        """Choose other coordinates where these have become bad; return the factor S of the covariance in them."""
+        chart = self.chart
+        if not chart.others:
+            return S
+        T = self.tangent(t, x, u)
+        if np.max(np.abs(T[chart.others]) * self.scales[chart.kept] / self.scales[chart.others][:, None]) <= BENT:
+            return S
+        other = chosen(self.visits.surface(t, x, u)[1], self.scales, len(chart.others), self.held)
+        if other.kept == chart.kept:
+            return S
+        self.chart, self.switches = other, self.switches + 1
+        return triangular((T[other.kept] @ S).T)
+
+    # -- the step ----------------------------------------------------------------------------------------
+
+    def predicted(
+        self, t: float, x: FloatArray, u: FloatArray, S: FloatArray, sample_time: float
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the states and the factor of the covariance a sample later, inputs held."""
+        s = sample_time / self.substeps
+        for k in range(self.substeps):
+            x, Phi, V = self.substep(t + k * s, x, u, s)
+            S = triangular(np.concatenate(((Phi @ S).T, V.T)))
+            S = self.moved(t + (k + 1) * s, x, u, S)
+        return x, S
+
+    def substep(self, t: float, x: FloatArray, u: FloatArray, s: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return x+ (N,), Phi (P, P), and the factor of Q, shape (P, k (TERMS + 1))."""
+        kept, P = self.chart.kept, len(self.chart.kept)
+        T = self.tangent(t, x, u)
+        f1, _, F1, _ = self.visits.along(t, x, u, *self._with_noise(T, len(u)))
+        K1 = F1[:, :P]
+        f2, _, K2, _ = self.visits.along(t + s / 2, x + s / 2 * f1, u, T + s / 2 * K1)
+        f3, _, K3, _ = self.visits.along(t + s / 2, x + s / 2 * f2, u, T + s / 2 * K2)
+        f4, _, K4, _ = self.visits.along(t + s, x + s * f3, u, T + s * K3)
+        x = x + s / 6 * (f1 + 2 * (f2 + f3) + f4)
+        Phi = (T + s / 6 * (K1 + 2 * (K2 + K3) + K4))[kept]
+        return self.on_manifold(t + s, x, u), Phi, noise_factor(K1[kept], (F1[:, P:] + self.noise[0])[kept], s)
+
+    def _with_noise(self, T: FloatArray, nu: int) -> tuple[FloatArray, FloatArray]:
+        """Return the directions of the coordinates, then those of the noise."""
+        X_w, U_w = self.noise
+        return np.hstack((T, np.zeros_like(X_w))), np.hstack((np.zeros((nu, T.shape[1])), U_w))
+
+    def transition(self, t: float, x: FloatArray, u: FloatArray, sample_time: float) -> tuple[FloatArray, FloatArray]:
+        """Return Phi (P, P) and the factor of Q over a sample with the slopes at its start held."""
+        kept, P = self.chart.kept, len(self.chart.kept)
+        F = self.visits.along(t, x, u, *self._with_noise(self.tangent(t, x, u), len(u)))[2]
+        A, s = F[kept, :P], sample_time / self.substeps
+        V = noise_factor(A, (F[:, P:] + self.noise[0])[kept], s)
+        step = np.asarray(sum(np.linalg.matrix_power(A * s, i) / _FACTORIAL[i] for i in _POWERS))
+        Phi, total = step, V
+        for _ in range(self.substeps - 1):
+            Phi, total = step @ Phi, triangular(np.concatenate(((step @ total).T, V.T)))
+        return Phi, total
+
+    def later(self, t: float, x: FloatArray, u: FloatArray, sample_time: float) -> FloatArray:
+        """Return the states alone a sample later."""
+        s = sample_time / self.substeps
+        for k in range(self.substeps):
+            at = t + k * s
+            f1 = self.visits.values(at, x, u)[0]
+            f2 = self.visits.values(at + s / 2, x + s / 2 * f1, u)[0]
+            f3 = self.visits.values(at + s / 2, x + s / 2 * f2, u)[0]
+            f4 = self.visits.values(at + s, x + s * f3, u)[0]
+            x = self.on_manifold(at + s, x + s / 6 * (f1 + 2 * (f2 + f3) + f4), u)
+        return x
+
+
+def noise_factor(A: FloatArray, G: FloatArray, s: float) -> FloatArray:
+    """Return a factor of what white noise through G (P, k) adds in s seconds of y' = A y, shape (P, k (TERMS + 1))."""
+    terms = [G * np.sqrt(s)]
+    for i in range(1, TERMS + 1):
+        terms.append(A @ terms[-1] * (s / i))
+    V = np.stack(terms)  # (TERMS + 1, P, k)
+    return np.concatenate(list(np.tensordot(HILBERT.T, V, axes=1)), axis=1)
+
+
+def chosen(H: FloatArray, scales: FloatArray, count: int, held: Sequence[int] = ()) -> Chart:
+    """Return the best chart by elimination with complete pivoting of H (m, N), of rank ``count``."""
+    A = H * scales
+    sizes = np.linalg.norm(A, axis=1)
+    A = A / np.where(sizes > 0, sizes, 1.0)[:, None]
+    A[:, list(held)] = 0.0
+    rows, others = [], []
+    for _ in range(count):
+        i, j = np.unravel_index(int(np.argmax(np.abs(A))), A.shape)
+        if not abs(A[i, j]) > NO_PIVOT:
+            raise NumericalError(
+                "The estimate is at a singular configuration: no choice of coordinates is regular there. Begin again "
+                "elsewhere with reset()."
+            )
+        A = A - np.outer(A[:, j] / A[i, j], A[i])
+        A[i], A[:, j] = 0.0, 0.0
+        rows.append(int(i))
+        others.append(int(j))
+    kept = [k for k in range(H.shape[1]) if k not in others]
+    return Chart(kept, sorted(others), sorted(rows))

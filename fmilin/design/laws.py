@@ -1,0 +1,114 @@
+"""Filters and regulators as sampled linear models, and as files for the machine that they run on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from fmilin.ground.errors import UsageError
+from fmilin.ground.signals import FloatArray, Signals
+from fmilin.ground.verbs import perform
+from fmilin.linear_model.model import Accuracy, EntryErrors, LinearModel, Method, Point
+from fmilin.model.interface import ModelInfo
+
+CYCLIC = 1e-9  # of the largest slope: what depends so little on a coordinate does not depend on it
+Matrices = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
+
+
+class Savable:
+    """What runs on a machine: a filter or a regulator with a sampled linear model of itself."""
+
+    __slots__ = ()
+
+    def linear_model(self) -> LinearModel:
+        """Return the sampled linear model, from what is read to what is answered."""
+        raise NotImplementedError
+
+    def save(
+        self,
+        path: str | Path,
+        *,
+        limits: Mapping[str, tuple[float, float]] | None = None,
+        precision: Literal["double", "single"] = "double",
+        fmi: Literal["2.0", "3.0"] = "2.0",
+    ) -> None:
+        """Write it: .c is one C99 file for a microcontroller, .fmu an FMU; any other format of a linear model.
+
+        A schedule is .c or .fmu: ``in`` is the scheduling variables, then what is measured. Outside its range and in
+        holes it goes on with the nearest values, or the last ones, and counts such steps in ``outside`` of its struct.
+
+        Parameters
+        ----------
+        path : str or Path
+            The stem of a .c file is the name of its struct.
+        limits : mapping of str to (float, float), optional
+            Of outputs, absolute: .c alone, of schedules .fmu, too. The states are told what the limits leave.
+        precision : str
+            ``"double"`` or ``"single"``, for .c.
+        fmi : str
+            The version of an FMU.
+
+        Raises
+        ------
+        UsageError, UnknownNameError
+            When there is no such format, limits are none, or the file cannot be written.
+        """
+        perform("Savable.save", self, path, limits or {}, precision, fmi)
+
+    def limited(self) -> FloatArray:
+        """Return how the states move with what limits take from the outputs, shape (P, outputs)."""
+        linear = self.linear_model()
+        return np.zeros((len(linear.states), len(linear.outputs)))
+
+
+def with_states(linear: LinearModel, names: Sequence[str]) -> LinearModel:
+    """Return a linear model without the coordinates that the named ones do not depend on; refuse where they do."""
+    kept = [linear.states.index_of(name, "a coordinate of the linear model") for name in names]
+    left = [i for i in range(len(linear.states)) if i not in kept]
+    E, scales = linear.errors, linear.states.scales(linear.y0)
+    sizes = np.outer(1 / scales[kept], scales)
+    depends = (
+        np.abs(linear.A[kept]) * sizes > 10 * (E.A[kept] * sizes) + CYCLIC * (np.abs(linear.A[kept]) * sizes).max()
+    )
+    if (coupled := np.argwhere(depends[:, left])).size:
+        i, j = coupled[0]
+        raise UsageError(
+            f"'{linear.states.names[left[j]]}' is left out of the coordinates, but '{names[i]}' depends on it. Name "
+            "it, too."
+        )
+    return replace(
+        linear,
+        A=linear.A[np.ix_(kept, kept)], B=linear.B[kept], C=linear.C[:, kept], T=linear.T[:, kept],
+        f0=linear.f0[kept], y0=linear.y0[kept], states=linear.states.select(kept), descriptor=None, derivatives={},
+        errors=EntryErrors(E.A[np.ix_(kept, kept)], E.B[kept], E.C[:, kept], E.D, E.T[:, kept]),
+    )  # fmt: skip
+
+
+def linear_law(
+    name: str,
+    plant: LinearModel,
+    matrices: Matrices,
+    signals: tuple[Signals, Signals, Signals],
+    sample_time: float,
+    f0: FloatArray | None = None,
+) -> LinearModel:
+    """Return a sampled linear model of states, inputs and outputs, which start at the plant's operating point."""
+    A, B, C, D = matrices
+    states, inputs, outputs = signals
+    values = [dict(zip(s.names, s.starts.tolist(), strict=True)) for s in signals]
+    P, nu = B.shape
+    return replace(
+        plant,
+        A=A, B=B, C=C, D=D, T=np.eye(P), T_u=np.zeros((P, nu)),
+        f0=np.zeros(P) if f0 is None else f0,
+        states=states, full_states=states, inputs=inputs, outputs=outputs, y0=states.starts,
+        point=Point(plant.point.time, *values),
+        accuracy=Accuracy(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0),
+        errors=EntryErrors(*(np.zeros_like(m) for m in (A, B, C, D, A))),
+        method=Method("exact", "named", 0), model=ModelInfo(name), sample_time=float(sample_time),
+        descriptor=None, derivatives={},
+    )  # fmt: skip

@@ -1,0 +1,144 @@
+"""The same run many times with other parameters: statistics as a table, bands over time as a picture."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fmilin.ground.errors import FmilinError, NumericalError, UsageError
+from fmilin.ground.signals import FloatArray
+from fmilin.ground.verbs import Shown, perform
+from fmilin.motion.simulation.trajectory import Trajectory
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+TIMES = 200  # at which courses are kept
+Spread = tuple[float, float] | Sequence[float] | Callable[[np.random.Generator], float]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MonteCarlo(Shown):
+    """What :func:`monte_carlo` saw.
+
+    Attributes
+    ----------
+    samples : dict of str to array, shape (runs,)
+        The parameters.
+    measures : dict of str to array, shape (runs,)
+        NaN where a run failed.
+    times : array, shape (200,)
+        In seconds.
+    courses : dict of str to array, shape (runs, 200)
+        The signals that were kept.
+    failures : dict of str to int
+        Why runs failed, and how many.
+    """
+
+    samples: dict[str, FloatArray]
+    measures: dict[str, FloatArray]
+    times: FloatArray
+    courses: dict[str, FloatArray]
+    failures: dict[str, int]
+
+    def plot(self) -> Figure:
+        """Return the medians of the courses and the bands between their 5th and 95th percentiles."""
+        return perform("MonteCarlo.plot", self)
+
+
+def monte_carlo(
+    run: Callable[[dict[str, float], int], Trajectory],
+    parameters: Mapping[str, Spread],
+    *,
+    runs: int = 100,
+    measures: Mapping[str, Callable[[Trajectory], float]] | None = None,
+    signals: Sequence[str] = (),
+    seed: int = 0,
+    jobs: int = 1,
+) -> MonteCarlo:
+    """Run a closed loop, or any motion, with parameters drawn by chance.
+
+    Parameters
+    ----------
+    run : callable
+        From the parameters, by name, and the number of the run (a seed for its noise) to a trajectory.
+    parameters : mapping of str to spread
+        ``(low, high)``: uniform between; a longer sequence: one of its values; a function of a random generator.
+    runs : int
+    measures : mapping of str to callable
+        From a trajectory to a number.
+    signals : sequence of str
+        Whose courses are kept.
+    seed : int
+    jobs : int
+        Processes; ``run`` and ``measures`` are then functions of a module.
+
+    Returns
+    -------
+    MonteCarlo
+
+    Raises
+    ------
+    UsageError
+        When nothing is to be measured or kept, or functions cannot be sent to processes.
+    NumericalError
+        When every run fails.
+    """
+    if runs < 1 or not (measures or signals):
+        raise UsageError("A Monte Carlo study needs a run at least, and measures= or signals= to keep of each.")
+    rng = np.random.default_rng(seed)
+    drawn = [{name: _draw(spread, rng) for name, spread in parameters.items()} for _ in range(runs)]
+    one = partial(_one, run, dict(measures or {}), tuple(signals))
+    if jobs == 1:
+        results = [one(values, k) for k, values in enumerate(drawn)]
+    else:
+        try:
+            with ProcessPoolExecutor(jobs) as pool:
+                results = list(pool.map(one, drawn, range(runs)))
+        except (AttributeError, TypeError) as error:  # what pickle says of lambdas and functions in functions
+            raise UsageError(
+                f"The runs cannot be sent to processes: {error}. Take functions of a module, or jobs=1."
+            ) from None
+    good = [f for f in results if not isinstance(f, str)]
+    failures = Counter(f for f in results if isinstance(f, str))
+    if not good:
+        raise NumericalError(f"All {runs} runs failed. The first: {results[0]}")
+    nothing = np.full(len(measures or {}), np.nan), good[0][1], np.full((len(signals), TIMES), np.nan)
+    rows = [nothing if isinstance(f, str) else f for f in results]
+    return MonteCarlo(
+        {name: np.array([d[name] for d in drawn]) for name in parameters},
+        {name: np.array([row[0][i] for row in rows]) for i, name in enumerate(measures or {})},
+        good[0][1],
+        {name: np.array([row[2][i] for row in rows]) for i, name in enumerate(signals)},
+        dict(failures),
+    )
+
+
+def _one(
+    run: Callable[[dict[str, float], int], Trajectory],
+    measures: Mapping[str, Callable[[Trajectory], float]],
+    signals: Sequence[str],
+    values: dict[str, float],
+    number: int,
+) -> tuple[FloatArray, FloatArray, FloatArray] | str:
+    """Return measures, times and courses of a run, or why it failed."""
+    try:
+        ran = run(values, number)
+    except FmilinError as error:
+        return str(error)
+    times = np.linspace(ran.times[0], ran.times[-1], TIMES)
+    courses = np.array([np.interp(times, ran.times, ran[name]) for name in signals]).reshape(-1, TIMES)
+    return np.array([float(measure(ran)) for measure in measures.values()]), times, courses
+
+
+def _draw(spread: Any, rng: np.random.Generator) -> float:
+    if callable(spread):
+        return float(spread(rng))
+    values = np.asarray(spread, dtype=np.float64)
+    return float(rng.uniform(*values)) if len(values) == 2 else float(rng.choice(values))

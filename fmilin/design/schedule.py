@@ -1,0 +1,421 @@
+"""Gain-scheduled regulators: gains and trim values over scheduling variables (Rugh and Shamma, Automatica 36, 2000).
+
+State feedback      u = u0(s) - K(s) (y - y0(s)),
+in velocity form    u := u - K(s) (y - y before), without trim values: what moves with s is not fed back,
+with an estimator   u = u0(s) - K(s) (y_hat - y0(s)), y_hat corrected by L(s) and predicted by the model of s,
+
+s being the scheduling variables, y the independent coordinates. At a fixed s each is the regulator of that point.
+The file is longer than others by the two docstrings that the reference shows in full.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+
+from fmilin.design.kalman import KalmanFilter
+from fmilin.design.laws import Savable, linear_law, with_states
+from fmilin.design.regulators import FunctionRegulator
+from fmilin.design.schedule_check import ScheduleReport, ScheduleVerdict, errors_of_points, report, verdict
+from fmilin.design.schedule_table import ScheduleTable
+from fmilin.families.family import LinearFamily
+from fmilin.ground.errors import FmilinError, NumericalError, UnknownNameError, UsageError
+from fmilin.ground.signals import FloatArray, Signal, Signals
+from fmilin.ground.verbs import Shown
+from fmilin.linear_model.model import LinearModel
+from fmilin.linear_model.reduction.sampling import discretize
+
+Form = Literal["trim", "velocity"]
+MOST_VARIABLES = 3
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Where each quantity stands in a row of the table, and its shape, in their order."""
+
+    shapes: Mapping[str, tuple[int, ...]]
+
+    def start(self, name: str) -> int:
+        """Return the number of the first entry."""
+        names = list(self.shapes)
+        return sum(int(np.prod(self.shapes[n])) for n in names[: names.index(name)])
+
+    def of(self, row: FloatArray) -> dict[str, FloatArray]:
+        """Return the quantities of a row."""
+        starts = {name: self.start(name) for name in self.shapes}
+        return {n: row[starts[n] : starts[n] + int(np.prod(s))].reshape(s) for n, s in self.shapes.items()}
+
+
+class Schedule(Shown, Savable):
+    """A gain-scheduled regulator; :func:`schedule` makes it, :func:`fmilin.closed_loop` runs it.
+
+    It reads the scheduling variables and then the coordinates (with an estimator: the outputs), in absolute values.
+
+    Attributes
+    ----------
+    over : tuple of str
+        The scheduling variables.
+    reads, drives : tuple of str
+        Variables of the plant that it reads, the scheduling variables first, and inputs that it sets.
+    table : ScheduleTable
+    """
+
+    def __init__(
+        self,
+        family: LinearFamily,
+        table: ScheduleTable,
+        parts: Parts,
+        names: tuple[Signals, Signals, Signals],
+        *,
+        form: Form,
+        sample_time: float,
+        outside: Literal["refuse", "nearest"],
+    ) -> None:
+        self.family, self.table, self.parts, self.form, self.outside = family, table, parts, form, outside
+        self.states, self.measured, self._driven = names
+        self.over, self.drives = table.over, self._driven.names
+        self.reads = tuple(dict.fromkeys((*self.over, *self.measured.names)))
+        self._read_at = [[self.reads.index(name) for name in names] for names in (self.over, self.measured.names)]
+        self.sample_time, self.estimates = sample_time, "L" in parts.shapes
+        self._columns = [family.inputs.index_of(name) for name in self.drives]
+        self.restart()
+
+    def restart(self) -> None:
+        """Go back to before the first sample."""
+        self._at: FloatArray | None = None  # the last values inside
+        self._now: dict[str, FloatArray] = {}
+        self._y: FloatArray | None = None  # what was read last, or estimated now; with an estimator then predicted
+        self._u = np.zeros(len(self.drives))
+        self.left = 0  # steps outside the range or in a hole since then
+
+    def step(self, at: Mapping[str, float] | Sequence[float] | FloatArray, read: Sequence[float] | FloatArray) -> Any:
+        """Return the inputs of the plant, shape (k,), absolute values; they are taken to be applied as they are.
+
+        Parameters
+        ----------
+        at : mapping of str to float, or sequence
+            The scheduling variables.
+        read : array
+            The independent coordinates, shape (P,), or what an estimator measures; absolute values.
+
+        Raises
+        ------
+        UsageError, NumericalError
+            Outside the range and in a hole of the grid, unless ``outside="nearest"``.
+        """
+        y = np.asarray(read, dtype=np.float64)
+        if y.shape != (len(self.measured),):
+            raise UsageError(
+                f"The schedule reads {', '.join(self.measured.names)}: {len(self.measured)} values, not {y.size}."
+            )
+        u = self.respond(self._values(at), y)
+        self.applied(u)
+        return u
+
+    def answer(self, t: float, read: FloatArray) -> FloatArray:
+        """Return u, shape (k,), for what was ``read`` (the variables ``reads``) at ``t`` seconds."""
+        del t
+        at, y = (read[columns] for columns in self._read_at)
+        return self.respond(at, y)
+
+    def respond(self, at: FloatArray, y: FloatArray) -> FloatArray:
+        """Return u, shape (n,), for ``at``, shape (k,), and what is measured, ``y``, shape (m,); not yet applied."""
+        p = self._now = self.parts.of(self._row(at))
+        if self.estimates:
+            kept = p["y0"] if self._y is None else self._y
+            y = kept + p["L"] @ (y - p["m0"] - p["C"] @ (kept - p["y0"]))
+        if self.form == "velocity" and self._y is not None:
+            u = self._u - p["K"] @ (y - self._y)
+        else:
+            u = p["u0"] - p["K"] @ (y - p["y0"])
+        self._y = y
+        return u
+
+    def applied(self, outputs: FloatArray) -> None:
+        """Go on from the ``outputs``, shape (k,), that are really applied."""
+        self._u = np.asarray(outputs, dtype=np.float64)
+        if self.estimates and self._y is not None:
+            p = self._now
+            self._y = p["y0"] + p["f"] + p["A"] @ (self._y - p["y0"]) + p["B"] @ (self._u - p["u0"])
+
+    def _values(self, at: Mapping[str, float] | Sequence[float] | FloatArray) -> FloatArray:
+        """Return the scheduling variables in their order, shape (k,)."""
+        if isinstance(at, Mapping):
+            for name in at:
+                if name not in self.over:
+                    raise UnknownNameError.among(name, self.over, "a scheduling variable")
+            at = [at.get(name, np.nan) for name in self.over]
+        values = np.asarray(at, dtype=np.float64)
+        if values.shape != (len(self.over),) or np.isnan(values).any():
+            raise UsageError(f"The schedule runs over {', '.join(self.over)}: give each a value.")
+        return values
+
+    def _row(self, at: FloatArray) -> FloatArray:
+        if self.outside == "refuse":
+            return self.table.row(at)
+        inside = self.table.nearest(at)
+        whole = self.table.good[list(self.table.corners(inside))].all()
+        self.left += not (whole and (inside == at).all())
+        self._at = inside if whole else self.table.first if self._at is None else self._at
+        return self.table.row(self._at)
+
+    def along(self, values: Mapping[str, float | Callable[[float], float]]) -> Along:
+        """Return the regulator with scheduling variables that are not read from the plant.
+
+        Parameters
+        ----------
+        values : mapping of str to float or callable
+            A constant, or a function of time in seconds: the reference that the plant follows, a known parameter.
+        """
+        return Along(self, values)
+
+    def linear_model(self, at: Mapping[str, float] | Sequence[float] | FloatArray | None = None) -> LinearModel:
+        """Return the regulator of one point, from what is measured to the inputs of the plant.
+
+        Parameters
+        ----------
+        at : mapping of str to float
+            The scheduling variables.
+
+        Returns
+        -------
+        LinearModel
+            D = -K, and the trim values in ``.point``; with an estimator its states are what is predicted for a sample.
+
+        Raises
+        ------
+        UsageError, NumericalError
+            Outside the range and in a hole of the grid.
+        """
+        if at is None:
+            raise UsageError(f"A schedule is linear at one point: give {', '.join(self.over)}.")
+        values = self._values(at)
+        p = self.parts.of(self.table.row(values))
+        outputs, K = _starting(self._driven, p["u0"]), p["K"]
+        measured = _starting(self.measured, p["m0"] if self.estimates else p["y0"])
+        states, matrices, f0 = Signals(), (np.zeros((0, 0)), np.zeros((0, K.shape[1])), np.zeros((len(K), 0)), -K), None
+        if self.estimates:
+            L, closed = p["L"], p["A"] - p["B"] @ K
+            kept = np.eye(len(L)) - L @ p["C"]
+            matrices, f0 = (closed @ kept, closed @ L, -K @ kept, -K @ L), p["f"]
+            named = [Signal(f"predicted.{s.name}", s.unit) for s in self.states]
+            states = _starting(Signals(named), p["y0"])
+        template = self.family.linear_model(next(iter(self.table.weights(values))))
+        law = linear_law("schedule", template, matrices, (states, measured, outputs), self.sample_time, f0)
+        at_point = dict(zip(self.over, values.tolist(), strict=True))
+        return replace(law, point=replace(law.point, parameters=at_point), warnings=())
+
+    @cached_property
+    def report(self) -> ScheduleReport:
+        """The closed loop at the points of the grid and between them; where it is weak."""
+        return report(self)
+
+    @cached_property
+    def interpolation_errors(self) -> Mapping[str, FloatArray]:
+        """How far A, B (and C) of each point are from what its neighbours say, shape (points, rows, columns)."""
+        return errors_of_points(self)
+
+    def verdict(self, at: Mapping[str, float] | Sequence[float] | FloatArray) -> ScheduleVerdict:
+        """Return what the interpolated model says of the closed loop at fixed scheduling variables.
+
+        Raises
+        ------
+        UsageError, NumericalError
+            Outside the range and in a hole of the grid.
+        """
+        return verdict(self, self._values(at))
+
+
+class Along(FunctionRegulator):
+    """A schedule whose scheduling variables are known otherwise; :meth:`Schedule.along` makes it."""
+
+    def __init__(self, schedule: Schedule, values: Mapping[str, float | Callable[[float], float]]) -> None:
+        schedule._values(dict.fromkeys(values, 0.0))  # refuses names
+        self.schedule, self._given = schedule, [values[name] for name in schedule.over]
+        super().__init__(self._at_time, schedule.measured.names, schedule.drives, schedule.sample_time)
+
+    def _at_time(self, t: float, read: FloatArray) -> FloatArray:
+        at = [float(v(t)) if callable(v) else float(v) for v in self._given]
+        return self.schedule.respond(np.array(at), read)
+
+    def restart(self) -> None:
+        """Go back to before the first sample."""
+        self.schedule.restart()
+
+    def applied(self, outputs: FloatArray) -> None:
+        """Tell the schedule what is really applied."""
+        self.schedule.applied(outputs)
+
+
+def schedule(
+    family: LinearFamily,
+    rule: Callable[[LinearModel], FloatArray],
+    over: Sequence[str] | None = None,
+    *,
+    estimator: Callable[[LinearModel], KalmanFilter | FloatArray] | None = None,
+    sample_time: float | None = None,
+    form: Form = "trim",
+    states: Sequence[str] | None = None,
+    drives: Sequence[str] | None = None,
+    outside: Literal["refuse", "nearest"] = "refuse",
+) -> Schedule:
+    """Design a regulator at every point of a family, and interpolate between them.
+
+    Parameters
+    ----------
+    family : LinearFamily
+        Over one to three variables, each with two values at least. Points without a linear model, with other
+        coordinates than most, and where the rule fails, are holes.
+    rule : callable
+        From the linear model of a point to K, shape (len(drives), P): ``lambda lin: control.lqr(lin.to_control(), Q,
+        R)[0]``, pole placement, your own. The linear model is that of the family, continuous or sampled.
+    over : sequence of str, optional
+        The scheduling variables: the axes of the family, in the order in which they will be given.
+    estimator : callable, optional
+        From the linear model of a point to its :class:`KalmanFilter` or the gain L, shape (P, outputs): outputs are
+        read instead of coordinates (LQG).
+    sample_time : float, optional
+        At which it runs, in seconds; that of the filter or the family by default.
+    form : str
+        ``"trim"``: gains act on deviations from interpolated trim values. ``"velocity"``: on the change since the last
+        sample, and the input goes on from its last value: no trim values are needed, none is held either.
+    states : sequence of str, optional
+        The coordinates that K is for, where these do not depend on the others: how a bicycle leans, not where it is.
+        The rule gets linear models of them; all by default.
+    drives : sequence of str, optional
+        The inputs that K is for; all by default.
+    outside : str
+        ``"refuse"`` to answer outside the range and in holes, or go on with the ``"nearest"`` values.
+
+    Returns
+    -------
+    Schedule
+
+    Raises
+    ------
+    UsageError, UnknownNameError
+        When family, gains and names do not fit together.
+    NumericalError
+        When the rule fails at every point.
+    """
+    names = tuple(family.axes) if over is None else tuple(over)
+    for name in names:
+        if name not in family.axes:
+            raise UnknownNameError.among(name, family.axes, "an axis of the family")
+    _check(family, names, form, estimates=estimator is not None)
+    driven = Signals(family.inputs.select([family.inputs.index_of(n) for n in drives]) if drives else family.inputs)
+    design = _Design(family, rule, estimator, driven, sample_time, states)
+    designed = [design.row(number) for number in range(len(family))]
+    good = np.array([not isinstance(row, str) for row in designed])
+    if not good.any():
+        raise NumericalError(f"The schedule has no gains at any point of the family. At the first one: {designed[0]}")
+    rows = np.array([np.full(design.width, np.nan) if isinstance(row, str) else row for row in designed])
+    reasons = [row if isinstance(row, str) else "" for row in designed]
+    table = ScheduleTable(family.grid, names, rows, good, reasons)
+    signals = design.states, family.outputs if estimator else design.states, driven
+    return Schedule(family, table, design.parts, signals, form=form, sample_time=design.sample_time, outside=outside)
+
+
+class _Design:
+    """From a point of the family to a row of the table, or why there is none."""
+
+    def __init__(
+        self,
+        family: LinearFamily,
+        rule: Callable[[LinearModel], FloatArray],
+        estimator: Callable[[LinearModel], KalmanFilter | FloatArray] | None,
+        driven: Signals,
+        sample_time: float | None,
+        states: Sequence[str] | None,
+    ) -> None:
+        self.family, self.rule, self.estimator, self.driven = family, rule, estimator, driven
+        self.sample_time = float(sample_time or family.sample_time)
+        if family.sample_time and self.sample_time != family.sample_time:
+            raise UsageError(f"The family is sampled every {family.sample_time:g} s: the schedule runs at that rate.")
+        kinds = [tuple(lin.states.names) for _, lin in family.good()]
+        if not kinds:
+            raise NumericalError("The family has no linear model at any point: there is nothing to schedule.")
+        self._usual = max(dict.fromkeys(kinds), key=kinds.count)
+        of_usual = next(lin.states for _, lin in family.good() if tuple(lin.states.names) == self._usual)
+        self.states = of_usual if states is None else Signals(of_usual[of_usual.index_of(n)] for n in states)
+        self._columns = [family.inputs.index_of(name) for name in driven.names]
+        P, k, m = len(self.states), len(driven), len(family.outputs)
+        shapes: dict[str, tuple[int, ...]] = {"K": (k, P), "u0": (k,), "y0": (P,)}
+        if estimator is not None:
+            shapes |= {"L": (P, m), "C": (m, P), "m0": (m,)}
+        self.parts = Parts(shapes | {"A": (P, P), "B": (P, k), "f": (P,)})
+        self.width = sum(int(np.prod(shape)) for shape in self.parts.shapes.values())
+
+    def row(self, number: int) -> FloatArray | str:
+        if not self.family.ok.flat[number]:
+            return f"There is no linear model: {self.family.reasons.flat[number]}"
+        linear = self.family.linear_model(number)
+        if tuple(linear.states.names) != self._usual:
+            return f"Its coordinates are {', '.join(linear.states.names)}, elsewhere {', '.join(self._usual)}."
+        if self.states.names != self._usual:
+            linear = with_states(linear, self.states.names)
+        try:
+            K = np.atleast_2d(np.asarray(self.rule(linear), dtype=np.float64))
+            filtered = None if self.estimator is None else self.estimator(linear)
+        except (FmilinError, np.linalg.LinAlgError, ValueError, ArithmeticError) as error:
+            return f"The rule failed there: {error}"
+        shapes, L = self.parts.shapes, None if filtered is None else self._gain(filtered)
+        if K.shape != shapes["K"] or (L is not None and L.shape != shapes["L"]):
+            raise UsageError(
+                f"The rule gave a gain of the shape {K.shape}; for the inputs {', '.join(self.driven.names)} and the "
+                f"coordinates {', '.join(self.states.names)} it needs {shapes['K']}"
+                + ("." if L is None else f", and the estimator one of {shapes['L']}, not {L.shape}.")
+            )
+        at, sampled = linear.point, self._sampled(linear)
+        values: dict[str, FloatArray | list[float]] = {
+            "K": K, "u0": [at.inputs[n] for n in self.driven.names], "y0": linear.y0,
+            "A": sampled.A, "B": sampled.B[:, self._columns], "f": sampled.f0,
+        }  # fmt: skip
+        if L is not None:
+            values |= {"L": L, "C": linear.C, "m0": [at.outputs[n] for n in linear.outputs.names]}
+            if linear.D[:, self._columns].any():
+                raise UsageError(
+                    "A scheduled estimator reads outputs that the driven inputs do not move at once: measure positions "
+                    "and speeds instead of accelerations (outputs=)."
+                )
+        row = np.concatenate([np.ravel(values[name]) for name in shapes])
+        return row if np.isfinite(row).all() else "The gains are infinite or no numbers there."
+
+    def _gain(self, given: KalmanFilter | FloatArray) -> FloatArray:
+        if not isinstance(given, KalmanFilter):
+            return np.asarray(given, dtype=np.float64)
+        self.sample_time = self.sample_time or given.sampled.sample_time
+        if self.sample_time != given.sampled.sample_time:
+            raise UsageError(
+                f"The filter runs every {given.sampled.sample_time:g} s and the schedule every {self.sample_time:g} s. "
+                "Choose one sample time."
+            )
+        return given.gain
+
+    def _sampled(self, linear: LinearModel) -> LinearModel:
+        return linear if linear.sample_time or not self.sample_time else discretize(linear, self.sample_time)
+
+
+def _check(family: LinearFamily, over: Sequence[str], form: str, *, estimates: bool) -> None:
+    if family.grid.zipped and len(family.axes) > 1:
+        raise UsageError("A family along a list of points has nothing between them: sweep a grid.")
+    if sorted(over) != sorted(family.axes) or len(over) > MOST_VARIABLES:
+        raise UsageError(
+            f"The family runs over {', '.join(family.axes)}, the schedule over {', '.join(over)}: it needs all of "
+            f"them, {MOST_VARIABLES} at most. Take a part of the family, as in family[:, 0]."
+        )
+    for name, values in family.axes.items():
+        if len(values) < 2:
+            raise UsageError(f"'{name}' has one value in the family: a schedule needs two at least to lie between.")
+    if form not in ("trim", "velocity"):
+        raise UsageError(f"'{form}' is no form of a schedule: use trim or velocity.")
+    if estimates and form == "velocity":
+        raise UsageError("The velocity form reads coordinates and has no estimator: leave one of the two out.")
+
+
+def _starting(signals: Signals, values: FloatArray) -> Signals:
+    return Signals(s.starting_at(v) for s, v in zip(signals, values.tolist(), strict=True))

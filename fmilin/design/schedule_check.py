@@ -1,0 +1,214 @@
+"""What a schedule's closed loop does between the points that it was designed at, with the interpolation's own error.
+
+At fixed scheduling variables the loop is A - B K, all three interpolated. How far A and B are off is taken from each
+point of the grid that is left out and interpolated from its neighbours, twice as far apart: four times the error of the
+whole grid where the models are smooth. An eigenvalue moves by no more than |w|' |dM| |v| / |w' v| to first order, w and
+v being its left and right eigenvectors (Stewart and Sun, Matrix Perturbation Theory, 1990, IV.2.1).
+
+Where a scheduling variable is read from the plant itself, s = c y, the loop has a term that no point's design knows
+(hidden coupling): K - (u0' + K y0') c instead of K.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from scipy.linalg import eig
+
+from fmilin.design.laws import with_states
+from fmilin.families.interpolation import entry_errors
+from fmilin.ground.errors import NumericalError
+from fmilin.ground.signals import FloatArray
+from fmilin.ground.verbs import Shown
+from fmilin.linear_model.rest import is_at_rest
+
+Schedule = Any  # fmilin.design.schedule.Schedule, whose module imports this one
+Kind = Literal["stable", "uncertain", "unstable"]
+
+
+@dataclass(frozen=True)
+class ScheduleVerdict:
+    """The closed loop at fixed scheduling variables."""
+
+    kind: Kind
+    decay: float  # of the slowest motion, in 1/s; negative where it grows
+    uncertainty: float  # of it, by the interpolation's error; NaN where neighbours are too few to say
+    measured_decay: float  # of other motions, scheduling variables read from the plant (hidden coupling); NaN: none is
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ScheduleReport(Shown):
+    """The closed loop of a schedule over its range.
+
+    Attributes
+    ----------
+    over : tuple of str
+    points : array, shape (n, k)
+        Where it was looked at: the grid and the middles of its cells; holes are left out.
+    verdicts : tuple of ScheduleVerdict
+        Of the points.
+    holes : dict of str to int
+        Why points of the grid have no gains, and how many.
+    remarks : tuple of str
+    """
+
+    over: tuple[str, ...]
+    points: FloatArray
+    verdicts: tuple[ScheduleVerdict, ...]
+    holes: dict[str, int]
+    remarks: tuple[str, ...]
+
+    @property
+    def weakest(self) -> list[int]:
+        """The points in the order of their decay less its uncertainty, the weakest first."""
+        worth = [v.decay - (v.uncertainty if np.isfinite(v.uncertainty) else 0.0) for v in self.verdicts]
+        return [int(k) for k in np.argsort(worth, kind="stable")]
+
+    def count(self, kind: Kind) -> int:
+        """Return how many points are of this kind."""
+        return sum(v.kind == kind for v in self.verdicts)
+
+
+def report(schedule: Schedule) -> ScheduleReport:
+    """Return the report of a schedule."""
+    points, verdicts = [], []
+    for at in schedule.table.between():
+        try:
+            verdicts.append(verdict(schedule, at))
+        except NumericalError:  # a hole
+            continue
+        points.append(at)
+    holes = Counter(reason for reason in schedule.table.reasons if reason)
+    return ScheduleReport(
+        schedule.over, np.array(points), tuple(verdicts), dict(holes), tuple(_remarks(schedule, verdicts))
+    )
+
+
+def verdict(schedule: Schedule, at: FloatArray) -> ScheduleVerdict:
+    """Return what the interpolated loop does at the scheduling variables, shape (k,)."""
+    numbers = list(schedule.table.weights(at))
+    p, E = schedule.parts.of(schedule.table.row(at)), errors_at(schedule, numbers)
+    M, dM = _estimating(p, E) if schedule.estimates else (p["A"] - p["B"] @ p["K"], E["A"] + E["B"] @ np.abs(p["K"]))
+    decay, worst = _slowest(M, dM, schedule.sample_time)
+    kind: Kind = "unstable" if decay <= 0 else "stable" if worst > 0 else "uncertain"
+    measured = decay
+    if schedule.form == "trim":
+        measured = np.nan if schedule.estimates else _measured(schedule, at, p, numbers)
+    return ScheduleVerdict(kind, decay, decay - worst, measured)
+
+
+def errors_of_points(schedule: Schedule) -> dict[str, FloatArray]:
+    """Return how far the model of each point of the grid is from what its neighbours say; NaN where they are too few.
+
+    Arrays of the shape (points, rows, columns).
+    """
+    table, shape = schedule.table, schedule.table.grid.shape
+    kinds = np.where(table.good, 0, -1 - np.arange(len(table.good))).reshape(shape)
+    parts = [schedule.parts.of(row) for row in table.rows]
+    names = [name for name in ("A", "B", "C") if name in parts[0]]
+    stacks: dict[str, FloatArray] = {name: np.array([p[name] for p in parts]) for name in names}
+    grids = {name: stack.reshape(*shape, *stack.shape[1:]) for name, stack in stacks.items()}
+    each = [entry_errors(grids, table.grid, kinds, [number]) for number in range(len(table.good))]
+    return {name: np.array([errors[name] for errors in each]) for name in stacks}
+
+
+def errors_at(schedule: Schedule, numbers: Sequence[int]) -> dict[str, FloatArray]:
+    """Return the largest of these errors at some points, each the shape of its matrix; zero at a point of the grid."""
+    errors = {}
+    for name, stack in schedule.interpolation_errors.items():
+        chosen = stack[list(numbers)]
+        measured = ~np.isnan(chosen).any(axis=(1, 2))
+        errors[name] = chosen[measured].max(axis=0) if measured.any() else np.full(stack.shape[1:], np.nan)
+        if len(numbers) == 1:
+            errors[name] = np.zeros(stack.shape[1:])
+    return errors
+
+
+def _slowest(M: FloatArray, dM: FloatArray, sample_time: float) -> tuple[float, float]:
+    """Return the decay of the slowest motion, and of the slowest one when M is off by dM; NaN where that is unknown."""
+    parts: tuple[Any, ...] = eig(M, left=True, right=True)
+    values, left, right = parts
+    moved = np.einsum("ik,ij,jk->k", np.abs(left), dM, np.abs(right))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        moved = np.where(moved == 0, 0.0, moved / np.abs(np.einsum("ik,ik->k", left.conj(), right)))
+        if sample_time:
+            decays = [-np.log(np.abs(values) + d) / sample_time for d in (0.0, moved)]
+        else:
+            decays = [-values.real - d for d in (0.0, moved)]
+    return float(decays[0].min()), float(decays[1].min())
+
+
+def _estimating(p: dict[str, FloatArray], E: dict[str, FloatArray]) -> tuple[FloatArray, FloatArray]:
+    """Return the loop of the plant and what the estimator predicts, and how far it is off where the plant is."""
+    A, B, C, K, L = (p[name] for name in "ABCKL")
+    kept, closed = np.eye(len(A)) - L @ C, A - B @ K
+    M = np.block([[A - B @ K @ L @ C, -B @ K @ kept], [closed @ L @ C, closed @ kept]])
+    own = E["A"] + np.abs(B @ K @ L) @ E["C"] + E["B"] @ np.abs(K @ L @ C)
+    read = np.abs(closed @ L) @ E["C"]
+    return M, np.block([[own, E["B"] @ np.abs(K @ kept)], [read, np.zeros_like(A)]])
+
+
+def _measured(schedule: Schedule, at: FloatArray, p: dict[str, FloatArray], numbers: Sequence[int]) -> float:
+    """Return the decay with scheduling variables that are read from the plant; NaN where none is a variable of it.
+
+    As many motions as such variables are left out: with them trim values follow the plant, every s is at rest, and what
+    these motions do is rounding.
+    """
+    family = schedule.family
+    linear = with_states(family.linear_model(numbers[0]), schedule.states.names)
+    c = np.zeros((len(schedule.over), len(linear.states)))
+    for i, name in enumerate(schedule.over):
+        if family.full_states.has(name):
+            c[i] = linear.T[family.full_states.index_of(name)]
+        elif family.outputs.has(name):
+            c[i] = linear.C[family.outputs.index_of(name)]
+    try:
+        slopes = schedule.table.slopes(at)
+    except NumericalError:  # beside a hole
+        return float("nan")
+    start = {name: schedule.parts.start(name) for name in ("u0", "y0")}
+    u0, y0 = (slopes[start[name] : start[name] + len(p[name])] for name in ("u0", "y0"))
+    z = np.linalg.eigvals(p["A"] - p["B"] @ (p["K"] - (u0 + p["K"] @ y0) @ c))
+    with np.errstate(divide="ignore"):
+        rates = np.log(z.astype(complex)) / schedule.sample_time if schedule.sample_time else z
+    others = rates[np.argsort(np.abs(rates))][np.linalg.matrix_rank(c) :]
+    return float(-others.real.max()) if c.any() and len(others) else float("nan")
+
+
+def _remarks(schedule: Schedule, verdicts: Sequence[ScheduleVerdict]) -> Iterator[str]:
+    slowest = min(v.decay for v in verdicts)
+    if slowest > 0:
+        yield (
+            f"All loops are those of fixed scheduling variables: where these move as fast as the slowest motion decays "
+            f"({_per(slowest)}), simulate (fl.closed_loop)."
+        )
+    if unsure := sum(v.kind == "uncertain" for v in verdicts):
+        unknown = sum(np.isnan(v.uncertainty) for v in verdicts)
+        yield (
+            f"At {unsure} of {len(verdicts)} points the interpolation's own error may make the loop unstable: add "
+            "values there." + (f" Of {unknown} it is unknown: three values in a row tell." if unknown else "")
+        )
+    good = (linear for _, linear in schedule.family.good() if set(schedule.states.names) <= set(linear.states.names))
+    moving = sum(not is_at_rest(with_states(linear, schedule.states.names)) for linear in good)
+    if moving and schedule.form == "trim":
+        yield f"{moving} points of the family are no equilibria: the trim values there are not where the plant stays."
+    if schedule.form == "velocity":
+        yield "In velocity form the input goes on from its last value: nothing brings it back to a trim value."
+    coupled = [v.measured_decay for v in verdicts if np.isfinite(v.measured_decay)]
+    if coupled and schedule.form == "trim":
+        names = " and ".join(schedule.over)
+        yield (
+            f"Read from the plant, {names} adds u0' + K y0' to the loop, which no design knows (hidden coupling): trim "
+            "values follow the plant and bring it back nowhere along the family, and the slowest of its other motions "
+            f"decays at {_per(min(coupled))}. To hold the plant at one {names}, give it: schedule.along({{...}})."
+        )
+    if schedule.estimates:
+        yield "What reading the scheduling variables from the plant adds (hidden coupling) is not in these numbers."
+
+
+def _per(decay: float) -> str:
+    return f"{decay:.3g} 1/s"

@@ -1,0 +1,195 @@
+"""Algebraic variables and derivatives that equations give explicitly are put in place: most of them are of this kind.
+
+An equation with one unknown left gives it (forward), an unknown that one equation alone contains is computed after all
+others (backward), and of two unknowns in one equation one follows the other (an alias). Only unknowns with constant
+coefficients are taken. None of this fills in or amplifies errors, as a general elimination could: what is left is
+solved as a sparse system.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from fmilin.ground.signals import FloatArray
+from fmilin.native.dae.equations import DaeGraph
+
+SX = Any
+
+SMALLEST = 1e-9  # of the largest coefficient of an equation: a smaller one is not divided by
+
+
+@dataclass(frozen=True)
+class SemiExplicit:
+    """x' = f(t, x, w, u, p), 0 = R(t, x, w, u, p), with w the derivatives and algebraic variables that are left."""
+
+    graph: DaeGraph
+    w: SX  # (nw, 1), some of the graph's symbols for x' and z
+    names: tuple[str, ...]  # of w
+    guess: FloatArray  # (nw,), start values
+    sizes: FloatArray  # (nw,), nominal values, 1 where there are none
+    f: SX  # shape (N, 1)
+    z: SX  # (nz, 1), all algebraic variables
+    R: SX  # shape (nw, 1)
+    equations: tuple[str, ...]  # names of R
+    divisors: frozenset[int]  # parameters that were divided by
+
+
+def semi_explicit(graph: DaeGraph, *, as_written: bool = False) -> SemiExplicit:
+    """Return the equations with everything explicit in place, or nothing."""
+    peeling = _Peeling(graph)
+    if not as_written:
+        peeling.run()
+    v, n = graph.unknowns, len(graph.states)
+    order = peeling.ordered()
+    kept = [i for i in range(len(peeling.F)) if i not in peeling.used]
+    results = [_column(peeling.F[i] for i in kept), v]
+    if order:
+        results = ca.substitute_inplace([v[j] for j in order], [peeling.solution(j) for j in order], results)[1]
+    left = [j for j in range(v.numel()) if j not in peeling.definitions]
+    signals = [*(None,) * n, *graph.algebraic]
+    nominals = [s.nominal if s is not None and s.nominal else None for s in signals]
+    guess = np.concatenate((np.zeros(n), graph.algebraic.starts))
+    sizes = np.array([size or max(abs(g), 1.0) for size, g in zip(nominals, guess.tolist(), strict=True)])
+    return SemiExplicit(
+        graph=graph,
+        w=_column(v[j] for j in left),
+        names=tuple(graph.unknown_names[j] for j in left),
+        guess=guess[left],
+        sizes=sizes[left],
+        f=results[1][:n, 0],
+        z=results[1][n:, 0],
+        R=results[0],
+        equations=tuple(graph.equation_names[i] for i in kept),
+        divisors=frozenset(peeling.divisors),
+    )
+
+
+def _column(nodes: Iterable[SX]) -> SX:
+    return ca.densify(ca.vertcat(ca.SX(0, 1), *nodes))
+
+
+class _Peeling:
+    """Equations F_i with the unknowns in them that are not yet defined, each with its coefficient where constant."""
+
+    def __init__(self, graph: DaeGraph) -> None:
+        self._v, self._p, self._values = graph.unknowns.elements(), graph.p, graph.values
+        self._moving = ca.vertcat(graph.time, graph.x, graph.unknowns, graph.u)
+        self.F: list[SX] = graph.residuals.elements()
+        self.definitions: dict[int, int] = {}  # unknown to the equation that gives it
+        self.used: set[int] = set()
+        self.divisors: set[int] = set()
+        J = ca.jacobian(graph.residuals, graph.unknowns)  # not sparsified: a condition depends on what is in it, too
+        rows, columns = J.sparsity().get_triplet()
+        self._open: list[dict[int, float | None]] = [{} for _ in self.F]
+        for i, j, c in zip(rows, columns, self._constants(_column(J.nonzeros())), strict=True):
+            self._open[i][j] = c
+        self._all = [set(row) for row in self._open]  # those that are defined, too
+        self._where: list[set[int]] = [set() for _ in self._v]
+        for i, row in enumerate(self._open):
+            for j in row:
+                self._where[j].add(i)
+
+    def run(self) -> None:
+        """Define unknowns until no equation gives one any more."""
+        todo = deque(sorted(range(len(self.F)), key=lambda i: len(self._open[i])))
+        waiting = set(todo)
+        while todo:
+            waiting.discard(i := todo.popleft())
+            if i in self.used:
+                continue
+            changed = self._define(i)
+            for k in sorted(changed - waiting - self.used):
+                todo.append(k)
+                waiting.add(k)
+
+    def solution(self, j: int) -> SX:
+        """Return an unknown as its equation gives it, over other unknowns."""
+        i = self.definitions[j]
+        return ca.substitute(self.F[i], self._v[j], 0) / -ca.jacobian(self.F[i], self._v[j])
+
+    def ordered(self) -> list[int]:
+        """Return the defined unknowns, each after those in its definition."""
+        order: dict[int, None] = {}
+        for root in self.definitions:
+            stack = [root]
+            while stack:
+                j = stack[-1]
+                missing = [k for k in self._all[self.definitions[j]] if k in self.definitions and k not in order]
+                missing = [k for k in missing if k != j]
+                if missing and j not in order:
+                    stack.extend(missing)
+                else:
+                    order[j] = None
+                    stack.pop()
+        return list(order)
+
+    def _define(self, i: int) -> set[int]:
+        """Let an equation give one of its unknowns if it can; return the equations that this changes."""
+        row = self._open[i]
+        largest = max((abs(c) for c in row.values() if c is not None), default=0.0)
+        candidates = [j for j, c in row.items() if c is not None and abs(c) > SMALLEST * largest]
+        alone = [j for j in candidates if self._where[j] == {i}]
+        if alone:
+            return self._taken(i, alone[0])
+        if len(row) == 1 and candidates:
+            return self._taken(i, candidates[0])
+        if len(row) == 2 and candidates:
+            return self._alias(i, min(candidates, key=lambda j: (len(self._where[j]), j)))
+        return set()
+
+    def _taken(self, i: int, j: int) -> set[int]:
+        """Let equation i give the unknown j; return the equations that contain what is in it."""
+        self.definitions[j] = i
+        self.used.add(i)
+        changed = set()
+        for k in self._open[i]:
+            self._where[k].discard(i)
+            changed |= self._where[k]
+        for k in self._where[j]:
+            del self._open[k][j]
+        self._where[j] = set()
+        self._note_divisors(ca.jacobian(self.F[i], self._v[j]))
+        return changed
+
+    def _alias(self, i: int, j: int) -> set[int]:
+        """Let equation i give j, and put it in place in all other equations."""
+        others = set(self._where[j]) - {i}
+        self.definitions[j] = i
+        value = self.solution(j)
+        for k in others:
+            self.F[k] = ca.substitute(self.F[k], self._v[j], value)
+            self._all[k] = (self._all[k] | self._all[i]) - {j}
+            columns = sorted((set(self._open[k]) | set(self._open[i])) - {j})
+            gradient = ca.jacobian(self.F[k], _column(self._v[c] for c in columns))
+            entries = gradient.sparsity().get_triplet()[1]
+            for c in self._open[k]:
+                self._where[c].discard(k)
+            constants = self._constants(_column(gradient.nonzeros()))
+            self._open[k] = {columns[c]: value for c, value in zip(entries, constants, strict=True)}
+            for c in self._open[k]:
+                self._where[c].add(k)
+        return self._taken(i, j) | others
+
+    def _constants(self, nodes: SX) -> list[float | None]:
+        """Return the values of those that contain parameters at most; None for others."""
+        if not nodes.numel():
+            return []
+        rows = ca.jacobian_sparsity(nodes, self._moving).get_triplet()[0]
+        fixed = np.ones(nodes.numel(), dtype=bool)
+        fixed[rows] = False
+        if all(node.is_constant() for node, f in zip(nodes.elements(), fixed, strict=True) if f):
+            values = [float(node) if f else 0.0 for node, f in zip(nodes.elements(), fixed, strict=True)]
+        else:
+            chosen = ca.vertcat(*(node if f else 0 for node, f in zip(nodes.elements(), fixed, strict=True)))
+            values = ca.Function("c", [self._p], [chosen])(self._values).full().ravel().tolist()
+        return [v if f and v != 0 and np.isfinite(v) else None for v, f in zip(values, fixed, strict=True)]
+
+    def _note_divisors(self, coefficient: SX) -> None:
+        if not coefficient.is_constant():
+            self.divisors |= set(ca.jacobian_sparsity(coefficient, self._p).get_triplet()[1])

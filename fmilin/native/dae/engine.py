@@ -1,0 +1,244 @@
+"""Reduced DAEs as an engine: an implicit system with invariants, like every native form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import replace
+from functools import cached_property, partial
+from typing import Any, Self
+
+import casadi as ca
+import numpy as np
+
+from fmilin.ground.signals import Signal, Signals
+from fmilin.model.constraints.declared import Constraint
+from fmilin.model.constraints.expressions import Expression, name_in_expression, parse
+from fmilin.model.interface import ModelInfo
+from fmilin.native.dae.along import column_of
+from fmilin.native.dae.elimination import semi_explicit
+from fmilin.native.dae.equations import DaeGraph
+from fmilin.native.dae.reduction import Reduced, reduced
+from fmilin.native.dae.starting import EXACT
+from fmilin.native.native_engine import AdjustableEngine, Quantity, offered
+from fmilin.native.symbolic import SymbolicEvaluator
+from fmilin.numerics.codegen.functions import has_kinks
+from fmilin.numerics.codegen.implicit import ImplicitSystem, jacobian
+from fmilin.numerics.codegen.newton import Guess
+
+SX = Any
+
+
+class DaeEngine(AdjustableEngine):
+    """A :class:`DaeGraph`, reduced, with the values of its parameters."""
+
+    compilable = True
+    visit_seconds = 3e-5
+    independent_by_default = True
+
+    def __init__(self, graph: DaeGraph) -> None:
+        self._made: dict[tuple[str, ...], Any] = {}
+        self.reduced = reduced(semi_explicit(graph))
+        self.constraints = tuple(_constraints(self.reduced))
+        self.base = _implicit(self.reduced)
+        self.notes = (*graph.notes, *self.reduced.notes)
+        self._take(graph)
+        self.independent = self._wished(graph) if graph.preferred and self.constraints else ()
+
+    def _take(self, graph: DaeGraph) -> None:
+        self.graph = graph
+        self.info = ModelInfo(graph.name)
+        inputs = graph.inputs.positions
+        every = self.reduced.inputs
+        self.states = graph.states
+        self.inputs = Signals(graph.inputs[inputs[s.name]] if s.name in inputs else s for s in every)
+        self.outputs = tuple(graph.outputs)
+        self.parameters = dict(zip(graph.parameters.names, graph.values.tolist(), strict=True))
+
+    def _wished(self, graph: DaeGraph) -> tuple[str, ...]:
+        """Return as many states as are independent at the start, those that are preferred first."""
+        numeric = self._numeric([self.available[quantity_name(k)] for k in range(len(self.reduced.invariants))])
+        x, u = graph.states.starts, self.inputs.starts
+        moved = np.diag(graph.states.scales(x)), np.zeros((len(u), len(x)))
+        H = numeric.products((0.0, x, u, graph.values), *moved)[1]
+        H, order = np.nan_to_num(H), [graph.states.index_of(name, "a state") for name in graph.preferred]
+        free, rank = np.ones(len(x), dtype=bool), np.linalg.matrix_rank(H, tol=EXACT * np.abs(H).max(initial=1.0))
+        for i in dict.fromkeys((*order, *range(len(x)))):
+            free[i] = False
+            free[i] = np.linalg.matrix_rank(H[:, free], tol=EXACT * np.abs(H).max(initial=1.0)) < rank
+        return tuple(np.array(graph.states.names)[~free].tolist())
+
+    @cached_property
+    def autonomous(self) -> bool:
+        """Whether time stands nowhere in the equations."""
+        return not ca.depends_on(self.graph.residuals, self.graph.time)
+
+    @cached_property
+    def smooth(self) -> bool:
+        """Whether no operation of the equations and outputs can have a kink."""
+        parts = ca.vertcat(self.graph.residuals, *self.graph.outputs.values())
+        return not has_kinks(ca.Function("smooth", ca.symvar(parts), [parts]))
+
+    def having(self, graph: DaeGraph) -> Self:
+        """Return the same engine with other values or start values; what was made is shared."""
+        other = copy(self)
+        for cached in ("available", "point_codes"):
+            other.__dict__.pop(cached, None)
+        other._take(graph)
+        return other
+
+    def with_parameters(self, values: Mapping[str, float]) -> Self:
+        """Return the same engine with other values; reduced again where something divided by becomes zero, or not."""
+        graph = self.graph
+        signals = Signals(replace(s, start=values.get(s.name, s.start)) for s in graph.parameters)
+        changed = replace(graph, parameters=signals)
+        if any((signals[i].start == 0) != (graph.parameters[i].start == 0) for i in self.reduced.form.divisors):
+            return type(self)(changed)
+        return self.having(changed)
+
+    # -- quantities ------------------------------------------------------------------------------------
+
+    @cached_property
+    def available(self) -> Mapping[str, Quantity]:
+        """The outputs, states, inputs, ``der(state)``, algebraic variables and the residuals that are constraints."""
+        graph, form = self.graph, self.reduced.form
+        signals = graph.output_signals.positions
+        declared = [
+            Quantity(graph.output_signals[signals[name]] if name in signals else Signal(name), value)
+            for name, value in zip(graph.outputs, self.written(list(graph.outputs.values())), strict=True)
+        ]
+        further = [Quantity(s, value) for s, value in zip(graph.algebraic, form.z.elements(), strict=True)]
+        further += [Quantity(Signal(quantity_name(k)), row.value) for k, row in enumerate(self.reduced.invariants)]
+        every = offered(self.states, self.inputs, (), further)
+        same = {node.__hash__(): every[name].source for column, names in
+                ((graph.x, self.states.names), (self.reduced.u, self.inputs.names))
+                for node, name in zip(column.elements(), names, strict=True)}  # fmt: skip
+        for quantity in declared:
+            source = same.get(quantity.source.__hash__(), quantity.source)
+            every[quantity.signal.name] = Quantity(quantity.signal, source)
+        return every
+
+    def written(self, expressions: list[SX]) -> list[SX]:
+        """Return expressions over the graph's symbols as expressions over (t, x, u, p) and the unknowns."""
+        form = self.reduced.form
+        column = ca.densify(ca.vertcat(ca.SX(0, 1), *expressions))
+        placed = ca.substitute([column], [self.graph.dx, self.graph.z], [form.f, form.z])[0]
+        return list(placed.elements())
+
+    def expression(self, quantity: Quantity) -> SX:
+        """Return a quantity as a node."""
+        match quantity.source:
+            case ("state", i):
+                return self.base.states[i]
+            case ("rate", i):
+                return self.base.derivatives[i]
+            case ("input", i):
+                return self.base.inputs[i]
+        return quantity.source
+
+    def evaluator(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> SymbolicEvaluator:
+        """Return the functions of these quantities; they are made once, whatever the parameters."""
+        every = [*outputs, *observed]
+        return SymbolicEvaluator(partial(self._numeric, every), len(outputs), self.graph.values)
+
+    def _numeric(self, quantities: Sequence[Quantity]) -> Any:
+        from fmilin.native import large
+        from fmilin.numerics.codegen.functions import SystemFunctions
+
+        key = tuple(quantity.signal.name for quantity in quantities)
+        if key not in self._made:
+            kind = large.SparseFunctions if len(self.base.unknown_names) > large.LARGEST_DENSE else SystemFunctions
+            self._made[key] = kind(replace(self.base, outputs=self._column(quantities)))
+        return self._made[key]
+
+    def _column(self, quantities: Sequence[Quantity]) -> SX:
+        return ca.densify(ca.vertcat(ca.SX(0, 1), *(self.expression(quantity) for quantity in quantities)))
+
+    def in_graph(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> ImplicitSystem:
+        """Return the equations as a graph."""
+        form = self.reduced.form
+        return replace(
+            self.base,
+            outputs=self._column(outputs),
+            output_signals=Signals(quantity.signal for quantity in outputs),
+            state_signals=self.states,
+            input_signals=self.inputs,
+            parameter_signals=self.graph.parameters,
+            parameter_values=self.graph.values,
+            further={
+                **dict(zip(self.graph.algebraic.names, form.z.elements(), strict=True)),
+                **{quantity.signal.name: self.expression(quantity) for quantity in observed},
+            },
+        )
+
+
+def quantity_name(number: int) -> str:
+    """Return the name under which the residual of an invariant can be observed."""
+    return f"residual[{number + 1}]"
+
+
+def _constraints(system: Reduced) -> list[Constraint]:
+    """Return what the states obey: a residual and its derivative as one where both are kept."""
+    constraints, taken = [], set()
+    numbers = {(row.i, row.order): k for k, row in enumerate(system.invariants) if row.is_true}
+    for k, row in enumerate(system.invariants):
+        if k in taken:
+            continue
+        rate = numbers.get((row.i, row.order + 1)) if row.is_true else None
+        taken |= {rate}
+        constraints.append(
+            Constraint(
+                _observed(system, k),
+                name=row.name,
+                level="velocity" if rate is None else "position",
+                rate=None if rate is None else _observed(system, rate),
+            )
+        )
+    return constraints
+
+
+def _observed(system: Reduced, number: int) -> Expression:
+    """Return a residual by its name; inputs that move it are named, too, as they prescribe a motion."""
+    name = quantity_name(number)
+    driving = [u for u, is_driving in zip(system.inputs.names, system.driving[number], strict=True) if is_driving]
+    if not driving:
+        return Expression.variable(name)
+    return parse(f"{name_in_expression(name)} + 0*({' + '.join(map(name_in_expression, driving))})")
+
+
+def _implicit(system: Reduced) -> ImplicitSystem:
+    """Return the implicit system, without outputs."""
+    graph, w = system.form.graph, system.unknowns
+    residuals = column_of([row.value for row in system.solved])
+    W = jacobian(residuals, w)
+    linear = not w.numel() or not ca.depends_on(ca.vertcat(ca.SX(0, 1), *W.nonzeros()), w)
+    guess = None
+    if linear:
+        r = -ca.substitute(residuals, w, ca.SX.zeros(w.numel())) if w.numel() else ca.SX(0, 1)
+    else:
+        r = -residuals
+        states, values = system.started()
+        point = 0.0, states, system.inputs.starts, graph.values
+        guess = Guess(
+            values, np.maximum(system.sizes, np.abs(values)), *point, equations=tuple(row.name for row in system.solved)
+        )
+    return ImplicitSystem(
+        name=graph.name,
+        description=graph.description,
+        time=graph.time,
+        states=graph.x,
+        inputs=system.u,
+        parameters=graph.p,
+        unknowns=w,
+        unknown_names=system.names,
+        matrix=W,
+        right_hand_side=ca.densify(r),
+        derivatives=system.form.f,
+        outputs=ca.SX(0, 1),
+        state_signals=graph.states,
+        input_signals=system.inputs,
+        output_signals=Signals(),
+        parameter_signals=graph.parameters,
+        parameter_values=graph.values,
+        guess=guess,
+    )

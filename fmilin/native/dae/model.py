@@ -1,0 +1,184 @@
+"""Differential-algebraic equations as they are written, as a Model."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+
+from fmilin.ground.errors import UnknownNameError, UsageError
+from fmilin.ground.signals import FloatArray, Signals
+from fmilin.model.interface import DescriptorForm, ExactSlopes
+from fmilin.native.dae.engine import DaeEngine
+from fmilin.native.dae.equations import DaeGraph
+from fmilin.native.dae.starting import EXACT
+from fmilin.native.dae.written import descriptor_form
+from fmilin.native.declaration import Expr, Labels, Name
+from fmilin.native.engine import GivenSlopes
+from fmilin.native.native_model import NativeModel
+
+
+class DaeModel(NativeModel):
+    """F(t, x', x, z, u, p) = 0 as it is written, of any index; x has derivatives, z are algebraic variables.
+
+    What differentiation shows to be a constraint on the states becomes one, and coordinates are chosen on the manifold
+    as for every model. Algebraic variables and derivatives are solved for at every point.
+
+    Parameters
+    ----------
+    name : str
+    equations : sequence
+        As many as there are states and algebraic variables. Texts are equations (``"m*der(v) = F - k*s"``) or
+        expressions that are zero, in the grammar of :mod:`fmilin.model.constraints.expressions`; sympy expressions
+        and ``sympy.Eq`` contain :func:`fmilin.models.der`. The symbol named ``time`` is time.
+    states, algebraic, inputs : sequence, optional
+        Names. Where they are left out, states are what has a derivative, and whatever else has no value is an
+        algebraic variable, or an input where ``algebraic`` is given. An input whose derivative is needed gets it as
+        one more input, ``der(u)``.
+    parameters : mapping
+        Values by name.
+    outputs : mapping of str
+        Expressions by name over everything, derivatives too.
+    start : mapping
+        Start values of states and inputs, and of algebraic variables where their solution is searched; 0 where not
+        given. States are projected onto the manifold when a point is wanted.
+    labels : Labels
+        Units, nominal values, descriptions; states that are preferred as coordinates.
+
+    Attributes
+    ----------
+    index : int
+        How often some equation was differentiated, and once more where equations are left to be solved.
+
+    Raises
+    ------
+    UsageError
+        When there are too many equations or too few, or they determine no motion; the message names them.
+    NumericalError
+        When algebraic variables are not found at the start.
+
+    Examples
+    --------
+    >>> import fmilin as fl
+    >>> pendulum = fl.models.DaeModel(
+    ...     "pendulum",
+    ...     ["der(x) = vx", "der(y) = vy", "der(vx) = -T*x", "der(vy) = -T*y - 9.81", "x^2 + y^2 = 1"],
+    ...     start={"y": -1.0, "T": 9.81},
+    ... )
+    >>> pendulum.index, pendulum.constraints.names
+    (3, ('x^2 + y^2 = 1', 'rate of x^2 + y^2 = 1'))
+    >>> fl.linearize(pendulum).eigenvalues().imag.round(3)
+    array([-3.132,  3.132])
+    """
+
+    engine: DaeEngine
+
+    def __init__(
+        self,
+        name: str,
+        equations: Sequence[Expr],
+        *,
+        states: Sequence[Name] | None = None,
+        algebraic: Sequence[Name] | None = None,
+        inputs: Sequence[Name] | None = None,
+        parameters: Mapping[Name, float] | None = None,
+        outputs: Mapping[str, Expr] | None = None,
+        start: Mapping[Name, float] | None = None,
+        labels: Labels | None = None,
+    ) -> None:
+        from fmilin.native.dae.texts import graph_of
+
+        graph = graph_of(
+            name,
+            equations,
+            states=states,
+            algebraic=algebraic,
+            inputs=inputs,
+            parameters=parameters or {},
+            outputs=outputs or {},
+            start=start or {},
+            labels=labels or Labels(),
+        )
+        super().__init__(DaeEngine(graph))
+
+    @classmethod
+    def from_graph(cls, graph: DaeGraph) -> Self:
+        """Return the model of a ``graph``: equations that are nodes of CasADi, see :class:`fmilin.models.DaeGraph`."""
+        model = cls.__new__(cls)
+        NativeModel.__init__(model, DaeEngine(graph))
+        return model
+
+    @property
+    def index(self) -> int:
+        """The index."""
+        return self.engine.reduced.index
+
+    @property
+    def autonomous(self) -> bool:  # type: ignore[override]
+        """Whether time stands nowhere in the equations."""
+        return self.engine.autonomous
+
+    def exact_slopes(self, t: float, x: FloatArray, u: FloatArray) -> ExactSlopes | None:
+        """Return the slopes with dependent states eliminated; None where inputs prescribe a motion."""
+        if not self._has_own_constraints or self.constraints.prescribing:
+            return None
+        n, k = len(x), len(u)
+        slopes = self.products(t, x, u, np.eye(n, n + k), np.eye(n + k)[n:])
+        if slopes is None or not all(np.isfinite(a).all() for a in (slopes.derivatives, slopes.residuals)):
+            return None
+        return GivenSlopes(self.evaluate(t, x, u), slopes, smooth=self.engine.smooth)
+
+    def descriptor_form(self, t: float, x: FloatArray, u: FloatArray) -> DescriptorForm | None:
+        """Return the equations as they are written, linearized.
+
+        Raises
+        ------
+        UsageError
+            When some are redundant and leave variables open.
+        """
+        engine, graph = self.engine, self.engine.graph
+        if engine.reduced.notes:
+            raise UsageError(f"There is no descriptor system of '{graph.name}'. {' '.join(engine.reduced.notes)}")
+        full, n = self._full(u), len(x)
+        every = engine.evaluator([engine.available[name] for name in graph.algebraic.names], [])
+        rates, z, _ = every.visit(t, x, full)
+        products = self.products(t, x, u, np.eye(n), np.zeros((len(u), n)))
+        H = np.zeros((0, n)) if products is None else products.residuals * self.states.scales(x)
+        sizes = np.linalg.norm(H, axis=1, keepdims=True)
+        rank = np.linalg.matrix_rank(H / np.where(sizes > 0, sizes, 1.0), tol=EXACT) if H.size else 0
+        point = t, x, full[: len(graph.inputs)]
+        return descriptor_form(graph, self.outputs.names, self.inputs.names, point, (rates, z), n - int(rank))
+
+    def kept(self, held: Collection[str]) -> Mapping[str, bool]:
+        """Return the states that are fixed at the start and not ``held``."""
+        return {name: True for name in self.engine.graph.fixed if name not in held and self.states.has(name)}
+
+    def with_start(self, values: Mapping[str, float]) -> Self:
+        """Return the same model, starting elsewhere: start values of states, algebraic variables and inputs by name.
+
+        Parameters
+        ----------
+        values : mapping of str to float
+            In the variables' own units.
+
+        Raises
+        ------
+        UnknownNameError
+            When there is no such variable.
+        """
+        graph = self.engine.graph
+        parts: dict[str, Signals] = {"states": graph.states, "algebraic": graph.algebraic, "inputs": graph.inputs}
+        names = [name for signals in parts.values() for name in signals.names]
+        for name in values:
+            if name not in names:
+                raise UnknownNameError.among(name, names, f"a state, algebraic variable or input of '{self.info.name}'")
+        new: dict[str, Any] = {
+            what: Signals(s.starting_at(float(values.get(s.name, s.start))) for s in signals)
+            for what, signals in parts.items()
+        }
+        graph = replace(graph, **new)
+        if new["algebraic"] != parts["algebraic"]:
+            return self._changed(DaeEngine(graph))
+        return self._changed(self.engine.having(graph))

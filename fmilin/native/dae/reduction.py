@@ -1,0 +1,226 @@
+"""From 0 = R(t, x, w, u, p), x' = f(t, x, w, u, p) of any index to unknowns that are solved for, and invariants.
+
+With the offsets c, d of :mod:`fmilin.native.dae.structure`, stage k = -max(c), ..., 0 holds R_i differentiated
+c_i + k times and the unknowns w_j differentiated d_j + k times. Their Jacobian has full column rank where that of the
+last stage is regular: as many rows, found by a pivoted QR factorization at the start, determine the unknowns, and the
+others are invariants h(t, x, u, p) = 0, position level, velocity level and so on. All unknowns are solved together.
+Where the last stage is singular in numbers, :mod:`fmilin.native.dae.deficient` goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import casadi as ca
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from fmilin.ground.errors import NumericalError, UsageError
+from fmilin.ground.signals import FloatArray, Signals
+from fmilin.ground.tolerances import SINGULAR
+from fmilin.native.dae.along import Motion, Row, column_of, derivative_name
+from fmilin.native.dae.deficient import DISPLACEMENT, completed
+from fmilin.native.dae.elimination import SemiExplicit, semi_explicit
+from fmilin.native.dae.starting import EXACT, SLOW, Point, Rows, Unknown, consistent_point, reciprocal_condition
+from fmilin.native.dae.structure import Structure, pattern, structure_of
+
+SX = Any
+
+NOTHING = 1e-4  # of the largest effect of an input: what is a billionth of a smaller one is rounding
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """What is solved, and what is kept."""
+
+    form: SemiExplicit
+    u: SX  # inputs, derivatives of inputs that nobody declared at the end
+    inputs: Signals
+    motion: Motion
+    keys: list[Unknown]  # the unknowns
+    unknowns: SX  # (nj, 1), w, then its derivatives
+    names: tuple[str, ...]  # of the unknowns
+    guess: FloatArray  # of the unknowns
+    sizes: FloatArray  # of the unknowns
+    solved: tuple[Row, ...]  # zero for the unknowns at any (t, x, u, p)
+    invariants: tuple[Row, ...]  # zero on the manifold
+    driving: NDArray[np.bool_]  # (invariants, inputs): which inputs move them
+    notes: tuple[str, ...] = ()
+
+    @property
+    def index(self) -> int:
+        """How often equations were differentiated, and once more where some are left to be solved."""
+        return max((row.order for row in self.solved), default=-1) + 1
+
+    def started(self) -> tuple[FloatArray, FloatArray]:
+        """Return states and unknowns to begin from: start values of states, or consistent ones if these allow none."""
+        rows = Rows(self.form, self.motion, [row.value for row in self.solved], self.keys)
+        try:
+            return rows.x, rows.solved([row.name for row in self.solved])
+        except NumericalError:
+            at = consistent_point(self.form, self.motion, (*self.solved, *self.invariants), self.keys)
+            if at is None:
+                raise
+            return at.x, at.w
+
+
+def reduced(form: SemiExplicit) -> Reduced:
+    """Return the unknowns, their equations and the invariants.
+
+    Raises
+    ------
+    UsageError
+        When the structure is singular.
+    NumericalError
+        When the equations do not determine the motion in numbers.
+    """
+    try:
+        structure = _structure(form)
+    except UsageError:
+        _structure(semi_explicit(form.graph, as_written=True))  # names all equations and unknowns that are concerned
+        raise
+    c, d, motion = structure.c, structure.d, Motion(form)
+    rows = _differentiated(form, c, motion)
+    unknowns = [(j, s) for s in range(int(d.max(initial=0)) + 1) for j in np.flatnonzero(d >= s).tolist()]
+    notes: tuple[str, ...] = ()
+    every = list(rows.values())
+    if (solved := _solved_rows(form, structure, rows, motion, unknowns)) is None:
+        completion = completed(form, motion, every, unknowns)
+        every, solved, unknowns, notes = completion.rows, completion.solved, completion.unknowns, completion.notes
+    taken = {id(row) for row in solved}
+    invariants = [row for row in every if id(row) not in taken]
+    driving = _driving(form, motion, solved, invariants, unknowns)
+    if idle := [i for i in range(len(form.graph.inputs), driving.shape[1]) if not driving[:, i].any()]:
+        solved, invariants = (_without(some, motion, idle) for some in (solved, invariants))
+        driving = np.delete(driving, idle, axis=1)
+        motion.drop(idle)
+    u, inputs = motion.inputs()
+    return Reduced(
+        form=form,
+        u=u,
+        inputs=inputs,
+        motion=motion,
+        keys=unknowns,
+        unknowns=column_of([motion.jet(j, s) for j, s in unknowns]),
+        names=tuple(motion.name(j, s) for j, s in unknowns),
+        guess=np.array([motion.guess(j, s) for j, s in unknowns]),
+        sizes=np.array([motion.size(j) for j, _ in unknowns]),
+        solved=tuple(solved),
+        invariants=tuple(invariants),
+        driving=driving[: len(invariants)],
+        notes=notes,
+    )
+
+
+def _structure(form: SemiExplicit) -> Structure:
+    R_x, R_w, f_x, f_w = (
+        pattern(ca.sparsify(ca.jacobian(e, s))) for e in (form.R, form.f) for s in (form.graph.x, form.w)
+    )
+    return structure_of((R_x, R_w), (f_x, f_w), form.graph.name, form.equations, form.names)
+
+
+def _differentiated(form: SemiExplicit, c: NDArray[np.intp], motion: Motion) -> dict[tuple[int, int], Row]:
+    """Return the rows by (i, order), each as often differentiated as c says."""
+    rows = {(i, 0): Row(form.equations[i], i, 0, e) for i, e in enumerate(form.R.elements())}
+    for order in range(1, int(c.max(initial=0)) + 1):
+        these = np.flatnonzero(c >= order).tolist()
+        values = motion.along(column_of([rows[i, order - 1].value for i in these])).elements()
+        for i, value in zip(these, values, strict=True):
+            rows[i, order] = Row(derivative_name(form.equations[i], order), i, order, value)
+    return rows
+
+
+def _solved_rows(
+    form: SemiExplicit,
+    structure: Structure,
+    rows: Mapping[tuple[int, int], Row],
+    motion: Motion,
+    unknowns: Sequence[Unknown],
+) -> list[Row] | None:
+    """Return the equations that determine the unknowns, stage by stage; None where the last stage is singular."""
+    c, d = structure.c, structure.d
+    if (J := _last_jacobian(form, structure, rows, motion, unknowns)) is None:
+        return None
+    chosen: list[int] = []
+    solved: list[Row] = []
+    for k in range(-int(c.max(initial=0)), 1):
+        these, columns = np.flatnonzero(c + k >= 0), np.flatnonzero(d + k >= 0)
+        if len(these) == len(columns):
+            chosen = these.tolist()
+        elif len(columns):
+            block = J[np.ix_(these, columns)]
+            chosen = [int(these[i]) for i in _independent(block.T, [these.tolist().index(i) for i in chosen])]
+        solved += [rows[i, int(c[i]) + k] for i in sorted(chosen)]
+    return solved
+
+
+def _last_jacobian(
+    form: SemiExplicit,
+    structure: Structure,
+    rows: Mapping[tuple[int, int], Row],
+    motion: Motion,
+    unknowns: Sequence[Unknown],
+) -> FloatArray | None:
+    """Return d R_i^(c_i) / d w_j^(d_j) at a consistent point, empty where nothing is chosen by it; None if singular."""
+    c, d = structure.c, structure.d
+    if not len(c):
+        return np.zeros((0, 0))
+    top = [unknowns.index((j, int(s))) for j, s in enumerate(d)]
+    last = Rows(form, motion, [rows[i, int(r)].value for i, r in enumerate(c)], unknowns)
+    every = list(rows.values())
+    for moved in (0.0, DISPLACEMENT) if c.any() else (None, 0.0, DISPLACEMENT):
+        if moved is None:
+            point: Point | None = Point(last.x, last.w, EXACT)  # no states to be made consistent
+        else:
+            point = consistent_point(form, motion, every, unknowns, moved=moved)
+        if point is not None:
+            J = last.matrix(point.x, point.w)[:, top]
+            if reciprocal_condition(J) > (SLOW if moved or point.zero == SLOW else SINGULAR):
+                return J if c.any() else np.zeros((0, 0))
+    return None
+
+
+def _driving(
+    form: SemiExplicit, motion: Motion, solved: list[Row], invariants: list[Row], unknowns: Sequence[Unknown]
+) -> NDArray[np.bool_]:
+    """Return which inputs move invariants, rates and algebraic variables, the unknowns following them."""
+    count = len(motion.inputs()[1])
+    if not count or not (invariants or count > len(form.graph.inputs)):
+        return np.ones((len(invariants) + 1, count), dtype=bool)
+    values = [row.value for row in (*solved, *invariants)] + [*form.f.elements(), *form.z.elements()]
+    rows = Rows(form, motion, values, unknowns)
+    points = (consistent_point(form, motion, (*solved, *invariants), unknowns, moved=m) for m in (DISPLACEMENT, 0.0))
+    at = next((p for p in points if p is not None), Point(rows.x, rows.w, SLOW))
+    _, by_w, by_u = rows.gradients(at.x, at.w)
+    n = len(solved)
+    try:
+        inverse = np.linalg.inv(by_w[:n])
+    except np.linalg.LinAlgError:
+        return np.ones((len(invariants) + 1, count), dtype=bool)
+    terms = np.abs(by_u[n:]) + np.abs(by_w[n:]) @ np.abs(inverse) @ np.abs(by_u[:n])
+    largest = terms.max(axis=1, initial=0.0)[:, None]
+    sizes = np.maximum(np.sqrt(largest * terms.max(axis=0, initial=0.0)), NOTHING * largest)
+    moved: NDArray[np.bool_] = np.abs(by_u[n:] - by_w[n:] @ inverse @ by_u[:n]) > at.zero * sizes
+    return moved
+
+
+def _without(rows: list[Row], motion: Motion, idle: Sequence[int]) -> list[Row]:
+    """Return rows with zero for some inputs, which are derivatives of others and cancel."""
+    u = motion.inputs()[0]
+    values = column_of([row.value for row in rows])
+    values = ca.substitute(values, column_of([u[i] for i in idle]), ca.SX.zeros(len(idle)))
+    return [replace(row, value=value) for row, value in zip(rows, values.elements(), strict=True)]
+
+
+def _independent(columns: FloatArray, first: Sequence[int]) -> list[int]:
+    """Return as many columns of a wide matrix as it has rows, independent ones, those in ``first`` among them."""
+    sizes = np.linalg.norm(columns, axis=0)
+    scaled = columns / np.where(sizes > 0, sizes, 1.0)
+    Q = linalg.qr(scaled[:, list(first)], mode="economic")[0] if len(first) else np.zeros((len(columns), 0))
+    rest = scaled - Q @ (Q.T @ scaled)
+    rest[:, list(first)] = 0.0
+    pivots = linalg.qr(rest, mode="r", pivoting=True)[1]
+    return [*first, *pivots[: len(columns) - len(first)].tolist()]

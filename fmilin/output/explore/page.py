@@ -1,0 +1,248 @@
+"""The page: sliders at the left, what comes of them at the right, and below the command line that does the same."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from nicegui import ui
+from nicegui.events import ValueChangeEventArguments
+
+from fmilin.ground.errors import FmilinError
+from fmilin.linear_model.model import LinearModel
+from fmilin.output.explore.charts import bode_chart, eigenvalue_chart
+from fmilin.output.explore.mechanism import Mechanism
+from fmilin.output.report.numbers import eigenvalue_text
+
+HERE, KEPT = "here", "kept"
+STEPS = 200  # of a slider
+ENDINGS = (".json", ".mat", ".py", ".mo", ".html")
+
+
+@dataclass(frozen=True)
+class Slider:
+    """What can be moved: its name, unit, value at the start and range."""
+
+    name: str
+    kind: str
+    unit: str
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What was chosen on the page: values that differ from the start, and coordinates."""
+
+    values: Mapping[str, float]
+    independent: Sequence[str] = ()
+    projects: bool = False  # whether parameters have moved, after which start values need not satisfy the constraints
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is explored."""
+
+    title: str
+    start: LinearModel
+    sliders: Sequence[Slider]
+    coordinates: Sequence[str]  # states among which coordinates may be chosen
+    answer: Callable[[Choice], LinearModel]
+    line: Callable[[Choice, str], str]  # the command that does the same, and writes a file with such a suffix
+    mechanism: Mechanism | None = None  # draws it
+
+
+class _Bar(ui.slider):
+    """A slider that is not told its own value again while it moves."""
+
+    LOOPBACK = False
+
+
+class Page:
+    """One visitor's page."""
+
+    def __init__(self, subject: Subject) -> None:
+        self._subject, self._linear = subject, subject.start
+        self._kept: LinearModel | None = None
+        self._values: dict[str, float] = {}
+        self._busy = self._again = False
+        self._build()
+        self._show(subject.start)
+        ui.timer(0.0, self._draw, once=True)
+
+    def _build(self) -> None:
+        subject = self._subject
+        ui.add_css("body.body--dark { color-scheme: dark }")  # of scroll bars
+        ui.query(".nicegui-content").classes("p-0 gap-0")
+        with ui.row().classes("w-full items-center px-4 pt-3 gap-4"):
+            ui.label(subject.title).classes("text-xl font-bold")
+            self._order = ui.label().classes("text-gray-500")
+            ui.space()
+            ui.button("Keep this point", on_click=self._keep).props("outline dense no-caps").classes("px-2")
+            ui.button("Back to the start", on_click=self._back).props("outline dense no-caps").classes("px-2")
+        with ui.element("div").classes("w-full grid grid-cols-1 md:grid-cols-[20rem_1fr] items-start gap-4 p-4"):
+            with ui.column().classes("w-full gap-1 md:max-h-[80vh] overflow-auto flex-nowrap pr-3"):
+                self._sliders = {s.name: self._slider(s) for s in subject.sliders}
+                if subject.coordinates:
+                    choose = ui.select(list(subject.coordinates), multiple=True, label="Coordinates", value=[])
+                    self._coordinates = choose.classes("w-full").props("use-chips dense").on_value_change(self._ask)
+            with ui.element("div").classes("w-full grid grid-cols-1 lg:grid-cols-2 items-start gap-4 min-w-0"):
+                with self._card("Eigenvalues"):
+                    self._eigenvalues = ui.echart({}).classes("w-full h-72")
+                    self._modes = ui.column().classes("gap-0 w-full").props("id=modes")
+                with self._card("Frequency response").classes("lg:row-span-2"):
+                    self._build_bode()
+                if subject.mechanism is not None:
+                    with self._card("Mechanism"):
+                        swing = ui.select({0: "at the point"}, value=0, label="drawn", on_change=self._draw)
+                        self._mode = swing.props("dense id=swing").classes("w-full")
+                        self._picture = ui.image().classes("w-full bg-white rounded").props("fit=contain id=picture")
+        with ui.column().classes("w-full px-4 pb-4 gap-1"):
+            self._problem = ui.label().classes("text-red-700 dark:text-red-300 font-medium").props("id=problem")
+            self._remarks = ui.column().classes("gap-0 text-sm text-amber-800 dark:text-amber-200")
+            with ui.row().classes("w-full items-center gap-2"):
+                self._ending = ui.toggle(["table", *ENDINGS], value="table", on_change=self._write_line)
+                self._ending.props("dense no-caps")
+                copy = ui.button("Copy", on_click=self._copy)
+                copy.props("outline dense no-caps").classes("px-2")
+                self._time = ui.label().classes("text-sm text-gray-500").props("id=time")
+            self._line = ui.label().classes("font-mono text-sm break-all select-all").props("id=line")
+
+    def _card(self, title: str) -> ui.card:
+        card = ui.card().classes("w-full p-3 gap-1 min-w-0").props("flat bordered")
+        with card:
+            ui.label(title).classes("font-bold")
+        return card
+
+    def _build_bode(self) -> None:
+        start = self._subject.start
+        self._bode: ui.echart | None = None
+        if not (len(start.inputs) and len(start.outputs)):
+            ui.label("There is no input or no output.").classes("text-gray-500")
+            return
+        with ui.row().classes("w-full gap-4"):
+            inputs, outputs = list(start.inputs.names), list(start.outputs.names)
+            self._input = ui.select(inputs, value=inputs[0], label="from", on_change=self._draw_charts)
+            self._output = ui.select(outputs, value=outputs[0], label="to", on_change=self._draw_charts)
+            for select in (self._input, self._output):
+                select.props("dense").classes("grow")
+        self._bode = ui.echart({}).classes("w-full h-96")
+
+    def _slider(self, slider: Slider) -> ui.slider:
+        with ui.row().classes("w-full items-center justify-between no-wrap gap-2"):
+            unit = f" [{slider.unit}]" if slider.unit else ""
+            ui.label(f"{slider.name}{unit}").classes("truncate").tooltip(f"{slider.kind} {slider.name}{unit}")
+            number = ui.number(format="%.6g").props("dense borderless input-class=text-right").classes("w-28")
+        step = (slider.high - slider.low) / STEPS
+        bar = _Bar(min=slider.low, max=slider.high, step=step, value=slider.value)
+        bar.props(f'dense aria-label="{slider.name}"').classes("w-full -mt-3")
+        number.bind_value(bar)
+        bar.on_value_change(partial(self._moved, slider))
+        return bar
+
+    async def _moved(self, slider: Slider, event: ValueChangeEventArguments[float | None]) -> None:
+        if event.value is None:  # the field of its number is empty
+            return
+        if event.value == slider.value:
+            self._values.pop(slider.name, None)
+        else:
+            self._values[slider.name] = event.value
+        await self._ask()
+
+    @property
+    def _choice(self) -> Choice:
+        subject = self._subject
+        chosen = self._coordinates.value if subject.coordinates else ()
+        kinds = {s.kind for s in subject.sliders if s.name in self._values}
+        return Choice(dict(self._values), tuple(chosen), bool(subject.coordinates) and "parameter" in kinds)
+
+    async def _ask(self) -> None:
+        """Have the present choice answered; what is chosen meanwhile is answered next, what lies between is not."""
+        self._again = True
+        if self._busy:
+            return
+        self._busy = True
+        try:
+            while self._again:
+                self._again, choice = False, self._choice
+                begin = time.perf_counter()
+                try:
+                    linear = await asyncio.to_thread(self._subject.answer, choice)
+                except FmilinError as error:
+                    self._problem.text = str(error)
+                    self._write_line()
+                    continue
+                self._show(linear)
+                self._time.text = f"answered in {1000 * (time.perf_counter() - begin):.0f} ms"
+                await self._draw()
+        finally:
+            self._busy = False
+
+    def _show(self, linear: LinearModel) -> None:
+        self._linear, self._problem.text = linear, ""
+        self._order.text = f"{len(linear.states)} independent of {len(linear.full_states)} states"
+        self._draw_charts()
+        self._write_line()
+        for column, texts in (
+            (self._modes, [_mode_text(k, m) for k, m in enumerate(linear.modes(), 1)]),
+            (self._remarks, [f"{w.heading}: {w}" for w in linear.warnings]),
+        ):
+            column.clear()
+            with column:
+                for text in texts:
+                    ui.label(text)
+
+    def _draw_charts(self) -> None:
+        points = {HERE: self._linear} | ({} if self._kept is None else {KEPT: self._kept})
+        _replace(self._eigenvalues, eigenvalue_chart(points))
+        if self._bode is not None:
+            _replace(self._bode, bode_chart(points, self._output.value, self._input.value))
+
+    async def _draw(self) -> None:
+        """Draw the mechanism at the point, and then moving in the mode that is chosen."""
+        mechanism, linear = self._subject.mechanism, self._linear
+        if mechanism is None or self._again:
+            return
+        _show_picture(self._picture, "png", await asyncio.to_thread(mechanism.standing, linear))
+        modes = {0: "at the point", **await asyncio.to_thread(mechanism.modes, linear)}
+        if modes != self._mode.options:
+            self._mode.set_options(modes, value=self._mode.value if self._mode.value in modes else 0)
+        if self._mode.value and not self._again:
+            _show_picture(self._picture, "gif", await asyncio.to_thread(mechanism.swinging, linear, self._mode.value))
+
+    def _write_line(self) -> None:
+        ending = self._ending.value
+        self._line.text = self._subject.line(self._choice, "" if ending == "table" else ending)
+
+    def _copy(self) -> None:
+        ui.clipboard.write(self._line.text)
+
+    def _keep(self) -> None:
+        self._kept = self._linear
+        self._draw_charts()
+
+    def _back(self) -> None:
+        for slider in self._subject.sliders:
+            self._sliders[slider.name].set_value(slider.value)
+        if self._subject.coordinates:
+            self._coordinates.set_value([])
+
+
+def _show_picture(image: ui.image, kind: str, content: bytes) -> None:
+    image.set_source(f"data:image/{kind};base64,{base64.b64encode(content).decode()}")
+
+
+def _replace(chart: ui.echart, options: dict[str, Any]) -> None:
+    chart.options.clear()
+    chart.options.update(options)
+    chart.update()
+
+
+def _mode_text(number: int, mode: Any) -> str:
+    return f"{number}: {eigenvalue_text(mode.eigenvalue, pair=mode.is_oscillatory)} 1/s"

@@ -1,0 +1,204 @@
+"""A linear model, a filter or a regulator as one C99 file for the machine that it runs on.
+
+    out = g0 + C x + D (in - u0),    x := f0 + A x + B (in - u0) + F (limited out - out),
+
+x being the deviation from the operating point: numbers near zero keep their digits in single precision, too. F, which a
+regulator with limits brings, tells its states what the actuators really do (anti-windup).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from fmilin.ground.errors import UnknownNameError, UsageError
+from fmilin.ground.files import write_atomically
+from fmilin.ground.signals import FloatArray, Signals
+from fmilin.linear_model.model import LinearModel
+from fmilin.linear_model.reduction.sampling import discretize
+from fmilin.numerics.codegen.c_component import (
+    CComponent,
+    Constant,
+    Memory,
+    Precision,
+    described,
+    loop,
+    operations,
+    product,
+)
+from fmilin.output.export.files import save
+from fmilin.output.formats import Writing, format_of, function_of
+
+SAMPLES = 20  # in the time in which the fastest motion turns by one radian or decays to a third, where none are given
+_ROUND = (1.0, 2.0, 5.0)  # digits of sample times that are chosen here
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What lies behind a regulator's outputs."""
+
+    lower: FloatArray  # shape (ny,)
+    upper: FloatArray
+    back: FloatArray  # F, shape (P, ny)
+
+
+def limits_of(linear: LinearModel, limits: Mapping[str, tuple[float, float]], back: FloatArray) -> Limits:
+    """Return limits of outputs, by name and in absolute values, as arrays; refuse what is none."""
+    largest = float(np.finfo(np.float32).max)  # stands for infinity, in both precisions
+    lower, upper = np.full(len(linear.outputs), -largest), np.full(len(linear.outputs), largest)
+    for name, (least, most) in limits.items():
+        if not least < most:
+            raise UsageError(f"The limits of '{name}' are {least:g} and {most:g}: the first is the smaller one.")
+        if not linear.outputs.has(name):
+            raise UnknownNameError.among(name, linear.outputs.names, "an input that the regulator drives")
+        k = linear.outputs.index_of(name)
+        lower[k], upper[k] = max(least, -largest), min(most, largest)
+    return Limits(lower, upper, back)
+
+
+def dumps(linear: LinearModel, writing: Writing, limits: Limits | None = None) -> bytes:
+    """Return the file's content; a continuous model is sampled first, its inputs held."""
+    return component(linear, writing, limits).text().encode("ascii")
+
+
+def save_law(
+    law: Any,
+    path: str | Path,
+    limits: Mapping[str, tuple[float, float]],
+    precision: Precision,
+    fmi: Literal["2.0", "3.0"] = "2.0",
+) -> None:
+    """Write a filter or a regulator (``linear_model()``, ``limited()``) of the room beside this one, or a schedule."""
+    if hasattr(law, "table"):
+        function_of(".export.c_schedule:save_schedule")(law, path, limits, precision, fmi)
+        return
+    linear: LinearModel = law.linear_model()
+    if format_of(path, "linear model").suffix != ".c":
+        if limits:
+            raise UsageError(f"Limits are a choice of C code: '{path}' has none. Leave them out, or write a .c file.")
+        save(linear, path, Writing(embedded=True, fmi=fmi), precision=precision)
+        return
+    writing = Writing(Path(path).stem, precision=precision)
+    content = dumps(linear, writing, limits_of(linear, limits, law.limited()) if limits else None)
+    write_atomically(path, content)
+
+
+def component(linear: LinearModel, writing: Writing, limits: Limits | None = None) -> CComponent:
+    """Return the parts of the file."""
+    sampled, how = _sampled(linear, writing.sample_time)
+    (P, nu), ny = sampled.B.shape, len(sampled.C)
+    zero = writing.deviation
+    u0, g0 = (
+        np.zeros(len(s)) if zero else _values(s, at, what)
+        for s, at, what in (
+            (sampled.inputs, sampled.point.inputs, "input"),
+            (sampled.outputs, sampled.point.outputs, "output"),
+        )
+    )
+    f0 = np.zeros(P) if zero else sampled.f0
+    constants = [
+        Constant("A", sampled.A, "A, by rows: of the states, for their next values"),
+        Constant("B", sampled.B, "B, by rows: of the inputs, for the next values of the states"),
+        Constant("C", sampled.C, "C, by rows: of the states, for the outputs"),
+        Constant("D", sampled.D, "D, by rows: of the inputs, for the outputs"),
+        Constant("f0", f0, "what a sample adds to the states at the operating point"),
+        Constant("u0", u0, "the inputs at the operating point"),
+        Constant("g0", g0, "the outputs at the operating point"),
+    ]
+    if limits is not None:
+        constants += [
+            Constant("lower", limits.lower, "the least outputs"),
+            Constant("upper", limits.upper, "the largest outputs"),
+            Constant("F", limits.back, "what limits take from the outputs, for the next values of the states"),
+        ]
+    matrices = [sampled.A, sampled.B, sampled.C, sampled.D, *([] if limits is None else [limits.back])]
+    return CComponent(
+        name=writing.name,
+        about=[
+            f"linear model of {linear.model.name or 'a model'} in {P} independent coordinates.",
+            how,
+            *([] if not zero else ["in and out are deviations from the operating point."]),
+            *(str(remark) for remark in sampled.warnings),
+        ],
+        inputs=[described(s, v) for s, v in zip(sampled.inputs, u0, strict=True)],
+        outputs=[described(s, v) for s, v in zip(sampled.outputs, g0, strict=True)],
+        memory=[Memory("x", np.zeros(P), _states(sampled))],
+        constants=constants,
+        step=_step(sampled, limits),
+        operations=operations(*matrices) + nu + (3 * ny if limits is not None else 0),
+        sample_time=sampled.sample_time,
+        locals=nu + P + ny,
+        precision=writing.precision,
+    )
+
+
+def _sampled(linear: LinearModel, sample_time: float | None) -> tuple[LinearModel, str]:
+    if linear.sample_time > 0:
+        if sample_time is not None and sample_time != linear.sample_time:
+            raise UsageError(
+                f"The linear model is sampled every {linear.sample_time:g} s: it cannot be written for another sample "
+                f"time ({sample_time:g} s). Sample the continuous one."
+            )
+        return linear, f"It is sampled every {linear.sample_time!r} s."
+    h = _sample_time(linear) if sample_time is None else sample_time
+    chosen = f", chosen for {SAMPLES} samples in the time of its fastest motion" if sample_time is None else ""
+    return discretize(linear, h), f"Continuous, and sampled here every {h!r} s{chosen}; inputs are held meanwhile."
+
+
+def _sample_time(linear: LinearModel) -> float:
+    """Return a round sample time for the fastest motion; a hundredth of a second where nothing turns or decays."""
+    fastest = float(np.abs(linear.eigenvalues()).max(initial=0.0))
+    if fastest == 0.0:
+        return 0.01
+    wanted = 1 / (SAMPLES * fastest)
+    power = 10.0 ** math.floor(math.log10(wanted))
+    return float(f"{max(d for d in _ROUND if d * power <= wanted or d == 1.0) * power:.0e}")
+
+
+def _values(signals: Signals, at: Mapping[str, float], what: str) -> FloatArray:
+    values = np.array([at.get(name, np.nan) for name in signals.names], dtype=np.float64)
+    for name, value in zip(signals.names, values, strict=True):
+        if not np.isfinite(value):
+            raise UsageError(
+                f"C code in absolute values needs the operating point, but the {what} '{name}' has no value there. "
+                "Write deviations instead: --deviation."
+            )
+    return values
+
+
+def _states(linear: LinearModel) -> list[str]:
+    return [f"{described(s)}, less {v:.6g}" for s, v in zip(linear.states, linear.y0, strict=True)]
+
+
+def _step(linear: LinearModel, limits: Limits | None) -> str:
+    (P, nu), ny = linear.B.shape, len(linear.C)
+    told = limits is not None and bool(limits.back.any())
+    text = "".join(
+        f"    @real {name}[{size}];\n" for name, size in (("du", nu), ("next", P), ("taken", ny if told else 0)) if size
+    )
+    text += "\n" + ("" if P else "    (void)self;\n")
+    text += loop(nu, "du[i] = in[i] - @u0[i];") or "    (void)in;\n"
+    text += loop(ny, "out[i] = @g0[i];") or "    (void)out;\n"
+    text += product("C", linear.C, "self->x", "out") + product("D", linear.D, "du", "out")
+    text += limit_statements(ny, told=told) if limits is not None and ny else ""
+    text += loop(P, "next[i] = @f0[i];")
+    text += product("A", linear.A, "self->x", "next") + product("B", linear.B, "du", "next")
+    text += product("F", limits.back, "taken", "next") if limits is not None else ""
+    return text + loop(P, "self->x[i] = next[i];")
+
+
+def limit_statements(ny: int, *, told: bool) -> str:
+    """Return what keeps ``out`` in its limits, and writes down what that takes where the states are told."""
+    wish = "        const @real asked = out[i];\n\n" if told else ""
+    taken = "        taken[i] = out[i] - asked;\n" if told else ""
+    return (
+        f"    for (int i = 0; i < {ny}; i++) {{\n{wish}"
+        "        if (out[i] < @lower[i]) {\n            out[i] = @lower[i];\n        }\n"
+        "        if (out[i] > @upper[i]) {\n            out[i] = @upper[i];\n        }\n"
+        f"{taken}    }}\n"
+    )

@@ -1,0 +1,287 @@
+"""An extended Kalman filter on a model of equations as C99 or an FMU, with the equations and their exact slopes."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+from importlib.resources import files
+from itertools import accumulate
+from pathlib import Path
+from string import Template
+from typing import Any, Literal
+
+import casadi as ca
+import numpy as np
+
+from fmilin.fmi.write.block import NAME, block_fmu
+from fmilin.ground.errors import UsageError
+from fmilin.ground.files import write_atomically
+from fmilin.ground.signals import Signal
+from fmilin.numerics.codegen.c_component import CComponent, Constant, Memory, Precision, described
+from fmilin.numerics.codegen.implicit import ImplicitSystem, jacobian
+from fmilin.numerics.codegen.statements import STATEMENTS_PER_FUNCTION, Statements
+from fmilin.output.formats import format_of
+
+SX = Any  # casadi.SX: casadi ships no types
+
+_FUNCTIONS = re.compile(
+    r"\b(sqrt|pow|exp|expm1|log|log1p|sin|cos|tan|asin|acos|atan|atan2|sinh|cosh|tanh|asinh|acosh|atanh|hypot|erf|fabs|"
+    r"floor|ceil|fmod|copysign|remainder|fmin|fmax)\("
+)
+_NUMBER = re.compile(r"(?<![\w.])(\d+\.\d*(?:e[+-]?\d+)?|\d+e[+-]?\d+)")
+
+
+@dataclass
+class _Part:
+    """C functions for some quantities and their slopes along directions of (x, u)."""
+
+    name: str
+    functions: list[str] = field(default_factory=list)
+    instructions: int = 0
+    entries: int = 0  # slopes that are not zero
+    room: int = 0  # numbers on the stack
+
+
+def dumps(kf: Any, name: str, precision: Precision = "double") -> bytes:
+    """Return the content of the file for an estimator of the room beside this one."""
+    return component(kf, name, precision).text().encode("ascii")
+
+
+def save(kf: Any, path: str | Path, precision: Precision, fmi: Literal["2.0", "3.0"] = "2.0") -> None:
+    """Write the file."""
+    path = Path(path)
+    if format_of(path, "estimator").suffix == ".fmu":
+        write_atomically(path, dumps_fmu(kf, path, precision, fmi))
+    else:
+        write_atomically(path, dumps(kf, path.stem, precision))
+
+
+def dumps_fmu(kf: Any, path: Path, precision: Precision = "double", fmi: Literal["2.0", "3.0"] = "2.0") -> bytes:
+    """Return the content of an FMU around the C code."""
+    made, model, start = component(kf, NAME, precision), kf.model, kf.start
+    measured = model.evaluate(start.time, start.x, kf.settings.inputs).outputs
+    inputs = [s.starting_at(v) for s, v in zip(model.inputs, kf.settings.inputs, strict=True)]
+    for s, value in zip(model.outputs, measured, strict=True):
+        name = f"measured.{s.name}" if model.inputs.has(s.name) else s.name
+        inputs.append(replace(s, name=name, start=value if np.isfinite(value) else 0.0))
+    further = [Signal("nis", description=made.outputs[-2]), Signal("failed", description="1 where a step failed")]
+    return block_fmu(made, inputs, [*model.states, *further], path, fmi_version=fmi, start_time=start.time)
+
+
+def component(kf: Any, name: str, precision: Precision) -> CComponent:
+    """Return the parts of the file."""
+    system, h = _equations(kf)
+    motion, start, limits = kf.motion, kf.start, dict(kf.motion.limits)
+    parts = [_part("rates", system, system.derivatives), _part("outputs", system, system.outputs)]
+    if h.numel():
+        parts.append(_surface(system, h))
+    N, P, M, NU = len(start.x), len(start.S), len(start.x) - len(start.S), system.inputs.numel()
+    U_w = motion.noise[1] if motion.noise[1].shape[1] else np.zeros((NU, 1))
+    X_w = motion.noise[0] if motion.noise[0].shape[1] else np.zeros((N, 1))
+    K, NY, H, terms = U_w.shape[1], system.outputs.numel(), h.numel(), len(motion.weights)
+    if precision == "single":
+        limits |= {"QUADRATIC": 3e-4, "NO_PIVOT": 1e-5}
+    after = "@restore(t{0}, x, chart) + @move(t{0}, x, chart, S)" if M else "0"
+    sizes = {
+        "N": N, "P": P, "M": M, "H": H, "NU": NU, "NY": NY, "K": K, "W": P + K, "D": N + NU, "TERMS": terms,
+        "LONGEST": P + NY, "AFTER_ADVANCE": after.format(" + s"), "AFTER_CORRECT": after.format(""),
+        "SUBSTEPS": motion.substeps, "STEP": repr(kf.sample_time / motion.substeps),
+        "SAMPLE_TIME": repr(kf.sample_time),
+    } | limits  # fmt: skip
+    outputs, inputs, states = kf.model.outputs, kf.model.inputs, kf.model.states
+    free = np.ones(N)
+    free[list(motion.held)] = 0.0
+    chart = [*kf.chart.kept, *kf.chart.others, *kf.chart.rows]
+    return CComponent(
+        name=name,
+        about=[
+            f"extended Kalman filter on {kf.model.info.name}: {P} independent coordinates of {N} states, in square "
+            "roots.",
+            "in holds the inputs over the sample that ends, then what is measured at its end, or NAN. "
+            "out[failed] is 1 where a step could not be computed: the estimate before it stays.",
+        ],
+        inputs=[*(described(s) for s in inputs), *(described(s) for s in outputs)],
+        outputs=[*(described(s) for s in states), "normalized innovation squared", "failed"],
+        memory=[
+            Memory("x", start.x, [f"estimate of {described(s)}" for s in states]),
+            Memory("S", start.S.ravel(), ["factor of the covariance S S', by rows"]),
+            Memory(
+                "chart", np.array(chart, dtype=np.float64), ["states: coordinates, others; then rows that give these"]
+            ),
+            Memory("t", np.array([start.time]), ["time in s"]),
+        ],
+        constants=[
+            Constant("scales", motion.scales, "sizes of the states"),
+            Constant("free", free, "0 for states that are always coordinates"),
+            Constant("through", U_w if NU else np.zeros(1), "noise through inputs, by rows"),
+            Constant("walk", X_w, "noise of rates, by rows"),
+            Constant("weights", motion.weights, "factor of the matrix of 1/(i + j + 1), by rows"),
+            Constant("R", kf.R, "covariance of the measurements, by rows"),
+        ],
+        step=_typed(_text("step", sizes), precision),
+        operations=_operations(parts, sizes, motion.substeps),
+        sample_time=kf.sample_time,
+        functions=[
+            _typed(f, precision)
+            for f in (
+                *_runtime("algebra", sizes),
+                *(f for part in parts for f in part.functions),
+                *_runtime("constrained" if M else "free", sizes),
+                *_runtime("always", sizes),
+            )
+        ],
+        locals=_locals(parts, sizes),
+        calls=2048,
+        code=1024 * (16 + sum(p.instructions + p.entries for p in parts) // 20),
+        precision=precision,
+        headers=("math.h",),
+    )
+
+
+def _equations(kf: Any) -> tuple[ImplicitSystem, SX]:
+    """Return the model's graph with numbers for its parameters, and the invariants h."""
+    from fmilin.native.batch_graph import invariants_in
+
+    graph = kf.model.in_graph() if kf.kind == "ekf" and kf.model.compilable else None
+    if graph is None:
+        raise UsageError(
+            f"C code is written of extended Kalman filters on models of equations; this is the {kf.kind.upper()} "
+            f"on '{kf.model.info.name}'. Take kind='ekf' and a native model, or linearize: "
+            "fl.design.kalman_filter(...).save('filter.c')."
+        )
+    h = invariants_in(kf.model, graph)
+    parts = [graph.matrix, graph.right_hand_side, graph.derivatives, graph.outputs, h]
+    if graph.parameters.numel():
+        parts = ca.substitute(parts, [graph.parameters], [ca.SX(ca.DM(graph.parameter_values))])
+    W, r, f, c, h = parts
+    return replace(graph, matrix=W, right_hand_side=r, derivatives=f, outputs=c, slopes=None), h
+
+
+def _part(name: str, system: ImplicitSystem, z: SX) -> _Part:
+    """Print ``NAME(t, x, u, k, X, z, dz)``: z, and its slopes along the k columns of X (N + nu, k)."""
+    s, w = system, system.unknowns
+    implicit = bool(w.numel()) and ca.depends_on(z, w)
+    w = w if implicit else ca.SX(0, 1)
+    z_s, z_w = jacobian(z, s.motion), jacobian(z, w)
+    e = s.motion_slopes if implicit else ca.SX(0, s.motion.numel())
+    sizes = {"t": 1, "x": s.states.numel(), "u": s.inputs.numel(), "w": w.numel()}
+    sizes |= {"A": w.numel() ** 2, "z": z.numel(), "e": e.nnz(), "z_s": z_s.nnz(), "z_w": z_w.nnz()}
+    at = dict(zip([*sizes, "v"], accumulate(sizes.values(), initial=0), strict=True))
+
+    def entries_at(key: str, count: int) -> list[str]:
+        return [f"m[{at[key] + i}]" for i in range(count)]
+
+    results, stages = [ca.densify(z), _nonzeros(e), _nonzeros(z_s), _nonzeros(z_w)], {}
+    values = {i: entries_at(key, sizes[key]) for i, key in enumerate(("z", "e", "z_s", "z_w"))}
+    if implicit:
+        rows, columns = s.matrix.sparsity().get_triplet()
+        entries = [f"m[{at['A'] + i * w.numel() + j}]" for i, j in zip(rows, columns, strict=True)]
+        results += [_nonzeros(s.matrix), ca.densify(s.right_hand_side)]
+        stages[f"@{name}_system"] = {4: entries, 5: entries_at("w", w.numel())}
+    stages[f"@{name}_values"] = values
+    arguments = [s.time, s.states, s.inputs, w]
+    function = ca.Function("equations", arguments, results, {"cse": True})
+    inputs = [entries_at(key, sizes[key]) for key in ("t", "x", "u", "w")]
+    printed = Statements(function, inputs, stages, arguments=("@real *m",), array="stored", number="@real")
+    functions = _functions(printed, at["v"])
+    filled = {"NAME": name, "SIZE": at["v"] + printed.stored, "N": sizes["x"], "NU": sizes["u"], "NW": w.numel()}
+    filled |= {"D": s.motion.numel(), "NZ": z.numel(), "AT_A": at["A"], "AT_W": at["w"], "AT_Z": at["z"]}
+    filled["DW"] = _products(e, at["e"], "X", "dw")
+    filled["DZ"] = "\n".join((_products(z_s, at["z_s"], "X", "dz"), _products(z_w, at["z_w"], "dw", "dz")))
+    functions.append(_text("implicit" if implicit else "explicit", filled))
+    room = at["v"] + printed.stored + w.numel() * (1 + s.motion.numel() + 8)
+    return _Part(name, functions, printed.instructions, e.nnz() + z_s.nnz() + z_w.nnz(), room)
+
+
+def _functions(printed: Statements, first: int) -> list[str]:
+    """Return C functions of the file, what several of them need behind the other numbers of their room."""
+    texts = (f.replace("PIECE @", "static void @").replace("ALL(", "(") for f in printed.functions())
+    return [re.sub(r"stored\[(\d+)\]", lambda m: f"m[{first + int(m[1])}]", text) for text in texts]
+
+
+def _products(matrix: SX, first: int, given: str, result: str) -> str:
+    """Return the lines that add a sparse matrix, whose entries begin at ``first``, times columns."""
+    return "\n".join(
+        f"    @add(k, m[{first + i}], {given} + ({c} * k), {result} + ({r} * k));"
+        for i, (r, c) in enumerate(_entries(matrix))
+    )
+
+
+def _surface(system: ImplicitSystem, h: SX) -> _Part:
+    """Print ``surface(t, x, h, H)``: the invariants and their gradient (m, N)."""
+    if ca.depends_on(h, ca.vertcat(system.unknowns, system.inputs)):
+        raise UsageError(
+            f"The rate of a constraint of '{system.name}' needs accelerations or inputs: there is no C code for such a "
+            "constraint. Write it with positions and their velocities as states."
+        )
+    H, N = jacobian(h, system.states), system.states.numel()
+    m = h.numel()
+    results = [ca.densify(h), _nonzeros(H)]
+    function = ca.Function("equations", [system.time, system.states], results, {"cse": True})
+    entries_at = [[f"m[{1 + N + i}]" for i in range(m)], [f"m[{1 + N + m + r * N + c}]" for r, c in _entries(H)]]
+    first = 1 + N + m + m * N
+    printed = Statements(
+        function, [["m[0]"], [f"m[{1 + i}]" for i in range(N)]], {"@surface_values": dict(enumerate(entries_at))},
+        arguments=("@real *m",), array="stored", number="@real",
+    )  # fmt: skip
+    functions = _functions(printed, first)
+    size = first + printed.stored
+    functions.append(_text("surface", {"SIZE": size, "N": N, "H": m}))
+    return _Part("surface", functions, printed.instructions, H.nnz(), size)
+
+
+def _entries(matrix: SX) -> list[tuple[int, int]]:
+    return list(zip(*matrix.sparsity().get_triplet(), strict=True))
+
+
+def _nonzeros(e: SX) -> SX:
+    return ca.vertcat(ca.SX(0, 1), *e.nonzeros())
+
+
+def _text(section: str, sizes: dict[str, Any]) -> str:
+    """Return a section of the C text that is the same for all models, with its sizes."""
+    text = (files("fmilin.numerics.codegen") / "runtime" / "filter.c").read_text(encoding="utf-8")
+    body = "\n".join(part for part in text.split("//// ")[1:] if part.startswith(f"{section}\n"))
+    return Template(body.replace(f"{section}\n", "", 1)).substitute(sizes)
+
+
+def _runtime(section: str, sizes: dict[str, Any]) -> list[str]:
+    """Return the functions of a section."""
+    return [f"{piece}\n}}\n".lstrip("\n") for piece in _text(section, sizes).split("\n}\n") if piece.strip()]
+
+
+def _typed(text: str, precision: Precision) -> str:
+    """Return C text for the precision: literals and functions of math.h have a type."""
+    if precision == "double":
+        return text
+    return _NUMBER.sub(r"\1f", _FUNCTIONS.sub(r"\1f(", text))
+
+
+def _operations(parts: list[_Part], sizes: dict[str, Any], substeps: int) -> int:
+    """Return a bound for the operations of a step."""
+    N, P, M, H, NY, W, K, terms = (int(sizes[key]) for key in ("N", "P", "M", "H", "NY", "W", "K", "TERMS"))
+    cost = {p.name: p.instructions + 2 * p.entries * W + p.room for p in parts}
+    surface, cube = cost.get("surface", 0), 2 * M**3 + 2 * M * M * P
+
+    def reflections(rows: int, n: int) -> int:
+        return 4 * rows * n * n + 10 * n
+
+    manifold = (sizes["ITERATIONS"] + 4) * (surface + cube + 4 * M) + (M * H * N * 4 if M else 0)
+    rows = P + K * terms
+    advance = (
+        4 * (cost["rates"] + 6 * N * P) + manifold + 2 * P**3 + reflections(rows, P) + 2 * K * P * terms * (P + terms)
+    )
+    correct = cost["outputs"] + manifold + reflections(NY + P, NY + P) + 2 * NY * P * P + NY**3 + 4 * N * P
+    total: int = substeps * (advance + (reflections(P, P) if M else 0)) + correct + 2 * P**3
+    return total
+
+
+def _locals(parts: list[_Part], sizes: dict[str, Any]) -> int:
+    """Return a bound for the numbers on the stack at once."""
+    N, P, M, H, D, W, K, terms, NY = (int(sizes[key]) for key in ("N", "P", "M", "H", "D", "W", "K", "TERMS", "NY"))
+    surface = max((p.room for p in parts if p.name == "surface"), default=0)
+    manifold = N * P + P * P + 2 * (H + H * N) + M * (M + P + 1) + surface
+    advance = N * P * 2 + D * W + N * W + 4 * N + (P + K * terms) * P + terms * P * K
+    correct = N * P + D * P + NY * (P + 4) + 2 * (NY + P) ** 2 + P
+    deepest = max(p.room for p in parts) + 2 * STATEMENTS_PER_FUNCTION
+    return N + P * P + N + M + max(advance, correct) + max(manifold, deepest) + N + P

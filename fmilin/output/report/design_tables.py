@@ -1,0 +1,111 @@
+"""What the room of designs leaves, as tables: gain schedules, measured responses, tuned regulators, many runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+from fmilin.output.report.figures import COLORS, gridded, plain, titled_figure
+from fmilin.output.report.numbers import shortened
+from fmilin.output.report.page import Page
+from fmilin.output.report.table import print_fact, simple_table
+
+WEAKEST = 8  # points shown
+
+
+def show_schedule(schedule: Any, page: Page) -> None:  # of the room beside this one
+    """Print what it reads and sets, over which ranges, and its report."""
+    axes = zip(schedule.over, schedule.table.axes, strict=True)
+    print_fact(page, "Schedule", [f"of {schedule.family.template.model.name}", f"{schedule.form} form"])
+    print_fact(page, "Over", [f"{shortened(n)} from {a[0]:g} to {a[-1]:g}, {len(a)} values" for n, a in axes])
+    print_fact(page, "Reads", [shortened(n) for n in schedule.measured.names[:WEAKEST]])
+    print_fact(page, "Sets", [shortened(n) for n in schedule.drives])
+    if schedule.sample_time:
+        print_fact(page, "Every", [f"{schedule.sample_time:g} s"])
+    show_schedule_report(schedule.report, page)
+
+
+def show_schedule_report(report: Any, page: Page) -> None:
+    """Print how many points are stable, the weakest of them, holes and remarks."""
+    counts = [f"{report.count(k)} {k}" for k in ("stable", "uncertain", "unstable")]
+    print_fact(page, "Closed loop", [f"of {len(report.verdicts)} points {counts[0]}", *counts[1:]])
+    if report.holes:
+        first = shortened(next(iter(report.holes)), 150)
+        print_fact(page, "Holes", [f"{sum(report.holes.values())} points of the grid; the first: {first}"])
+    page.print()
+    table = simple_table(
+        *report.over, "Loop", "Decay [1/s]", "±", "Read from the plant", columns="r" * len(report.over) + "lrrr"
+    )
+    for k in report.weakest[:WEAKEST]:
+        v = report.verdicts[k]
+        numbers = (f"{x:.4g}" if np.isfinite(x) else "" for x in (v.decay, v.uncertainty, v.measured_decay))
+        table.add_row(*(f"{x:.5g}" for x in report.points[k]), v.kind, *numbers)
+    page.print(table)
+    for remark in report.remarks:
+        page.print()
+        page.print(remark)
+
+
+def show_response(measured: Any, page: Page) -> None:
+    """Print magnitude and phase at every frequency, of the first outputs and the first amplitude."""
+    sizes = ", ".join(f"{a:.4g}" for a in measured.amplitudes)
+    print_fact(page, "Measured", [f"from {shortened(measured.input.name)}", f"amplitude {sizes} {measured.input.unit}"])
+    names = measured.outputs.names[:2]
+    heads = [f"{part} {shortened(name)}" for name in names for part in ("|G|", "phase [deg]", "error")]
+    table = simple_table("w [rad/s]", *heads, columns="r" * (1 + len(heads)))
+    shape = (-1, *measured.response.shape[-2:])
+    G, error = measured.response.reshape(shape)[0], measured.error.reshape(shape)[0]
+    for k, w in enumerate(measured.frequencies[:24]):
+        cells = [(abs(G[i, k]), np.degrees(np.angle(G[i, k])), error[i, k]) for i in range(len(names))]
+        table.add_row(f"{w:.5g}", *(text for a, b, c in cells for text in (f"{a:.5g}", f"{b:.2f}", f"{c:.1e}")))
+    page.print()
+    page.print(table)
+
+
+def show_tuned(tuned: Any, page: Page) -> None:
+    """Print the parameters, and the loop of every plant."""
+    print_fact(page, "Parameters", [f"{name} = {value:.6g}" for name, value in tuned.parameters.items()])
+    print_fact(page, "Goals", ["reached" if tuned.attained else "not reached"])
+    table = simple_table("Plant", "Disk margin", "Bandwidth [rad/s]", columns="rrr")
+    for k, (margin, bandwidth) in enumerate(zip(tuned.disk_margins[:24], tuned.bandwidths[:24], strict=True)):
+        table.add_row(str(k), f"{margin:.4g}", f"{bandwidth:.4g}")
+    page.print()
+    page.print(table)
+
+
+def show_monte_carlo(study: Any, page: Page) -> None:
+    """Print the statistics of every measure, and failures."""
+    runs = len(next(iter(study.samples.values()), study.times))
+    failed = sum(study.failures.values())
+    print_fact(
+        page, "Runs", [f"{runs}, of which {failed} failed", *(shortened(r, 150) for r in list(study.failures)[:2])]
+    )
+    print_fact(page, "Parameters", [f"{n} from {v.min():.4g} to {v.max():.4g}" for n, v in study.samples.items()])
+    table = simple_table("Measure", "Mean", "std", "Least", "5 %", "95 %", "Largest", columns="lrrrrrr")
+    for name, every in study.measures.items():
+        v = every[np.isfinite(every)]
+        low, high = np.percentile(v, (5, 95)) if len(v) else (np.nan, np.nan)
+        numbers = (v.mean(), v.std(), v.min(), low, high, v.max()) if len(v) else (np.nan,) * 6
+        table.add_row(shortened(name), *(f"{x:.4g}" for x in numbers))
+    page.print()
+    page.print(table)
+
+
+def monte_carlo_figure(study: Any) -> Figure:
+    """Return medians and bands of the signals over time."""
+    figure = titled_figure(
+        "Monte Carlo: median, and between the 5th and 95th percentiles", 8.5, 2.2 * len(study.courses) + 0.8
+    )
+    panels = figure.subplots(max(len(study.courses), 1), 1, squeeze=False, sharex=True)[:, 0]
+    for axes, (name, rows) in zip(panels, study.courses.items(), strict=False):
+        low, middle, high = np.nanpercentile(rows, (5, 50, 95), axis=0)
+        axes.fill_between(study.times, low, high, color=COLORS[0], alpha=0.25, linewidth=0)
+        axes.plot(study.times, middle, color=COLORS[0])
+        axes.set_ylabel(plain(name))
+        gridded(axes)
+    panels[-1].set_xlabel("time [s]")
+    return figure

@@ -1,0 +1,160 @@
+"""``fmilin explore``: its page in a real browser, who may open it, how long an answer takes, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+import numpy as np
+import psutil
+import pytest
+
+from fmilin.cli.explore import _line
+from fmilin.cli.model_options import Running, TrimOptions
+from fmilin.cli.request import request_of
+from fmilin.output.explore.page import Choice
+from tests.browser import Browser, browsing, needs_chromium
+from tests.cli.conftest import Run
+
+ENDS = 20.0  # seconds within which a program ends
+
+
+def explore(*arguments: str) -> subprocess.Popen[str]:
+    words = [sys.executable, "-m", "fmilin", "explore", *arguments, "--no-browser"]
+    return subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
+
+
+def address_of(process: subprocess.Popen[str]) -> str:
+    assert process.stderr is not None
+    line = process.stderr.readline().strip()
+    assert line.startswith("http://127.0.0.1:"), line + process.stderr.read()
+    return line
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    process = explore("fmilin.systems:four_bar")
+    try:
+        yield address_of(process)
+    finally:
+        process.send_signal(signal.SIGINT)
+        assert process.communicate(timeout=ENDS)[1].endswith("fmilin: interrupted.\n")
+        assert process.returncode == 130
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with browsing(tmp_path_factory.mktemp("chromium")) as opened:
+        yield opened
+
+
+def refused(address: str, **headers: str) -> int:
+    with pytest.raises(HTTPError) as error:
+        urlopen(Request(address, headers=headers))
+    error.value.close()
+    return error.value.code
+
+
+def test_only_the_address_with_its_token_opens_the_page(address: str) -> None:
+    page, _, token = address.partition("?token=")
+    port = page.rstrip("/").rpartition(":")[2]
+    assert refused(page) == 403
+    assert refused(f"{page}?token={token[:-1]}") == 403
+    assert refused(f"{page}_nicegui_ws/socket.io/?EIO=4&transport=polling") == 403
+    cookie = f"fmilin-{port}={token}"
+    assert refused(page, Cookie=cookie, Origin="http://127.0.0.1:1") == 403
+    assert refused(page, Cookie=cookie, Host=f"rebound.example:{port}") == 403
+    with urlopen(Request(page, headers={"Cookie": cookie})) as answer:
+        assert answer.status == 200
+
+
+def at_browser(browser: Browser, address: str, name: str, times: int = 1) -> tuple[str, str]:
+    """Move a slider to the right; the modes that are shown then, and the line."""
+    browser.open(address)
+    browser.wait_for("document.querySelector('#modes')?.innerText.length > 3")
+    browser.evaluate(f"document.querySelector('[aria-label=\"{name}\"] [tabindex]').focus()")
+    for _ in range(times):
+        browser.press("ArrowRight", 39)
+    browser.wait_for("document.querySelector('#time').innerText != ''")
+    return tuple(browser.evaluate(f"document.querySelector('#{part}').innerText") for part in ("modes", "line"))
+
+
+def eigenvalues_of(line: str, run: Run) -> np.ndarray:
+    words = shlex.split(line)
+    assert words[:2] == ["fmilin", "linearize"]
+    document = json.loads(run(*words[1:], "--json").out)
+    return np.linalg.eigvals(np.array(document["A"]))
+
+
+@needs_chromium
+def test_a_slider_moves_the_eigenvalues_to_those_of_the_line_below(address: str, browser: Browser, run: Run) -> None:
+    shown, line = at_browser(browser, address, "k")
+    assert "--set k=" in line
+    (imaginary,) = re.findall(r"±([\d.]+) i", shown)
+    assert float(imaginary) == pytest.approx(np.max(eigenvalues_of(line, run).imag), rel=1e-7)
+    assert float(imaginary) != pytest.approx(2.1476766, rel=1e-4)
+    took = browser.evaluate("document.querySelector('#time').innerText")
+    assert re.fullmatch(r"answered in \d+ ms", took), took
+    assert browser.said == []
+    assert all(asked.startswith("http://127.0.0.1:") for asked in browser.requested)
+
+
+@needs_chromium
+def test_an_fmu_answers_from_a_process_of_its_own(browser: Browser, fmus: Path, run: Run) -> None:
+    process = explore(str(fmus / "four_bar.fmu"), "--set", "phi=2.0")
+    try:
+        shown, line = at_browser(browser, address_of(process), "phi")
+        assert not any(
+            "binaries" in m.path for m in psutil.Process(process.pid).memory_maps()
+        )  # its code was not loaded
+    finally:
+        process.terminate()
+        process.communicate(timeout=ENDS)
+    assert "phi=2.02" in line
+    (imaginary,) = re.findall(r"±([\d.]+) i", shown)
+    assert float(imaginary) == pytest.approx(np.max(eigenvalues_of(line, run).imag), rel=1e-7)
+
+
+def test_the_page_ends_with_its_parent() -> None:
+    script = (
+        "import subprocess, sys, time; "
+        "p = subprocess.Popen(sys.argv[1:]); print(p.pid, flush=True); sys.stdin.readline()"
+    )
+    words = [sys.executable, "-m", "fmilin", "explore", "fmilin.systems:cartesian_pendulum", "--no-browser"]
+    parent = subprocess.Popen(
+        [sys.executable, "-c", script, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True,
+    )  # fmt: skip
+    address_of(parent)
+    parent.kill()
+    assert parent.stderr is not None
+    parent.stderr.read()  # ends when the page's process has ended, which holds the other end
+    parent.communicate()
+
+
+def test_typed_values_give_way_to_those_of_the_sliders() -> None:
+    typed = ["m.toml", "--trim", "--set", "k=1", "--fix=q=2,f=3", "--free", "u"]
+    request = request_of(
+        "m.toml", Running(), trim=True, settings={"k": 1.0}, trimming=TrimOptions({"q": 2.0, "f": 3.0})
+    )
+    assert _line(request, typed, Choice({}), "") == ["fmilin", "linearize", *typed]
+    line = _line(request, typed, Choice({"q": 2.5, "a,b": 1.0}, ("q",), projects=True), ".mat")
+    assert line[2:6] == ["m.toml", "--trim", "--free", "u"]
+    assert line[6:14] == ["--fix", "q=2.5", "--fix", "f=3.0", "--fix", "`a,b`=1.0", "--set", "k=1.0"]
+    assert line[14:] == ["--independent", "q", "--project", "-o", "linear.mat"]
+
+
+def test_without_its_library_the_extra_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "nicegui", None)
+    monkeypatch.delitem(sys.modules, "fmilin.output.explore.page")
+    done = run("explore", "fmilin.systems:four_bar")
+    assert done.status == 2
+    assert "pip install 'fmilin[explore]'" in done.err

@@ -1,0 +1,152 @@
+"""FMUs of extended Kalman filters and of schedules: in FMPy they give the numbers of Python's steps."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import fmpy
+import numpy as np
+import pytest
+from fmpy.fmi2 import FMU2Slave
+from fmpy.fmi3 import FMU3Slave
+from fmpy.validation import validate_fmu
+
+import fmilin as fl
+from fmilin.design.schedule import Schedule, schedule
+from fmilin.ground.errors import UsageError
+from fmilin.ground.signals import FloatArray
+from tests.design.scheduled import SAMPLE, answers, every_kind, family_over, lqr, steps
+from tests.output.export.test_estimator_c import at_rest, by_python, swinging
+
+VERSIONS = ["2.0", "3.0"]
+
+
+class Running:
+    """An FMU in co-simulation, from ``start``."""
+
+    def __init__(self, path: Path, start: float = 0.0) -> None:
+        self.description = fmpy.read_model_description(str(path))
+        self.references = {v.name: v.valueReference for v in self.description.modelVariables}
+        self.folder, self.time = fmpy.extract(str(path)), start
+        kind = FMU2Slave if self.description.fmiVersion == "2.0" else FMU3Slave
+        self.fmu: Any = kind(
+            guid=self.description.guid,
+            unzipDirectory=self.folder,
+            modelIdentifier=self.description.coSimulation.modelIdentifier,
+        )
+        self.fmu.instantiate()
+        if kind is FMU2Slave:
+            self.fmu.setupExperiment(startTime=start)
+            self.fmu.enterInitializationMode()
+        else:
+            self.fmu.enterInitializationMode(startTime=start)
+        self.fmu.exitInitializationMode()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.fmu.terminate()
+        self.fmu.freeInstance()
+        shutil.rmtree(self.folder)
+
+    def give(self, values: Mapping[str, float]) -> None:
+        give = getattr(self.fmu, "setReal", None) or self.fmu.setFloat64
+        give([self.references[name] for name in values], list(values.values()))
+
+    def read(self, names: Sequence[str]) -> list[float]:
+        read = getattr(self.fmu, "getReal", None) or self.fmu.getFloat64
+        return list(read([self.references[name] for name in names]))
+
+    def step(self, size: float) -> None:
+        self.fmu.doStep(currentCommunicationPoint=self.time, communicationStepSize=size)
+        self.time += size
+
+
+def outputs_of(path: Path, names: Sequence[str], rows: FloatArray, h: float, start: float = 0.0) -> FloatArray:
+    """Return what an FMU says at its samples, which it reaches in two steps each; a state is saved and restored."""
+    assert validate_fmu(str(path)) == []
+    said = []
+    with Running(path, start) as running:
+        outputs = [v.name for v in running.description.modelVariables if v.causality == "output"]
+        assert [v.name for v in running.description.modelVariables if v.causality == "input"] == list(names)
+        get, put = (
+            ("getFMUState", "setFMUState") if hasattr(running.fmu, "getFMUState") else ("getFMUstate", "setFMUstate")
+        )
+        for k, row in enumerate(rows):
+            running.give(dict(zip(names, row, strict=True)))
+            said.append(running.read(outputs))
+            if k == 3:
+                state, time = getattr(running.fmu, get)(), running.time
+                running.step(3 * h)
+                running.give(dict(zip(names, row + 0.3, strict=True)))
+                running.step(h)
+                assert running.read(["time"]) == pytest.approx([7 * h])
+                getattr(running.fmu, put)(state)
+                running.time = time
+                assert running.read(outputs) == said[-1]
+            running.step(0.25 * h)
+            running.give(dict(zip(names, row + 1, strict=True)))
+            assert running.read(outputs) == said[-1] or np.isnan(said[-1]).any()
+            running.step(0.75 * h)
+    return np.array(said)
+
+
+@pytest.mark.parametrize("fmi", VERSIONS)
+@pytest.mark.parametrize("make", [swinging, lambda: at_rest("free")])
+def test_a_filter_as_an_fmu_gives_the_numbers_of_python(make: Any, fmi: Any, tmp_path: Path) -> None:
+    kf, rows = make()
+    path = tmp_path / "filter of mine.fmu"
+    kf.save(path, fmi=fmi)
+    names = (*kf.model.inputs.names, *kf.model.outputs.names)
+    said = outputs_of(path, names, rows, kf.sample_time)
+    np.testing.assert_allclose(said, by_python(kf, rows), rtol=1e-12, atol=1e-12)
+    described = fmpy.read_model_description(str(path)).modelVariables
+    outputs = [v.name.removeprefix("output.") for v in described if v.causality == "output"]
+    assert outputs == [*kf.model.states.names, "nis", "failed"]
+
+
+@pytest.mark.parametrize("fmi", VERSIONS)
+@pytest.mark.parametrize("kind", ["two", "velocity", "lqg"])
+def test_a_schedule_as_an_fmu_gives_the_numbers_of_python(kind: str, fmi: Any, tmp_path: Path) -> None:
+    made: Schedule = every_kind()[kind]
+    rows = steps(made, 100)
+    names = [*made.over, *made.measured.names]
+    for i, name in enumerate(names):
+        rows[:, i] = rows[:, names.index(name)]  # a state over which it is scheduled is one input
+    first = [names.index(name) for name in made.reads]
+    for limits in ({}, {"torque": (-8.0, 6.0)}):
+        made.save(tmp_path / "schedule.fmu", fmi=fmi, limits=limits)
+        said = outputs_of(tmp_path / "schedule.fmu", made.reads, rows[:, first], SAMPLE)
+        expected = answers(made, rows, *limits.values())
+        np.testing.assert_allclose(said, expected, rtol=1e-12, atol=1e-12)
+
+
+def test_inputs_begin_at_the_point(tmp_path: Path) -> None:
+    made = every_kind()["two"]
+    made.save(tmp_path / "schedule.fmu")
+    starts = {v.name: v.start for v in fmpy.read_model_description(str(tmp_path / "schedule.fmu")).modelVariables}
+    assert float(starts["theta"]) == pytest.approx(-2)
+    assert float(starts["L"]) == 0.8
+    with Running(tmp_path / "schedule.fmu", 3.0) as running:
+        trim = made.linear_model(made.table.first).point.outputs["torque"]
+        assert running.read(["torque"]) == pytest.approx([trim], rel=1e-12)
+
+
+def test_what_is_no_fmu_is_told(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="needs a sample time"):
+        schedule(family_over("theta"), lqr).save(tmp_path / "gains.fmu")
+    with pytest.raises(UsageError, match="'precision' is a choice of C code"):
+        every_kind()["one"].save(tmp_path / "schedule.fmu", precision="single")
+    kf, _ = swinging()
+    with pytest.raises(UsageError, match="'precision' is a choice of C code"):
+        kf.save(tmp_path / "filter.fmu", precision="single")
+    with pytest.raises(fl.UsageError, match=r"built for FMI 2\.0 or 3\.0"):
+        kf.save(tmp_path / "filter.fmu", fmi="1.0")
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,120 @@
+"""Extended Kalman filters as C99 files: the numbers of Python, no warnings, and what the comment says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import fmilin as fl
+from fmilin.ground.signals import FloatArray
+from fmilin.native.systems import cartesian_pendulum, four_bar, furuta_pendulum, rolling_disk
+from tests.c_code import COMPILERS, CCode, compiled, stack_of, stated
+
+
+def swinging() -> tuple[fl.design.Estimator, FloatArray]:
+    """A pendulum whose coordinates change on the way, its length estimated, some measurements missing."""
+    model = cartesian_pendulum(angle=2.5)
+    kf = fl.design.estimator(
+        model,
+        outputs=["x", "vy"],
+        process_noise={"F": 1e-3},
+        measurement_noise=np.array([[1e-4, 2e-5], [2e-5, 1e-3]]),
+        sample_time=0.02,
+        initial_covariance={"x": 1e-2, "vx": 1e-2, "L": 1e-3},
+        augment=["L"],
+    )
+    truth = fl.simulate(model, stop_time=4.0, step=0.02)
+    y = truth.states[1:, [0, 3]] + 1e-2 * np.random.default_rng(0).standard_normal((200, 2))
+    y[::7, 0], y[5:9] = np.nan, np.nan
+    return kf, np.column_stack((np.zeros(200), y))
+
+
+def at_rest(kind: str) -> tuple[fl.design.Estimator, FloatArray]:
+    """A system without constraints, one with eight of them, and Kane's equations, whose matrix is not symmetric."""
+    models: dict[str, fl.Model] = {"free": furuta_pendulum(), "constrained": four_bar(), "Kane": rolling_disk()}
+    model = models[kind]
+    outputs = {"free": ["arm.q", "pendulum.q"], "constrained": ["phi"], "Kane": ["lean", "yaw_rate"]}[kind]
+    kf = fl.design.estimator(
+        model,
+        outputs=outputs,
+        process_noise={model.inputs.names[0]: 1e-4},
+        measurement_noise=dict.fromkeys(outputs, 1e-4),
+        sample_time=0.01,
+        initial_covariance=dict.fromkeys(model.states.names, 1e-2),
+    )
+    rows = 1e-2 * np.random.default_rng(1).standard_normal((100, len(model.inputs) + len(outputs)))
+    rows[:, : len(model.inputs)] += model.start.inputs
+    rows[:, len(model.inputs) :] += fl.simulate(kf.model, stop_time=0.1).outputs[0]
+    return kf, rows
+
+
+def by_python(kf: fl.design.Estimator, rows: FloatArray) -> FloatArray:
+    nu, steps = len(kf.model.inputs), []
+    for row in rows:
+        x = kf.step(row[:nu], row[nu:])
+        steps.append([*x, 0.0 if np.isnan(row[nu:]).all() else kf.nis, 0.0])
+    return np.array(steps)
+
+
+@pytest.mark.parametrize(
+    "make", [swinging, lambda: at_rest("free"), lambda: at_rest("constrained"), lambda: at_rest("Kane")]
+)
+def test_a_filter_in_c_gives_the_numbers_of_python(make: object, tmp_path: Path) -> None:
+    kf, rows = make()  # type: ignore[operator]
+    kf.save(tmp_path / "filter.c")
+    code = CCode(tmp_path / "filter.c")
+    expected = by_python(kf, rows)
+    np.testing.assert_allclose(code.run(rows), expected, rtol=1e-12, atol=1e-12)
+    N, P = len(kf.x), len(kf.states)
+    S = code.memory[N : N + P * P].reshape(P, P).astype(np.float64)
+    np.testing.assert_allclose(S @ S.T, kf.covariance, rtol=1e-11, atol=1e-14)
+    if make is swinging:
+        assert kf.motion.switches > 0
+
+
+def test_single_precision_follows_as_far_as_it_goes(tmp_path: Path) -> None:
+    kf, rows = swinging()
+    kf.save(tmp_path / "filter.c", precision="single")
+    steps = CCode(tmp_path / "filter.c").run(rows)
+    assert not steps[:, -1].any()
+    np.testing.assert_allclose(steps[:, :5], by_python(kf, rows)[:, :5], atol=2e-3)
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+@pytest.mark.parametrize("precision", ["double", "single"])
+def test_compilers_have_nothing_to_say(tmp_path: Path, compiler: tuple[str, ...], precision: str) -> None:
+    kinds = {"swinging": swinging()} | ({"free": at_rest("free")} if precision == "double" else {})
+    for name, (kf, _) in kinds.items():
+        file = tmp_path / f"{name}.c"
+        kf.save(file, precision=precision)
+        compiled(file, "-O3", compiler=compiler)
+
+
+def test_the_comment_names_signals_and_what_a_step_takes(tmp_path: Path) -> None:
+    kf, _ = swinging()
+    file = tmp_path / "filter.c"
+    kf.save(file)
+    text = file.read_text()
+    assert " * in[0]: F in N" in text
+    assert " * out[3]: vy in m/s" in text
+    assert stack_of(file, "-O1") <= stated(file)["stack"]
+    assert all(word not in text for word in ("malloc", "fopen"))
+
+
+def test_what_is_not_written_as_c(tmp_path: Path) -> None:
+    kf, _ = at_rest("free")
+    with pytest.raises(fl.UsageError, match=r"as an estimator: it has the suffix .*Known are \.c .*, \.fmu"):
+        kf.save(tmp_path / "filter.mat")
+    ukf = fl.design.estimator(
+        furuta_pendulum(),
+        outputs=["arm.q"],
+        process_noise={"torque": 1e-4},
+        measurement_noise={"arm.q": 1e-4},
+        sample_time=0.01,
+        kind="ukf",
+        initial_covariance=np.eye(4),
+    )
+    with pytest.raises(fl.UsageError, match="this is the UKF on 'furuta_pendulum'"):
+        ukf.save(tmp_path / "filter.c")
