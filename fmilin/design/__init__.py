@@ -17,6 +17,7 @@ from fmilin.design.kalman import KalmanFilter, kalman_filter, noise_through, sam
 from fmilin.design.margins import margins
 from fmilin.design.measurement import measurement
 from fmilin.design.monte_carlo import MonteCarlo, monte_carlo
+from fmilin.design.periodic import PeriodicGain, periodic_kalman_filter, periodic_lqr
 from fmilin.design.placing import ModeGoal, PlacedModes, place_modes
 from fmilin.design.regulators import FunctionRegulator, KalmanRegulator, StateFeedback, state_feedback
 from fmilin.design.schedule import Schedule, schedule
@@ -32,6 +33,7 @@ __all__ = [
     "KalmanRegulator",
     "ModeGoal",
     "MonteCarlo",
+    "PeriodicGain",
     "PlacedModes",
     "Schedule",
     "StateFeedback",
@@ -46,6 +48,8 @@ __all__ = [
     "monte_carlo",
     "nees",
     "noise_through",
+    "periodic_kalman_filter",
+    "periodic_lqr",
     "place_modes",
     "sampled_noise",
     "schedule",

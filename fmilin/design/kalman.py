@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.linalg import expm
 
+from fmilin.design.estimation.noise import measurement_covariance
 from fmilin.design.laws import Savable, linear_law
 from fmilin.ground.errors import NumericalError, UsageError
 from fmilin.ground.signals import FloatArray, Signals
@@ -53,11 +54,16 @@ def noise_through(linear: LinearModel, intensities: Mapping[str, float]) -> tupl
     UsageError
         When an intensity is negative or no number.
     """
+    columns = require_intensities(linear.inputs, intensities)
+    return linear.B[:, columns], np.diag(np.array(list(intensities.values()), dtype=np.float64))
+
+
+def require_intensities(inputs: Signals, intensities: Mapping[str, float]) -> list[int]:
+    """Return which inputs noise enters through; refuse densities that are negative or no numbers."""
     for name, value in intensities.items():
         if not (np.isfinite(value) and value >= 0):
             raise UsageError(f"The intensity of the noise of '{name}' is {value:g}: it must be finite and 0 or more.")
-    columns = [linear.inputs.index_of(name, "an input of the linear model") for name in intensities]
-    return linear.B[:, columns], np.diag(np.array(list(intensities.values()), dtype=np.float64))
+    return [inputs.index_of(name, "an input of the linear model") for name in intensities]
 
 
 def sampled_noise(A: FloatArray, G: FloatArray, W: FloatArray, sample_time: float) -> FloatArray:
@@ -282,7 +288,7 @@ def kalman_filter(
     import control
 
     sampled = discretize(linear, sample_time)
-    R = _covariance(linear, measured)
+    R = measurement_covariance(linear.outputs, measured)
     if isinstance(process, Mapping):
         G, W = noise_through(sampled if held else linear, process)
         Q = G @ W @ G.T if held else sampled_noise(linear.A, G, W, sample_time)
@@ -309,21 +315,3 @@ def kalman_filter(
         )
     covariance = I_LC @ predicted @ I_LC.T + gain @ R @ gain.T
     return KalmanFilter(linear, sampled, Q, R, gain, predicted, covariance)
-
-
-def _covariance(linear: LinearModel, measured: Mapping[str, float] | FloatArray) -> FloatArray:
-    names = linear.outputs.names
-    if not isinstance(measured, Mapping):
-        R = np.asarray(measured, dtype=np.float64)
-        if R.shape != (len(names), len(names)):
-            raise UsageError(f"The covariance of the measurements is of the shape {R.shape}; there are {len(names)}.")
-        return R
-    variances = np.full(len(names), np.nan)
-    for name, value in measured.items():
-        if not (np.isfinite(value) and value > 0):
-            raise UsageError(f"The variance of '{name}' is {value:g}: it must be finite and positive.")
-        variances[linear.outputs.index_of(name, "an output of the linear model")] = value
-    missing = [n for n, v in zip(names, variances, strict=True) if np.isnan(v)]
-    if missing:
-        raise UsageError(f"No variance is given for {', '.join(missing)}, which the filter is to read.")
-    return np.diag(variances)

@@ -23,9 +23,10 @@ from fmilin.linear_model.model import LinearModel, Point
 from fmilin.model.interface import ModelInfo, OperatingPoint
 from fmilin.motion.periodic.floquet import Floquet, Periodic, floquet, mismatch
 from fmilin.motion.periodic.harmonic import harmonic_matrix, harmonic_signals, turning
+from fmilin.motion.periodic.lifted import Matrices, lifted_matrices, lifted_signals
 from fmilin.motion.periodic.multiblade import change_of
 
-Matrices = tuple[FloatArray, FloatArray, FloatArray, FloatArray]  # A, B, C, D
+EXACT = ("exact", 0, 0)  # how slopes were taken, of what is made of them
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -125,7 +126,7 @@ class PeriodicModel(Shown):
         )
         return built(
             Named(self.info, self.inputs, self.outputs), coordinates, Slopes(A, B, C, D, f0, *errors),
-            Point(point.time, x, u, {}, dict(point.parameters)), ("exact", 0, 0), self.remarks,
+            Point(point.time, x, u, {}, dict(point.parameters)), EXACT, self.remarks,
         )  # fmt: skip
 
     # -- other coordinates -------------------------------------------------------------------------------------------
@@ -158,11 +159,36 @@ class PeriodicModel(Shown):
         most = (len(self.A) - 1) // 4
         if not 0 <= count <= most:
             raise UsageError(f"{len(self.A)} phases tell {most} harmonics, not {count}: take more (points=).")
-        self._require_closed("A harmonic state space")
+        self.require_closed("A harmonic state space")
         A, B, C, D = (harmonic_matrix(matrix, count) for matrix in self._matrices)
         A += turning(len(self.states), count, 2 * np.pi / self.period)
         signals = [harmonic_signals(group, count) for group in (self.states, self.inputs, self.outputs)]
         return self._constant((A, B, C, D), signals)
+
+    def lifted(self, count: int = 1) -> LinearModel:
+        """Return a period as one sample: inputs are held over its parts, outputs are read where each of them begins.
+
+        Parameters
+        ----------
+        count : int
+            Equal parts of the period.
+
+        Returns
+        -------
+        LinearModel
+            With the period as its sample time: states at the start of a period, inputs ``u.0``, ``u.1``, ... and
+            outputs ``y.0``, ``y.1``, ... of the parts. Its eigenvalues are the multipliers.
+
+        Raises
+        ------
+        UsageError
+            When there is no part, or the coordinates do not come back to themselves.
+        """
+        if count < 1:
+            raise UsageError(f"A period has one part at least, not {count}.")
+        self.require_closed("A lifted model")
+        signals = [self.states, *(lifted_signals(group, count) for group in (self.inputs, self.outputs))]
+        return self._constant(lifted_matrices(self._matrices, self.period, count), signals, self.period)
 
     def multiblade(self, groups: Mapping[str, Sequence[str] | str], *, azimuth: str | None = None) -> PeriodicModel:
         """Return the model in Coleman's multiblade coordinates, in which rotors of equal blades are constant.
@@ -186,7 +212,7 @@ class PeriodicModel(Shown):
         UsageError, UnknownNameError
             When there are fewer than three blades or a name is unknown.
         """
-        self._require_closed("A change to multiblade coordinates")
+        self.require_closed("A change to multiblade coordinates")
         everything = {name: self._members(blades) for name, blades in groups.items()}
         start = 0.0 if azimuth is None else self.points[0].states[self.full_states.index_of(azimuth, "a state")]
         changed = [self._in_multiblade(everything, start, sense) for sense in (1.0, -1.0)]
@@ -224,7 +250,14 @@ class PeriodicModel(Shown):
     def _matrices(self) -> Matrices:
         return self.A, self.B, self.C, self.D
 
-    def _require_closed(self, what: str) -> None:
+    def require_closed(self, what: str) -> None:
+        """Make sure that coordinates come back to themselves, which ``what`` needs.
+
+        Raises
+        ------
+        UsageError
+            When they do not.
+        """
         if not np.allclose(self.jump, np.eye(len(self.jump)), atol=1e-9):
             raise UsageError(
                 f"{what} needs coordinates that come back to themselves after a period, and these are reflected. Name "
@@ -270,9 +303,7 @@ class PeriodicModel(Shown):
                 pairs[i] = int(j)
         return pairs
 
-    def _constant(
-        self, matrices: tuple[FloatArray, FloatArray, FloatArray, FloatArray], signals: Sequence[Signals]
-    ) -> LinearModel:
+    def _constant(self, matrices: Matrices, signals: Sequence[Signals], sample_time: float = 0.0) -> LinearModel:
         """Return a time-invariant model A, B, C, D in coordinates of its own, with its states, inputs and outputs."""
         (states, inputs, outputs), point = signals, self.points[0]
         order = len(states)
@@ -282,7 +313,8 @@ class PeriodicModel(Shown):
         slopes = Slopes.known_to(float(self.error.max(initial=0.0)) / size, matrices, np.zeros(order))
         x, u = (dict.fromkeys(group.names, 0.0) for group in (states, inputs))
         where = Point(point.time, x, u, {}, dict(point.parameters))
-        return built(Named(self.info, inputs, outputs), coordinates, slopes, where, ("exact", 0, 0), self.remarks)
+        named = Named(self.info, inputs, outputs)
+        return built(named, coordinates, slopes, where, EXACT, self.remarks, sample_time=sample_time)
 
     def save(self, path: str | Path) -> None:
         """Write to a file, completely or not at all.

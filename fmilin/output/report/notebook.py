@@ -14,7 +14,7 @@ from fmilin.output.report import result_tables as tables
 from fmilin.output.report.cosimulation import show_cosimulation
 from fmilin.output.report.estimators import show_estimator, show_filtered
 from fmilin.output.report.page import Page, Show, as_html, as_text
-from fmilin.output.report.periodic_tables import show_chart, show_floquet, show_orbit, show_periodic
+from fmilin.output.report.periodic_tables import show_chart, show_floquet, show_gain, show_orbit, show_periodic
 from fmilin.output.report.summary import show_summary, summary_at_rest
 from fmilin.output.report.table import eigenvalue_table, show_linear
 from fmilin.output.report.trajectory import show_trajectory
@@ -51,6 +51,7 @@ _TABLES: dict[str, tuple[Callable[[Any, Page], None], str]] = {
     "Modes": (_show_modes, "each has .eigenvalue, .frequency, .damping_ratio, .shape"),
     "MonteCarlo": (design_tables.show_monte_carlo, ".samples, .measures, .courses, .plot()"),
     "OperatingPoint": (tables.show_plain_point, ".states, .inputs, .parameters"),
+    "PeriodicGain": (show_gain, ".gain, .riccati, .closed, .at(time)"),
     "PeriodicModel": (show_periodic, ".A, .B, .C, .D, .floquet(), .family()"),
     "PeriodicOrbit": (show_orbit, ".times, .points, .shift, .free"),
     "Point": (tables.show_named_point, ".states, .inputs, .outputs, .parameters"),

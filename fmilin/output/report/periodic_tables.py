@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fmilin.design.periodic import PeriodicGain
 from fmilin.families.periodic.chart import FloquetChart
 from fmilin.families.periodic.model import PeriodicModel
 from fmilin.families.periodic.orbit import PeriodicOrbit
@@ -44,6 +45,13 @@ def show_periodic(periodic: PeriodicModel, page: Console | Page) -> None:
     print_fact(page, "A varies", [f"by {rough(100 * periodic.variation)} % over the period"])
     page.print()
     print_remarks(page, periodic.remarks)
+
+
+def show_gain(gain: PeriodicGain, page: Console | Page) -> None:
+    """Print what gains along a motion make of it."""
+    _, rows, columns = gain.gain.shape
+    print_fact(page, "Gain", [f"{rows} x {columns} at {len(gain.gain)} phases", f"of {rough(np.abs(gain.gain).max())}"])
+    show_floquet(gain.closed.floquet(), page)
 
 
 def show_chart(chart: FloquetChart, page: Console | Page) -> None:

@@ -1,0 +1,130 @@
+"""Regulators and filters whose gains repeat with the motion: the linear quadratic ones of periodic linear models.
+
+Both are the periodic solution of a Riccati equation (Bittanti and Colaneri, Periodic systems, 2009, chapter 13): that
+of the filter is the regulator's of the transposed system, whose time runs backwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from fmilin.design.estimation.noise import measurement_covariance
+from fmilin.design.kalman import require_intensities
+from fmilin.families.periodic.model import PeriodicModel
+from fmilin.ground.errors import NumericalError, UsageError
+from fmilin.ground.signals import FloatArray
+from fmilin.ground.verbs import Shown
+from fmilin.motion.periodic.fourier import Interpolant
+from fmilin.motion.periodic.riccati import periodic_riccati
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PeriodicGain(Shown):
+    """What :func:`periodic_lqr` and :func:`periodic_kalman_filter` return.
+
+    Attributes
+    ----------
+    gain : array, shape (m, nu, P) or (m, P, ny)
+        K of the regulator u = u0(t) - K(t) (y - y0(t)), or L of the filter, at the times of the periodic model.
+    riccati : array, shape (m, P, P)
+        The solution of Riccati's equation: what is still to be paid for a deviation, or the filter's covariance.
+    closed : PeriodicModel
+        With A - B K, or A - L C: ``closed.floquet()`` says how fast deviations, or errors, die out.
+    """
+
+    gain: FloatArray
+    riccati: FloatArray
+    closed: PeriodicModel
+
+    def at(self, time: float) -> FloatArray:
+        """Return the gain at a ``time`` in seconds, shape (nu, P) or (P, ny): the harmonics of the samples say it."""
+        phase = np.array((time - self.closed.times[0]) / self.closed.period)
+        return Interpolant(self.gain)(phase)
+
+
+def periodic_lqr(periodic: PeriodicModel, state_cost: FloatArray, input_cost: FloatArray) -> PeriodicGain:
+    """Return the state feedback along a periodic motion that costs least: the integral of y' Q y + u' R u.
+
+    Parameters
+    ----------
+    periodic : PeriodicModel
+    state_cost, input_cost : array, shapes (P, P), (nu, nu)
+        Q and R of the independent coordinates and inputs.
+
+    Returns
+    -------
+    PeriodicGain
+
+    Raises
+    ------
+    UsageError
+        When shapes do not fit, R is not positive definite, or the coordinates do not come back to themselves.
+    NumericalError
+        When no feedback makes the motion stable, or the cost does not see what is neutral or grows.
+    """
+    Q, R = np.asarray(state_cost, dtype=np.float64), np.asarray(input_cost, dtype=np.float64)
+    P, nu = len(periodic.states), len(periodic.inputs)
+    if Q.shape != (P, P) or R.shape != (nu, nu):
+        raise UsageError(f"The costs are of the shapes {Q.shape} and {R.shape}; they need {(P, P)} and {(nu, nu)}.")
+    if nu == 0 or np.linalg.eigvalsh(R + R.T).min() <= 0:
+        raise UsageError("The cost of the inputs must be positive definite, and there must be inputs.")
+    over_B = np.linalg.solve(R, np.swapaxes(periodic.B, 1, 2))
+    every = np.broadcast_to(Q, periodic.A.shape)
+    what = f"no feedback through {', '.join(periodic.inputs.names)} reaches it, or the cost does not see it"
+    S = _solved(periodic, periodic.A, periodic.B @ over_B, every, what)
+    K = over_B @ S
+    return _checked(periodic, K, S, periodic.B @ K, what)
+
+
+def periodic_kalman_filter(
+    periodic: PeriodicModel, *, process: Mapping[str, float], measured: Mapping[str, float]
+) -> PeriodicGain:
+    """Return the Kalman filter along a periodic motion, y_hat' = A y_hat + B u + L (out - C y_hat - D u).
+
+    Parameters
+    ----------
+    periodic : PeriodicModel
+        Its outputs are measured.
+    process, measured : mapping of str to float
+        Spectral densities of white noise, in the unit squared times seconds, by input and by output (each needs one).
+
+    Returns
+    -------
+    PeriodicGain
+
+    Raises
+    ------
+    UsageError, UnknownNameError
+        When a name is unknown, an output has no noise, or a density is negative.
+    NumericalError
+        When there is no stable filter: something that grows cannot be seen, or noise reaches nothing that is neutral.
+    """
+    R = measurement_covariance(periodic.outputs, measured)
+    columns = require_intensities(periodic.inputs, process)
+    G = periodic.B[:, :, columns]
+    noise = G * np.array(list(process.values()), dtype=np.float64) @ np.swapaxes(G, 1, 2)
+    over_C = np.linalg.solve(R, periodic.C)
+    backwards = -np.arange(len(periodic.A))
+    dual = [np.swapaxes(M, 1, 2)[backwards] for M in (periodic.A, np.swapaxes(over_C, 1, 2) @ periodic.C, noise)]
+    what = f"{', '.join(periodic.outputs.names) or 'no output'} does not see it, or no noise reaches it"
+    covariance = _solved(periodic, dual[0], dual[1], dual[2], what)[backwards]
+    L = covariance @ np.swapaxes(over_C, 1, 2)
+    return _checked(periodic, L, covariance, L @ periodic.C, what)
+
+
+def _solved(periodic: PeriodicModel, A: FloatArray, G: FloatArray, Q: FloatArray, what: str) -> FloatArray:
+    periodic.require_closed("Riccati's equation")
+    try:
+        return periodic_riccati(A, G, Q, periodic.period)
+    except (NumericalError, np.linalg.LinAlgError):
+        raise NumericalError(f"Something grows or is neutral along the motion, and stays so: {what}.") from None
+
+
+def _checked(periodic: PeriodicModel, gain: FloatArray, S: FloatArray, back: FloatArray, what: str) -> PeriodicGain:
+    closed = replace(periodic, A=periodic.A - back, symmetries={}, f0=None)
+    if not closed.floquet().margin < 0:
+        raise NumericalError(f"Something grows or is neutral along the motion, and stays so: {what}.")
+    return PeriodicGain(gain, S, closed)
