@@ -22,8 +22,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.linalg import expm
 
-from fmilin.design.estimation.noise import measurement_covariance
 from fmilin.design.laws import Savable, linear_law
+from fmilin.design.noise import measurement_covariance
 from fmilin.ground.errors import NumericalError, UsageError
 from fmilin.ground.signals import FloatArray, Signals
 from fmilin.ground.verbs import Shown

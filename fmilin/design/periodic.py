@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fmilin.design.estimation.noise import measurement_covariance
 from fmilin.design.kalman import require_intensities
+from fmilin.design.noise import measurement_covariance
 from fmilin.families.periodic.model import PeriodicModel
 from fmilin.ground.errors import NumericalError, UsageError
 from fmilin.ground.signals import FloatArray

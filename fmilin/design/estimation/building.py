@@ -12,9 +12,9 @@ from fmilin.design.estimation.corrections import Belief
 from fmilin.design.estimation.estimator import KINDS, Estimator, Settings
 from fmilin.design.estimation.horizon import MovingHorizon
 from fmilin.design.estimation.motion import Chart, Motion, chosen
-from fmilin.design.estimation.noise import initial_factor, measurement_covariance, process_directions
 from fmilin.design.estimation.observability import unobserved
 from fmilin.design.estimation.visits import visits_of
+from fmilin.design.noise import initial_factor, measurement_covariance, process_directions
 from fmilin.ground.errors import UsageError
 from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray, Signals
