@@ -60,6 +60,7 @@ class Instance(VariableAccess):
         self._states_checked = False
         self._time = 0.0
         self._standing: tuple[float, bytes] | None = None
+        self._states: bytes | None = None
         """Time and inputs that were set last, as long as nothing may have changed them since."""
 
     # ------------------------------------------------------------------ particular to a version
@@ -152,11 +153,15 @@ class Instance(VariableAccess):
         """
         visit = buffers.visits.get(wanted) or self._prepared(buffers, wanted)
         self.sink.forget()
-        standing = (buffers.time.value, buffers.u.tobytes())
+        standing, states = (buffers.time.value, buffers.u.tobytes()), buffers.x.tobytes()
         calls = visit.again if standing == self._standing else visit.anew
         self._time, self._standing = standing[0], None
         self.component.run(calls + then)
-        self._standing = standing
+        self._standing, self._states = standing, None if then else states  # further calls may move them
+
+    def stands_at(self, buffers: Buffers) -> bool:
+        """Return whether the last visit was to the point of the buffers, and nothing has moved the instance since."""
+        return (buffers.time.value, buffers.u.tobytes()) == self._standing and buffers.x.tobytes() == self._states
 
     def forget_point(self) -> None:
         """Set time and inputs at the next visit even when they are the same: something else may have moved them."""
@@ -242,6 +247,7 @@ class Instance(VariableAccess):
 
     def completed_step(self) -> tuple[bool, bool]:
         """Say that a step was accepted; return whether the FMU asks for an event, and to end the simulation."""
+        self._states = None  # the step may have changed them
         answers = self.truth(), self.truth()
         self.component.call("CompletedIntegratorStep", self.truth(1), *map(ctypes.byref, answers))
         return bool(answers[0].value), bool(answers[1].value)

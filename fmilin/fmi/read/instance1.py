@@ -93,6 +93,7 @@ class Instance1(Version1):
 
     def completed_step(self) -> tuple[bool, bool]:
         """Say that a step was accepted; return whether the FMU asks for an event, and to end the simulation."""
+        self._states = None  # the step may have changed them
         wants_event = self.truth()
         self.component.call("CompletedIntegratorStep", ctypes.byref(wants_event))
         return bool(wants_event.value), False

@@ -129,7 +129,8 @@ class Session:
     def event_indicators(self, buffers: Buffers) -> FloatArray:
         """Return the event indicators at the point of the buffers; empty from then on when the FMU refuses."""
         instance = self.instance
-        instance.visit(buffers, "")
+        if not instance.stands_at(buffers):  # states that are set again would have the model solve its equations again
+            instance.visit(buffers, "")
         try:
             return instance.event_indicators()
         except ModelError as error:

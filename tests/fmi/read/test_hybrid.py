@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 
 import fmilin as fl
 from fmilin.fmi.read import FmuModel
+from fmilin.fmi.read.instance import Instance
 from fmilin.ground.errors import NumericalError
 
 Opened = Callable[..., FmuModel]
@@ -79,3 +81,18 @@ def test_a_variable_that_cannot_be_read_is_a_note_and_no_failure(opened: Opened)
     linear = fl.linearize(model)
     assert "The discrete variable 'mode' cannot be read. fmi3GetInt32" in " ".join(model.notes)
     np.testing.assert_allclose(np.diag(linear.A), -1.0)
+
+
+def test_states_are_not_set_again_to_read_event_indicators_where_they_stand(opened: Opened) -> None:
+    model = opened("relay")
+    t, x, u = model.start.time, model.start.states, model.start.inputs
+    model.evaluate(t, x, u)
+    with patch.object(Instance, "visit", autospec=True, side_effect=Instance.visit) as visit:
+        at_point = model.event_indicators(t, x, u)
+        assert not visit.called
+        beside = model.event_indicators(t, x - 0.5, u)
+        model.completed_step(t, x, u)
+        visits = visit.call_count
+        np.testing.assert_array_equal(model.event_indicators(t, x, u), at_point)
+        assert visit.call_count == visits + 1  # a step that is completed may have moved the states
+    assert (beside != at_point).all()
