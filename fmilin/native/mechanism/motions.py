@@ -167,7 +167,10 @@ def _driven(description: MechanismDescription, motions: list[Motion]) -> tuple[M
         return changed
 
     held = [name for j in description.joints if j.name in starts for name in sum(j.state_names, ())]
-    for massless in (False, True):
+    # Above a point mass a massless body has its inertia at some positions only.
+    frames = {body.name for body in description.bodies if body.mass is None}
+    bare = any(joint.child in frames for joint in description.joints if joint.name in starts)
+    for massless in (True,) if bare else (False, True):
         driven = replace(description, joints=joints(float(massless)), inputs=inputs, independent=())
         try:
             engine = MechanismEngine(driven)

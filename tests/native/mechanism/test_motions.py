@@ -187,3 +187,17 @@ def test_limits_of_actuators_are_seen_beside_a_motion(
     lin = fl.linearize(MovedMechanism(description))
     np.testing.assert_allclose(lin.B[:, 0], [0.0, slope], atol=1e-12)
     assert any(said in str(w) for w in lin.warnings)
+
+
+def test_a_massless_trolley_above_a_point_mass() -> None:
+    """The trolley moves mass at every swing but the one at rest: theta'' = -(g sin + z'' cos) / l, about +y."""
+    bodies = [Body("trolley", None), Body("load", 2.0, (0, 0, -1.5))]
+    joints = [
+        Joint("x", "prismatic", "ground", "trolley", axis=(1, 0, 0)),
+        Joint("swing", "revolute", "trolley", "load", axis=(0, 1, 0)),
+    ]
+    model = MovedMechanism(MechanismDescription("crane", bodies, joints, inputs=[Motion("z", "x")]))
+    linear = fl.linearize(model, outputs=["z.force"])
+    np.testing.assert_allclose(linear.A, [[0, 1], [-9.81 / 1.5, 0]], atol=1e-12)
+    np.testing.assert_allclose(linear.B, [[0, 0, 0], [0, 0, 1 / 1.5]], atol=1e-12)
+    np.testing.assert_allclose(linear.D[0, 2], 0.0, atol=1e-12)  # the load stays behind
