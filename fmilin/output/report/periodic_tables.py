@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fmilin.design.periodic import PeriodicGain
 from fmilin.families.periodic.chart import FloquetChart
 from fmilin.families.periodic.model import PeriodicModel
 from fmilin.families.periodic.orbit import PeriodicOrbit
@@ -47,7 +46,7 @@ def show_periodic(periodic: PeriodicModel, page: Console | Page) -> None:
     print_remarks(page, periodic.remarks)
 
 
-def show_gain(gain: PeriodicGain, page: Console | Page) -> None:
+def show_gain(gain: Any, page: Console | Page) -> None:  # of the room beside this one
     """Print what gains along a motion make of it."""
     _, rows, columns = gain.gain.shape
     print_fact(page, "Gain", [f"{rows} x {columns} at {len(gain.gain)} phases", f"of {rough(np.abs(gain.gain).max())}"])
