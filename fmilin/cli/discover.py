@@ -14,6 +14,7 @@ from fmilin.cli.model_options import INTERFACE, running_options
 from fmilin.cli.options import MODEL, json_option, new_file_option, number_option, settings_option, time_option
 from fmilin.cli.request import at_point, request_of
 from fmilin.ground.errors import UsageError
+from fmilin.ground.interrupts import stoppable
 
 if TYPE_CHECKING:
     from fmilin.discovery.result import Discovery
@@ -63,6 +64,7 @@ def command(model: str, excite: float, output: Path | None, *, as_json: bool, **
         if output is not None:
             count = f"{len(discovery.findings)} constraint{'' if len(discovery.findings) == 1 else 's'}"
             runner.say(f"{output}: {count}, order {discovery.order} instead of {discovery.full_order}\n")
+        runner.end_where_interrupted(discovery.warnings)
 
     return request.work(job)
 
@@ -80,7 +82,8 @@ def _discovered(model: Model, point: OperatingPoint, *, excite: float) -> Discov
             sys.stderr.write(f"{line if len(line) <= LONGEST else line[:LONGEST] + ' ...'}\n")
             sys.stderr.flush()
 
-    discovery = discover(model, point, excite=excite, progress=tell)
+    with stoppable() as stop:
+        discovery = discover(model, point, excite=excite, progress=tell, stop=stop)
     if lines > MOST_LINES:
         sys.stderr.write(f"{lines - MOST_LINES} lines more of what was found and withdrawn: the result has the rest.\n")
     return discovery

@@ -85,10 +85,16 @@ class JobRunner:
         """Say something on standard error when files and results have been written."""
         self._said.append(text)
 
-    def say_remarks(self, remarks: Iterable[Remark], where: str = "") -> None:
-        """Say warnings and notes there, one by one."""
+    def end_where_interrupted(self, remarks: Iterable[Remark]) -> None:
+        """End with status 130 where the work that is delivered was interrupted."""
         for remark in remarks:
-            self.say(f"{remark.heading}: {where}{remark}\n")
+            if remark.kind == "interrupted":
+                raise StoppedEarlyError(str(remark))
+
+    def say_remarks(self, remarks: Iterable[Remark], where: str = "") -> None:
+        """Say warnings and notes there, one by one; that something was interrupted is said at the very end."""
+        for remark in remarks:
+            self.say("" if remark.kind == "interrupted" else f"{remark.heading}: {where}{remark}\n")
 
     def draw(self, path: Path, figure: Figure, what: str) -> None:
         """Write a figure as a picture in the format of the suffix, and say what it shows."""
@@ -108,6 +114,12 @@ class JobRunner:
         from fmilin.output.report.table import print_on
 
         print_on(self.results, show, *things, **options)
+
+
+class StoppedEarlyError(FmilinError):
+    """A person has asked for the end, and what there was is delivered."""
+
+    exit_status = 130
 
 
 def _working_directory() -> Path | None:

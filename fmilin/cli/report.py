@@ -65,6 +65,7 @@ def command(model: str, output: Path, against: str | None, horizon: float | None
         runner.restore_directory()
         runner.write_files({output: report_html(result, verification, plant).encode("utf-8")})
         runner.results.write(f"{output}\n")
+        runner.end_where_interrupted(verification.remarks if verification is not None else ())
 
     return request.work(job)
 

@@ -11,6 +11,7 @@ from fmilin.cli.job_runner import Job, JobRunner
 from fmilin.cli.model_options import Constraints, FileOptions, Running, TrimOptions
 from fmilin.cli.progress import progress_bar
 from fmilin.ground.errors import UsageError
+from fmilin.ground.interrupts import stoppable
 from fmilin.linearization.request import Request as LinearizationRequest
 from fmilin.loading.request import LoadRequest, is_fmu
 from fmilin.points.request import PointRequest, TrimRequest
@@ -115,8 +116,8 @@ def verified(linear: LinearModel, model: Model, horizon: float | None) -> Verifi
     """Return the verification of a linear model against the nonlinear one."""
     from fmilin.motion.verifying.procedure import verify
 
-    with progress_bar("verifying", 0.0, 1.0, "") as progress:
-        return verify(model, linear, horizon=horizon, progress=progress)
+    with stoppable() as stop, progress_bar("comparing responses", 0.0, 100.0, "%") as progress:
+        return verify(model, linear, horizon=horizon, progress=lambda done: progress(100.0 * done), stop=stop)
 
 
 def _with_discovered(model: Model) -> Model:

@@ -15,6 +15,7 @@ from fmilin.cli.options import number_field, one_of, option
 from fmilin.cli.progress import progress_bar
 from fmilin.cli.request import Request, at_point, request_of
 from fmilin.ground.errors import UsageError
+from fmilin.ground.interrupts import stoppable
 from fmilin.output.formats import listed, suffixes
 
 if TYPE_CHECKING:
@@ -121,6 +122,7 @@ def command(
 
             runner.draw(plot, trajectory_figure(trajectory, comparison, title=name), f"{name} over time")
         _print(trajectory, comparison, name, runner, quiet=bool(output or plot))
+        runner.end_where_interrupted(trajectory.remarks)
 
     return request.work(job)
 
@@ -137,7 +139,7 @@ def _opened(request: Request, runner: JobRunner) -> tuple[Model, OperatingPoint]
 def _simulated(model: Model, point: OperatingPoint, run: Run, table: InputTable | None) -> Trajectory:
     import fmilin as fl
 
-    with progress_bar(model.info.name, point.time, run.stop_time) as progress:
+    with stoppable() as stop, progress_bar(model.info.name, point.time, run.stop_time) as progress:
         return fl.simulate(
             model,
             point,
@@ -148,6 +150,7 @@ def _simulated(model: Model, point: OperatingPoint, run: Run, table: InputTable 
             method=run.integrator(),
             energy=run.energy,
             progress=progress,
+            stop=stop,
         )
 
 

@@ -56,6 +56,7 @@ def _deliver(verification: Verification, plot: Path | None, runner: JobRunner, *
         runner.print_json(verification.to_document())
     else:
         runner.print_shown(show_verification, verification)
+    runner.end_where_interrupted(verification.remarks)
     if not verification.passed:
         failed = [channel.label for channel in verification.failed]
         listed = "; ".join(failed[:3]) + (f"; and {len(failed) - 3} more" if len(failed) > 3 else "")

@@ -14,7 +14,7 @@ import numpy as np
 from fmilin.discovery.invariant import INDEPENDENT, Invariant, Numbers, independent_ones, is_independent, projected
 from fmilin.discovery.library import first_library, further_libraries, linear_library, squares_library
 from fmilin.discovery.result import Discovery, Finding, KeptOut
-from fmilin.discovery.sampler import Sampler
+from fmilin.discovery.sampler import Sampler, Stopped
 from fmilin.discovery.search import Rejected, Search
 from fmilin.discovery.states import StateKinds, state_kinds
 from fmilin.discovery.tangent import linearize_on_tangent
@@ -145,6 +145,10 @@ def _rank(rows: FloatArray, tolerance: float) -> int:
     return int((s > tolerance * s[0]).sum())
 
 
+_INTERRUPTED = Remark(
+    "interrupted",
+    "The search was interrupted: what is listed was found until then, and was verified; there may be more.",
+)
 ACCURACY_OF_NOISE = 50  # how much less accurate than the rates numbers in an expression may be
 
 
@@ -154,7 +158,8 @@ def discover(
     point: OperatingPoint | None = None,
     *,
     excite: float = 1.0,
-    progress: Callable[[str], None] | None = None,
+    progress: Callable[[str], None] = lambda _: None,
+    stop: Callable[[], bool] = lambda: False,
 ) -> Discovery:
     """Find the constraints that a model keeps and does not declare.
 
@@ -177,6 +182,8 @@ def discover(
         How far inputs are moved, in their sizes.
     progress : callable, optional
         Told in lines what is looked for, each constraint of positions as soon as it is found, and what was withdrawn.
+    stop : callable, optional
+        Asked often; once it says yes, what was found so far is verified and returned, with a remark ``interrupted``.
 
     Returns
     -------
@@ -198,39 +205,29 @@ def discover(
         return Discovery((), (), 0, 0, name=model.info.name)
     point = model.start if point is None else point
     sampler = Sampler(model, point, excite)
-    kinds = state_kinds(sampler)
-    sampler.widen(kinds.angles)
+    sampler.stop = stop
+    try:
+        kinds = state_kinds(sampler)
+        sampler.widen(kinds.angles)
+    except Stopped:
+        n = len(model.states)
+        return Discovery((), (), n, n, visits=sampler.visits, warnings=(_INTERRUPTED,), name=model.info.name)
     names, numbers = model.states.names, Numbers(_parameters(model), ACCURACY_OF_NOISE * sampler.noise)
 
     def text(h: Invariant) -> str:
         return h.written(numbers).text(names, numbers)
 
-    def tell(line: str) -> None:
-        if progress is not None:
-            progress(line)
-
-    search = Search(sampler, kinds, lambda h: tell(f"Found: {text(h)} = 0"))
-    moving = set(range(len(names))) - kinds.constant
-    search.everywhere(squares_library(moving))
-    search.everywhere(linear_library(moving & kinds.speeds))
-    search.on_manifold(linear_library(moving))
-    least_order = _order_in_numbers(sampler)
-    skipped = 0
-    for group in kinds.groups:
-        first = first_library(group, kinds)
-        skipped += not len(first)
-        for library in (first, *further_libraries(group, kinds)):
-            if library is not first and least_order is not None and len(names) - search.rank() <= least_order:
-                break  # numbers say that nothing is missing
-            if len(library) > WORTH_TELLING:
-                tell(f"Looking among {len(library)} functions of {len(group)} states")
-            search.among(library)
-            if library is first and (least_order is None or len(names) - search.rank() > least_order):
-                search.redundant(library)
+    search = Search(sampler, kinds, lambda h: progress(f"Found: {text(h)} = 0"))
+    try:
+        least_order, skipped = _searched(search, progress)
+        remarks: tuple[Remark, ...] = ()
+    except Stopped:
+        least_order, skipped, remarks = None, 0, (_INTERRUPTED,)
+    sampler.stop = lambda: False  # what was found is verified in any case
     selected, residuals = _verified(search, numbers)
     for h in search.announced:
         if all(h is not declared for declared, _ in selected.constraints):
-            tell(f"Withdrawn: {text(h)} = 0, {search.why_not(h)}")
+            progress(f"Withdrawn: {text(h)} = 0, {search.why_not(h)}")
     return Discovery(
         findings=tuple(
             Finding(text(h), level, tuple(names[i] for i in sorted(h.states)), *r)
@@ -240,11 +237,38 @@ def discover(
         order=selected.order,
         full_order=len(model.states),
         constant=tuple(names[i] for i in sorted(kinds.constant)),
-        warnings=tuple(_remarks(sampler, kinds, 0 if least_order is None else selected.order - least_order, skipped)),
+        warnings=(
+            *remarks,
+            *_remarks(sampler, kinds, 0 if least_order is None else selected.order - least_order, skipped),
+        ),
         visits=sampler.visits,
         seconds=perf_counter() - began,
         name=model.info.name,
     )
+
+
+def _searched(search: Search, progress: Callable[[str], None]) -> tuple[int | None, int]:
+    """Look through all libraries; return the order that numbers tell, and how many groups were too large to begin."""
+    kinds, count = search.kinds, len(search.sampler.sizes)
+    moving = set(range(count)) - kinds.constant
+    search.everywhere(squares_library(moving))
+    search.everywhere(linear_library(moving & kinds.speeds))
+    search.on_manifold(linear_library(moving))
+    least_order = _order_in_numbers(search.sampler)
+    skipped = 0
+    for number, group in enumerate(kinds.groups, start=1):
+        first = first_library(group, kinds)
+        skipped += not len(first)
+        for library in (first, *further_libraries(group, kinds)):
+            if library is not first and least_order is not None and count - search.rank() <= least_order:
+                break  # numbers say that nothing is missing
+            if len(library) > WORTH_TELLING:
+                where = f" (group {number} of {len(kinds.groups)})" if len(kinds.groups) > 1 else ""
+                progress(f"Looking among {len(library)} functions of {len(group)} states{where}")
+            search.among(library)
+            if library is first and (least_order is None or count - search.rank() > least_order):
+                search.redundant(library)
+    return least_order, skipped
 
 
 def _verified(search: Search, numbers: Numbers) -> tuple[Selected, list[Residuals]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -22,6 +23,10 @@ TURNED = 2.0
 """How far around the point angles are sampled, in rad: sums of several sines are nearly dependent on a short way."""
 
 
+class Stopped(Exception):  # noqa: N818 - no error
+    """Somebody wants no more visits."""
+
+
 @dataclass
 class Sampler:
     """Asks a model for its rates around a point, and counts."""
@@ -33,6 +38,7 @@ class Sampler:
     visits: int = 0
     refused: int = 0
     noise: float = 0.0  # of the rates, relative to the largest one; rounding where the model has none of its own
+    stop: Callable[[], bool] = lambda: False  # asked before visits; true raises Stopped
     reach: FloatArray = field(init=False)  # (N,), how far around the point each state is sampled, in its unit
     random: np.random.Generator = field(init=False)
 
@@ -86,6 +92,8 @@ class Sampler:
 
     def rates(self, x: FloatArray, u: FloatArray, *, later: float = 0.0) -> FloatArray:
         """Return the rates (m, N) at x (m, N), u (m, nu), ``later`` s after the point; NaN where there is no answer."""
+        if self.stop():
+            raise Stopped
         self.visits += len(x)
         rates = np.array([self._rates(s, v, later) for s, v in zip(x, u, strict=True)]).reshape(x.shape)
         self.refused += int((~np.isfinite(rates).all(axis=1)).sum())

@@ -2,14 +2,16 @@
 
 While it starts and while it ends there is nothing to clean up, and it ends at once. While it works, what asks it to end
 raises KeyboardInterrupt, which only its end handles, and is remembered: libraries swallow that, or make errors of it.
+Work that can stop half-way with something to show is asked to do so first; the second request ends it.
 """
 
 from __future__ import annotations
 
+import mmap
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import NoReturn
@@ -17,6 +19,7 @@ from typing import NoReturn
 
 class _Request:
     number = 0  # the signal that asked this process to end; 0: none has
+    shared = mmap.mmap(-1, 2)  # with the processes that work for this one: whether they can stop, and are asked to
 
 
 def requested() -> int:
@@ -26,7 +29,17 @@ def requested() -> int:
 
 def forget() -> None:
     """Forget what was asked of an earlier command in this process."""
-    _Request.number = 0
+    _Request.number, _Request.shared[:] = 0, bytes(2)
+
+
+@contextmanager
+def stoppable() -> Iterator[Callable[[], bool]]:
+    """Yield what says whether the work is to stop with what it has: the first SIGINT meanwhile asks for that."""
+    _Request.shared[:] = b"\1\0"
+    try:
+        yield lambda: bool(_Request.shared[1])
+    finally:
+        _Request.shared[0] = 0
 
 
 def end_at_once(number: int, _: FrameType | None) -> NoReturn:
@@ -50,6 +63,10 @@ def requests_raise() -> Iterator[None]:
     """Let SIGINT, SIGTERM and SIGHUP raise KeyboardInterrupt meanwhile, where nobody else has taken care of them."""
 
     def stop(number: int, _: FrameType | None) -> None:
+        if number == signal.SIGINT and _Request.shared[:] == b"\1\0":
+            _Request.shared[1] = 1
+            os.write(2, b"fmilin: ending with what there is; Ctrl-C again ends at once.\n")
+            return
         _Request.number = number
         if number != signal.SIGINT:  # which a person repeats
             signal.signal(number, signal.SIG_IGN)  # cleaning up is not interrupted by the same request

@@ -56,6 +56,9 @@ ROWS = (
          "`constraints=`).",
          scope="model"),
     # Of the result at its point: where it is, and how it was assembled.
+    Kind("interrupted",
+         "The work was interrupted half-way: the result is right as far as it goes, and tells what it lacks.",
+         "Run it again, if you want the rest."),
     Kind("off-equilibrium",
          "The point is no equilibrium. `f0` keeps the motion; with constraints `A` and its eigenvalues depend on the "
          "choice of coordinates.",

@@ -154,3 +154,12 @@ def test_a_weak_damper_is_no_conservation() -> None:
 
     found = fl.discover(FunctionModel("leaking", {"x": 0.0, "y": -1.0, "vx": 0.0, "vy": 0.0}, rates))
     assert found.constraints == []
+
+
+@pytest.mark.parametrize(("asked", "order"), [(1, 10), (33, 6)])  # nothing, constraints of speeds
+def test_a_search_that_is_stopped_returns_what_it_has(asked: int, order: int) -> None:
+    calls = iter(range(1, 1000))
+    part = fl.discover(four_bar().with_constraints([]), stop=lambda: next(calls) >= asked)
+    assert [remark.kind for remark in part.warnings] == ["interrupted"]
+    assert part.order == order
+    assert len(part.constraints) == 10 - order

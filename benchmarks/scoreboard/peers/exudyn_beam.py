@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import chdir
+from tempfile import TemporaryDirectory
+
 import exudyn as exu
 import numpy as np
 from exudyn.utilities import CartesianSpringDamper, InertiaCuboid, MarkerBodyRigid, ObjectGround
@@ -26,6 +29,7 @@ if not hanging:
     end = mbs.AddMarker(MarkerBodyRigid(bodyNumber=beam, localPosition=0.5 * LENGTH * along))
     mbs.AddObject(CartesianSpringDamper(markerNumbers=[anchor, end], stiffness=[0, STIFFNESS, 0]))
 mbs.Assemble()
-squares, _ = mbs.ComputeODE2Eigenvalues()
+with TemporaryDirectory() as folder, chdir(folder):  # Exudyn leaves a folder "solution" where it is
+    squares, _ = mbs.ComputeODE2Eigenvalues()
 rates = np.sqrt(np.asarray(squares, dtype=complex))
 tell("exudyn", nearest_of(1j * rates if hanging else rates / (2 * np.pi), row.ROW.value), "Exudyn")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import chdir
+from tempfile import TemporaryDirectory
+
 import exudyn as exu
 import numpy as np
 from exudyn.itemInterface import MarkerBodyPosition, ObjectConnectorDistance, ObjectGround
@@ -18,5 +21,6 @@ top, middle, end = (
 mbs.AddObject(ObjectConnectorDistance(markerNumbers=[top, middle], distance=L))
 mbs.AddObject(ObjectConnectorDistance(markerNumbers=[middle, end], distance=below))
 mbs.Assemble()
-squares, _ = mbs.ComputeODE2Eigenvalues()
+with TemporaryDirectory() as folder, chdir(folder):  # Exudyn leaves a folder "solution" where it is
+    squares, _ = mbs.ComputeODE2Eigenvalues()
 tell("exudyn", nearest_of(1j * np.sqrt(np.asarray(squares, dtype=complex)), chosen_row().ROW.value), "Exudyn")

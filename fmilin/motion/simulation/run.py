@@ -45,6 +45,7 @@ def simulate(
     method: Method | str = "DOP853",
     energy: str | None = None,
     progress: Callable[[float], None] = lambda _: None,
+    stop: Callable[[], bool] = lambda: False,
     formulation: Stabilization | str | None = None,
 ) -> Trajectory:
     """Integrate a model on the manifold of its constraints.
@@ -71,6 +72,8 @@ def simulate(
         An expression or the name of a variable: recorded along the motion.
     progress : callable, optional
         Is told the time after each step.
+    stop : callable, optional
+        Asked after each sample; once it says yes, the motion ends there, with a remark ``interrupted``.
     formulation : Stabilization or str, optional
         The old name of ``stabilization``.
 
@@ -98,7 +101,7 @@ def simulate(
     True
     """
     start = _started(model, point, start_time)
-    request = RunRequest(inputs, formulation or stabilization, method, energy, progress)
+    request = RunRequest(inputs, formulation or stabilization, method, energy, progress, stop=stop)
     return simulate_at(model, start, _grid(start.time, stop_time, step), request)
 
 
@@ -112,6 +115,7 @@ class RunRequest:
     energy: str | None = None
     progress: Callable[[float], None] = lambda _: None
     until: str | None = None
+    stop: Callable[[], bool] = lambda: False
 
 
 def simulate_at(model: Model, start: OperatingPoint, times: FloatArray, request: RunRequest) -> Trajectory:
@@ -121,6 +125,9 @@ def simulate_at(model: Model, start: OperatingPoint, times: FloatArray, request:
     recorder = _Recorder(run.plant)
     for sample in integration.samples(run.start.time, run.start.states):
         recorder.take(sample)
+        if request.stop():
+            remark = Remark("interrupted", f"The simulation was interrupted at t = {sample.time:.9g} s.")
+            return replace(_trajectory(run, integration, recorder), remarks=(remark,))
     return _trajectory(run, integration, recorder)
 
 

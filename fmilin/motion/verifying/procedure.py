@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate, repeat
 
 import numpy as np
@@ -51,6 +51,7 @@ def verify(
     *,
     horizon: float | None = None,
     progress: Callable[[float], None] = lambda _: None,
+    stop: Callable[[], bool] = lambda: False,
 ) -> Verification:
     """Compare a linear model with the nonlinear one on the manifold, channel by channel.
 
@@ -74,6 +75,8 @@ def verify(
         model is unstable or has much faster modes, too.
     progress : callable, optional
         Is told the fraction done after each channel.
+    stop : callable, optional
+        Asked after each channel; once it says yes, the rest is left out, with a remark ``interrupted``.
 
     Returns
     -------
@@ -107,7 +110,7 @@ def verify(
     shortened = False
     while True:
         try:
-            return _verified(model, linear, horizon, progress)
+            return _verified(model, linear, horizon, progress, stop)
         except _LostInRoundingError as lost:
             if horizon is not None and not shortened:
                 raise UsageError(
@@ -126,7 +129,11 @@ class _LostInRoundingError(FmilinError):
 
 
 def _verified(
-    model: Model, linear: LinearModel, horizon: float | None, progress: Callable[[float], None]
+    model: Model,
+    linear: LinearModel,
+    horizon: float | None,
+    progress: Callable[[float], None],
+    stop: Callable[[], bool],
 ) -> Verification:
     reduced = reduced_model(model, linear)
     duration = horizon if horizon is not None else horizon_of(linear, reduced.y_sizes)
@@ -151,9 +158,13 @@ def _verified(
             _require_affordable(reduced.evaluations / done, len(wanted), duration)
         channels.append(_channel(Comparison(excitation, response, relaxation, sizes), linear, integrator.noise, end))
         progress((done + 1) / len(wanted))
-    if not rests:
+        if stop():
+            break
+    left = len(wanted) + 1 + (not rests) - len(channels)
+    if not rests and left < 2:
         channels.append(drift_channel(linear, integrator, duration))
-    remarks = (*reduced.remarks, *_remarks(linear, duration))
+        left -= 1
+    remarks = (*reduced.remarks, *_remarks(linear, duration, left))
     return Verification(tuple(channels), duration, reduced.evaluations, reduced.model.info, remarks)
 
 
@@ -185,19 +196,18 @@ def _require_affordable(each: float, channels: int, duration: float) -> None:
     )
 
 
-def _remarks(linear: LinearModel, duration: float) -> list[Remark]:
-    """Say where the responses are too short to show the slowest modes."""
+def _remarks(linear: LinearModel, duration: float, left: int) -> Iterator[Remark]:
+    """Say what was left out, and where the responses are too short to show the slowest modes."""
+    if left:
+        yield Remark("interrupted", f"The comparison was interrupted: channels that were not looked at: {left}.")
     period = slowest_period(linear) if len(linear.states) else 0.0
-    if duration >= 0.5 * period:
-        return []
-    return [
-        Remark(
+    if duration < 0.5 * period:
+        yield Remark(
             "horizon",
             f"The responses were followed for {duration:.3g} s, {duration / period:.2g} of the slowest mode's period: "
             "modes that are much faster, or the number of channels, make longer ones expensive. What moves slowly is "
             "seen at its start only; follow it with --horizon.",
         )
-    ]
 
 
 def _channel(comparison: Comparison, linear: LinearModel, noise: FloatArray, end: float) -> Channel:
