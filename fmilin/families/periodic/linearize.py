@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 from scipy import linalg
 
+from fmilin.families.periodic.beside import measured_slopes
 from fmilin.families.periodic.model import PeriodicModel
 from fmilin.families.periodic.orbit import PeriodicOrbit
 from fmilin.families.periodic.path import PathSlopes, slopes_along
@@ -82,7 +83,10 @@ def linearize_periodic_as(model: Model, orbit: PeriodicOrbit, request: Request, 
     """Return the linear models that a request describes; see :func:`linearize_periodic`."""
     own = orbit.model if orbit.model.states.names == model.states.names else model
     samples = orbit.sampled(points)
-    slopes = slopes_along(own, samples, request)
+    if orbit.measured:
+        slopes, transitions = measured_slopes(replace(orbit, model=own), samples, request)
+    else:
+        slopes, transitions = slopes_along(own, samples, request), None
     chosen = [own.inputs.positions[name] for name in slopes.inputs.names]
     slopes, jump = _closed(slopes, orbit.period) if slopes.carried else (slopes, np.eye(len(slopes.states)))
     symmetries = {"the motion itself": slopes.f0[0]}  # deviations that may come back as they are
@@ -94,7 +98,7 @@ def linearize_periodic_as(model: Model, orbit: PeriodicOrbit, request: Request, 
         states=slopes.states, full_states=own.states,
         inputs=slopes.inputs, outputs=slopes.outputs,
         error=slopes.error[:-1], jump=jump, info=own.info, closure=orbit.closure,
-        symmetries=symmetries, remarks=orbit.remarks, f0=slopes.f0[:-1],
+        symmetries=symmetries, remarks=orbit.remarks, f0=slopes.f0[:-1], transitions=transitions,
     )  # fmt: skip
 
 

@@ -57,6 +57,9 @@ class PeriodicModel(Shown):
     f0 : array, shape (m, P)
         How the coordinates move along the orbit.
     remarks : tuple of Remark
+    transitions : array, shape (m, P, P), or None
+        What becomes of y from each time to the next, measured where A does not say it: past events (their saltation
+        matrices are in it) and in co-simulation, of which A has means alone. None where A says it.
     """
 
     A: FloatArray
@@ -78,6 +81,7 @@ class PeriodicModel(Shown):
     symmetries: Mapping[str, FloatArray] = field(default_factory=dict)
     remarks: tuple[Remark, ...] = ()
     f0: FloatArray | None = None
+    transitions: FloatArray | None = None
 
     @property
     def phases(self) -> FloatArray:
@@ -103,7 +107,7 @@ class PeriodicModel(Shown):
 
     @cached_property
     def _floquet(self) -> Floquet:
-        periodic = Periodic(self.A, self.period, self.jump, self.error, dict(self.symmetries))
+        periodic = Periodic(self.A, self.period, self.jump, self.error, dict(self.symmetries), self.transitions)
         return floquet(periodic, self.states, self.remarks, name=self.info.name)
 
     def family(self) -> LinearFamily:
@@ -258,6 +262,11 @@ class PeriodicModel(Shown):
         UsageError
             When they do not.
         """
+        if self.transitions is not None:
+            raise UsageError(
+                f"{what} needs matrices that change smoothly over the period, and this motion passes events or was "
+                "measured step by step. floquet() is there, and transitions: what becomes of deviations on the way."
+            )
         if not np.allclose(self.jump, np.eye(len(self.jump)), atol=1e-9):
             raise UsageError(
                 f"{what} needs coordinates that come back to themselves after a period, and these are reflected. Name "

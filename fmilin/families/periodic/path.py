@@ -72,7 +72,7 @@ def slopes_along(model: Model, points: Sequence[OperatingPoint], request: Reques
     if request.outputs is not None:
         model, request = model.with_interface(None, request.outputs), replace(request, outputs=None)
     if request.independent is None and request.coordinates == "partition":
-        kept = _good_everywhere(model_at(model, points[0]), points)
+        kept = good_everywhere(model_at(model, points[0]), points)
         request = replace(request, coordinates="tangent") if kept is None else replace(request, independent=kept)
     if request.coordinates != "partition":
         return _carried(model, points, request)
@@ -109,7 +109,7 @@ def _at_once(model: Model, points: Sequence[OperatingPoint], request: Request) -
     )  # fmt: skip
 
 
-def _good_everywhere(model: Model, points: Sequence[OperatingPoint]) -> tuple[str, ...] | None:
+def good_everywhere(model: Model, points: Sequence[OperatingPoint]) -> tuple[str, ...] | None:
     """Return the states that determine the others best where they do it worst; None where none do it well."""
     if not len(model.constraints):
         return model.states.names

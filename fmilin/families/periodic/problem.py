@@ -62,10 +62,7 @@ class OrbitProblem:
 def orbit_problem(model: Model, request: OrbitRequest) -> OrbitProblem:
     """Return the problem that a request poses for a model; refuse parts that do not fit each other or the model."""
     if isinstance(model, Stepped):
-        raise UsageError(
-            f"'{model.info.name}' is a co-simulation FMU, which brings its own solver and does not give its states "
-            "away: a periodic motion needs the model exchange interface. Export the model with it."
-        )
+        _require_settable(model, request)
     fixed = {name: float(value) for name, value in request.fixed.items()}
     kinds = {name: quantity(model, name)[0] for name in (*fixed, *(n for n in request.free if n != PERIOD))}
     if both := [name for name in request.free if name in fixed]:
@@ -89,6 +86,20 @@ def orbit_problem(model: Model, request: OrbitRequest) -> OrbitProblem:
         free_parameters=tuple(n for n in request.free if kinds.get(n) == "parameter"),
         finds_period=finds_period, angles=_angles(model, start),
     )  # fmt: skip
+
+
+def _require_settable(model: Stepped, request: OrbitRequest) -> None:
+    """Refuse a co-simulation FMU whose steps do not begin where they are told to, and what only rates would say."""
+    start: OperatingPoint = model.start  # type: ignore[attr-defined]
+    reason = model.why_not_settable(start)
+    if not reason and (request.period is None or request.turn is not None or PERIOD in request.free):
+        reason = "Its period is not found, as it does not say its rates: give it (--period alone)."
+    if reason or model.constraints:  # type: ignore[attr-defined]
+        name = model.info.name  # type: ignore[attr-defined]
+        raise UsageError(
+            f"'{name}' is a co-simulation FMU, which brings its own solver, and its periodic motion cannot be looked "
+            f"at. {reason or 'Its states obey constraints.'} Export the model with the model exchange interface."
+        )
 
 
 def _start(model: Model, request: OrbitRequest, fixed: Mapping[str, float]) -> tuple[OperatingPoint, list[int]]:
@@ -149,6 +160,8 @@ def after_turn(model: Model, i: int, start: OperatingPoint, gain: float) -> str:
 def _angles(model: Model, start: OperatingPoint) -> dict[int, float]:
     """Return the states that may make turns of their own on the way, and what a turn of each is."""
     # Of what has no unit and no influence nobody knows that it is an angle.
+    if isinstance(model, Stepped):
+        return {}
     rates = set(kinematic_pairs(model, start).values())
     units = {i: TURNS[signal.unit] for i, signal in enumerate(model.states) if signal.unit in TURNS and i not in rates}
 

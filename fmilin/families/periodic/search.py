@@ -14,6 +14,7 @@ from fmilin.ground.errors import ConstraintError, NumericalError
 from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray
 from fmilin.model.interface import Model, OperatingPoint
+from fmilin.model.stepping import Stepped
 from fmilin.model.threads import one_at_a_time
 from fmilin.motion.simulation.inputs import Inputs
 from fmilin.motion.simulation.method import Method
@@ -121,6 +122,8 @@ def orbit_as(model: Model, request: OrbitRequest, points: int = 64) -> PeriodicO
 def _first(problem: OrbitProblem) -> tuple[OrbitProblem, Shot]:
     """Return where shooting begins: the period that is given, else the first return of the motion from the start."""
     start, model, none = problem.start, problem.model, np.zeros(len(problem.drifting))
+    if isinstance(model, Stepped):  # it does not say its rates
+        return problem, Shot(model, (start,), problem.request.period or 0.0, none)
     rate = model.evaluate(start.time, start.states, start.inputs).derivatives
     if problem.turn is not None and rate[problem.turn] < 0:
         problem = replace(problem, gain=-problem.gain)
@@ -233,6 +236,8 @@ def _has_come_to_rest(problem: OrbitProblem, shot: Shot) -> bool:
     """Whether what closes is a rest that nothing forces, and was not asked for: it closes after any time."""
     scales = problem.model.states.scales(problem.start.states)
     first, model = problem.start, problem.model
+    if isinstance(model, Stepped):
+        return False
 
     def moves(t: float, x: FloatArray) -> FloatArray:
         return np.asarray(model.evaluate(t, x, first.inputs).derivatives / scales)
@@ -247,7 +252,7 @@ def _has_come_to_rest(problem: OrbitProblem, shot: Shot) -> bool:
 def _attempts(problem: OrbitProblem, first: Shot):  # type: ignore[no-untyped-def]
     segments = problem.request.segments
     yield _cut(problem, first, segments or 1)
-    if segments is None:
+    if segments is None and not isinstance(problem.model, Stepped):
         yield _cut(problem, first, MANY)
     for periods in SETTLED if not problem.held else ():
         try:
@@ -295,6 +300,8 @@ def _why_open(problem: OrbitProblem, gap: float, shot: Shot, gaps: FloatArray) -
 
     def is_cyclic(i: int) -> bool:
         """Whether nothing depends on a state: rates and constraints are the same wherever it stands."""
+        if isinstance(problem.model, Stepped):
+            return False
         return not any(after_turn(problem.model, i, problem.start, by * scales[i]) for by in (0.7, -1.9))
 
     cyclic = [i for i in np.argsort(-np.abs(gaps) / scales).tolist() if is_cyclic(i) and i != problem.turn]
@@ -320,13 +327,13 @@ def _why_open(problem: OrbitProblem, gap: float, shot: Shot, gaps: FloatArray) -
 
 def _orbit(problem: OrbitProblem, shot: Shot, closure: float, points: int) -> PeriodicOrbit:
     model, names, run = shot.model, problem.model.inputs.names, problem.request.run
-    samples = samples_of(model, shot.nodes, shot.period, run, points)
+    samples, events = samples_of(model, shot.nodes, shot.period, run, points)
     shift = Shooting(problem).shift(shot, samples[-1].states)
     free = {names[j]: float(shot.nodes[0].inputs[j]) for j in problem.free_inputs}
     free |= {name: float(model.parameters[name]) for name in problem.free_parameters}
     orbit = PeriodicOrbit(
         model, float(shot.period), np.array([p.time for p in samples]), samples, closure, shift, free,
-        run=run, nodes=shot.nodes,
+        run=run, nodes=shot.nodes, events=events,
     )  # fmt: skip
     return replace(orbit, remarks=_remarks(orbit))
 
@@ -336,7 +343,7 @@ def _remarks(orbit: PeriodicOrbit) -> tuple[Remark, ...]:
     x, model, first = orbit.states(), orbit.model, orbit.points[0]
     scales, m = model.states.scales(x[0]), len(x) - 1
     extent = float(np.max(np.ptp(x, axis=0) / scales))
-    if extent <= STANDS or orbit.shift.any() or orbit.run.inputs is not None:
+    if extent <= STANDS or orbit.shift.any() or orbit.run.inputs is not None or isinstance(model, Stepped):
         return ()
     for part in (6, 5, 4, 3, 2):
         k, rest = divmod(m, part)

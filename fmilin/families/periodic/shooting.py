@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 from scipy.interpolate import make_interp_spline
 
+from fmilin.families.periodic.beside import Beside, slopes_at_ends
 from fmilin.families.periodic.orbit import simulated
 from fmilin.families.periodic.path import PathSlopes, slopes_along
 from fmilin.families.periodic.problem import OrbitProblem
@@ -25,6 +26,7 @@ from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.kinematics import kinematic_pairs
 from fmilin.manifold.projection import project
 from fmilin.model.interface import Model, OperatingPoint
+from fmilin.model.stepping import Stepped
 from fmilin.motion.periodic.transition import factors, product
 
 POINTS = 48  # of a period at which slopes are taken for a step of Newton's method
@@ -41,12 +43,16 @@ DIFFERENCE = 1e-6  # relative: by what a free parameter is moved
 class Arc:
     """A stretch of the motion from one node to the next."""
 
-    points: tuple[OperatingPoint, ...]
     slopes: PathSlopes
+    measured: FloatArray | None = (
+        None  # (P, P + nu), the transition where linear models along the stretch do not say it
+    )
 
     @cached_property
     def transition(self) -> FloatArray:
         """(y, u) at the end, in carried coordinates, on those at the start: shape (P, P + nu)."""
+        if self.measured is not None:
+            return self.measured
         slopes = self.slopes
         B = slopes.B
         (m, order, inputs), times = B.shape, slopes.times
@@ -78,6 +84,7 @@ class Shooting:
         self._scales = model.states.scales(problem.start.states)
         self._request = Request(keep_inaccurate=True)
         self.gap: FloatArray = np.zeros(len(self._scales))  # the largest that was left
+        self.measured = isinstance(model, Stepped)  # whether deviations are measured beside the motion, as past events
 
     def solve(self, shot: Shot) -> tuple[Shot, float]:
         """Return where the gaps are smallest, and the largest of them, in sizes of the states."""
@@ -87,7 +94,7 @@ class Shooting:
         for _ in range(ITERATIONS):
             if best <= REFINED:
                 break
-            arcs = [Arc(points, slopes_along(shot.model, points, self._request)) for points in ends]
+            arcs = [self._arc(shot, points) for points in ends]
             step = self._step(shot, arcs, gaps)
             improved = self._searched(shot, arcs, step, best)
             if improved is None:
@@ -113,6 +120,18 @@ class Shooting:
                 continue
         return None
 
+    def _arc(self, shot: Shot, points: tuple[OperatingPoint, ...]) -> Arc:
+        if not self.measured:
+            return Arc(slopes_along(shot.model, points, self._request))
+        problem = self.problem
+        slopes = slopes_at_ends(shot.model, points, self._request)
+        neighbours = Beside(shot.model, points[0], slopes, problem.request.run)
+        transition = np.zeros((len(slopes.states), len(slopes.states) + len(points[0].inputs)))
+        times = points[0].time + np.array([0.0, shot.period])
+        columns = [*range(len(slopes.states)), *(len(slopes.states) + j for j in problem.free_inputs)]
+        transition[:, columns] = slopes.R[-1] @ neighbours.sensitivities(times, columns)[0][-1]
+        return Arc(slopes, transition)
+
     # -- the motion ----------------------------------------------------------------------------------------------
 
     def _ends(self, shot: Shot) -> list[tuple[OperatingPoint, ...]]:
@@ -123,6 +142,12 @@ class Shooting:
             times = node.time + length * np.linspace(0, 1, count + 1)
             motion = simulated(shot.model, node, times, self.problem.request.run)
             stretches.append(tuple(motion.point(k) for k in range(len(times))))
+            self.measured = self.measured or bool(motion.events)
+        if self.measured and len(shot.nodes) > 1:
+            raise NumericalError(
+                "A motion that passes events is shot in one piece: in which mode later pieces begin nobody knows. "
+                "Leave --segments out, and name a start near the orbit (--set NAME=VALUE; start=)."
+            )
         return stretches
 
     def _gaps(self, shot: Shot, stretches: list[tuple[OperatingPoint, ...]]) -> list[FloatArray]:

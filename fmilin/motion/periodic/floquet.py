@@ -32,6 +32,7 @@ class Periodic:
     jump: FloatArray  # (P, P), of y at the end of the period, where the coordinates do not come back as they were
     error: FloatArray  # (m, P, P), of the entries of A
     symmetries: dict[str, FloatArray] = field(default_factory=dict)  # deviations (P,) at time 0 that come back
+    transitions: FloatArray | None = None  # (m, P, P), from each sample to the next, where A does not say it
 
     def balanced(self) -> tuple[Periodic, FloatArray]:
         """Return the same in coordinates of comparable sizes, y = D z, and the diagonal of D, shape (P,)."""
@@ -39,11 +40,14 @@ class Periodic:
         D = matrix_balance(size, permute=False, separate=True)[1][0]
         ratio = D / D[:, None]
         symmetries = {name: vector / D for name, vector in self.symmetries.items()}
-        return Periodic(self.A * ratio, self.period, self.jump * ratio, self.error * ratio, symmetries), D
+        measured = None if self.transitions is None else self.transitions * ratio
+        return Periodic(self.A * ratio, self.period, self.jump * ratio, self.error * ratio, symmetries, measured), D
 
     def steps(self, A: FloatArray | None = None) -> FloatArray:
         """Return factors of the transition matrix from 0 to T, shape (n, P, P), the jump left out."""
         samples = self.A if A is None else A
+        if self.transitions is not None:
+            return np.asarray(self.transitions + (samples - self.A) * (self.period / len(samples)))
         if np.allclose(self.jump, np.eye(len(self.jump)), rtol=0, atol=1e-12):
             return factors(Interpolant(samples), self.period, len(samples))
         # Over two periods a reflection has come back to itself; only the first one counts.
@@ -196,7 +200,8 @@ def _errors(periodic: Periodic, logarithms: ComplexArray) -> tuple[float, float]
     """Return by what multipliers and their logarithms may be off: upper harmonics, and errors of the entries of A."""
     signs = np.sign(np.random.default_rng(1883).uniform(-1, 1, periodic.error.shape))
     error, relative = 0.0, 0.0
-    for samples in (with_upper_harmonics_mistaken(periodic.A, signs[0]), periodic.A + periodic.error * signs):
+    mistaken = with_upper_harmonics_mistaken(periodic.A, signs[0]) if periodic.transitions is None else periodic.A
+    for samples in (mistaken, periodic.A + periodic.error * signs):
         if np.array_equal(samples, periodic.A):
             continue
         other = _logarithms(periodic, periodic.steps(samples))[0]

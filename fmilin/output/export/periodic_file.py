@@ -1,8 +1,8 @@
 """Periodic models as files: matrices over the phase, the orbit, and what Floquet's theory says of them.
 
 All formats hold the same names: ``A`` (m, P, P), ``B``, ``C``, ``D``, ``T``, ``error``, ``x`` (m, N), ``u``, ``f0``,
-``times``, ``jump``, ``multipliers``, ``exponents`` and ``participation`` are arrays, complex ones with a last axis of
-real and imaginary part; the rest is text.
+``times``, ``jump``, ``transitions`` (where events are passed), ``multipliers``, ``exponents`` and ``participation`` are
+arrays, complex ones with a last axis of real and imaginary part; the rest is text.
 """
 
 from __future__ import annotations
@@ -28,14 +28,15 @@ from fmilin.output.formats import format_of
 
 FORMAT = "fmilin-floquet/1"
 CHART = "fmilin-floquet-chart/1"
-MATRICES = ("A", "B", "C", "D", "T", "error", "jump", "times", "f0")
+MATRICES = ("A", "B", "C", "D", "T", "error", "transitions", "jump", "times", "f0")
+PAGES = MATRICES[:7]  # (m, ., .) each
 GROUPS = ("states", "full_states", "inputs", "outputs")
 DIMENSIONS = {
     "A": ("phase", "state", "state_"), "B": ("phase", "state", "input"), "C": ("phase", "output", "state"),
     "D": ("phase", "output", "input"), "T": ("phase", "full_state", "state"), "error": ("phase", "state", "state_"),
     "jump": ("state", "state_"), "times": ("phase",), "f0": ("phase", "state"), "x": ("phase", "full_state"),
     "u": ("phase", "input_"), "multipliers": ("mode", "part"), "exponents": ("mode", "part"),
-    "participation": ("harmonic", "mode"),
+    "participation": ("harmonic", "mode"), "transitions": ("phase", "state", "state_"),
 }  # fmt: skip
 
 
@@ -63,7 +64,8 @@ def summary_of(periodic: PeriodicModel, floquet: Floquet) -> dict[str, Any]:
 def _document(periodic: PeriodicModel) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, Any]]]:
     floquet = periodic.floquet()
     texts = summary_of(periodic, floquet)
-    arrays: dict[str, Any] = {name: getattr(periodic, name) for name in MATRICES}
+    matrices = {name: getattr(periodic, name) for name in MATRICES}
+    arrays: dict[str, Any] = {name: matrix for name, matrix in matrices.items() if matrix is not None}
     arrays["x"] = np.array([point.states for point in periodic.points])
     arrays["u"] = np.array([point.inputs for point in periodic.points]).reshape(len(periodic.points), -1)
     for name in ("multipliers", "exponents"):
@@ -131,9 +133,7 @@ def dumps_npz(periodic: PeriodicModel) -> bytes:
 def dumps_mat(periodic: PeriodicModel) -> bytes:
     """Return the content of a .mat file: the phase is the last axis, as MATLAB's pages are."""
     texts, arrays = _document(periodic)
-    top: dict[str, Any] = {
-        n: np.moveaxis(a, 0, -1) if n in MATRICES[:6] else np.atleast_2d(a) for n, a in arrays.items()
-    }
+    top: dict[str, Any] = {n: np.moveaxis(a, 0, -1) if n in PAGES else np.atleast_2d(a) for n, a in arrays.items()}
     for name in ("multipliers", "exponents"):
         top[name] = (arrays[name][:, 0] + 1j * arrays[name][:, 1]).reshape(-1, 1)
     return mat5.write(
@@ -192,7 +192,7 @@ def _has_mark(path: Path, mark: str) -> bool:
 
 def _from_json(content: bytes, origin: str) -> tuple[dict[str, Any], dict[str, Any]]:
     document = object_in(content, origin, "periodic model")
-    return document, {name: np.array(document[name], dtype=np.float64) for name in DIMENSIONS}
+    return document, {name: np.array(document[name], dtype=np.float64) for name in DIMENSIONS if name in document}
 
 
 def _from_npz(content: bytes, origin: str) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -205,8 +205,8 @@ def _from_mat(content: bytes, origin: str) -> tuple[dict[str, Any], dict[str, An
     del origin
     top: dict[str, Any] = dict(mat5.read(content))
     texts = json.loads(top["fmilin"]["texts"])
-    pages = {name: np.moveaxis(np.asarray(top[name]), -1, 0) for name in MATRICES[:6]}
-    return texts, {**{name: np.asarray(top[name]) for name in DIMENSIONS}, **pages}
+    pages = {name: np.moveaxis(np.asarray(top[name]), -1, 0) for name in PAGES if name in top}
+    return texts, {**{name: np.asarray(top[name]) for name in DIMENSIONS if name in top}, **pages}
 
 
 def _from_nc(content: bytes, origin: str) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -214,7 +214,9 @@ def _from_nc(content: bytes, origin: str) -> tuple[dict[str, Any], dict[str, Any
     import h5netcdf
 
     with h5netcdf.File(io.BytesIO(content), "r") as file:
-        return json.loads(file.attrs["fmilin"]), {name: np.asarray(file.variables[name][...]) for name in DIMENSIONS}
+        return json.loads(file.attrs["fmilin"]), {
+            name: np.asarray(file.variables[name][...]) for name in DIMENSIONS if name in file.variables
+        }
 
 
 _READERS = {".json": _from_json, ".npz": _from_npz, ".mat": _from_mat, ".nc": _from_nc}
@@ -229,9 +231,11 @@ def _restored(texts: dict[str, Any], arrays: dict[str, Any]) -> PeriodicModel:
     }
     P, N, nu, ny = (len(signals[group]) for group in GROUPS)
     shapes = {"A": (m, P, P), "B": (m, P, nu), "C": (m, ny, P), "D": (m, ny, nu), "T": (m, N, P), "error": (m, P, P),
-              "jump": (P, P), "times": (m,), "f0": (m, P)}  # fmt: skip
+              "transitions": (m, P, P), "jump": (P, P), "times": (m,), "f0": (m, P)}  # fmt: skip
     matrices: dict[str, Any] = {
-        name: np.asarray(arrays[name], dtype=np.float64).reshape(shape) for name, shape in shapes.items()
+        name: np.asarray(arrays[name], dtype=np.float64).reshape(shape)
+        for name, shape in shapes.items()
+        if name in arrays
     }
     x, u = np.asarray(arrays["x"]).reshape(m, N), np.asarray(arrays["u"]).reshape(m, -1)
     points = tuple(

@@ -30,6 +30,8 @@ def show_orbit(orbit: PeriodicOrbit, page: Console | Page) -> None:
               for i in np.flatnonzero(orbit.shift).tolist()]  # fmt: skip
     if gained:
         print_fact(page, "A period", gained[:NAMES])
+    if passed := [f"{event.cause} at {event.time:.6g} s" for event in orbit.events]:
+        print_fact(page, "Events", passed[:NAMES])
     print_fact(page, "Closure", [f"{orbit.closure:.2g} of the sizes of the states"])
     if orbit.free:
         print_fact(page, "Free", [f"{name} = {value:.9g}" for name, value in orbit.free.items()])

@@ -1,0 +1,62 @@
+"""Machines that pass events: a wheel without a rim that rolls down a slope, a converter that is switched."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fmilin.ground.signals import FloatArray
+from fmilin.model.stepping import Hybrid, Passage
+from tests.by_hand import FunctionModel, Parts
+
+
+class RimlessWheel(FunctionModel, Hybrid):
+    """McGeer's: an inverted pendulum on one spoke, q'' = sin q, until the next one hits the slope and takes over."""
+
+    def __init__(self, slope: float = 0.08, half: float = 0.3) -> None:
+        self.slope, self.half = slope, half
+        super().__init__(Parts(["q", "w"], [0.0, 0.4], lambda t, s, u: np.array([s[1], np.sin(s[0])])))
+
+    def event_indicators(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
+        return np.array([x[0] - self.slope - self.half])
+
+    def restart(self) -> None:
+        pass
+
+    def pass_event(self, t: float, x: FloatArray, u: FloatArray) -> Passage:
+        if x[0] < self.slope + self.half - 1e-9:
+            return Passage(x)
+        return Passage(np.array([x[0] - 2 * self.half, np.cos(2 * self.half) * x[1]]))
+
+
+class BuckConverter(FunctionModel, Hybrid):
+    """Of Fossas and Olivar (IEEE Transactions on Circuits and Systems I 43, 1996): the voltage's error meets a ramp."""
+
+    PERIOD, L, C, R, GAIN, WANTED, LOW, HIGH = 400e-6, 20e-3, 47e-6, 22.0, 8.4, 11.3, 3.8, 8.2
+
+    def __init__(self, supply: float, closed: bool = True) -> None:
+        self.on, self.number, self.closed = False, 0, closed
+
+        def rates(t: float, s: FloatArray, u: FloatArray) -> FloatArray:
+            v, i = s
+            return np.array([(i - v / self.R) / self.C, (supply * self.on - v) / self.L])
+
+        super().__init__(Parts(["v", "i"], [12.0, 0.55], rates))
+
+    def ramp(self, t: float) -> float:
+        return self.LOW + (self.HIGH - self.LOW) * (t / self.PERIOD - self.number)
+
+    def event_indicators(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
+        return np.array([self.GAIN * (x[0] - self.WANTED) - self.ramp(t)])
+
+    def restart(self) -> None:
+        self.on, self.number = False, 0
+
+    def next_event_time(self) -> float | None:
+        return (self.number + 1) * self.PERIOD
+
+    def pass_event(self, t: float, x: FloatArray, u: FloatArray) -> Passage:
+        if t >= (self.number + 1) * self.PERIOD:
+            self.on, self.number = False, self.number + 1
+        else:
+            self.on = self.GAIN * (x[0] - self.WANTED) <= self.ramp(t) + 1e-9
+        return Passage(x)
