@@ -57,6 +57,17 @@ static long call(long number, long a, const void *b, long c)
 #endif
     return result;
 }}
+#ifdef __arm__ /* what clang calls where there is no C library */
+void __aeabi_memclr8(void *to, __SIZE_TYPE__ size)
+{{
+    for (volatile unsigned char *at = to; size > 0; size--) *at++ = 0;
+}}
+void __aeabi_memcpy8(void *to, const void *from, __SIZE_TYPE__ size)
+{{
+    const unsigned char *source = from;
+    for (volatile unsigned char *at = to; size > 0; size--) *at++ = *source++;
+}}
+#endif
 void _start(void);
 void _start(void)
 {{
@@ -124,10 +135,11 @@ def run_elsewhere(file: Path, rows: FloatArray, place: str) -> FloatArray:
     text, name = file.read_text("ascii"), file.stem
     real = "float" if "const float *in" in text else "double"
     driver = file.with_name(f"{name}_{place}_serve.c")
+    (file.parent / "math.h").write_text("#define sqrt __builtin_sqrt\n#define fabs __builtin_fabs\n")  # an instruction
     sizes = {"inputs": max(rows.shape[1], 1), "outputs": max(len(re.findall(r"^ \* out\[", text, re.M)), 1)}
     driver.write_text(_SERVE.format(file=file.name, name=name, real=real, **sizes))
     program = driver.with_suffix("")
-    command = [*compiler, "-std=gnu99", *flags, driver.name, "-o", program.name]
+    command = [*compiler, "-std=gnu99", "-I.", "-fno-math-errno", *flags, driver.name, "-o", program.name]
     subprocess.run(command, cwd=file.parent, check=True, capture_output=True, text=True)
     kind = np.float32 if real == "float" else np.float64
     answer = subprocess.run([*runner, str(program)], input=rows.astype(kind).tobytes(), capture_output=True, check=True)

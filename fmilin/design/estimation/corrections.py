@@ -72,7 +72,7 @@ class Linearized(Filter):
     """The extended Kalman filter; with more iterations than one, measurements are linearized where they lead to."""
 
     def __init__(self, iterations: int = 1) -> None:
-        self._iterations = iterations
+        self.iterations = iterations
 
     def corrected(self, motion: Motion, at: Belief, u: FloatArray, measured: Measured) -> Corrected:
         """Return the estimate with the measurement."""
@@ -80,7 +80,7 @@ class Linearized(Filter):
         m, P = len(rows), len(kept)
         e, first = np.zeros(P), None
         block = np.zeros((m + P, m + P))
-        for k in range(self._iterations):
+        for k in range(self.iterations):
             T = motion.tangent(t, x, u)
             _, c, _, C = motion.visits.along(t, x, u, T)
             C = C[rows]

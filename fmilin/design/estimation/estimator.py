@@ -221,7 +221,7 @@ class Estimator(Shown):
     def save(
         self, path: str | Path, *, precision: Literal["double", "single"] = "double", fmi: Literal["2.0", "3.0"] = "2.0"
     ) -> None:
-        """Write an extended filter on a model of equations to ``path``: .c, whose stem names its struct, or .fmu.
+        """Write a filter on a model of equations, not an mhe, to ``path``: .c, whose stem names its struct, or .fmu.
 
         Numbers are of the ``precision`` ``"double"`` or, in C, ``"single"``. ``in`` holds the inputs over the sample
         that ends, then what is measured (NAN where it has not come); ``out`` the states, the normalized innovation

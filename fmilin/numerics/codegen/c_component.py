@@ -85,6 +85,11 @@ class CComponent:
 
     def __post_init__(self) -> None:
         check_c_name(self.name)
+        texts = re.sub(r"/\*.*?\*/", "", " ".join(("self in out i", self.step, *self.functions)), flags=re.DOTALL)
+        if re.search(rf"(?<![\w@.>]){self.name}\b", texts):
+            raise UsageError(
+                f"The C code of '{self.name}.c' calls something else '{self.name}'. Choose another name for the file."
+            )
         for c in self.constants:
             if not np.isfinite(c.values).all():
                 raise UsageError(

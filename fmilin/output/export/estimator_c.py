@@ -1,11 +1,12 @@
-"""An extended Kalman filter on a model of equations as C99 or an FMU, with the equations and their exact slopes."""
+"""A Kalman filter on a model of equations as C99 or an FMU, with the equations and their exact slopes."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
-from itertools import accumulate
+from itertools import accumulate, chain, repeat
 from pathlib import Path
 from string import Template
 from typing import Any, Literal
@@ -13,13 +14,14 @@ from typing import Any, Literal
 import casadi as ca
 import numpy as np
 
+from fmilin.design.estimation.corrections import SETTLED
 from fmilin.fmi.write.block import NAME, block_fmu
 from fmilin.ground.errors import UsageError
 from fmilin.ground.files import write_atomically
 from fmilin.ground.signals import Signal
 from fmilin.numerics.codegen.c_component import CComponent, Constant, Memory, Precision, described
 from fmilin.numerics.codegen.implicit import ImplicitSystem, jacobian
-from fmilin.numerics.codegen.statements import STATEMENTS_PER_FUNCTION, Statements
+from fmilin.numerics.codegen.statements import STATEMENTS_PER_FUNCTION, Statements, indented
 from fmilin.output.formats import format_of
 
 SX = Any  # casadi.SX: casadi ships no types
@@ -28,6 +30,8 @@ _FUNCTIONS = re.compile(
     r"\b(sqrt|pow|exp|expm1|log|log1p|sin|cos|tan|asin|acos|atan|atan2|sinh|cosh|tanh|asinh|acosh|atanh|hypot|erf|fabs|"
     r"floor|ceil|fmod|copysign|remainder|fmin|fmax)\("
 )
+NAMES = {"ekf": "extended Kalman filter", "iekf": "iterated Kalman filter", "ukf": "unscented Kalman filter"}
+TERMS_PER_LOOP = 8  # of sparse products
 _NUMBER = re.compile(r"(?<![\w.])(\d+\.\d*(?:e[+-]?\d+)?|\d+e[+-]?\d+)")
 
 
@@ -72,20 +76,26 @@ def component(kf: Any, name: str, precision: Precision) -> CComponent:
     """Return the parts of the file."""
     system, h = _equations(kf)
     motion, start, limits = kf.motion, kf.start, dict(kf.motion.limits)
-    parts = [_part("rates", system, system.derivatives), _part("outputs", system, system.outputs)]
-    if h.numel():
-        parts.append(_surface(system, h))
     N, P, M, NU = len(start.x), len(start.S), len(start.x) - len(start.S), system.inputs.numel()
     U_w = motion.noise[1] if motion.noise[1].shape[1] else np.zeros((NU, 1))
     X_w = motion.noise[0] if motion.noise[0].shape[1] else np.zeros((N, 1))
     K, NY, H, terms = U_w.shape[1], system.outputs.numel(), h.numel(), len(motion.weights)
+    sigma, kappa = kf.kind == "ukf", max(0.0, 3.0 - P)
+    parts = [_part("rates", system, system.derivatives, P + K)]
+    parts += [_part("outputs", system, system.outputs, 0 if sigma else P)]
+    parts += [_part("motion", system, system.derivatives, 0)] if sigma else []
+    if h.numel():
+        parts.append(_surface(system, h))
+    most = float(np.finfo(np.float32 if precision == "single" else np.float64).max)
     if precision == "single":
         limits |= {"QUADRATIC": 3e-4, "NO_PIVOT": 1e-5}
-    after = "@restore(t{0}, x, chart) + @move(t{0}, x, chart, S)" if M else "0"
     sizes = {
         "N": N, "P": P, "M": M, "H": H, "NU": NU, "NY": NY, "K": K, "W": P + K, "D": N + NU, "TERMS": terms,
-        "LONGEST": P + NY, "AFTER_ADVANCE": after.format(" + s"), "AFTER_CORRECT": after.format(""),
-        "SUBSTEPS": motion.substeps, "STEP": repr(kf.sample_time / motion.substeps),
+        "WIDE": P + K * terms, "LONGEST": P + NY, "SETTLED": SETTLED,
+        "CORRECTIONS": kf.settings.filter.iterations if not sigma else 0, "KAPPA": kappa,
+        "FIRST": repr(kappa / (P + kappa)), "OTHERS": repr(0.5 / (P + kappa)),
+        "SUBSTEPS": motion.substeps, "ADVANCES": 1 if sigma else motion.substeps,
+        "STEP": repr(kf.sample_time / (1 if sigma else motion.substeps)),
         "SAMPLE_TIME": repr(kf.sample_time),
     } | limits  # fmt: skip
     outputs, inputs, states = kf.model.outputs, kf.model.inputs, kf.model.states
@@ -95,8 +105,7 @@ def component(kf: Any, name: str, precision: Precision) -> CComponent:
     return CComponent(
         name=name,
         about=[
-            f"extended Kalman filter on {kf.model.info.name}: {P} independent coordinates of {N} states, in square "
-            "roots.",
+            f"{NAMES[kf.kind]} on {kf.model.info.name}: {P} independent coordinates of {N} states, in square roots.",
             "in holds the inputs over the sample that ends, then what is measured at its end, or NAN. "
             "out[failed] is 1 where a step could not be computed: the estimate before it stays.",
         ],
@@ -117,9 +126,10 @@ def component(kf: Any, name: str, precision: Precision) -> CComponent:
             Constant("walk", X_w, "noise of rates, by rows"),
             Constant("weights", motion.weights, "factor of the matrix of 1/(i + j + 1), by rows"),
             Constant("R", kf.R, "covariance of the measurements, by rows"),
+            Constant("ends", np.clip(kf.settings.ends, -most, most), "of the sensors: least values, largest values"),
         ],
         step=_typed(_text("step", sizes), precision),
-        operations=_operations(parts, sizes, motion.substeps),
+        operations=_operations(parts, sizes),
         sample_time=kf.sample_time,
         functions=[
             _typed(f, precision)
@@ -128,6 +138,7 @@ def component(kf: Any, name: str, precision: Precision) -> CComponent:
                 *(f for part in parts for f in part.functions),
                 *_runtime("constrained" if M else "free", sizes),
                 *_runtime("always", sizes),
+                *_runtime("unscented" if sigma else "extended", sizes),
             )
         ],
         locals=_locals(parts, sizes),
@@ -142,11 +153,11 @@ def _equations(kf: Any) -> tuple[ImplicitSystem, SX]:
     """Return the model's graph with numbers for its parameters, and the invariants h."""
     from fmilin.native.batch_graph import invariants_in
 
-    graph = kf.model.in_graph() if kf.kind == "ekf" and kf.model.compilable else None
+    graph = kf.model.in_graph() if kf.kind in NAMES and kf.model.compilable else None
     if graph is None:
         raise UsageError(
-            f"C code is written of extended Kalman filters on models of equations; this is the {kf.kind.upper()} "
-            f"on '{kf.model.info.name}'. Take kind='ekf' and a native model, or linearize: "
+            f"C code is written of filters of a bounded time (ekf, iekf, ukf) on models of equations; this is the "
+            f"{kf.kind.upper()} on '{kf.model.info.name}'. Take such a kind and a native model, or linearize: "
             "fl.design.kalman_filter(...).save('filter.c')."
         )
     h = invariants_in(kf.model, graph)
@@ -157,13 +168,14 @@ def _equations(kf: Any) -> tuple[ImplicitSystem, SX]:
     return replace(graph, matrix=W, right_hand_side=r, derivatives=f, outputs=c, slopes=None), h
 
 
-def _part(name: str, system: ImplicitSystem, z: SX) -> _Part:
-    """Print ``NAME(t, x, u, k, X, z, dz)``: z, and its slopes along the k columns of X (N + nu, k)."""
+def _part(name: str, system: ImplicitSystem, z: SX, along: int) -> _Part:
+    """Print ``NAME(t, x, u, X, z, dz)``: z, and its slopes along the columns of X (N + nu, along)."""
     s, w = system, system.unknowns
     implicit = bool(w.numel()) and ca.depends_on(z, w)
     w = w if implicit else ca.SX(0, 1)
-    z_s, z_w = jacobian(z, s.motion), jacobian(z, w)
-    e = s.motion_slopes if implicit else ca.SX(0, s.motion.numel())
+    z_s, z_w, e = ca.SX(z.numel(), s.motion.numel()), ca.SX(z.numel(), w.numel()), ca.SX(w.numel(), s.motion.numel())
+    if along:
+        z_s, z_w, e = jacobian(z, s.motion), jacobian(z, w), s.motion_slopes if implicit else e
     sizes = {"t": 1, "x": s.states.numel(), "u": s.inputs.numel(), "w": w.numel()}
     sizes |= {"A": w.numel() ** 2, "z": z.numel(), "e": e.nnz(), "z_s": z_s.nnz(), "z_w": z_w.nnz()}
     at = dict(zip([*sizes, "v"], accumulate(sizes.values(), initial=0), strict=True))
@@ -186,8 +198,8 @@ def _part(name: str, system: ImplicitSystem, z: SX) -> _Part:
     functions = _functions(printed, at["v"])
     filled = {"NAME": name, "SIZE": at["v"] + printed.stored, "N": sizes["x"], "NU": sizes["u"], "NW": w.numel()}
     filled |= {"D": s.motion.numel(), "NZ": z.numel(), "AT_A": at["A"], "AT_W": at["w"], "AT_Z": at["z"]}
-    filled["DW"] = _products(e, at["e"], "X", "dw")
-    filled["DZ"] = "\n".join((_products(z_s, at["z_s"], "X", "dz"), _products(z_w, at["z_w"], "dw", "dz")))
+    filled |= {"ALONG": along, "DW": _products([(e, at["e"], "X")], along, "dw")}
+    filled["DZ"] = _products([(z_s, at["z_s"], "X"), (z_w, at["z_w"], "dw")], along, "dz")
     functions.append(_text("implicit" if implicit else "explicit", filled))
     room = at["v"] + printed.stored + w.numel() * (1 + s.motion.numel() + 8)
     return _Part(name, functions, printed.instructions, e.nnz() + z_s.nnz() + z_w.nnz(), room)
@@ -199,12 +211,19 @@ def _functions(printed: Statements, first: int) -> list[str]:
     return [re.sub(r"stored\[(\d+)\]", lambda m: f"m[{first + int(m[1])}]", text) for text in texts]
 
 
-def _products(matrix: SX, first: int, given: str, result: str) -> str:
-    """Return the lines that add a sparse matrix, whose entries begin at ``first``, times columns."""
-    return "\n".join(
-        f"    @add(k, m[{first + i}], {given} + ({c} * k), {result} + ({r} * k));"
-        for i, (r, c) in enumerate(_entries(matrix))
-    )
+def _products(matrices: Sequence[tuple[SX, int, str]], columns: int, result: str) -> str:
+    """Return loops for the rows of a sum of sparse matrices, their entries from a number on, times what is named."""
+    rows: list[list[str]] = [[] for _ in range(matrices[0][0].shape[0] if columns else 0)]
+    for matrix, first, given in matrices:
+        for i, (r, c) in enumerate(_entries(matrix)):
+            rows[r].append(f"(m[{first + i}] * {given}[{c * columns} + c])")
+    text = ""
+    for r, terms in enumerate(rows):
+        pieces = [terms[i : i + TERMS_PER_LOOP] for i in range(0, len(terms), TERMS_PER_LOOP)] or [["0.0"]]
+        for sign, piece in zip(chain("=", repeat("+=")), pieces, strict=False):
+            line = f"{result}[{r * columns} + c] {sign} {' + '.join(piece)};"
+            text += f"    for (int c = 0; c < {columns}; c++) {{\n{indented(line, ' ' * 8, ' ' * 12)}    }}\n"
+    return text.rstrip("\n")
 
 
 def _surface(system: ImplicitSystem, h: SX) -> _Part:
@@ -257,23 +276,26 @@ def _typed(text: str, precision: Precision) -> str:
     return _NUMBER.sub(r"\1f", _FUNCTIONS.sub(r"\1f(", text))
 
 
-def _operations(parts: list[_Part], sizes: dict[str, Any], substeps: int) -> int:
+def _operations(parts: list[_Part], sizes: dict[str, Any]) -> int:
     """Return a bound for the operations of a step."""
     N, P, M, H, NY, W, K, terms = (int(sizes[key]) for key in ("N", "P", "M", "H", "NY", "W", "K", "TERMS"))
     cost = {p.name: p.instructions + 2 * p.entries * W + p.room for p in parts}
     surface, cube = cost.get("surface", 0), 2 * M**3 + 2 * M * M * P
-
-    def reflections(rows: int, n: int) -> int:
-        return 4 * rows * n * n + 10 * n
-
     manifold = (sizes["ITERATIONS"] + 4) * (surface + cube + 4 * M) + (M * H * N * 4 if M else 0)
-    rows = P + K * terms
+    chosen, noise = 4 * P**3 + 10 * P, 2 * K * P * terms * (P + terms) + 2 * P * P
+    if "motion" not in cost:
+        advance = 4 * (cost["rates"] + 8 * N * P) + manifold + noise + 4 * (P + K * terms) * P * P + 10 * P + 2 * P**3
+        rotations = NY * P * (6 * (NY + P) + 12)
+        correct = cost["outputs"] + manifold + rotations + 4 * NY * P * P + NY**3 + 6 * (N + P) * P
+        return int(sizes["SUBSTEPS"] * (advance + chosen) + sizes["CORRECTIONS"] * correct + chosen)
+    points, substeps = 2 * P + 1, sizes["SUBSTEPS"]
+    spread = points * (2 * N * P + manifold) + manifold
     advance = (
-        4 * (cost["rates"] + 6 * N * P) + manifold + 2 * P**3 + reflections(rows, P) + 2 * K * P * terms * (P + terms)
+        spread + points * substeps * (4 * (cost["motion"] + 6 * N) + manifold) + 4 * P * P * (3 * P + 1) + manifold
     )
-    correct = cost["outputs"] + manifold + reflections(NY + P, NY + P) + 2 * NY * P * P + NY**3 + 4 * N * P
-    total: int = substeps * (advance + (reflections(P, P) if M else 0)) + correct + 2 * P**3
-    return total
+    added = cost["rates"] + noise + 2 * terms * P**3 + substeps * (4 * P * P * (P + K * terms) + 2 * P**3 + 10 * P)
+    correct = spread + points * (cost["outputs"] + 4 * (NY + P)) + 4 * (points + NY) * (NY + P) ** 2 + manifold
+    return int(advance + added + correct + NY**3 + 4 * chosen)
 
 
 def _locals(parts: list[_Part], sizes: dict[str, Any]) -> int:
@@ -281,7 +303,12 @@ def _locals(parts: list[_Part], sizes: dict[str, Any]) -> int:
     N, P, M, H, D, W, K, terms, NY = (int(sizes[key]) for key in ("N", "P", "M", "H", "D", "W", "K", "TERMS", "NY"))
     surface = max((p.room for p in parts if p.name == "surface"), default=0)
     manifold = N * P + P * P + 2 * (H + H * N) + M * (M + P + 1) + surface
-    advance = N * P * 2 + D * W + N * W + 4 * N + (P + K * terms) * P + terms * P * K
-    correct = N * P + D * P + NY * (P + 4) + 2 * (NY + P) ** 2 + P
+    rows = P + K * terms
+    advance = N * P * 2 + D * W + N * W + 4 * N + rows * P + terms * P * K + P * P
+    correct = 2 * N * P + D * P + NY * (2 * P + 4) + (NY + P) * (P + 1) + NY * NY + 4 * P + N
+    if any(p.name == "motion" for p in parts):
+        points, added = (2 * P + 1) * N, D * W + N + N * W + 2 * P * rows + 3 * P * P + terms * P * K + P * P
+        advance = N * P + points + P * P + P * (3 * P + 1) + added + 3 * N
+        correct = N * P + points + (2 * P + 1) * NY + NY * (NY + 2) + (P + NY) * (2 * P + 1 + NY)
     deepest = max(p.room for p in parts) + 2 * STATEMENTS_PER_FUNCTION
-    return N + P * P + N + M + max(advance, correct) + max(manifold, deepest) + N + P
+    return 2 * N + P * P + M + max(advance, correct) + max(manifold, deepest) + 3 * P + 2 * NY

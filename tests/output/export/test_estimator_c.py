@@ -10,10 +10,10 @@ import pytest
 import fmilin as fl
 from fmilin.ground.signals import FloatArray
 from fmilin.native.systems import cartesian_pendulum, four_bar, furuta_pendulum, rolling_disk
-from tests.c_code import COMPILERS, CCode, compiled, stack_of, stated
+from tests.c_code import COMPILERS, PLACES, CCode, compiled, run_elsewhere, stack_of, stated
 
 
-def swinging() -> tuple[fl.design.Estimator, FloatArray]:
+def swinging(kind: str = "ekf") -> tuple[fl.design.Estimator, FloatArray]:
     """A pendulum whose coordinates change on the way, its length estimated, some measurements missing."""
     model = cartesian_pendulum(angle=2.5)
     kf = fl.design.estimator(
@@ -22,6 +22,8 @@ def swinging() -> tuple[fl.design.Estimator, FloatArray]:
         process_noise={"F": 1e-3},
         measurement_noise=np.array([[1e-4, 2e-5], [2e-5, 1e-3]]),
         sample_time=0.02,
+        kind=kind,
+        limits={"x": (-0.8, 0.8)},
         initial_covariance={"x": 1e-2, "vx": 1e-2, "L": 1e-3},
         augment=["L"],
     )
@@ -31,7 +33,7 @@ def swinging() -> tuple[fl.design.Estimator, FloatArray]:
     return kf, np.column_stack((np.zeros(200), y))
 
 
-def at_rest(kind: str) -> tuple[fl.design.Estimator, FloatArray]:
+def at_rest(kind: str, method: str = "ekf") -> tuple[fl.design.Estimator, FloatArray]:
     """A system without constraints, one with eight of them, and Kane's equations, whose matrix is not symmetric."""
     models: dict[str, fl.Model] = {"free": furuta_pendulum(), "constrained": four_bar(), "Kane": rolling_disk()}
     model = models[kind]
@@ -42,6 +44,7 @@ def at_rest(kind: str) -> tuple[fl.design.Estimator, FloatArray]:
         process_noise={model.inputs.names[0]: 1e-4},
         measurement_noise=dict.fromkeys(outputs, 1e-4),
         sample_time=0.01,
+        kind=method,
         initial_covariance=dict.fromkeys(model.states.names, 1e-2),
     )
     rows = 1e-2 * np.random.default_rng(1).standard_normal((100, len(model.inputs) + len(outputs)))
@@ -58,11 +61,10 @@ def by_python(kf: fl.design.Estimator, rows: FloatArray) -> FloatArray:
     return np.array(steps)
 
 
-@pytest.mark.parametrize(
-    "make", [swinging, lambda: at_rest("free"), lambda: at_rest("constrained"), lambda: at_rest("Kane")]
-)
-def test_a_filter_in_c_gives_the_numbers_of_python(make: object, tmp_path: Path) -> None:
-    kf, rows = make()  # type: ignore[operator]
+@pytest.mark.parametrize("kind", ["ekf", "iekf", "ukf"])
+@pytest.mark.parametrize("plant", ["swinging", "free", "constrained", "Kane"])
+def test_a_filter_in_c_gives_the_numbers_of_python(plant: str, kind: str, tmp_path: Path) -> None:
+    kf, rows = swinging(kind) if plant == "swinging" else at_rest(plant, kind)
     kf.save(tmp_path / "filter.c")
     code = CCode(tmp_path / "filter.c")
     expected = by_python(kf, rows)
@@ -70,8 +72,18 @@ def test_a_filter_in_c_gives_the_numbers_of_python(make: object, tmp_path: Path)
     N, P = len(kf.x), len(kf.states)
     S = code.memory[N : N + P * P].reshape(P, P).astype(np.float64)
     np.testing.assert_allclose(S @ S.T, kf.covariance, rtol=1e-11, atol=1e-14)
-    if make is swinging:
+    if plant == "swinging":
         assert kf.motion.switches > 0
+        assert any(r.kind == "skipped" for r in kf.remarks)
+
+
+@pytest.mark.parametrize("place", sorted(PLACES))
+@pytest.mark.parametrize("kind", ["ekf", "ukf"])
+def test_machines_of_32_bits_give_the_same_numbers(kind: str, place: str, tmp_path: Path) -> None:
+    kf, rows = swinging(kind)
+    kf.save(tmp_path / "filter.c")
+    answers = run_elsewhere(tmp_path / "filter.c", rows, place)
+    np.testing.assert_allclose(answers, by_python(kf, rows), rtol=1e-11, atol=1e-11)
 
 
 def test_single_precision_follows_as_far_as_it_goes(tmp_path: Path) -> None:
@@ -85,15 +97,17 @@ def test_single_precision_follows_as_far_as_it_goes(tmp_path: Path) -> None:
 @pytest.mark.parametrize("compiler", COMPILERS)
 @pytest.mark.parametrize("precision", ["double", "single"])
 def test_compilers_have_nothing_to_say(tmp_path: Path, compiler: tuple[str, ...], precision: str) -> None:
-    kinds = {"swinging": swinging()} | ({"free": at_rest("free")} if precision == "double" else {})
+    kinds = {"swinging": swinging(), "sigma": swinging("ukf")}
+    kinds |= {"free": at_rest("free", "iekf")} if precision == "double" else {}
     for name, (kf, _) in kinds.items():
         file = tmp_path / f"{name}.c"
         kf.save(file, precision=precision)
         compiled(file, "-O3", compiler=compiler)
 
 
-def test_the_comment_names_signals_and_what_a_step_takes(tmp_path: Path) -> None:
-    kf, _ = swinging()
+@pytest.mark.parametrize("kind", ["iekf", "ukf"])
+def test_the_comment_names_signals_and_what_a_step_takes(kind: str, tmp_path: Path) -> None:
+    kf, _ = swinging(kind)
     file = tmp_path / "filter.c"
     kf.save(file)
     text = file.read_text()
@@ -107,14 +121,9 @@ def test_what_is_not_written_as_c(tmp_path: Path) -> None:
     kf, _ = at_rest("free")
     with pytest.raises(fl.UsageError, match=r"as an estimator: it has the suffix .*Known are \.c .*, \.fmu"):
         kf.save(tmp_path / "filter.mat")
-    ukf = fl.design.estimator(
-        furuta_pendulum(),
-        outputs=["arm.q"],
-        process_noise={"torque": 1e-4},
-        measurement_noise={"arm.q": 1e-4},
-        sample_time=0.01,
-        kind="ukf",
-        initial_covariance=np.eye(4),
-    )
-    with pytest.raises(fl.UsageError, match="this is the UKF on 'furuta_pendulum'"):
-        ukf.save(tmp_path / "filter.c")
+    for name in ("x", "rows", "sqrt", "in"):
+        with pytest.raises(fl.UsageError, match=f"calls something else '{name}'. Choose another name for the file"):
+            kf.save(tmp_path / f"{name}.c")
+    horizon, _ = at_rest("free", "mhe")
+    with pytest.raises(fl.UsageError, match=r"of a bounded time \(ekf, iekf, ukf\) .* this is the MHE on 'furuta_pend"):
+        horizon.save(tmp_path / "filter.c")

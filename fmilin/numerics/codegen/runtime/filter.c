@@ -1,9 +1,43 @@
-/* An extended Kalman filter in square roots, as fmilin.design.estimation has it. Sizes stand after a dollar sign. */
+/* Kalman filters in square roots, as fmilin.design.estimation has them. Sizes stand after a dollar sign. */
 //// algebra
 static void @add(int k, @real factor, const @real *from, @real *to)
 {
     for (int i = 0; i < k; i++) {
         to[i] += factor * from[i];
+    }
+}
+
+static @real @dot(int k, const @real *a, const @real *b)
+{
+    @real s0 = 0.0, s1 = 0.0, s2 = 0.0, s3 = 0.0;
+    int i = 0;
+
+    for (; i < k - 3; i += 4) {
+        s0 += a[i] * b[i];
+        s1 += a[i + 1] * b[i + 1];
+        s2 += a[i + 2] * b[i + 2];
+        s3 += a[i + 3] * b[i + 3];
+    }
+    for (; i < k; i++) {
+        s0 += a[i] * b[i];
+    }
+    return (s0 + s1) + (s2 + s3);
+}
+
+/* to += factors' times the first n rows of a lower triangular S */
+static void @combine(int n, const @real *factors, const @real *S, @real *to)
+{
+    int i = 0;
+
+    for (; i < n - 3; i += 4) {
+        const @real *row = S + (i * $P), a = factors[i], b = factors[i + 1], c = factors[i + 2], d = factors[i + 3];
+
+        for (int j = 0; j < i + 4; j++) {
+            to[j] += ((a * row[j]) + (b * row[$P + j])) + ((c * row[(2 * $P) + j]) + (d * row[(3 * $P) + j]));
+        }
+    }
+    for (; i < n; i++) {
+        @add(i + 1, factors[i], S + (i * $P), to);
     }
 }
 
@@ -60,37 +94,35 @@ static void @solve(int n, const @real *A, const int *pivot, int columns, @real *
     }
 }
 
-/* S S' = R' R with S [n, n] lower triangular, R [rows, n] overwritten, by Householder's reflections */
-static void @triangular(int rows, int n, @real *R, @real *S)
+/* G [n, width] becomes [L 0] with the same G G', L lower triangular, by Householder's reflections */
+static void @triangular(int n, int width, @real *G)
 {
-    @real s[$LONGEST];
+    @real along[$LONGEST];
 
     for (int j = 0; j < n; j++) {
-        const @real first = R[(j * n) + j];
-        @real norm = 0.0, divisor;
+        @real *v = G + (j * width) + j;
+        const int k = width - j;
+        @real size, diagonal, divisor;
 
-        for (int i = j; i < rows; i++) {
-            norm += R[(i * n) + j] * R[(i * n) + j];
+        for (int i = j; i < n; i++) {
+            along[i] = @dot(k, v, G + (i * width) + j);
         }
-        norm = first > 0.0 ? -sqrt(norm) : sqrt(norm);
-        divisor = norm * (first - norm);
+        size = sqrt(along[j]);
+        diagonal = v[0] > 0.0 ? -size : size;
+        divisor = diagonal * (v[0] - diagonal);
         if (divisor < 0.0) {
-            R[(j * n) + j] = first - norm;
-            for (int c = j + 1; c < n; c++) {
-                s[c] = 0.0;
+            const @real scale = 1.0 / divisor;
+
+            v[0] -= diagonal;
+            for (int i = j + 1; i < n; i++) {
+                @real *row = G + (i * width) + j;
+
+                @add(k, (along[i] - (diagonal * row[0])) * scale, v, row);
             }
-            for (int i = j; i < rows; i++) {
-                @add(n - j - 1, R[(i * n) + j], R + (i * n) + j + 1, s + j + 1);
+            v[0] = diagonal;
+            for (int i = 1; i < k; i++) {
+                v[i] = 0.0;
             }
-            for (int i = j; i < rows; i++) {
-                @add(n - j - 1, R[(i * n) + j] / divisor, s + j + 1, R + (i * n) + j + 1);
-            }
-            R[(j * n) + j] = norm;
-        }
-    }
-    for (int i = 0; i < n; i++) {
-        for (int j = 0; j < n; j++) {
-            S[(i * n) + j] = j <= i ? R[(j * n) + i] : 0.0;
         }
     }
 }
@@ -236,7 +268,7 @@ static int @choose(@real *H, int *chart)
 /* other coordinates where these determine the dependent states badly; S moves along */
 static int @move(@real t, const @real *x, int *chart, @real *S)
 {
-    @real T[$N * $P], R[$P * $P], h[$H], H[$H * $N], bent = 0.0;
+    @real T[$N * $P], G[$P * $P], h[$H], H[$H * $N], bent = 0.0;
     int other[$N + $M], differs = 0;
 
     if (@tangent(t, x, chart, T) != 0) {
@@ -261,14 +293,15 @@ static int @move(@real t, const @real *x, int *chart, @real *S)
     for (int i = 0; i < $P; i++) {
         differs += other[i] != chart[i];
         for (int j = 0; j < $P; j++) {
-            R[(j * $P) + i] = 0.0;
-            for (int k = 0; k < $P; k++) {
-                R[(j * $P) + i] += T[(other[i] * $P) + k] * S[(k * $P) + j];
-            }
+            G[(i * $P) + j] = 0.0;
         }
+        @combine($P, T + (other[i] * $P), S, G + (i * $P));
     }
     if (differs != 0) {
-        @triangular($P, $P, R, S);
+        @triangular($P, $P, G);
+        for (int i = 0; i < $P * $P; i++) {
+            S[i] = G[i];
+        }
         for (int i = 0; i < $N + $M; i++) {
             chart[i] = other[i];
         }
@@ -290,38 +323,95 @@ static int @tangent(@real t, const @real *x, const int *chart, @real *T)
     return 0;
 }
 
+static int @restore(@real t, @real *x, const int *chart)
+{
+    (void)t;
+    (void)x;
+    (void)chart;
+    return 0;
+}
+
+static int @move(@real t, const @real *x, int *chart, @real *S)
+{
+    (void)t;
+    (void)x;
+    (void)chart;
+    (void)S;
+    return 0;
+}
+
 //// always
-/* V_i = [A s]^i G sqrt[s] / i!, i < TERMS, each [P, K], from slopes F of the rates along coordinates, then noise */
-static void @noise(@real s, const @real *F, const int *chart, @real *V)
+/* what noise adds to columns P, P + 1, .. of G: of V_l = [A s]^l G_w sqrt[s] / l!, l < TERMS, from slopes F of the
+   rates along coordinates, then noise */
+static void @noise(@real s, const @real *F, const int *chart, @real *G)
 {
     const @real root = sqrt(s);
+    @real A[$P * $P], V[$TERMS * $K * $P];
 
     for (int i = 0; i < $P; i++) {
+        for (int k = 0; k < $P; k++) {
+            A[(k * $P) + i] = F[(chart[i] * $W) + k];
+        }
         for (int j = 0; j < $K; j++) {
-            V[(i * $K) + j] = (F[(chart[i] * $W) + $P + j] + @walk[(chart[i] * $K) + j]) * root;
+            V[(j * $P) + i] = (F[(chart[i] * $W) + $P + j] + @walk[(chart[i] * $K) + j]) * root;
         }
     }
     for (int l = 1; l < $TERMS; l++) {
-        for (int i = 0; i < $P; i++) {
-            @real *row = V + (((l * $P) + i) * $K);
+        for (int j = 0; j < $K; j++) {
+            const @real *last = V + ((((l - 1) * $K) + j) * $P);
+            @real *next = V + (((l * $K) + j) * $P);
 
-            for (int j = 0; j < $K; j++) {
-                row[j] = 0.0;
+            for (int i = 0; i < $P; i++) {
+                next[i] = 0.0;
             }
             for (int k = 0; k < $P; k++) {
-                @add($K, F[(chart[i] * $W) + k] * (s / (@real)l), V + ((((l - 1) * $P) + k) * $K), row);
+                if (fabs(last[k]) > 0.0) {
+                    @add($P, last[k] * (s / (@real)l), A + (k * $P), next);
+                }
+            }
+        }
+    }
+    for (int k = 0; k < $TERMS; k++) {
+        for (int j = 0; j < $K; j++) {
+            @real sum[$P] = {0.0};
+
+            for (int l = k; l < $TERMS; l++) {
+                @add($P, @weights[(l * $TERMS) + k], V + (((l * $K) + j) * $P), sum);
+            }
+            for (int i = 0; i < $P; i++) {
+                G[(i * $WIDE) + $P + (k * $K) + j] = sum[i];
             }
         }
     }
 }
 
+/* which outputs have come, and a factor of the covariance of their noise, lower triangular; returns how many */
+static int @select(const @real *y, int *rows, @real *noise)
+{
+    int m = 0;
+
+    for (int i = 0; i < $NY; i++) {
+        if ((y[i] > @ends[i]) && (y[i] < @ends[$NY + i])) {
+            rows[m] = i;
+            m++;
+        }
+    }
+    for (int i = 0; i < m; i++) {
+        for (int j = 0; j <= i; j++) {
+            const @real sum = @R[(rows[i] * $NY) + rows[j]] - @dot(j, noise + (i * $NY), noise + (j * $NY));
+
+            noise[(i * $NY) + j] = (i == j) ? sqrt(sum) : (sum / noise[(j * $NY) + j]);
+        }
+    }
+    return m;
+}
+
+//// extended
 /* one step of Runge and Kutta's method for the states, their tangent, and what noise adds */
 static int @advance(@real t, @real s, @real *x, const @real *u, int *chart, @real *S)
 {
-    const @real after[4] = {0.0, 0.5, 0.5, 1.0}, weights[4] = {1.0, 2.0, 2.0, 1.0};
-    @real T[$N * $P], X[$D * $W], f[$N] = {0.0}, F[$N * $W] = {0.0}, at[$N], sum[$N], Sum[$N * $P];
-    @real R[($P + ($K * $TERMS)) * $P], V[$TERMS * $P * $K];
-    int failed = 0, width = $W;
+    const @real after[5] = {0.0, 0.5, 0.5, 1.0, 0.0}, weights[4] = {1.0, 2.0, 2.0, 1.0};
+    @real T[$N * $P], X[$D * $W] = {0.0}, f[$N], F[$N * $W], at[$N], sum[$N], Sum[$N * $P], G[$P * $WIDE];
 
     if (@tangent(t, x, chart, T) != 0) {
         return 1;
@@ -329,13 +419,235 @@ static int @advance(@real t, @real s, @real *x, const @real *u, int *chart, @rea
     for (int i = 0; i < $N; i++) {
         at[i] = x[i];
         sum[i] = x[i];
+        for (int j = 0; j < $P; j++) {
+            X[(i * $W) + j] = T[(i * $P) + j];
+            Sum[(i * $P) + j] = T[(i * $P) + j];
+        }
     }
-    for (int i = 0; i < $N * $P; i++) {
-        Sum[i] = T[i];
+    for (int i = 0; i < $NU; i++) {
+        for (int j = 0; j < $K; j++) {
+            X[(($N + i) * $W) + $P + j] = @through[(i * $K) + j];
+        }
     }
-    for (int i = 0; i < $D * $W; i++) {
-        X[i] = 0.0;
+    for (int k = 0; k < 4; k++) {
+        const @real share = weights[k] * (s / 6.0), ahead = after[k + 1] * s;
+
+        if (@rates(t + (after[k] * s), at, u, X, f, F) != 0) {
+            return 1;
+        }
+        for (int i = 0; i < $N; i++) {
+            sum[i] += share * f[i];
+            at[i] = x[i] + (ahead * f[i]);
+            for (int j = 0; j < $P; j++) {
+                const @real slope = F[(i * $W) + j], base = T[(i * $P) + j];
+
+                Sum[(i * $P) + j] += share * slope;
+                X[(i * $W) + j] = base + (ahead * slope);
+            }
+        }
+        if (k == 0) {
+            @noise(s, F, chart, G);
+        }
     }
+    for (int i = 0; i < $N; i++) {
+        x[i] = sum[i];
+    }
+    for (int i = 0; i < $P; i++) {
+        for (int j = 0; j < $P; j++) {
+            G[(i * $WIDE) + j] = 0.0;
+        }
+        @combine($P, Sum + (chart[i] * $P), S, G + (i * $WIDE));
+    }
+    @triangular($P, $WIDE, G);
+    for (int i = 0; i < $P; i++) {
+        for (int j = 0; j < $P; j++) {
+            S[(i * $P) + j] = G[(i * $WIDE) + j];
+        }
+    }
+    if (@restore(t + s, x, chart) != 0) {
+        return 1;
+    }
+    return @move(t + s, x, chart, S);
+}
+
+/* Rows of B, one for each coordinate: those of S' C', then of S' from its end. Measurement by measurement a row of a
+   factor of the noise is rotated with them, which leaves S triangular. Returns the normalized innovation squared, and
+   the correction e. */
+static @real @update(int m, const @real *noise, @real *residuals, @real *B, @real *e)
+{
+    @real nis = 0.0;
+
+    for (int i = 0; i < $P; i++) {
+        e[i] = 0.0;
+    }
+    for (int j = 0; j < m; j++) {
+        @real row[$P + $NY] = {0.0}, sizes[$P + 1], squares = 0.0, whitened;
+
+        for (int l = j; l < m; l++) {
+            row[l] = noise[(l * $NY) + j];
+        }
+        sizes[$P] = row[j];
+        squares = row[j] * row[j];
+        for (int i = $P - 1; i >= 0; i--) {
+            squares += B[(i * ($P + $NY)) + j] * B[(i * ($P + $NY)) + j];
+            sizes[i] = sqrt(squares);
+        }
+        for (int i = $P - 1; i >= 0; i--) {
+            @real *other = B + (i * ($P + $NY));
+            const @real scale = 1.0 / sizes[i], cosine = sizes[i + 1] * scale, sine = other[j] * scale;
+
+            for (int l = j + 1; l < m + $P - i; l++) {
+                const @real kept = row[l];
+
+                row[l] = (cosine * kept) + (sine * other[l]);
+                other[l] = (cosine * other[l]) - (sine * kept);
+            }
+        }
+        whitened = residuals[j] / sizes[0];
+        nis += whitened * whitened;
+        for (int l = j + 1; l < m; l++) {
+            residuals[l] -= row[l] * whitened;
+        }
+        for (int i = 0; i < $P; i++) {
+            e[i] += whitened * row[m + $P - 1 - i];
+        }
+    }
+    return nis;
+}
+
+/* what is measured corrects x and S; returns the normalized innovation squared, or a negative number */
+static @real @correct(@real t, @real *x, const @real *u, const @real *y, int *chart, @real *S)
+{
+    @real T[$N * $P], first[$N * $P], X[$D * $P] = {0.0}, c[$NY], C[$NY * $P], B[$P * ($P + $NY)], noise[$NY * $NY] = {0.0};
+    @real residuals[$NY], e[$P] = {0.0}, before[$N], nis = 0.0;
+    int rows[$NY], settled = 0;
+    const int m = @select(y, rows, noise);
+
+    if (m == 0) {
+        return 0.0;
+    }
+    for (int i = 0; i < $N; i++) {
+        before[i] = x[i];
+    }
+    for (int round = 0; (round < $CORRECTIONS) && (settled == 0); round++) {
+        @real last[$P], now;
+
+        if (@tangent(t, x, chart, T) != 0) {
+            return -1.0;
+        }
+        for (int i = 0; i < $N * $P; i++) {
+            X[i] = T[i];
+            first[i] = (round == 0) ? T[i] : first[i];
+        }
+        if (@outputs(t, x, u, X, c, C) != 0) {
+            return -1.0;
+        }
+        for (int i = 0; i < m; i++) {
+            residuals[i] = y[rows[i]] - c[rows[i]] + @dot($P, C + (rows[i] * $P), e);
+        }
+        for (int l = 0; l < m; l++) {
+            @real along[$P] = {0.0};
+
+            @combine($P, C + (rows[l] * $P), S, along);
+            for (int i = 0; i < $P; i++) {
+                B[(i * ($P + $NY)) + l] = along[i];
+            }
+        }
+        for (int i = 0; i < $P; i++) {
+            last[i] = e[i];
+            for (int k = i; k < $P; k++) {
+                B[(i * ($P + $NY)) + m + $P - 1 - k] = S[(k * $P) + i];
+            }
+        }
+        now = @update(m, noise, residuals, B, e);
+        nis = (round == 0) ? now : nis;
+        settled = (round > 0) ? 1 : 0;
+        for (int i = 0; (i < $P) && (settled != 0); i++) {
+            const @real change = e[i] - last[i], *row = S + (i * $P);
+
+            settled = (fabs(change) <= $SETTLED * sqrt(@dot(i + 1, row, row))) ? 1 : 0;
+        }
+        for (int i = 0; i < $N; i++) {
+            x[i] = before[i] + @dot($P, first + (i * $P), e);
+        }
+        if (@restore(t, x, chart) != 0) {
+            return -1.0;
+        }
+    }
+    for (int i = 0; i < $P; i++) {
+        for (int j = 0; j <= i; j++) {
+            S[(i * $P) + j] = B[(j * ($P + $NY)) + m + $P - 1 - i];
+        }
+    }
+    return (@move(t, x, chart, S) == 0) ? nis : -1.0;
+}
+
+//// unscented
+/* the sigma points, [2 P + 1, N], the estimate first */
+static int @spread(@real t, const @real *x, const int *chart, const @real *S, const @real *T, @real *points)
+{
+    const @real distance = sqrt($P.0 + $KAPPA);
+
+    for (int p = 0; p < (2 * $P) + 1; p++) {
+        @real *point = points + (p * $N);
+
+        for (int i = 0; i < $N; i++) {
+            point[i] = x[i];
+        }
+        if (p > 0) {
+            const int column = (p - 1) / 2;
+
+            for (int i = 0; i < $N; i++) {
+                for (int k = column; k < $P; k++) {
+                    point[i] += (((p % 2) == 1) ? distance : -distance) * T[(i * $P) + k] * S[(k * $P) + column];
+                }
+            }
+            if (@restore(t, point, chart) != 0) {
+                return 1;
+            }
+        }
+    }
+    return 0;
+}
+
+/* Runge and Kutta's method for the states alone, over s seconds */
+static int @later(@real t, @real s, @real *x, const @real *u, const int *chart)
+{
+    const @real after[5] = {0.0, 0.5, 0.5, 1.0, 0.0}, weights[4] = {1.0, 2.0, 2.0, 1.0}, h = s / $SUBSTEPS.0;
+    @real f[$N], at[$N], none = 0.0;
+
+    for (int step = 0; step < $SUBSTEPS; step++) {
+        @real now = t + ((@real)step * h), sum[$N];
+
+        for (int i = 0; i < $N; i++) {
+            at[i] = x[i];
+            sum[i] = x[i];
+        }
+        for (int k = 0; k < 4; k++) {
+            if (@motion(now + (after[k] * h), at, u, &none, f, &none) != 0) {
+                return 1;
+            }
+            for (int i = 0; i < $N; i++) {
+                sum[i] += weights[k] * (h / 6.0) * f[i];
+                at[i] = x[i] + (after[k + 1] * h * f[i]);
+            }
+        }
+        for (int i = 0; i < $N; i++) {
+            x[i] = sum[i];
+        }
+        if (@restore(now + h, x, chart) != 0) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* a factor L [P, P] of what noise adds in s seconds, slopes held */
+static int @added(@real t, @real s, const @real *x, const @real *u, const int *chart, const @real *T, @real *L)
+{
+    const @real h = s / $SUBSTEPS.0;
+    @real X[$D * $W] = {0.0}, f[$N], F[$N * $W], V[$P * $WIDE] = {0.0}, G[$P * $WIDE], Phi[$P * $P], term[$P * $P];
+
     for (int i = 0; i < $N; i++) {
         for (int j = 0; j < $P; j++) {
             X[(i * $W) + j] = T[(i * $P) + j];
@@ -346,140 +658,155 @@ static int @advance(@real t, @real s, @real *x, const @real *u, int *chart, @rea
             X[(($N + i) * $W) + $P + j] = @through[(i * $K) + j];
         }
     }
-    for (int k = 0; k < 4; k++) {
-        if (k > 0) {
-            for (int i = 0; i < $N; i++) {
-                at[i] = x[i] + (after[k] * s * f[i]);
-                for (int j = 0; j < $P; j++) {
-                    X[(i * $P) + j] = T[(i * $P) + j] + (after[k] * s * F[(i * width) + j]);
-                }
+    if (@rates(t, x, u, X, f, F) != 0) {
+        return 1;
+    }
+    @noise(h, F, chart, V);
+    for (int i = 0; i < $P * $P; i++) {
+        L[i] = 0.0;
+        term[i] = ((i % ($P + 1)) == 0) ? 1.0 : 0.0;
+        Phi[i] = term[i];
+    }
+    for (int l = 1; l < $TERMS; l++) {
+        @real next[$P * $P] = {0.0};
+
+        for (int i = 0; i < $P; i++) {
+            for (int k = 0; k < $P; k++) {
+                @add($P, F[(chart[i] * $W) + k] * (h / (@real)l), term + (k * $P), next + (i * $P));
             }
-            for (int i = $N * $P; i < $D * $P; i++) {
-                X[i] = 0.0;
-            }
-            width = $P;
         }
-        failed += @rates(t + (after[k] * s), at, u, width, X, f, F);
-        for (int i = 0; i < $N; i++) {
-            sum[i] += weights[k] * (s / 6.0) * f[i];
-            @add($P, weights[k] * (s / 6.0), F + (i * width), Sum + (i * $P));
-        }
-        if (k == 0) {
-            @noise(s, F, chart, V);
+        for (int i = 0; i < $P * $P; i++) {
+            term[i] = next[i];
+            Phi[i] += next[i];
         }
     }
-    for (int i = 0; i < $P; i++) {
-        for (int j = 0; j < $P; j++) {
-            @real entry = 0.0;
-
-            for (int k = j; k < $P; k++) {
-                entry += Sum[(chart[i] * $P) + k] * S[(k * $P) + j];
-            }
-            R[(j * $P) + i] = entry;
+    for (int step = 0; step < $SUBSTEPS; step++) {
+        for (int i = 0; i < $P * $WIDE; i++) {
+            G[i] = V[i];
+        }
+        for (int i = 0; i < $P; i++) {
+            @combine($P, Phi + (i * $P), L, G + (i * $WIDE));
+        }
+        @triangular($P, $WIDE, G);
+        for (int i = 0; i < $P * $P; i++) {
+            L[i] = G[((i / $P) * $WIDE) + (i % $P)];
         }
     }
-    for (int k = 0; k < $TERMS; k++) {
-        for (int j = 0; j < $K; j++) {
-            @real *row = R + (($P + (k * $K) + j) * $P);
+    return 0;
+}
 
-            for (int i = 0; i < $P; i++) {
-                row[i] = 0.0;
-                for (int l = k; l < $TERMS; l++) {
-                    row[i] += @weights[(l * $TERMS) + k] * V[(((l * $P) + i) * $K) + j];
-                }
-            }
+/* a sample later: where the points arrive */
+static int @advance(@real t, @real s, @real *x, const @real *u, int *chart, @real *S)
+{
+    @real T[$N * $P], points[((2 * $P) + 1) * $N], L[$P * $P], G[$P * ((3 * $P) + 1)];
+    const int wide = (3 * $P) + 1;
+
+    if ((@tangent(t, x, chart, T) != 0) || (@spread(t, x, chart, S, T, points) != 0)) {
+        return 1;
+    }
+    if (@added(t, s, x, u, chart, T, L) != 0) {
+        return 1;
+    }
+    for (int p = 0; p < (2 * $P) + 1; p++) {
+        if (@later(t, s, points + (p * $N), u, chart) != 0) {
+            return 1;
         }
     }
     for (int i = 0; i < $N; i++) {
-        x[i] = sum[i];
+        x[i] = points[i];
     }
-    @triangular($P + ($K * $TERMS), $P, R, S);
-    return failed + $AFTER_ADVANCE;
+    for (int i = 0; i < $P; i++) {
+        @real mean = 0.0;
+
+        for (int p = 0; p < (2 * $P) + 1; p++) {
+            mean += ((p == 0) ? $FIRST : $OTHERS) * points[(p * $N) + chart[i]];
+        }
+        x[chart[i]] = mean;
+        for (int p = 0; p < (2 * $P) + 1; p++) {
+            G[(i * wide) + p] = sqrt((p == 0) ? $FIRST : $OTHERS) * (points[(p * $N) + chart[i]] - mean);
+        }
+        for (int k = 0; k < $P; k++) {
+            G[(i * wide) + (2 * $P) + 1 + k] = L[(i * $P) + k];
+        }
+    }
+    @triangular($P, wide, G);
+    for (int i = 0; i < $P * $P; i++) {
+        S[i] = G[((i / $P) * wide) + (i % $P)];
+    }
+    if (@restore(t + s, x, chart) != 0) {
+        return 1;
+    }
+    return @move(t + s, x, chart, S);
 }
 
 /* what is measured corrects x and S; returns the normalized innovation squared, or a negative number */
 static @real @correct(@real t, @real *x, const @real *u, const @real *y, int *chart, @real *S)
 {
-    @real T[$N * $P], X[$D * $P], c[$NY], C[$NY * $P], R[($NY + $P) * ($NY + $P)], L[($NY + $P) * ($NY + $P)];
-    @real residuals[$NY], e[$P], nis = 0.0;
-    int rows[$NY], m = 0, n;
+    @real T[$N * $P], points[((2 * $P) + 1) * $N], c[((2 * $P) + 1) * $NY], noise[$NY * $NY] = {0.0}, none = 0.0;
+    @real G[($P + $NY) * ((2 * $P) + 1 + $NY)] = {0.0}, residuals[$NY], nis = 0.0;
+    int rows[$NY];
+    const int m = @select(y, rows, noise), wide = (2 * $P) + 1 + m;
 
-    for (int i = 0; i < $NY; i++) {
-        if (!isnan(y[i])) {
-            rows[m] = i;
-            m++;
-        }
-    }
     if (m == 0) {
         return 0.0;
     }
-    n = m + $P;
-    if (@tangent(t, x, chart, T) != 0) {
+    if ((@tangent(t, x, chart, T) != 0) || (@spread(t, x, chart, S, T, points) != 0)) {
         return -1.0;
     }
-    for (int i = 0; i < $N * $P; i++) {
-        X[i] = T[i];
-    }
-    for (int i = $N * $P; i < $D * $P; i++) {
-        X[i] = 0.0;
-    }
-    if (@outputs(t, x, u, $P, X, c, C) != 0) {
-        return -1.0;
-    }
-    for (int i = 0; i < n * n; i++) {
-        R[i] = 0.0;
+    for (int p = 0; p < (2 * $P) + 1; p++) {
+        if (@outputs(t, points + (p * $N), u, &none, c + (p * $NY), &none) != 0) {
+            return -1.0;
+        }
     }
     for (int i = 0; i < m; i++) {
-        for (int j = 0; j <= i; j++) {
-            @real sum = @R[(rows[i] * $NY) + rows[j]];
+        @real mean = 0.0;
 
-            for (int k = 0; k < j; k++) {
-                sum -= R[(k * n) + i] * R[(k * n) + j];
-            }
-            R[(j * n) + i] = (i == j) ? sqrt(sum) : (sum / R[(j * n) + j]);
+        for (int p = 0; p < (2 * $P) + 1; p++) {
+            mean += ((p == 0) ? $FIRST : $OTHERS) * c[(p * $NY) + rows[i]];
         }
-        residuals[i] = y[rows[i]] - c[rows[i]];
+        for (int p = 0; p < (2 * $P) + 1; p++) {
+            G[(i * wide) + p] = sqrt((p == 0) ? $FIRST : $OTHERS) * (c[(p * $NY) + rows[i]] - mean);
+        }
+        for (int j = 0; j <= i; j++) {
+            G[(i * wide) + (2 * $P) + 1 + j] = noise[(i * $NY) + j];
+        }
+        residuals[i] = y[rows[i]] - mean;
     }
-    for (int j = 0; j < $P; j++) {
-        for (int i = 0; i < m; i++) {
-            for (int k = j; k < $P; k++) {
-                R[((m + j) * n) + i] += C[(rows[i] * $P) + k] * S[(k * $P) + j];
-            }
-        }
-        for (int k = 0; k < $P; k++) {
-            R[((m + j) * n) + m + k] = S[(k * $P) + j];
+    for (int i = 0; i < $P; i++) {
+        for (int p = 0; p < (2 * $P) + 1; p++) {
+            const @real off = points[(p * $N) + chart[i]] - x[chart[i]];
+
+            G[((m + i) * wide) + p] = sqrt((p == 0) ? $FIRST : $OTHERS) * off;
         }
     }
-    @triangular(n, n, R, L);
+    @triangular(m + $P, wide, G);
     for (int i = 0; i < m; i++) {
-        for (int j = 0; j < i; j++) {
-            residuals[i] -= L[(i * n) + j] * residuals[j];
-        }
-        residuals[i] /= L[(i * n) + i];
+        residuals[i] = (residuals[i] - @dot(i, G + (i * wide), residuals)) / G[(i * wide) + i];
         nis += residuals[i] * residuals[i];
     }
     for (int i = 0; i < $P; i++) {
-        e[i] = 0.0;
-        for (int j = 0; j < m; j++) {
-            e[i] += L[((m + i) * n) + j] * residuals[j];
+        const @real e = @dot(m, G + ((m + i) * wide), residuals);
+
+        for (int k = 0; k < $N; k++) {
+            x[k] += T[(k * $P) + i] * e;
         }
         for (int j = 0; j < $P; j++) {
-            S[(i * $P) + j] = L[((m + i) * n) + m + j];
+            S[(i * $P) + j] = G[((m + i) * wide) + m + j];
         }
     }
-    for (int i = 0; i < $N; i++) {
-        for (int j = 0; j < $P; j++) {
-            x[i] += T[(i * $P) + j] * e[j];
-        }
+    if ((@restore(t, x, chart) != 0) || (@move(t, x, chart, S) != 0)) {
+        return -1.0;
     }
-    return (($AFTER_CORRECT) == 0) ? nis : -1.0;
+    return nis;
 }
 
 //// explicit
-static int @$NAME(@real t, const @real *x, const @real *u, int k, const @real *X, @real *z, @real *dz)
+static int @$NAME(@real t, const @real *x, const @real *u, const @real *X, @real *z, @real *dz)
 {
     @real m[$SIZE];
 
+    (void)X;
+    (void)dz;
     m[0] = t;
     for (int i = 0; i < $N; i++) {
         m[1 + i] = x[i];
@@ -491,19 +818,18 @@ static int @$NAME(@real t, const @real *x, const @real *u, int k, const @real *X
     for (int i = 0; i < $NZ; i++) {
         z[i] = m[$AT_Z + i];
     }
-    for (int i = 0; i < $NZ * k; i++) {
-        dz[i] = 0.0;
-    }
 $DZ
     return 0;
 }
 
 //// implicit
-static int @$NAME(@real t, const @real *x, const @real *u, int k, const @real *X, @real *z, @real *dz)
+static int @$NAME(@real t, const @real *x, const @real *u, const @real *X, @real *z, @real *dz)
 {
-    @real m[$SIZE], dw[$NW * $D];
+    @real m[$SIZE], dw[($NW * $ALONG) + 1];
     int pivot[$NW];
 
+    (void)X;
+    (void)dz;
     m[0] = t;
     for (int i = 0; i < $N; i++) {
         m[1 + i] = x[i];
@@ -523,14 +849,8 @@ static int @$NAME(@real t, const @real *x, const @real *u, int k, const @real *X
     for (int i = 0; i < $NZ; i++) {
         z[i] = m[$AT_Z + i];
     }
-    for (int i = 0; i < $NZ * k; i++) {
-        dz[i] = 0.0;
-    }
-    for (int i = 0; i < $NW * k; i++) {
-        dw[i] = 0.0;
-    }
 $DW
-    @solve($NW, m + $AT_A, pivot, k, dw);
+    @solve($NW, m + $AT_A, pivot, $ALONG, dw);
 $DZ
     return 0;
 }
@@ -566,7 +886,7 @@ static void @surface(@real t, const @real *x, @real *h, @real *H)
     for (int i = 0; i < $N + $M; i++) {
         chart[i] = (int)self->chart[i];
     }
-    for (int k = 0; (k < $SUBSTEPS) && (failed == 0); k++) {
+    for (int k = 0; (k < $ADVANCES) && (failed == 0); k++) {
         failed = @advance(self->t[0] + ((@real)k * $STEP), $STEP, x, in, chart, S);
     }
     if (failed == 0) {
