@@ -17,11 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg.lapack import dtrtrs
 
-from fmilin.design.estimation.motion import Motion, triangular
+from fmilin.design.estimation.motion import SETTLED, Motion, triangular
 from fmilin.ground.errors import NumericalError
 from fmilin.ground.signals import FloatArray
-
-SETTLED = 1e-8  # of a change of the estimate, in standard deviations: the iteration of the IEKF ends
 
 
 @dataclass(frozen=True, slots=True)

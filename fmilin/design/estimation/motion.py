@@ -31,6 +31,7 @@ TERMS = 4  # powers of A in the integral of the noise: as exact as Runge and Kut
 BENT = 4.0  # slopes of dependent states, in sizes of the states, above which other coordinates are looked for
 ITERATIONS = 12  # Newton's steps back to the manifold
 QUADRATIC = 1e-9  # a step of Newton's method, in sizes of the states, after which the next would be rounding
+SETTLED = 1e-8  # of a change of the estimate, in standard deviations: the iteration of the IEKF ends
 NO_PIVOT = 1e-9  # a pivot of the normalized gradient below this is none
 
 _POWERS = np.arange(TERMS + 1)
@@ -63,7 +64,9 @@ class Chart:
 class Motion:
     """A model on its manifold, from sample to sample; N states, P coordinates."""
 
-    limits: ClassVar = {"ITERATIONS": ITERATIONS, "QUADRATIC": QUADRATIC, "BENT": BENT, "NO_PIVOT": NO_PIVOT}
+    limits: ClassVar = {
+        "ITERATIONS": ITERATIONS, "QUADRATIC": QUADRATIC, "BENT": BENT, "NO_PIVOT": NO_PIVOT, "SETTLED": SETTLED
+    }  # fmt: skip
     weights = HILBERT
 
     def __init__(

@@ -14,7 +14,6 @@ from typing import Any, Literal
 import casadi as ca
 import numpy as np
 
-from fmilin.design.estimation.corrections import SETTLED
 from fmilin.fmi.write.block import NAME, block_fmu
 from fmilin.ground.errors import UsageError
 from fmilin.ground.files import write_atomically
@@ -91,7 +90,7 @@ def component(kf: Any, name: str, precision: Precision) -> CComponent:
         limits |= {"QUADRATIC": 3e-4, "NO_PIVOT": 1e-5}
     sizes = {
         "N": N, "P": P, "M": M, "H": H, "NU": NU, "NY": NY, "K": K, "W": P + K, "D": N + NU, "TERMS": terms,
-        "WIDE": P + K * terms, "LONGEST": P + NY, "SETTLED": SETTLED,
+        "WIDE": P + K * terms, "LONGEST": P + NY,
         "CORRECTIONS": kf.settings.filter.iterations if not sigma else 0, "KAPPA": kappa,
         "FIRST": repr(kappa / (P + kappa)), "OTHERS": repr(0.5 / (P + kappa)),
         "SUBSTEPS": motion.substeps, "ADVANCES": 1 if sigma else motion.substeps,
