@@ -78,6 +78,20 @@ class Signals(Shown, Sequence[Signal]):
         return {s.name: i for i, s in enumerate(self._items)}
 
     @cached_property
+    def rates(self) -> dict[int, int]:
+        """Position of a signal to that of its time derivative: of u to ``der(u)``; of a motion u to ``u.v``, ``u.a``.
+
+        >>> Signals([Signal(name) for name in ("z.v", "u", "z", "der(u)", "z.a")]).rates
+        {1: 3, 2: 0, 0: 4}
+        """
+        own = self.positions_of_own_names
+        rates = {j: own[f"der({name})"] for name, j in own.items() if f"der({name})" in own}
+        for name, j in own.items():
+            if (v := own.get(f"{name}.v")) is not None and (a := own.get(f"{name}.a")) is not None:
+                rates |= {j: v, v: a}
+        return rates
+
+    @cached_property
     def positions(self) -> dict[str, int]:
         """Position by name or alias."""
         aliases = {alias: i for i, s in enumerate(self._items) for alias in s.aliases}

@@ -209,9 +209,7 @@ class LinearModel(Shown):
             [y']   [A  B_s] [y]   [B_r]
             [s'] = [0  S_s] [s] + [S_r] r
         """
-        names, E = self.inputs.names, self.errors
-        positions = self.inputs.positions_of_own_names
-        chain = {j: positions[f"der({name})"] for j, name in enumerate(names) if f"der({name})" in positions}
+        names, E, chain = self.inputs.names, self.errors, self.inputs.rates
         if not chain:
             return self
         s, r = sorted(chain), [j for j in range(len(names)) if j not in chain]

@@ -127,12 +127,10 @@ class Invariants:
         names = self.model.constraints.names
         return (*names, *(f"hidden rate of {names[i]}" for i in self.hidden))
 
-    @cached_property
+    @property
     def chain(self) -> dict[int, int]:
         """Input to the input that is its time derivative."""
-        positions = self.model.inputs.positions
-        names = enumerate(self.model.inputs.names)
-        return {j: positions[f"der({name})"] for j, name in names if f"der({name})" in positions}
+        return self.model.inputs.rates
 
     @property
     def connections(self) -> NDArray[np.bool_] | None:

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 AS_GIVEN = 1e-3  # of a size: a smaller change of what was given is its rounding
 WRONG = "The start values do not satisfy the constraints"
+STEP_OF_MOTION = 0.1  # how far a prescribed input goes at once, in its size
+STEPS = 1000
+
 START = (
     "Either a constraint is wrong (a typo, a wrong parameter), or the start values are: name the states to keep with "
     "--set NAME=VALUE and the others are solved for, or ask for the nearest consistent point with --project."
@@ -51,8 +54,8 @@ def operating_point(
     time : float, optional
         In seconds; the model's own start time by default.
     project : bool
-        Accept start values that are off the manifold and take the nearest point. Without it, and when no
-        state is named, the start values must satisfy the constraints within 1e-6.
+        Accept start values that are off the manifold and take the nearest point. Without it, and when no state
+        and no prescribed motion is named, the start values must satisfy the constraints within 1e-6.
 
     Returns
     -------
@@ -90,12 +93,24 @@ def operating_point(
         return _adjusted(point, projected, scales)
     invariants = _invariants(RememberingModel(model), u, scales)
     require_nonvanishing(invariants, t, model.start.states)
+    if model.constraints.prescribing and not (held or project):
+        x = _followed(model, t, x, u)
     if not held and not project:
         projection.require_on_manifold(invariants, t, x, nearer=CONSISTENT, otherwise=WRONG, advice=_advice(model))
     if not held:
         return _adjusted(point, _projected(invariants, t, x, ()), scales)
     projected, remarks = _assembled(invariants, t, model.start.states, x, held)
     return replace(_adjusted(point, projected, scales), remarks=remarks)
+
+
+def _followed(model: Model, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
+    """Let dependent states go with prescribed inputs in steps from the start: what is nearest may be folded."""
+    start, driven = model.start.inputs, model.constraints.prescribing
+    steps = np.abs((u - start)[driven] / model.inputs.scales(u)[driven]).max() / STEP_OF_MOTION
+    for part in np.linspace(0.0, 1.0, 1 + min(int(np.ceil(steps)), STEPS))[1:]:
+        between = _invariants(RememberingModel(model), start + part * (u - start), model.states.scales(x))
+        x = _projected(between, t, x, ())
+    return x
 
 
 def _advice(model: Model) -> str:

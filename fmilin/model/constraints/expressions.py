@@ -224,6 +224,12 @@ def _rewritten(text: str, new: Callable[[str], str]) -> str:
     return _TOKENS.sub(replaced, text)
 
 
+def driven_by(inputs: Sequence[str], quantity: Expression) -> Expression:
+    """Return a variable that says which inputs move it, as they prescribe a motion."""
+    named = " + ".join(map(name_in_expression, inputs))
+    return parse(f"{name_in_expression(quantity.names[0])} + 0*({named})") if inputs else quantity
+
+
 def name_in_expression(name: str) -> str:
     """Return ``name`` as it has to be written inside an expression: in backquotes where it must be."""
     plain = _PLAIN_NAME.fullmatch(name) and not re.search(r"\s", name) and name not in (*FUNCTIONS, *CONSTANTS)

@@ -13,7 +13,7 @@ import numpy as np
 
 from fmilin.ground.signals import Signal, Signals
 from fmilin.model.constraints.declared import Constraint
-from fmilin.model.constraints.expressions import Expression, name_in_expression, parse
+from fmilin.model.constraints.expressions import Expression, driven_by
 from fmilin.model.interface import ModelInfo
 from fmilin.native.dae.along import column_of
 from fmilin.native.dae.elimination import semi_explicit
@@ -199,11 +199,8 @@ def _constraints(system: Reduced) -> list[Constraint]:
 
 def _observed(system: Reduced, number: int) -> Expression:
     """Return a residual by its name; inputs that move it are named, too, as they prescribe a motion."""
-    name = quantity_name(number)
     driving = [u for u, is_driving in zip(system.inputs.names, system.driving[number], strict=True) if is_driving]
-    if not driving:
-        return Expression.variable(name)
-    return parse(f"{name_in_expression(name)} + 0*({' + '.join(map(name_in_expression, driving))})")
+    return driven_by(driving, Expression.variable(quantity_name(number)))
 
 
 def _implicit(system: Reduced) -> ImplicitSystem:

@@ -18,6 +18,8 @@ import numpy as np
 
 from fmilin.ground.errors import ModelError
 from fmilin.ground.signals import FloatArray, Signal, Signals, rate_unit
+from fmilin.model.constraints.declared import Constraint
+from fmilin.model.constraints.expressions import driven_by
 from fmilin.model.interface import ModelInfo
 from fmilin.native.mechanism.assembly import assemble
 from fmilin.native.mechanism.description import MechanismDescription
@@ -28,6 +30,7 @@ from fmilin.native.mechanism.parts import Joint
 from fmilin.native.native_engine import NativeEngine, Quantity, QuantityEvaluator
 from fmilin.native.native_model import NativeModel
 
+TIED = 1e12  # condition of d(accelerations of driven joints)/d(their forces)
 IN_LOOP = 1e-9  # entries of G above this belong to joints that loops, wheels or couplings tie to others
 ENERGIES = ("kinetic_energy", "energy")
 
@@ -78,20 +81,25 @@ class MovedEngine(NativeEngine):
         self.states = Signals(self.inner.states[int(i)] for i in self.kept)
         self.others = len(self.inner.inputs) - len(self.motions)
         self.inputs = Signals([*self.inner.inputs][: self.others] + self._motion_signals())
-        self._require_outside_of_loops()
-        self.outputs, self.constraints, self.notes = self.inner.outputs, self.inner.constraints, self.inner.notes
+        self.outputs, self.constraints, self.notes = self.inner.outputs, self._moving(), self.inner.notes
+        self._plain._solved(0.0, self.states.starts, self.inputs.starts)  # refuses what cannot be driven
 
-    def _require_outside_of_loops(self) -> None:
-        """Refuse motions that would move the manifold itself."""
+    def _moving(self) -> tuple[Constraint, ...]:
+        """Return the constraints, named after the motions that move the manifold where they drive a part of a loop."""
         system, x = self.inner.system, self.inner.states.starts
         q, v, _ = system.parts(x)
-        G = system.state(q, v, np.zeros(system.nu)).G
-        for motion, speed in zip(self.motions, self.v - system.tree.n_q, strict=True):
-            if np.abs(G[:, speed]).max(initial=0.0) > IN_LOOP:
-                raise ModelError(
-                    f"The motion '{motion.name}' drives the joint '{motion.joint}', which is part of a loop: a motion "
-                    "is for joints outside of loops. Drive the joint by a stiff servo (an actuator) instead."
-                )
+        shifts = np.random.default_rng(1877).uniform(-0.1, 0.1, (2, len(q))) * [[0], [1]]
+        G = np.max([np.abs(system.state(q + s, v, np.zeros(system.nu)).G) for s in shifts], axis=0)
+        constraints = list(self.inner.constraints)
+        for i, moves in enumerate(G[:, self.v - system.tree.n_q] > IN_LOOP):
+            names = [motion.name for motion, through in zip(self.motions, moves, strict=True) if through]
+            constraint, rates = constraints[i], [n for name in names for n in (name, f"{name}.v")]
+            if constraint.rate is None:  # of velocities alone
+                constraints[i] = replace(constraint, expression=driven_by(rates, constraint.expression))
+            else:
+                gap, slip = driven_by(names, constraint.expression), driven_by(rates, constraint.rate)
+                constraints[i] = replace(constraint, expression=gap, rate=slip)
+        return tuple(constraints)
 
     def _motion_signals(self) -> list[Signal]:
         """Return position, velocity and acceleration of each motion."""
@@ -214,7 +222,7 @@ class MovedEvaluator(QuantityEvaluator):
         directions = np.hstack((dX, np.zeros((len(X), len(f))))), np.hstack((dU, unit))
         slopes = self._inner.slopes(t, X, U, *directions)
         assert slopes is not None  # noqa: S101 - a mechanism has them all
-        df: FloatArray = np.linalg.solve(beta, du[self._accelerations] - slopes[0][v, :k]).astype(np.float64)
+        df = self._force(beta, du[self._accelerations] - slopes[0][v, :k])
         rates, *values = (a[:, :k] + a[:, k:] @ df for a in slopes)
         own = self._forces(df, du[self._accelerations])
         out, seen = (self._merged(some, inner, (dx, du, own)) for some, inner in zip(self._lists, values, strict=True))
@@ -226,8 +234,19 @@ class MovedEvaluator(QuantityEvaluator):
         alpha = self._inner.visit(t, X, self._inputs(u, np.zeros(k)))[0][v]
         pushed = [self._inner.visit(t, X, self._inputs(u, e))[0][v] - alpha for e in np.eye(k)]
         beta = np.stack(pushed, axis=1)
-        f: FloatArray = np.linalg.solve(beta, u[self._accelerations] - alpha).astype(np.float64)
-        return X, f, beta
+        return X, self._force(beta, u[self._accelerations] - alpha), beta
+
+    def _force(self, beta: FloatArray, accelerations: FloatArray) -> FloatArray:
+        """Return f of beta f = accelerations."""
+        if not np.linalg.cond(beta) < TIED:
+            names = "', '".join(motion.name for motion in self._engine.motions)
+            raise ModelError(
+                f"The motions '{names}' drive what cannot be moved so here: a loop, a wheel or a coupling ties the "
+                "driven joints to each other, or holds them, or the loop is at a dead point. Drive fewer joints, or "
+                "move the point."
+            )
+        force: FloatArray = np.linalg.solve(beta, accelerations).astype(np.float64)
+        return force
 
     def _states(self, x: FloatArray, u: FloatArray) -> FloatArray:
         engine = self._engine

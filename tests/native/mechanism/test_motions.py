@@ -146,18 +146,58 @@ def test_motions_that_cannot_be() -> None:
                              inputs=[Motion("x", "ball")])  # fmt: skip
 
 
-def test_a_motion_within_a_loop_is_refused() -> None:
+def driven_slider_crank(*motions: Motion) -> MovedMechanism:
+    """A driven crank whose piston carries a weight of 0.3 kg on a spring of 30 N/m."""
     r, long, q = 0.1, 0.3, 0.7
     b = -np.arcsin(r * np.sin(q) / long) - q
-    bodies = [Body("crank", 1.0), Body("rod", 0.5, inertia=(0.01, 0.01, 0.01)), Body("piston", 1.0)]
+    bodies = [
+        Body("crank", 1.0),
+        Body("rod", 0.5, inertia=(0.01, 0.01, 0.01)),
+        Body("piston", 1.0),
+        Body("weight", 0.3),
+    ]
     joints = [
         Joint("pin", "revolute", "ground", "crank", position=q),
         Joint("big", "revolute", "crank", "rod", Placement((r, 0, 0)), position=b),
         Joint("bore", "prismatic", "ground", "piston", axis=(1, 0, 0), position=r * np.cos(q) + long * np.cos(q + b)),
+        Joint("spring", "prismatic", "piston", "weight", axis=(1, 0, 0), stiffness=30.0),
     ]
     loops = [Loop("eye", "revolute", "rod", "piston", Placement((long, 0, 0)))]
-    with pytest.raises(ModelError, match="the joint 'pin', which is part of a loop"):
-        MovedMechanism(MechanismDescription("m", bodies, joints, loops=loops, inputs=[Motion("phi", "pin", start=q)]))
+    return MovedMechanism(MechanismDescription("m", bodies, joints, loops=loops, inputs=motions))
+
+
+def test_a_motion_within_a_loop_moves_the_manifold() -> None:
+    """The weight feels -x'' = -(x'(q) q'' + x''(q) q'^2) of the piston, x = r cos q + sqrt(l^2 - r^2 sin^2 q)."""
+    r, long, q, w = 0.1, 0.3, 0.7, 3.0
+    root = np.sqrt(long**2 - r**2 * np.sin(q) ** 2)
+    first = -r * np.sin(q) - r**2 * np.sin(q) * np.cos(q) / root
+    second = -r * np.cos(q) - r**2 * np.cos(2 * q) / root - r**4 * np.sin(2 * q) ** 2 / (4 * root**3)
+    model = driven_slider_crank(Motion("phi", "pin", start=q, velocity=w))
+    chosen = ["spring.q", "spring.v"]
+    linear = fl.linearize(model, outputs=["bore.q", "bore.v", "phi.force"], independent=chosen)
+    np.testing.assert_allclose(linear.A, [[0, 1], [-100, 0]], atol=1e-10)
+    np.testing.assert_allclose(linear.B[1, 1:], [-2 * second * w, -first], atol=1e-9)
+    np.testing.assert_allclose(linear.D[:2, :2], [[first, 0], [second * w, first]], atol=1e-9)
+    general = fl.linearize(
+        model, outputs=["phi.force"], derivatives="differences", independent=["spring.q", "spring.v"]
+    )
+    np.testing.assert_allclose(linear.D[2], general.D[0], atol=1e-6)
+    states = linear.with_prescribed_states()
+    assert states.inputs.names == ("phi.a",)
+    assert states.states.names == ("spring.q", "spring.v", "phi", "phi.v")
+
+
+def test_dependent_joints_follow_a_motion_that_is_set() -> None:
+    r, long, q = 0.1, 0.3, 2.4
+    model = driven_slider_crank(Motion("phi", "pin", start=0.7))
+    point = fl.operating_point(model, {"phi": q})
+    assert point["bore.q"] == pytest.approx(r * np.cos(q) + np.sqrt(long**2 - r**2 * np.sin(q) ** 2), rel=1e-12)
+
+
+def test_motions_that_tie_each_other_are_refused() -> None:
+    model = driven_slider_crank(Motion("phi", "pin", start=0.7))
+    with pytest.raises(ModelError, match="'phi', 'x' drive what cannot be moved so"):
+        driven_slider_crank(Motion("phi", "pin", start=0.7), Motion("x", "bore", start=model.start.states[1]))
 
 
 @pytest.mark.parametrize(
