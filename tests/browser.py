@@ -140,6 +140,11 @@ class Browser:
 
         return base64.b64decode(self._loop.run_until_complete(looked()))
 
+    def keep_downloads(self, folder: Path) -> None:
+        """Write what pages hand out into a folder."""
+        asked = self._ask("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(folder))
+        self._loop.run_until_complete(asked)
+
     def pdf(self) -> bytes:
         """Return the page as it is printed."""
         found = self._loop.run_until_complete(self._ask("Page.printToPDF"))

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _ARGUMENTS = "fmilin.cli.explore.arguments"
 STAY = "--no-browser"
 PROGRAM = ("fmilin", "linearize")
+MOST_PARAMETERS = 100  # of an FMU, with sliders; others where --set names them
 
 
 class _Explore(Command):
@@ -106,7 +107,7 @@ def _of_model(request: Request, typed: Sequence[str], runner: JobRunner) -> Subj
     answer = partial(_by_command, request, typed) if model is None else partial(_answer, model, request)
     start = answer(Choice({}))
     states = start.full_states.names
-    parameters = request.point.settings if model is None else model.parameters
+    parameters = {**_declared(request), **request.point.settings} if model is None else model.parameters
     return Subject(
         start.model.name,
         start,
@@ -116,6 +117,15 @@ def _of_model(request: Request, typed: Sequence[str], runner: JobRunner) -> Subj
         lambda choice, suffix: shlex.join(_line(request, typed, choice, suffix)),
         None if model is None else Mechanism.of(model),
     )
+
+
+def _declared(request: Request) -> dict[str, float]:
+    """Return the parameters that an FMU declares with a value: nothing of its code is loaded for that."""
+    from fmilin.fmi.read.archive import read_description
+
+    every = read_description(request.source, request.load.fmu).variables if is_fmu(request.source) else ()
+    real = [v for v in every if v.causality == "parameter" and v.type in ("Real", "Float64") and not v.dimensions]
+    return {v.name: float(v.start) for v in real[:MOST_PARAMETERS] if v.start}
 
 
 def _answer(model: Model, request: Request, choice: Choice) -> LinearModel:

@@ -17,6 +17,7 @@ import numpy as np
 import psutil
 import pytest
 
+import fmilin as fl
 from fmilin.cli.explore import _line
 from fmilin.cli.model_options import Running, TrimOptions
 from fmilin.cli.request import request_of
@@ -95,9 +96,17 @@ def eigenvalues_of(line: str, run: Run) -> np.ndarray:
 
 
 @needs_chromium
-def test_a_slider_moves_the_eigenvalues_to_those_of_the_line_below(address: str, browser: Browser, run: Run) -> None:
+def test_a_slider_moves_the_eigenvalues_to_those_of_the_line_below(
+    address: str, browser: Browser, run: Run, tmp_path: Path
+) -> None:
     shown, line = at_browser(browser, address, "k")
     assert "--set k=" in line
+    browser.keep_downloads(tmp_path)
+    browser.evaluate("[...document.querySelectorAll('button')].find(b => b.innerText == 'Save the file').click()")
+    while not (tmp_path / "linear.json").exists():
+        browser.evaluate("0")
+    saved = fl.LinearModel.load(tmp_path / "linear.json").eigenvalues()
+    np.testing.assert_allclose(np.sort(saved.imag), np.sort(eigenvalues_of(line, run).imag), rtol=1e-12)
     (imaginary,) = re.findall(r"±([\d.]+) i", shown)
     assert float(imaginary) == pytest.approx(np.max(eigenvalues_of(line, run).imag), rel=1e-7)
     assert float(imaginary) != pytest.approx(2.1476766, rel=1e-4)
@@ -112,6 +121,8 @@ def test_an_fmu_answers_from_a_process_of_its_own(browser: Browser, fmus: Path, 
     process = explore(str(fmus / "four_bar.fmu"), "--set", "phi=2.0")
     try:
         shown, line = at_browser(browser, address_of(process), "phi")
+        sliders = "[...document.querySelectorAll('.q-slider')].map(s => s.getAttribute('aria-label'))"
+        declared = set(browser.evaluate(sliders))
         assert not any(
             "binaries" in m.path for m in psutil.Process(process.pid).memory_maps()
         )  # its code was not loaded
@@ -119,6 +130,7 @@ def test_an_fmu_answers_from_a_process_of_its_own(browser: Browser, fmus: Path, 
         process.terminate()
         process.communicate(timeout=ENDS)
     assert "phi=2.02" in line
+    assert {"m", "k", "l0"} <= declared
     (imaginary,) = re.findall(r"±([\d.]+) i", shown)
     assert float(imaginary) == pytest.approx(np.max(eigenvalues_of(line, run).imag), rel=1e-7)
 

@@ -17,6 +17,7 @@ from fmilin.ground.errors import FmilinError
 from fmilin.linear_model.model import LinearModel
 from fmilin.output.explore.charts import bode_chart, eigenvalue_chart
 from fmilin.output.explore.mechanism import Mechanism
+from fmilin.output.export.files import dumps
 from fmilin.output.report.numbers import eigenvalue_text
 
 HERE, KEPT = "here", "kept"
@@ -78,7 +79,7 @@ class Page:
 
     def _build(self) -> None:
         subject = self._subject
-        ui.add_css("body.body--dark { color-scheme: dark }")  # of scroll bars
+        ui.add_css("html:has(body.body--dark) { color-scheme: dark }")  # of scroll bars
         ui.query(".nicegui-content").classes("p-0 gap-0")
         with ui.row().classes("w-full items-center px-4 pt-3 gap-4"):
             ui.label(subject.title).classes("text-xl font-bold")
@@ -87,7 +88,7 @@ class Page:
             ui.button("Keep this point", on_click=self._keep).props("outline dense no-caps").classes("px-2")
             ui.button("Back to the start", on_click=self._back).props("outline dense no-caps").classes("px-2")
         with ui.element("div").classes("w-full grid grid-cols-1 md:grid-cols-[20rem_1fr] items-start gap-4 p-4"):
-            with ui.column().classes("w-full gap-1 md:max-h-[80vh] overflow-auto flex-nowrap pr-3"):
+            with ui.column().classes("w-full gap-1 max-h-[40vh] md:max-h-[80vh] overflow-auto flex-nowrap pr-3"):
                 self._sliders = {s.name: self._slider(s) for s in subject.sliders}
                 if subject.coordinates:
                     choose = ui.select(list(subject.coordinates), multiple=True, label="Coordinates", value=[])
@@ -102,15 +103,19 @@ class Page:
                     with self._card("Mechanism"):
                         swing = ui.select({0: "at the point"}, value=0, label="drawn", on_change=self._draw)
                         self._mode = swing.props("dense id=swing").classes("w-full")
-                        self._picture = ui.image().classes("w-full bg-white rounded").props("fit=contain id=picture")
+                        self._picture = (
+                            ui.image()
+                            .classes("w-full dark:invert dark:hue-rotate-180 dark:mix-blend-screen")
+                            .props("fit=contain id=picture")
+                        )
         with ui.column().classes("w-full px-4 pb-4 gap-1"):
             self._problem = ui.label().classes("text-red-700 dark:text-red-300 font-medium").props("id=problem")
             self._remarks = ui.column().classes("gap-0 text-sm text-amber-800 dark:text-amber-200")
             with ui.row().classes("w-full items-center gap-2"):
                 self._ending = ui.toggle(["table", *ENDINGS], value="table", on_change=self._write_line)
                 self._ending.props("dense no-caps")
-                copy = ui.button("Copy", on_click=self._copy)
-                copy.props("outline dense no-caps").classes("px-2")
+                for name, action in (("Copy the line", self._copy), ("Save the file", self._save)):
+                    ui.button(name, on_click=action).props("outline dense no-caps").classes("px-2")
                 self._time = ui.label().classes("text-sm text-gray-500").props("id=time")
             self._line = ui.label().classes("font-mono text-sm break-all select-all").props("id=line")
 
@@ -222,6 +227,11 @@ class Page:
 
     def _copy(self) -> None:
         ui.clipboard.write(self._line.text)
+
+    def _save(self) -> None:
+        """Let the browser keep the file that the line would write."""
+        name = f"linear{'.json' if self._ending.value == 'table' else self._ending.value}"
+        ui.download.content(dumps(self._linear, name), name)
 
     def _keep(self) -> None:
         self._kept = self._linear
