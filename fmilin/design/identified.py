@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fmilin.ground.errors import NumericalError, UsageError
 from fmilin.ground.signals import FloatArray
+from fmilin.ground.verbs import Shown
 from fmilin.linear_model.model import LinearModel
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.threads import one_at_a_time
@@ -23,8 +24,8 @@ POOR = 0.05  # relative difference (root of the mean square) that asks for other
 STARTS = 8  # points of the box from which a fit is tried then
 
 
-@dataclass(frozen=True, eq=False)
-class IdentifiedParameters:
+@dataclass(frozen=True, eq=False, repr=False)
+class IdentifiedParameters(Shown):
     """Parameters with which a linear model's response is nearest to a measured one; printed, they are a sentence.
 
     Attributes

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from fmilin.ground.errors import NumericalError, UsageError
 from fmilin.ground.signals import FloatArray
+from fmilin.ground.verbs import Shown
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.procedure import linearize
 from fmilin.model.interface import Model, OperatingPoint
@@ -59,8 +60,8 @@ class ModeGoal:
             raise UsageError("A goal has no number: give damping=, decay= or frequency=(lowest, highest).")
 
 
-@dataclass(frozen=True, eq=False)
-class PlacedModes:
+@dataclass(frozen=True, eq=False, repr=False)
+class PlacedModes(Shown):
     """Parameters that meet goals; printed, it says what changed.
 
     Attributes

@@ -14,6 +14,7 @@ from fmilin.design.kalman import KalmanFilter
 from fmilin.design.laws import Savable, linear_law
 from fmilin.ground.errors import UsageError
 from fmilin.ground.signals import FloatArray, Signal, Signals
+from fmilin.ground.verbs import Shown
 from fmilin.linear_model.model import LinearModel
 
 
@@ -35,7 +36,7 @@ class Regulator(Protocol):
         """Be told what the actuators make of the answer."""
 
 
-class KalmanRegulator(Savable):
+class KalmanRegulator(Shown, Savable):
     """u = u0 - K (y_hat - y0) on the estimates of a Kalman filter, which knows the limits of the actuators (LQG).
 
     Parameters
@@ -138,7 +139,7 @@ class LinearRegulator(LinearLaw):
         self._states = self._states + self._back @ (outputs - self._answered)
 
 
-class FunctionRegulator:
+class FunctionRegulator(Shown):
     """``function(t, read) -> u`` at every sample; without memory, or with one of its own.
 
     Parameters

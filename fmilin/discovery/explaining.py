@@ -8,14 +8,15 @@ from dataclasses import dataclass, replace
 from fmilin.discovery.causes import CAUSES
 from fmilin.discovery.channel import Channel, moves, without_errors
 from fmilin.ground.errors import UsageError
+from fmilin.ground.verbs import Shown
 from fmilin.linearization.procedure import linearize
 from fmilin.manifold.operating_points import model_at, operating_point
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.threads import one_at_a_time
 
 
-@dataclass(frozen=True)
-class Explanation:
+@dataclass(frozen=True, repr=False)
+class Explanation(Shown):
     """Why an input does not move an output.
 
     Attributes

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from fmilin.ground.errors import UsageError
 from fmilin.ground.signals import FloatArray, Signal, Signals
-from fmilin.ground.verbs import perform
+from fmilin.ground.verbs import Shown, perform
 from fmilin.linear_model.model import LinearModel
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.threads import one_at_a_time
@@ -29,8 +29,8 @@ CORNERS, BETWEEN = 64, 16  # most corners of the box, and fewest points in it, a
 SAFETY = 1.5  # by which the bound of the remainder is more than the largest that was measured
 
 
-@dataclass(frozen=True, eq=False)
-class Uncertain:
+@dataclass(frozen=True, eq=False, repr=False)
+class Uncertain(Shown):
     """A family of linear models over a box of parameters; see :func:`fmilin.uncertain`.
 
     Attributes

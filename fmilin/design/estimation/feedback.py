@@ -6,9 +6,10 @@ from fmilin.design.estimation.estimator import Estimator
 from fmilin.design.regulators import Regulator
 from fmilin.ground.errors import UsageError
 from fmilin.ground.signals import FloatArray
+from fmilin.ground.verbs import Shown
 
 
-class EstimatorRegulator:
+class EstimatorRegulator(Shown):
     """What a regulator answers to estimates in place of states; the filter is told what the actuators do.
 
     Parameters

@@ -17,6 +17,7 @@ from fmilin.ground.errors import NumericalError, UsageError
 from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import NO_INERTIA, SYMMETRIC
+from fmilin.ground.verbs import Shown
 from fmilin.linear_model.model import LinearModel
 from fmilin.native.formulations.bases import Basis, require_method
 from fmilin.native.formulations.form import ConstrainedForm, MotionTerms
@@ -82,8 +83,8 @@ def formulation_named(formulation: str | Formulation) -> Formulation:
 ComplexArray = NDArray[np.complex128]
 
 
-@dataclass(frozen=True, eq=False)
-class Spectrum:
+@dataclass(frozen=True, eq=False, repr=False)
+class Spectrum(Shown):
     """The eigenvalues of one formulation at one point."""
 
     formulation: str  # minimal, redundant or unconstrained coordinate set (González et al.)

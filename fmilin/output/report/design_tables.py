@@ -66,6 +66,20 @@ def show_response(measured: Any, page: Page) -> None:
     page.print(table)
 
 
+def show_sentence(result: Any, page: Page) -> None:
+    """Print what a result says of itself."""
+    page.print(str(result))
+
+
+def show_regulator(regulator: Any, page: Page) -> None:
+    """Print what a regulator reads and drives, how often, and its gain."""
+    print_fact(page, "Reads", [", ".join(shortened(n) for n in regulator.reads[:12])])
+    print_fact(page, "Drives", [", ".join(shortened(n) for n in regulator.drives[:12])])
+    print_fact(page, "Every", [f"{regulator.sample_time:g} s"])
+    for row in np.atleast_2d(getattr(regulator, "gain", np.empty((0, 0))))[:12]:
+        print_fact(page, "Gain", [", ".join(f"{k:.5g}" for k in row[:12])])
+
+
 def show_tuned(tuned: Any, page: Page) -> None:
     """Print the parameters, and the loop of every plant."""
     print_fact(page, "Parameters", [f"{name} = {value:.6g}" for name, value in tuned.parameters.items()])

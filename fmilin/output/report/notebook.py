@@ -13,10 +13,11 @@ from fmilin.output.report import design_tables
 from fmilin.output.report import result_tables as tables
 from fmilin.output.report.cosimulation import show_cosimulation
 from fmilin.output.report.estimators import show_estimator, show_filtered
+from fmilin.output.report.formulations import show_spectrum
 from fmilin.output.report.page import Page, Show, as_html, as_text
 from fmilin.output.report.periodic_tables import show_chart, show_floquet, show_gain, show_orbit, show_periodic
 from fmilin.output.report.summary import show_summary, summary_at_rest
-from fmilin.output.report.table import eigenvalue_table, show_linear
+from fmilin.output.report.table import eigenvalue_table, print_fact, show_linear
 from fmilin.output.report.trajectory import show_trajectory
 from fmilin.output.report.verification import show_verification
 
@@ -25,6 +26,11 @@ MOST_COORDINATES = 100  # of larger linear models no eigenvalues are calculated 
 
 def _show_linear(linear: LinearModel, page: Page) -> None:
     show_linear(linear, page, adjusted=None, modes=len(linear.states) <= MOST_COORDINATES)
+
+
+def _show_uncertain(uncertain: Any, page: Page) -> None:
+    print_fact(page, "Box", [f"{name} from {low:g} to {high:g}" for name, (low, high) in uncertain.box.items()])
+    _show_linear(uncertain.nominal, page)
 
 
 def _show_modes(modes: Modes, page: Page) -> None:
@@ -38,11 +44,16 @@ def _show_model(model: Model, page: Page) -> None:
 _TABLES: dict[str, tuple[Callable[[Any, Page], None], str]] = {
     "Cosimulation": (show_cosimulation, ".linear, .modes, .largest_step, .members"),
     "Discovery": (tables.show_discovery, ".findings, .kept_out, .constraints"),
+    "EstimatorRegulator": (design_tables.show_regulator, ".kf, .law"),
     "Estimator": (show_estimator, ".x, .covariance, .deviations, .nis, .remarks"),
+    "Explanation": (design_tables.show_sentence, ".kind, .culprits, .confirmed"),
     "Filtered": (show_filtered, ".states, .deviations, .nis, .whiteness(), .plot()"),
     "Floquet": (show_floquet, ".multipliers, .exponents, .modes, .participation"),
     "FloquetChart": (show_chart, ".axes, .multipliers, .stable, .margin, .campbell(), .stability()"),
     "FrequencyResponse": (design_tables.show_response, ".response, .error, .distortion, .plot(linear)"),
+    "FunctionRegulator": (design_tables.show_regulator, ".reads, .drives, .sample_time"),
+    "IdentifiedParameters": (design_tables.show_sentence, ".parameters, .deviations, .linear, .residual"),
+    "KalmanRegulator": (design_tables.show_regulator, ".filter, .gain, .linear_model()"),
     "KalmanFilter": (tables.show_filter, ".gain, .covariance, .Q, .R, .sampled"),
     "LinearFamily": (tables.show_family, ".ok, .eigenvalues, .mode_events, .array(name); family[k] is a model"),
     "LinearModel": (_show_linear, ".modes(), .point, .full_states, .warnings"),
@@ -54,6 +65,7 @@ _TABLES: dict[str, tuple[Callable[[Any, Page], None], str]] = {
     "PeriodicGain": (show_gain, ".gain, .riccati, .closed, .at(time)"),
     "PeriodicModel": (show_periodic, ".A, .B, .C, .D, .floquet(), .family()"),
     "PeriodicOrbit": (show_orbit, ".times, .points, .shift, .free"),
+    "PlacedModes": (design_tables.show_sentence, ".parameters, .before, .linear, .modes"),
     "Point": (tables.show_named_point, ".states, .inputs, .outputs, .parameters"),
     "Schedule": (
         design_tables.show_schedule,
@@ -61,10 +73,12 @@ _TABLES: dict[str, tuple[Callable[[Any, Page], None], str]] = {
     ),
     "ScheduleReport": (design_tables.show_schedule_report, ".points, .verdicts, .weakest, .holes"),
     "Signals": (tables.show_signals, ".names, .units; signals[k] is one of them"),
+    "Spectrum": (show_spectrum, ".eigenvalues, .is_true, .vectors, .errors"),
     "Trajectory": (show_trajectory, ".times, .states, .outputs, .drift, .events"),
     "Tuned": (design_tables.show_tuned, ".parameters, .controller, .disk_margins, .bandwidths, .attained"),
     "TrimmedPoint": (tables.show_point, ".states, .inputs, .parameters"),
     "TrimReport": (tables.show_report, ".rates, .moving, .free_directions, .remarks"),
+    "Uncertain": (_show_uncertain, ".nominal, .M, .blocks, .box, .at(...), .sample(n)"),
     "Verification": (show_verification, ".table(), .channels"),
 }
 """What shows a result on a page, and where there is more of it; by the name of its class, which need not be loaded."""
