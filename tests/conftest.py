@@ -7,6 +7,7 @@ import gc
 import hashlib
 import io
 import shutil
+import signal
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
@@ -25,6 +26,8 @@ settings.load_profile("the same everywhere")  # another one by --hypothesis-prof
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # in a background job of a shell; children inherit it
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     folder = new_folder()
     if folder is not None:
         config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))

@@ -1,6 +1,7 @@
 """Print how much of fmilin the tests reach, lines and branches, and the rooms that they reach too little of.
 
-Usage: ``python tests/coverage_by_room.py coverage.json``, the report of ``pytest --cov --cov-report=json``.
+Usage: ``python tests/coverage_by_room.py coverage.json [--at-least PERCENT]``, the report of ``pytest --cov
+--cov-report=json``. A total of less than that ends with status 1.
 """
 
 from __future__ import annotations
@@ -41,4 +42,6 @@ def told(report: Mapping[str, Any]) -> list[str]:
 
 
 if __name__ == "__main__":
-    sys.stdout.write("\n".join(told(json.loads(Path(sys.argv[1]).read_text()))) + "\n")
+    sentences = told(json.loads(Path(sys.argv[1]).read_text()))
+    sys.stdout.write("\n".join(sentences) + "\n")
+    sys.exit("--at-least" in sys.argv and float(sentences[0].split()[0]) < float(sys.argv[-1]))
