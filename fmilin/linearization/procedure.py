@@ -299,12 +299,18 @@ def _measured(
     return visited, base, nearby, slopes, motion
 
 
-def motion_remarks_at(model: Model, point: OperatingPoint) -> list[Remark]:
-    """Say whether A stays along the motion of a point that was trimmed; nothing where that cannot be told."""
+def along_motion(model: Model, point: OperatingPoint) -> tuple[list[Remark], LinearModel | None]:
+    """Say whether A stays along the motion of a point that was trimmed, and return what is linear if it does."""
     with suppress(FmilinError):
-        visited, base, nearby, _, motion = _measured(model, point, Request(), None)
-        return remarks_along(visited, base, nearby.frame, motion, Remark("steady", "The motion goes on as it is."))
-    return []
+        visited, base, nearby, slopes, motion = _measured(model, point, Request(), None)
+        frame = nearby.frame
+        remarks = remarks_along(visited, base, frame, motion, Remark("steady", "The motion goes on as it is."))
+        if any(remark.kind == "periodic" for remark in remarks) or not (motion.steady or motion.change):
+            return remarks, None
+        if motion.steady and motion.steady.selection is not frame.selection:
+            frame, slopes = in_coordinates(visited, point, base, frame, slopes, motion.steady.selection)
+        return remarks, assembled(visited, point, base, frame, slopes, remarks)
+    return [], None
 
 
 def _frame(

@@ -11,7 +11,7 @@ from fmilin.ground.errors import ConstraintError, NumericalError, UsageError
 from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import BALANCED_EXACTLY, EQUILIBRIUM
-from fmilin.linearization.procedure import motion_remarks_at
+from fmilin.linearization.procedure import along_motion
 from fmilin.manifold.kinematics import kinematic_pairs
 from fmilin.manifold.operating_points import assembled_from, model_at, operating_point
 from fmilin.manifold.projection import project
@@ -29,7 +29,7 @@ from fmilin.points.report import TrimmedPoint, TrimReport
 from fmilin.points.request import PointRequest, TrimRequest, names_minimized, quantity, read_name
 from fmilin.points.solver import Solution
 from fmilin.points.solving import equations_of, preferred, read_at, require_staying, solved
-from fmilin.points.stability import instability
+from fmilin.points.stability import BLURRED, growing, instability
 from fmilin.points.unknowns import Candidate, invariants_at, recommended
 
 FOLLOWED = 1e-6
@@ -168,11 +168,14 @@ def search_each(
 
 
 def _with_word_on_motion(model: Model, point: TrimmedPoint) -> TrimmedPoint:
-    """Return the point with what is to be said of A along its motion; at an equilibrium there is none."""
+    """Return the point with what is to be said of A along its motion, and of stability where A stays."""
     if not point.report.moving or model.sparse:
         return point
-    remarks = motion_remarks_at(model_at(model, point), point)
-    return replace(point, report=replace(point.report, remarks=(*point.report.remarks, *remarks)))
+    remarks, linear = along_motion(model_at(model, point), point)
+    report = replace(point.report, remarks=(*point.report.remarks, *remarks))
+    if linear is not None:
+        report = growing(linear.A, BLURRED[linear.method.derivatives == "exact"]).told_in(report)
+    return replace(point, report=report)
 
 
 def search(
@@ -306,12 +309,10 @@ def point_at(
         report=report,
         request=request,
     )
-    unstable = None if request.steady or report.moving else instability(equations, solution)
-    if unstable is not None:
-        report = replace(report, unstable=unstable.count, eigenvalues=unstable.eigenvalues)
-    of_point = [*remarks_on(equations, candidate, report, restless), *(unstable.remarks if unstable else ())]
     own = candidate.model.remarks_at(point)
-    return replace(point, report=replace(report, remarks=(*remarks, *of_point, *own)))
+    report = replace(report, remarks=(*remarks, *remarks_on(equations, candidate, report, restless), *own))
+    unstable = None if request.steady or report.moving else instability(equations, solution)
+    return replace(point, report=unstable.told_in(report) if unstable else report)
 
 
 def point_of(model: Model, request: PointRequest) -> OperatingPoint:

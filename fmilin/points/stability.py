@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import RANK, RANK_MEASURED
 from fmilin.points.equations import Equations
+from fmilin.points.report import TrimReport
 from fmilin.points.request import TrimRequest
 from fmilin.points.solver import Solution
 from fmilin.points.unknowns import Candidate, Unknowns
@@ -36,10 +37,15 @@ class Instability:
         largest, order = float(np.max(self.eigenvalues.real, initial=-np.inf)), len(self.eigenvalues)
         return f"is unstable: {self.count} of {order} eigenvalues {verb}, the largest {largest:.4g} 1/s"
 
-    @property
-    def remarks(self) -> list[Remark]:
-        """What is to be said of it; nothing where nothing grows."""
-        return [Remark("unstable", f"The equilibrium {self.text}.")] if self.count else []
+    def told_in(self, report: TrimReport) -> TrimReport:
+        """Return the report with the count, and a remark where something grows."""
+        remarks = [Remark("unstable", f"The {'motion' if report.moving else 'equilibrium'} {self.text}.")]
+        return replace(
+            report,
+            unstable=self.count,
+            eigenvalues=self.eigenvalues,
+            remarks=(*report.remarks, *(remarks if self.count else ())),
+        )
 
 
 def instability(equations: Equations, solution: Solution) -> Instability | None:

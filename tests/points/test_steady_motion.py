@@ -10,7 +10,7 @@ from scipy.integrate import solve_ivp
 
 import fmilin as fl
 from fmilin.native.ode import OdeModel
-from fmilin.native.systems import cartesian_pendulum, rolling_disk
+from fmilin.native.systems import bicycle, cartesian_pendulum, rolling_disk
 from fmilin.native.systems.disk import steady_yaw_rates
 from fmilin.points.procedure import trim
 from fmilin.points.report import TrimmedPoint
@@ -164,3 +164,13 @@ def test_a_motion_that_is_steady_at_one_instant_only_is_called_that() -> None:
     assert point.states[0] == pytest.approx(0.0, abs=1e-3)
     (remark,) = [r for r in point.report.remarks if r.kind == "unsteady"]
     assert "v should rest and does not" in str(remark)
+
+
+@pytest.mark.parametrize(("speed", "growing"), [(3.0, 2), (5.0, 0), (8.0, 1)])
+def test_a_steady_motion_says_how_many_eigenvalues_grow(speed: float, growing: int) -> None:
+    """The benchmark bicycle: weave is stable from 4.292 m/s on, capsize up to 6.024 m/s (Meijaard et al. 2007)."""
+    point = trim(bicycle(), fixed={"rear_rate": -speed / 0.3}, steady=["x", "rear_wheel", "front_wheel"])
+    assert point.report.unstable == growing
+    told = [remark.message for remark in point.report.remarks if remark.kind == "unstable"]
+    assert len(told) == bool(growing)
+    assert all(text.startswith(f"The motion is unstable: {growing} of ") for text in told)
