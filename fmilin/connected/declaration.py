@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from fmilin.connected.names import elements, in_member, qualified, split
@@ -119,6 +119,24 @@ class Wanted:
     source: tuple[str, str]
     change: Affine = NO_CHANGE
     unit: str | None = None
+
+
+def with_parameter_feeds(
+    feeds: Sequence[Feed], members: Mapping[str, Model], names: Sequence[str]
+) -> tuple[list[Feed], dict[str, Model]]:
+    """Return feeds and members with those of ``names`` as inputs that are parameters which a member takes as such."""
+    feeds, members = list(feeds), dict(members)
+    every = {name for feed in feeds for name in (feed.signal.name, *feed.signal.aliases)}
+    for name in names:
+        member, own = next((split(name, [m]) for m in members if name.startswith(f"{m}.")), ("", ""))
+        model = members.get(member)
+        if name in every or model is None or not model.moves_parameters or model.inputs.has(own):
+            continue
+        with in_member(member):
+            model = members[member] = model.with_interface([*model.inputs.names, own])
+        signal = replace(model.inputs[-1], name=name, aliases=(), start=float(model.start.inputs[-1]))
+        feeds.append(Feed(signal, (((member, own), NO_CHANGE),)))
+    return feeds, members
 
 
 def links_of(members: Mapping[str, Model], connections: Iterable[Connection | Sequence[object]]) -> list[Link]:

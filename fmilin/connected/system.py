@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from fmilin.connected.coupling import CoupledMembers
-from fmilin.connected.declaration import Affine, Feed, Link, Wanted, outputs_of, signal_of
+from fmilin.connected.declaration import Affine, Feed, Link, Wanted, outputs_of, signal_of, with_parameter_feeds
 from fmilin.connected.linear_member import LinearMember
 from fmilin.connected.members import Part, Wires
 from fmilin.connected.names import Prefixed, in_member, of_member, parameters_by_member, qualified, split
@@ -54,7 +54,10 @@ class ConnectedModel(Model):
         self._chosen = list(every if declaration.chosen is None else declaration.chosen)
         self.inputs = Signals(declaration.feeds[i].signal for i in self._chosen)
         self.parameters = Prefixed({name: m.parameters for name, m in self.members.items() if m.parameters})
-        self.compilable = all(m.compilable for m in models)
+        self.compilable, self.moves_parameters = (
+            all(m.compilable for m in models),
+            any(m.moves_parameters for m in models),
+        )
         self.start = self._start(models)
         self.constraints = self._bound()
         self.coupling = self._coupled()
@@ -344,10 +347,12 @@ class ConnectedModel(Model):
         return self._changed(members=members)
 
     def with_interface(self, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Self:
-        """Return the system with chosen inputs and outputs; any variable of a member may be one, ``member.name``."""
+        """Return the system with chosen inputs (parameters of FMUs, too) and any variables of members as outputs."""
         changes: dict[str, Any] = {}
         if inputs is not None:
-            every = Signals(feed.signal for feed in self.declaration.feeds)
+            feeds, members = with_parameter_feeds(self.declaration.feeds, self.members, inputs)
+            every = Signals(feed.signal for feed in feeds)
+            changes |= {"feeds": feeds, "members": members}
             changes["chosen"] = [every.index_of(name, "an input of the system") for name in inputs]
             if len(set(changes["chosen"])) < len(inputs):
                 raise UsageError(f"The same input is named twice among {', '.join(inputs)}.")

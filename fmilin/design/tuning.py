@@ -8,6 +8,7 @@ many points, and starts again where it has ended.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -161,7 +162,9 @@ class _Loops:
         """Return the growth of the fastest growing motion of all loops, in 1/s."""
         import control
 
-        c = control.ss(regulator)
+        with warnings.catch_warnings():  # of scipy, on the way that python-control takes with slycot
+            warnings.simplefilter("ignore")
+            c = control.ss(regulator)
         worst = -np.inf
         for A, B, C, D in self.plants:
             u = np.linalg.solve(np.eye(len(D)) + c.D @ D, np.hstack([-c.D @ C, c.C]))  # of (x, states of C)

@@ -72,17 +72,16 @@ def eigenvalue_derivatives(A: FloatArray, slopes: list[FloatArray]) -> tuple[Com
         others = np.delete(values, group)
         _, V = on_subspace(A, values[group], others)
         _, W = on_subspace(A.T, values[group].conj(), others.conj())
-        gram = np.conj(W).T @ V
-        block = np.linalg.solve(gram, np.conj(W).T @ A @ V)
+        own = np.linalg.solve(np.conj(W).T @ V, np.conj(W).T)
+        block = own @ A @ V
         spread = np.linalg.norm(block - np.trace(block) / len(group) * np.eye(len(group)))
         is_defective = spread > DEFECTIVE * largest
         if is_defective:
             defective.append(group)
-        for j, slope in enumerate(slopes):
-            block = np.linalg.solve(gram, np.conj(W).T @ slope @ V)
+        for j, block in enumerate(own @ np.reshape(slopes, (-1, *A.shape)) @ V):
             if is_defective:
                 derivatives[group, j] = np.trace(block) / len(group)
             else:
-                own = np.linalg.eigvals(block)
-                derivatives[group, j] = own[np.lexsort((own.imag, own.real))]
+                moves = np.linalg.eigvals(block)
+                derivatives[group, j] = moves[np.lexsort((moves.imag, moves.real))]
     return derivatives, defective

@@ -11,7 +11,6 @@ derivative, and w_s by W^-1 (de_s - dW w_s).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -53,19 +52,17 @@ class GraphDerivatives:
         nodes = dict(zip(self.names, s.parameters.elements(), strict=True))
         q = ca.densify(ca.vertcat(s.derivatives, s.outputs, invariants_in(model, s, nodes)))
         self._ends = np.cumsum([s.derivatives.numel(), s.outputs.numel()])
-        parts = [s.matrix, s.right_hand_side, q, jacobian(q, s.motion), jacobian(q, w), s.motion_slopes]
+        parts = [s.matrix, jacobian(q, s.motion), jacobian(q, w), s.motion_slopes]
         directions = [ca.SX.sym(name, a.numel()) for name, a in zip("xupw", (*s.arguments[1:], w), strict=True)]
         arguments, along = [*s.arguments, w], ca.vertcat(s.states, s.inputs, s.parameters, w)
         self._parts = Evaluator(arguments, parts, Backend("casadi"))
         self.solving = SystemFunctions(s)
 
-        def moved(some: Sequence[Any]) -> Evaluator:
-            dense = [ca.densify(part) for part in some]
-            d = ca.vertcat(*directions)
-            slopes = [ca.reshape(ca.jtimes(ca.vec(part), along, d), part.shape) for part in dense]
-            return Evaluator([*arguments, *directions], slopes)
-
-        self._moved, self._moved_values = moved(parts), moved(parts[:3])
+        d, dense = ca.vertcat(*directions), [ca.densify(part) for part in parts]
+        slopes = [ca.reshape(ca.jtimes(ca.vec(part), along, d), part.shape) for part in dense]
+        self._moved = Evaluator([*arguments, *directions], slopes)
+        held = s.right_hand_side if s.guess is not None else s.right_hand_side - ca.mtimes(s.matrix, w)
+        self._by_parameters = Evaluator(arguments, [ca.densify(ca.jacobian(a, s.parameters)) for a in (held, q)])
 
     @property
     def smooth(self) -> bool:
@@ -84,33 +81,24 @@ class AtPoint:
     def __init__(self, functions: GraphDerivatives, point: tuple[float, FloatArray, FloatArray, FloatArray]) -> None:
         self._functions, self._point = functions, point
         self._w = functions.solving.unknowns(*point)
-        self._W, _, _, q_s, self._q_w, self._e_s = functions._parts(*point, self._w)
-        self._w_s = self._solved(self._e_s)
-        self._seen: dict[bytes, tuple[FloatArray, FloatArray]] = {}
+        self._W, q_s, self._q_w, e_s = functions._parts(*point, self._w)
+        self._w_s = self._solved(e_s)
+        e_p, q_p = functions._by_parameters(*point, self._w)
+        self._w_p = self._solved(e_p)
+        self._fixed = q_p + self._q_w @ self._w_p
         self.slopes = tuple(np.split(q_s + self._q_w @ self._w_s, functions._ends))
 
     def fixed(self, dp: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return how rates (N,), outputs (ny,) and invariants (m,) change with the parameters while the point stays."""
-        e_p, q_p = self._by_parameters(dp)
-        q = q_p + self._q_w @ self._solved(e_p)
-        return tuple(np.split(q, self._functions._ends))  # type: ignore[return-value]
+        return tuple(np.split(self._fixed @ dp, self._functions._ends))  # type: ignore[return-value]
 
     def along(self, dx: FloatArray, du: FloatArray, dp: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return how the slopes by (x, u), shapes (N, N + nu), (ny, N + nu), (m, N + nu), change along a direction."""
-        dw = self._solved(self._by_parameters(dp)[0] + self._e_s @ np.concatenate((dx, du)))
-        dW, _, _, dq_s, dq_w, de_s = self._functions._moved(*self._point, self._w, dx, du, dp, dw)
+        dw = self._w_p @ dp + self._w_s @ np.concatenate((dx, du))
+        dW, dq_s, dq_w, de_s = self._functions._moved(*self._point, self._w, dx, du, dp, dw)
         dw_s = self._solved(de_s - dW @ self._w_s)
         slopes = dq_s + dq_w @ self._w_s + self._q_w @ dw_s
         return tuple(np.split(slopes, self._functions._ends))  # type: ignore[return-value]
-
-    def _by_parameters(self, dp: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the changes of e and of q with the parameters, x, u and w held."""
-        if dp.tobytes() not in self._seen:
-            still = [np.zeros(np.size(part)) for part in (*self._point[1:3], self._w)]
-            dW, dr, dq = self._functions._moved_values(*self._point, self._w, *still[:2], dp, still[2])
-            held = 0.0 if self._functions.solving.system.guess is not None else dW @ self._w
-            self._seen[dp.tobytes()] = dr[:, 0] - held, dq[:, 0]
-        return self._seen[dp.tobytes()]
 
     def _solved(self, right: FloatArray) -> FloatArray:
         return np.asarray(np.linalg.solve(self._W, right), dtype=np.float64) if len(self._w) else right

@@ -38,8 +38,9 @@ WEIGHTS = {-2: 1 / 12, -1: -2 / 3, 1: 2 / 3, 2: -1 / 12}  # of fourth order
 FOLLOWS = 1e-6  # what may be left of r_p beside it, where a branch goes on
 TURNED = 1e8  # how many sizes of the unknowns per size of a parameter are a fold
 ONE_SIDED = 0.75  # what is left of a difference between two sides at half the step; 0.5 of a smooth one
-EXACT = 64 * float(np.finfo(float).eps)  # of derivatives through the graph, beside their largest terms
-ROUND_OFF = 8 * float(np.finfo(float).eps)
+EPS = float(np.finfo(float).eps)
+EXACT = 64 * EPS  # of derivatives through the graph, beside their largest terms
+ROUND_OFF = 8 * EPS
 
 
 def with_derivatives(model: Model, point: OperatingPoint, linear: LinearModel, names: Sequence[str]) -> LinearModel:
@@ -100,6 +101,8 @@ class _Branch:
             try:
                 adjustable, at = with_parameters_as_inputs(model, point, inputs)
             except UnknownNameError as error:
+                if error.name in inputs and model.parameters:  # of a system: not of the member that is an FMU
+                    raise UnknownNameError.among(error.name, model.parameters, "a parameter of a member") from None
                 raise UnknownNameError(
                     f"{error} What is a number inside an FMU cannot be varied: build it with that parameter.",
                     name=error.name,
@@ -158,26 +161,33 @@ class _Branch:
 
     def _closing_shift(self, name: str) -> FloatArray:
         t, x = self.point.time, self.point.states
-        if self._exact is not None and name in self._exact_names:
-            h_p, H = self._fixed(name)[2], self._exact.slopes[2][:, : len(x)]
-        else:
-
-            def h(model: Model, inputs: FloatArray) -> FloatArray:
-                return Invariants(model, inputs, self.pairs, self.scales).values(t, x)
-
-            h_p = self.along(name, h)
-            H = Invariants(self.model, self.point.inputs, self.pairs, self.scales).gradient(t, x).H
         dx = np.zeros(len(x))
-        dx[self._others] = self._closed(H, -h_p[:, None])[:, 0]
+        if self._exact is not None and name in self._exact_names:
+            dx[self._others] = -self._exact_closing[0] @ self._fixed(name)[2]
+            return dx
+
+        def h(model: Model, inputs: FloatArray) -> FloatArray:
+            return Invariants(model, inputs, self.pairs, self.scales).values(t, x)
+
+        H = Invariants(self.model, self.point.inputs, self.pairs, self.scales).gradient(t, x).H
+        dx[self._others] = -self._closing(H) @ self.along(name, h)
         return dx
 
-    def _closed(self, H: FloatArray, right: FloatArray) -> FloatArray:
-        """Return the least-squares solution of H dx = right over the dependent states, in sizes of the states."""
+    @cached_property
+    def _exact_closing(self) -> tuple[FloatArray, FloatArray]:
+        """The inverse of H over the dependent states, by the graph, and their change with the independent ones."""
+        assert self._exact is not None  # noqa: S101 - who asks has looked
+        H = self._exact.slopes[2][:, : len(self.model.states)]
+        inverse = self._closing(H)
+        return inverse, -inverse @ H[:, self._kept]
+
+    def _closing(self, H: FloatArray) -> FloatArray:
+        """Return the least-squares inverse of H over the dependent states, in sizes of the states."""
         scales = self.scales[self._others]
         rows = np.linalg.norm(H * self.scales, axis=1)
-        rows = np.where(rows > 0, rows, 1.0)[:, None]
-        solution: FloatArray = scales[:, None] * np.linalg.lstsq(H[:, self._others] * scales / rows, right / rows)[0]
-        return solution
+        rows = np.where(rows > 0, rows, 1.0)
+        scaled = H[:, self._others] * scales / rows[:, None]
+        return np.asarray(scales[:, None] * np.linalg.pinv(scaled, rcond=max(scaled.shape, default=1) * EPS) / rows)
 
     def _trimmed_shift(self, name: str, balance: Equations) -> tuple[FloatArray, FloatArray, dict[str, float]]:
         unknowns = balance.unknowns
@@ -269,9 +279,8 @@ class _Branch:
         dx, du, further = self.shift(name)
         moved = at.along(dx, du, self._direction(name, further))
         n, kept, others = len(dx), self._kept, self._others
-        H, dH = at.slopes[2], moved[2]
-        Z = self._closed(H[:, :n], -H[:, kept])
-        dZ = self._closed(H[:, :n], -(dH[:, kept] + dH[:, others] @ Z))
+        dH, (inverse, Z) = moved[2], self._exact_closing
+        dZ = -inverse @ (dH[:, kept] + dH[:, others] @ Z)
         slopes, dslopes = (np.vstack((s[0][kept], s[1])) for s in (at.slopes, moved))
         along_y = dslopes[:, kept] + dslopes[:, others] @ Z + slopes[:, others] @ dZ
         slope = np.hstack((along_y, dslopes[:, [n + i for i in self._own_inputs]]))

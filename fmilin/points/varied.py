@@ -54,7 +54,7 @@ class VariedModel:
         """
         model, point = self.model, self.point
         if model.moves_parameters:
-            model, point = with_parameters_as_inputs(model, point, list(values))
+            model, point = with_parameters_as_inputs(model, point, [n for n in values if n not in model.parameters])
         if isinstance(point, TrimmedPoint) and point.request is not None:
             request = replace(point.request, fixed={**point.request.fixed, **values})
             guess = zip(model.states.names, point.states.tolist(), strict=True)

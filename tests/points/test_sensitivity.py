@@ -19,7 +19,7 @@ from fmilin.linear_model.derivatives import eigenvalue_derivatives
 from fmilin.model.interface import Model
 from fmilin.native.ode import OdeModel
 from fmilin.native.systems import bicycle, four_bar, loader
-from tests.connected.plants import oscillator
+from tests.connected.plants import oscillator, oscillator_fmu
 from tests.shared import shared
 
 
@@ -106,7 +106,10 @@ def test_the_bicycle(name: str) -> None:
     assert any(w.kind == "multiple-eigenvalues" for w in linear.warnings)
 
 
-@pytest.mark.parametrize("name", ["boom.mass", "boom.center.x", "bucket.damping", "gravity.z"])
+LOADER = ["boom.mass", "boom.center.x", "boom.inertia.xz", "bucket.damping", "gravity.z", "tilt_pin.placement.x"]
+
+
+@pytest.mark.parametrize("name", LOADER)
 def test_a_mechanism_by_path(name: str) -> None:
     model = loader()
     linear = fl.linearize(model, parameters=[name])
@@ -133,6 +136,28 @@ def test_centre_and_inertia_of_a_body_in_closed_form(tmp_path: Path) -> None:
     close(fl.linearize(moved).A[1, 0], -m * g * 0.6 / (m * 0.36 + 0.12), rtol=1e-12)
 
 
+def test_joints_and_products_of_inertia_in_closed_form(tmp_path: Path) -> None:
+    """A plate on a torsion spring about (1, 1, 0)/sqrt(2), a ball welded to it: (m g z - k)/J, J = n.Jn + m x^2/2."""
+    path = tmp_path / "plate.toml"
+    path.write_text(
+        'name = "plate"\ngravity = [0, 0, -9.81]\n[[body]]\nname = "p"\nmass = 1.0\n'
+        "inertia = [0.3, 0.2, 0.25, 0.04, 0, 0]\n"
+        '[[body]]\nname = "ball"\nmass = 2.0\n'
+        '[[joint]]\nname = "j"\ntype = "revolute"\nparent = "ground"\nchild = "p"\naxis = [1, 1, 0]\nstiffness = 5.0\n'
+        '[[joint]]\nname = "weld"\ntype = "fixed"\nparent = "p"\nchild = "ball"\n'
+        "placement = { position = [0.3, 0, 0] }\n",
+        encoding="utf-8",
+    )
+    k, J = 5.0, (0.3 + 0.2) / 2 + 0.04 + 2.0 * 0.3**2 / 2
+    model = fl.load(path)
+    linear = fl.linearize(model, parameters=["p.inertia.xy", "weld.placement.x", "weld.placement.z"])
+    close(linear.A[1, 0], -k / J, rtol=1e-12)
+    close(linear.derivatives["p.inertia.xy"].A[1, 0], k / J**2, rtol=1e-8)
+    close(linear.derivatives["weld.placement.x"].A[1, 0], k / J**2 * 2.0 * 0.3, rtol=1e-8)
+    close(linear.derivatives["weld.placement.z"].A[1, 0], 2.0 * 9.81 / J, rtol=1e-8)
+    close(fl.linearize(model.with_parameters({"weld.placement.x": 0.0})).A[1, 0], -k / 0.29, rtol=1e-12)
+
+
 def test_a_four_bar_fmu() -> None:
     names = ["m", "k", "l0", "c"]
     fmu = shared("composition_bar.fmu", lambda path: build_fmu(four_bar(), path))
@@ -155,6 +180,26 @@ def test_a_connected_system() -> None:
     linear = fl.linearize(system, parameters=["spring.k", "cart.m"])
     close(linear.derivatives["spring.k"].A, [[0, 0], [-0.5, 0]], atol=1e-12)
     close(linear.derivatives["cart.m"].A, [[0, 0], [1.0, 0.025]], atol=1e-12)
+
+
+def test_an_fmu_in_a_connected_system() -> None:
+    """Its parameters, and beside them those of a member of equations, as in the system of equations alone."""
+    spring = OdeModel("spring", {}, inputs=["x"], parameters={"k": 3.0}, outputs={"f": "-k*x"})
+    wires = [("cart.px", "spring.x"), ("spring.f", "cart.F")]
+    names = ["spring.k", "cart.m"]
+    expected = fl.linearize(fl.connect({"cart": oscillator(), "spring": spring}, wires), parameters=names)
+    with fl.load(oscillator_fmu()) as cart:
+        system = fl.connect({"cart": cart, "spring": spring}, wires)
+        linear = fl.linearize(system, parameters=names)
+        box = fl.uncertain(system, None, {"spring.k": (2.0, 4.0), "cart.m": (0.9, 1.1)})
+        with pytest.raises(UnknownNameError, match=r"'mm' is not .* build it with that parameter"):
+            fl.linearize(system, parameters=["cart.mm"])
+        with pytest.raises(UnknownNameError, match=r"not a parameter of a member\. Did you mean 'spring\.k'"):
+            fl.linearize(system, parameters=["spring.kk"])
+    assert linear.inputs.names == ()
+    for name in names:
+        close(linear.derivatives[name].A, expected.derivatives[name].A, atol=1e-8)
+    assert box.blocks == (("spring.k", 1), ("cart.m", 1))
 
 
 def test_groups_of_eigenvalues() -> None:

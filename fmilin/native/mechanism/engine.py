@@ -22,7 +22,7 @@ from fmilin.native.mechanism.evaluator import MechanismEvaluator
 from fmilin.native.mechanism.holding import Stance, held, loop_of, without_undetermined
 from fmilin.native.mechanism.independence import independence_of, remarks_of, require_mass
 from fmilin.native.mechanism.outputs import CONTACT, constraint_of
-from fmilin.native.mechanism.parameters import MASSIVE, at_limits, changed, geometric, opened, parameters_of
+from fmilin.native.mechanism.parameters import MASSIVE, at_limits, changed, is_geometric, opened, parameters_of
 from fmilin.native.mechanism.preferred import preferred_states
 from fmilin.native.mechanism.quantities import available, input_signals, state_signals
 from fmilin.native.mechanism.system import System
@@ -70,9 +70,9 @@ class MechanismEngine(AdjustableEngine):
         return available(self.system, self.states, self.inputs)
 
     def with_parameters(self, values: Mapping[str, float]) -> Self:
-        """Return the mechanism with other values; which constraints are independent changes with lengths alone."""
+        """Return the mechanism with other values; which constraints are independent changes with geometry alone."""
         description = changed(self.description, values)
-        if geometric(self.description).intersection(values):
+        if is_geometric(self.description, values):
             return self._like(description)
         other = copy(self)
         for cached in ("system", "point_codes", "_seen", "_plain"):  # what is available depends on no value

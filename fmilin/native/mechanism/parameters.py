@@ -2,90 +2,88 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from copy import copy
 from dataclasses import replace
 from typing import Any
 
 from fmilin.native.mechanism.description import MechanismDescription
 from fmilin.native.mechanism.elements import Actuator
-from fmilin.native.mechanism.parts import Body, Joint
+from fmilin.native.mechanism.parts import Body, Joint, Loop
+from fmilin.native.mechanism.placement import Placement
 from fmilin.native.mechanism.system import State, System
 from fmilin.native.native_engine import limit_remarks, side_of
 
 FIELDS = {
-    "bodies": ("mass",),
-    "springs": ("stiffness", "length", "damping"),
-    "loops": ("length",),
+    "bodies": ("mass", "center", "inertia"),
+    "joints": ("stiffness", "rest", "damping", "placement", "child_placement"),
+    "springs": ("stiffness", "length", "damping", "first_point", "second_point"),
+    "loops": ("length", "first_placement", "second_placement"),
     "wheels": ("radius", "tube"),
 }
-JOINT_FIELDS = ("stiffness", "rest", "damping")
+GEOMETRIC = (".placement.", ".child_placement.")  # of joints; what loops and wheels have is so, too
 AXES = ("x", "y", "z")
-MOMENTS = ("xx", "yy", "zz")
-MASSIVE = (".mass", *(f".inertia.{moment}" for moment in MOMENTS))  # without these nothing may be left that resists
+MOMENTS = {"xx": (0, 0), "yy": (1, 1), "zz": (2, 2), "xy": (0, 1), "xz": (0, 2), "yz": (1, 2)}  # elements of the matrix
+MASSIVE = (".mass", ".inertia.xx", ".inertia.yy", ".inertia.zz")  # without these nothing may be left that resists
 
 
 def parameters_of(description: MechanismDescription) -> dict[str, float]:
-    """Return values by name: ``BODY.mass``, ``BODY.center.x``, ``BODY.inertia.xx``, ``JOINT.damping[1]``, ..."""
+    """Return values by name: ``BODY.mass``, ``BODY.inertia.xy``, ``JOINT.damping[1]``, ``JOINT.placement.x``, ..."""
     values = {f"gravity.{axis}": value for axis, value in zip(AXES, description.gravity, strict=True)}
     for group, fields in FIELDS.items():
         for part in getattr(description, group):
-            values |= {
-                f"{part.name}.{what}": float(value)
-                for what in fields
-                if (value := getattr(part, what)) is not None and not (group == "loops" and part.type != "rod")
-            }
-    for joint in description.joints:
-        for what in JOINT_FIELDS:
-            numbers = getattr(joint, what)
-            values |= {_numbered(f"{joint.name}.{what}", i, len(numbers)): value for i, value in enumerate(numbers)}
-    for body in description.bodies:
-        if body.mass is not None:
-            values |= {f"{body.name}.center.{axis}": float(c) for axis, c in zip(AXES, body.center, strict=True)}
-            values |= {f"{body.name}.inertia.{what}": float(body.J[i, i]) for i, what in enumerate(MOMENTS)}
+            for what in fields:
+                values |= _spelled(part, what)
     return values
 
 
-def geometric(description: MechanismDescription) -> set[str]:
-    """Return the names of the parameters that constraints depend on: lengths of rods, radii of wheels."""
-    rods = {f"{loop.name}.length" for loop in description.loops if loop.type == "rod"}
-    return rods | {f"{wheel.name}.{what}" for wheel in description.wheels for what in FIELDS["wheels"]}
+def _spelled(part: Any, what: str) -> dict[str, float]:
+    """Return the numbers of a field of a part by name; none where it has no such number."""
+    value, name = getattr(part, what), f"{part.name}.{what}"
+    if isinstance(part, Body) and part.mass is None:
+        return {}
+    if value is None or (isinstance(part, Loop) and what == "length" and part.type != "rod"):
+        return {}
+    if what == "inertia":
+        return {f"{name}.{moment}": value[i][j] for moment, (i, j) in MOMENTS.items()}
+    if isinstance(value, int | float):
+        return {name: float(value)}
+    if isinstance(part, Joint) and not isinstance(value, Placement):
+        return {name if len(value) == 1 else f"{name}[{i + 1}]": v for i, v in enumerate(value)}
+    return {f"{name}.{axis}": v for axis, v in zip(AXES, getattr(value, "position", value), strict=True)}
+
+
+def is_geometric(description: MechanismDescription, names: Iterable[str]) -> bool:
+    """Whether constraints depend on a parameter: where joints and loops are, lengths of rods, radii of wheels."""
+    bound = tuple(f"{part.name}." for part in (*description.loops, *description.wheels))
+    return any(name.startswith(bound) or any(part in name for part in GEOMETRIC) for name in names)
 
 
 def changed(description: MechanismDescription, values: Mapping[str, float]) -> MechanismDescription:
-    """Return the description with other values."""
-    new = parameters_of(description) | {name: float(value) for name, value in values.items()}
-    changes: dict[str, Any] = {"gravity": tuple(new[f"gravity.{axis}"] for axis in AXES)}
+    """Return the description with other values; names are those that it has, and are not checked again."""
+    other = copy(description)
+    gravity = (values.get(f"gravity.{axis}", g) for axis, g in zip(AXES, description.gravity, strict=True))
+    object.__setattr__(other, "gravity", tuple(gravity))
     for group, fields in FIELDS.items():
-        changes[group] = [
-            replace(part, **own)
-            if (own := {what: new[name] for what in fields if (name := f"{part.name}.{what}") in values})
-            else part
-            for part in getattr(description, group)
-        ]
-    moved = {
-        name[: name.rindex(f".{what}.")] for name in values for what in ("center", "inertia") if f".{what}." in name
-    }
-    changes["bodies"] = [replace(b, **_spread(b, new)) if b.name in moved else b for b in changes["bodies"]]
-    sprung = {name.partition("[")[0].rpartition(".")[0] for name in values}
-    changes["joints"] = [replace(j, **_springs(j, new)) if j.name in sprung else j for j in description.joints]
-    return replace(description, **changes)
+        parts = [_changed_part(part, fields, values) for part in getattr(description, group)]
+        object.__setattr__(other, group, tuple(parts))
+    joints = {joint.name: joint for joint in other.joints}
+    object.__setattr__(other, "ordered_joints", tuple(joints[j.name] for j in description.ordered_joints))
+    return other
 
 
-def _spread(body: Body, new: Mapping[str, float]) -> dict[str, Any]:
-    moments, products = (new[f"{body.name}.inertia.{what}"] for what in MOMENTS), body.J[[0, 0, 1], [1, 2, 2]].tolist()
-    return {"center": tuple(new[f"{body.name}.center.{axis}"] for axis in AXES), "inertia": (*moments, *products)}
-
-
-def _springs(joint: Joint, new: Mapping[str, float]) -> dict[str, Any]:
-    changes = {}
-    for what in JOINT_FIELDS:
-        count = len(getattr(joint, what))
-        changes[what] = [new[_numbered(f"{joint.name}.{what}", i, count)] for i in range(count)]
-    return {what: values for what, values in changes.items() if values}
-
-
-def _numbered(name: str, index: int, count: int) -> str:
-    return name if count == 1 else f"{name}[{index + 1}]"
+def _changed_part(part: Any, fields: tuple[str, ...], values: Mapping[str, float]) -> Any:
+    if not any(name.startswith(f"{part.name}.") for name in values):
+        return part
+    changes: dict[str, Any] = {}
+    for what in fields:
+        if set(own := _spelled(part, what)).intersection(values):
+            old, numbers = getattr(part, what), tuple(values.get(name, value) for name, value in own.items())
+            changes[what] = numbers[0] if isinstance(old, int | float) else numbers
+            if isinstance(old, Placement):
+                x, y, z = numbers
+                changes[what] = Placement((x, y, z), old.rotation)
+    return replace(part, **changes) if changes else part
 
 
 At = tuple[tuple[str, str], ...]  # actuators whose control stands at a limit, and which
