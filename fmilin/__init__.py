@@ -244,6 +244,7 @@ hand_in(  # what people type on a result, by the folders above that do it
         "Plots.modes": "fmilin.output.report.linear_pictures:mode_figure",
         "Plots.nyquist": "fmilin.output.report.response_plots:nyquist_figure",
         "Plots.participation": "fmilin.output.report.linear_pictures:participation_figure",
+        "Plots.reduction": "fmilin.output.report.reduction_picture:reduction_figure",
         "Plots.sensitivities": "fmilin.output.report.linear_pictures:sensitivity_figure",
         "Plots.sparsity": "fmilin.output.report.linear_pictures:sparsity_figure",
         "Plots.step": "fmilin.output.report.response_plots:step_figure",

@@ -102,6 +102,7 @@ class Steps:
         metavar="LOW:HIGH", help="Keep the modes of these rad/s.", callback=read_by(_range)
     )
     reduce: int | None = option(metavar="ORDER", type=int, help="Truncate a balanced realization to this order.")
+    keep_states: list[str] | None = names_field("Keep these states of the model, as many as the order is to be.")
     discretize: Literal["zoh", "foh", "tustin"] | None = option(
         type=one_of("zoh", "foh", "tustin"), help="Sample; inputs are held, straight lines, or as Tustin has it."
     )
@@ -121,6 +122,7 @@ class Steps:
             minimal=self.minimal,
             frequencies=self.keep_frequencies,
             order=self.reduce,
+            states=tuple(self.keep_states or ()),
             hold=self.discretize,
             sample_time=self.sample_time,
             modal=self.modal,
@@ -135,10 +137,12 @@ def conditioned(models: Sequence[LinearModel], steps: Conditioning | None) -> li
     """Return the models after the steps."""
     if steps is None:
         return list(models)
-    if len(models) > 1 and (steps.minimal or steps.modal or steps.frequencies is not None or steps.order is not None):
+    if len(models) > 1 and (
+        steps.minimal or steps.modal or steps.frequencies is not None or steps.order is not None or steps.states
+    ):
         raise UsageError(
-            "--minimal, --keep-frequencies, --reduce and --modal choose coordinates for one model: those of several "
-            "models would not fit together. Reduce them one by one."
+            "--minimal, --keep-frequencies, --reduce, --keep-states and --modal choose coordinates for one model: "
+            "those of several models would not fit together. Reduce them one by one."
         )
     return [steps.applied(model) for model in models]
 

@@ -40,7 +40,18 @@ if TYPE_CHECKING:
     from fmilin.model.interface import Model
 
 
-LINEAR = ("eigenvalues", "modes", "participation", "bode", "nyquist", "step", "errors", "sparsity", "sensitivities")
+LINEAR = (
+    "eigenvalues",
+    "modes",
+    "participation",
+    "bode",
+    "nyquist",
+    "step",
+    "errors",
+    "sparsity",
+    "sensitivities",
+    "reduction",
+)
 FAMILY = ("eigenvalues", "root-locus", "campbell", "surface")
 NONLINEAR = ("validity",)
 MECHANISM = ("mechanism", "shapes")
@@ -78,7 +89,9 @@ class Drawing:
         required=True,
         help="The picture; .gif: a mechanism that moves in its modes.",
     )
-    against: str | None = option(metavar="MODEL", help="The nonlinear model, beside a file of its linear model.")
+    against: str | None = option(
+        metavar="MODEL", help="Beside a file of its linear model: the nonlinear one; of reduction the full one's file."
+    )
     mode: list[int] | None = option(metavar="N,...", callback=read_by(_numbers), help="Of modes: which, slowest first.")
     amplitude: float | None = number_field("A", "Of step, in the unit of each input.")
     stop_time: float | None = number_field("T", "Of step and validity: how long, in seconds.")
@@ -97,11 +110,13 @@ class Drawing:
             "--quantity": (self.quantity is not None, ("surface",)),
             "--orders": (bool(self.orders), ("campbell",)),
             "--hertz": (self.hertz, ("campbell",)),
-            "--against": (self.against is not None, ("step", "validity")),
+            "--against": (self.against is not None, ("step", "validity", "reduction")),
         }
         for name, (is_given, kinds) in given.items():
             if is_given and self.kind not in kinds:
                 raise UsageError(f"{name} goes with --kind {' or '.join(kinds)}, not {self.kind}. Leave it out.")
+        if self.kind == "reduction" and self.against is None:
+            raise UsageError("--kind reduction shows a reduced linear model beside the full one: --against full.mat.")
         if self.output.suffix.lower() == ".gif" and self.kind != "modes":
             raise UsageError(f"Only --kind modes of a mechanism moves: draw {self.kind} as .png or .svg, not .gif.")
 
@@ -227,6 +242,8 @@ def _drawn_by(plot: Pictures, kind: str, options: Mapping[str, Mapping[str, Any]
 
 def _of_linear(linear: LinearModel, source: str, drawing: Drawing, request: Request, runner: JobRunner) -> Figure:
     against = None
+    if drawing.kind == "reduction":
+        return linear.plot.reduction(type(linear).load(str(drawing.against)))
     if drawing.against is not None:
         against = open_beside(request, linear, runner)
     elif drawing.kind in NONLINEAR:

@@ -77,3 +77,7 @@ class Plots(Pictures, Generic[Linear]):
     def sensitivities(self, numbers: Sequence[int] | None = None) -> Figure:
         """Return what each parameter does to the modes (from 1, slowest first; by default those that move most)."""
         return perform("Plots.sensitivities", self._drawn, numbers)
+
+    def reduction(self, full: Linear, low: float = 0.0, high: float = float("inf")) -> Figure:
+        """Return this reduced model beside the ``full`` one: gains, difference, and its bound for these rad/s."""
+        return perform("Plots.reduction", self._drawn, full, low, high)

@@ -151,6 +151,8 @@ BAD = [
     (("--discretize", "zoh", "--sample-time", "nan"), 2, "must be finite"),
     (("--discretize", "euler", "--sample-time", "1"), 2, "--discretize"),
     (("--modal", "--balance", "norms"), 2, "leave --modal or --balance out"),
+    (("--modal", "--keep-states", "x[1]"), 2, "leave --modal or --keep-states out"),
+    (("--keep-states", "x[1],y"), 2, "'y' is not a state of the model"),
     (("--balance", "nominals"), 2, "No state of this linear model has a nominal value"),
     (("--modelica", "graph"), 2, "--modelica"),
     (("-o", "1st.m"), 2, "MATLAB cannot call a function '1st'"),

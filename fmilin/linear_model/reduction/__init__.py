@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from fmilin.linear_model.reduction.gramians import balanced_truncation, hankel_singular_values
+from fmilin.linear_model.reduction.comparison import error_bound
+from fmilin.linear_model.reduction.gramians import Peak, balanced_truncation, hankel_singular_values
 from fmilin.linear_model.reduction.minimal import minimal_realization
 from fmilin.linear_model.reduction.modal import keep_frequencies, modal_form
+from fmilin.linear_model.reduction.physical import keep_states
 from fmilin.linear_model.reduction.procedure import Conditioning
 from fmilin.linear_model.reduction.sampling import discretize
 from fmilin.linear_model.reduction.transformation import balance
 
 __all__ = [
     "Conditioning",
+    "Peak",
     "balance",
     "balanced_truncation",
     "discretize",
+    "error_bound",
     "hankel_singular_values",
     "keep_frequencies",
+    "keep_states",
     "minimal_realization",
     "modal_form",
 ]

@@ -47,14 +47,27 @@ class StateSpace:
     C: FloatArray
     D: FloatArray
 
+    def response(self, s: complex) -> NDArray[np.complex128]:
+        """Return G(s)."""
+        return np.asarray(self.C @ np.linalg.solve(s * np.eye(len(self.A)) - self.A, self.B) + self.D)
+
     def gain(self, w: float) -> float:
         """Return the largest singular value of G(jw), w in rad/s."""
         if not (self.B.shape[1] and len(self.C)):
             return 0.0
-        if np.isinf(w):
-            return float(np.linalg.norm(self.D, 2))
-        G = self.C @ np.linalg.solve(1j * w * np.eye(len(self.A)) - self.A, self.B) + self.D
-        return float(np.linalg.norm(G, 2))
+        return float(np.linalg.norm(self.D if np.isinf(w) else self.response(1j * w), 2))
+
+    def plus(self, other: StateSpace, sign: float = 1.0) -> StateSpace:
+        """Return the sum of two systems side by side."""
+        A = np.block(
+            [[self.A, np.zeros((len(self.A), len(other.A)))], [np.zeros((len(other.A), len(self.A))), other.A]]
+        )
+        C = np.hstack((self.C, sign * other.C))
+        return StateSpace(A, np.vstack((self.B, other.B)), C, self.D + sign * other.D)
+
+    def minus(self, other: StateSpace) -> StateSpace:
+        """Return the difference."""
+        return self.plus(other, -1.0)
 
 
 @dataclass(frozen=True)
@@ -167,15 +180,8 @@ def _sentence(linear: LinearModel, stable: StateSpace, projection: tuple[FloatAr
     measured = ""
     if linear.sample_time == 0 and len(stable.A) <= _MEASURED_UP_TO:
         V, W = projection
-        r = V.shape[1]
-        zeros = np.zeros((len(stable.A), r))
-        difference = StateSpace(
-            np.block([[stable.A, zeros], [zeros.T, W @ stable.A @ V]]),
-            np.vstack((stable.B, W @ stable.B)),
-            np.column_stack((stable.C, -stable.C @ V)),
-            np.zeros((len(stable.C), stable.B.shape[1])),
-        )
-        peak, largest = peak_gain(difference), peak_gain(stable).seen
+        projected = StateSpace(W @ stable.A @ V, W @ stable.B, stable.C @ V, stable.D)
+        peak, largest = peak_gain(stable.minus(projected)), peak_gain(stable).seen
         if peak.seen > bound:  # rounding has made small singular values too small
             bound = peak.bound
         measured = f" (found: {peak.seen:.3g}; largest gain of the decaying part {largest:.3g})"

@@ -10,6 +10,7 @@ from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.reduction.gramians import balanced_truncation
 from fmilin.linear_model.reduction.minimal import minimal_realization
 from fmilin.linear_model.reduction.modal import keep_frequencies, modal_form
+from fmilin.linear_model.reduction.physical import keep_states
 from fmilin.linear_model.reduction.sampling import Hold, discretize
 from fmilin.linear_model.reduction.transformation import balance
 
@@ -21,6 +22,7 @@ class Conditioning:
     minimal: bool = False  # leave out what no input reaches or no output shows
     frequencies: tuple[float, float] | None = None  # keep the modes of this range, in rad/s
     order: int | None = None  # truncate to this order
+    states: tuple[str, ...] = ()  # keep these states of the model
     hold: Hold | None = None  # sample, with ``sample_time``
     sample_time: float | None = None  # in seconds
     modal: bool = False  # one state per eigenvalue
@@ -32,8 +34,11 @@ class Conditioning:
                 "To sample a linear model takes a method and a sample time, for example --discretize zoh "
                 "--sample-time 0.01."
             )
-        if self.modal and self.balance is not None:
-            raise UsageError("States are either modal or balanced by their sizes: leave --modal or --balance out.")
+        forms = {"--modal": self.modal, "--balance": self.balance, "--keep-states": self.states}
+        if len(given := [name for name, wanted in forms.items() if wanted]) > 1:
+            raise UsageError(
+                f"States are modal, balanced by their sizes, or those of the model: leave {' or '.join(given)} out."
+            )
         if self.order is not None and self.order < 0:
             raise UsageError(f"--reduce {self.order}: an order is not negative.")
 
@@ -50,6 +55,8 @@ class Conditioning:
             linear = keep_frequencies(linear, *self.frequencies)
         if self.order is not None:
             linear = balanced_truncation(linear, self.order)
+        if self.states:
+            linear = keep_states(linear, self.states)
         if self.hold is not None and self.sample_time is not None:
             linear = discretize(linear, self.sample_time, self.hold)
         if self.modal:
