@@ -279,7 +279,8 @@ def _from_ssp(path: Path, request: LoadRequest, at: PointRequest) -> Model:
         return load_as(fmu, wanted, PointRequest(_numbers(settings), at.time))
 
     settings: dict[str, Any] = {**at.settings, **request.parameters}
-    model = open_ssp(path, member, settings=settings, options=request.fmu)
+    targets = () if at.trim is None else at.trim.fixed
+    model = open_ssp(path, member, settings=settings, targets=targets, options=request.fmu)
     variables = {*model.states.positions, *model.inputs.positions, *model.outputs.positions}
     declared = _declared(request, variables.__contains__)
     return model if declared is None else model.with_constraints(declared)

@@ -305,3 +305,16 @@ def test_commands(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     damaged = two(tmp_path, [connection("one.px", "two.G")])
     assert main(["linearize", str(damaged)]) == 3
     assert "'two' has no connector 'G'" in capfd.readouterr().err
+
+
+def test_outputs_of_components_are_targets(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """A spring c holds F = c x; a parameter that is fixed is set, what comes out is trimmed to."""
+    path = two(tmp_path, [connection("one.px", "two.F")])
+    fixed = ["--fix", "one.px=0.3,one.c=4", "--free", "one.F"]
+    assert main(["trim", str(path), *fixed, "--json"]) == 0
+    point = json.loads(capfd.readouterr().out)
+    assert point["inputs"]["one.F"] == pytest.approx(1.2, rel=1e-12)
+    assert main(["linearize", str(path), "--trim", *fixed, "--json"]) == 0
+    assert json.loads(capfd.readouterr().out)["A"][1][0] == -4.0
+    assert main(["trim", str(path), "--fix", "one.pz=0.3", "--free", "one.F"]) == 2
+    assert "Did you mean 'one.px'" in capfd.readouterr().err

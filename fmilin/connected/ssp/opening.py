@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -22,6 +22,7 @@ from fmilin.fmi.read.archive import FmuFile, read_description, unpacked_together
 from fmilin.ground.errors import FmilinError, ModelError, UsageError, missing_file
 from fmilin.ground.sandbox import cage
 from fmilin.model.interface import Model
+from fmilin.points.request import require_variable
 
 if TYPE_CHECKING:
     from fmilin.fmi.read.archive import FmuOptions
@@ -203,13 +204,18 @@ def _as_ssp() -> Iterator[None]:
 
 @unpacked_together()
 def open_ssp(
-    path: Path, load: Opener, *, settings: Mapping[str, Value] | None = None, options: FmuOptions | None = None
+    path: Path,
+    load: Opener,
+    *,
+    settings: Mapping[str, Value] | None = None,
+    targets: Collection[str] = (),
+    options: FmuOptions | None = None,
 ) -> ConnectedModel:
     """Return the system of an SSP file as a model, its members called by their paths, ``Drive.Motor``.
 
     Inputs and outputs are the outermost system's connectors; without any, all free inputs and all outputs. Every FMU is
     used through model exchange where it has that, whatever ``implementation`` says: the equations are the same. Of
-    ``settings``, states and inputs are left to the operating point.
+    ``settings``, states and inputs are left to the operating point, and so are ``targets`` that are no parameters.
     """
     file = SspFile(path, options)
     flat = file.flat
@@ -221,6 +227,10 @@ def open_ssp(
             fmu = file.file_of(placed.component)
             cage.may_read(fmu, fmu.with_name(f"{fmu.stem}.fmilin.toml"))
         settings_of = _by_component(flat, settings or {})
+        for name, own in settings_of.items():
+            described = read_description(file.file_of(flat.placed[name].component), options)
+            for variable in [v for v in own if f"{name}.{v}" in targets and not described.has_parameter(v)]:
+                del own[variable]
         for name in in_order(flat):
             placed = flat.placed[name]
             fmu, own = file.file_of(placed.component), settings_of.get(name, {})
@@ -231,7 +241,10 @@ def open_ssp(
             with in_member(name):
                 members[name] = member_of(name, load(fmu, bound, own))
         system = system_of(declaration_of(flat, {name: members[name] for name in flat.placed}))
-        _require_free(system, settings_of, settings or {})
+        for name in [n for n in settings or {} if n in targets and not _is_set(n, settings_of)]:
+            if not system.states.has(name) and not system.inputs.has(name):
+                require_variable(system, name)
+        _require_free(system, settings_of, [n for n in settings or {} if n not in targets])
     except BaseException:
         for model in members.values():
             model.close()
@@ -257,12 +270,11 @@ def _present(members: Mapping[str, Model], node: Node) -> Value | None:
 
 
 def _require_free(
-    system: ConnectedModel, own_settings: Mapping[str, Mapping[str, Value]], settings: Mapping[str, Value]
+    system: ConnectedModel, own_settings: Mapping[str, Mapping[str, Value]], settings: Sequence[str]
 ) -> None:
     """Refuse what would be set without effect."""
-    taken = {f"{member}.{name}" for member, own in own_settings.items() for name in own}
     for name in settings:
-        if name not in taken:
+        if not _is_set(name, own_settings):
             system.inputs.index_of(name, "an input, state or parameter of the system")
     for member, own in own_settings.items():
         for name in own:
@@ -271,6 +283,10 @@ def _require_free(
                     f"'{member}.{name}' cannot be set: it is fed by a connection, or no connector of the system leads "
                     "to it."
                 )
+
+
+def _is_set(name: str, own_settings: Mapping[str, Mapping[str, Value]]) -> bool:
+    return any(f"{member}.{own}" == name for member, settings in own_settings.items() for own in settings)
 
 
 def _by_component(flat: Flat, settings: Mapping[str, Value]) -> dict[str, dict[str, Value]]:
