@@ -104,7 +104,7 @@ angle = np.linspace(0, 2 * np.pi, 200)
 above.plot(RADIUS * np.cos(angle), RADIUS * np.sin(angle), color="#5f6368", linewidth=0.8, label="wanted")
 above.set(xlabel="x [m]", ylabel="y [m]", aspect="equal", title="the platform from above")
 height.set(xlabel="time [s]", ylabel="z less wanted [mm]", title="its height")
-above.legend(frameon=False, loc="lower center")
+above.legend(frameon=False, loc="center", bbox_to_anchor=(0.5, 0.32))
 figure.savefig(output / "circle.png", dpi=130)
 
 schedule.save(output / "schedule.c", limits=LIMITS)

@@ -91,5 +91,5 @@ def filtered_figure(filtered: Any, truth: FloatArray | None = None) -> Figure:
     correlation.set_ylabel("autocorrelation")
     correlation.set_xlabel("lag [samples]")
     if m <= MOST_PANELS:
-        correlation.legend(fontsize=8)
+        correlation.legend(fontsize=7, ncols=2, framealpha=0.6, loc="upper right")
     return figure

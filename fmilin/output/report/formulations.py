@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from fmilin.ground.remarks import Remark
     from fmilin.native.formulations.form import ConstrainedForm
+    from fmilin.output.report.page import Page
 
 
 MOST = 40  # rows shown of a table; the rest is counted
@@ -45,7 +46,7 @@ MOST_NAMES = 8
 _NAMES = {"mcs": "MCS", "rcs": "RCS", "ucs": "UCS"}
 
 
-def show_spectrum(spectrum: Spectrum, page: Console) -> None:
+def show_spectrum(spectrum: Spectrum, page: Console | Page) -> None:
     """Print what a formulation found beside the linear model: sizes, and the spurious eigenvalues."""
     page.print()
     print_facts(page, _facts(spectrum))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-ZOOM = 1.45  # of mechanisms in space, on paper that is not narrow
+ZOOM = 1.3  # of mechanisms in space, on paper that is not narrow
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class MechanismAxes:
             axes = figure.add_subplot(cell, projection="3d", computed_zorder=False)
             area = cell.get_position(figure)
             wide = area.width * figure.get_figwidth() / (area.height * figure.get_figheight())
-            axes.set_box_aspect(half, zoom=ZOOM * min(max(wide, 0.65), 1.0))
+            axes.set_box_aspect(tuple(half), zoom=ZOOM * min(max(wide, 0.65), 1.0))
             axes.view_init(elev=16, azim=_azimuth(points))
         for name, low_end, high_end in zip("xyz", middle - half, middle + half, strict=False):
             getattr(axes, f"set_{name}lim")(low_end, high_end)

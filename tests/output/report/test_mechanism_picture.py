@@ -173,3 +173,10 @@ def test_a_long_spring_does_not_crush_the_picture() -> None:
     assert np.linalg.norm(far[1] - far[0]) < 2.0
     np.testing.assert_allclose(far[0], (0.0, 0.0, -1.0))
     np.testing.assert_allclose(np.linalg.norm(near[1] - near[0]), 0.3)
+
+
+@pytest.mark.parametrize("model", [furuta_pendulum(), stewart_platform()], ids=lambda m: m.info.name)
+def test_mechanisms_in_space_fill_their_axes(model: Mechanism) -> None:
+    axes = mechanism_figure(model.description).axes[0]
+    (low, high), size = getattr(axes, "get_zlim")(), Shapes(model.description).size  # noqa: B009 - of axes in space
+    assert high - low < 1.6 * size
