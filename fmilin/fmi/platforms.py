@@ -8,6 +8,7 @@ import platform
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +104,7 @@ def library_in(folder: Path, identifier: str, binaries: Sequence[str]) -> Path:
     return next(libraries[0] for f in folders if len(libraries := sorted(f.glob(f"*{library_suffix()}"))) == 1)
 
 
+@cache
 def c_library() -> Any:
     """Return the C library of this process."""
     return ctypes.cdll.msvcrt if sys.platform == "win32" else ctypes.CDLL(None)

@@ -94,7 +94,7 @@ class Motion:
             return x
         x, scales = x.copy(), self.scales[chart.others]
         for _ in range(ITERATIONS):
-            h, H = self.visits.surface(t, x, u)
+            h, H = self.visits.surface(t, x, u, chart.others)
             *_, step, singular = dgesv(H[chart.square], h[chart.rows])
             if singular or not np.isfinite(step).all():
                 break

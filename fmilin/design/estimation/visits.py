@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -30,8 +31,10 @@ class Visits(ABC):
         """Return values and slopes along the columns of X (N, k) and U (nu, k), zero without."""
 
     @abstractmethod
-    def surface(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the invariants h (m,) and their gradient H (m, N)."""
+    def surface(
+        self, t: float, x: FloatArray, u: FloatArray, columns: Sequence[int] | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the invariants h (m,) and their gradient H (m, N), of which ``columns`` may be all that counts."""
 
 
 class GraphVisits(Visits):
@@ -82,7 +85,9 @@ class GraphVisits(Visits):
             moved += J[:m, n:] @ U
         return z[:n], z[n:m], moved[:n], moved[n:]
 
-    def surface(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def surface(
+        self, t: float, x: FloatArray, u: FloatArray, columns: Sequence[int] | None = None
+    ) -> tuple[FloatArray, FloatArray]:
         """Return h and H."""
         (z, J), m = self._at(t, x, u), self._ends[1]
         return z[m:], J[m:, : self._N]
@@ -93,6 +98,7 @@ class SourceVisits(Visits):
 
     def __init__(self, model: Model, invariants: Invariants) -> None:
         self._model, self._invariants = model.compiled_for(10_000), invariants
+        self._last: tuple[tuple[float, bytes, bytes] | None, FloatArray] = None, np.zeros((0, 0))
 
     def values(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return rates and outputs."""
@@ -103,20 +109,48 @@ class SourceVisits(Visits):
         """Return values and slopes."""
         f, c = self.values(t, x, u)
         U = np.zeros((len(u), X.shape[1])) if U is None else U
-        exact, k = self._model.products(t, x, u, X, U), X.shape[1]
-        F = np.full((len(f), k), np.nan) if exact is None else exact.derivatives
-        C = np.full((len(c), k), np.nan) if exact is None else exact.outputs
+        exact = self._model.products(t, x, u, X, U)
+        known = None if exact is None else np.concatenate((exact.derivatives, exact.outputs))
+        slopes = self._filled(known, lambda x, u: np.concatenate(self.values(t, x, u)), (x, u), (X, U))
+        return f, c, *np.split(slopes, [len(f)])  # type: ignore[return-value]
+
+    def surface(
+        self, t: float, x: FloatArray, u: FloatArray, columns: Sequence[int] | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return h and H."""
+        h, invariants = self._invariants.values(t, x, u), self._invariants
+        if invariants.connections is not None or invariants.hidden:  # formulas, or rates that need more care
+            return h, invariants.gradient(t, x, u).H
+        key = t, x.tobytes(), u.tobytes()
+        if self._last[0] != key:
+            N = len(x)
+            kept = list(range(N)) if columns is None else list(columns)
+            X, U, H = np.eye(N)[:, kept], np.zeros((len(u), len(kept))), np.full((len(h), N), np.nan)
+            exact = self._model.products(t, x, u, X, U)
+            known = None if exact is None else exact.residuals
+            H[:, kept] = self._filled(known, lambda x, u: invariants.values(t, x, u), (x, u), (X, U))
+            if columns is not None:
+                return h, H
+            self._last = key, H
+        return h, self._last[1]
+
+    def _filled(
+        self,
+        known: FloatArray | None,
+        function: Callable[[FloatArray, FloatArray], FloatArray],
+        at: tuple[FloatArray, FloatArray],
+        along: tuple[FloatArray, FloatArray],
+    ) -> FloatArray:
+        """Return slopes along columns, those that are not known by central differences."""
+        (x, u), (X, U), k = at, along, along[0].shape[1]
+        slopes = np.full((len(function(x, u)), k), np.nan) if known is None else known.copy()
         scales = np.concatenate((self._invariants.scales, self._model.inputs.scales(u)))
-        for j in np.flatnonzero(~(np.isfinite(F).all(axis=0) & np.isfinite(C).all(axis=0))):
+        for j in np.flatnonzero(~np.isfinite(slopes).all(axis=0)):
             size = float(np.max(np.abs(np.concatenate((X[:, j], U[:, j]))) / scales, initial=0.0))
             h = STEP / max(size, 1e-300) if size else 1.0
-            ahead, behind = (self.values(t, x + s * X[:, j], u + s * U[:, j]) for s in (h, -h))
-            F[:, j], C[:, j] = ((a - b) / (2 * h) for a, b in zip(ahead, behind, strict=True))
-        return f, c, F, C
-
-    def surface(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return h and H."""
-        return self._invariants.values(t, x, u), self._invariants.gradient(t, x, u).H
+            ahead, behind = (function(x + s * X[:, j], u + s * U[:, j]) for s in (h, -h))
+            slopes[:, j] = (ahead - behind) / (2 * h)
+        return slopes
 
 
 def visits_of(model: Model, invariants: Invariants) -> Visits:

@@ -184,10 +184,10 @@ class FmuModel(Model, Hybrid):
     def products(self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray) -> Evaluation | None:
         """Return directional derivatives that the FMU itself provides; see :meth:`fmilin.Model.products`.
 
-        None when it advertises none or has refused one, or where a parameter is an input. They are the FMU's word: some
-        tools take differences inside, some answer zero.
+        None when it advertises none or has refused one; NaN along parameters that are inputs. They are the FMU's word:
+        some tools take differences inside, some answer zero.
         """
-        if self._closed or not self._session.directional or self._tuned:
+        if self._closed or not self._session.directional:
             return None
         buffers = self._aim(t, x, u)
         n = buffers.n
@@ -197,6 +197,9 @@ class FmuModel(Model, Hybrid):
             directions = np.zeros((n + buffers.k, dx.shape[1]))
             directions[:n] = dx
             directions[n + self._input_positions] = du
+        unknown = directions[len(directions) - len(self._tuned) :].any(axis=0)
+        if self._tuned:
+            directions = np.where(unknown, 0.0, directions)
         if self._sensitivities is None:
             self._sensitivities = Sensitivities(self._session, buffers)
         with np.errstate(invalid="ignore", over="ignore"):
@@ -206,7 +209,8 @@ class FmuModel(Model, Hybrid):
             values, changes = derivatives
             residuals = self._residuals.along(values, changes)
         first = 1 + n + buffers.k
-        return Evaluation(changes[first : first + n], changes[self._output_positions], residuals)
+        slopes = changes[first : first + n], changes[self._output_positions], residuals
+        return Evaluation(*(np.where(unknown, np.nan, s) for s in slopes)) if self._tuned else Evaluation(*slopes)
 
     @_in_turn
     def event_indicators(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:

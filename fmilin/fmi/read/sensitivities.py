@@ -23,7 +23,10 @@ from fmilin.ground.signals import FloatArray
 
 
 class Sensitivities:
-    """Derivatives J of the rates x' and further variables z by all states and inputs; moves ``buffers``' point."""
+    """Derivatives J of the rates x' and further variables z by all states and inputs; moves ``buffers``' point.
+
+    Parameters that are inputs have columns, too, of zeros: along them nothing is to be asked.
+    """
 
     def __init__(self, session: Session, buffers: Buffers) -> None:
         self._session = session
@@ -171,7 +174,7 @@ class Sensitivities:
         unknowns = Group(variables, np.zeros(len(scalars)))
         self._answers = np.zeros((self._J.shape[1], len(scalars)))
         groups: dict[int, Group] = {}
-        for scalar, answer in zip((*layout.states, *layout.inputs), self._answers, strict=True):
+        for scalar, answer in zip((*layout.states, *layout.inputs), self._answers, strict=False):  # tuned ones last
             v = scalar.variable
             if v.reference not in groups:
                 groups[v.reference] = Group([v], np.zeros(layout.size(v)))
@@ -183,7 +186,8 @@ class Sensitivities:
             else:
                 one, zero = (partial(column.values.__setitem__, scalar.offset, value) for value in (1.0, 0.0))
                 self._columns.append(((one, call[1]), call, (zero, call[1])))
-        self._together = self._grouped(list(variables), len(scalars))
+        whole = len(self._columns) == len(self._answers)
+        self._together = self._grouped(list(variables), len(scalars)) if whole else None
 
     def _grouped(self, unknowns: Sequence[Variable], count: int) -> Together | None:
         """Return the columns in groups by the declared structure; None where nothing shares calls, or for arrays."""

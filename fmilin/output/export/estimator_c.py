@@ -90,7 +90,7 @@ def component(kf: Any, name: str, precision: Precision) -> CComponent:
         limits |= {"QUADRATIC": 3e-4, "NO_PIVOT": 1e-5}
     sizes = {
         "N": N, "P": P, "M": M, "H": H, "NU": NU, "NY": NY, "K": K, "W": P + K, "D": N + NU, "TERMS": terms,
-        "WIDE": P + K * terms, "LONGEST": P + NY,
+        "WIDE": P + K * terms, "LONGEST": P + NY, "TANGENTS": 1 + (kf.kind == "iekf"),
         "CORRECTIONS": kf.settings.filter.iterations if not sigma else 0, "KAPPA": kappa,
         "FIRST": repr(kappa / (P + kappa)), "OTHERS": repr(0.5 / (P + kappa)),
         "SUBSTEPS": motion.substeps, "ADVANCES": 1 if sigma else motion.substeps,
@@ -304,7 +304,7 @@ def _locals(parts: list[_Part], sizes: dict[str, Any]) -> int:
     manifold = N * P + P * P + 2 * (H + H * N) + M * (M + P + 1) + surface
     rows = P + K * terms
     advance = N * P * 2 + D * W + N * W + 4 * N + rows * P + terms * P * K + P * P
-    correct = 2 * N * P + D * P + NY * (2 * P + 4) + (NY + P) * (P + 1) + NY * NY + 4 * P + N
+    correct = 2 * D * P + NY * (2 * P + 4) + (NY + P) * (P + 1) + NY * NY + 4 * P + N
     if any(p.name == "motion" for p in parts):
         points, added = (2 * P + 1) * N, D * W + N + N * W + 2 * P * rows + 3 * P * P + terms * P * K + P * P
         advance = N * P + points + P * P + P * (3 * P + 1) + added + 3 * N

@@ -1,14 +1,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import fmilin as fl
 from fmilin.fmi.read import FmuModel
+from fmilin.fmi.write import build_fmu
 from fmilin.model.constraints.declared import Constraint
 from fmilin.model.interface import Evaluation, Model
+from fmilin.native.systems import cartesian_pendulum
 
 Opened = Callable[..., FmuModel]
 X = np.array([0.6, -0.7, 1.1, 0.4])
@@ -233,3 +236,13 @@ def test_products_that_begin_to_move_the_model_are_asked_carefully(opened: Opene
         np.testing.assert_array_equal(exact_slopes.derivatives[:, :n], [[0, 1], [-1, 0]])
         np.testing.assert_array_equal(model.read_back().states, x)
     assert any("moves its states or inputs" in note for note in model.notes) == (name != "shifts_after_products")
+
+
+def test_a_parameter_that_is_an_input_leaves_the_other_columns_exact(tmp_path: Path) -> None:
+    build_fmu(cartesian_pendulum(angle=0.5), tmp_path / "pendulum.fmu")
+    with fl.load(tmp_path / "pendulum.fmu") as plain:
+        model, x, u = plain.with_interface(["F", "m"]), plain.start.states, plain.start.inputs
+        unit, both = exact(plain, 0.0, x, u), exact(model, 0.0, x, model.start.inputs)
+        for expected, slopes in zip(_parts(unit), _parts(both), strict=True):
+            np.testing.assert_array_equal(slopes[:, :-1], expected)
+            assert np.isnan(slopes[:, -1]).all()

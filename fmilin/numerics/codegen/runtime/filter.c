@@ -41,9 +41,11 @@ static void @combine(int n, const @real *factors, const @real *S, @real *to)
     }
 }
 
+/* L U with interchanges; what is zero takes no time, and diagonals of U are kept as what they are divided by */
 static int @factor(int n, @real *A, int *pivot)
 {
     for (int k = 0; k < n; k++) {
+        @real *top = A + (k * n);
         int p = k;
 
         for (int i = k + 1; i < n; i++) {
@@ -51,19 +53,26 @@ static int @factor(int n, @real *A, int *pivot)
                 p = i;
             }
         }
+        pivot[k] = p;
         if (!(fabs(A[(p * n) + k]) > 0.0)) {
             return 1;
         }
-        pivot[k] = p;
-        for (int j = 0; j < n; j++) {
-            const @real kept = A[(k * n) + j];
+        if (p != k) {
+            for (int j = 0; j < n; j++) {
+                const @real kept = top[j];
 
-            A[(k * n) + j] = A[(p * n) + j];
-            A[(p * n) + j] = kept;
+                top[j] = A[(p * n) + j];
+                A[(p * n) + j] = kept;
+            }
         }
+        top[k] = 1.0 / top[k];
         for (int i = k + 1; i < n; i++) {
-            A[(i * n) + k] /= A[(k * n) + k];
-            @add(n - k - 1, -A[(i * n) + k], A + (k * n) + k + 1, A + (i * n) + k + 1);
+            @real *row = A + (i * n);
+
+            if (fabs(row[k]) > 0.0) {
+                row[k] *= top[k];
+                @add(n - k - 1, -row[k], top + k + 1, row + k + 1);
+            }
         }
     }
     return 0;
@@ -72,24 +81,30 @@ static int @factor(int n, @real *A, int *pivot)
 static void @solve(int n, const @real *A, const int *pivot, int columns, @real *b)
 {
     for (int k = 0; k < n; k++) {
-        for (int j = 0; j < columns; j++) {
-            const @real kept = b[(k * columns) + j];
+        if (pivot[k] != k) {
+            for (int j = 0; j < columns; j++) {
+                const @real kept = b[(k * columns) + j];
 
-            b[(k * columns) + j] = b[(pivot[k] * columns) + j];
-            b[(pivot[k] * columns) + j] = kept;
+                b[(k * columns) + j] = b[(pivot[k] * columns) + j];
+                b[(pivot[k] * columns) + j] = kept;
+            }
         }
     }
     for (int i = 1; i < n; i++) {
         for (int k = 0; k < i; k++) {
-            @add(columns, -A[(i * n) + k], b + (k * columns), b + (i * columns));
+            if (fabs(A[(i * n) + k]) > 0.0) {
+                @add(columns, -A[(i * n) + k], b + (k * columns), b + (i * columns));
+            }
         }
     }
     for (int i = n - 1; i >= 0; i--) {
         for (int k = i + 1; k < n; k++) {
-            @add(columns, -A[(i * n) + k], b + (k * columns), b + (i * columns));
+            if (fabs(A[(i * n) + k]) > 0.0) {
+                @add(columns, -A[(i * n) + k], b + (k * columns), b + (i * columns));
+            }
         }
         for (int j = 0; j < columns; j++) {
-            b[(i * columns) + j] /= A[(i * n) + i];
+            b[(i * columns) + j] *= A[(i * n) + i];
         }
     }
 }
@@ -518,7 +533,7 @@ static @real @update(int m, const @real *noise, @real *residuals, @real *B, @rea
 /* what is measured corrects x and S; returns the normalized innovation squared, or a negative number */
 static @real @correct(@real t, @real *x, const @real *u, const @real *y, int *chart, @real *S)
 {
-    @real T[$N * $P], first[$N * $P], X[$D * $P] = {0.0}, c[$NY], C[$NY * $P], B[$P * ($P + $NY)], noise[$NY * $NY] = {0.0};
+    @real tangents[$TANGENTS * $D * $P] = {0.0}, c[$NY], C[$NY * $P], B[$P * ($P + $NY)], noise[$NY * $NY] = {0.0};
     @real residuals[$NY], e[$P] = {0.0}, before[$N], nis = 0.0;
     int rows[$NY], settled = 0;
     const int m = @select(y, rows, noise);
@@ -530,16 +545,12 @@ static @real @correct(@real t, @real *x, const @real *u, const @real *y, int *ch
         before[i] = x[i];
     }
     for (int round = 0; (round < $CORRECTIONS) && (settled == 0); round++) {
-        @real last[$P], now;
+        @real last[$P], now, *T = tangents + ((round == 0) ? 0 : ($D * $P));
 
         if (@tangent(t, x, chart, T) != 0) {
             return -1.0;
         }
-        for (int i = 0; i < $N * $P; i++) {
-            X[i] = T[i];
-            first[i] = (round == 0) ? T[i] : first[i];
-        }
-        if (@outputs(t, x, u, X, c, C) != 0) {
+        if (@outputs(t, x, u, T, c, C) != 0) {
             return -1.0;
         }
         for (int i = 0; i < m; i++) {
@@ -568,7 +579,7 @@ static @real @correct(@real t, @real *x, const @real *u, const @real *y, int *ch
             settled = (fabs(change) <= $SETTLED * sqrt(@dot(i + 1, row, row))) ? 1 : 0;
         }
         for (int i = 0; i < $N; i++) {
-            x[i] = before[i] + @dot($P, first + (i * $P), e);
+            x[i] = before[i] + @dot($P, tangents + (i * $P), e);
         }
         if (@restore(t, x, chart) != 0) {
             return -1.0;

@@ -153,11 +153,24 @@ static double largest(const V *column, int l)
     return result;
 }
 
-/* w with one step of refinement (Skeel, 1980), and whether |r - W w| <= GOOD (|W| |w| + |r|) in every row then.
+/* |W| 1, row by row. */
+static void sums_of(const Work *m, V *sums)
+{
+    for (int k = 0; k < N_UNKNOWNS; k++) sums[PIVOT[k]] = all_fabs(m->whole[DIAGONAL[k]]);
+    for (int k = 0; k < N_UNKNOWNS; k++)
+        for (int i = BELOW[k]; i < BELOW[k + 1]; i++) {
+            V entry = all_fabs(m->whole[BELOW_SLOT[i]]);
+            sums[BELOW_ROW[i]] += entry;
+            sums[PIVOT[k]] += entry;
+        }
+}
+
+/* w with one step of refinement (Skeel, 1980), and whether |r - W w| <= GOOD (|W| |w| + |r|) in every row then; where
+   unknowns vanish, as accelerations at rest, up to the rounding of the largest unknown, as interchanges leave it.
    Returns whether the factors are so rough that the slopes need that step, too: pivots were small. */
 static int solve(Work *m, unsigned char *good)
 {
-    V rest[NW], size[NW];
+    V rest[NW], size[NW], sums[NW];
     int rough = 0;
     memcpy(m->w, m->r, sizeof m->w);
     solve_one(m, m->w);
@@ -166,11 +179,13 @@ static int solve(Work *m, unsigned char *good)
     solve_one(m, rest);
     for (int i = 0; i < N_UNKNOWNS; i++) m->w[i] += rest[i];
     residual_of(m, rest, size);
+    sums_of(m, sums);
     for (int l = 0; l < WIDTH; l++) {
+        double rounding = 0x1p-53 * largest(m->w, l);
         good[l] = 1;
         for (int i = 0; i < N_UNKNOWNS; i++) {
             V distance = all_fabs(rest[i]);
-            if (!(ENTRY(distance, l) <= GOOD * ENTRY(size[i], l))) good[l] = 0;
+            if (!(ENTRY(distance, l) <= GOOD * ENTRY(size[i], l) + rounding * ENTRY(sums[i], l))) good[l] = 0;
         }
     }
     return rough;
