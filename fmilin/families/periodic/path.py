@@ -16,7 +16,7 @@ from scipy.interpolate import make_interp_spline
 
 from fmilin.families.along import linearize_along_as, stack_of
 from fmilin.families.family import LinearFamily
-from fmilin.ground.errors import FmilinError
+from fmilin.ground.errors import FmilinError, NumericalError
 from fmilin.ground.signals import FloatArray, Signals
 from fmilin.linearization.procedure import linearize_next
 from fmilin.linearization.request import Request
@@ -120,6 +120,12 @@ def good_everywhere(model: Model, points: Sequence[OperatingPoint]) -> tuple[str
     if model.independent:
         choices = {tuple(model.states.positions[name] for name in model.independent), *choices}
     order = manifolds[0].order
+    if other := [(p, m) for p, m in zip(some, manifolds, strict=True) if m.order != order]:
+        raise NumericalError(
+            f"The motion passes a singular configuration at t = {other[0][0].time:.6g} s: {other[0][1].order} states "
+            f"are independent there and {order} where it begins, and what becomes of deviations is not determined. "
+            "Look at a motion that does not reach it, or at other lengths."
+        )
     worst = {
         kept: max(select_states(manifold, kept, "partition").condition_number for manifold in manifolds)
         for kept in sorted(c for c in choices if c is not None and len(c) == order)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -219,7 +220,8 @@ def _closed(problem: OrbitProblem, first: Shot) -> tuple[Shot, float]:
     for attempt in _attempts(problem, first):
         shooting = Shooting(problem)
         try:
-            shot, gap = shooting.solve(attempt)
+            with np.errstate(over="ignore", invalid="ignore"):
+                shot, gap = shooting.solve(attempt())
         except (NumericalError, ConstraintError) as error:
             trouble = trouble or error
             continue
@@ -227,8 +229,11 @@ def _closed(problem: OrbitProblem, first: Shot) -> tuple[Shot, float]:
             return shot, gap
         reached.append((gap, shot, shooting.gap))
     if not reached:
-        assert trouble is not None  # noqa: S101 - there is an attempt at least
-        raise trouble
+        raise NumericalError(
+            f"No periodic motion was reached. {trouble} Where deviations grow that much within a period, cut it into "
+            "more pieces (--segments 32; segments=), name a start nearer to the orbit (--set NAME=VALUE; start=), or "
+            "hold it by a controller first."
+        )
     raise NumericalError(_why_open(problem, *min(reached, key=lambda r: r[0])))
 
 
@@ -249,16 +254,24 @@ def _has_come_to_rest(problem: OrbitProblem, shot: Shot) -> bool:
     return bool(begins > STANDS and rests <= 1e-6 * begins and unforced)
 
 
-def _attempts(problem: OrbitProblem, first: Shot):  # type: ignore[no-untyped-def]
+def _attempts(problem: OrbitProblem, first: Shot) -> list[Callable[[], Shot]]:
+    """Return ways to begin: in one piece, in many from the start or along the motion, from where it has settled."""
     segments = problem.request.segments
-    yield _cut(problem, first, segments or 1)
-    if segments is None and not isinstance(problem.model, Stepped):
-        yield _cut(problem, first, MANY)
-    for periods in SETTLED if not problem.held else ():
-        try:
-            yield _settled(problem, first, periods)
-        except (NumericalError, ConstraintError):
-            return
+    ways: list[Callable[[], Shot]] = [partial(_cut, problem, first, 1)]
+    if segments != 1 and not isinstance(problem.model, Stepped):
+        many: list[Callable[[], Shot]] = [partial(_cut, problem, first, segments or MANY)]
+        if not problem.finds_period and problem.turn is None:
+            many.insert(0, partial(_spread, first, segments or MANY))
+        ways = [*many, *ways] if segments else [*ways, *many]
+    if not problem.held:
+        ways += [partial(_settled, problem, first, periods) for periods in SETTLED]
+    return ways
+
+
+def _spread(shot: Shot, segments: int) -> Shot:
+    """Return the shot with nodes that all are its start: from an orbit that holds nothing the motion leads far away."""
+    times = shot.nodes[0].time + shot.period * np.arange(segments) / segments
+    return replace(shot, nodes=tuple(replace(shot.nodes[0], time=float(t)) for t in times))
 
 
 def _cut(problem: OrbitProblem, shot: Shot, segments: int) -> Shot:
@@ -290,6 +303,9 @@ def _why_open(problem: OrbitProblem, gap: float, shot: Shot, gaps: FloatArray) -
     states, scales = problem.model.states, problem.model.states.scales(problem.start.states)
     worst = int(np.argmax(np.abs(gaps) / scales))
     if gap <= ORBIT_CLOSED:
+        times = problem.start.time + np.array([0.0, shot.period])
+        gaps = simulated(problem.model, problem.start, times, problem.request.run).states[-1] - problem.start.states
+        gap = float(np.abs(gaps / scales).max(initial=0.0))
         text = f"What closes after {shot.period:.9g} s is a rest, which nothing forces: it closes after any time. "
     else:
         text = (
@@ -314,7 +330,8 @@ def _why_open(problem: OrbitProblem, gap: float, shot: Shot, gaps: FloatArray) -
     if problem.request.period is not None and PERIOD not in problem.request.free:
         return text + (
             "If nothing forces the motion with this period, let it be found: leave --period out, or name 'period' "
-            "among the --free. Otherwise name a start nearer to the orbit (--set NAME=VALUE; start=)."
+            "among the --free. Otherwise name a start nearer to the orbit (--set NAME=VALUE; start=), or, where "
+            "deviations grow by orders within a period, cut it into more pieces (--segments 64)."
         )
     return text + (
         "Name a start nearer to the orbit (--set NAME=VALUE; start=), let the motion settle first, or free what "

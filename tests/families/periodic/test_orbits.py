@@ -7,8 +7,8 @@ import pytest
 from scipy import special
 
 import fmilin as fl
-from fmilin.native import OdeModel
-from fmilin.native.systems import cartesian_pendulum
+from fmilin.native import LagrangeModel, OdeModel
+from fmilin.native.systems import cartesian_pendulum, rolling_disk
 
 
 def van_der_pol(**start: float) -> OdeModel:
@@ -150,3 +150,35 @@ def test_files_give_back_what_went_in(suffix: str, tmp_path: object) -> None:
 def test_a_file_that_holds_no_periodic_model_is_refused_by_its_name(tmp_path: object) -> None:
     with pytest.raises(fl.UsageError, match=r"as a periodic model: it has the suffix '\.csv'\. Known are \.nc"):
         fl.PeriodicModel.load(f"{tmp_path}/periodic.csv")
+
+
+def test_an_unstable_orbit_is_held_by_pieces_and_refused_where_they_are_too_few() -> None:
+    """x' = k x + cos t has the orbit (sin t - k cos t)/(1 + k^2), and the multiplier e^(2 pi k)."""
+
+    def model(k: float) -> OdeModel:
+        return OdeModel("leaves", {"x": f"{k}*x + cos(time)"})
+
+    for k, segments in ((6.0, None), (20.0, 64)):
+        orbit = fl.periodic_orbit(model(k), period=2 * np.pi, segments=segments)
+        assert orbit.start.states == pytest.approx([-k / (1 + k**2)], abs=1e-11)
+        assert fl.linearize_periodic(model(k), orbit).floquet().exponents == pytest.approx([k])
+    with pytest.raises(
+        fl.NumericalError, match=r"does not close.*'x' is off by .*cut it into more pieces \(--segments 64"
+    ):
+        fl.periodic_orbit(model(200.0), period=2 * np.pi)
+
+
+def test_a_wheel_that_rolls_away_says_where_it_goes() -> None:
+    with pytest.raises(fl.NumericalError, match=r"'q4' is cyclic: nothing depends on it, and it goes on by 2 every"):
+        fl.periodic_orbit(rolling_disk(), period=2.0)
+
+
+def test_a_motion_through_a_singular_configuration_says_when() -> None:
+    """A parallel crank folds at a right angle: the other branch begins there."""
+    model = LagrangeModel(
+        "parallel", {"a": "wa", "b": "wb"}, [["1", "0"], ["0", "1"]], ["0", "0"], constraints=["sin(a) - sin(b)"],
+        start={"wa": 3.0, "wb": 3.0},
+    )  # fmt: skip
+    orbit = fl.periodic_orbit(model, turn="a")
+    with pytest.raises(fl.NumericalError, match=r"passes a singular configuration at t = 0\.5235.*3 states are indep"):
+        fl.linearize_periodic(model, orbit)
