@@ -34,7 +34,7 @@ PARTS: Mapping[str, type[Part]] = {
     "markers": elements.Marker,
 }
 """What the fields of a description hold; its inputs are of several kinds."""
-ON_BODIES = ("parent", "child", "first", "second", "body")  # fields of parts that name a body
+ON_BODIES = ("parent", "child", "first", "second", "body", "frame")  # fields of parts that name a body
 
 
 @dataclass(frozen=True)

@@ -120,6 +120,7 @@ class Skate(Part, kind="skate"):
     body: Annotated[str, "The body."]
     point: Annotated[Vector, "In the body's frame, in m."] = ZERO
     direction: Annotated[Vector, "In the body's frame."] = (0.0, 1.0, 0.0)
+    frame: Annotated[str, "Another body in whose frame both are, as one that goes with a contact."] = ""
 
 
 @dataclass(frozen=True)

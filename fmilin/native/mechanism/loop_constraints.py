@@ -94,9 +94,9 @@ def collect_loop_constraints(description: MechanismDescription, markers: Markers
     for wheel in description.wheels:
         constraints += _wheel(wheel, description.ground, markers, rows)
     for skate in description.skates:
-        point = markers.point(skate.body, skate.point)
-        ends = description.ground, skate.body
-        row = rows.line(ends, point, markers.direction(skate.body, skate.direction))
+        frame, ends = skate.frame or skate.body, (description.ground, skate.body)
+        point = markers.point(frame, skate.point)
+        row = rows.line(ends, point, markers.direction(frame, skate.direction))
         constraints.append(LoopConstraint(skate.name, 1, row, "velocity", point))
     return sorted(constraints, key=lambda c: c.level == "velocity")
 
