@@ -67,7 +67,8 @@ class Uncertain(Shown):
                 raise UsageError(f"'{name}' is not uncertain: the parameters are {', '.join(self.box)}.")
             for part in moved:
                 moved[part] += (value - sum(self.box[name]) / 2) * getattr(self.nominal.derivatives[name], part)
-        return replace(self.nominal, **moved, derivatives={}, descriptor=None)
+        point = replace(self.nominal.point, parameters={**self.nominal.point.parameters, **parameters})
+        return replace(self.nominal, **moved, point=point, derivatives={}, descriptor=None)
 
     def sample(self, n: int, seed: int = 0) -> list[LinearModel]:
         """Return ``n`` affine linear models at parameters that are equally likely in the box, by a ``seed``."""

@@ -42,6 +42,7 @@ def test_an_affine_system_is_exact() -> None:
         expected = np.block([[true.A, true.B], [true.C, true.D]])
         np.testing.assert_allclose(closed(u, delta), expected, atol=1e-14)
     np.testing.assert_allclose(u.M.D[:2, :2], 0.0)
+    assert u.at({"c": 2.5}).point.parameters == {"c": 2.5, "d": 0.5}
 
 
 def test_the_true_models_lie_inside_the_stated_remainder() -> None:
