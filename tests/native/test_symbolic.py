@@ -150,7 +150,9 @@ def test_held_inputs_may_appear_in_constraints() -> None:
     assert model.evaluate(0.0, np.array([5.0, 0.0]), EMPTY).residuals.tolist() == [2.0]
 
 
-@pytest.mark.parametrize("module", ["models.declaration", "models.ode", "systems.plane", "systems.four_bar_linkage"])
+@pytest.mark.parametrize(
+    "module", ["models.declaration", "models.ode", "systems.mechanisms", "systems.four_bar_linkage"]
+)
 def test_examples_in_docstrings_run(module: str) -> None:
     result = doctest.testmod(importlib.import_module(f"fmilin.{module}"))
     assert result.attempted > 0

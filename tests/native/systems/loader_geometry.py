@@ -8,12 +8,24 @@ from typing import Any
 import mpmath
 
 from fmilin.native.mechanism import MechanismDescription
-from fmilin.native.systems.loader_linkage import PINS
 from tests.native.systems.reduced import Rigid, circles
 
 __all__ = ["LoaderGeometry"]
 
 Point = tuple[Any, Any]
+
+PINS = {
+    "A": (0.0, 2.05),
+    "B": (2.75, 1.05),
+    "C": (0.25, 0.95),
+    "D": (1.15, 1.52),
+    "E": (1.45, 1.95),
+    "F": (0.15, 2.55),
+    "G": (1.35, 2.60),
+    "H": (1.62, 1.28),
+    "I": (2.62, 1.42),
+    "T": (3.75, 0.85),
+}
 
 
 class LoaderGeometry:
