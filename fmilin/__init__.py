@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from fmilin.connected.connect import Connection, connect
     from fmilin.connected.cosimulation import cosimulated
     from fmilin.connected.loop_transfer import complementary_sensitivity, loop_transfer, opened, sensitivity
+    from fmilin.connected.reduced import reduce_members
     from fmilin.connected.sampled_loop import sampled_loop
     from fmilin.design.closed_loop import closed_loop
     from fmilin.design.frequency_response import FrequencyResponse, frequency_response
@@ -116,6 +117,7 @@ _HOMES = {
     "operating_point": "manifold.operating_points",
     "operating_points": "points.many_starts",
     "periodic_orbit": "families.periodic.search",
+    "reduce_members": "connected.reduced",
     "sampled_loop": "connected.sampled_loop",
     "sandbox_report": "ground.sandbox.report",
     "sensitivity": "connected.loop_transfer",
@@ -182,6 +184,7 @@ __all__ = [
     "operating_point",
     "operating_points",
     "periodic_orbit",
+    "reduce_members",
     "sampled_loop",
     "sandbox_report",
     "sensitivity",
@@ -216,6 +219,7 @@ hand_in(  # what people type on a result, by the folders above that do it
         "Estimator.save": "fmilin.output.export.estimator_c:save",
         "FamilyPlots.campbell": "fmilin.output.report.family_pictures:campbell_figure",
         "FamilyPlots.eigenvalues": "fmilin.output.report.family_pictures:family_eigenvalue_figure",
+        "FamilyPlots.margins": "fmilin.output.report.family_pictures:margin_figure",
         "FamilyPlots.root_locus": "fmilin.output.report.family_pictures:root_locus_figure",
         "FamilyPlots.surface": "fmilin.output.report.family_pictures:surface_figure",
         "Filtered.plot": "fmilin.output.report.estimators:filtered_figure",
@@ -223,6 +227,7 @@ hand_in(  # what people type on a result, by the folders above that do it
         "FloquetChart.campbell": "fmilin.output.report.periodic_pictures:campbell_figure",
         "FloquetChart.stability": "fmilin.output.report.periodic_pictures:stability_figure",
         "LinearFamily.averaged": "fmilin.families.multiblade:averaged",
+        "LinearFamily.margins": "fmilin.design.margins:family_margins",
         "LinearFamily.multiblade": "fmilin.families.multiblade:multiblade",
         "LinearFamily.load": "fmilin.output.export.files:load_family",
         "LinearFamily.save": "fmilin.output.export.files:save",

@@ -239,11 +239,15 @@ class Cut:
         callback=read_by(names),
     )
 
+    continuous: bool = flag("Of --loop-at, --sensitivity-at: a continuous approximation of sampled members.")
+
     def check(self, others: Mapping[str, object]) -> None:
         """Make sure that one transfer function is asked for, and nothing that contradicts it."""
         if self.loop_at is not None and self.sensitivity_at is not None:
             raise UsageError("--loop-at and --sensitivity-at ask for two different results. Leave one of them out.")
         between = self.loop_at is not None or self.sensitivity_at is not None
+        if self.continuous and not between:
+            raise UsageError("--continuous goes with --loop-at or --sensitivity-at. Leave it out.")
         names = "--loop-at or --sensitivity-at" if between else "--open"
         if wrong := [option for option, given in others.items() if given]:
             raise UsageError(f"{wrong[0]} does not go with {names}. Leave one of them out.")
@@ -251,7 +255,7 @@ class Cut:
     @property
     def wanted(self) -> bool:
         """Whether any wire is cut."""
-        return any(names is not None for names in (self.loop_at, self.sensitivity_at, self.open_at))
+        return any(names is not None for names in (self.loop_at, self.sensitivity_at, self.open_at)) or self.continuous
 
     def linear_model(self, model: Model, point: OperatingPoint) -> LinearModel:
         """Return what is asked for; of a loop its margins are told."""
@@ -259,10 +263,10 @@ class Cut:
 
         open_at = self.open_at or []
         if self.sensitivity_at is not None:
-            return fl.sensitivity(model, self.sensitivity_at, point, opened=open_at)
+            return fl.sensitivity(model, self.sensitivity_at, point, opened=open_at, continuous=self.continuous)
         if self.loop_at is None:
             return fl.opened(model, open_at, point)
-        loop = fl.loop_transfer(model, self.loop_at, point, opened=open_at)
+        loop = fl.loop_transfer(model, self.loop_at, point, opened=open_at, continuous=self.continuous)
         return replace(loop, warnings=(*loop.warnings, Remark("wire", str(fl.design.margins(loop)))))
 
 

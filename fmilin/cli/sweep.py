@@ -119,6 +119,7 @@ class Delivery:
 @model_options.PROJECT
 @model_options.INTERFACE
 @stepping_options
+@names_option("--loop-at", "Of a system: the loop cut at these wires, and a table of its margins.")
 @click.option("--jobs", metavar="N", type=int, default=1, help="Processes on this machine.")
 @click.option("--scheduler", metavar="ADDRESS", help="A Dask cluster, as in tcp://host:8786.")
 @options.grouped(
@@ -135,6 +136,7 @@ def command(
     delivery: Delivery,
     *,
     zipped: bool,
+    loop_at: list[str] | None,
     jobs: int,
     scheduler: str | None,
     **given: Any,
@@ -152,7 +154,8 @@ def command(
         from fmilin.families.grid import grid_over
         from fmilin.families.plan import Plan
 
-        plan = Plan(request.source, grid_over(vary, zipped=zipped), request.load, request.point, request.how)
+        grid, wires = grid_over(vary, zipped=zipped), tuple(loop_at or ())
+        plan = Plan(request.source, grid, request.load, request.point, request.how, wires)
         _sweep(plan, delivery, runner, request.running, jobs=jobs, scheduler=scheduler)
 
     return work(job, isolate=False, debug=request.running.debug)

@@ -163,12 +163,21 @@ def linear_from_control(name: str, system: Any) -> LinearModel:
         for labels in (system.state_labels, system.input_labels, system.output_labels)
     )
     A, B, C, D = (np.asarray(m, dtype=np.float64) for m in (system.A, system.B, system.C, system.D))
+    info = ModelInfo(name, tool="python-control")
+    return at_rest(info, (states, inputs, outputs), (A, B, C, D), float(system.dt or 0.0))
+
+
+def at_rest(
+    info: ModelInfo, signals: tuple[Signals, Signals, Signals], matrices: tuple[FloatArray, ...], sample_time: float
+) -> LinearModel:
+    """Return the linear model of matrices with states, inputs and outputs, at rest at zero."""
+    (states, inputs, outputs), (A, B, C, D) = signals, matrices
     n, k, p = len(states), len(inputs), len(outputs)
-    own = Named(ModelInfo(name, tool="python-control"), inputs, outputs)
+    own = Named(info, inputs, outputs)
     coordinates = IndependentCoordinates(states, states, np.zeros(n), np.eye(n), np.zeros((n, n)), "named")
     exact = Slopes.known_to(0.0, (A, B.reshape(n, k), C.reshape(p, n), D.reshape(p, k)), np.zeros(n))
     rest = Point(0.0, *(dict.fromkeys(s.names, 0.0) for s in (states, inputs, outputs)))
-    return built(own, coordinates, exact, rest, ("exact", 0, 0), sample_time=float(system.dt or 0.0))
+    return built(own, coordinates, exact, rest, ("exact", 0, 0), sample_time=sample_time)
 
 
 def with_outputs(linear: LinearModel, rows: Sequence[int]) -> LinearModel:

@@ -14,7 +14,7 @@ import numpy as np
 
 from fmilin.connected.cutting import brought_by, cut_at, wire_of
 from fmilin.connected.loops import require_solvable
-from fmilin.connected.sampled_loop import sampled_loop
+from fmilin.connected.sampled_loop import approximated_loop, sampled_loop
 from fmilin.connected.sampled_member import HeldMember, SampledMember
 from fmilin.connected.system import ConnectedModel
 from fmilin.ground.errors import UsageError
@@ -35,7 +35,12 @@ AS_WIRED = "signs are as wired, so that S = 1/(1 - L), T = 1 - S, and the critic
 
 @one_at_a_time
 def loop_transfer(
-    system: Model, wires: Wires, point: OperatingPoint | None = None, *, opened: Sequence[str] = ()
+    system: Model,
+    wires: Wires,
+    point: OperatingPoint | None = None,
+    *,
+    opened: Sequence[str] = (),
+    continuous: bool = False,
 ) -> LinearModel:
     """Return L: what comes back at a wire for what is sent from it, with the wire cut there.
 
@@ -51,6 +56,8 @@ def loop_transfer(
         Of the closed system, where it starts by default. Cutting moves nothing: each wire goes on carrying its value.
     opened : sequence of str
         Further wires that are cut for this question, carrying what they carry at the point.
+    continuous : bool
+        Of sampled members a continuous approximation: Tustin's rule, and a delay of half a sample; a remark says so.
 
     Returns
     -------
@@ -77,35 +84,45 @@ def loop_transfer(
     >>> round(float(L.to_control()(0).real), 9)
     -3.0
     """
-    names, linear = _linear(system, wires, point, list(opened))
+    names, linear = _linear(system, wires, point, list(opened), continuous=continuous)
     text = f"L at {names}: what comes back there for what is sent from there; {AS_WIRED}."
     return replace(linear, warnings=(Remark("loop", text), *linear.warnings))
 
 
 @one_at_a_time
 def sensitivity(
-    system: Model, wires: Wires, point: OperatingPoint | None = None, *, opened: Sequence[str] = ()
+    system: Model,
+    wires: Wires,
+    point: OperatingPoint | None = None,
+    *,
+    opened: Sequence[str] = (),
+    continuous: bool = False,
 ) -> LinearModel:
     """Return S = 1/(1 - L), from what is added on a wire of the closed loop to what the wire then carries.
 
-    ``system``, ``wires``, ``point``, ``opened``, signs and what is raised are those of :func:`loop_transfer`.
+    Arguments, signs and what is raised are those of :func:`loop_transfer`.
     Regulators with different sample times are refused: over their common period a signal on the wire would be held,
     which the closed loop does not do.
     """
-    names, L = _linear(system, wires, point, list(opened), closed=True)
+    names, L = _linear(system, wires, point, list(opened), closed=True, continuous=continuous)
     text = f"S at {names}, from what is added on the wire to what it then carries; {AS_WIRED}."
     return _told(_closed(L), text)
 
 
 @one_at_a_time
 def complementary_sensitivity(
-    system: Model, wires: Wires, point: OperatingPoint | None = None, *, opened: Sequence[str] = ()
+    system: Model,
+    wires: Wires,
+    point: OperatingPoint | None = None,
+    *,
+    opened: Sequence[str] = (),
+    continuous: bool = False,
 ) -> LinearModel:
     """Return T = 1 - S = -L/(1 - L): minus what comes back at a wire, in the closed loop, for what is added there.
 
-    ``system``, ``wires``, ``point``, ``opened``, signs and what is raised are those of :func:`sensitivity`.
+    Arguments, signs and what is raised are those of :func:`sensitivity`.
     """
-    names, L = _linear(system, wires, point, list(opened), closed=True)
+    names, L = _linear(system, wires, point, list(opened), closed=True, continuous=continuous)
     S = _closed(L)
     outputs = {name: -value for name, value in S.point.outputs.items()}
     T = replace(S, C=-S.C, D=np.eye(len(S.D)) - S.D, point=replace(S.point, outputs=outputs))
@@ -122,6 +139,15 @@ def opened(system: Model, wires: Wires, point: OperatingPoint | None = None) -> 
     cut = cut_at(model, point, names)
     linear = _linearized(cut.model.with_interface(None, model.outputs.names), cut.point)
     return _told(linear, f"Opened at {', '.join(names)}: what each wire carried is an input now.")
+
+
+def require_wires(system: Model, names: Sequence[str]) -> None:
+    """Refuse names that are no wires of a system, before anything is computed."""
+    for name in names:
+        if isinstance(system, ConnectedModel):
+            wire_of(system, name)
+        else:
+            _system(system, name, None)
 
 
 def _system(
@@ -142,23 +168,31 @@ def _system(
 
 
 def _linear(
-    system: Model, wires: Wires, point: OperatingPoint | None, opened: list[str], *, closed: bool = False
+    system: Model,
+    wires: Wires,
+    point: OperatingPoint | None,
+    opened: list[str],
+    *,
+    closed: bool = False,
+    continuous: bool = False,
 ) -> tuple[str, LinearModel]:
     """Return the wires in words, and L there; ``closed``: to be closed again."""
     model, point, names = _system(system, wires, point)
     if opened:
         model, point = cut_at(model, point, opened)
     times = {m.linear.sample_time for m in model.members.values() if isinstance(m, SampledMember)}
-    if closed and len(times) > 1:
+    if closed and len(times) > 1 and not continuous:
         raise UsageError(
             f"The regulators of '{model.info.name}' have different sample times "
-            f"({', '.join(f'{t:g} s' for t in sorted(times))}): only L is told. Bring them to one sample time."
+            f"({', '.join(f'{t:g} s' for t in sorted(times))}): only L is told. Bring them to one sample time, or "
+            "ask for a continuous approximation (continuous=True, --continuous)."
         )
     cut, at = cut_at(model, point, names)
     between = cut.with_interface(names, [brought_by(name) for name in names])
-    linear = _named(_linearized(between, replace(at, inputs=at.inputs[len(model.inputs) :])), names)
+    at = replace(at, inputs=at.inputs[len(model.inputs) :])
+    linear = _named(_linearized(between, at, continuous=continuous), names)
     words = ", ".join(names) + (f" (with {', '.join(opened)} open)" if opened else "")
-    return words, _with_remark_on_holding(linear, model, names)
+    return words, linear if continuous else _with_remark_on_holding(linear, model, names)
 
 
 def _closed(L: LinearModel) -> LinearModel:
@@ -182,7 +216,7 @@ def _named(linear: LinearModel, names: Sequence[str]) -> LinearModel:
     return replace(linear, outputs=outputs, point=replace(linear.point, outputs=values))
 
 
-def _linearized(model: ConnectedModel, point: OperatingPoint) -> LinearModel:
+def _linearized(model: ConnectedModel, point: OperatingPoint, *, continuous: bool = False) -> LinearModel:
     held = [name for name, member in model.members.items() if isinstance(member, HeldMember)]
     if not held:
         return linearize(model, point)
@@ -190,7 +224,14 @@ def _linearized(model: ConnectedModel, point: OperatingPoint) -> LinearModel:
         raise UsageError(
             f"'{nonlinear[0]}' is a sampled regulator that is no linear system: connect its linear model instead."
         )
-    return sampled_loop(model, point)
+    if not continuous:
+        return sampled_loop(model, point)
+    step = max(m.linear.sample_time for m in model.members.values() if isinstance(m, SampledMember))
+    text = (
+        f"A continuous approximation of {', '.join(held)} (Tustin's rule, what is held as a delay of half a sample): "
+        f"good for frequencies well below {np.pi / step:.4g} rad/s."
+    )
+    return _told(approximated_loop(model, point), text)
 
 
 def _with_remark_on_holding(linear: LinearModel, model: ConnectedModel, names: Sequence[str]) -> LinearModel:

@@ -10,13 +10,14 @@ import numpy as np
 from fmilin.connected.connect import system_of
 from fmilin.connected.cosimulation import Cosimulation, Master, Member
 from fmilin.connected.declaration import NO_CHANGE, Feed, Link, Wanted
-from fmilin.connected.linear_member import from_linear, with_outputs
+from fmilin.connected.linear_member import at_rest, from_linear, with_outputs
 from fmilin.connected.multirate import base_step
 from fmilin.connected.names import qualified
 from fmilin.connected.sampled_member import SampledMember
 from fmilin.connected.system import ConnectedModel, Declaration
 from fmilin.ground.errors import UsageError
 from fmilin.ground.signals import Signal, Signals
+from fmilin.ground.tolerances import INSEPARABLE
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.procedure import linearize
 from fmilin.manifold.operating_points import model_at, operating_point
@@ -75,6 +76,41 @@ def sampled_loop(model: ConnectedModel, point: OperatingPoint | None = None) -> 
 
 
 _PLANT = "plant of the loop"
+
+
+def approximated_loop(model: ConnectedModel, point: OperatingPoint) -> LinearModel:
+    """Return a continuous approximation of the same, with :func:`continuous_law` for each regulator."""
+    sampled = {name: m for name, m in model.members.items() if isinstance(m, SampledMember)}
+    continuous, declaration = _split(model, sampled)
+    plant = linearize(continuous, _plant_point(continuous, model, point))
+    laws = {name: from_linear(continuous_law(m.linear)) for name, m in sampled.items()}
+    return _renamed(linearize(system_of(replace(declaration, members={_PLANT: from_linear(plant), **laws}))), model)
+
+
+def continuous_law(linear: LinearModel) -> LinearModel:
+    """Return a sampled linear model as a continuous one, by Tustin's rule z = (1 + w)/(1 - w), w = s h/2.
+
+    What holds its outputs is a delay of h/2 to first order in s h (Pade): (1 - s h/4)/(1 + s h/4).
+    """
+    h, one, k = linear.sample_time, np.eye(len(linear.A)), len(linear.outputs)
+    if np.linalg.cond(linear.A + one) > INSEPARABLE:
+        raise UsageError(
+            f"'{linear.model.name}' has a pole at z = -1, which no continuous system has: ask for L as it is."
+        )
+    M = np.linalg.inv(linear.A + one)
+    A, B = 2 / h * M @ (linear.A - one), 4 / h * M @ linear.B
+    C, D = linear.C @ M, linear.D - linear.C @ M @ linear.B
+    held = Signals(Signal(f"hold of {s.name}", s.unit, s.nominal) for s in linear.outputs)
+    matrices = (
+        np.block([[A, np.zeros((len(A), k))], [8 / h * C, -4 / h * np.eye(k)]]),
+        np.vstack((B, 8 / h * D)),
+        np.hstack((-C, np.eye(k))),
+        -D,
+    )
+    law = at_rest(linear.model, (Signals([*linear.states, *held]), linear.inputs, linear.outputs), matrices, 0.0)
+    start = {s.name: 0.0 for s in held} | dict(zip(linear.states.names, linear.y0.tolist(), strict=True))
+    y0 = np.concatenate((linear.y0, np.zeros(k)))
+    return replace(law, y0=y0, point=replace(linear.point, states={s.name: start[s.name] for s in law.states}))
 
 
 def _split(model: ConnectedModel, sampled: Mapping[str, SampledMember]) -> tuple[ConnectedModel, Declaration]:

@@ -12,12 +12,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
+from fmilin.families.family import LinearFamily
 from fmilin.ground.errors import UsageError
 from fmilin.linear_model.model import LinearModel
 
 ON_THE_BOUNDARY = 1e-10  # distance of a pole, relative to the largest one
+UNBOUNDED = 1e-9  # a factor nearer to zero, or its inverse, is rounding of a loop that fades away
 GRID = 2000  # frequencies among which the peak is looked for, then refined
 WIDER = 1e3  # they reach this much below the slowest and above the fastest pole
 
@@ -98,12 +101,22 @@ def margins(loop: LinearModel) -> Margins:
     return replace(told, disk=1.0 / peak, disk_frequency=at)
 
 
+def family_margins(family: LinearFamily) -> NDArray[Any]:
+    """Return the margins of every loop of a family."""
+    every = np.full(len(family), None, dtype=object)
+    for number, linear in family.good():
+        every[number] = margins(linear)
+    return every.reshape(family.shape)
+
+
 def _single(L: Any) -> Margins:
     import control
 
     with warnings.catch_warnings():  # of loops without crossings
         warnings.simplefilter("ignore")
         gains, phases, _, at, crossings, _ = control.stability_margins(L, returnall=True)
+    bounds = (gains > UNBOUNDED) & (gains < 1 / UNBOUNDED)
+    gains, at = gains[bounds], at[bounds]
     down, up = max((g for g in gains if g < 1), default=0.0), min((g for g in gains if g > 1), default=math.inf)
     nearest = min(zip(np.abs(np.log(gains)), at, strict=True), default=(0.0, math.nan))[1]
     phase, where = min(zip(np.abs(phases), crossings, strict=True), default=(math.inf, math.nan))

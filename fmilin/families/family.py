@@ -318,6 +318,10 @@ class LinearFamily(Shown, Sequence[LinearModel]):
         """Return a ``control.StateSpace`` per point in the order of the grid; None where there is no linear model."""
         return perform("LinearFamily.to_control", self)
 
+    def margins(self) -> NDArray[Any]:
+        r"""Return :func:`fmilin.design.margins` of every loop (``fl.sweep(..., loop_at=)``), shape (\*shape)."""
+        return perform("LinearFamily.margins", self)
+
     def multiblade(self, groups: Mapping[str, Sequence[str]] | None = None) -> LinearFamily:
         """Return a family over the azimuth of a rotor (OpenFAST's files) in multiblade coordinates.
 

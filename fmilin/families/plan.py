@@ -24,6 +24,7 @@ class Plan:
     load: LoadRequest = field(default_factory=LoadRequest)
     point: PointRequest = field(default_factory=PointRequest)  # what is the same at all points
     how: Request = field(default_factory=Request)  # how each point is linearized
+    loop_at: tuple[str, ...] = ()  # wires of a connected system: the linear models are those of the loop cut there
 
     def __post_init__(self) -> None:
         trim, guess = self.point.trim, self.point.guess

@@ -27,6 +27,10 @@ class FamilyPlots(Pictures):
         """Return frequencies and damping ratios of modes that swing over the axis, with lines at multiples of it."""
         return perform("FamilyPlots.campbell", self._drawn, orders=orders, hertz=hertz)
 
+    def margins(self) -> Figure:
+        """Return gain, phase and disk margins of loops over the last axis; none where one is unstable."""
+        return perform("FamilyPlots.margins", self._drawn)
+
     def surface(self, quantity: str = "growth") -> Figure:
         """Return one number of every linear model over a grid of two axes, as colours with lines of equal height.
 

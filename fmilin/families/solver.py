@@ -11,6 +11,7 @@ from typing import Literal
 
 import numpy as np
 
+from fmilin.connected.loop_transfer import loop_transfer, require_wires
 from fmilin.families.continuation import Balance, SolvedPoint, corrected
 from fmilin.families.family_builder import outcome_of
 from fmilin.families.folds import Fold, FoldError, fold_between
@@ -65,6 +66,7 @@ class Solver:
     def check(self) -> None:
         """Refuse what can be seen to be wrong before the first point."""
         plan, first = self.plan, self.plan.grid.values(0)
+        require_wires(self.base, plan.loop_at)
         for name in first:
             if self._kind(name) == "parameter":
                 self._refuse_unless_parameter(name, first[name])
@@ -107,7 +109,7 @@ class Solver:
         self, numbers: tuple[int, ...], predecessor: SolvedPoint
     ) -> Iterator[tuple[list[Outcome], SolvedPoint]]:
         """Yield the first of these points from stacks, none where they do not go."""
-        if self._barrier is not None:
+        if self._barrier is not None or self.plan.loop_at:
             return
         request = None
         if self.plan.point.trim is not None:
@@ -121,6 +123,8 @@ class Solver:
         try:
             reached = self._reached(values, predecessor)
             linear = reached.solution.linear
+            if self.plan.loop_at:
+                linear = loop_transfer(self._model(values), self.plan.loop_at, reached.solution.point)
             if self.plan.how.inputs is not None:
                 linear = with_inputs(linear, chosen_inputs(linear.inputs, self.plan.how.inputs))
             linear = replace(linear, warnings=(*linear.warnings, *reached.remarks))

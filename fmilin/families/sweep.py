@@ -39,6 +39,7 @@ def sweep(  # noqa: PLR0913 - what linearize, trim and load take; all but two by
     coordinates: str = "partition",
     derivatives: str | Differences = "auto",
     stepping: Stepping | None = None,
+    loop_at: str | Sequence[str] = (),
     jobs: int = 1,
     scheduler: str | None = None,
     limits: Limits | None = None,
@@ -69,6 +70,9 @@ def sweep(  # noqa: PLR0913 - what linearize, trim and load take; all but two by
         As in :func:`fmilin.load`, of a source that is no model yet.
     independent, inputs, outputs, coordinates, derivatives, stepping
         As in :func:`fmilin.linearize`. A choice of coordinates is kept along the grid or carried on without a jump.
+    loop_at : str or sequence of str
+        Wires of a connected system: the family is that of the loop cut there (:func:`fmilin.loop_transfer`), and has
+        ``margins()``.
     jobs : int
         Processes on this machine; 1: here.
     scheduler : str, optional
@@ -105,6 +109,7 @@ def sweep(  # noqa: PLR0913 - what linearize, trim and load take; all but two by
         load=LoadRequest(constraints=constraints),
         point=PointRequest(dict(settings or {}), time, trim=request, guess=dict(guess or {})),
         how=Request(independent, inputs, outputs, coordinates=coordinates, derivatives=derivatives, stepping=stepping),
+        loop_at=(loop_at,) if isinstance(loop_at, str) else tuple(loop_at),
     )
     builder = FamilyBuilder(plan.grid)
     with engine_for(plan, jobs=jobs, scheduler=scheduler, limits=limits, table=builder.rows) as engine:

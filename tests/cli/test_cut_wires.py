@@ -15,6 +15,8 @@ def test_margins_on_the_command_line(run: Run) -> None:
     done = run("linearize", "loop.py:loop", "--loop-at", "plant.u")
     assert done.status == 0
     assert "Margins of the closed loop, which is stable" in " ".join(done.out.split())
+    done = run("linearize", "loop.py:loop", "--loop-at", "plant.u", "--continuous", "--json")
+    assert done.status == 0
     done = run("linearize", "loop.py:loop", "--open", "plant.u", "--json")
     assert json.loads(done.out)["inputs"] == ["plant.u"]
 
@@ -24,6 +26,7 @@ def test_margins_on_the_command_line(run: Run) -> None:
     [
         (["--loop-at", "plnt.u"], "'plnt.u' is not a wire of 'system'. Did you mean 'plant.u'"),
         (["--loop-at", "plant.u", "--sensitivity-at", "plant.u"], "two different results"),
+        (["--continuous"], "--continuous goes with --loop-at or --sensitivity-at"),
         (["--loop-at", "plant.u", "--inputs", "plant.u"], "--inputs does not go with --loop-at"),
         (["--open", "plant.u", "--discretize", "zoh", "--snapshots", "1,2"], "--snapshots does not go with --open"),
     ],

@@ -197,6 +197,28 @@ def test_a_loop_that_has_no_solution_when_it_is_cut() -> None:
         fl.loop_transfer(system, "two.e")
 
 
+@pytest.mark.parametrize("step", [0.1, 0.05])
+def test_a_continuous_approximation_of_a_sampled_regulator(step: float) -> None:
+    """Tustin's rule and half a sample of delay leave (w h)^2/24 of the hold's gain, and terms of higher order."""
+    system = fl.connect({"plant": plant(0.0), "law": law(dt=step)}, EVERY_WAY)
+    exact, near = fl.loop_transfer(system, "plant.u"), fl.loop_transfer(system, "plant.u", continuous=True)
+    assert near.sample_time == 0.0
+    assert any("A continuous approximation of law (Tustin's rule" in str(w) for w in near.warnings)
+    w = np.array([0.5, 1.0, 2.0, 4.0])
+    true = response(exact, np.exp(1j * w * step))[:, 0, 0]
+    off = np.abs(response(near, 1j * w)[:, 0, 0] - true) / np.abs(true)
+    assert (off <= 1.5 * (w * step) ** 2 / 24).all()
+    S = fl.sensitivity(system, "plant.u", continuous=True)
+    np.testing.assert_allclose(response(S, 1j * w), 1 / (1 - response(near, 1j * w)), rtol=1e-10)
+
+
+def test_what_samples_turn_has_no_continuous_approximation() -> None:
+    turning = control.ss([[-1.0]], [[1.0]], [[0.1]], [[0.0]], DT, inputs="u", outputs="y")
+    system = fl.connect({"plant": plant(0.0), "law": turning}, EVERY_WAY)
+    with pytest.raises(UsageError, match="a pole at z = -1, which no continuous system has"):
+        fl.loop_transfer(system, "plant.u", continuous=True)
+
+
 def test_regulators_of_different_sample_times() -> None:
     members = {"plant": plant(0.0), "law": law(dt=DT), "slow": law(0.0, dt=2 * DT)}
     adder = control.ss([], [], [], [[1.0, 1.0]], inputs=["a", "b"], outputs=["w"])
@@ -205,3 +227,6 @@ def test_regulators_of_different_sample_times() -> None:
     assert fl.loop_transfer(system, "slow.u").sample_time == pytest.approx(2 * DT)
     with pytest.raises(UsageError, match="different sample times"):
         fl.sensitivity(system, "slow.u")
+    s = np.array([1.0j])
+    S, L = (response(f(system, "slow.u", continuous=True), s) for f in (fl.sensitivity, fl.loop_transfer))
+    np.testing.assert_allclose(S, 1 / (1 - L), rtol=1e-10)

@@ -230,7 +230,11 @@ def _balanced(system: StateSpace, *, sampled: bool) -> tuple[tuple[FloatArray, F
     A, B, C = system.A, system.B, system.C
     if not len(A):
         return (np.zeros((0, 0)), np.zeros((0, 0))), np.zeros(0)
-    P, Q = lyapunov(A, B @ B.T, sampled=sampled), lyapunov(A.T, C.T @ C, sampled=sampled)
+    return balancing(lyapunov(A, B @ B.T, sampled=sampled), lyapunov(A.T, C.T @ C, sampled=sampled))
+
+
+def balancing(P: FloatArray, Q: FloatArray) -> tuple[tuple[FloatArray, FloatArray], FloatArray]:
+    """Return V and W = V^-1 that balance two Gramians, and the singular values of both."""
     L, M = _factor(P), _factor(Q)
     left, values, right = np.linalg.svd(M.T @ L)
     scale = np.sqrt(np.maximum(values, np.finfo(float).tiny))

@@ -327,3 +327,21 @@ def _title(family: LinearFamily, what: str) -> str:
     good, count = int(family.ok.sum()), len(family)
     points = f"{count} points" if good == count else f"{good} of {count} points"
     return f"{what}: {plain(family.template.model.name or 'sweep', 40)} ({points})"
+
+
+def margin_figure(family: LinearFamily) -> Figure:
+    """Return margins of loops over the last axis, a line for each value of the others; gaps where one is unstable."""
+    name, axis = list(family.axes.items())[-1]
+    figure, gain, phase = over_one_axis(_title(family, "Margins"))
+    for k, row in enumerate(family.margins().reshape(-1, len(axis))[:MOST_LINES]):
+        stable = [m if m is not None and m.stable else None for m in row]
+        style: dict[str, Any] = {"color": COLORS[k], "marker": "o", "markersize": 3}
+        labels = ["phase", "disk phase"] if k == 0 else [None] * 2
+        factors = np.array([0.0 if m is None else max(m.gain[0], 1 / m.gain[1]) for m in stable])
+        gain.plot(axis, 1 / np.where(factors > 0, factors, np.nan), **style)
+        phase.plot(axis, [np.nan if m is None else m.phase for m in stable], **style, label=labels[0])
+        phase.plot(axis, [np.nan if m is None else m.disk_phase for m in stable], "--", **style, label=labels[1])
+    gain.set(ylabel="gain margin [1]", yscale="log")
+    phase.set(ylabel="phase margin [deg]", xlabel=axis_label(family, name))
+    phase.legend(fontsize=8)
+    return figure

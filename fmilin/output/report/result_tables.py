@@ -253,6 +253,9 @@ def show_family(family: LinearFamily, page: Console | Page, *, events: bool = Fa
     if family.switches:
         print_fact(page, "", ["the coordinates are not the same at all points"])
     page.print()
+    if any(remark.kind == "loop" for remarks in family.remarks.values() for remark in remarks):
+        _show_margins(family, page)
+        return
     table = simple_table(*family.axes, "Rightmost eigenvalue [1/s]", "Accuracy of A")
     A = family.A.reshape(len(family), *family.A.shape[-2:])
     for k in range(min(len(family), ROWS)):
@@ -268,6 +271,18 @@ def show_family(family: LinearFamily, page: Console | Page, *, events: bool = Fa
         page.print(f"{event.kind} of modes {event.modes[0] + 1} and {event.modes[1] + 1} between {a} and {b}")
     if len(met) > EVENTS:
         page.print(f"... and {len(met) - EVENTS} more")
+
+
+def _show_margins(family: LinearFamily, page: Console | Page) -> None:
+    table = simple_table(*family.axes, "Gain down", "Gain up", "Phase [deg]", "Delay [s]", "Disk margin")
+    for k, m in list(enumerate(family.margins().ravel()))[:ROWS]:
+        texts = ["failed" if m is None else "unstable", *[""] * 4]
+        if m is not None and m.stable:
+            texts = [f"{v:.4g}" for v in (*m.gain, m.phase, m.delay, m.disk)]
+        table.add_row(*(f"{v:g}" for v in family.grid.values(k).values()), *texts)
+    page.print(table)
+    if len(family) > ROWS:
+        page.print(f"and {len(family) - ROWS} more")
 
 
 def _line(family: LinearFamily, number: int, w: NDArray[np.complex128]) -> list[str]:
