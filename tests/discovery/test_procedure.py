@@ -33,8 +33,9 @@ def test_all_is_found_and_nothing_else(case: Case) -> None:
     lin = fl.linearize(true)
     ours = fl.linearize(again, independent=lin.states.names)
     assert found.order == len(lin.states)
-    assert violated(again, true.constraints.declared) == 0
-    assert violated(true, found.declared) == 0
+    quiet = true if case.quiet is None else case.quiet()  # what holds at a point is no matter of noisy rates
+    assert violated(quiet.with_constraints(found.declared), true.constraints.declared) == 0
+    assert violated(quiet.with_constraints(true.constraints.declared), found.declared) == 0
     noise = {"noise of 1e-8": 1e-7, "noise of 1e-6": 1e-5}.get(case.name, 1e-8)
     np.testing.assert_allclose(ours.A, lin.A, rtol=0, atol=noise * max(1.0, float(np.abs(lin.A).max())))
     assert all(max(f.value, f.along_motion, f.along_inputs) < max(1e-6, noise) for f in found.findings)

@@ -29,11 +29,12 @@ HOLDS = 1e-7
 
 @dataclass(frozen=True)
 class Case:
-    """A system and its constraints; None: those that it declares."""
+    """A system and its constraints; None: those that it declares. ``quiet``: the same without the noise of its rates."""
 
     name: str
     build: Callable[[], Model]
     truth: Sequence[str | Constraint] | None = None
+    quiet: Callable[[], Model] | None = None
 
     def models(self) -> tuple[Model, Model]:
         """Return the system with its constraints, and without."""
@@ -89,7 +90,12 @@ CASES = (
     Case("rolling disk", rolling_disk),
     Case("rolling torus", rolling_torus),
     Case("Baumgarte's terms", systems.stabilized_pendulum, ["x^2 + y^2 - 1.69"]),
-    Case("noise of 1e-8", lambda: systems.noisy(systems.plain_pendulum()), ["x^2 + y^2 - 1.69"]),
+    Case(
+        "noise of 1e-8",
+        lambda: systems.noisy(systems.plain_pendulum()),
+        ["x^2 + y^2 - 1.69"],
+        systems.plain_pendulum,
+    ),
     Case("tumbling body", systems.tumbling_body, [norm("e0", "e1", "e2", "e3")]),
     Case("energy and momentum", systems.free_masses, []),
     Case("planet", systems.kepler, []),
@@ -113,7 +119,12 @@ CASES = (
     ),
     Case("skate with sine and cosine", tied.skate, [norm("s", "c"), velocity("vy*c - vx*s")]),
     Case("floating wheels", tied.free_wheels, [norm("s1", "c1"), norm("s2", "c2")]),
-    Case("noise of 1e-6", lambda: systems.noisy(systems.chain(3), 1e-6), ["x[1]^2 + y[1]^2 - 1", *LENGTHS[:2]]),
+    Case(
+        "noise of 1e-6",
+        lambda: systems.noisy(systems.chain(3), 1e-6),
+        ["x[1]^2 + y[1]^2 - 1", *LENGTHS[:2]],
+        lambda: systems.chain(3),
+    ),
     Case("redundant distances on a link", systems.braced, [*BRACED, "x1^2 + y1^2 - 1"]),
     Case("redundant distances on springs", partial(systems.braced, hung=False), BRACED),
     Case("unseen: wheeled robot", unseen.wheeled_robot, ROBOT),
