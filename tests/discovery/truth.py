@@ -29,7 +29,7 @@ HOLDS = 1e-7
 
 @dataclass(frozen=True)
 class Case:
-    """A system and its constraints; None: those that it declares. ``quiet``: the same without the noise of its rates."""
+    """A system and its constraints; None: those that it declares. ``quiet``: the system without noise in its rates."""
 
     name: str
     build: Callable[[], Model]
