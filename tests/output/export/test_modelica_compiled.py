@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -22,6 +23,14 @@ from tests.output.export.modelica import LIBRARY
 rumoca = pytest.importorskip("rumoca", reason="the Modelica compiler rumoca has no wheel for this platform")
 
 PUSH = (0.7, -0.4)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def no_standard_library() -> Iterator[None]:
+    """Spare the compiler the Modelica Standard Library, which takes it 5 s each time: two connectors stand for it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("MODELICAPATH", raising=False)
+        yield
 
 
 def plant() -> LinearModel:
