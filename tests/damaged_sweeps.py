@@ -26,13 +26,13 @@ LIES = (b'{"points":[[-1,1]]}', b'{"points":[[3,1]]}', b"[1, 2]", b'"points"', b
 
 
 class Sweep:
-    """A sweep of a pendulum that was interrupted at its end: 200 points lie in its folder."""
+    """A sweep of a pendulum that was interrupted at its end: 80 points lie in its folder."""
 
     def __init__(self, folder: Path) -> None:
         self._file, self._kept = folder / "family.nc", folder / "kept"
         self._plan = Plan(
             "fmilin.systems:cartesian_pendulum(length=1.0)",
-            grid_over({"x": np.linspace(-0.9, 1.05, 200).tolist()}, zipped=False),  # the last ones cannot be
+            grid_over({"x": np.linspace(-0.9, 1.05, 80).tolist()}, zipped=False),  # the last ones cannot be
             how=Request(["x", "vx"]),
         )
         self.whole = self._run(FamilyBuilder(self._plan.grid))

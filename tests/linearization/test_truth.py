@@ -73,9 +73,10 @@ def test_smooth_models_are_as_accurate_and_as_cheap_as_before(verdicts: dict[str
 
 
 def test_a_random_search_finds_no_number_that_is_wrong_without_a_word() -> None:
-    found = [judged(case) for case in random_cases(300)]
+    """``python -m benchmarks truth`` takes 3,000."""
+    found = [judged(case) for case in random_cases(150)]
     assert [(v.case.name, v.error, v.said) for v in found if v.silent] == []
-    assert sum(v.hidden for v in found) <= 6
+    assert sum(v.hidden for v in found) <= 3
     good = sum(v.case.attainable <= 1e-6 for v in found)
     assert sum(v.refused_in_vain for v in found) <= 0.02 * good
 

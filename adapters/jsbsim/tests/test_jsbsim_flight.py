@@ -22,8 +22,12 @@ def seen(model: fl.Model, point: fl.OperatingPoint, *more: str) -> dict[str, flo
 
 
 @pytest.mark.parametrize(("name", "slow", "fast", "altitude"), LEVEL, ids=[name for name, *_ in LEVEL])
-def test_ten_aircraft_fly_level_at_two_speeds(name: str, slow: float, fast: float, altitude: float) -> None:
+def test_ten_aircraft_fly_level_at_two_speeds(
+    name: str, slow: float, fast: float, altitude: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Weight is carried, but for what the Earth's turning and curvature take; faster wants a smaller alpha."""
+    if name != "c172x":  # three quarters of the time: whether A stays along the flight, which is not asked here
+        monkeypatch.setattr("fmilin.points.procedure.motion_remarks_at", lambda *_: [])
     model = fl.load(f"jsbsim:{name}")
     alphas = []
     for speed in (slow, fast):
