@@ -30,7 +30,7 @@ def main() -> None:
     """Print the tables."""
     made = [delta(), cycle()]
     show(
-        f"True closed loops at {POINTS} random points of the range (exact discretization of the model's own A and B)",
+        f"True closed loops at {POINTS} random points of the range (goal: all that are said to be are stable)",
         [
             "schedule",
             "grid",

@@ -79,7 +79,7 @@ def frequency_response(
     signal: Literal["sine", "multisine", "chirp"] = "sine",
     regulator: Any = None,
 ) -> FrequencyResponse:
-    """Measure the response of a nonlinear model from an input to outputs.
+    """Return the response of a nonlinear model from an input to outputs, as an instrument measures it.
 
     Parameters
     ----------
@@ -98,10 +98,6 @@ def frequency_response(
         ``"sine"``: one at a time. ``"multisine"``: all together, with Schroeder's phases. ``"chirp"``: a sweep.
     regulator : regulator, optional
         Closes the loop, as in :func:`fmilin.closed_loop`.
-
-    Returns
-    -------
-    FrequencyResponse
 
     Raises
     ------

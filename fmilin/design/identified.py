@@ -76,10 +76,6 @@ def identified_parameters(
     point : OperatingPoint, optional
         Where the model starts, for None. A trimmed point stays trimmed, any other one keeps its independent states.
 
-    Returns
-    -------
-    IdentifiedParameters
-
     Raises
     ------
     UsageError, UnknownNameError

@@ -147,14 +147,12 @@ class KalmanFilter(Shown, Savable):
     @property
     def innovation_covariance(self) -> FloatArray:
         """C P- C' + R, shape (m, m)."""
-        S: FloatArray = self.sampled.C @ self.predicted @ self.sampled.C.T + self.R
-        return S
+        return np.asarray(self.sampled.C @ self.predicted @ self.sampled.C.T + self.R)
 
     def predict(self, y: FloatArray, u: FloatArray) -> FloatArray:
         """Return the estimate a sample after ``y``, shape (P,), with the inputs ``u`` (nu,) held; absolute values."""
         s = self.sampled
-        predicted: FloatArray = s.y0 + s.f0 + s.A @ (y - s.y0) + s.B @ (u - self._u0)
-        return predicted
+        return np.asarray(s.y0 + s.f0 + s.A @ (y - s.y0) + s.B @ (u - self._u0))
 
     def correct(self, y: FloatArray, u: FloatArray, measured: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the estimate after a measurement, shape (P,), and the innovation, shape (m,).
@@ -172,7 +170,7 @@ class KalmanFilter(Shown, Savable):
         return y + self.gain @ innovation, innovation
 
     def run(self, inputs: FloatArray, measured: FloatArray, start: FloatArray | None = None) -> Estimates:
-        """Filter recorded data.
+        """Return what the filter makes of recorded data.
 
         Parameters
         ----------
@@ -182,10 +180,6 @@ class KalmanFilter(Shown, Savable):
             At the samples, absolute values.
         start : array, shape (P,), optional
             What is predicted for the first sample; that of the operating point by default.
-
-        Returns
-        -------
-        Estimates
 
         Raises
         ------
@@ -216,8 +210,7 @@ class KalmanFilter(Shown, Savable):
             The independent coordinates as they were.
         """
         e = np.asarray(true) - estimates.states
-        squares: FloatArray = np.einsum("ki,ki->k", e, np.linalg.solve(self.covariance, e.T).T)
-        return squares
+        return np.asarray(np.einsum("ki,ki->k", e, np.linalg.solve(self.covariance, e.T).T))
 
     def linear_model(self) -> LinearModel:
         """Return the filter as a sampled linear model: from inputs and measurements to the estimates.
@@ -273,10 +266,6 @@ def kalman_filter(
         By output: the variance of a sample's noise. Every output needs one.
     held : bool
         Whether process noise is held over each sample.
-
-    Returns
-    -------
-    KalmanFilter
 
     Raises
     ------

@@ -62,7 +62,7 @@ def monte_carlo(
     seed: int = 0,
     jobs: int = 1,
 ) -> MonteCarlo:
-    """Run a closed loop, or any motion, with parameters drawn by chance.
+    """Return statistics of a closed loop, or of any motion, with parameters drawn by chance.
 
     Parameters
     ----------
@@ -78,10 +78,6 @@ def monte_carlo(
     seed : int
     jobs : int
         Processes; ``run`` and ``measures`` are then functions of a module.
-
-    Returns
-    -------
-    MonteCarlo
 
     Raises
     ------

@@ -21,8 +21,7 @@ def factor_of(matrix: FloatArray, shape: int, what: str) -> FloatArray:
     values, vectors = np.linalg.eigh((M + M.T) / 2)
     if (values < -1e-12 * max(float(np.abs(values).max(initial=0.0)), 1e-300)).any():
         raise UsageError(f"{what} is not positive: its least eigenvalue is {values[0]:.3g}.")
-    factor: FloatArray = vectors * np.sqrt(np.maximum(values, 0.0))
-    return factor
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
 
 
 def process_directions(

@@ -54,10 +54,6 @@ def periodic_lqr(periodic: PeriodicModel, state_cost: FloatArray, input_cost: Fl
     state_cost, input_cost : array, shapes (P, P), (nu, nu)
         Q and R of the independent coordinates and inputs.
 
-    Returns
-    -------
-    PeriodicGain
-
     Raises
     ------
     UsageError
@@ -90,10 +86,6 @@ def periodic_kalman_filter(
         Its outputs are measured.
     process, measured : mapping of str to float
         Spectral densities of white noise, in the unit squared times seconds, by input and by output (each needs one).
-
-    Returns
-    -------
-    PeriodicGain
 
     Raises
     ------

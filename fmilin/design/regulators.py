@@ -108,8 +108,7 @@ class KalmanRegulator(Shown, Savable):
         """Return u, shape (len(drives),), for what was ``read``, shape (m,), at ``t`` seconds."""
         del t
         self._estimate, _ = self.filter.correct(self._predicted, self._inputs, read)
-        u: FloatArray = self._u0[self._columns] - self.gain @ (self._estimate - self.filter.sampled.y0)
-        return u
+        return np.asarray(self._u0[self._columns] - self.gain @ (self._estimate - self.filter.sampled.y0))
 
     def applied(self, outputs: FloatArray) -> None:
         """Predict with the ``outputs``, shape (len(drives),), that are really applied."""
@@ -172,16 +171,7 @@ class FunctionRegulator(Shown):
 
 
 class StateFeedback(FunctionRegulator, Savable):
-    """u = u0 - K (y - y0), with the independent coordinates read from the plant; :func:`state_feedback` makes it.
-
-    Parameters
-    ----------
-    linear : LinearModel
-    gain : array, shape (len(drives), P)
-    sample_time : float
-        In seconds.
-    drives : sequence of str
-    """
+    """u = u0 - K (y - y0), with the independent coordinates read from the plant; :func:`state_feedback` makes it."""
 
     def __init__(self, linear: LinearModel, gain: FloatArray, sample_time: float, drives: Sequence[str]) -> None:
         self.gain = _gain(linear, gain, drives)
@@ -191,8 +181,7 @@ class StateFeedback(FunctionRegulator, Savable):
 
     def _feedback(self, t: float, y: FloatArray) -> FloatArray:
         del t
-        u: FloatArray = self._outputs.starts - self.gain @ (y - self._y0)
-        return u
+        return np.asarray(self._outputs.starts - self.gain @ (y - self._y0))
 
     def linear_model(self) -> LinearModel:
         """Return the regulator as a sampled linear model without states, D = -K."""

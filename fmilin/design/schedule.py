@@ -263,7 +263,7 @@ def schedule(
     drives: Sequence[str] | None = None,
     outside: Literal["refuse", "nearest"] = "refuse",
 ) -> Schedule:
-    """Design a regulator at every point of a family, and interpolate between them.
+    """Return a regulator that is designed at every point of a family, and interpolated between them.
 
     Parameters
     ----------
@@ -290,10 +290,6 @@ def schedule(
         The inputs that K is for; all by default.
     outside : str
         ``"refuse"`` to answer outside the range and in holes, or go on with the ``"nearest"`` values.
-
-    Returns
-    -------
-    Schedule
 
     Raises
     ------

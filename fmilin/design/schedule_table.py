@@ -75,8 +75,7 @@ class ScheduleTable:
     def row(self, at: FloatArray) -> FloatArray:
         """Return the interpolated row, shape (width,)."""
         weights = self.weights(at)
-        row: FloatArray = np.array(list(weights.values())) @ self.rows[list(weights)]
-        return row
+        return np.asarray(np.array(list(weights.values())) @ self.rows[list(weights)])
 
     def slopes(self, at: FloatArray) -> FloatArray:
         """Return how the row moves with each scheduling variable, by the next points on both sides: (width, k)."""

@@ -66,7 +66,7 @@ def tune(
     decay: float | None = None,
     fixed: Mapping[str, float] | None = None,
 ) -> Tuned:
-    """Find the parameters of a regulator for one plant or for all of a family.
+    """Return a regulator whose parameters are tuned for one plant or for all of a family.
 
     Parameters
     ----------
@@ -87,10 +87,6 @@ def tune(
         The least of every motion, in 1/s; a twentieth of the bandwidth by default.
     fixed : mapping of str to float, optional
         Parameters that stay.
-
-    Returns
-    -------
-    Tuned
 
     Raises
     ------

@@ -80,10 +80,6 @@ def estimator(  # noqa: PLR0913 - each is a choice of its own, named where it is
     substeps : int, optional
         Steps of Runge and Kutta's method in a sample; as many as the motion takes by default.
 
-    Returns
-    -------
-    Estimator
-
     Raises
     ------
     UsageError, UnknownNameError

@@ -99,15 +99,13 @@ class Estimator(Shown):
     @property
     def covariance(self) -> FloatArray:
         """Of the error of the independent coordinates, shape (P, P)."""
-        S: FloatArray = self._at.S @ self._at.S.T
-        return S
+        return np.asarray(self._at.S @ self._at.S.T)
 
     @property
     def deviations(self) -> FloatArray:
         """Standard deviations of all states, dependent ones too, shape (N,)."""
         T = self.motion.tangent(self._at.time, self._at.x, self._u)
-        spread: FloatArray = np.linalg.norm(T @ self._at.S, axis=1)
-        return spread
+        return np.asarray(np.linalg.norm(T @ self._at.S, axis=1))
 
     @property
     def nis(self) -> float:

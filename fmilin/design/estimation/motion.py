@@ -45,8 +45,7 @@ def triangular(rows: FloatArray) -> FloatArray:
     if k < P:
         rows = np.concatenate((rows, np.zeros((P - k, P))))
     factored = dgeqrf(rows)[0][:P]
-    lower: FloatArray = np.tril(factored.T)
-    return lower
+    return np.asarray(np.tril(factored.T))
 
 
 @dataclass

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -19,25 +18,7 @@ Slopes = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
 """Rates (N,), outputs (ny,), and their slopes (N, k), (ny, k) along k directions."""
 
 
-class Visits(ABC):
-    """A model at one point after the other."""
-
-    @abstractmethod
-    def values(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return rates (N,) and outputs (ny,)."""
-
-    @abstractmethod
-    def along(self, t: float, x: FloatArray, u: FloatArray, X: FloatArray, U: FloatArray | None = None) -> Slopes:
-        """Return values and slopes along the columns of X (N, k) and U (nu, k), zero without."""
-
-    @abstractmethod
-    def surface(
-        self, t: float, x: FloatArray, u: FloatArray, columns: Sequence[int] | None = None
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return the invariants h (m,) and their gradient H (m, N), of which ``columns`` may be all that counts."""
-
-
-class GraphVisits(Visits):
+class GraphVisits:
     """By compiled code of the model's graph: everything in one call, remembered for the point."""
 
     def __init__(self, graph: BatchGraph, N: int, nu: int) -> None:
@@ -93,7 +74,7 @@ class GraphVisits(Visits):
         return z[m:], J[m:, : self._N]
 
 
-class SourceVisits(Visits):
+class SourceVisits:
     """By the model itself: its exact products where it has them, central differences where not."""
 
     def __init__(self, model: Model, invariants: Invariants) -> None:
@@ -101,12 +82,12 @@ class SourceVisits(Visits):
         self._last: tuple[tuple[float, bytes, bytes] | None, FloatArray] = None, np.zeros((0, 0))
 
     def values(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return rates and outputs."""
+        """Return rates (N,) and outputs (ny,)."""
         at = self._model.evaluate(t, x, u)
         return at.derivatives, at.outputs
 
     def along(self, t: float, x: FloatArray, u: FloatArray, X: FloatArray, U: FloatArray | None = None) -> Slopes:
-        """Return values and slopes."""
+        """Return values and slopes along the columns of X (N, k) and U (nu, k), zero without."""
         f, c = self.values(t, x, u)
         U = np.zeros((len(u), X.shape[1])) if U is None else U
         exact = self._model.products(t, x, u, X, U)
@@ -117,7 +98,7 @@ class SourceVisits(Visits):
     def surface(
         self, t: float, x: FloatArray, u: FloatArray, columns: Sequence[int] | None = None
     ) -> tuple[FloatArray, FloatArray]:
-        """Return h and H."""
+        """Return the invariants h (m,) and their gradient H (m, N), of which ``columns`` may be all that counts."""
         h, invariants = self._invariants.values(t, x, u), self._invariants
         if invariants.connections is not None or invariants.hidden:  # formulas, or rates that need more care
             return h, invariants.gradient(t, x, u).H
@@ -151,6 +132,9 @@ class SourceVisits(Visits):
             ahead, behind = (function(x + s * X[:, j], u + s * U[:, j]) for s in (h, -h))
             slopes[:, j] = (ahead - behind) / (2 * h)
         return slopes
+
+
+Visits = GraphVisits | SourceVisits
 
 
 def visits_of(model: Model, invariants: Invariants) -> Visits:
