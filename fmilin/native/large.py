@@ -48,19 +48,19 @@ class SparseFunctions(SystemFunctions):
 
     @cached_property
     def _equations(self) -> Any:
-        return _matrices(self._arguments, [self.system.matrix, self.system.right_hand_side])
+        return sparse_function(self._arguments, [self.system.matrix, self.system.right_hand_side])
 
     @cached_property
     def _partials(self) -> Any:
         s = self.system
         of_values = [jacobian(e, v) for e in (s.derivatives, s.outputs) for v in (s.motion, s.unknowns)]
-        return _matrices([*s.arguments, s.unknowns], [s.motion_slopes, *of_values])
+        return sparse_function([*s.arguments, s.unknowns], [s.motion_slopes, *of_values])
 
     @cached_property
     def turning(self) -> Any:
         """(t, x, u, p) -> d(G v)/dq, of Lagrange's equations."""
         s, n = self.system, len(self.system.state_signals) // 2
-        return _matrices(s.arguments, [jacobian(ca.mtimes(s.matrix[n:, :n], s.states[n:]), s.states[:n])])
+        return sparse_function(s.arguments, [jacobian(ca.mtimes(s.matrix[n:, :n], s.states[n:]), s.states[:n])])
 
 
 class LargeEquations:
@@ -161,7 +161,7 @@ class LargeEquations:
         return step
 
 
-def _matrices(arguments: Sequence[Any], results: Sequence[Any]) -> Callable[..., list[Any]]:
+def sparse_function(arguments: Sequence[Any], results: Sequence[Any]) -> Callable[..., list[Any]]:
     """Return a function whose results are sparse matrices; columns without zeros are arrays, shape (k, 1)."""
     function = ca.Function("f", list(arguments), list(results), cse_option(*results))
 

@@ -6,21 +6,22 @@ can do away from singular configurations: every B_i moves like (cos(phi), sin(ph
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import cos, pi, sin, sqrt
 from typing import Any, Literal
 
+import casadi as ca
 import numpy as np
 import sympy
 from scipy import sparse
 from scipy.optimize import brentq
 
 from fmilin.ground.errors import UsageError
-from fmilin.ground.signals import FloatArray
 from fmilin.native.declaration import Labels, SymbolicConstraint
-from fmilin.native.formulations.form import ConstrainedForm, Matrix, Motion
+from fmilin.native.formulations.form import ConstrainedForm, Motion
 from fmilin.native.lagrange import LagrangeModel
+from fmilin.native.large import sparse_function
 from fmilin.numerics.saddle_point.sparse import SparseFactors
 
 GRAVITY = 9.81
@@ -201,130 +202,50 @@ def four_bar_form(
             f"At phi = {phi:g} all rods of the linkage lie on one line, and the constraints depend on each other: the "
             "multipliers are not determined. Choose another angle, or use fmilin.systems.four_bar(singular=True)."
         )
-    at_rest = angle is None and speed == 0.0
-    linkage = _Linkage(int(loops), damping, phi, speed)
-    acceleration = 0.0 if at_rest else linkage.angular_acceleration()
-    q_ddot = linkage.accelerations(acceleration)
-    multipliers = linkage.multipliers(q_ddot)
-    size = 2 * linkage.N + 3
+    N, at_rest, by_x = int(loops), angle is None and speed == 0.0, abs(sin(phi)) > abs(cos(phi))
+    graph = _graph(N, damping, by_x=by_x, moving=not at_rest)
+    along, across = np.array([cos(phi), sin(phi)]), np.array([-sin(phi), cos(phi)])
+    start = np.append((np.c_[np.arange(N + 1.0), np.zeros(N + 1)] + along).ravel(), phi)
+    z, none = np.append(np.tile(across, N + 1), 1.0), np.zeros(2 * N + 2)
+    v, a = speed * z, np.append(np.tile(-(speed**2) * along, N + 1), 0.0)
+    M, Phi_q, f, *_ = graph(start, v, a, none)
+    if not at_rest:  # virtual power along phi, the torque left out
+        a = a + z * float(z @ (f[:, 0] - M @ a) / (z @ (M @ z)))
+    # lambda from M q'' + Phi_q' lambda = f, through the saddle point system: Phi_q' alone is not square
+    saddle = sparse.block_array([[sparse.eye_array(2 * N + 3), Phi_q.T], [Phi_q, None]], format="csc")
+    solved = SparseFactors(saddle, "the matrix of the multipliers").solve(np.append(f[:, 0] - M @ a, none))
+    multipliers = solved[2 * N + 3 :]
+    _, _, _, C, K, *rates = graph(start, v, a, multipliers)
     return ConstrainedForm(
-        M=linkage.M,
-        C=linkage.damping_matrix(),
-        K=linkage.stiffness_matrix(multipliers),
-        Phi_q=linkage.Phi_q,
-        B=sparse.csr_array(([1.0], ([size - 1], [0])), shape=(size, 1)),
+        M=M.tocsr(),
+        C=C.tocsr(),
+        K=K.tocsr(),
+        Phi_q=Phi_q.tocsr(),
+        B=sparse.csr_array(([1.0], ([2 * N + 2], [0])), shape=(2 * N + 3, 1)),
         multipliers=multipliers,
-        names=(*(f"{axis}{i}" for i in range(linkage.N + 1) for axis in "xy"), "phi"),
-        motion=None if at_rest else linkage.rates(q_ddot),
+        names=(*(f"{axis}{i}" for i in range(N + 1) for axis in "xy"), "phi"),
+        motion=None if at_rest else Motion(v, a, rates[0].tocsr(), rates[1].tocsr(), 2 * rates[0].tocsr()),
     )
 
 
-class _Linkage:
-    """The matrices, point by point i = 0..N as pairs (x_i, y_i), and the angle last."""
-
-    def __init__(self, N: int, c: float, phi: float, w: float) -> None:
-        self.N, self.c, self.phi, self.w = N, c, phi, w
-        self.along = np.array([np.cos(phi), np.sin(phi)])  # A_i B_i
-        self.across = np.array([-np.sin(phi), np.cos(phi)])
-        self.by_x = bool(abs(np.sin(phi)) > abs(np.cos(phi)))  # which equation gives phi its meaning
-        self.M = self._mass_matrix()
-        self.Phi_q = self._jacobian(self.along, np.array([1.0, 0.0]))
-        self.d = self.along + np.array([1.0, 0.0])  # B_i - A_(i-1): the springs
-        self.s = float(np.linalg.norm(self.d))
-
-    def _mass_matrix(self) -> Matrix:
-        """M: m/3 for each end of a rod that moves, m/6 between two of them; nothing for phi."""
-        rods = np.full(self.N + 1, 3.0)
-        rods[[0, -1]] = 2.0
-        xy = sparse.kron(_tridiagonal(rods / 3, np.full(self.N, 1.0 / 6.0)), sparse.eye_array(2))
-        return sparse.csr_array(sparse.block_diag((xy, sparse.csr_array((1, 1)))))
-
-    def _jacobian(self, rod: FloatArray, coupler: FloatArray, angle: float | None = None) -> Matrix:
-        """Rows of (|d|^2 - 1)/2: d of its rod; then the row of phi. ``angle``: the entry of phi in it."""
-        N = self.N
-        eye = sparse.eye_array(N + 1, format="csr")
-        grounded = sparse.kron(eye, rod[None, :])
-        between = sparse.kron(eye[1:] - eye[:-1], coupler[None, :])
-        rods = sparse.hstack((sparse.vstack((grounded, between)), sparse.csr_array((2 * N + 1, 1))))
-        if angle is None:
-            entry = np.sin(self.phi) if self.by_x else -np.cos(self.phi)
-            columns, values = [2 * N if self.by_x else 2 * N + 1, 2 * N + 2], [1.0, float(entry)]
-        else:
-            columns, values = [2 * N + 2], [angle]
-        last = sparse.csr_array((values, ([0] * len(columns), columns)), shape=(1, 2 * N + 3))
-        return sparse.csr_array(sparse.vstack((rods, last)))
-
-    def _on_springs(self, block: FloatArray) -> Matrix:
-        """Put a 2 x 2 block on every B_i that has a spring: i = 1..N."""
-        has = sparse.diags_array(np.r_[0.0, np.ones(self.N)])
-        return sparse.csr_array(sparse.block_diag((sparse.kron(has, block), sparse.csr_array((1, 1)))))
-
-    def damping_matrix(self) -> Matrix:
-        """C = c d d'/s^2."""
-        return self._on_springs(self.c * np.outer(self.d, self.d) / self.s**2)
-
-    def stiffness_matrix(self, multipliers: FloatArray) -> Matrix:
-        """K: springs and dampers, and the curvature of the constraints times lambda."""
-        d, s, v = self.d, self.s, self.w * self.across
-        unit = np.outer(d, d) / s**2
-        spring = STIFFNESS * (np.eye(2) - NATURAL_LENGTH / s * (np.eye(2) - unit))
-        damper = self.c * (np.outer(d, v) + d @ v * (np.eye(2) - 2 * unit)) / s**2
-        return sparse.csr_array(self._on_springs(spring + damper) + self._curvature(multipliers))
-
-    def _curvature(self, multipliers: FloatArray) -> Matrix:
-        """d(Phi_q' lambda)/dq."""
-        N = self.N
-        rods, couplers, angle = multipliers[: N + 1], multipliers[N + 1 : -1], multipliers[-1]
-        points = _tridiagonal(rods + np.r_[couplers, 0.0] + np.r_[0.0, couplers], -couplers)
-        bend = angle * (np.cos(self.phi) if self.by_x else np.sin(self.phi))
-        last = sparse.csr_array(np.array([[bend]]))
-        return sparse.csr_array(sparse.block_diag((sparse.kron(points, np.eye(2)), last)))
-
-    def forces(self) -> FloatArray:
-        """Return f without the torque: weights, springs, dampers."""
-        rods = np.full(self.N + 1, 1.5)
-        rods[[0, -1]] = 1.0
-        F = np.outer(rods, [0.0, -GRAVITY])
-        v = self.w * self.across
-        F[1:] -= (STIFFNESS * (self.s - NATURAL_LENGTH) + self.c * float(self.d @ v) / self.s) / self.s * self.d
-        return np.append(F.ravel(), 0.0)
-
-    def angular_acceleration(self) -> float:
-        """Return phi'' by virtual power along phi, the torque left out."""
-        a0 = self.accelerations(0.0)
-        along = np.r_[np.tile(self.across, self.N + 1), 1.0]
-        return float(along @ (self.forces() - self.M @ a0) / (along @ (self.M @ along)))
-
-    def accelerations(self, acceleration: float) -> FloatArray:
-        """Return q'' of the parallelogram motion."""
-        point = acceleration * self.across - self.w**2 * self.along
-        return np.append(np.tile(point, self.N + 1), acceleration)
-
-    def multipliers(self, q_ddot: FloatArray) -> FloatArray:
-        """Lambda from M q'' + Phi_q' lambda = f, through the saddle point system: Phi_q' alone is not square."""
-        m = self.Phi_q.shape[0]
-        saddle = sparse.block_array(
-            [[sparse.eye_array(2 * self.N + 3), self.Phi_q.T], [self.Phi_q, None]], format="csc"
-        )
-        right = np.r_[self.forces() - self.M @ q_ddot, np.zeros(m)]
-        multipliers: FloatArray = SparseFactors(saddle, "the matrix of the multipliers").solve(right)[-m:]
-        return multipliers
-
-    def rates(self, q_ddot: FloatArray) -> Motion:
-        """Return the slopes of Phi'' = Phi_q q'' + gamma: d.d'' + d'.d' for a rod; phi has a bend of its own."""
-        phi, w, acceleration = self.phi, self.w, float(q_ddot[-1])
-        if self.by_x:  # x_N - N - cos(phi)
-            slope, bend = np.cos(phi) * w, np.cos(phi) * acceleration - np.sin(phi) * w**2
-        else:  # y_N - sin(phi)
-            slope, bend = np.sin(phi) * w, np.sin(phi) * acceleration + np.cos(phi) * w**2
-        still = np.zeros(2)
-        Phi_q_dot = self._jacobian(w * self.across, still, float(slope))
-        gamma_q = self._jacobian(q_ddot[:2], still, float(bend))
-        v = np.r_[np.tile(w * self.across, self.N + 1), w]
-        return Motion(v, q_ddot, Phi_q_dot, gamma_q, 2 * Phi_q_dot)
-
-
-def _tridiagonal(diagonal: FloatArray, off_diagonal: FloatArray) -> Matrix:
-    """Return the symmetric matrix with these diagonals."""
-    upper = sparse.diags_array(off_diagonal, offsets=1)
-    return sparse.csr_array(sparse.diags_array(diagonal) + upper + upper.T)
+def _graph(N: int, c: float, *, by_x: bool, moving: bool) -> Callable[..., list[Any]]:
+    """Return (q, q', q'', lambda) -> M, Phi_q, f without the torque, C, K, and of what moves Phi_q_dot, gamma_q."""
+    n = 2 * N + 3
+    q, v, a, multipliers = (ca.SX.sym(name, size) for name, size in (("q", n), ("v", n), ("a", n), ("l", n - 1)))
+    (x, y), (x_dot, y_dot) = ((p[0 : n - 1 : 2], p[1 : n - 1 : 2]) for p in (q, v))
+    base, halves = ca.DM(range(N + 1)), ca.DM([1.0, *[1.5] * (N - 1), 1.0])  # halves of the rods that end in B_i, in kg
+    meaning = x[N] - N - ca.cos(q[n - 1]) if by_x else y[N] - ca.sin(q[n - 1])
+    rods, couplers = (x - base) ** 2 + y**2, (x[1:] - x[:-1]) ** 2 + (y[1:] - y[:-1]) ** 2
+    Phi_q = ca.jacobian(ca.vertcat((rods - 1) / 2, (couplers - 1) / 2, meaning), q)
+    dx, dy = x[1:] - base[:-1], y[1:]  # of the springs
+    s = ca.sqrt(dx**2 + dy**2)
+    pull = -(STIFFNESS * (s - NATURAL_LENGTH) + c * (dx * x_dot[1:] + dy * y_dot[1:]) / s) / s
+    f_x, f_y = ca.vertcat(0, pull * dx), ca.vertcat(0, pull * dy) - GRAVITY * halves
+    f = ca.vertcat(ca.vec(ca.horzcat(f_x, f_y).T), 0)
+    energy = sum(ca.dot(halves, u**2) / 3 + ca.dot(u[1:], u[:-1]) / 6 for u in (x_dot, y_dot))
+    K = ca.jacobian(ca.mtimes(Phi_q.T, multipliers) - f, q)
+    results = [ca.jacobian(ca.gradient(energy, v), v), Phi_q, ca.densify(f), -ca.jacobian(f, v), K]
+    if moving:
+        Phi_q_dot = ca.jacobian(ca.mtimes(Phi_q, v), q)
+        results += [Phi_q_dot, ca.jacobian(ca.mtimes(Phi_q, a) + ca.mtimes(Phi_q_dot, v), q)]
+    return sparse_function([q, v, a, multipliers], results)
