@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from types import FrameType
 from typing import NoReturn
@@ -144,10 +144,12 @@ def _over(seconds: float, doing: str) -> str:
 
 def doing(frame: FrameType | None) -> str:
     """Return what a stack is busy with, in words."""
+    return next(stages(frame), "the command was being read")
+
+
+def stages(frame: FrameType | None) -> Iterator[str]:
+    """Yield what the functions of a stack are busy with, the innermost first."""
     while frame is not None:
         name = frame.f_globals.get("__name__", "")
-        for room, words in _DOING.items():
-            if name == room or name.startswith(f"{room}."):
-                return words
+        yield from (words for room, words in _DOING.items() if name == room or name.startswith(f"{room}."))
         frame = frame.f_back
-    return "the command was being read"

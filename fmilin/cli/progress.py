@@ -6,8 +6,9 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from threading import Event, Thread
+from threading import Event, Thread, main_thread
 
+from fmilin.cli.deadline import stages
 from fmilin.ground.sandbox.cage import pausing
 
 PATIENCE = 2.0  # seconds after which it is said how long something has been running
@@ -55,8 +56,9 @@ def _tell(what: str, patience: float, start: float, ended: Event) -> None:
     while not ended.wait(wait):
         wait = min(0.5, patience)
         if not _interrupted.is_set():
+            *_, stage = "", *stages(sys._current_frames().get(main_thread().ident or 0))  # the outermost one
             # Back to the first column: whatever is written next takes the place of this.
-            sys.stderr.write(f"\r\x1b[K{what}: {time.monotonic() - start:.0f} s\r")
+            sys.stderr.write(f"\r\x1b[K{what}: {time.monotonic() - start:.0f} s{stage and f', {stage}'}\r")
             sys.stderr.flush()
             shown = True
     if shown:

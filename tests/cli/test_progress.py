@@ -8,7 +8,10 @@ import time
 
 import pytest
 
+import fmilin as fl
 from fmilin.cli.progress import elapsed_time, progress_bar
+from fmilin.ground.signals import FloatArray
+from fmilin.native.function import FunctionModel
 
 
 class Terminal(io.StringIO):
@@ -24,6 +27,22 @@ def test_what_takes_long_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
             time.sleep(0.01)
     assert "fmilin trim: 0 s" in screen.getvalue()
     assert screen.getvalue().endswith("\x1b[K")  # nothing stays
+
+
+def test_it_says_what_is_being_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The outermost of what runs: evaluations inside a trim are still the trim."""
+    monkeypatch.setattr(sys, "stderr", screen := Terminal())
+
+    def rates(t: float, x: FloatArray, u: FloatArray) -> FloatArray:
+        until = time.monotonic() + 10
+        while "looking for the point" not in screen.getvalue() and time.monotonic() < until:
+            time.sleep(0.01)
+        return 1.0 - x
+
+    model = FunctionModel("tank", {"h": 0.5}, rates)
+    with elapsed_time("fmilin trim", patience=0.01):
+        fl.trim(model)
+    assert " s, looking for the point\r" in screen.getvalue()
 
 
 def test_what_is_quick_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
