@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from fmilin.ground.signals import FloatArray
-from fmilin.manifold.kinematics import kinematic_pairs
+from fmilin.manifold.selection import kinematic_pairs
 from fmilin.model.constraints.declared import Constraint
 from fmilin.model.interface import Evaluation, Model
 

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import settings
 
 from fmilin.fmi.write import fmu, linear
-from fmilin.fmi.write.archive import archive_bytes
+from fmilin.fmi.write.fmu import archive_bytes
 from tests.fmus.make import build
 from tests.shared import new_folder, shared
 

@@ -12,10 +12,9 @@ import numpy as np
 from fmilin.families.family import LinearFamily
 from fmilin.families.family_builder import FamilyBuilder
 from fmilin.families.grid import grid_over
-from fmilin.families.order import run
 from fmilin.families.plan import Plan
 from fmilin.families.store import Store, folder_of
-from fmilin.families.sweep import engine_for
+from fmilin.families.sweep import engine_for, run
 from fmilin.ground.errors import FmilinError
 from fmilin.linearization.request import Request
 

@@ -27,7 +27,7 @@ from fmilin.output.formats import Writing
 
 if TYPE_CHECKING:
     from fmilin.linear_model.model import LinearModel
-    from fmilin.linear_model.reduction.procedure import Conditioning
+    from fmilin.linear_model.reduction.minimal import Conditioning
     from fmilin.model.interface import Model, OperatingPoint
     from fmilin.model.stepping import Stepping
 
@@ -116,7 +116,7 @@ class Steps:
         """Return what the options ask for; None when they ask for nothing."""
         if self == Steps():
             return None
-        from fmilin.linear_model.reduction.procedure import Conditioning
+        from fmilin.linear_model.reduction.minimal import Conditioning
 
         return Conditioning(
             minimal=self.minimal,

@@ -171,9 +171,8 @@ def _sweep(
     scheduler: str | None,
 ) -> None:
     from fmilin.families.family_builder import FamilyBuilder
-    from fmilin.families.order import run
     from fmilin.families.store import Store
-    from fmilin.families.sweep import engine_for
+    from fmilin.families.sweep import engine_for, run
 
     total = plan.grid.size
     files = [path.resolve() for path in delivery.output]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from fmilin.connected.names import elements, in_member, qualified, split
-from fmilin.fmi.write.units import base_unit
+from fmilin.fmi.write.description import base_unit
 from fmilin.ground.errors import UnknownNameError, UsageError
 from fmilin.ground.signals import Signal
 from fmilin.model.interface import Model

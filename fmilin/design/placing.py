@@ -24,7 +24,7 @@ from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.procedure import linearize
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.threads import one_at_a_time
-from fmilin.points.varied import Box, VariedModel
+from fmilin.points.uncertainty import Box, VariedModel
 
 Complex = NDArray[np.complex128]
 

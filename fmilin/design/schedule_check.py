@@ -20,11 +20,11 @@ import numpy as np
 from scipy.linalg import eig
 
 from fmilin.design.laws import with_states
-from fmilin.families.interpolation import entry_errors
+from fmilin.families.grid import entry_errors
 from fmilin.ground.errors import NumericalError
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.verbs import Shown
-from fmilin.linear_model.rest import is_at_rest
+from fmilin.linear_model.no_response import is_at_rest
 
 Schedule = Any  # fmilin.design.schedule.Schedule, whose module imports this one
 Kind = Literal["stable", "uncertain", "unstable"]

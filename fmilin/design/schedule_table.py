@@ -9,8 +9,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.families.grid import Grid
-from fmilin.families.interpolation import around
+from fmilin.families.grid import Grid, around
 from fmilin.ground.errors import NumericalError, UsageError
 from fmilin.ground.signals import FloatArray
 

@@ -80,7 +80,13 @@ class Numbers:
         for simplest in (self._simple(value, 12), self._root(value)):
             if simplest[0]:
                 return simplest
-        return self._decimal(value)
+        # The shortest decimal that agrees.
+        for digits in range(1, 16):
+            text = f"{value:.{digits}g}"
+            if (digits <= MOST_DIGITS or self._accuracy > AGREES) and self._agree(float(text), value):
+                return text, float(text)
+        text = repr(float(f"{value:.15g}"))
+        return text, float(text)
 
     def _agree(self, a: float, b: float) -> bool:
         return abs(a - b) <= self._accuracy * b
@@ -102,15 +108,6 @@ class Numbers:
             if text:
                 return f"sqrt({under})" if text == "1" else f"{text}*sqrt({under})", number * sqrt(under)
         return "", value
-
-    def _decimal(self, value: float) -> tuple[str, float]:
-        """Return the shortest decimal that agrees."""
-        for digits in range(1, 16):
-            text = f"{value:.{digits}g}"
-            if (digits <= MOST_DIGITS or self._accuracy > AGREES) and self._agree(float(text), value):
-                return text, float(text)
-        text = repr(float(f"{value:.15g}"))
-        return text, float(text)
 
 
 TINY = 1e-300
@@ -138,23 +135,19 @@ class Invariant:
 
     def values(self, x: FloatArray) -> FloatArray:
         """Return h at points x (m, N), shape (m,)."""
-        values: FloatArray = self.library.values(x) @ self.coefficients - self.level
-        return values
+        return np.asarray(self.library.values(x) @ self.coefficients - self.level)
 
     def size(self, x: FloatArray) -> FloatArray:
         """Return the size of the terms of h at points x (m, N), shape (m,)."""
-        sizes: FloatArray = np.abs(self.library.values(x)) @ np.abs(self.coefficients) + abs(self.level)
-        return sizes
+        return np.asarray(np.abs(self.library.values(x)) @ np.abs(self.coefficients) + abs(self.level))
 
     def gradients(self, x: FloatArray) -> FloatArray:
         """Return Dh at points x (m, N), shape (m, N)."""
-        gradients: FloatArray = np.einsum("mkn,k->mn", self.library.gradients(x), self.coefficients)
-        return gradients
+        return np.asarray(np.einsum("mkn,k->mn", self.library.gradients(x), self.coefficients))
 
     def gradient_sizes(self, x: FloatArray) -> FloatArray:
         """Return the sizes of the terms of Dh at points x (m, N), shape (m, N)."""
-        sizes: FloatArray = np.einsum("mkn,k->mn", np.abs(self.library.gradients(x)), np.abs(self.coefficients))
-        return sizes
+        return np.asarray(np.einsum("mkn,k->mn", np.abs(self.library.gradients(x)), np.abs(self.coefficients)))
 
     def rates(self, x: FloatArray, f: FloatArray, noise: FloatArray | float = 0.0) -> FloatArray:
         """Return Dh f relative to the size of its terms, at points x (m, N) for rates f (m, N), shape (m,).
@@ -164,8 +157,7 @@ class Invariant:
         slopes = self.gradients(x)
         terms = np.abs(slopes) * np.maximum(np.abs(f), 1e-3 * np.abs(f).max(axis=1, initial=0.0, keepdims=True))
         more = np.maximum(np.abs((slopes * f).sum(axis=1)) - (np.abs(slopes) * noise).sum(axis=1), 0.0)
-        rates: FloatArray = more / np.maximum(terms.sum(axis=1), TINY)
-        return rates
+        return np.asarray(more / np.maximum(terms.sum(axis=1), TINY))
 
     def rate(self, rate_of: Mapping[int, int]) -> Invariant:
         """Return the rate of a polynomial of states whose rates are states."""
@@ -235,8 +227,7 @@ def projected(x: FloatArray, invariants: Sequence[Invariant], sizes: FloatArray)
         step = (np.linalg.pinv(H, rcond=1e-10) @ h[:, :, None])[:, :, 0]
         s = np.where(arrived[:, None], s, s - sizes * step)
     near = (np.abs(s - x0) <= FURTHEST * sizes).all(axis=1)  # far away everything is relatively small
-    points: FloatArray = s[arrived & near]
-    return points
+    return np.asarray(s[arrived & near])
 
 
 def is_independent(

@@ -128,24 +128,19 @@ def _monomials(states: Sequence[int], degree: int) -> list[tuple[tuple[int, int]
     return [tuple((i, chosen.count(i)) for i in dict.fromkeys(chosen)) for chosen in every]
 
 
-def _harmonics(angles: Sequence[int], order: int) -> list[Harmonic]:
-    """Return cos and sin of the angles, and of sums and differences of up to ``order`` different ones."""
-    harmonics: list[Harmonic] = [ONE]
-    for size in range(1, min(order, len(angles)) + 1):
-        for chosen in combinations(angles, size):
-            for signs in product((1, -1), repeat=size - 1):
-                argument = tuple(zip(chosen, (1, *signs), strict=True))
-                harmonics += [("cos", argument), ("sin", argument)]
-    return harmonics
-
-
 def _products(
     states: Sequence[int], angles: Sequence[int], degree: int, *, harmonics: int | None = None
 ) -> Iterator[Term]:
     """Yield all products of up to ``degree`` factors; an angle itself stands alone, or beside nothing but speeds."""
     plain = [i for i in states if i not in angles]
     order = degree if harmonics is None else harmonics
-    every = _harmonics(angles, order)
+    # Cos and sin of the angles, and of sums and differences of up to ``order`` different ones.
+    every: list[Harmonic] = [ONE]
+    for size in range(1, min(order, len(angles)) + 1):
+        for chosen in combinations(angles, size):
+            for signs in product((1, -1), repeat=size - 1):
+                argument = tuple(zip(chosen, (1, *signs), strict=True))
+                every += [("cos", argument), ("sin", argument)]
     for powers in _monomials(plain, degree):
         used = sum(p for _, p in powers)
         for harmonic in every:
@@ -190,12 +185,8 @@ def further_libraries(group: Sequence[int], kinds: StateKinds) -> Iterator[Libra
 
 
 def _with_speeds(at_rest: Iterable[Term], factors: Iterable[Term], speeds: Sequence[int]) -> Library:
-    moving = (Term(_times(t.powers, v), t.harmonic) for t in factors for v in speeds)
+    moving = (Term(tuple(sorted((*t.powers, (v, 1)))), t.harmonic) for t in factors for v in speeds)
     return _checked(chain(at_rest, moving))
-
-
-def _times(powers: tuple[tuple[int, int], ...], state: int) -> tuple[tuple[int, int], ...]:
-    return tuple(sorted((*powers, (state, 1))))
 
 
 def _checked(terms: Iterable[Term]) -> Library:

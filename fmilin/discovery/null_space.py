@@ -66,8 +66,7 @@ def svd(matrix: FloatArray, *, full: bool = True) -> tuple[FloatArray, FloatArra
 
 def null_vector(space: NullSpace, nearest_to: FloatArray) -> FloatArray:
     """Return the combination (K,) of the space nearest to a given one."""
-    vector: FloatArray = space.basis @ (space.basis.T @ (nearest_to * space.sizes)) / space.sizes
-    return vector
+    return np.asarray(space.basis @ (space.basis.T @ (nearest_to * space.sizes)) / space.sizes)
 
 
 def sparse_basis(space: NullSpace, order: Sequence[int]) -> Iterator[FloatArray]:

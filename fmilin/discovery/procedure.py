@@ -111,8 +111,7 @@ def _rate_gradients(search: Search, positions: Sequence[Invariant], x: FloatArra
     ahead, back = np.split(terms.sum(axis=2), 2, axis=1)
     change = ahead - back  # a constraint whose rate is zero everywhere changes by rounding alone
     change[np.abs(change) <= ROUNDING_OF_RATES * np.abs(terms).sum(axis=2).max(axis=1, keepdims=True)] = 0.0
-    gradients: FloatArray = np.nan_to_num(change / (2 * STEP * search.sampler.sizes))
-    return gradients
+    return np.asarray(np.nan_to_num(change / (2 * STEP * search.sampler.sizes)))
 
 
 def _tolerance(search: Search) -> float:

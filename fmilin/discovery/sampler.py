@@ -54,7 +54,12 @@ class Sampler:
         self.reach = REACH * self.sizes
         self.input_sizes = self.excite * self.model.inputs.scales(self.point.inputs)
         self._require_rates()
-        self.noise = self._measured_noise()
+        x = self.states(1)[0]
+        f = self.held_rates(x[None])[0]
+        self.visits += 9
+        noise = noise_level(lambda s: self._rates(s, self.point.inputs), x, self.sizes)
+        relative = noise / np.maximum(np.abs(f), 1e-3 * np.abs(f).max(initial=1e-300))
+        self.noise = float(np.nan_to_num(relative.max(initial=0.0), nan=0.0, posinf=0.0))
 
     def _require_rates(self) -> None:
         """Sample closer to the point where the model cannot answer far from it."""
@@ -68,14 +73,6 @@ class Sampler:
             f"'{self.model.info.name}' gives no rates at states beside its point, so nothing can be found out about "
             f"them. Give another point with --set.{why}"
         )
-
-    def _measured_noise(self) -> float:
-        x = self.states(1)[0]
-        f = self.held_rates(x[None])[0]
-        self.visits += 9
-        noise = noise_level(lambda s: self._rates(s, self.point.inputs), x, self.sizes)
-        relative = noise / np.maximum(np.abs(f), 1e-3 * np.abs(f).max(initial=1e-300))
-        return float(np.nan_to_num(relative.max(initial=0.0), nan=0.0, posinf=0.0))
 
     def states(self, count: int) -> FloatArray:
         """Return random states around the point, shape (count, N)."""

@@ -65,8 +65,7 @@ class Samples:
         if len(x) <= len(library):
             return np.empty((0, len(library)))
         rows = library.rates(x, f)
-        scaled: FloatArray = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-300)
-        return scaled
+        return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-300))
 
     def excited(self, count: int, single: int | None = None) -> ExcitedRates:
         """Return what random inputs, or a ``single`` one, change of the rates at some of the points."""

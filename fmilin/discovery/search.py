@@ -86,7 +86,10 @@ class Search:
             verdict = judged(at, self.kinds, self.sampler)
             if verdict.kind == "conserved":
                 self.rejected.append(Rejected(at, verdict.reason))
-                self._list_relation(at)
+                # List the positions' relation of which ``h`` is the rate: gears without inputs look like momentum.
+                g = integral(at, self.kinds, self.sampler)
+                if g is not None:
+                    self.rejected.append(Rejected(g, "a constraint if gears, belts or ropes tie these; no input tells"))
                 continue
             has_speed = bool(at.states & self.kinds.speeds)
             (self.open if verdict.kind == "open" else self.speeds if has_speed else norms).append(at)
@@ -96,12 +99,6 @@ class Search:
             self._anywhere = Samples(self.sampler, independent_ones(self.norms, self._points, self.sampler.sizes))
             near = projected(self._points, self._anywhere.manifold, self.sampler.sizes)
             self._points = near if len(near) else self._points
-
-    def _list_relation(self, h: Invariant) -> None:
-        """List the positions' relation of which ``h`` is the rate: gears without inputs look like momentum."""
-        g = integral(h, self.kinds, self.sampler)
-        if g is not None:
-            self.rejected.append(Rejected(g, "a constraint if gears, belts or ropes tie these; no input tells"))
 
     def on_manifold(self, library: Library) -> None:
         """Look for functions of positions that no motion changes which the speeds' constraints allow."""

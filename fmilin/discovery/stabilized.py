@@ -71,8 +71,7 @@ def _decaying_part(M: FloatArray) -> FloatArray:
         return real < -slowest
 
     _, Z, count = linalg.schur(M, output="real", sort=decays)
-    basis: FloatArray = np.asarray(Z, dtype=np.float64)[:, :count]
-    return basis
+    return np.asarray(np.asarray(Z, dtype=np.float64)[:, :count])
 
 
 def _closed(B: FloatArray, rates: FloatArray, noise: float) -> tuple[FloatArray, FloatArray] | None:

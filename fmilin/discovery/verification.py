@@ -84,8 +84,7 @@ class Verification:
         return np.array(path)
 
     def _rates(self, u: FloatArray, _: float, x: FloatArray) -> FloatArray:
-        rates: FloatArray = self._sampler.rates(x[None], u[None])[0]
-        return rates
+        return np.asarray(self._sampler.rates(x[None], u[None])[0])
 
 
 Kind = Literal["constraint", "open", "conserved"]
@@ -124,7 +123,8 @@ def judged(h: Invariant, kinds: StateKinds, sampler: Sampler) -> Verdict:
         return _conserved("looks like mechanical energy: curved in the speeds")
     if degree == 0:
         return _of_positions(h, kinds)
-    if h.states & kinds.cyclic - kinds.speeds and not _only_harmonic(h, kinds):
+    cyclic = kinds.cyclic - kinds.speeds
+    if h.states & cyclic and any(t.degree(cyclic) for t in h.library.terms):
         return _conserved("follows from a cyclic coordinate, which no rate depends on")
     if _is_total_momentum(h, kinds, sampler):
         return _conserved("looks like momentum: the whole can be displaced and nothing changes")
@@ -149,11 +149,6 @@ def _is_tied_at_start(h: Invariant, kinds: StateKinds, sampler: Sampler) -> bool
         return False
     terms = np.abs(g.library.values(sampler.point.states[None])[0] * g.coefficients)
     return bool(terms.min() > HELD_AT_START * sampler.sizes.max())
-
-
-def _only_harmonic(h: Invariant, kinds: StateKinds) -> bool:
-    """Whether cyclic coordinates stand in it as arguments of sines only."""
-    return all(not t.degree(kinds.cyclic - kinds.speeds) for t in h.library.terms)
 
 
 def _of_positions(h: Invariant, kinds: StateKinds) -> Verdict:

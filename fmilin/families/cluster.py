@@ -125,7 +125,11 @@ class Cluster(Engine):
 
         self._packed = PackedPlan.of(plan, limits)
         try:
-            _require_port(address)
+            # Raise ValueError for what is no address: a client that fails over it prints a traceback when it goes.
+            from distributed.comm.addressing import get_address_host_port
+
+            if not address.startswith("inproc://"):
+                get_address_host_port(address, strict=True)
             self._client: Any = Client(address, timeout=CONNECT, set_as_default=False)
         except (OSError, TimeoutError, ValueError) as error:
             why = " ".join(str(error).split())[:120]
@@ -189,14 +193,6 @@ class Cluster(Engine):
                     logging.getLogger(name).setLevel(logging.CRITICAL + 1)
         finally:
             self._client.close()
-
-
-def _require_port(address: str) -> None:
-    """Raise ValueError for what is no address: a client that fails over it prints a traceback when it goes."""
-    from distributed.comm.addressing import get_address_host_port
-
-    if not address.startswith("inproc://"):
-        get_address_host_port(address, strict=True)
 
 
 def _failed(task: Task, why: str) -> list[Outcome]:

@@ -17,9 +17,8 @@ from fmilin.ground.errors import FmilinError
 from fmilin.ground.signals import FloatArray
 from fmilin.linear_model.model import LinearModel
 from fmilin.manifold.invariants import Invariants
-from fmilin.manifold.kinematics import kinematic_pairs
 from fmilin.manifold.projection import pseudo_inverse
-from fmilin.manifold.selection import Selection
+from fmilin.manifold.selection import Selection, kinematic_pairs
 from fmilin.model.counting import RememberingModel
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.points.request import TrimRequest

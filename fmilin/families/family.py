@@ -10,19 +10,17 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.families.grid import Grid
-from fmilin.families.interpolation import LeftOut, around, entry_errors, left_out
-from fmilin.families.mode_events import ModeEvent, mode_events
+from fmilin.families.grid import Grid, LeftOut, around, entry_errors, left_out
 from fmilin.families.plots import FamilyPlots
 from fmilin.families.rows import ERRORS, Layout, Template
-from fmilin.families.tracking import Tracks, tracked
+from fmilin.families.tracking import ModeEvent, Tracks, mode_events, tracked
 from fmilin.ground.errors import NumericalError, UsageError
 from fmilin.ground.remarks import Remark, off_equilibrium, rate_of_change
 from fmilin.ground.signals import FloatArray, Signals
 from fmilin.ground.verbs import Shown, perform
 from fmilin.linear_model.builder import with_errors
 from fmilin.linear_model.model import EntryErrors, LinearModel
-from fmilin.linear_model.rest import is_at_rest
+from fmilin.linear_model.no_response import is_at_rest
 
 if TYPE_CHECKING:
     from pathlib import Path

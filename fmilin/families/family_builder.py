@@ -117,7 +117,12 @@ class FamilyBuilder:
         reasons[~self.done] = MISSING
         for k, reason in self._reasons.items():
             reasons[k] = reason
-        choices, chosen = _in_order(self._kinds, self._chosen)
+        # The choices in the order in which the points of the grid have them, however they came in.
+        used = self._chosen[self._chosen >= 0]
+        order = [int(k) for k in used[np.sort(np.unique(used, return_index=True)[1])]]
+        new = np.full(len(self._kinds) + 1, -1, dtype=np.intp)
+        new[order] = np.arange(len(order))
+        choices, chosen = tuple(self._kinds[k] for k in order), new[self._chosen]
         shape, template = self.grid.shape, self.template or NOTHING
         return LinearFamily(
             self.grid,
@@ -130,15 +135,6 @@ class FamilyBuilder:
             self._remarks,
             dict(descriptors),
         )
-
-
-def _in_order(kinds: Sequence[Choice], chosen: np.ndarray) -> tuple[tuple[Choice, ...], np.ndarray]:
-    """Return the choices in the order in which the points of the grid have them, however they came in."""
-    used = chosen[chosen >= 0]
-    order = [int(k) for k in used[np.sort(np.unique(used, return_index=True)[1])]]
-    new = np.full(len(kinds) + 1, -1, dtype=np.intp)
-    new[order] = np.arange(len(order))
-    return tuple(kinds[k] for k in order), new[chosen]
 
 
 def family_of(

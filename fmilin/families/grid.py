@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
+from itertools import product
 
 import numpy as np
+from numpy.typing import NDArray
 
-from fmilin.ground.errors import UsageError
+from fmilin.ground.errors import UnknownNameError, UsageError
 from fmilin.ground.signals import FloatArray
 
 
@@ -102,3 +104,110 @@ def grid_through(columns: Mapping[str, FloatArray]) -> tuple[Grid, list[int]]:
     if len(columns) < 2 or full.size != len(table) or len(np.unique(table, axis=0)) < len(table):
         return Grid(dict(columns), zipped=True), list(range(len(table)))
     return full, [int(k) for k in np.ravel_multi_index([indices for _, indices in levels], full.shape)]
+
+
+# Between the points of a grid: weights of the points around, and how far off that is where the answer is known.
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    r"""Interpolation at points of the grid from the points on both sides, against the linear model there."""
+
+    # A, B, C, D: (\\*shape), largest error over the largest entry of the matrix, the largest over all axes; NaN at the
+    # ends of all axes and beside failed points. With half as many points as the family has: of the family itself it is
+    # a bound
+    A: FloatArray
+    B: FloatArray
+    C: FloatArray
+    D: FloatArray
+
+    @property
+    def largest(self) -> float:
+        """Of all matrices and points; NaN where no point could be left out."""
+        values = np.concatenate([np.ravel(getattr(self, f.name)) for f in fields(self)])
+        return float(np.nanmax(values)) if np.isfinite(values).any() else float("nan")
+
+
+def left_out(matrices: Mapping[str, FloatArray], grid: Grid, kinds: NDArray[np.intp]) -> LeftOut:
+    """Return the error of linear interpolation at every inner point, between points of one and the same kind."""
+    errors = {name: np.full(grid.shape, np.nan) for name in matrices}
+    for d, values in enumerate(_lines(grid)):
+        if len(values) < 3:
+            continue
+        inner = (values[1:-1] - values[:-2]) / (values[2:] - values[:-2])
+        weight = inner.reshape(-1, *[1] * (len(grid.shape) - d - 1))
+        same = np.moveaxis(kinds, d, 0)
+        usable = (same[1:-1] == same[:-2]) & (same[1:-1] == same[2:]) & (same[1:-1] >= 0)
+        for name, given in matrices.items():
+            stack = np.moveaxis(given, d, 0)
+            if not stack.size:
+                errors[name] = np.where(np.isnan(errors[name]) & (kinds >= 0), 0.0, errors[name])
+                continue
+            w = np.moveaxis(np.broadcast_to(weight, np.moveaxis(usable, 0, d).shape), d, 0)[..., None, None]
+            error = np.abs((1 - w) * stack[:-2] + w * stack[2:] - stack[1:-1]).max(axis=(-2, -1))
+            size = np.abs(stack[1:-1]).max(axis=(-2, -1))
+            relative = np.where(usable, error / np.where(size > 0, size, 1.0), np.nan)
+            target = np.moveaxis(errors[name], d, 0)
+            target[1:-1] = np.fmax(target[1:-1], relative)
+    return LeftOut(**errors)
+
+
+def entry_errors(
+    matrices: Mapping[str, FloatArray], grid: Grid, kinds: NDArray[np.intp], numbers: Sequence[int]
+) -> dict[str, FloatArray]:
+    """Return the largest error of linear interpolation, entry by entry, when each point is left out; NaN of none."""
+    worst = {name: np.full(given.shape[len(grid.shape) :], np.nan) for name, given in matrices.items()}
+    for number in numbers:
+        index = np.unravel_index(number, grid.shape)
+        for d, values in enumerate(_lines(grid)):
+            i = int(index[d])
+            if not 0 < i < len(values) - 1:
+                continue
+            sides = np.array(index), np.array(index)
+            sides[0][d] -= 1
+            sides[1][d] += 1
+            before, after = (tuple(side.tolist()) for side in sides)
+            if not kinds[before] == kinds[index] == kinds[after]:
+                continue
+            w = (values[i] - values[i - 1]) / (values[i + 1] - values[i - 1])
+            for name, given in matrices.items():
+                error = np.abs((1 - w) * given[before] + w * given[after] - given[index])
+                worst[name] = np.fmax(worst[name], error)
+    return worst
+
+
+def around(grid: Grid, values: Mapping[str, float]) -> dict[int, float]:
+    """Return the points of the grid around these values, and their weights, which are linear in every axis."""
+    for name in values:
+        if name not in grid.axes:
+            raise UnknownNameError.among(name, grid.axes, "an axis of the family")
+    if missing := [name for name in grid.axes if name not in values]:
+        raise UsageError(f"The value of '{missing[0]}' is missing: the family runs over {', '.join(grid.axes)}.")
+    if grid.zipped and len(grid.axes) > 1:
+        raise UsageError("A family along a list of points has nothing between them: interpolate in one over a grid.")
+    sides = [_side(name, np.asarray(axis), float(values[name])) for name, axis in grid.axes.items()]
+    weights: dict[int, float] = {}
+    for corner in product(*sides):
+        number = int(np.ravel_multi_index([i for i, _ in corner], grid.shape))
+        weights[number] = float(np.prod([w for _, w in corner]))
+    return weights
+
+
+def _side(name: str, axis: FloatArray, value: float) -> list[tuple[int, float]]:
+    order = np.argsort(axis)
+    low, high = axis[order[0]], axis[order[-1]]
+    if not low <= value <= high:
+        raise UsageError(f"{name} = {value:g} is outside the family, which has {low:g} to {high:g}.")
+    i = int(np.searchsorted(axis[order], value))
+    if axis[order[i]] == value:
+        return [(int(order[i]), 1.0)]
+    a, b = int(order[i - 1]), int(order[i])
+    w = float((value - axis[a]) / (axis[b] - axis[a]))
+    return [(a, 1 - w), (b, w)]
+
+
+def _lines(grid: Grid) -> list[FloatArray]:
+    """Return the values along every dimension of the arrays."""
+    if grid.zipped and len(grid.axes) > 1:
+        return [np.arange(grid.size, dtype=np.float64)]
+    return [np.asarray(values) for values in grid.axes.values()]

@@ -185,11 +185,7 @@ class Layout:
         step = max(1, 2**20 // max(self.width, 1))
         for begin in range(0, len(rows), step):
             yield slice(begin, min(begin + step, len(rows)))
-            _forget(rows)
-
-
-def _forget(rows: FloatArray) -> None:
-    """Give back the pages of a file that were read: the memory that a large family takes does not grow."""
-    base = rows.base if isinstance(rows.base, mmap.mmap) else getattr(rows, "_mmap", None)
-    if base is not None and hasattr(base, "madvise"):
-        base.madvise(mmap.MADV_DONTNEED)
+            # Give back the pages of a file that were read: the memory that a large family takes does not grow.
+            base = rows.base if isinstance(rows.base, mmap.mmap) else getattr(rows, "_mmap", None)
+            if base is not None and hasattr(base, "madvise"):
+                base.madvise(mmap.MADV_DONTNEED)

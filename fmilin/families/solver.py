@@ -14,11 +14,10 @@ import numpy as np
 from fmilin.connected.loop_transfer import loop_transfer, require_wires
 from fmilin.families.continuation import Balance, SolvedPoint, corrected
 from fmilin.families.family_builder import outcome_of
-from fmilin.families.folds import Fold, FoldError, fold_between
+from fmilin.families.folds import Fold, FoldError, Turning, fold_between
 from fmilin.families.plan import Plan
 from fmilin.families.rows import Outcome, Template
 from fmilin.families.stacked import StackedRuns
-from fmilin.families.turning import Turning
 from fmilin.ground.errors import FmilinError, NumericalError, UnknownNameError
 from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray
@@ -250,9 +249,7 @@ class Solver:
             assert predecessor.selection is not None  # noqa: S101 - _chord_applies says so
             balance = Balance(model, request, predecessor.linear, predecessor.selection)
             point = corrected(model, request, predecessor, balance)
-            if point is None:
-                return None
-            return self._linearized(model, point, values, predecessor)
+            return None if point is None else self._linearized(model, point, values, predecessor)
         except FmilinError:
             return None
 

@@ -96,7 +96,9 @@ class Store(FamilyBuilder):
                 self._written.append({"points": points})
                 lines = b"".join(map(self._line, self._written))
                 self._written = []
-                _write_all(self._journal, lines)
+                rest = memoryview(lines)
+                while rest:
+                    rest = rest[os.write(self._journal, rest) :]
             if time.monotonic() - self._synced > SYNC:
                 os.fsync(self._rows_file)
                 os.fsync(self._journal)
@@ -180,7 +182,9 @@ class Store(FamilyBuilder):
     def _explain(self, entry: dict[str, Any], meanings: list[Any]) -> None:
         """Take in what points refer to."""
         if "template" in entry:
-            self.template = _template(entry["template"])
+            order, *groups, parameters, info, sample_time = entry["template"]
+            x, u, out = map(_signals, groups)
+            self.template = Template(order, x, u, out, tuple(parameters), ModelInfo(**info), sample_time)
             self._numbers["template"] = -1
         elif "choice" in entry:
             states, method = entry["choice"]
@@ -227,12 +231,6 @@ class Store(FamilyBuilder):
         )
 
 
-def _write_all(file: int, content: bytes) -> None:
-    rest = memoryview(content)
-    while rest:
-        rest = rest[os.write(file, rest) :]
-
-
 def _packed(signals: Signals) -> list[list[Any]]:
     return [[s.name, s.unit, s.nominal, s.start, s.description, list(s.aliases)] for s in signals]
 
@@ -244,9 +242,3 @@ def _signals(packed: list[list[Any]]) -> Signals:
 def _packed_template(t: Template) -> list[Any]:
     groups = [_packed(g) for g in (t.full_states, t.inputs, t.outputs)]
     return [t.order, *groups, list(t.parameters), asdict(t.model), t.sample_time]
-
-
-def _template(packed: list[Any]) -> Template:
-    order, *groups, parameters, info, sample_time = packed
-    x, u, out = map(_signals, groups)
-    return Template(order, x, u, out, tuple(parameters), ModelInfo(**info), sample_time)

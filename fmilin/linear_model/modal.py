@@ -19,8 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.ground.signals import FloatArray
-from fmilin.linear_model.modes import rate_of, shape_of
-from fmilin.linear_model.subspaces import Complex, eigenvectors, groups_of, lyapunov, on_subspace
+from fmilin.linear_model.modes import Complex, eigenvectors, groups_of, lyapunov, on_subspace, rate_of, shape_of
 
 if TYPE_CHECKING:
     from fmilin.linear_model.model import LinearModel
@@ -217,8 +216,7 @@ def _shares(parts: list[Complex], terms: list[FloatArray], twice: FloatArray) ->
     sizes = np.abs(np.array(parts)) * twice[:, None, None]
     total, bound = sizes.sum(axis=0), np.einsum("g,gkj->kj", twice, np.array(terms))
     answers = total > UNANSWERED * bound
-    shares: FloatArray = np.where(answers, sizes / np.where(answers, total, 1.0), 0.0).max(axis=1, initial=0.0)
-    return shares
+    return np.asarray(np.where(answers, sizes / np.where(answers, total, 1.0), 0.0).max(axis=1, initial=0.0))
 
 
 def _missing(s: _Subspace, columns: FloatArray, noise: FloatArray, size: float, *, seen: bool = False) -> int:

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
     import control
 
-    from fmilin.linear_model.derivatives import Derivative
-    from fmilin.linear_model.descriptor import Descriptor
+    from fmilin.linear_model.descriptor import Derivative, Descriptor
     from fmilin.linear_model.modes import Modes
     from fmilin.linear_model.plots import Plots
     from fmilin.linear_model.verification import Verification
@@ -186,7 +185,7 @@ class LinearModel(Shown):
         parameter. Eigenvalues that coincide move as a group; where such a group is defective (the position and the
         speed of what moves freely), the mean of the group has a derivative, and is told for each.
         """
-        from fmilin.linear_model.derivatives import eigenvalue_derivatives
+        from fmilin.linear_model.descriptor import eigenvalue_derivatives
 
         return eigenvalue_derivatives(self.A, [d.A for d in self.derivatives.values()])[0]
 

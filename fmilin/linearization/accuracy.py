@@ -6,63 +6,97 @@ is nothing but error is compared with the size of its terms instead: zero is kno
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from fmilin.ground.errors import NumericalError
-from fmilin.ground.remarks import inaccurate_entry
+from fmilin.ground.remarks import Remark, inaccurate_entry
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import INACCURATE, INDISTINCT, TOO_INACCURATE
+from fmilin.linear_model.builder import IndependentCoordinates, Slopes, built, point_of
 from fmilin.linear_model.model import LinearModel
+from fmilin.manifold.frame import Frame
 from fmilin.manifold.neighbourhood import Neighbourhood
+from fmilin.manifold.slopes import TangentSlopes
+from fmilin.model.counting import CountedModel
+from fmilin.model.interface import Evaluation, OperatingPoint
 from fmilin.numerics.differences.sweep import StepSweep, step_sweep
+
+# From independent coordinates and slopes along them to the linear model, with its accuracy.
+# With y = R (x - x0) and x = Psi(y) (Spencer sections 2.2 and 4.1), at any consistent point:
+#     A = R f_x DPsi,  B = R f_u,  C = c_x DPsi,  D = c_u,  T = DPsi,  f0 = R f(t0, x0, u0)
+# Nonlinear coordinates y = rho(x) have R = D rho(x0) and d(D rho(x) f0)/dx DPsi in A besides, from y' = D rho x'.
+# Inputs that prescribe a motion move the manifold: x = Psi(y, u), and Psi_u adds f_x Psi_u to B and c_x Psi_u to D.
+
+
+def assembled(
+    model: CountedModel,
+    point: OperatingPoint,
+    base: Evaluation,
+    frame: Frame,
+    slopes: TangentSlopes,
+    remarks: Sequence[Remark],
+) -> LinearModel:
+    """Return the linear model in the coordinates of a frame; ``base`` is what the model says at the point."""
+    R, T = frame.coordinates.R, frame.T
+    A, B, size = R @ slopes.f_y, R @ slopes.f_u, np.abs(R)
+    if not frame.coordinates.is_linear:
+        bend = frame.coordinates.curvature(point.states, base.derivatives)  # d(D rho f)
+        A, B = A + bend @ T, B + bend @ slopes.x_u
+    chosen, geometry = frame.selection, frame.parametrization
+    coordinates = IndependentCoordinates(
+        chosen.signals, model.states, frame.y0, T, geometry.derivative_error, chosen.kind, chosen.condition_number,
+        frame.residual, T_u=slopes.x_u,
+    )  # fmt: skip
+    errors = size @ slopes.f_y_error, size @ slopes.f_u_error, slopes.c_y_error, slopes.c_u_error
+    own = Slopes(A, B, slopes.c_y, slopes.c_u, R @ base.derivatives, *errors)
+    method = slopes.method, model.evaluations, model.directions
+    return built(model, coordinates, own, point_of(model, point, base.outputs), method, remarks)
+
 
 SHOWN = 6  # scales of steps at which slopes are listed
 
 
-@dataclass(frozen=True)
-class _Entry:
-    """One entry of [A B; C D]."""
-
-    row: int
-    column: int
-    value: float
-    error: float
-    part: float  # of the largest entry of its row, or of its terms
-
-
 def require_accuracy(linear: LinearModel, nearby: Neighbourhood, *, keep: bool) -> LinearModel:
     """Return the linear model with a remark where an entry is doubtful; refuse it there unless it is to be kept."""
-    doubtful = _doubtful(linear, nearby)
-    if not doubtful:
-        return linear
-    worst = doubtful[0]
-    name = _name(linear, worst)
-    if worst.part > TOO_INACCURATE and not keep:
-        raise NumericalError(_refusal(nearby, worst, name), variable=nearby.columns[worst.column])
-    others = len(doubtful) - 1
-    more = f" So {'is' if others == 1 else 'are'} {others} more." if others else ""
-    return replace(linear, warnings=(*linear.warnings, inaccurate_entry(name, worst.value, worst.error, more)))
-
-
-def _doubtful(linear: LinearModel, nearby: Neighbourhood) -> list[_Entry]:
-    """Return the entries whose estimates are beyond :data:`INACCURATE`, worst first."""
-    errors = linear.errors
-    J = np.block([[linear.A, linear.B], [linear.C, linear.D]])
-    E = np.block([[errors.A, errors.B], [errors.C, errors.D]])
+    J, E = matrix_and_errors(linear)
     if not J.size:
-        return []
+        return linear
     scaled = E * nearby.scales
     largest = (np.abs(J) * nearby.scales).max(axis=1)
     sizes = comparable_sizes(largest, scaled.max(axis=1), _terms(linear, nearby, largest))
     part = np.where(scaled > 0, scaled / np.where(sizes > 0, sizes, 1.0)[:, None], 0.0)
-    entries = [
-        _Entry(int(i), int(j), float(J[i, j]), float(E[i, j]), float(part[i, j]))
-        for i, j in np.argwhere(part > INACCURATE)
-    ]
-    return sorted(entries, key=lambda entry: -entry.part)
+    return require_parts(linear, part, lambda i, j: _what_was_found(nearby, i, j), keep=keep)
+
+
+def matrix_and_errors(linear: LinearModel) -> tuple[FloatArray, FloatArray]:
+    """Return [[A, B], [C, D]] and the estimated errors of its entries."""
+    J, E = (np.block([[m.A, m.B], [m.C, m.D]]) for m in (linear, linear.errors))
+    return J, E
+
+
+def require_parts(
+    linear: LinearModel, part: FloatArray, advice: Callable[[int, int], str], *, keep: bool, said: bool = False
+) -> LinearModel:
+    """Refuse errors, ``part`` (P + ny, P + nu) of what each counts against, unless kept; remark on them unless said."""
+    doubtful = int(np.count_nonzero(part > INACCURATE))
+    if not doubtful:
+        return linear
+    i, j = (int(k) for k in np.unravel_index(int(np.argmax(part)), part.shape))
+    rows = (*(f"der({name})" for name in linear.states.names), *linear.outputs.names)
+    columns = (*linear.states.names, *linear.inputs.names)
+    name, (value, error) = f"d {rows[i]} / d {columns[j]}", (float(M[i, j]) for M in matrix_and_errors(linear))
+    if part[i, j] > TOO_INACCURATE and not keep:
+        raise NumericalError(
+            f"{name} cannot be told: it is {value:.4g} +- {error:.2g}, more than {TOO_INACCURATE:.0%} of the largest "
+            f"entry of its row.{advice(i, j)} --keep-inaccurate (keep_inaccurate=True in Python) returns the linear "
+            "model all the same.",
+            variable=columns[j],
+        )
+    more = f" So {'is' if doubtful == 2 else 'are'} {doubtful - 1} more." if doubtful > 1 else ""
+    return linear if said else replace(linear, warnings=(*linear.warnings, inaccurate_entry(name, value, error, more)))
 
 
 def comparable_sizes(largest: FloatArray, error: FloatArray, terms: FloatArray) -> FloatArray:
@@ -78,28 +112,19 @@ def _terms(linear: LinearModel, nearby: Neighbourhood, largest: FloatArray) -> F
     return np.concatenate((sizes * fastest, linear.outputs.scales(nearby.base[nearby.n :])))
 
 
-def _name(linear: LinearModel, entry: _Entry) -> str:
-    rows = (*(f"der({name})" for name in linear.states.names), *linear.outputs.names)
-    columns = (*linear.states.names, *linear.inputs.names)
-    return f"d {rows[entry.row]} / d {columns[entry.column]}"
-
-
-def _refusal(nearby: Neighbourhood, entry: _Entry, name: str) -> str:
+def _what_was_found(nearby: Neighbourhood, row: int, j: int) -> str:
     """Say what was found at each scale of steps, and what to do."""
-    j, column = entry.column, nearby.columns[entry.column]
     unit = np.eye(len(nearby.scales))[j]
     with np.errstate(all="ignore"):
         value = float(np.concatenate((nearby.frame.y0, nearby.point.inputs))[j])
         sweep = step_sweep(lambda s: nearby.at(s * unit), nearby.base, float(nearby.scales[j]), value)
-    slopes = "" if sweep is None else f" The slope found at steps of {_scales(nearby, sweep, entry.row)}."
+    slopes = "" if sweep is None else f" The slope found at steps of {_scales(nearby, sweep, row)}."
     if nearby.revisited and (change := float(np.max(nearby.revisit_change, initial=0.0))):
         slopes += f" Evaluated again at the same point the model differs by up to {change:.2g}: it keeps memory."
     return (
-        f"{name} cannot be told: it is {entry.value:.4g} +- {entry.error:.2g}, more than {TOO_INACCURATE:.0%} of "
-        f"the largest entry of its row.{slopes} A slope that changes with the step means friction, a deadzone, a "
-        f"switch, rounding or noise in the model: give '{column}' a nominal value of the size at which the model is "
-        "smooth, tighten the tolerance of solvers inside, provide exact derivatives, or move the point. "
-        "--keep-inaccurate (keep_inaccurate=True in Python) returns the linear model all the same."
+        f"{slopes} A slope that changes with the step means friction, a deadzone, a switch, rounding or noise in the "
+        f"model: give '{nearby.columns[j]}' a nominal value of the size at which the model is smooth, tighten the "
+        "tolerance of solvers inside, provide exact derivatives, or move the point."
     )
 
 

@@ -6,18 +6,22 @@ from dataclasses import replace
 
 import numpy as np
 
-from fmilin.ground.errors import NumericalError
+from fmilin.ground.errors import FmilinError, NumericalError
 from fmilin.ground.remarks import Remark, discrete_states_remarks, model_remarks, off_equilibrium, rate_of_change
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import DOUBTFUL, EQUILIBRIUM, SAME_ALONG
+from fmilin.linear_model.model import LinearModel
+from fmilin.linear_model.no_response import PUSHES, dead_zone_error
 from fmilin.manifold.frame import Frame
 from fmilin.manifold.neighbourhood import Neighbourhood
-from fmilin.manifold.selection import NOT_TURNING
+from fmilin.manifold.selection import NOT_TURNING, select_partition
 from fmilin.manifold.singular import singularity_of
 from fmilin.manifold.steady import Motion
 from fmilin.manifold.uniform import Change
 from fmilin.model.counting import RememberingModel
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
+from fmilin.model.stepping import Hybrid
+from fmilin.numerics.crossings import Domains, domains
 from fmilin.numerics.rest import is_equilibrium
 
 TURNING = (
@@ -66,10 +70,11 @@ def remarks_on(model: RememberingModel, base: Evaluation, nearby: Neighbourhood,
     moves = motion.fastest is not None
     along = _on_motion(model, base, frame, motion) if moves else remarks_along(model, base, frame, motion, WITH_TIME)
     remarks = [*_of_memory(model, nearby), *along, *_prescribed(model, frame)]
-    if frame.condition_number > DOUBTFUL:
+    if frame.selection.condition_number > DOUBTFUL:
+        better = ", ".join(select_partition(frame.manifold).signals.names) or "none"
         text = (
-            f"The coordinates {', '.join(frame.signals.names)} are badly conditioned here (condition number "
-            f"{frame.condition_number:.3g}); {frame.better} would be better."
+            f"The coordinates {', '.join(frame.selection.signals.names)} are badly conditioned here (condition number "
+            f"{frame.selection.condition_number:.3g}); {better} would be better."
         )
         remarks.append(Remark("conditioning", text))
     remarks += discrete_states_remarks(model.source.discrete_states())
@@ -164,7 +169,7 @@ def _on_motion(model: Model, base: Evaluation, frame: Frame, motion: Motion) -> 
         names = selection.signals.names if in_use else selection.texts
         steady = names, motion.steady.carried, motion.steady.later
     remark = motion_remark(what, constrained=motion.has_choice, steady=steady, in_use=in_use)
-    if in_use and frame.kind == NOT_TURNING:
+    if in_use and frame.selection.kind == NOT_TURNING:
         remark = replace(remark, message=f"{remark.message} {INSTEAD_OF_TURNING}")
     return change_remarks(remark, motion.change)
 
@@ -202,3 +207,82 @@ def _prescribed(model: RememberingModel, frame: Frame) -> list[Remark]:
             f"({rates}) are inputs of their own. with_prescribed_states() makes states of all but the highest.",
         )
     ]
+
+
+AHEAD = 1e-6  # seconds that the model is followed, times the size of its time
+
+
+def chattering_at(model: Model, point: OperatingPoint) -> str:
+    """Return a sentence when events at the point never end, else nothing; the model ends in the mode of its start."""
+    if not isinstance(model, Hybrid):
+        return ""
+    import numpy as np
+
+    from fmilin.motion.simulation.integration_loop import ChatteringError
+    from fmilin.motion.simulation.run import RunRequest, simulate_at
+
+    ahead = AHEAD * max(abs(point.time), 1.0)
+    try:
+        simulate_at(model, point, np.array([point.time, point.time + ahead]), RunRequest(stabilization="none"))
+    except ChatteringError:
+        return (
+            f"The model chatters at the point (t = {point.time:g} s): events follow each other without end, because "
+            "the motion on either side of a switch leads back to it. There is no linear model of either side that "
+            "the motion keeps. Move the point away from the switch, stay in the present mode with --hold-modes "
+            "(hold_modes=True in Python), or replace the ideal switch by a smooth one in the model."
+        )
+    except FmilinError:
+        return ""
+    finally:
+        model.restart()
+    return ""
+
+
+SMALL = (1e-3, 1e-2)  # small pushes, in sizes of the input
+
+
+def refuse_dead_zones(linear: LinearModel, model: Model, point: OperatingPoint) -> LinearModel:
+    """Return a linear model that no input moves, unless larger pushes than those of a derivative move the model."""
+    if model.names_limits:
+        return linear
+    sizes = model.inputs.scales(point.inputs)
+    dead = [name for j, name in enumerate(model.inputs.names) if _has_dead_zone(model, point, j, float(sizes[j]))]
+    if dead:
+        raise dead_zone_error(dead)
+    return linear
+
+
+def _has_dead_zone(model: Model, point: OperatingPoint, j: int, size: float) -> bool:
+    try:
+        base, here = _seen(model, point, point.inputs)
+        small = [_pushed(model, point, j, sign * part * size) for part in SMALL for sign in (1.0, -1.0)]
+    except FmilinError:
+        return False
+    if any(_moved(base, seen) for seen, _ in small):
+        return False
+    for part in PUSHES:
+        for sign in (1.0, -1.0):
+            try:
+                seen, domain = _pushed(model, point, j, sign * part * size)
+            except FmilinError:
+                continue
+            if _moved(base, seen) or not np.array_equal(domain, here):
+                return True
+    return False
+
+
+def _pushed(model: Model, point: OperatingPoint, j: int, by: float) -> tuple[Evaluation, Domains]:
+    inputs = point.inputs.copy()
+    inputs[j] += by
+    return _seen(model, point, inputs)
+
+
+def _seen(model: Model, point: OperatingPoint, inputs: FloatArray) -> tuple[Evaluation, Domains]:
+    evaluation = model.evaluate(point.time, point.states, inputs)
+    return evaluation, domains(model.event_indicators(point.time, point.states, inputs))
+
+
+def _moved(base: Evaluation, seen: Evaluation) -> bool:
+    """Whether rates or outputs are no longer those of ``base``, to the last bit."""
+    same = np.array_equal(base.derivatives, seen.derivatives, equal_nan=True)
+    return not (same and np.array_equal(base.outputs, seen.outputs, equal_nan=True))

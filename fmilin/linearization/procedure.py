@@ -13,11 +13,9 @@ from fmilin.ground.verbs import perform
 from fmilin.linear_model.builder import chosen_inputs, with_inputs, with_parameters_as_inputs
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.no_response import with_remark_on_response
-from fmilin.linearization.accuracy import require_accuracy
-from fmilin.linearization.assembly import assembled
-from fmilin.linearization.dead_zones import refuse_dead_zones
+from fmilin.linearization.accuracy import assembled, require_accuracy
 from fmilin.linearization.dependence import with_remark_on_dependence
-from fmilin.linearization.findings import remarks_along, remarks_on, visited_at
+from fmilin.linearization.findings import refuse_dead_zones, remarks_along, remarks_on, visited_at
 from fmilin.linearization.request import Request
 from fmilin.linearization.singular import linearize_at_singularity
 from fmilin.linearization.verified_facts import start_of, verified_facts_of
@@ -251,35 +249,29 @@ def _linearized(
 ) -> tuple[LinearModel, Frame]:
     """Go the general way; at a singular configuration say so, whatever went wrong there."""
     try:
-        return _step_by_step(model, point, request, previous)
+        # Go the way of any model that can be evaluated: the point, coordinates at it, slopes along them.
+        visited, base, nearby, slopes, motion = _measured(model, point, request, previous)
+        frame, named = nearby.frame, request.independent or model.independent or previous
+        free = request.coordinates == "partition" and not named
+        if free and motion.steady and motion.steady.selection is not frame.selection:
+            frame, slopes = in_coordinates(visited, point, base, frame, slopes, motion.steady.selection)
+            nearby = nearby.in_frame(frame)
+        remarks = [*point.remarks, *frame.remarks, *slopes.remarks, *remarks_on(visited, base, nearby, motion)]
+        remarks += nearby.held_remarks
+        linear = assembled(visited, point, base, frame, slopes, remarks)
+        linear = require_accuracy(linear, nearby, keep=request.keep_inaccurate)
+        if request.descriptor and not frame.coordinates.curvature(point.states, base.derivatives).any():
+            from fmilin.native.formulations.descriptor import with_descriptor
+
+            linear = with_descriptor(linear, model, point, frame.coordinates.R)
+        if (unmoved := with_remark_on_response(linear)) is not linear:
+            held = request.keep_inaccurate or request.hold_modes
+            linear = unmoved if held else refuse_dead_zones(unmoved, model, point)
+        return linear if len(model.constraints) else with_remark_on_dependence(linear, model, point), frame
     except FmilinError:
         if singular := singularity_of(model, point):
             raise NumericalError(singular) from None
         raise
-
-
-def _step_by_step(
-    model: Model, point: OperatingPoint, request: Request, previous: Selection | None
-) -> tuple[LinearModel, Frame]:
-    """Go the way of any model that can be evaluated: the point, coordinates at it, slopes along them."""
-    visited, base, nearby, slopes, motion = _measured(model, point, request, previous)
-    frame, named = nearby.frame, request.independent or model.independent or previous
-    free = request.coordinates == "partition" and not named
-    if free and motion.steady and motion.steady.selection is not frame.selection:
-        frame, slopes = in_coordinates(visited, point, base, frame, slopes, motion.steady.selection)
-        nearby = nearby.in_frame(frame)
-    remarks = [*point.remarks, *frame.remarks, *slopes.remarks, *remarks_on(visited, base, nearby, motion)]
-    remarks += nearby.held_remarks
-    linear = assembled(visited, point, base, frame, slopes, remarks)
-    linear = require_accuracy(linear, nearby, keep=request.keep_inaccurate)
-    if request.descriptor and not frame.coordinates.curvature(point.states, base.derivatives).any():
-        from fmilin.native.formulations.descriptor import with_descriptor
-
-        linear = with_descriptor(linear, model, point, frame.coordinates.R)
-    if (unmoved := with_remark_on_response(linear)) is not linear:
-        held = request.keep_inaccurate or request.hold_modes
-        linear = unmoved if held else refuse_dead_zones(unmoved, model, point)
-    return linear if len(model.constraints) else with_remark_on_dependence(linear, model, point), frame
 
 
 def _measured(
@@ -348,7 +340,7 @@ def _slopes(model: Model, nearby: Neighbourhood, request: Request, facts: Verifi
     try:
         slopes = measure(nearby, request.derivatives, facts)
     except EventCrossingError:
-        from fmilin.linearization.chattering import chattering_at
+        from fmilin.linearization.findings import chattering_at
 
         if chattering := chattering_at(model, nearby.point):
             raise NumericalError(chattering) from None

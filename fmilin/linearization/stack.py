@@ -25,11 +25,9 @@ from fmilin.linearization.findings import change_remarks, motion_remark
 from fmilin.linearization.request import Request
 from fmilin.linearization.stack_parts import Mask, Parts, StackWriter, connected_points
 from fmilin.linearization.verified_facts import verified_facts_of
-from fmilin.manifold.continuation import CONDITION_LIMIT
-from fmilin.manifold.products import rounding_of, some_bits_further
 from fmilin.manifold.rank import independent_rows, scaled
-from fmilin.manifold.selection import Selection
-from fmilin.manifold.slopes import SMALL_STEP, compared, random_direction
+from fmilin.manifold.selection import CONDITION_LIMIT, Selection
+from fmilin.manifold.slopes import SMALL_STEP, compared, random_direction, rounding_of, some_bits_further
 from fmilin.manifold.stack import AT_ONCE, PointStack, StackGeometry, StackSurroundings
 from fmilin.manifold.steady_stack import StackMotion, stack_motion
 from fmilin.manifold.verification import VerifiedFacts

@@ -66,6 +66,4 @@ def _same(a: OperatingPoint, b: OperatingPoint) -> bool:
 
 
 def _still_pairs(pairs: Mapping[int, int] | None, point: OperatingPoint, base: Evaluation) -> bool:
-    if not pairs:
-        return True
-    return np.array_equal(base.derivatives[list(pairs)], point.states[list(pairs.values())])
+    return np.array_equal(base.derivatives[list(pairs)], point.states[list(pairs.values())]) if pairs else True

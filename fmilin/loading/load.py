@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fmilin.fmi.read.process import absolute, process_state
+from fmilin.fmi.read.printed import absolute, process_state
 from fmilin.ground.errors import ConstraintError, UnknownNameError, UsageError, nearest_names
 from fmilin.loading.adapters import adapter_for, chosen_adapter, load_with, member_of, suggestion_for
 from fmilin.loading.python_objects import model_in_python, names_python

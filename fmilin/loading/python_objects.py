@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from fmilin.fmi.read.process import absolute
+from fmilin.fmi.read.printed import absolute
 from fmilin.ground.errors import FmilinError, ModelError, UnknownNameError, UsageError, missing_file
 from fmilin.model.interface import Model
 

@@ -135,9 +135,7 @@ def conditioning(R: FloatArray, H: FloatArray, scales: FloatArray) -> float:
     """Return the condition number of (R; H) with columns scaled and rows normalized."""
     matrix = np.vstack((R, H)) * scales
     norms = np.linalg.norm(matrix, axis=1, keepdims=True)
-    if not np.isfinite(matrix).all() or (norms == 0).any():
-        return np.inf
-    return condition_number(matrix / norms)
+    return np.inf if not np.isfinite(matrix).all() or (norms == 0).any() else condition_number(matrix / norms)
 
 
 def condition_number(matrix: FloatArray) -> float:
@@ -165,6 +163,4 @@ def _factor(matrix: FloatArray) -> Factors:
 
 
 def _solve(factors: Factors, right: FloatArray) -> FloatArray:
-    if factors[0].size == 0 or right.size == 0:
-        return np.zeros_like(right)
-    return lu_solved(*factors, right)
+    return np.zeros_like(right) if factors[0].size == 0 or right.size == 0 else lu_solved(*factors, right)

@@ -12,18 +12,25 @@ from numpy.typing import NDArray
 
 from fmilin.ground.errors import NumericalError
 from fmilin.ground.remarks import Remark
-from fmilin.ground.signals import FloatArray, Signals
+from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import DOUBTFUL, REFUSED
-from fmilin.manifold.continuation import carried_on
 from fmilin.manifold.coordinates import Coordinates
 from fmilin.manifold.invariants import Invariants
-from fmilin.manifold.kinematics import kinematic_pairs, linear_states
 from fmilin.manifold.nonlinear import has_expressions, select_expressions
 from fmilin.manifold.nonvanishing import require_nonvanishing
 from fmilin.manifold.parametrization import LocalParametrization
 from fmilin.manifold.projection import require_on_manifold
 from fmilin.manifold.rank import RankDecision, decide_rank, independent_rows
-from fmilin.manifold.selection import Manifold, Selection, select_named, select_partition, select_tangent
+from fmilin.manifold.selection import (
+    Manifold,
+    Selection,
+    carried_on,
+    kinematic_pairs,
+    linear_states,
+    select_named,
+    select_partition,
+    select_tangent,
+)
 from fmilin.manifold.verification import (
     Verified,
     VerifiedFacts,
@@ -47,26 +54,6 @@ class Frame:
     verified: Verified | None  # how well the motion keeps the constraints; None without any
 
     @property
-    def kind(self) -> str:
-        """How the coordinates were chosen: named, partition or tangent."""
-        return self.selection.kind
-
-    @property
-    def better(self) -> str:
-        """A better choice, in words."""
-        return ", ".join(select_partition(self.manifold).signals.names) or "none"
-
-    @property
-    def signals(self) -> Signals:
-        """Names and units of the P coordinates."""
-        return self.selection.signals
-
-    @property
-    def condition_number(self) -> float:
-        """Condition number of (R; H), scaled."""
-        return self.selection.condition_number
-
-    @property
     def coordinates(self) -> Coordinates:
         """The coordinates y = rho(x)."""
         return self.parametrization.coordinates
@@ -85,11 +72,6 @@ class Frame:
     def T(self) -> FloatArray:
         """DPsi at the point, shape (N, P)."""
         return self.parametrization.derivative
-
-    @property
-    def T_error(self) -> FloatArray:
-        """Estimated absolute error of DPsi, shape (N, P)."""
-        return self.parametrization.derivative_error
 
     def verify_inputs(self, f_u: FloatArray, error: FloatArray) -> None:
         """Check that no input leaves the manifold, from slopes of the rates and their errors, each (N, nu)."""

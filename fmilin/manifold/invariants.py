@@ -158,9 +158,7 @@ class Invariants:
             g = self.model.constraints.residuals(t, x, u, np.empty(0))
         else:
             g = self._residuals(t, x, u) if visit is None else visit.residuals
-        if not self.hidden:
-            return g
-        return np.concatenate((g, self._rates(t, x, u, self._velocity(x, visit))))
+        return np.concatenate((g, self._rates(t, x, u, self._velocity(x, visit)))) if self.hidden else g
 
     def values_at(self, t: float, x: FloatArray) -> FloatArray:
         """Return h at points x (k, N), shape (k, m): one visit where batches are taken; NaN where there is none."""

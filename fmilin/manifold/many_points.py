@@ -1,6 +1,6 @@
 """Many points at once: the same states held at other values, each followed from the start along the manifold.
 
-The steps of :mod:`~fmilin.manifold.branch`, all of them computed together where the model takes many points in one
+The steps of :mod:`~fmilin.manifold.projection`, all of them computed together where the model takes many points in one
 visit. Least-norm steps come from the normal equations: rows that depend on others are left out, and what the squared
 condition number loses the next iteration brings back.
 """
@@ -15,8 +15,8 @@ import numpy as np
 from fmilin.ground.errors import ConstraintError, NumericalError, UsageError
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import REACHED
-from fmilin.manifold.branch import Corrected, Some, follow
 from fmilin.manifold.operating_points import assembled_from, kept_besides, let_go, operating_point
+from fmilin.manifold.projection import Corrected, Some, follow
 from fmilin.manifold.rank import decide_rank, independent_rows
 from fmilin.model.interface import Model, OperatingPoint
 
@@ -200,8 +200,7 @@ class _Batch:
         A, right = A / norms, right / norms[..., 0]
         square = A @ np.swapaxes(A, -1, -2) + RIDGE * np.eye(len(self.rows))
         w = np.linalg.solve(square, right[..., None])
-        step: FloatArray = -D * (np.swapaxes(A, -1, -2) @ w)[..., 0]
-        return step
+        return np.asarray(-D * (np.swapaxes(A, -1, -2) @ w)[..., 0])
 
     def _corrected(
         self, x: FloatArray, u: FloatArray, sizes: FloatArray, D: FloatArray

@@ -130,7 +130,7 @@ class Neighbourhood:
     @property
     def columns(self) -> tuple[str, ...]:
         """What is moved."""
-        return (*self.frame.signals.names, *self.model.inputs.names)
+        return (*self.frame.selection.signals.names, *self.model.inputs.names)
 
     @property
     def rows(self) -> tuple[str, ...]:
@@ -142,7 +142,21 @@ class Neighbourhood:
         if self._border < np.inf and self._size(displacement) >= self._border:
             raise ModelError("The model is not asked so far from the point: it could not be evaluated there before.")
         try:
-            return self._at(displacement, again=again)
+            t, x = self.point.time, self.point.states
+            u = self.point.inputs + displacement[self.p :]
+            if displacement[: self.p].any() or (displacement[self.p :].any() and self._moves):
+                x = self.frame.parametrization.psi(self.frame.y0 + displacement[: self.p], inputs=u)
+            evaluate = self.model.evaluate
+            if again and isinstance(self.model, RememberingModel):
+                evaluate = self.model.evaluate_again
+            visit = evaluate(t, x, u)
+            if len(self._indicators):
+                crossed = np.flatnonzero((self.model.event_indicators(t, x, u) > 0) != self._indicators)
+                if self._holds:
+                    self._crossed.update(crossed.tolist())
+                elif len(crossed):
+                    raise EventCrossingError(f"event indicator {crossed[0] + 1} changes sign")
+            return np.concatenate((visit.derivatives, visit.outputs))
         except ModelError as error:
             if error.costs_start and (size := self._size(displacement)) >= FAR_ALONE:
                 self._border = min(self._border, size)
@@ -150,23 +164,6 @@ class Neighbourhood:
 
     def _size(self, displacement: FloatArray) -> float:
         return float(np.max(np.abs(displacement) / self.scales))
-
-    def _at(self, displacement: FloatArray, *, again: bool) -> FloatArray:
-        t, x = self.point.time, self.point.states
-        u = self.point.inputs + displacement[self.p :]
-        if displacement[: self.p].any() or (displacement[self.p :].any() and self._moves):
-            x = self.frame.parametrization.psi(self.frame.y0 + displacement[: self.p], inputs=u)
-        evaluate = self.model.evaluate
-        if again and isinstance(self.model, RememberingModel):
-            evaluate = self.model.evaluate_again
-        visit = evaluate(t, x, u)
-        if len(self._indicators):
-            crossed = np.flatnonzero((self.model.event_indicators(t, x, u) > 0) != self._indicators)
-            if self._holds:
-                self._crossed.update(crossed.tolist())
-            elif len(crossed):
-                raise EventCrossingError(f"event indicator {crossed[0] + 1} changes sign")
-        return np.concatenate((visit.derivatives, visit.outputs))
 
     @property
     def held_remarks(self) -> list[Remark]:
@@ -197,7 +194,7 @@ class Neighbourhood:
                     part[n + row] = 0.0
                 J[n + row, p + copy.index] = 1.0
         J[rows, :p], J[rows, p:] = frame.T[states], frame.x_u[states]
-        error[rows, :p], error[rows, p:] = frame.T_error[states], 0.0
+        error[rows, :p], error[rows, p:] = frame.parametrization.derivative_error[states], 0.0
         jacobian.jump[rows], jacobian.bend[rows] = 0.0, 0.0
         return jacobian
 
@@ -211,7 +208,16 @@ class Neighbourhood:
         jacobian = self._along(groups, options)
         if pattern is None or len(groups) == len(chosen):
             return jacobian if pattern is None else _in_order(jacobian, groups)
-        separate = _separated(jacobian, groups, pattern, self.scales)
+        # Give each row's slope to the one column of the group that it depends on.
+        parts = [np.zeros(pattern.shape) for _ in range(4)]
+        for g, group in enumerate(groups):
+            for j in group:
+                rows = pattern[:, j]
+                size = 1.0 if len(group) == 1 else self.scales[j]
+                for part, whole in zip(parts, (jacobian.J, jacobian.error, jacobian.jump, jacobian.bend), strict=True):
+                    part[rows, j] = whole[rows, g] / size
+        J, error, jump, bend = parts
+        separate = Slopes(J, error, jump, bend, jacobian.narrow)
         # The declared structure is a claim: one random direction, two visits, shows whether it holds.
         return separate if self._agrees(separate, options) else self.by_differences(options, chosen)
 
@@ -303,17 +309,4 @@ def _in_order(jacobian: Slopes, groups: list[list[int]]) -> Slopes:
     """Undo the ordering of groups of one."""
     order = np.argsort([group[0] for group in groups])
     J, error, jump, bend = (part[:, order] for part in (jacobian.J, jacobian.error, jacobian.jump, jacobian.bend))
-    return Slopes(J, error, jump, bend, jacobian.narrow)
-
-
-def _separated(jacobian: Slopes, groups: list[list[int]], pattern: np.ndarray, scales: FloatArray) -> Slopes:
-    """Give each row's slope to the one column of the group that it depends on."""
-    parts = [np.zeros(pattern.shape) for _ in range(4)]
-    for g, group in enumerate(groups):
-        for j in group:
-            rows = pattern[:, j]
-            size = 1.0 if len(group) == 1 else scales[j]
-            for part, whole in zip(parts, (jacobian.J, jacobian.error, jacobian.jump, jacobian.bend), strict=True):
-                part[rows, j] = whole[rows, g] / size
-    J, error, jump, bend = parts
     return Slopes(J, error, jump, bend, jacobian.narrow)

@@ -13,11 +13,11 @@ from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray, Signals
 from fmilin.ground.tolerances import CONSISTENT, DOUBTFUL
 from fmilin.manifold import projection
-from fmilin.manifold.branch import followed
 from fmilin.manifold.invariants import Invariants
-from fmilin.manifold.kinematics import kinematic_pairs
 from fmilin.manifold.nonvanishing import require_nonvanishing
+from fmilin.manifold.projection import followed
 from fmilin.manifold.rank import singular_values
+from fmilin.manifold.selection import kinematic_pairs
 from fmilin.model.counting import RememberingModel
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.threads import one_at_a_time

@@ -97,7 +97,9 @@ class LocalParametrization:
             return x
         none = np.zeros(len(y))
         for iteration in range(ITERATIONS):
-            cheap = self._is_cheap(t, x, inputs)
+            # Whether the model gives residuals and their gradient in one visit: Newton's own steps are fewer then.
+            u = self.invariants.inputs if inputs is None else inputs
+            cheap = self.invariants.model.constraint_gradient(t, x, u) is not None
             if cheap:
                 solver = self._factored(self.invariants.gradient(t, x, inputs).H, x)
             h = self.invariants.values(t, x, inputs)[self.rows]
@@ -120,11 +122,6 @@ class LocalParametrization:
                 solver = self._factored(self.invariants.gradient(t, x, inputs).H, x)
             previous = size
         raise self._failure(x, t, "Newton's iteration converges too slowly")
-
-    def _is_cheap(self, t: float, x: FloatArray, inputs: FloatArray | None) -> bool:
-        """Whether the model gives residuals and their gradient in one visit: Newton's own steps are fewer then."""
-        u = self.invariants.inputs if inputs is None else inputs
-        return self.invariants.model.constraint_gradient(t, x, u) is not None
 
     def _factored(self, H: FloatArray, x: FloatArray) -> Solver:
         return self.coordinates.solver(H[self.rows] / self._row_scales[:, None], x)

@@ -73,8 +73,7 @@ def singular_values(matrix: FloatArray) -> FloatArray:
     _, sigma, _, failed = dgesdd(matrix, compute_uv=0)  # what numpy.linalg.svd does, without its checks
     if failed:
         raise np.linalg.LinAlgError("The singular values of a matrix were not found: it is not finite.")
-    values: FloatArray = sigma
-    return values
+    return np.asarray(sigma)
 
 
 def independent_rows(Hs: FloatArray, rank: int, preferred: int) -> list[int]:

@@ -15,11 +15,56 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from fmilin.ground.errors import NumericalError, UnknownNameError, UsageError
+from fmilin.ground.errors import ModelError, NumericalError, UnknownNameError, UsageError
 from fmilin.ground.signals import FloatArray, Signals
 from fmilin.ground.tolerances import DOUBTFUL, REFUSED
 from fmilin.manifold.coordinates import Coordinates, LinearCoordinates, condition_number, conditioning
+from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.rank import pivoted_qr
+from fmilin.model.interface import Model, OperatingPoint
+
+PERTURBATION = 1e-6
+"""Relative to the states' scales: enough to tell equal from equal by chance, too little to leave the model's domain."""
+
+
+def kinematic_pairs(model: Model, point: OperatingPoint) -> Mapping[int, int]:
+    """Return ``{i: j}`` where the derivative of state i is state j itself, bitwise, at the point and at two near it."""
+    # A model that cannot be evaluated off its manifold has no pairs by this test: nothing is lost but the short cut.
+    random = np.random.default_rng(20160901)
+    scales = model.states.scales(point.states)
+    candidates: set[tuple[int, int]] | None = None
+    for amount in (0.0, PERTURBATION, PERTURBATION):
+        x = point.states + amount * scales * random.uniform(0.5, 1.0, len(scales)) * random.choice(
+            [-1.0, 1.0], len(scales)
+        )
+        try:
+            rates = model.evaluate(point.time, x, point.inputs).derivatives
+        except (ModelError, NumericalError):
+            return {}
+        rows, columns = np.nonzero(rates[:, None] == x[None, :])
+        here = {(int(i), int(j)) for i, j in zip(rows, columns, strict=True) if i != j}
+        candidates = here if candidates is None else candidates & here
+    pairs: dict[int, int] = {}
+    for i, j in sorted(candidates or ()):
+        if j not in pairs.values():
+            pairs[i] = j
+    return pairs
+
+
+def linear_states(invariants: Invariants, t: float, x: FloatArray) -> np.ndarray:
+    """Return which states enter all velocity-level invariants linearly, as speeds do: array of bool, shape (N,)."""
+    n = len(x)
+    velocity = ~np.array(invariants.is_position_level, dtype=bool)
+    if not velocity.any():
+        return np.ones(n, dtype=bool)
+    structure, linear = invariants.connections, np.ones(n, dtype=bool)
+    entering = np.arange(n) if structure is None else np.flatnonzero(structure[velocity].any(axis=0))
+    steps = np.diag(0.1 * invariants.scales)[entering]
+    h = invariants.values_at(t, np.concatenate((x[None], x + steps, x - steps)))
+    h0, ahead, behind = np.split(h[:, velocity], (1, 1 + len(entering)))
+    bend, size = np.abs(ahead + behind - 2 * h0), np.maximum(np.abs(ahead), np.abs(behind)) + np.abs(h0)
+    linear[entering] = (bend <= 1e-9 * np.maximum(size, 1e-300)).all(axis=1)  # NaN is not
+    return linear
 
 
 @dataclass(frozen=True)
@@ -207,9 +252,7 @@ def _dependent_columns(manifold: Manifold, keep: Sequence[int]) -> list[int]:
 
 
 def _pivots(matrix: FloatArray, count: int) -> list[int]:
-    if count == 0:
-        return []
-    return [int(i) for i in pivoted_qr(matrix)[1][:count]]
+    return [] if count == 0 else [int(i) for i in pivoted_qr(matrix)[1][:count]]
 
 
 def _with_velocities(manifold: Manifold, chosen: list[int]) -> list[int]:
@@ -239,3 +282,49 @@ def _nearest_orthonormal(Hs: FloatArray, independent: list[int]) -> FloatArray:
 
 def _figure(value: float) -> str:
     return "infinite" if not np.isfinite(value) else f"{value:.3g}"
+
+
+# Coordinates carried along a path: the same choice as long as it is good, a null space basis without jumps. A basis of
+# the null space from a decomposition alone may change sign and order from one point to the next. Carried on, it does
+# not: of all bases at the new point the one nearest to the old is taken (orthogonal Procrustes), which is the
+# differentiable null space of Spencer's chapter 2 integrated step by step. A partition keeps its states until their
+# condition number passes a limit, then a new one is chosen, and the switch is reported.
+
+CONDITION_LIMIT = 1e3  # condition number up to which a choice of coordinates is kept along a path
+
+
+def carried_basis(H: FloatArray, previous: FloatArray) -> FloatArray:
+    """Return the orthonormal basis (N, P) of null(H), H of full row rank and scaled, nearest to ``previous``."""
+    n = H.shape[1]
+    V = linalg.svd(H)[2][len(H) :].T if len(H) else np.eye(n)
+    W, _, Zt = linalg.svd(V.T @ previous)
+    return np.asarray(V @ (W @ Zt))
+
+
+def carried_on(manifold: Manifold, previous: Selection) -> tuple[Selection, bool]:
+    """Return the linear coordinates to use at a new point, and whether they are the previous ones."""
+    if previous.kind == "tangent" and isinstance(previous.coordinates, LinearCoordinates):
+        if previous.scales is not None:  # sizes that change with the point would bend the path of the basis
+            manifold = replace(manifold, scales=previous.scales)
+        U = _carried_tangent(manifold, previous.coordinates)
+        return from_basis(manifold, U, previous.signals), True
+    if previous.kept is not None and len(previous.kept) == manifold.order:
+        selection = select_states(manifold, previous.kept, previous.kind)
+        if selection.condition_number <= CONDITION_LIMIT:
+            return selection, True
+    return select_partition(manifold), False
+
+
+def _carried_tangent(manifold: Manifold, previous: LinearCoordinates) -> FloatArray:
+    """Carry a tangent basis on; positions and velocities share theirs where the model is of second order."""
+    D = tangent_scales(manifold)
+    old = previous.Rbar / D[:, None]
+    if not manifold.is_second_order:
+        return carried_basis(manifold.H * D, old)
+    qs, vs = manifold.position_states, manifold.velocity_states
+    yq, yv = np.flatnonzero(old[qs].any(axis=0)), np.flatnonzero(old[vs].any(axis=0))
+    Vq = carried_basis(manifold.H[manifold.position_rows][:, qs] * D[qs], old[np.ix_(qs, yq)])
+    U = np.zeros_like(old)
+    U[np.ix_(qs, yq)] = Vq
+    U[np.ix_(vs, yv)] = Vq
+    return U

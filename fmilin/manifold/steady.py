@@ -255,7 +255,7 @@ class _Search:
 
     def _leading(self, frame: Frame) -> Mask:
         """Which coordinates must be steady, shape (P,): not those that are a state on which nothing depends."""
-        return ~self._are_free(frame.signals.names)
+        return ~self._are_free(frame.selection.signals.names)
 
     def _are_free(self, names: Sequence[str]) -> Mask:
         """Which coordinates are a state that can be moved alone and nothing depends on it."""
@@ -314,7 +314,7 @@ class _Search:
         steady, carried, later, changed, _ = confirmed(self.at, uniform, beyond)
         if not steady[0]:
             return None, changed[0]
-        names = tuple(name for name, moved in zip(frame.signals.names, carried[0], strict=True) if moved)
+        names = tuple(name for name, moved in zip(frame.selection.signals.names, carried[0], strict=True) if moved)
         return Steady(frame.selection, names, float(later[0])), changed[0]
 
     def _slopes_of_rates(self, frame: Frame) -> FloatArray:

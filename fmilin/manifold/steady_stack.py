@@ -144,7 +144,10 @@ class _Search:
         rest = np.flatnonzero(moving & ~keeps & (straight.sum(axis=1) >= len(kept)))
         if len(rest):
             T = self.tangents.T[rest] / self.geometry.sizes[rest, :, None]
-            motion.open[rest] = _are_coordinates(T, straight[rest])
+            # Where some of the allowed states (k, N) may determine all others, from scaled T (k, N, P), shape (k,).
+            tangents = np.linalg.qr(T)[0] * straight[rest][..., None]
+            values = np.linalg.eigvalsh(np.swapaxes(tangents, 1, 2) @ tangents)
+            motion.open[rest] = np.asarray(values[:, 0] > DEPENDENT * values[:, -1])
 
     def compare(self) -> None:
         """Compare A along motions that are not steady."""
@@ -176,13 +179,6 @@ class _Search:
 def _groups(wanted: Mask) -> list[Some]:
     """Return these points as one group, none where there are none."""
     return [] if not wanted.any() else [slice(None)] if wanted.all() else [np.flatnonzero(wanted)]
-
-
-def _are_coordinates(T: FloatArray, allowed: Mask) -> Mask:
-    """Return where some of the allowed states (k, N) may determine all others, from scaled T (k, N, P), shape (k,)."""
-    tangents = np.linalg.qr(T)[0] * allowed[..., None]
-    values = np.linalg.eigvalsh(np.swapaxes(tangents, 1, 2) @ tangents)
-    return np.asarray(values[:, 0] > DEPENDENT * values[:, -1])
 
 
 @dataclass(frozen=True, eq=False)

@@ -87,7 +87,12 @@ def dump_point(point: SavedPoint, path: str | Path) -> bytes:
     }
     if _suffix(path, "write") == ".json":
         return (json.dumps(document, indent=2, allow_nan=False) + "\n").encode()
-    return _toml(document).encode()
+    # Plain keys, then a table for each group; keys are quoted, as names of variables may hold anything.
+    lines = [f"{key} = {_toml_value(value)}" for key, value in document.items() if not isinstance(value, Mapping)]
+    for group, values in document.items():
+        if isinstance(values, Mapping):
+            lines += ["", f"[{group}]", *(f"{toml_string(k)} = {_toml_value(v)}" for k, v in values.items())]
+    return ("\n".join(lines) + "\n").encode()
 
 
 def load_point(path: str | Path) -> SavedPoint:
@@ -122,15 +127,6 @@ def _number(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(value):
         raise TypeError(f"{value!r} stands where a finite number should be")
     return float(value)
-
-
-def _toml(document: Mapping[str, Any]) -> str:
-    """Return plain keys, then a table for each group; keys are quoted, as names of variables may hold anything."""
-    lines = [f"{key} = {_toml_value(value)}" for key, value in document.items() if not isinstance(value, Mapping)]
-    for group, values in document.items():
-        if isinstance(values, Mapping):
-            lines += ["", f"[{group}]", *(f"{toml_string(k)} = {_toml_value(v)}" for k, v in values.items())]
-    return "\n".join(lines) + "\n"
 
 
 def _toml_value(value: str | float) -> str:

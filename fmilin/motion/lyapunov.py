@@ -19,10 +19,9 @@ from fmilin.ground.errors import NumericalError, UsageError
 from fmilin.ground.signals import FloatArray
 from fmilin.manifold.frame import manifold_at
 from fmilin.manifold.invariants import Invariants
-from fmilin.manifold.kinematics import kinematic_pairs
 from fmilin.manifold.parametrization import LocalParametrization
 from fmilin.manifold.projection import project, require_on_manifold
-from fmilin.manifold.selection import select_partition, select_states
+from fmilin.manifold.selection import kinematic_pairs, select_partition, select_states
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 
 SWITCH = 10.0  # condition number of the independent states beyond which better ones are taken

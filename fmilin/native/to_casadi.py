@@ -206,12 +206,12 @@ class _ModelGraph:
 
 def _independent_form(nonlinear: CasadiModel, frame: Frame) -> IndependentForm:
     coordinates = frame.coordinates
-    y, u = ca.MX.sym("y", len(frame.signals)), ca.MX.sym("u", len(nonlinear.inputs))
+    y, u = ca.MX.sym("y", len(frame.selection.signals)), ca.MX.sym("u", len(nonlinear.inputs))
     t = ca.MX.sym("t")
     x = _states(nonlinear, frame, (y, u, t))
     state = ca.MX.sym("x", len(nonlinear.states))
     slope = ca.Function("slope", [state], [ca.jacobian(coordinates.graph(state), state)])
-    starts = zip(frame.signals, frame.parametrization.y0.tolist(), strict=True)
+    starts = zip(frame.selection.signals, frame.parametrization.y0.tolist(), strict=True)
 
     def function(name: str, result: str, expression: MX) -> Function:
         return ca.Function(name, [y, u, t], [expression], ["y", "u", "t"], [result])

@@ -17,11 +17,10 @@ from fmilin.ground.signals import FloatArray, rate_unit
 from fmilin.ground.tolerances import RANK, RANK_MEASURED, STAYS
 from fmilin.numerics.balanced import balanced
 from fmilin.points.equations import Equations, Row
-from fmilin.points.readings import Reading
 from fmilin.points.report import FreeDirection, TrimReport
 from fmilin.points.request import TrimRequest, quantity
 from fmilin.points.solver import Solution
-from fmilin.points.unknowns import Candidate
+from fmilin.points.unknowns import Candidate, Reading
 
 
 def remarks_on(

@@ -192,8 +192,7 @@ class _Search:
         missing = np.abs(self.slopes.P @ (change - self.slopes.J @ (way * along)))
         if not (h <= 0.5 and (missing <= 0.5 * way * sizes + 2 * blurred).all()):  # NaN is not
             return None
-        bound: FloatArray = 2 * (np.abs(d) + blurred) + h * length * sizes
-        return bound
+        return np.asarray(2 * (np.abs(d) + blurred) + h * length * sizes)
 
     def _along(self, d: FloatArray, doubtful: FloatArray, noise: FloatArray) -> Certificate:
         """Return what follows from how the residual leaves zero along directions that J leaves open."""

@@ -5,7 +5,7 @@ the resting ones Z, must not:
 
     h(t, x) = 0,    f_Z(t, x, u) = 0,    d/dt f_Z = (f_t + f_x f)_Z = 0
 
-and what is read of the point (outputs, rates: :mod:`fmilin.points.readings`) has the values that were asked for. The
+and what is read of the point (outputs, rates: :mod:`fmilin.points.unknowns`) has the values that were asked for. The
 third row says that they stay at rest while S moves; without it a pendulum that swings through its
 lowest point at any speed would pass for a steady motion. Which independent states rest does not decide where
 the dependent ones go: those are dragged along by the constraints (the rolling disk's u4 and u6 turn with its spin).
@@ -26,8 +26,7 @@ from fmilin.ground.signals import FloatArray
 from fmilin.manifold.invariants import Invariants
 from fmilin.numerics.differences.differences import slopes
 from fmilin.numerics.runge_kutta import runge_kutta_step
-from fmilin.points.readings import Reading, reading_slopes, reading_values
-from fmilin.points.unknowns import Candidate, Unknowns, change_of_rates
+from fmilin.points.unknowns import Candidate, Reading, Unknowns, change_of_rates, reading_slopes, reading_values
 
 FOLLOWING = 32  # steps in which a steady motion is followed
 STEADY_RATE = 1e-9  # change of a rate along a motion, beside the fastest, that is rounding
@@ -151,8 +150,7 @@ class Equations:
                 parts.append(read - wanted)
         except REFUSALS:
             return np.full(len(sizes), np.nan)
-        r: FloatArray = np.concatenate(parts) / sizes
-        return r
+        return np.asarray(np.concatenate(parts) / sizes)
 
     def jacobian(self, z: FloatArray, *, exact: bool = True, quick: bool = False) -> tuple[FloatArray, bool]:
         """Return dr/dz (m, n), and whether all first-order rows are exact; plain central differences if ``quick``."""
@@ -251,8 +249,7 @@ class Equations:
             return None
         J = np.full((len(self.rows), len(unknowns)), np.nan)
         J[:, columns] = np.concatenate(parts) * unknowns.scales[columns]
-        result: FloatArray = J / self.sizes[:, None]
-        return result
+        return np.asarray(J / self.sizes[:, None])
 
     def first_order_slopes(
         self, candidate: Candidate, dx: FloatArray, du: FloatArray

@@ -55,7 +55,9 @@ def search_sparse(
     sizes = model.states.scales(x)
     try:
         x, distance = _balanced(equations, t, x, u, sizes)
-        rates = np.concatenate((x[n:], _accelerations(equations, t, x, u)))
+        W, r = equations.matrix(t, x, u)
+        accelerations: FloatArray = equations.solver(W).solve(r)[: equations.n]
+        rates = np.concatenate((x[n:], accelerations))
     except NumericalError:
         return None
     residual = float(np.max(np.abs(rates) / sizes, initial=0.0))
@@ -66,12 +68,6 @@ def search_sparse(
     parameters = dict(model.start.parameters)
     names = model.states.names, model.inputs.names
     return TrimmedPoint(time=t, states=x, inputs=u, parameters=parameters, names=names, report=report, request=request)
-
-
-def _accelerations(equations: SparseEquations, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
-    W, r = equations.matrix(t, x, u)
-    accelerations: FloatArray = equations.solver(W).solve(r)[: equations.n]
-    return accelerations
 
 
 def _balanced(

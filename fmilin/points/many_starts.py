@@ -17,12 +17,12 @@ from fmilin.model.threads import one_at_a_time
 from fmilin.points.equations import Equations
 from fmilin.points.newton import corrected
 from fmilin.points.procedure import point_at, start_of
-from fmilin.points.readings import model_that_shows
 from fmilin.points.report import TrimmedPoint
 from fmilin.points.request import TrimRequest
 from fmilin.points.resting import placed, resting
 from fmilin.points.solver import Solution, assessed
 from fmilin.points.solving import equations_of
+from fmilin.points.unknowns import model_that_shows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -178,8 +178,7 @@ def _drawn(equations: Equations, random: np.random.Generator, spread: float) -> 
     inside = random.uniform(0.0, 1.0, len(low))
     bounded = np.isfinite(low) & np.isfinite(high)
     within = np.where(bounded, low, 0.0) + inside * np.where(bounded, high - low, 0.0)
-    z: FloatArray = np.where(bounded, within, np.clip(unknowns.z0 + around, low, high))
-    return z
+    return np.asarray(np.where(bounded, within, np.clip(unknowns.z0 + around, low, high)))
 
 
 def _rest(equations: Equations, z: FloatArray, *, falls: bool) -> Solution | None:

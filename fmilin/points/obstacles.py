@@ -18,10 +18,10 @@ from fmilin.numerics.balanced import balanced
 from fmilin.points.equations import Equations
 from fmilin.points.newton import corrected
 from fmilin.points.optimum import OutOfBoundsError
-from fmilin.points.readings import Reading, reading, reading_values
 from fmilin.points.report import TrimmedPoint
 from fmilin.points.request import TrimRequest
 from fmilin.points.solver import Solution
+from fmilin.points.unknowns import Reading, reading, reading_values
 
 MOST = 8  # targets that are left out in turn
 STANDS = 1e-9  # slope of a target, beside its terms, that is rounding

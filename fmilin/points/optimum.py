@@ -17,10 +17,9 @@ from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import RANK, RANK_MEASURED
 from fmilin.numerics.balanced import balanced
 from fmilin.points.equations import Equations
-from fmilin.points.homotopy import independent_rows
-from fmilin.points.newton import corrected
-from fmilin.points.readings import Reading, reading
+from fmilin.points.newton import corrected, independent_rows
 from fmilin.points.solver import Solution, assessed
+from fmilin.points.unknowns import Reading, reading
 
 ITERATIONS = 200  # of SLSQP
 PRECISION = 1e-12  # of the preference in sizes of its start
@@ -131,8 +130,7 @@ class _Problem:
 
     def read(self, z: FloatArray) -> FloatArray:
         """Return what is read, in units: (k,) of the preference, then of the limits."""
-        read: FloatArray = self.rows(z)[self.m :] * self.sizes
-        return read
+        return np.asarray(self.rows(z)[self.m :] * self.sizes)
 
     def value(self, z: FloatArray) -> float:
         value = self.preference.value(self.read(z)[: self.k])
@@ -140,8 +138,7 @@ class _Problem:
 
     def gradient(self, z: FloatArray) -> FloatArray:
         slope = np.nan_to_num(self.preference.gradient(self.read(z)[: self.k]))
-        gradient: FloatArray = (slope * self.sizes[: self.k]) @ self.slopes(z)[self.m : self.m + self.k]
-        return gradient
+        return np.asarray((slope * self.sizes[: self.k]) @ self.slopes(z)[self.m : self.m + self.k])
 
     def margins(self, z: FloatArray) -> FloatArray:
         """Return how far what is read is inside its bounds, in sizes."""

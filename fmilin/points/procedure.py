@@ -12,9 +12,9 @@ from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import BALANCED_EXACTLY, EQUILIBRIUM
 from fmilin.linearization.procedure import along_motion
-from fmilin.manifold.kinematics import kinematic_pairs
 from fmilin.manifold.operating_points import assembled_from, model_at, operating_point
 from fmilin.manifold.projection import project
+from fmilin.manifold.selection import kinematic_pairs
 from fmilin.model.counting import RememberingModel
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.threads import one_at_a_time
@@ -24,13 +24,12 @@ from fmilin.points.equations import Equations
 from fmilin.points.large import answers, search_sparse
 from fmilin.points.obstacles import with_obstacles
 from fmilin.points.optimum import Optimum, OutOfBoundsError
-from fmilin.points.readings import model_that_shows
 from fmilin.points.report import TrimmedPoint, TrimReport
 from fmilin.points.request import PointRequest, TrimRequest, names_minimized, quantity, read_name
+from fmilin.points.resting import BLURRED, growing, instability
 from fmilin.points.solver import Solution
 from fmilin.points.solving import equations_of, preferred, read_at, require_staying, solved
-from fmilin.points.stability import BLURRED, growing, instability
-from fmilin.points.unknowns import Candidate, invariants_at, recommended
+from fmilin.points.unknowns import Candidate, invariants_at, model_that_shows, recommended
 
 FOLLOWED = 1e-6
 """A rate is constant when it changes by less than this, relative to the fastest, while the motion is followed."""
@@ -195,7 +194,18 @@ def search(
             return balanced
 
     def search_for(request: TrimRequest) -> TrimmedPoint:
-        return _searched(model, request, guess, anywhere=anywhere)
+        start, remarks = start_of(model, request, guess, anywhere=anywhere)
+        balance, solution = solved(equations_of(start, request), request)
+        best = preferred(balance, solution, request)
+        if best is None:
+            solution, choice_remarks = least_contact_forces(balance, solution)
+            remarks = (*remarks, *choice_remarks)
+        else:
+            balance, solution = best.equations, best.solution
+        point = point_at(balance, solution, request, remarks, best)
+        if request.stable:
+            require_staying(point.report)
+        return point
 
     try:
         return search_for(request)
@@ -203,21 +213,6 @@ def search(
         if explain:
             raise with_obstacles(error, model, request, search_for) from None
         raise
-
-
-def _searched(model: Model, request: TrimRequest, guess: Mapping[str, float], *, anywhere: bool) -> TrimmedPoint:
-    start, remarks = start_of(model, request, guess, anywhere=anywhere)
-    balance, solution = solved(equations_of(start, request), request)
-    best = preferred(balance, solution, request)
-    if best is None:
-        solution, choice_remarks = least_contact_forces(balance, solution)
-        remarks = (*remarks, *choice_remarks)
-    else:
-        balance, solution = best.equations, best.solution
-    point = point_at(balance, solution, request, remarks, best)
-    if request.stable:
-        require_staying(point.report)
-    return point
 
 
 def start_of(

@@ -64,9 +64,7 @@ class TrimReport(Shown):
     @property
     def summary(self) -> str:
         """What was found, in words: ``"an equilibrium"``."""
-        if self.is_equilibrium:
-            return "an equilibrium"
-        return f"a steady motion of {', '.join(self.moving)}"
+        return "an equilibrium" if self.is_equilibrium else f"a steady motion of {', '.join(self.moving)}"
 
     @property
     def said(self) -> dict[str, int | Mapping[str, float]]:

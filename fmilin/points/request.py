@@ -248,9 +248,7 @@ def read_name(model: Model, name: str) -> str:
 
 def _own_name(model: Model, name: str) -> str:
     kind, position = quantity(model, name)
-    if kind == "parameter":
-        return name
-    return (model.states if kind == "state" else model.inputs).names[position]
+    return name if kind == "parameter" else (model.states if kind == "state" else model.inputs).names[position]
 
 
 def _finite(name: str, value: float) -> float:

@@ -20,18 +20,20 @@ from fmilin.ground.errors import NumericalError, UnknownNameError, UsageError
 from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray
 from fmilin.linear_model.builder import with_parameters_as_inputs
-from fmilin.linear_model.derivatives import Derivative, MatrixErrors, eigenvalue_derivatives
+from fmilin.linear_model.descriptor import Derivative, MatrixErrors, eigenvalue_derivatives
 from fmilin.linear_model.model import LinearModel
+from fmilin.linearization.accuracy import matrix_and_errors
 from fmilin.linearization.procedure import linearize
 from fmilin.manifold.invariants import Invariants
-from fmilin.manifold.kinematics import kinematic_pairs
 from fmilin.manifold.operating_points import assembled_from, model_at
+from fmilin.manifold.selection import kinematic_pairs
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Stepped
 from fmilin.native.graph_derivatives import AtPoint, GraphDerivatives, graph_derivatives
 from fmilin.points.equations import Equations
 from fmilin.points.report import TrimmedPoint
-from fmilin.points.unknowns import Candidate, Unknowns, independent_states
+from fmilin.points.solving import equations_of
+from fmilin.points.unknowns import Candidate
 
 STEP = 2.0**-9  # of differences, in sizes of the parameter
 WEIGHTS = {-2: 1 / 12, -1: -2 / 3, 1: 2 / 3, 2: -1 / 12}  # of fourth order
@@ -156,22 +158,17 @@ class _Branch:
             return self._trimmed_shift(name, self.balance)
         dx, du = np.zeros(len(self.model.states)), np.zeros(len(self.model.inputs))
         if len(self.model.constraints):
-            dx = self._closing_shift(name)
+            t, x = self.point.time, self.point.states
+            if self._exact is not None and name in self._exact_names:
+                dx[self._others] = -self._exact_closing[0] @ self._fixed(name)[2]
+            else:
+
+                def h(model: Model, inputs: FloatArray) -> FloatArray:
+                    return Invariants(model, inputs, self.pairs, self.scales).values(t, x)
+
+                H = Invariants(self.model, self.point.inputs, self.pairs, self.scales).gradient(t, x).H
+                dx[self._others] = -self._closing(H) @ self.along(name, h)
         return dx, du, {}
-
-    def _closing_shift(self, name: str) -> FloatArray:
-        t, x = self.point.time, self.point.states
-        dx = np.zeros(len(x))
-        if self._exact is not None and name in self._exact_names:
-            dx[self._others] = -self._exact_closing[0] @ self._fixed(name)[2]
-            return dx
-
-        def h(model: Model, inputs: FloatArray) -> FloatArray:
-            return Invariants(model, inputs, self.pairs, self.scales).values(t, x)
-
-        H = Invariants(self.model, self.point.inputs, self.pairs, self.scales).gradient(t, x).H
-        dx[self._others] = -self._closing(H) @ self.along(name, h)
-        return dx
 
     @cached_property
     def _exact_closing(self) -> tuple[FloatArray, FloatArray]:
@@ -226,11 +223,7 @@ class _Branch:
         assert isinstance(point, TrimmedPoint)  # noqa: S101 - shift() has looked
         assert point.request is not None  # noqa: S101
         start = Candidate(model, point.time, point.states, point.inputs, point.parameters)
-        listed = [model.states.positions[name] for name in point.request.steady]
-        at_rest = list(range(len(model.states)))
-        if listed:
-            at_rest = [i for i in independent_states(start, self.pairs, listed) if i not in listed]
-        return Equations(Unknowns(start, point.request), at_rest, self.pairs, moving=bool(listed))
+        return equations_of(start, replace(point.request, targets={}))
 
     @cached_property
     def pairs(self) -> dict[int, int]:
@@ -250,12 +243,24 @@ class _Branch:
             return self._exact_derivative(name)
         dx, du, further = self.shift(name)
         h, linear = self.step(name), self.linear
-        at = self._matrices(name, dx, du, further)
+        # [[A, B], [C, D]] at every step of the difference.
+        at, t = {}, self.point.time
+        for k in WEIGHTS:
+            s = k * self.step(name)
+            model, inputs = self.changed(name, self.value(name) + s)
+            if further:
+                model = model.with_parameters({n: self.value(n) + s * rate for n, rate in further.items()})
+            x, u = self.point.states + s * dx, inputs + s * du
+            if (slopes := model.exact_slopes(t, x, u)) is None:
+                at[k] = self._linearized(model, OperatingPoint(t, x, u))
+                continue
+            tangent = slopes.along(self._kept)  # of all rates by (y, u)
+            columns = [*range(len(self._kept)), *(len(self._kept) + i for i in self._own_inputs)]
+            at[k] = np.vstack((tangent.derivatives[self._kept], tangent.outputs))[:, columns]
         near, far = (at[1] - at[-1]) / (2 * h), (at[2] - at[-2]) / (4 * h)
         slope = near + (near - far) / 3
-        base = np.block([[linear.A, linear.B], [linear.C, linear.D]])
-        E = linear.errors
-        rounding = 4 * (np.block([[E.A, E.B], [E.C, E.D]]) + ROUND_OFF * np.abs(base)) / h
+        base, entry_errors = matrix_and_errors(linear)
+        rounding = 4 * (entry_errors + ROUND_OFF * np.abs(base)) / h
         self._refuse_kink(name, base, at, slope, rounding)
         fourth = np.abs(at[2] + at[-2] - 4 * (at[1] + at[-1]) + 6 * base)  # noise, or what is as small as that
         rounding = np.maximum(rounding, fourth / (8 * h))
@@ -333,23 +338,6 @@ class _Branch:
                 variable=name,
             )
 
-    def _matrices(self, name: str, dx: FloatArray, du: FloatArray, further: dict[str, float]) -> dict[int, FloatArray]:
-        """Return [[A, B], [C, D]] at every step of the difference."""
-        matrices, t = {}, self.point.time
-        for k in WEIGHTS:
-            s = k * self.step(name)
-            model, inputs = self.changed(name, self.value(name) + s)
-            if further:
-                model = model.with_parameters({n: self.value(n) + s * rate for n, rate in further.items()})
-            x, u = self.point.states + s * dx, inputs + s * du
-            if (slopes := model.exact_slopes(t, x, u)) is None:
-                matrices[k] = self._linearized(model, OperatingPoint(t, x, u))
-                continue
-            tangent = slopes.along(self._kept)  # of all rates by (y, u)
-            columns = [*range(len(self._kept)), *(len(self._kept) + i for i in self._own_inputs)]
-            matrices[k] = np.vstack((tangent.derivatives[self._kept], tangent.outputs))[:, columns]
-        return matrices
-
     @cached_property
     def _kept(self) -> list[int]:
         return [self.model.states.positions[name] for name in self.linear.states.names]
@@ -368,4 +356,4 @@ class _Branch:
             outputs=self.linear.outputs.names,
             keep_inaccurate=True,
         )
-        return np.block([[linear.A, linear.B], [linear.C, linear.D]])
+        return matrix_and_errors(linear)[0]

@@ -15,8 +15,7 @@ from fmilin.numerics.balanced import balanced
 from fmilin.numerics.differences.noise import POINTS, noise_from_table
 from fmilin.points.certificate import Certificate, certify
 from fmilin.points.equations import Equations
-from fmilin.points.homotopy import released
-from fmilin.points.newton import Corrected, affine, awakened, corrected, rounding_of
+from fmilin.points.newton import Corrected, affine, awakened, corrected, released, rounding_of
 
 NOISIEST = 1e-6  # no noise of a model excuses a larger residual
 
@@ -317,9 +316,7 @@ def _noise(equations: Equations, z: FloatArray) -> FloatArray:
     """Return the noise of r at z, shape (m,); 0 where it cannot be measured."""
     line = np.cos(np.arange(len(z)) + 1.0)
     values = np.array([equations.values(z + 1e-8 * s * line) for s in range(POINTS)])
-    if not np.isfinite(values).all():
-        return np.zeros(len(equations.rows))
-    return noise_from_table(values)
+    return noise_from_table(values) if np.isfinite(values).all() else np.zeros(len(equations.rows))
 
 
 def _speed(equations: Equations, z: FloatArray) -> float:

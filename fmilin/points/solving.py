@@ -8,20 +8,17 @@ from dataclasses import replace
 import numpy as np
 
 from fmilin.ground.errors import NumericalError
-from fmilin.manifold.kinematics import kinematic_pairs
+from fmilin.manifold.selection import kinematic_pairs
 from fmilin.points.assessment import no_solution, too_far
 from fmilin.points.equations import Equations
-from fmilin.points.homotopy import released
-from fmilin.points.newton import corrected
+from fmilin.points.newton import corrected, released
 from fmilin.points.obstacles import freedoms_of_targets
 from fmilin.points.optimum import Limit, Optimum, as_near_as_possible, expression_preference, optimum
-from fmilin.points.readings import reading
 from fmilin.points.report import TrimReport
 from fmilin.points.request import TrimRequest, read_name
-from fmilin.points.resting import resting
+from fmilin.points.resting import instability, resting
 from fmilin.points.solver import Solution, assessed, compromise, solve
-from fmilin.points.stability import instability
-from fmilin.points.unknowns import Candidate, Unknowns, independent_states
+from fmilin.points.unknowns import Candidate, Unknowns, independent_states, reading
 
 
 def equations_of(start: Candidate, request: TrimRequest) -> Equations:
@@ -72,7 +69,16 @@ def _solved(balance: Equations, request: TrimRequest) -> Solution:
     unknowns = balance.unknowns
     solution = solve(balance, unknowns.z0)
     if not np.isfinite(solution.residual).all():
-        _refuse_start(balance, unknowns)
+        # Raise what is wrong with the guess.
+        candidate = unknowns.at(unknowns.z0)
+        f = candidate.model.evaluate(candidate.time, candidate.states, candidate.inputs).derivatives
+        names = [n for n, value in zip(candidate.model.states.names, f, strict=True) if not np.isfinite(value)]
+        names += [r.name for r, v in zip(balance.rows, balance.values(unknowns.z0), strict=True) if not np.isfinite(v)]
+        raise NumericalError(
+            f"The model is not defined where the search starts: there is no number for '{names[0]}'. "
+            "Start elsewhere with --guess NAME=VALUE.",
+            variable=names[0],
+        )
     if solution.is_balanced and not solution.is_near:
         raise too_far(balance, solution)
     freedoms = ""
@@ -101,19 +107,6 @@ def _approached(balance: Equations, failed: Solution, coarse: Solution) -> Solut
         if reached.is_zero:
             return reached
     return replace(failed, tried=(*failed.tried, "the targets, step by step, from a point without them"))
-
-
-def _refuse_start(equations: Equations, unknowns: Unknowns) -> None:
-    """Raise what is wrong with the guess."""
-    candidate = unknowns.at(unknowns.z0)
-    f = candidate.model.evaluate(candidate.time, candidate.states, candidate.inputs).derivatives
-    names = [n for n, value in zip(candidate.model.states.names, f, strict=True) if not np.isfinite(value)]
-    names += [r.name for r, v in zip(equations.rows, equations.values(unknowns.z0), strict=True) if not np.isfinite(v)]
-    raise NumericalError(
-        f"The model is not defined where the search starts: there is no number for '{names[0]}'. "
-        "Start elsewhere with --guess NAME=VALUE.",
-        variable=names[0],
-    )
 
 
 def preferred(balance: Equations, solution: Solution, request: TrimRequest) -> Optimum | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import fmilin as fl
-from fmilin.manifold.continuation import carried_basis
+from fmilin.manifold.selection import carried_basis
 from tests.by_hand import pendulum
 
 LENGTH, RATE = 1.3, 2.0

@@ -12,8 +12,8 @@ from fmilin.ground.signals import FloatArray
 from fmilin.linearization.procedure import linearize
 from fmilin.manifold.frame import frame_at
 from fmilin.manifold.invariants import Invariants
-from fmilin.manifold.kinematics import kinematic_pairs
 from fmilin.manifold.operating_points import operating_point
+from fmilin.manifold.selection import kinematic_pairs
 from fmilin.manifold.verification import VerifiedFacts
 from fmilin.model.constraints.declared import Constraint
 from fmilin.model.interface import Model
@@ -83,7 +83,7 @@ def test_a_redundant_hidden_constraint_is_dropped() -> None:
     model = turning()
     frame = frame_at(model, model.start)
     assert len(frame.parametrization.rows) == 1
-    assert frame.signals.names == ("b", "u")
+    assert frame.selection.signals.names == ("b", "u")
 
 
 def skate(speed: float = 1.2, heading: float = 0.5, turn: float = 0.7) -> FunctionModel:
@@ -103,7 +103,7 @@ def skate(speed: float = 1.2, heading: float = 0.5, turn: float = 0.7) -> Functi
 def test_a_nonholonomic_constraint_takes_a_speed_and_no_position() -> None:
     model = skate()
     frame = frame_at(model, model.start)
-    assert frame.signals.names == ("px", "py", "psi", "vx", "w")
+    assert frame.selection.signals.names == ("px", "py", "psi", "vx", "w")
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,7 @@ def test_noise_at_rest_breaks_no_constraint(still: int) -> None:
 
     names, start = ["x", "y", "z", "w"][: 2 + still], [0.5, 0.5, 1.0, 2.0][: 2 + still]
     model = FunctionModel(Parts(names, start, rates, constraints=[Constraint.from_text("x - y", level="velocity")]))
-    assert len(frame_at(model, model.start).signals) == 1 + still
+    assert len(frame_at(model, model.start).selection.signals) == 1 + still
 
 
 # -- assembling the point ---------------------------------------------------------------------------

@@ -69,15 +69,15 @@ def test_velocities_follow_their_positions() -> None:
     for angle, expected in ((0.2, ("x", "vx")), (1.4, ("y", "vy"))):
         model = pendulum(angle=angle, rate=0.5)
         frame = frame_at(model, model.start)
-        assert frame.signals.names == expected
-        assert frame.condition_number < 10
+        assert frame.selection.signals.names == expected
+        assert frame.selection.condition_number < 10
 
 
 def test_tangent_coordinates_are_rates_of_each_other() -> None:
     model = pendulum(angle=0.7, rate=1.5)
     frame = frame_at(model, model.start, kind="tangent")
     R = frame.coordinates.R
-    assert frame.signals.names == ("tangent[x]", "tangent[vx]")
+    assert frame.selection.signals.names == ("tangent[x]", "tangent[vx]")
     np.testing.assert_allclose(R[0, :2], R[1, 2:])
     np.testing.assert_array_equal(R[0, 2:], 0.0)
     np.testing.assert_allclose(R @ R.T, np.eye(2), atol=1e-12)
@@ -85,7 +85,7 @@ def test_tangent_coordinates_are_rates_of_each_other() -> None:
 
 def test_positions_alone_may_be_named() -> None:
     model = pendulum(angle=0.7)
-    assert frame_at(model, model.start, named=["y"]).signals.names == ("y", "vy")
+    assert frame_at(model, model.start, named=["y"]).selection.signals.names == ("y", "vy")
 
 
 def test_a_singular_choice_is_refused_with_a_better_one() -> None:
@@ -140,7 +140,7 @@ def planar_loop_in_space(copies: int) -> FunctionModel:
 def test_redundant_constraints_are_removed_by_rank(copies: int) -> None:
     model = planar_loop_in_space(copies)
     frame = frame_at(model, model.start)
-    assert frame.signals.names == ("x", "vx")
+    assert frame.selection.signals.names == ("x", "vx")
     assert len(frame.parametrization.rows) == 4
     assert frame.remarks == ()
 
@@ -169,8 +169,8 @@ def test_scales_decide_not_units() -> None:
     reference = scaled(1.0)
     for lengths in (1e-6, 1e9):
         frame = scaled(lengths)
-        assert frame.signals.names == reference.signals.names
-        assert frame.condition_number == pytest.approx(reference.condition_number, rel=1e-6)
+        assert frame.selection.signals.names == reference.selection.signals.names
+        assert frame.selection.condition_number == pytest.approx(reference.selection.condition_number, rel=1e-6)
 
 
 def test_a_velocity_constraint_takes_speeds_and_leaves_positions() -> None:
@@ -182,7 +182,7 @@ def test_a_velocity_constraint_takes_speeds_and_leaves_positions() -> None:
 
     tie = Constraint.from_text("10*q1 - v1 + v2", level="velocity")
     model = FunctionModel(Parts(["q1", "q2", "v1", "v2"], [0.1, 0.2, 1.5, 0.5], rates, constraints=[tie]))
-    names = frame_at(model, model.start).signals.names
+    names = frame_at(model, model.start).selection.signals.names
     assert names[:2] == ("q1", "q2")
     assert names[2] in ("v1", "v2")
 

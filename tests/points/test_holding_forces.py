@@ -89,7 +89,7 @@ def test_a_search_that_stalls_is_started_again() -> None:
 def test_a_homotopy_passes_folds() -> None:
     """What holds the guess is taken away along a path that turns back twice."""
     from fmilin.points.equations import Equations
-    from fmilin.points.homotopy import released
+    from fmilin.points.newton import released
     from fmilin.points.unknowns import Candidate, Unknowns
 
     model = OdeModel("fold", {"x": "x^3 - 2*x + 2"}, start={"x": 0.7})
@@ -112,7 +112,7 @@ class Narrow(FunctionModel):
 @pytest.mark.parametrize("angle", [-0.4, 0.2, 0.3])
 def test_a_homotopy_holds_by_forces_and_never_by_leaving_the_manifold(angle: float) -> None:
     from fmilin.points.equations import Equations
-    from fmilin.points.homotopy import released
+    from fmilin.points.newton import released
     from fmilin.points.unknowns import Candidate, Unknowns
 
     model = Narrow(pendulum(angle=angle).parts)

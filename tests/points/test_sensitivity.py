@@ -15,7 +15,7 @@ from fmilin.cli.main import main
 from fmilin.fmi.write import build_fmu
 from fmilin.ground.errors import NumericalError, UnknownNameError, UsageError
 from fmilin.ground.signals import FloatArray
-from fmilin.linear_model.derivatives import eigenvalue_derivatives
+from fmilin.linear_model.descriptor import eigenvalue_derivatives
 from fmilin.model.interface import Model
 from fmilin.native.ode import OdeModel
 from fmilin.native.systems import bicycle, four_bar, loader
@@ -237,7 +237,7 @@ def test_json_and_back(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Non
 
 
 def test_what_changes_coordinates_leaves_derivatives_out() -> None:
-    from fmilin.linear_model.reduction.procedure import Conditioning
+    from fmilin.linear_model.reduction.minimal import Conditioning
 
     linear = fl.linearize(oscillator(), parameters=["m"])
     for change in (Conditioning(modal=True), Conditioning(hold="zoh", sample_time=0.1), Conditioning(balance="norms")):

@@ -14,7 +14,7 @@ from typing import Any
 
 from fmilin.connected.declaration import AbsoluteUnit, Affine
 from fmilin.fmi.read.xml import safe_root
-from fmilin.fmi.write.units import BASE_UNITS
+from fmilin.fmi.write.description import BASE_UNITS
 from fmilin.ground.errors import ModelError
 
 _BASE = "{http://ssp-standard.org/SSP1/"

@@ -22,9 +22,9 @@ from fmilin.ground.signals import FloatArray, Signals
 from fmilin.linearization.procedure import linearize_next
 from fmilin.linearization.request import Request
 from fmilin.manifold.invariants import Invariants
-from fmilin.manifold.kinematics import kinematic_pairs
 from fmilin.manifold.operating_points import model_at
 from fmilin.manifold.projection import project
+from fmilin.manifold.selection import kinematic_pairs
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Stepped
 from fmilin.motion.simulation.run import RunRequest, snapshots

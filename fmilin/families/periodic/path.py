@@ -24,9 +24,8 @@ from fmilin.linearization.stack import AGREES, EPS
 from fmilin.manifold.coordinates import LinearCoordinates
 from fmilin.manifold.frame import manifold_at
 from fmilin.manifold.invariants import Invariants
-from fmilin.manifold.kinematics import kinematic_pairs
 from fmilin.manifold.operating_points import model_at
-from fmilin.manifold.selection import Selection, select_partition, select_states
+from fmilin.manifold.selection import Selection, kinematic_pairs, select_partition, select_states
 from fmilin.model.interface import Model, OperatingPoint
 
 GOOD = 30.0  # condition number up to which states are kept as coordinates along the whole motion

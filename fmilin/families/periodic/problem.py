@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from fmilin.ground.errors import FmilinError, UsageError
-from fmilin.manifold.kinematics import kinematic_pairs
 from fmilin.manifold.operating_points import assembled_from, operating_point
+from fmilin.manifold.selection import kinematic_pairs
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Stepped
 from fmilin.motion.simulation.inputs import input_course

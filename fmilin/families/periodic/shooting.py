@@ -23,8 +23,8 @@ from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import RANK
 from fmilin.linearization.request import Request
 from fmilin.manifold.invariants import Invariants
-from fmilin.manifold.kinematics import kinematic_pairs
 from fmilin.manifold.projection import project
+from fmilin.manifold.selection import kinematic_pairs
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Stepped
 from fmilin.motion.periodic.transition import factors, product

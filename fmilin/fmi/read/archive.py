@@ -9,20 +9,24 @@ import stat
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
 
 from fmilin.fmi.read.description import Description
-from fmilin.fmi.read.process import absolute
+from fmilin.fmi.read.printed import absolute
 from fmilin.fmi.read.xml import departures, parse_description
 from fmilin.ground.errors import ModelError, missing_file
-from fmilin.ground.files import new_folder
+from fmilin.ground.files import new_folder, temporary_folder
 from fmilin.ground.sandbox import cage
 from fmilin.ground.tolerances import SOLVER_TOLERANCE
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 GIB = 2**30
 
@@ -294,3 +298,58 @@ def _extract(archive: zipfile.ZipFile, member: zipfile.ZipInfo, target: Path) ->
     descriptor = os.open(target, _NEW_FILE, 0o700 if is_program else 0o666)  # no mode can be changed in a cage
     with archive.open(member) as source, os.fdopen(descriptor, "wb") as sink:
         shutil.copyfileobj(source, sink)
+
+
+# What FMPy says about a model description: the rules of the standard that it breaks, and what it reads otherwise. FMPy
+# is imported here alone, and when it is asked: that takes longer than reading most models.
+
+READ_BY_FMPY = ("modelDescription.xml", "sources/buildDescription.xml")
+MOST_NAMES = 3
+
+
+def problems(fmu: FmuFile) -> list[str]:
+    """Return a sentence per broken rule and difference; FMPy gets files that :class:`FmuFile` found harmless."""
+    from fmpy.validation import validate_fmu
+
+    ours = fmu.description
+    with temporary_folder() as folder:
+        for member in READ_BY_FMPY:
+            content = fmu.read(member)
+            if content is not None:
+                (folder / member).parent.mkdir(exist_ok=True)
+                (folder / member).write_bytes(content)
+        broken = [" ".join(problem.split()) for problem in validate_fmu(str(folder))]
+        return list(dict.fromkeys((*broken, *read_otherwise(ours, folder))))
+
+
+def read_otherwise(ours: Description, folder: Path) -> Iterator[str]:
+    """Yield what FMPy reads otherwise from the model description in a folder."""
+    from fmpy import read_model_description
+
+    try:
+        theirs = read_model_description(str(folder), validate=False)
+    except Exception as error:  # noqa: BLE001 - of any kind: it does not expect files that break the rules
+        yield " ".join(str(error).split()) or f"FMPy cannot read it: {type(error).__name__}."
+        return
+    if theirs.guid != ours.token:
+        yield f"FMPy reads the identity {theirs.guid!r}, fmilin {ours.token!r}."
+    if ours.fmi_version.startswith("1"):
+        return  # whose states are in no description, and whose aliases are variables of their own
+    for kind, mine, other in (
+        ("states", ours.states, [unknown.variable.derivative for unknown in theirs.derivatives]),
+        ("inputs", ours.variables.with_causality("input"), _of(theirs, "input")),
+        ("outputs", ours.variables.with_causality("output"), _of(theirs, "output")),
+    ):
+        by_fmilin, by_fmpy = [(v.name, v.reference) for v in mine], [(v.name, int(v.valueReference)) for v in other]
+        if by_fmilin != by_fmpy:
+            yield f"FMPy reads {_listed(by_fmpy, kind)}, fmilin {_listed(by_fmilin, kind)}."
+
+
+def _of(theirs: Any, causality: str) -> list[Any]:
+    return [v for v in theirs.modelVariables if v.causality == causality and not v.alias]
+
+
+def _listed(variables: Iterable[tuple[str, int]], kind: str) -> str:
+    names = [f"{name} ({reference})" for name, reference in variables]
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    return f"{len(names)} {kind}" + (f": {', '.join(names[:MOST_NAMES])}{more}" if names else "")

@@ -17,7 +17,7 @@ from typing import Any
 from fmilin.fmi.platforms import c_library
 from fmilin.fmi.read import printed
 from fmilin.fmi.read.log import LogSink
-from fmilin.fmi.read.process import same_directory
+from fmilin.fmi.read.printed import same_directory
 from fmilin.ground.errors import ModelError, NumericalError
 from fmilin.ground.sandbox import cage, watchdog
 

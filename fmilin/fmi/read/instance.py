@@ -96,7 +96,10 @@ class Instance(VariableAccess):
         self.sink.forget()
         self._time, self._standing = time, None
         if self._instances and self.component.may_change:
-            self._load_afresh()
+            # Load a copy of the library for one more instance; one that never unloads would return with its memory.
+            copy = self._library.with_name(f"{self._instances}_{self._library.name}")
+            shutil.copyfile(self._library, copy)
+            self.component.load_instead(copy)
         self._instances += 1
         if not self._instantiate():
             refusal = self._not_instantiated()
@@ -255,12 +258,6 @@ class Instance(VariableAccess):
     def load_afresh(self) -> None:
         """Give every instance a library of its own, whatever the description says; before the first begins."""
         self.component.may_change = True
-
-    def _load_afresh(self) -> None:
-        """Load a copy of the library for one more instance; one that never unloads would return with its memory."""
-        copy = self._library.with_name(f"{self._instances}_{self._library.name}")
-        shutil.copyfile(self._library, copy)
-        self.component.load_instead(copy)
 
     def _component(self, library: Path) -> LoadedCode:
         return LoadedCode(library, self.prefix, self.sink)

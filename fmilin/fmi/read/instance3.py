@@ -153,8 +153,21 @@ class SteppedInstance3(SteppedInstance, Instance3):
             return
         end = time + step
         while time < end - _SIMULTANEOUS * step:
-            self._update(time)
-            until = self._next_due(time, end)
+            # Let the clocks tick that are due, and the discrete states follow.
+            due = [v.reference for v in self._ticking if self._ticks(v.interval or 0.0, v.shift, time)[0]]
+            if due:
+                references = (ctypes.c_uint32 * len(due))(*due)
+                active = (ctypes.c_bool * len(due))(*[True] * len(due))
+                self.component.call("SetClock", references, ctypes.c_size_t(len(due)), active)
+            if self._iterated(f"at t = {time:g} s"):
+                self.component.health = 3
+                raise self._ended()
+            # When the next clock ticks or the FMU's next event is due, ``end`` at the latest.
+            times = [self._ticks(v.interval or 0.0, v.shift, time)[1] for v in self._ticking]
+            if self.next_event is not None and self.next_event > time:
+                times.append(self.next_event)
+            nearest = min(times, default=end)
+            until = end if nearest > end - _SIMULTANEOUS * (end - time) else nearest
             self.component.call("EnterStepMode")
             reached = self._advance(time, until - time)
             self.component.call("EnterEventMode")
@@ -181,25 +194,6 @@ class SteppedInstance3(SteppedInstance, Instance3):
                 f"it has reached {reached.value:g} s. Take a smaller --step."
             )
         return reached.value
-
-    def _update(self, time: float) -> None:
-        """Let the clocks tick that are due, and the discrete states follow."""
-        due = [v.reference for v in self._ticking if self._ticks(v.interval or 0.0, v.shift, time)[0]]
-        if due:
-            references = (ctypes.c_uint32 * len(due))(*due)
-            active = (ctypes.c_bool * len(due))(*[True] * len(due))
-            self.component.call("SetClock", references, ctypes.c_size_t(len(due)), active)
-        if self._iterated(f"at t = {time:g} s"):
-            self.component.health = 3
-            raise self._ended()
-
-    def _next_due(self, time: float, end: float) -> float:
-        """Return when the next clock ticks or the FMU's next event is due, ``end`` at the latest."""
-        times = [self._ticks(v.interval or 0.0, v.shift, time)[1] for v in self._ticking]
-        if self.next_event is not None and self.next_event > time:
-            times.append(self.next_event)
-        nearest = min(times, default=end)
-        return end if nearest > end - _SIMULTANEOUS * (end - time) else nearest
 
     def _ticks(self, interval: float, shift: float, time: float) -> tuple[bool, float]:
         """Return whether a clock ticks at a time, and when it ticks next after it."""

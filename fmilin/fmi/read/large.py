@@ -95,9 +95,7 @@ class Scanned(Variables):
 
     def at(self, index: int) -> Variable | None:
         """Return element number ``index`` of FMI 2.0, counted from 0; None where it is too broken or there is none."""
-        if not 0 <= index < len(self._starts):
-            return None
-        return self._variable(self._starts[index])
+        return self._variable(self._starts[index]) if 0 <= index < len(self._starts) else None
 
     def with_causality(self, *causalities: str) -> Iterator[Variable]:
         """Yield the variables of these causalities, none of which is ``local``, in order."""
@@ -155,7 +153,14 @@ class Scanned(Variables):
 
     def named(self, name: str) -> Variable | None:
         """Return the variable, or the one with an alias, of this name; None when there is none."""
-        for wanted in _spellings(name):
+        # How the attribute of a name may be written.
+        double, single, greater = {'"': "&quot;"}, {"'": "&apos;"}, ("&gt;", ">")
+        texts: list[str] = []
+        for quote, own in (('"', double), ("'", single)):
+            escaped = _escaped(name, own)
+            ways = (escaped, escaped.replace(*greater), _escaped(name, double | single))
+            texts += [f"name={quote}{way}{quote}" for way in ways]
+        for wanted in [text.encode("utf-8", "replace") for text in dict.fromkeys(texts)]:
             at = self._xml.find(wanted, self._begin, self._end)
             while at >= 0:
                 variable = self._variable(self._element_before(at))
@@ -278,17 +283,6 @@ def _escaped(text: str, entities: Mapping[str, str]) -> str:
     for sign, entity in entities.items():
         text = text.replace(sign, entity)
     return text
-
-
-def _spellings(name: str) -> list[bytes]:
-    """Return how the attribute of a name may be written."""
-    double, single, greater = {'"': "&quot;"}, {"'": "&apos;"}, ("&gt;", ">")
-    texts: list[str] = []
-    for quote, own in (('"', double), ("'", single)):
-        escaped = _escaped(name, own)
-        ways = (escaped, escaped.replace(*greater), _escaped(name, double | single))
-        texts += [f"name={quote}{way}{quote}" for way in ways]
-    return [text.encode("utf-8", "replace") for text in dict.fromkeys(texts)]
 
 
 class _Lookup(Mapping[K, V]):

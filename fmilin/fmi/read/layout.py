@@ -215,9 +215,7 @@ class ScalarLayout:
         match = _RATE.fullmatch(name)
         state = self.find(match["state"].strip()) if match else None
         role = self.role(state) if state else None
-        if role is None or role.kind != "state":
-            return None
-        return self.derivatives[role.position]._replace(name=name)
+        return None if role is None or role.kind != "state" else self.derivatives[role.position]._replace(name=name)
 
 
 def _declared_sizes(description: Description) -> dict[int, int]:

@@ -89,7 +89,18 @@ class _Plan:
 
 def compile_sources(folder: Path, description: Description, binaries: str) -> str:
     """Compile an unpacked FMU's C sources to ``binaries``, writing nothing outside; return a sentence about it."""
-    plan = _plan(folder, description)
+    # What the FMU says is to be compiled; without a word about it all C files at the top.
+    root = (folder / "sources").resolve()
+    build = root / "buildDescription.xml"
+    if build.is_file():
+        plan = _from_build_description(build, root, description)
+    else:
+        names = [n for n in description.source_files if n.lower().endswith(_SUFFIXES)]
+        plan = _Plan([_inside(root, name, description) for name in names])
+    if not plan.sources:
+        plan.sources = sorted(p for p in root.glob("*") if p.suffix in _SUFFIXES)
+    if not plan.sources:
+        raise ModelError(f"'{description.source}' has no C source files at the top of its folder 'sources'.")
     identifier = description.model_identifier
     target = folder / "binaries" / binaries / f"{identifier}{library_suffix()}"
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -113,22 +124,6 @@ def _command(folder: Path, plan: _Plan, target: Path) -> list[str]:
     position = [] if sys.platform == "win32" else ["-fPIC"]
     command = [*find_compiler(), "-O2", "-w", "-shared", *position, *settings, "-o", str(target)]
     return [*command, *map(str, plan.sources), *libraries]
-
-
-def _plan(folder: Path, description: Description) -> _Plan:
-    """Return what the FMU says is to be compiled; without a word about it all C files at the top."""
-    root = (folder / "sources").resolve()
-    build = root / "buildDescription.xml"
-    if build.is_file():
-        plan = _from_build_description(build, root, description)
-    else:
-        names = [n for n in description.source_files if n.lower().endswith(_SUFFIXES)]
-        plan = _Plan([_inside(root, name, description) for name in names])
-    if not plan.sources:
-        plan.sources = sorted(p for p in root.glob("*") if p.suffix in _SUFFIXES)
-    if not plan.sources:
-        raise ModelError(f"'{description.source}' has no C source files at the top of its folder 'sources'.")
-    return plan
 
 
 def _from_build_description(path: Path, root: Path, description: Description) -> _Plan:

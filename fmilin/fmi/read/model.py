@@ -26,13 +26,6 @@ from fmilin.model.constraints.declared import Constraint, Constraints
 from fmilin.model.interface import Copy, Evaluation, Model, ModelInfo, OperatingPoint
 from fmilin.model.stepping import Hybrid, Passage
 
-
-def _constrained(constraints: Sequence[Constraint]) -> set[str]:
-    """Return variables that must be zero: they are no outputs unless somebody asks for them."""
-    every = [e for c in constraints for e in (c.expression, c.rate) if e is not None]
-    return {e.names[0] for e in every if e.is_variable}
-
-
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -86,7 +79,9 @@ class FmuModel(Model, Hybrid):
         session = cls.session_class(fmu, parameters or {}, time, settings or {})
         session.notes += notes
         try:
-            hidden, layout = _constrained(constraints), session.layout
+            # Variables that must be zero: they are no outputs unless somebody asks for them.
+            every = [e for c in constraints for e in (c.expression, c.rate) if e is not None]
+            hidden, layout = {e.names[0] for e in every if e.is_variable}, session.layout
             inputs = tuple((s.name, s) for s in layout.inputs)
             outputs = tuple((s.name, s) for s in layout.outputs if s.name not in hidden)
             return cls(session, _Interface(inputs, outputs), constraints, independent)
@@ -215,9 +210,7 @@ class FmuModel(Model, Hybrid):
     @_in_turn
     def event_indicators(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
         """Return the FMU's event indicators; see :meth:`fmilin.Model.event_indicators`."""
-        if not self._session.indicators:
-            return np.empty(0)
-        return self._session.event_indicators(self._aim(t, x, u))
+        return self._session.event_indicators(self._aim(t, x, u)) if self._session.indicators else np.empty(0)
 
     @_in_turn
     def restart(self) -> None:

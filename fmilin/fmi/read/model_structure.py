@@ -97,7 +97,10 @@ def read_structure3(root: Any, notes: Notes, scanned: Scanned | None = None) -> 
     refer = _References(*words, by_reference.get, rates.get)
     derivatives, states = _derivatives(root, "ContinuousStateDerivative", refer, notes)
     for v in arrays:
-        _check_dimensions(v, by_reference, notes)
+        for d in v.dimensions:
+            holder = None if d.reference is None else by_reference.get(d.reference)
+            if d.size is None and (holder is None or integer(holder.start) is None):
+                notes.refuse(v.line, f"a dimension of '{v.name}' is neither a number nor a parameter that has one")
     if clocks:
         notes.add(f"The model has {clocks} clock(s): what they trigger is held, as between two ticks.")
     outputs = _unknowns(root, "Output", refer, refer.find, notes)
@@ -194,15 +197,6 @@ def _default_variability(causality: str, *, is_float: bool) -> str:
     if causality in PARAMETERS:
         return "fixed"
     return "continuous" if is_float else "discrete"
-
-
-def _check_dimensions(variable: Variable, by_reference: Mapping[int, Variable], notes: Notes) -> None:
-    for d in variable.dimensions:
-        holder = None if d.reference is None else by_reference.get(d.reference)
-        if d.size is None and (holder is None or integer(holder.start) is None):
-            notes.refuse(
-                variable.line, f"a dimension of '{variable.name}' is neither a number nor a parameter that has one"
-            )
 
 
 _CO_SIMULATION = ("CoSimulation_StandAlone", "CoSimulation_Tool")

@@ -19,7 +19,7 @@ from fmilin.fmi.read.instance import Instance
 from fmilin.fmi.read.layout import Scalar, ScalarLayout
 from fmilin.fmi.read.library import class_of_instances, must_be_compiled, unexpected_library
 from fmilin.fmi.read.log import LogSink
-from fmilin.fmi.read.process import undisturbed_process
+from fmilin.fmi.read.printed import undisturbed_process
 from fmilin.fmi.read.settings import Assignment, Tuning, Value, settings_of, structural_sizes
 from fmilin.ground.errors import ModelError, UsageError
 from fmilin.ground.signals import FloatArray, Signals

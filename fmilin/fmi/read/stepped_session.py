@@ -20,7 +20,7 @@ from fmilin.fmi.read.component import Call
 from fmilin.fmi.read.description import Variable
 from fmilin.fmi.read.instance import Instance
 from fmilin.fmi.read.layout import Scalar
-from fmilin.fmi.read.process import undisturbed_process
+from fmilin.fmi.read.printed import undisturbed_process
 from fmilin.fmi.read.session import Session
 from fmilin.fmi.read.settings import Assignment, Value
 from fmilin.fmi.read.stepped_instance import SavedState, SteppedInstance

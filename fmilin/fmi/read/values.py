@@ -68,7 +68,13 @@ def discrete_values(session: Session) -> dict[str, str]:
     layout = session.layout
     texts: dict[str, str] = {}
     if layout not in _discrete_ones:  # asked at every linearization, and always the same
-        _discrete_ones[layout] = _discrete(session)[:MOST]
+        distinct: dict[tuple[bool, str, int], Variable] = {}
+        for v in session.layout.description.looked_through():
+            moves = v.variability == "discrete" or v.causality == "input"
+            unreadable = v.type in _UNREADABLE or (session.layout.is_signal(v) and v.causality in ("input", "output"))
+            if moves and not v.is_parameter and not v.is_continuous and not unreadable:
+                distinct.setdefault((v.is_float, "" if v.is_float else v.type, v.reference), v)
+        _discrete_ones[layout] = list(distinct.values())[:MOST]
     for variable in _discrete_ones[layout]:
         try:
             values = session.instance.values(variable, layout.size(variable))
@@ -77,16 +83,6 @@ def discrete_values(session: Session) -> dict[str, str]:
             break
         texts[variable.name] = " ".join(_text(v) for v in values)
     return texts
-
-
-def _discrete(session: Session) -> list[Variable]:
-    distinct: dict[tuple[bool, str, int], Variable] = {}
-    for v in session.layout.description.looked_through():
-        moves = v.variability == "discrete" or v.causality == "input"
-        unreadable = v.type in _UNREADABLE or (session.layout.is_signal(v) and v.causality in ("input", "output"))
-        if moves and not v.is_parameter and not v.is_continuous and not unreadable:
-            distinct.setdefault((v.is_float, "" if v.is_float else v.type, v.reference), v)
-    return list(distinct.values())
 
 
 def _text(value: Any) -> str:
@@ -130,8 +126,7 @@ class Residuals:
         _, dx, du, dz = self._parts(changes)
         dg = partials.states @ dx + partials.inputs @ du
         if np.isfinite(dz).all():
-            total: FloatArray = dg + partials.observed @ dz
-            return total
+            return np.asarray(dg + partials.observed @ dz)
         for column, change in zip(partials.observed.T, dz, strict=True):
             dg[column != 0] += np.outer(column[column != 0], change)
         return dg

@@ -2,35 +2,113 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+import io
+import re
+import zipfile
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fmilin.fmi.platforms import machines
-from fmilin.fmi.write.archive import (
-    CONSTRAINTS_PATH,
-    archive_bytes,
-    check_destination,
-    constraints_toml,
-    identifier_like,
-    token_of,
-)
-from fmilin.fmi.write.binaries import compiled, compiled_for, runtime_sources
+from fmilin.fmi.write.binaries import compiled, compiled_for, runtime_sources, standard_of
 from fmilin.fmi.write.description import FmuDescription
-from fmilin.fmi.write.standards import standard_of
-from fmilin.fmi.write.variables import FmuInterface, lay_out
+from fmilin.fmi.write.variables import (
+    DeclaredConstraint,
+    FmuInterface,
+    FmuVariable,
+    check,
+    lay_out,
+    name_in_group,
+    variable_of,
+)
 from fmilin.ground.errors import UsageError
-from fmilin.ground.files import write_atomically
+from fmilin.ground.files import check_writable, write_atomically
+from fmilin.ground.signals import Signal
+from fmilin.ground.version import __version__
 from fmilin.model.constraints.declared import Constraint
+from fmilin.model.constraints.expressions import name_in_expression
 from fmilin.model.interface import Model
+from fmilin.model.point_files import toml_string
 from fmilin.model.symbolic_system import SymbolicSystem
+from fmilin.numerics.codegen.c_component import CComponent
 from fmilin.numerics.codegen.compiler import Compiler
 from fmilin.numerics.codegen.statements import c_string
 
 if TYPE_CHECKING:
     from fmilin.numerics.codegen.c99 import GeneratedModel
     from fmilin.numerics.codegen.implicit import ImplicitSystem
+
+# The FMU as a file: identifier and token, the constraints inside, a zip archive that depends on its content alone.
+
+FIRST_DAY = (1980, 1, 1, 0, 0, 0)
+"""The earliest time that a zip archive can hold: builds of the same model are the same bytes."""
+
+SMALL = 1 << 20  # larger content is compressed in a hurry
+
+
+def check_destination(path: Path) -> None:
+    """Make sure before any work that an FMU can be written to ``path``."""
+    if path.suffix.lower() != ".fmu":
+        raise UsageError(f"An FMU's file name ends in .fmu, that of '{path}' does not. Rename it.")
+    check_writable(path)
+
+
+def archive_bytes(content: Mapping[str, bytes], *, packed: Collection[str] = ()) -> bytes:
+    """Return a zip archive of ``content``, ``packed`` names stored as they are, ``binaries/`` executable."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, data in content.items():
+            entry = zipfile.ZipInfo(name, FIRST_DAY)
+            entry.compress_type = zipfile.ZIP_STORED if name in packed else zipfile.ZIP_DEFLATED
+            entry.create_system = 3  # Unix, whose permissions follow
+            entry.external_attr = (0o100755 if name.startswith("binaries/") else 0o100644) << 16
+            archive.writestr(entry, data, compresslevel=6 if len(data) < SMALL else 1)
+    return buffer.getvalue()
+
+
+def token_of(parts: Iterable[bytes]) -> str:
+    """Return a GUID that is a fingerprint of the content.
+
+    >>> token_of([b"A", b"B"]) == token_of([b"AB"])
+    False
+    """
+    digest = hashlib.sha256(__version__.encode())
+    for part in parts:
+        digest.update(f"{len(part)}:".encode() + part)
+    h = digest.hexdigest()
+    return f"{{{h[:8]}-{h[8:12]}-{h[12:16]}-{h[16:20]}-{h[20:32]}}}"
+
+
+def identifier_like(name: str) -> str:
+    """Return a C identifier that looks like ``name``.
+
+    >>> identifier_like("2 masses")
+    'model_2_masses'
+    """
+    text = re.sub(r"[^A-Za-z0-9_]+", "_", name).strip("_") or "model"
+    return f"model_{text}" if text[0].isdigit() else text
+
+
+CONSTRAINTS_PATH = "extra/org.fmilin/constraints.toml"
+
+
+def constraints_toml(constraints: Sequence[DeclaredConstraint], independent: Sequence[str]) -> str:
+    """Return the file's text, empty without anything to say; ``independent`` are the coordinates to keep."""
+    blocks = [_block(c) for c in constraints]
+    if independent:
+        blocks.append(f"[coordinates]\nindependent = [{', '.join(map(toml_string, independent))}]\n")
+    return "\n".join(blocks)
+
+
+def _block(constraint: DeclaredConstraint) -> str:
+    entries = {"variable": constraint.variable, "level": constraint.level}
+    if constraint.name:
+        entries["name"] = constraint.name
+    if constraint.rate is not None:
+        entries["rate"] = name_in_expression(constraint.rate)
+    return "[[constraint]]\n" + "".join(f"{key} = {toml_string(value)}\n" for key, value in entries.items())
 
 
 @dataclass(frozen=True)
@@ -135,3 +213,77 @@ def _dependencies(interface: FmuInterface, code: GeneratedModel) -> dict[int, tu
         reference: tuple(sorted(interface.knowns[k] for k in row))
         for reference, row in zip((*derivatives, *outputs), code.depends, strict=False)
     }
+
+
+NAME = "component"  # of the struct in the C code, whatever the FMU is called
+
+
+def block_fmu(
+    component: CComponent,
+    inputs: Sequence[Signal],
+    outputs: Sequence[Signal],
+    path: str | Path,
+    *,
+    fmi_version: str = "2.0",
+    start_time: float = 0.0,
+) -> bytes:
+    """Return an FMU for co-simulation that runs a component: a step every ``sample_time``, the first at the start.
+
+    ``inputs`` and ``outputs`` name ``in`` and ``out``; inputs of one name are one, and begin at their start values.
+    Outputs at a sample follow the inputs there, and are held until the next one. An output with the name of an input is
+    ``output.NAME``.
+    """
+    if not component.sample_time > 0:
+        raise UsageError(f"'{path}' needs a sample time, at which the FMU takes its steps. Give one: sample_time=0.01.")
+    if component.precision != "double":
+        raise UsageError(f"'precision' is a choice of C code: '{path}' has none. Leave it out, or write a .c file.")
+    name = Path(path).stem
+    read = {s.name: s for s in inputs}
+    standard, identifier, variables = (
+        standard_of(fmi_version),
+        identifier_like(name),
+        _variables(read.values(), outputs),
+    )
+    references, computed = range(1, 1 + len(read)), range(1 + len(read), len(variables))
+    description = FmuDescription(
+        name=name,
+        identifier=identifier,
+        description=component.about[0],
+        variables=variables,
+        outputs=tuple(computed),
+        depends=dict.fromkeys(computed, references),
+        start_time=start_time,
+        directional_derivatives=False,
+        sample_time=component.sample_time,
+        output_slopes=False,
+    )
+    # Functions of the file are static: several FMUs in one program do not meet.
+    text = re.sub(rf"^void {NAME}_", f"static void {NAME}_", replace(component, name=NAME).text(), flags=re.MULTILINE)
+    sources = runtime_sources(standard, "block") | {f"{NAME}.c": text.encode("ascii")}
+    token = token_of([standard.model_description(description, ""), *sources.values()])
+    sources["identity.h"] = _identity(token, read, [s.name for s in inputs]).encode()
+    content = {"modelDescription.xml": standard.model_description(description, token)}
+    content |= compiled_for(machines(()), standard, identifier, lambda m: compiled(sources, standard.source, m))
+    return archive_bytes(content | standard.source_files(description, sources))
+
+
+def _identity(token: str, read: Mapping[str, Signal], inputs: Sequence[str]) -> str:
+    """Return the file that says which FMU it is, how its inputs start and which of them are what is handed in."""
+    starts = ", ".join([*(repr(float(s.start)) for s in read.values()), "0.0"])
+    numbers = ", ".join([*(str(list(read).index(name)) for name in inputs), "0"])
+    sizes = f"#define N_READ {len(read)}\n#define START_VALUES {starts}\n#define PLACES {numbers}\n"
+    return f'#define MODEL_TOKEN "{token}"\n{sizes}#include "block.h"\n'
+
+
+def _variables(inputs: Iterable[Signal], outputs: Sequence[Signal]) -> tuple[FmuVariable, ...]:
+    """Return the variables in the order that the C runtime expects: time, inputs, outputs."""
+    taken: set[str] = set()
+    named = [replace(s, name=name_in_group(s.name, "input", taken)) for s in inputs]
+    time = Signal(name_in_group("time", "fmilin", taken), "s", description="Time")
+    variables = [variable_of(time, 0, "independent")]
+    variables += [variable_of(s, 1 + i, "input", start=float(s.start)) for i, s in enumerate(named)]
+    for s in outputs:
+        signal = replace(s, name=name_in_group(s.name, "output", taken))
+        variables.append(variable_of(signal, len(variables), "output", is_discrete=True))
+    check(variables, "the block")
+    return tuple(variables)

@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 
 from fmilin.fmi.platforms import machines
-from fmilin.fmi.write.archive import archive_bytes, identifier_like, token_of
-from fmilin.fmi.write.binaries import compiled, compiled_for, linear_library, runtime_sources
+from fmilin.fmi.write.binaries import compiled, compiled_for, linear_library, runtime_sources, standard_of
 from fmilin.fmi.write.description import FmuDescription
-from fmilin.fmi.write.standards import standard_of
+from fmilin.fmi.write.fmu import archive_bytes, identifier_like, token_of
 from fmilin.fmi.write.variables import (
     Causality,
     FmuVariable,
@@ -251,10 +250,13 @@ def linear_fmu(linear: LinearModel, options: LinearFmu, extra: Mapping[str, byte
     targets = machines(options.platforms)
     layout = lay_out_linear(linear, deviation=options.deviation)
     identifier = identifier_like(options.name)
+    kind = f"sampled every {linear.sample_time!r} s, " if linear.sample_time > 0 else ""
+    signals = "in deviations from" if options.deviation else "at"
+    where = f"{signals} its operating point at time {linear.point.time!r} s"
     description = FmuDescription(
         name=options.name,
         identifier=identifier,
-        description=_about(linear, options),
+        description=f"Linear model of {linear.model.name or 'a model'}, {kind}{where}{_stability(linear)}",
         variables=layout.variables,
         outputs=layout.outputs,
         depends=layout.depends,
@@ -282,13 +284,6 @@ def _embedded(content: bytes) -> bytes:
     """Return the file with the matrices as C."""
     text = f"#define EMBEDDED_SIZE {len(content)}u\nstatic const unsigned char EMBEDDED[EMBEDDED_SIZE] = {{\n"
     return (text + wrapped(map(str, content)) + "\n};\n").encode()
-
-
-def _about(linear: LinearModel, options: LinearFmu) -> str:
-    kind = f"sampled every {linear.sample_time!r} s, " if linear.sample_time > 0 else ""
-    signals = "in deviations from" if options.deviation else "at"
-    where = f"{signals} its operating point at time {linear.point.time!r} s"
-    return f"Linear model of {linear.model.name or 'a model'}, {kind}{where}{_stability(linear)}"
 
 
 def _stability(linear: LinearModel) -> str:

@@ -29,8 +29,8 @@ from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import ROUNDING
 from fmilin.linear_model.model import LinearModel
+from fmilin.linear_model.modes import lyapunov
 from fmilin.linear_model.reduction.transformation import is_at_rest, new_states, sizes, transformed
-from fmilin.linear_model.subspaces import lyapunov
 
 _WIDTH = 1e-3  # relative distance between what was seen and what is certain
 
@@ -90,26 +90,22 @@ def peak_gain(system: StateSpace, low: float = 0.0, high: float = float("inf")) 
     seen, frequency = max((system.gain(w), w) for w in inside)
     while seen > 0:
         level = (1 + 2 * _WIDTH) * seen
-        crossings = _crossings(system, level, low, high)
+        # The frequencies in the range where a singular value passes ``level``, and the ends.
+        A, B, C, D = system.A, system.B, system.C, system.D
+        R = np.linalg.inv(level**2 * np.eye(B.shape[1]) - D.T @ D)
+        K = A + B @ R @ D.T @ C
+        H = np.block([[K, B @ R @ B.T], [-C.T @ (np.eye(len(C)) + D @ R @ D.T) @ C, -K.T]])
+        values = np.linalg.eigvals(H)
+        floor = _NEAR_AXIS * float(np.abs(np.diag(A)).max(initial=0.0))
+        near = np.abs(values.real) <= _NEAR_AXIS * (np.abs(values) + floor)
+        frequencies = sorted({float(abs(v.imag)) for v in values[near]})
+        crossings = [low, *(w for w in frequencies if low < w < high), high]
         middles = [np.sqrt(max(a * b, 0.0)) or (a + b) / 2 for a, b in itertools.pairwise(crossings)]
         best, where = max(((system.gain(w), w) for w in middles if np.isfinite(w)), default=(0.0, low))
         if best <= level:
             return Peak(seen, level, frequency)
         seen, frequency = best, where
     return Peak(0.0, 0.0, frequency)
-
-
-def _crossings(system: StateSpace, level: float, low: float, high: float) -> list[float]:
-    """Return the frequencies in the range where a singular value passes ``level``, and the ends."""
-    A, B, C, D = system.A, system.B, system.C, system.D
-    R = np.linalg.inv(level**2 * np.eye(B.shape[1]) - D.T @ D)
-    K = A + B @ R @ D.T @ C
-    H = np.block([[K, B @ R @ B.T], [-C.T @ (np.eye(len(C)) + D @ R @ D.T) @ C, -K.T]])
-    values = np.linalg.eigvals(H)
-    floor = _NEAR_AXIS * float(np.abs(np.diag(A)).max(initial=0.0))
-    near = np.abs(values.real) <= _NEAR_AXIS * (np.abs(values) + floor)
-    frequencies = sorted({float(abs(v.imag)) for v in values[near]})
-    return [low, *(w for w in frequencies if low < w < high), high]
 
 
 _NOT_DECAYING = tuple(10.0**-k for k in range(8, 3, -1))

@@ -65,7 +65,9 @@ def modal_form(linear: LinearModel) -> LinearModel:
     names: list[str] = []
     descriptions, remarks = [], []
     for number, block in enumerate(blocks, start=1):
-        size, text = len(block.eigenvalues), _text(block)
+        upper = [v for v in block.eigenvalues if v.imag >= 0]
+        pieces = [f"{v.real:.6g} ± {v.imag:.6g} i" if v.imag > 0 else f"{v.real:.6g}" for v in upper]
+        size, text = len(block.eigenvalues), (", ".join(pieces[:4]) + (", ..." if len(pieces) > 4 else ""))
         names += block.names(number)
         descriptions += [f"eigenvalue{'' if size == 1 else 's'} {text}"] * size
         if size > 1 and not block.is_pair:
@@ -87,7 +89,11 @@ def blocks_of(A: FloatArray, scales: FloatArray) -> list[Block]:
         bases = [_basis(scaled, values, vectors, group) for group in groups]
         if np.linalg.cond(np.column_stack(bases)) <= INSEPARABLE:
             break
-        groups = _joined(groups, bases)
+        # Join the two groups whose subspaces are closest to each other.
+        orthonormal = [np.linalg.qr(basis)[0] for basis in bases]
+        pairs = [(i, j) for i in range(len(groups)) for j in range(i)]
+        a, b = max(pairs, key=lambda p: (float(np.linalg.norm(orthonormal[p[0]].T @ orthonormal[p[1]], 2)), *p))
+        groups = [*(g for k, g in enumerate(groups) if k not in (a, b)), sorted(groups[a] + groups[b])]
     blocks = []
     for group in groups:
         own = [v for i in group for v in ((values[i], values[i].conjugate()) if values[i].imag > 0 else (values[i],))]
@@ -118,9 +124,7 @@ def _schur_basis(A: FloatArray, values: Complex, group: list[int]) -> FloatArray
 
     def belongs(re: float, im: float = 0.0) -> bool:
         z = complex(re, abs(im))
-        if not len(outside):
-            return True
-        return bool(np.min(np.abs(inside - z)) <= np.min(np.abs(outside - z)))
+        return bool(np.min(np.abs(inside - z)) <= np.min(np.abs(outside - z))) if len(outside) else True
 
     _, Z, count = schur(A, output="real", sort=belongs)
     if count != sum(1 if v.imag == 0 else 2 for v in inside):
@@ -129,20 +133,6 @@ def _schur_basis(A: FloatArray, values: Complex, group: list[int]) -> FloatArray
             "Reduce the model without taking its modes apart (--minimal, --reduce)."
         )
     return np.asarray(Z[:, :count], dtype=np.float64)
-
-
-def _joined(groups: list[list[int]], bases: list[FloatArray]) -> list[list[int]]:
-    """Join the two groups whose subspaces are closest to each other."""
-    orthonormal = [np.linalg.qr(basis)[0] for basis in bases]
-    pairs = [(i, j) for i in range(len(groups)) for j in range(i)]
-    a, b = max(pairs, key=lambda p: (float(np.linalg.norm(orthonormal[p[0]].T @ orthonormal[p[1]], 2)), *p))
-    return [*(g for k, g in enumerate(groups) if k not in (a, b)), sorted(groups[a] + groups[b])]
-
-
-def _text(block: Block) -> str:
-    upper = [v for v in block.eigenvalues if v.imag >= 0]
-    pieces = [f"{v.real:.6g} ± {v.imag:.6g} i" if v.imag > 0 else f"{v.real:.6g}" for v in upper]
-    return ", ".join(pieces[:4]) + (", ..." if len(pieces) > 4 else "")
 
 
 def keep_frequencies(linear: LinearModel, low: float, high: float) -> LinearModel:

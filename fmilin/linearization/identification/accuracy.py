@@ -9,16 +9,22 @@ returned are those of differenced models.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy import linalg
 
-from fmilin.ground.errors import FmilinError, NumericalError
-from fmilin.ground.remarks import Remark, inaccurate_entry
+from fmilin.ground.errors import FmilinError
+from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray
-from fmilin.ground.tolerances import INACCURATE, PREDICTED, QUIET, TOO_INACCURATE
+from fmilin.ground.tolerances import CONFIRMED, INACCURATE, PREDICTED, QUIET, ROUNDING
+from fmilin.linear_model.builder import with_errors
 from fmilin.linear_model.model import LinearModel, relative_error
+from fmilin.linearization.accuracy import matrix_and_errors, require_parts
 from fmilin.linearization.identification.impulse_response import Runner, relative_change
+from fmilin.linearization.identification.steps import PART as REDUCED
+from fmilin.numerics.runge_kutta import runge_kutta_step
 
 PARTS = (16, 256)  # into how many a step is divided
 TIGHTER = 0.1  # the tolerance of the comparison, in that of the solver
@@ -90,18 +96,15 @@ def with_solver_error(linear: LinearModel, difference: SolverError) -> LinearMod
         return np.maximum(error, difference.change * row[:, None] / columns) if matrix.size else error
 
     n = len(linear.A)
-    rows = [(np.abs(np.hstack(pair)) * sizes).max(axis=1, initial=0.0) for pair in _pairs(linear)]
+    rows = [
+        (np.abs(np.hstack(pair)) * sizes).max(axis=1, initial=0.0)
+        for pair in ((linear.A, linear.B), (linear.C, linear.D))
+    ]
     new = replace(
         errors,
         A=doubted(errors.A, linear.A, sizes[:n], rows[0]),
         B=doubted(errors.B, linear.B, sizes[n:], rows[0]),
         C=doubted(errors.C, linear.C, sizes[:n], rows[1]),
-    )
-    accuracy = replace(
-        linear.accuracy,
-        A=relative_error(new.A, linear.A),
-        B=relative_error(new.B, linear.B),
-        C=relative_error(new.C, linear.C),
     )
     text = (
         f"The responses {difference.used}, which the model was identified from, and {difference.compared} differ by "
@@ -109,36 +112,161 @@ def with_solver_error(linear: LinearModel, difference: SolverError) -> LinearMod
         "to the plant than that."
     )
     remark = Remark("accuracy" if difference.change > INACCURATE else "fit", text)
-    return replace(linear, errors=new, accuracy=accuracy, warnings=(remark, *linear.warnings))
-
-
-def _pairs(linear: LinearModel) -> tuple[tuple[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]:
-    return (linear.A, linear.B), (linear.C, linear.D)
+    return with_errors(replace(linear, warnings=(remark, *linear.warnings)), new)
 
 
 def with_accuracy_required(linear: LinearModel, *, keep: bool) -> LinearModel:
     """Return the linear model, with a remark on an entry doubtful beside others of its row; refuse it unless kept."""
     sizes = np.abs(np.concatenate((linear.states.scales(linear.y0), linear.inputs.scales())))
-    J = np.block([[linear.A, linear.B], [linear.C, linear.D]]) * sizes
-    E = np.block([[linear.errors.A, linear.errors.B], [linear.errors.C, linear.errors.D]]) * sizes
+    J, E = (M * sizes for M in matrix_and_errors(linear))
     largest = np.abs(J).max(axis=1, keepdims=True, initial=0.0)
     shown = largest[len(linear.states) :]  # an output that nothing moves has a row of rounding
     np.maximum(shown, QUIET * np.max(shown[np.isfinite(shown)], initial=0.0), out=shown)
     part = np.where(largest > 0, E / np.where(largest > 0, largest, 1.0), 0.0)
-    if not part.size or part.max() <= INACCURATE:
-        return linear
-    i, j = np.unravel_index(int(np.argmax(part)), part.shape)
-    rows = (*(f"der({name})" for name in linear.states.names), *linear.outputs.names)
-    columns = (*linear.states.names, *linear.inputs.names)
-    name, value, error = f"d {rows[i]} / d {columns[j]}", J[i, j] / sizes[j], E[i, j] / sizes[j]
     reasons = " ".join(str(w) for w in linear.warnings if w.kind == "accuracy")
-    if part[i, j] > TOO_INACCURATE and not keep:
-        raise NumericalError(
-            f"{name} cannot be told: it is {value:.4g} +- {error:.2g}, more than {TOO_INACCURATE:.0%} of the largest "
-            f"entry of its row. {reasons} Ask the solver inside for a smaller tolerance (--solver-tolerance), or take "
-            "another --step. --keep-inaccurate (keep_inaccurate=True in Python) returns the linear model all the same.",
-            variable=columns[j],
-        )
-    if reasons:
-        return linear
-    return replace(linear, warnings=(*linear.warnings, inaccurate_entry(name, value, error)))
+    ask = f" {reasons} Ask the solver inside for a smaller tolerance (--solver-tolerance), or take another --step."
+    return require_parts(linear, part, lambda *_: ask, keep=keep, said=bool(reasons))
+
+
+# A solver with steps of its own: between them a model stands still, whatever communication steps it is asked for. Such
+# a model is a discrete one over its own step. It is noticed by communication steps that move nothing while others do,
+# at equal distances, the inputs displaced once and held.
+
+LOOKS = tuple(8.0**k for k in range(1, -5, -1))  # lengths of communication steps, in suggested ones, of the looks
+LOOKED, LONG = 128, 200  # communication steps of a look, and of what confirms a step
+FEWEST = 4  # moves that show a rhythm
+DISPLACED = 1e-2  # by which inputs are displaced, in their sizes; times OTHER where a rhythm is confirmed
+OTHER = 3.0
+
+
+def own_step(runner: Runner, suggested: float) -> float | None:
+    """Return the solver's own step, in seconds, where the model stands still between two; None where it does not."""
+    still = np.zeros((FEWEST, len(runner.scales)))
+    once, again = (runner.run(still, suggested).after for _ in range(2))
+    runner.is_noisy = not np.array_equal(once, again, equal_nan=True)
+    if runner.is_noisy:  # noise moves it always
+        return None
+    for part in LOOKS:
+        try:
+            step = part * suggested
+            moves = _moves(runner, step, LOOKED, DISPLACED)
+            gaps = np.diff(moves)
+            if len(moves) >= FEWEST and gaps.max() >= 2 and gaps.max() - gaps.min() <= 1:
+                own = next((own for own in _candidates(runner, moves, step) if _is_confirmed(runner, own)), None)
+                if own is not None:
+                    return own
+        except FmilinError:  # it takes no such steps
+            continue
+    return None
+
+
+def _moves(runner: Runner, step: float, count: int, part: float) -> np.ndarray:
+    """Return the numbers of the communication steps in which an output or a state moves, beyond rounding."""
+    seen = runner.run(np.tile(part * runner.scales, (count, 1)), step)
+    shown = np.hstack((seen.after, seen.states))
+    size = ROUNDING * np.max(np.abs(shown), axis=0, initial=0.0)
+    return 1 + np.flatnonzero((np.abs(np.diff(shown, axis=0)) > size).any(axis=1))
+
+
+def _candidates(runner: Runner, moves: np.ndarray, step: float) -> Iterator[float]:
+    """Yield steps of this rhythm: what the model suggests, the roundest numbers, whole fractions of a second."""
+    count, span = len(moves) - 1, float(moves[-1] - moves[0])
+    least, most, mean = (step * (span + late) / count for late in (-1.0, 1.0, 0.0))
+    cadence = runner.stepped.cadence
+    rounded = (float(f"{mean:.{digits}g}") for digits in range(1, 7))
+    for own in (cadence.internal, cadence.step, *rounded, 1.0 / round(1.0 / mean) if mean < 1.0 else None):
+        if own and least <= own <= most:
+            yield own
+
+
+def _is_confirmed(runner: Runner, own: float) -> bool:
+    """Whether every such step moves the model, and every second of half its length, whatever the inputs' size."""
+    for parts in (1, 2):
+        gaps = np.diff(_moves(runner, own / parts, LONG, OTHER * DISPLACED))
+        if len(gaps) < FEWEST - 1 or (gaps != parts).any():
+            return False
+    return True
+
+
+def with_own_step(linear: LinearModel, own: float, *, stands: bool) -> LinearModel:
+    """Return the model with what its solver's own step leaves open: what Euler's methods would make of one step."""
+    # (exp(A h) - 1)/h and (1 - exp(-A h))/h are the plants of which the explicit and the implicit one make this model.
+    n, k = linear.B.shape
+    M = np.zeros((n + k, n + k))
+    M[:n, :n], M[:n, n:] = linear.A, linear.B
+    ahead, back = (sign * (linalg.expm(sign * own * M) - np.eye(n + k)) / own for sign in (1.0, -1.0))
+    off: FloatArray = np.maximum(np.abs(ahead - M), np.abs(back - M))[:n]
+    errors = replace(
+        linear.errors, A=np.maximum(linear.errors.A, off[:, :n]), B=np.maximum(linear.errors.B, off[:, n:])
+    )
+    A, B = relative_error(errors.A, linear.A), relative_error(errors.B, linear.B)
+    what = "stands still between its own steps of" if stands else "takes no shorter steps than"
+    text = (
+        f"The model {what} {own:.6g} s: it is discrete, and was identified so; the continuous model agrees with it at "
+        f"these steps, inputs held over each. The plant behind the solver may differ by {max(A, B):.1e}, as it does "
+        "with Euler's method: which method is inside cannot be told."
+    )
+    remark = Remark("accuracy" if max(A, B) > INACCURATE else "solver", text)
+    return with_errors(replace(linear, warnings=(remark, *linear.warnings)), errors)
+
+
+# Whether responses that disagree with a model's derivatives are those of a coarse solver, and of nothing else. The
+# model's own derivatives are integrated from the point as a solver of first order would, and exactly: hidden states and
+# sampled parts are missing in both. Where the responses are no farther from the exact motion than Euler's methods are
+# in the same steps, the derivatives say what the plant does, and the responses what the solver makes of it.
+
+OF_FIRST_ORDER = 40  # steps
+IMPLICIT = 12  # fixed-point iterations of the implicit method
+COARSEST = 0.3  # how far Euler's methods may be from the exact motion, relative, to tell anything
+
+
+def is_coarse_solver(runner: Runner, step: float) -> bool:
+    """Whether a solver of first order, in steps of ``step``, would disagree with the derivatives as the model does."""
+    nu = len(runner.scales)
+    try:
+        amplitudes = REDUCED * runner.choose_amplitudes(step)
+        deviations = np.random.default_rng(27).uniform(-1.0, 1.0, (OF_FIRST_ORDER, nu)) * amplitudes
+        up, down = (runner.run(sign * deviations, step).after for sign in (1.0, -1.0))
+        exact, explicit, implicit = (_motion(runner, deviations, step, m) for m in (_runge_kutta, _explicit, _implicit))
+    except FmilinError:
+        return False
+    for count in (OF_FIRST_ORDER, OF_FIRST_ORDER // 2, OF_FIRST_ORDER // 4, OF_FIRST_ORDER // 8):
+        seen, true = (up - down)[:count] / 2, exact[:count]
+        euler = max(_apart(motion[:count], true) for motion in (explicit, implicit))
+        if euler <= COARSEST:
+            return _apart(seen, true) <= max(euler, CONFIRMED)
+    return False
+
+
+def _apart(one: FloatArray, other: FloatArray) -> float:
+    """Return how far motions are from each other, relative to either: one of them may show what the other does not."""
+    return max(relative_change(one, other), relative_change(other, one))
+
+
+def _motion(runner: Runner, deviations: FloatArray, step: float, method: Callable[..., FloatArray]) -> FloatArray:
+    """Return how outputs deviate at the end of each step, (K, ny), even terms taken out."""
+    model, point = runner.model, runner.point
+    ends = []
+    for sign in (1.0, -1.0):
+        x, seen = point.states, []
+        for deviation in deviations:
+            u = point.inputs + sign * deviation
+            x = method(lambda x, u=u: model.evaluate(point.time, x, u).derivatives, x, step)
+            seen.append(model.evaluate(point.time, x, u).outputs)
+        ends.append(np.array(seen))
+    return np.asarray(ends[0] - ends[1], dtype=np.float64) / 2
+
+
+def _explicit(f: Callable[[FloatArray], FloatArray], x: FloatArray, h: float) -> FloatArray:
+    return x + h * f(x)
+
+
+def _implicit(f: Callable[[FloatArray], FloatArray], x: FloatArray, h: float) -> FloatArray:
+    end = x
+    for _ in range(IMPLICIT):
+        end = x + h * f(end)
+    return end
+
+
+def _runge_kutta(f: Callable[[FloatArray], FloatArray], x: FloatArray, h: float) -> FloatArray:
+    return runge_kutta_step(lambda _, y: f(y), 0.0, x, h, f(x))

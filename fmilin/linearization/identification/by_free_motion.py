@@ -8,7 +8,7 @@ moves, and the linear model has no states.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -20,7 +20,6 @@ from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.identification.by_response import LONG, SHORT, ByResponse, before_growth
 from fmilin.linearization.identification.impulse_response import Markov
 from fmilin.linearization.identification.realize import Realized, realize
-from fmilin.linearization.identification.result import Measured, linear_model
 from fmilin.linearization.identification.sampled import Sampled, continuous_of, sampled_from
 from fmilin.linearization.identification.steps import fitting_step, given_step, has_halves
 
@@ -31,7 +30,6 @@ ELSEWHERE = 1.001  # times its start values: another start
 _TUNED = " Tunable parameters can be taken as inputs (--inputs NAME)."
 
 
-@dataclass(frozen=True)
 class ByFreeMotion(ByResponse):
     """Linearizes by the motion that the model makes by itself."""
 
@@ -50,9 +48,7 @@ class ByFreeMotion(ByResponse):
         )
         model, other = (sampled, half) if self.stepping.lifted else (continuous_of(sampled), continuous_of(half))
         errors = replace(model, **{name: np.abs(getattr(model, name) - getattr(other, name)) for name in "ABCDT"})
-        outputs = self.runner.run(self._still(1), step).at_once[0]
-        steps = self.runner.stepped.steps
-        return linear_model(Measured(model, errors, "free motion", steps), coordinates, self.model, self.point, outputs)
+        return self.named(model, errors, coordinates, "free motion", step)
 
     def _fitting(self) -> float:
         def attempt(step: float) -> tuple[Sampled, float]:

@@ -19,12 +19,10 @@ from fmilin.ground.errors import NumericalError
 from fmilin.ground.signals import FloatArray
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.identification.by_response import ByResponse
-from fmilin.linearization.identification.eigensystem import MOST
-from fmilin.linearization.identification.holdout import held_out
 from fmilin.linearization.identification.impulse_response import Probe
-from fmilin.linearization.identification.realize import Realized, aligned
+from fmilin.linearization.identification.realize import MOST, Realized, aligned
 from fmilin.linearization.identification.sampled import Sampled
-from fmilin.linearization.identification.steps import given_step, usable_step
+from fmilin.linearization.identification.steps import given_step, held_out, usable_step
 
 LENGTH = 256  # M, steps per period
 PERIODS = 8  # of all experiments together; each has at least FEWEST
@@ -46,7 +44,6 @@ class _Frequencies:
     errors: FloatArray
 
 
-@dataclass(frozen=True)
 class ByMultisine(ByResponse):
     """Linearizes by frequency response."""
 
@@ -57,15 +54,7 @@ class ByMultisine(ByResponse):
         amplitudes = self.runner.choose_amplitudes(step).tolist()
         pulses = [self.runner.pulse(j, a, step, 20) for j, a in enumerate(amplitudes)]
         reading = Probe(self.runner).reading(step, pulses)
-        frequencies = self._measured(step, reading)
-        held = held_out(self.runner, step)
-        realized = self._fitted(frequencies, step, reading)
-        self._note(realized, held)
-        self.findings.method = "multisine"
-        return self._delivered(realized, independent)
-
-    def _measured(self, step: float, reading: str) -> _Frequencies:
-        """Return G, from as many experiments as there are inputs: all move in each, with orthogonal phases."""
+        # G, from as many experiments as there are inputs: all move in each, with orthogonal phases.
         nu = len(self.runner.scales)
         waves = _orthogonal(LENGTH, nu) * (PART * self.runner.scales)[None, :, None]  # (experiments, nu, M)
         periods = max(FEWEST, -(-PERIODS // nu))
@@ -77,7 +66,12 @@ class ByMultisine(ByResponse):
         excited = np.moveaxis(np.fft.fft(waves, axis=2), 2, 0)  # (M, experiments, nu)
         G = np.swapaxes(np.linalg.solve(excited[None], np.swapaxes(answered, 2, 3)), 2, 3)
         error = np.std(G, axis=0) / np.sqrt(periods - 1)
-        return _Frequencies(np.mean(G, axis=0), np.mean(G[: max(1, periods // 2)], axis=0), error)
+        frequencies = _Frequencies(np.mean(G, axis=0), np.mean(G[: max(1, periods // 2)], axis=0), error)
+        held = held_out(self.runner, step)
+        realized = self._fitted(frequencies, step, reading)
+        self._note(realized, held)
+        self.findings.method = "multisine"
+        return self._delivered(realized, independent)
 
     def _periods(
         self, wave: FloatArray, step: float, reading: str, settling: int, periods: int
@@ -118,10 +112,17 @@ class ByMultisine(ByResponse):
         G = frequencies.G / rows[:, None] * columns[None, :]
         noise = frequencies.errors / rows[:, None] * columns[None, :]
         P, s = _column_space(G)
-        most = max(1, self._significant(s, noise))
+        size = float(np.sqrt(np.mean(noise**2))) / np.sqrt(LENGTH)
+        floor = max(2.0 * size * 2 * np.sqrt(LENGTH / 2), 1e-13 * float(s[0]))
+        most = max(1, min(int(np.count_nonzero(s > floor)), 40))
         orders = [self.stepping.order] if self.stepping.order is not None else range(1, most + 1)
         weights = 1.0 / np.maximum(noise, 1e-9)
-        fits = _fits(G, P, orders, weights)
+        # Fits of rising order, up to the first that leaves nothing but rounding.
+        fits: list[tuple[_Fit, float]] = []
+        for n in orders:
+            fits.append(_subspace(G, P, n, weights))
+            if fits[-1][0].leaves_nothing:
+                break
         losses = np.array([loss + fit.size_penalty for fit, loss in fits])
         best = fits[int(np.argmin(losses))][0]
 
@@ -134,12 +135,6 @@ class ByMultisine(ByResponse):
         half, _ = _subspace(G_half, _column_space(G_half)[0], len(best.matrices[0]), weights)
         model = sampled(best)
         return Realized(model, aligned(sampled(half), model), s[: MOST + 1], float("nan"))
-
-    @staticmethod
-    def _significant(s: FloatArray, noise: FloatArray) -> int:
-        size = float(np.sqrt(np.mean(noise**2))) / np.sqrt(LENGTH)
-        floor = max(2.0 * size * 2 * np.sqrt(LENGTH / 2), 1e-13 * float(s[0]))
-        return min(int(np.count_nonzero(s > floor)), 40)
 
 
 @dataclass(frozen=True)
@@ -158,8 +153,7 @@ def _multisine(length: int) -> FloatArray:
     wave = np.sum(np.cos(2 * np.pi * m * k / length + phases), axis=1)
     # the transform must not vanish at frequency 0 and at half the sampling frequency: their quotients are used, too
     wave = wave + 1.0 + (-1.0) ** np.arange(length)
-    scaled: FloatArray = wave / np.max(np.abs(wave))
-    return scaled
+    return np.asarray(wave / np.max(np.abs(wave)))
 
 
 def _orthogonal(length: int, count: int) -> FloatArray:
@@ -174,18 +168,7 @@ def _orthogonal(length: int, count: int) -> FloatArray:
     spectra = turned[:, :, None] * spectrum
     spectra[:, :, [0, -1]] = signs[:, :, None] * spectrum[[0, -1]].real
     waves = np.fft.irfft(spectra, n=length, axis=2)
-    scaled: FloatArray = waves / np.max(np.abs(waves), axis=2, keepdims=True).max(axis=(0, 1))
-    return scaled
-
-
-def _fits(G: np.ndarray, P: FloatArray, orders: Sequence[int], weights: FloatArray) -> list[tuple[_Fit, float]]:
-    """Return fits of rising order, up to the first that leaves nothing but rounding."""
-    fits: list[tuple[_Fit, float]] = []
-    for n in orders:
-        fits.append(_subspace(G, P, n, weights))
-        if fits[-1][0].leaves_nothing:
-            break
-    return fits
+    return np.asarray(waves / np.max(np.abs(waves), axis=2, keepdims=True).max(axis=(0, 1)))
 
 
 def _column_space(G: np.ndarray) -> tuple[FloatArray, FloatArray]:

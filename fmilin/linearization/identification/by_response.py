@@ -9,16 +9,15 @@ import numpy as np
 
 from fmilin.ground.errors import FmilinError, NumericalError, UsageError
 from fmilin.ground.remarks import Remark, off_equilibrium
-from fmilin.ground.signals import FloatArray
+from fmilin.ground.signals import FloatArray, Signal, Signals
 from fmilin.ground.tolerances import CONFIRMED, MOVES, ROUNDING
+from fmilin.linear_model.builder import IndependentCoordinates, Slopes, built, point_of
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.identification.findings import Findings
-from fmilin.linearization.identification.holdout import HeldOut, held_out
 from fmilin.linearization.identification.impulse_response import Markov, Probe, Runner, relative_change
 from fmilin.linearization.identification.realize import Realized, named_coordinates, realize
-from fmilin.linearization.identification.result import Coordinates, Measured, linear_model
 from fmilin.linearization.identification.sampled import Continuous, Sampled, apart, continuous_of
-from fmilin.linearization.identification.steps import confirmed, fitting_step, given_step
+from fmilin.linearization.identification.steps import HeldOut, confirmed, fitting_step, given_step, held_out
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Stepping
 
@@ -31,14 +30,35 @@ GLIMPSE = 0.1  # radians of the fastest motion: a record that is shorter shows b
 
 
 @dataclass(frozen=True)
-class ByResponse:
-    """Linearizes by pulses on the inputs."""
+class Identification:
+    """What every method begins with, and how what was measured becomes a linear model."""
 
     model: Model
     point: OperatingPoint
     stepping: Stepping
     runner: Runner
     findings: Findings
+
+    def named(
+        self, M: Sampled | Continuous, E: Sampled | Continuous, own: IndependentCoordinates, method: str, step: float
+    ) -> LinearModel:
+        """Put names, the point and accuracies to matrices M and their errors E, measured in steps of ``step``."""
+        evaluations, hidden = self.runner.stepped.steps, own.full_states is own.states
+        outputs = self.runner.stepped.respond(self.point, self.point.inputs[None, :], step).at_once[0]
+        own = own if hidden else replace(own, T=M.T, T_error=E.T)
+        held = point_of(self.model, self.point, outputs)
+        if hidden:
+            held = replace(held, states=dict.fromkeys(own.states.names, 0.0))
+        f0, sample_time = (M.drift, M.step) if isinstance(M, Sampled) else (M.f0, 0.0)
+        pairs = ((E.A, M.A), (E.B, M.B), (E.C, M.C), (E.D, M.D))
+        # No entry is more accurate than what held-out responses are missed by, beyond noise.
+        doubts = (np.maximum(error, self.findings.doubt * np.abs(matrix)) for error, matrix in pairs)
+        slopes = Slopes(M.A, M.B, M.C, M.D, f0, *doubts)
+        return built(self.model, own, slopes, held, (method, evaluations, 0), sample_time=sample_time)
+
+
+class ByResponse(Identification):
+    """Linearizes by pulses on the inputs."""
 
     def linearize(self, independent: Sequence[str] | None) -> LinearModel:
         """Return the linear model."""
@@ -57,20 +77,24 @@ class ByResponse:
         half = replace(realized.half.in_coordinates(S_half), drift=sampled.drift)
         if sampled.drift.any():
             self.findings.excess = max(self.findings.excess, self._change_on_the_way(sampled))
-        steps = self.runner.stepped.steps
         method = {"response": "responses"}.get(self.findings.method, self.findings.method)
-        measured: Measured
         if self.stepping.lifted:
-            measured = Measured(sampled, apart(sampled, half), method, steps, self.findings.doubt)
+            linear = self.named(sampled, apart(sampled, half), coordinates, method, sampled.step)
         else:
             confirmation = confirmed(sampled, self.runner, self.findings.error)
             self.findings.half_error, self.findings.nyquist = confirmation.error, confirmation.model.nyquist
             self._note_short_record(confirmation.model, sampled.step)
             doubts = self._continuous_errors(confirmation.model, half)
-            measured = Measured(confirmation.model, doubts, method, steps, self.findings.doubt)
-        outputs = self.runner.stepped.respond(self.point, self.point.inputs[None, :], sampled.step).at_once[0]
-        linear = linear_model(measured, coordinates, self.model, self.point, outputs)
-        self._note_motion(linear)
+            linear = self.named(confirmation.model, doubts, coordinates, method, sampled.step)
+        moving = np.flatnonzero(linear.f0)
+        if moving.size:
+            name = linear.states.names[int(moving[np.argmax(np.abs(linear.f0[moving]))])]
+            self.findings.extra.append(
+                off_equilibrium(
+                    f"'{name}' moves while inputs are held",
+                    "What was identified are deviations from that motion; f0 is its beginning.",
+                )
+            )
         return linear
 
     def _require_channels(self) -> None:
@@ -125,7 +149,7 @@ class ByResponse:
 
     def _coordinates(
         self, realized: Realized, independent: Sequence[str] | None
-    ) -> tuple[Coordinates, FloatArray, FloatArray]:
+    ) -> tuple[IndependentCoordinates, FloatArray, FloatArray]:
         model, n = realized.model, realized.model.order
         states = self.model.states
         wanted = [states.index_of(name, "a declared state of the model") for name in independent or ()]
@@ -136,15 +160,18 @@ class ByResponse:
         preferred = wanted or [states.index_of(name) for name in self.model.independent]
         chosen = named_coordinates(model, states.scales(self.point.states), preferred)
         if chosen is None:
-            return Coordinates.hidden(n), np.eye(n), np.eye(n)
+            hidden = Signals(Signal(f"z[{i + 1}]", description="identified, balanced") for i in range(n))
+            own = IndependentCoordinates(hidden, hidden, np.zeros(n), np.eye(n), np.zeros((n, n)), "identified")
+            return own, np.eye(n), np.eye(n)
         if wanted and chosen != wanted:
             raise NumericalError(
                 f"The states {', '.join(independent or ())} do not determine the identified ones. Leave the choice out."
             )
-        coordinates = Coordinates.of_states(chosen, self.point, self.model)
-        return coordinates, model.T[chosen], realized.half.T[chosen]
+        y0, T = self.point.states[chosen], model.T
+        coordinates = IndependentCoordinates(states.select(chosen), states, y0, T, T, "identified")
+        return coordinates, T[chosen], realized.half.T[chosen]
 
-    def _with_drift(self, model: Sampled, coordinates: Coordinates) -> Sampled:
+    def _with_drift(self, model: Sampled, coordinates: IndependentCoordinates) -> Sampled:
         """Measure how the point itself moves during a step, inputs held."""
         n = model.order
         once, again = (self._drift(model, coordinates) for _ in range(2))
@@ -165,12 +192,22 @@ class ByResponse:
             return 0.0
         return relative_change(model.response(deviations), (one - other) / 2)
 
-    def _drift(self, model: Sampled, coordinates: Coordinates) -> FloatArray:
+    def _drift(self, model: Sampled, coordinates: IndependentCoordinates) -> FloatArray:
         still = self.runner.run(np.zeros((max(2 * model.order, 4), len(self.runner.scales))), model.step)
         if coordinates.full_states is self.model.states:
             chosen = [self.model.states.index_of(name) for name in coordinates.states.names]
             return np.asarray(still.states[0][chosen] - self.point.states[chosen], dtype=np.float64)
-        return _drift_seen(model, still.at_once if model.reading == "at once" else still.after)
+        # D from outputs of a run with inputs held: y[k] - y[0] = C (1 + A + ... + A^(k-1)) d.
+        outputs = still.at_once if model.reading == "at once" else still.after
+        n = model.order
+        rows, S = [], np.zeros((n, n))
+        for _ in range(len(outputs)):
+            rows.append(model.C @ S)
+            S = np.eye(n) + model.A @ S
+        change = (outputs - outputs[0]).ravel()
+        if n == 0 or not np.isfinite(change).all():
+            return np.zeros(n)
+        return np.asarray(np.linalg.lstsq(np.vstack(rows), change, rcond=1e-10)[0])
 
     def _continuous_errors(self, model: Continuous, half: Sampled) -> Continuous:
         try:
@@ -193,17 +230,6 @@ class ByResponse:
                 )
             )
 
-    def _note_motion(self, linear: LinearModel) -> None:
-        moving = np.flatnonzero(linear.f0)
-        if moving.size:
-            name = linear.states.names[int(moving[np.argmax(np.abs(linear.f0[moving]))])]
-            self.findings.extra.append(
-                off_equilibrium(
-                    f"'{name}' moves while inputs are held",
-                    "What was identified are deviations from that motion; f0 is its beginning.",
-                )
-            )
-
 
 def before_growth(markov: Markov) -> Markov:
     """Return the part of the record before an unstable motion drowns all others."""
@@ -220,17 +246,3 @@ def before_growth(markov: Markov) -> Markov:
         errors=markov.errors[:count],
         half=None if half is None else replace(half, Y=half.Y[:count], errors=half.errors[:count]),
     )
-
-
-def _drift_seen(model: Sampled, outputs: FloatArray) -> FloatArray:
-    """Return d from outputs of a run with inputs held: y[k] - y[0] = C (1 + A + ... + A^(k-1)) d."""
-    n = model.order
-    rows, S = [], np.zeros((n, n))
-    for _ in range(len(outputs)):
-        rows.append(model.C @ S)
-        S = np.eye(n) + model.A @ S
-    change = (outputs - outputs[0]).ravel()
-    if n == 0 or not np.isfinite(change).all():
-        return np.zeros(n)
-    drift: FloatArray = np.linalg.lstsq(np.vstack(rows), change, rcond=1e-10)[0]
-    return drift

@@ -1,4 +1,4 @@
-"""Method a, from frame to linear model: see :mod:`fmilin.linearization.identification.displacements`."""
+"""Method a, from frame to linear model: see :mod:`fmilin.linearization.identification.by_step`."""
 
 from __future__ import annotations
 
@@ -8,32 +8,87 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fmilin.ground.errors import FmilinError, UsageError
-from fmilin.ground.signals import FloatArray
+from fmilin.ground.signals import FloatArray, Signals
 from fmilin.ground.tolerances import EQUILIBRIUM
+from fmilin.linear_model.builder import IndependentCoordinates
 from fmilin.linear_model.model import LinearModel
-from fmilin.linearization.identification.displacements import Displacements
-from fmilin.linearization.identification.findings import Findings
-from fmilin.linearization.identification.holdout import HeldOut, held_out
-from fmilin.linearization.identification.impulse_response import Runner
-from fmilin.linearization.identification.result import Coordinates, Measured, linear_model
+from fmilin.linearization.identification.by_response import Identification
 from fmilin.linearization.identification.sampled import Continuous, Sampled, apart, continuous_of
-from fmilin.linearization.identification.steps import confirmed, fitting_step, given_step, has_halves
+from fmilin.linearization.identification.steps import confirmed, fitting_step, given_step, has_halves, held_out
 from fmilin.manifold.frame import Frame, frame_at
+from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.manifold.nonlinear import has_expressions
-from fmilin.model.interface import Model, OperatingPoint
-from fmilin.model.stepping import Stepped, Stepping
+from fmilin.manifold.slopes import measure
+from fmilin.model.constraints.declared import Constraint
+from fmilin.model.interface import Evaluation, Model, OperatingPoint
+from fmilin.model.stepping import Stepped
+from fmilin.numerics.differences.differences import Differences
 from fmilin.numerics.rest import is_equilibrium
+
+# Way a: displace each coordinate on the manifold and each input, take one step, and difference. The map over one step
+# is given the shape of a model, x' = (Phi_h(x, u) - x) / h, so that steps are chosen, noise is met and errors are
+# estimated as for any other model; then A_h = 1 + h R f_x T, B_h = h R f_u. What follows from x = Psi(y) only (that the
+# rate of a position is a velocity) does not hold over a step and is not used.
+
+
+class _StepMap(Model):
+    """Rates are (Phi_h(x, u) - x) / h; outputs are read before the step, and again after it."""
+
+    def __init__(self, source: Model, stepped: Stepped, point: OperatingPoint, step: float) -> None:
+        self.info, self.states, self.inputs = source.info, source.states, source.inputs
+        twice = [*source.outputs, *(f"{name} after the step" for name in source.outputs.names)]
+        self.outputs = Signals(twice)
+        self.constraints, self.start, self.copies = source.constraints, point, {}
+        self._stepped, self._point, self._step = stepped, point, step
+
+    def evaluate(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:
+        """Take one step."""
+        start = OperatingPoint(t, x, u, self._point.parameters)
+        seen = self._stepped.respond(start, u[None, :], self._step)
+        outputs = np.concatenate((seen.at_once[0], seen.after[0]))
+        return Evaluation((seen.states[0] - x) / self._step, outputs, np.empty(0))
+
+    def with_interface(self, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Model:
+        """Keep the interface: nobody asks for another."""
+        del inputs, outputs
+        return self
+
+    def with_constraints(self, constraints: Sequence[Constraint]) -> Model:
+        """Keep the constraints."""
+        del constraints
+        return self
 
 
 @dataclass(frozen=True)
-class ByStep:
-    """Linearizes by one step from displaced states."""
+class Displacements:
+    """Measures the discrete model of a stepped model whose states can be set."""
 
-    model: Model
+    model: Model  # also a :class:`Stepped` one
+    stepped: Stepped  # the same
     point: OperatingPoint
-    stepping: Stepping
-    runner: Runner
-    findings: Findings
+    frame: Frame  # independent coordinates at the point; linear ones
+
+    def measure(self, step: float) -> tuple[Sampled, Sampled]:
+        """Return the discrete model over one step, and the estimated absolute errors of its entries."""
+        step_map = _StepMap(self.model, self.stepped, self.point, step)
+        base = step_map.evaluate(self.point.time, self.point.states, self.point.inputs)
+        nearby = Neighbourhood(step_map, self.frame, self.point, base, pairs={})
+        slopes = measure(nearby, Differences())
+        R, ny = self.frame.coordinates.R, len(self.model.outputs)
+        follows = not ny or bool(np.any(slopes.c_y[:ny] != 0.0))  # outputs follow states that are set, without a step
+        half, reading = (slice(0, ny), "at once") if follows else (slice(ny, None), "end of step")
+        p = len(self.frame.selection.signals)
+        drift = step * (R @ base.derivatives)
+        A, B = np.eye(p) + step * (R @ slopes.f_y), step * (R @ slopes.f_u)
+        sampled = Sampled(A, B, slopes.c_y[half], slopes.c_u[half], step, reading, self.frame.T, drift)
+        size = np.abs(R) * step
+        A, B = size @ slopes.f_y_error, size @ slopes.f_u_error
+        C, D = slopes.c_y_error[half], slopes.c_u_error[half]
+        return sampled, Sampled(A, B, C, D, step, reading, self.frame.parametrization.derivative_error, np.zeros(p))
+
+
+class ByStep(Identification):
+    """Linearizes by one step from displaced states."""
 
     def linearize(self, independent: Sequence[str] | None, kind: str) -> LinearModel:
         """Return the linear model."""
@@ -43,20 +98,23 @@ class ByStep:
         step = self._step(stepped, displacements)
         sampled, errors = displacements.measure(step)
         held = held_out(self.runner, step)
-        self._note(sampled, held)
-        measured: Measured
+        findings = self.findings
+        findings.method, findings.step, findings.reading = "step", sampled.step, sampled.reading
+        findings.lifted = self.stepping.lifted
+        if held is not None:
+            findings.fit(held.errors(sampled), sampled.step, held.noise)
+        chosen = frame.selection
+        coordinates = IndependentCoordinates(
+            chosen.signals, self.model.states, frame.y0, sampled.T, errors.T, chosen.kind, chosen.condition_number,
+            frame.residual,
+        )  # fmt: skip
         if self.stepping.lifted:
-            measured = Measured(sampled, errors, "steps", stepped.steps, self.findings.doubt)
+            linear = self.named(sampled, errors, coordinates, "steps", step)
         else:
             confirmation = confirmed(sampled, self.runner, self.findings.error)
             self.findings.half_error, self.findings.nyquist = confirmation.error, confirmation.model.nyquist
             doubts = self._errors(confirmation.model, errors, displacements, step)
-            model = settled(confirmation.model, doubts, frame.y_scales)
-            measured = Measured(model, doubts, "steps", stepped.steps, self.findings.doubt)
-        outputs = stepped.respond(self.point, self.point.inputs[None, :], step).at_once[0]
-        own = frame.y0, frame.kind, frame.condition_number, frame.residual
-        coordinates = Coordinates(frame.signals, self.model.states, *own)
-        linear = linear_model(measured, coordinates, self.model, self.point, outputs)
+            linear = self.named(settled(confirmation.model, doubts, frame.y_scales), doubts, coordinates, "steps", step)
         return replace(linear, warnings=(*frame.remarks, *linear.warnings))
 
     def _frame(self, stepped: Stepped, independent: Sequence[str] | None, kind: str) -> Frame:
@@ -83,13 +141,6 @@ class ByStep:
             return sampled, float("nan") if held is None else held.error(sampled)
 
         return given_step(self.stepping, self.runner) or fitting_step(attempt, self.runner)
-
-    def _note(self, sampled: Sampled, held: HeldOut | None) -> None:
-        findings = self.findings
-        findings.method, findings.step, findings.reading = "step", sampled.step, sampled.reading
-        findings.lifted = self.stepping.lifted
-        if held is not None:
-            findings.fit(held.errors(sampled), sampled.step, held.noise)
 
     def _errors(self, model: Continuous, errors: Sampled, displacements: Displacements, step: float) -> Continuous:
         """Return the errors of the differences or the change with another step, whichever is larger."""

@@ -85,7 +85,9 @@ class Findings:
     def remarks(self) -> list[Remark]:
         """Return all findings as remarks."""
         remarks = [Remark("sampled", text) for text in self._sampled()]
-        if self._is_gain:
+        # Whether one remark is enough: an exact table of gains.
+        exact = self.error <= PREDICTED and self.excess <= POOR and self.noise <= SAME_AGAIN
+        if self.method in ("response", "multisine") and not self.order and exact:
             words = [_GAIN.format(method=self.method), *self._step_words(), self._solver, self._fit_words()]
             return [*remarks, Remark("method", " ".join(w for w in words if w)), *self.extra]
         remarks += [
@@ -113,12 +115,6 @@ class Findings:
                 )
             )
         return [*remarks, *self.extra]
-
-    @property
-    def _is_gain(self) -> bool:
-        """Whether one remark is enough: an exact table of gains."""
-        exact = self.error <= PREDICTED and self.excess <= POOR and self.noise <= SAME_AGAIN
-        return self.method in ("response", "multisine") and not self.order and exact
 
     def _sampled(self) -> list[str]:
         if not self._cadence.sampled:

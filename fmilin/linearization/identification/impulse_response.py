@@ -82,7 +82,21 @@ class Runner:
         halving = max((change for _, change in chosen), default=0.0)
         amplitudes = np.array([a for a, _ in chosen], dtype=np.float64)
         together = self._superposed(amplitudes, step, max(10 * halving, 1e-6))
-        return self._in_proportion(together, step)
+        # Reduce all amplitudes until random inputs are answered in proportion by every output, where that helps.
+        pattern = np.random.default_rng(12).uniform(-1.0, 1.0, (LONG_RUN, len(together)))
+        smaller = together
+        for _ in range(0 if self.is_noisy else REDUCTIONS):
+            try:
+                ups, downs = ([self.run(s * part * smaller * pattern, step) for part in (1, 0.5)] for s in (1, -1))
+            except FmilinError:  # beyond what the model can do
+                return together
+            whole, half = (_stacked(up) - _stacked(down) for up, down in zip(ups, downs, strict=True))
+            if not relative_change(2 * half, whole) > BENT:
+                if smaller is not together:
+                    self.reduced = float(np.max(smaller / self.scales))
+                return smaller
+            smaller = smaller / 4
+        return together  # noise, or nothing that is linear
 
     def _amplitude(self, j: int, step: float) -> tuple[float, float]:
         if j in self._changes:
@@ -146,23 +160,6 @@ class Runner:
                 break
             amplitudes = amplitudes / 10
         return amplitudes
-
-    def _in_proportion(self, amplitudes: FloatArray, step: float) -> FloatArray:
-        """Reduce all amplitudes until random inputs are answered in proportion by every output, where that helps."""
-        pattern = np.random.default_rng(12).uniform(-1.0, 1.0, (LONG_RUN, len(amplitudes)))
-        smaller = amplitudes
-        for _ in range(0 if self.is_noisy else REDUCTIONS):
-            try:
-                ups, downs = ([self.run(s * part * smaller * pattern, step) for part in (1, 0.5)] for s in (1, -1))
-            except FmilinError:  # beyond what the model can do
-                return amplitudes
-            whole, half = (_stacked(up) - _stacked(down) for up, down in zip(ups, downs, strict=True))
-            if not relative_change(2 * half, whole) > BENT:
-                if smaller is not amplitudes:
-                    self.reduced = float(np.max(smaller / self.scales))
-                return smaller
-            smaller = smaller / 4
-        return amplitudes  # noise, or nothing that is linear
 
     def _require_smooth(self, amplitudes: FloatArray, step: float) -> None:
         """Refuse an input that is answered differently up and down however little it moves."""

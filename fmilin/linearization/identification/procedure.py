@@ -19,16 +19,20 @@ from fmilin.ground.remarks import Remark, discrete_states_remarks, model_remarks
 from fmilin.ground.tolerances import COARSE_SOLVER, CONFIRMED, MISSES, PREDICTED
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.no_response import dead_zone_error, dead_zone_text, has_no_response, with_remark_on_response
-from fmilin.linearization.identification.accuracy import solver_error, with_accuracy_required, with_solver_error
+from fmilin.linearization.identification.accuracy import (
+    is_coarse_solver,
+    own_step,
+    solver_error,
+    with_accuracy_required,
+    with_own_step,
+    with_solver_error,
+)
 from fmilin.linearization.identification.by_response import ByResponse
 from fmilin.linearization.identification.by_step import ByStep
-from fmilin.linearization.identification.coarse_solver import is_coarse_solver
 from fmilin.linearization.identification.findings import Findings
-from fmilin.linearization.identification.holdout import COUNT, held_out, solver_noise
 from fmilin.linearization.identification.impulse_response import Runner
-from fmilin.linearization.identification.own_step import own_step, with_own_step
 from fmilin.linearization.identification.sampled import Continuous, sampled_from
-from fmilin.linearization.identification.steps import IDEAL, rounded, usable_step
+from fmilin.linearization.identification.steps import COUNT, IDEAL, held_out, rounded, solver_noise, usable_step
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Cadence, Stepped, Stepping
 

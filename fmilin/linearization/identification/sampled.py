@@ -81,7 +81,24 @@ def apart(one: Model, other: Model) -> Model:
 def continuous_of(model: Sampled) -> Continuous:
     """Return the continuous model whose inputs are held over each step."""
     n, k = model.order, model.B.shape[1]
-    angle = _checked_eigenvalues(model)
+    # The largest angle in parts of pi; refuse what has no logarithm.
+    if not np.isfinite(model.A).all():
+        raise NumericalError(_ENDLESS)
+    values = np.linalg.eigvals(model.A) if model.order else np.empty(0)
+    gone = np.abs(values) < VANISHED
+    if gone.any():
+        raise NumericalError(
+            f"{int(gone.sum())} of the {model.order} eigenvalues over one step of {model.step:g} s are zero: a delay, "
+            "a part that settles within one step, or a motion much faster than the step. No continuous model "
+            "follows from that. Take a smaller --step, or the discrete model with --lifted."
+        )
+    angle = float(np.max(np.abs(np.angle(values)), initial=0.0) / np.pi)
+    if angle > NEAR_NYQUIST:
+        raise NumericalError(
+            f"An eigenvalue over one step of {model.step:g} s lies at {angle:.3g} of half the sampling frequency: "
+            "its true frequency cannot be distinguished from an alias. Take a smaller --step, or the discrete model "
+            "with --lifted."
+        )
     M = np.eye(n + k + 1)
     M[:n, :n], M[:n, n : n + k], M[:n, -1] = model.A, model.B, model.drift
     L = _logarithm(M) / model.step
@@ -106,28 +123,6 @@ def sampled_from(model: Continuous, step: float, reading: str) -> Sampled:
     if reading == "end of step":
         C, D = model.C @ A, model.C @ B + model.D
     return Sampled(A, B, C, D, step, reading, model.T, E[:n, -1])
-
-
-def _checked_eigenvalues(model: Sampled) -> float:
-    """Return the largest angle in parts of pi; refuse what has no logarithm."""
-    if not np.isfinite(model.A).all():
-        raise NumericalError(_ENDLESS)
-    values = np.linalg.eigvals(model.A) if model.order else np.empty(0)
-    gone = np.abs(values) < VANISHED
-    if gone.any():
-        raise NumericalError(
-            f"{int(gone.sum())} of the {model.order} eigenvalues over one step of {model.step:g} s are zero: a delay, "
-            "a part that settles within one step, or a motion much faster than the step. No continuous model "
-            "follows from that. Take a smaller --step, or the discrete model with --lifted."
-        )
-    angle = float(np.max(np.abs(np.angle(values)), initial=0.0) / np.pi)
-    if angle > NEAR_NYQUIST:
-        raise NumericalError(
-            f"An eigenvalue over one step of {model.step:g} s lies at {angle:.3g} of half the sampling frequency: "
-            "its true frequency cannot be distinguished from an alias. Take a smaller --step, or the discrete model "
-            "with --lifted."
-        )
-    return angle
 
 
 def _logarithm(M: FloatArray) -> FloatArray:

@@ -72,7 +72,9 @@ class SampledModel(Model, Stepped):
         t = first
         for k, u in enumerate(inputs):
             end = first + (k + 1) * step
-            t = self._tick_time(t, step)
+            # The time of an event that is due at t up to rounding, else t.
+            due = self.hybrid.next_event_time()
+            t = due if due is not None and abs(due - t) <= SIMULTANEOUS * step else t
             x = self.hybrid.pass_event(t, x, u).states
             at_once[k] = self.source.evaluate(t, x, u).outputs
             x = self._moved(t, x, u, end, step)
@@ -105,11 +107,6 @@ class SampledModel(Model, Stepped):
         if due is None or not point.time < due <= point.time + step * (1 + SIMULTANEOUS):
             return point.states.copy(), point.time
         return self._moved(point.time, point.states.copy(), point.inputs, due, step), due
-
-    def _tick_time(self, t: float, step: float) -> float:
-        """Return the time of an event that is due at t up to rounding, else t."""
-        due = self.hybrid.next_event_time()
-        return due if due is not None and abs(due - t) <= SIMULTANEOUS * step else t
 
     def _moved(self, t: float, x: FloatArray, u: FloatArray, end: float, step: float) -> FloatArray:
         """Return the states at ``end``, just before what is due there."""

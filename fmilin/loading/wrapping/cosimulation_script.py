@@ -21,9 +21,9 @@ from fmilin.ground.signals import FloatArray, Signal, rate_unit
 from fmilin.loading.load import load
 from fmilin.loading.wrapping.fmu import WRAPPED, residual_name
 from fmilin.manifold.invariants import Invariants
-from fmilin.manifold.kinematics import kinematic_pairs
 from fmilin.manifold.operating_points import operating_point
 from fmilin.manifold.projection import project
+from fmilin.manifold.selection import kinematic_pairs
 from fmilin.model.interface import Evaluation, Model
 
 RELATIVE = 1e-9  # tolerance of the integration within a step

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-from fmilin.fmi.write.archive import CONSTRAINTS_PATH, check_destination, constraints_toml, identifier_like
+from fmilin.fmi.write.fmu import CONSTRAINTS_PATH, check_destination, constraints_toml, identifier_like
 from fmilin.fmi.write.variables import DeclaredConstraint
 from fmilin.ground.errors import ModelError, UsageError
 from fmilin.ground.files import temporary_folder, write_atomically

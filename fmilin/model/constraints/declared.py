@@ -208,8 +208,7 @@ class Constraints:
         """Return the slopes of g at ``point`` = (t, x, u, z) along columns of (x, u, z), shape (m, k)."""
         moved = np.vstack((np.zeros((1, directions.shape[1])), directions))
         if self.variables is not None:
-            slopes: FloatArray = moved[self.variables]
-            return slopes
+            return np.asarray(moved[self.variables])
         return self._functions.along(self._arguments(*point), moved)
 
     def curvature(

@@ -252,7 +252,7 @@ def _with_placeholders(text: str) -> tuple[str, list[str]]:
                 raise _refusal(text, position, f"parentheses nest deeper than {DEEPEST_NESTING}")
             source.append("**" if token == "^" else token)
         elif kind == "number":
-            source.append(_decimal(token))
+            source.append((token.lstrip("0") or "0") if token.isdigit() else token)
         elif kind == "name" and (token in FUNCTIONS or token in CONSTANTS):
             source.append(token)
         elif kind in ("name", "quoted", "derivative"):
@@ -263,18 +263,11 @@ def _with_placeholders(text: str) -> tuple[str, list[str]]:
     return "".join(source).strip(), names
 
 
-def _decimal(token: str) -> str:
-    """Write an integer without the leading zeros that Python's parser refuses."""
-    return (token.lstrip("0") or "0") if token.isdigit() else token
-
-
 def _unquoted(token: str) -> str:
     """Return the variable's own name: backquotes and the spaces around indices removed."""
     if token.startswith("`") and token.endswith("`"):
         return token[1:-1]
-    if token.startswith("der("):
-        return f"der({_unquoted(token[4:-1].strip())})"
-    return re.sub(r"\s", "", token)
+    return f"der({_unquoted(token[4:-1].strip())})" if token.startswith("der(") else re.sub(r"\s", "", token)
 
 
 def _refusal(text: str, position: int, why: str) -> ExpressionError:

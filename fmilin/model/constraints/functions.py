@@ -72,8 +72,7 @@ class ExpressionFunctions:
     def along(self, s: FloatArray, directions: FloatArray) -> FloatArray:
         """Return dg/ds directions, shape (m, k), for directions (n, k); a large matrix dg/ds is never made."""
         if self.shape[0] * self.shape[1] <= LARGEST_DENSE:
-            small: FloatArray = self.jacobian(s) @ directions
-            return small
+            return np.asarray(self.jacobian(s) @ directions)
         functions, cells = self._made.jacobian
         function = functions.buffered
         self._set(function, s)

@@ -49,7 +49,7 @@ class InGraph:
 
     def operation(self, name: str, operands: Sequence[SX]) -> SX:
         """Return the node of one operation."""
-        if any(_is_constant_nan(operand) for operand in operands):
+        if any(bool(operand.is_constant() and math.isnan(float(operand))) for operand in operands):
             return ca.SX(math.nan)
         result = (_OPERATIONS.get(name) or getattr(ca, name))(*operands)
         return ca.SX(math.nan) if result.is_constant() and not result.is_regular() else result
@@ -72,7 +72,3 @@ class InGraph:
             return ca.SX(0)
         variables, slopes = zip(*rates, strict=True)
         return ca.jtimes(value, ca.vertcat(*variables), ca.vertcat(*slopes))
-
-
-def _is_constant_nan(node: SX) -> bool:
-    return bool(node.is_constant() and math.isnan(float(node)))

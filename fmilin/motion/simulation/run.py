@@ -12,9 +12,9 @@ from fmilin.ground.errors import NumericalError, UsageError
 from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import CONSISTENT
-from fmilin.manifold.kinematics import kinematic_pairs
 from fmilin.manifold.operating_points import operating_point
 from fmilin.manifold.projection import require_on_manifold
+from fmilin.manifold.selection import kinematic_pairs
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Hybrid, Stepped
 from fmilin.model.threads import one_at_a_time

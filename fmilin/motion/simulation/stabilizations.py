@@ -247,7 +247,7 @@ class _Local(IntegratedCoordinates):
         self, t: float, x: FloatArray, named: Sequence[str] = ()
     ) -> tuple[LocalParametrization, tuple[str, ...]]:
         frame = frame_at(self.plant.model, self.plant.point(t, x), named=named, kind=self._options.coordinates)
-        return frame.parametrization, frame.signals.names
+        return frame.parametrization, frame.selection.signals.names
 
     def _condition(self, psi: LocalParametrization, x: FloatArray) -> float:
         """Return the condition number of (R; H) in sizes of the states as they are now."""

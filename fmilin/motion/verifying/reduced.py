@@ -130,7 +130,7 @@ def _require_comparable(model: Model, linear: LinearModel) -> None:
 
 
 def _require_order(frame: Frame, linear: LinearModel) -> None:
-    declared, independent, N = len(linear.states), len(frame.signals), len(linear.full_states)
+    declared, independent, N = len(linear.states), len(frame.selection.signals), len(linear.full_states)
     if declared > independent:
         raise NumericalError(
             f"The linear model treats {declared} states as independent, but under its constraints the model has only "

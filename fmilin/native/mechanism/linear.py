@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fmilin.ground.errors import NumericalError
-from fmilin.manifold.products import rounding_of
+from fmilin.manifold.slopes import rounding_of
 from fmilin.model.interface import Evaluation, ExactSlopes, Tangent, TangentStack
 from fmilin.native.mechanism.independence import Independence
 from fmilin.native.mechanism.outputs import Outputs

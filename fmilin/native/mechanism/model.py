@@ -14,7 +14,7 @@ import numpy as np
 from fmilin.ground.errors import NumericalError
 from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray
-from fmilin.manifold.products import some_bits_further
+from fmilin.manifold.slopes import some_bits_further
 from fmilin.model.interface import Evaluation, OperatingPoint, TangentStack
 from fmilin.native.batch_graph import arrays_of, checked_threads, states_to_keep
 from fmilin.native.mechanism.along import ManyPoints

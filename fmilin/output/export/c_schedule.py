@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fmilin.fmi.write.block import NAME, block_fmu
+from fmilin.fmi.write.fmu import NAME, block_fmu
 from fmilin.ground.errors import UsageError
 from fmilin.ground.files import write_atomically
 from fmilin.ground.signals import Signal

@@ -20,7 +20,7 @@ from fmilin.ground.errors import FmilinError, ModelError, UsageError
 from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray, Signal, Signals
 from fmilin.ground.version import __version__
-from fmilin.linear_model.derivatives import Derivative, MatrixErrors
+from fmilin.linear_model.descriptor import Derivative, MatrixErrors
 from fmilin.linear_model.model import Accuracy, EntryErrors, LinearModel, Method, Point
 from fmilin.model.interface import ModelInfo
 from fmilin.output.export.archives import finite_array, real_array

@@ -110,7 +110,7 @@ def nonlinear_view(
         rates,
         outputs,
         name=legal_name(model.info.name) or "model",
-        states=[legal_name(name) for name in frame.signals.names],
+        states=[legal_name(name) for name in frame.selection.signals.names],
         inputs=[legal_name(name) for name in model.inputs.names],
         outputs=[legal_name(name) for name in model.outputs.names],
     )

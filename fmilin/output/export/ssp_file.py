@@ -14,10 +14,9 @@ from fmilin.connected.names import split
 from fmilin.fmi.read.archive import read_description
 from fmilin.fmi.read.description import Description, Variable
 from fmilin.fmi.read.model import FmuModel
-from fmilin.fmi.write.archive import archive_bytes, identifier_like
-from fmilin.fmi.write.fmu import build_fmu
+from fmilin.fmi.write.description import BaseUnit, base_unit
+from fmilin.fmi.write.fmu import archive_bytes, build_fmu, identifier_like
 from fmilin.fmi.write.linear import LinearFmu, linear_fmu
-from fmilin.fmi.write.units import BaseUnit, base_unit
 from fmilin.ground.errors import ModelError, UnknownNameError, UsageError
 from fmilin.ground.files import write_atomically
 from fmilin.linear_model.model import LinearModel

@@ -75,9 +75,8 @@ def summary_of_fmu(
     path: Path, most_parameters: int | None = None, options: FmuOptions | None = None, *, check: bool = False
 ) -> Summary:
     """Return the summary of an FMU without loading its code; ``check`` asks FMPy what is wrong with its description."""
-    from fmilin.fmi.read.archive import FmuFile
+    from fmilin.fmi.read.archive import FmuFile, problems
     from fmilin.fmi.read.layout import ScalarLayout
-    from fmilin.fmi.read.second_opinion import problems
     from fmilin.loading.load import constraints_with
 
     fmu = FmuFile(path, options)

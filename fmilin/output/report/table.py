@@ -14,7 +14,7 @@ from fmilin.ground.signals import Signals, rate_unit
 from fmilin.ground.tolerances import EQUILIBRIUM, TOO_INACCURATE
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.modes import slowness
-from fmilin.linear_model.rest import step_to_rest
+from fmilin.linear_model.no_response import step_to_rest
 from fmilin.output.report.numbers import eigenvalue_text, rounded, shortened, value_with_unit
 
 if TYPE_CHECKING:

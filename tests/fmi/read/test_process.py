@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.threads import NAMES, loads
-from fmilin.fmi.read.process import absolute
+from fmilin.fmi.read.printed import absolute
 from tests.fmus.make import build
 
 

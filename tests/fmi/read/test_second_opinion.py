@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fmilin.fmi.read.archive import FmuFile
-from fmilin.fmi.read.second_opinion import problems, read_otherwise
+from fmilin.fmi.read.archive import FmuFile, problems, read_otherwise
 from fmilin.ground.errors import ModelError
 from tests.fmus.make import description_of, names_of, pack
 

@@ -18,8 +18,7 @@ import pytest
 
 from fmilin.fmi.platforms import Machine, host, machines
 from fmilin.fmi.write import LinearFmu, build_fmu, linear_fmu
-from fmilin.fmi.write.binaries import compiled, runtime_sources, universal
-from fmilin.fmi.write.standards import standard_of
+from fmilin.fmi.write.binaries import compiled, runtime_sources, standard_of, universal
 from fmilin.ground.errors import ModelError, UnknownNameError, UsageError
 from fmilin.linear_model.model import LinearModel
 from tests.fmi.write import samples

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fmilin.linearization.identification.eigensystem import Hankel, significant
+from fmilin.linearization.identification.realize import Hankel, significant
 from tests.linearization.identification.toys import oscillators
 
 

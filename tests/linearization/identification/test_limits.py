@@ -10,12 +10,11 @@ import fmilin as fl
 from fmilin.ground.errors import NumericalError
 from fmilin.ground.signals import FloatArray
 from fmilin.linearization.identification.findings import Findings
-from fmilin.linearization.identification.holdout import HeldOut
 from fmilin.linearization.identification.impulse_response import Runner
 from fmilin.linearization.identification.realize import aligned, named_coordinates
 from fmilin.linearization.identification.sampled import Sampled, continuous_of
 from fmilin.linearization.identification.sampling import _pattern
-from fmilin.linearization.identification.steps import confirmed
+from fmilin.linearization.identification.steps import HeldOut, confirmed
 from fmilin.model.stepping import Cadence, Stepping
 from tests.linearization.identification.toys import Linear, Toy, oscillators
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.manifold.kinematics import kinematic_pairs
+from fmilin.manifold.selection import kinematic_pairs
 from fmilin.motion.simulation import Baumgarte, Method, Projection, Underlying
 from fmilin.motion.simulation.inputs import input_course
 from fmilin.motion.simulation.plant import Plant
