@@ -190,15 +190,12 @@ class Equations:
         def slope(t: float, x: FloatArray) -> FloatArray:
             return np.where(held, 0.0, self._rates(candidate, t, x))
 
-        def is_uniform() -> bool:
-            """Whether straight on, half the way and all of it, every rate is as it was."""
-            w, limit, whole = np.where(held, 0.0, f), STEADY_RATE * size * self.state_scales, h * FOLLOWING
-            later = [self._rates(candidate, s, candidate.states + s * w) for s in (whole / 2, whole)]
-            return all(bool((np.abs(rates - f) <= limit).all()) for rates in later)
-
         try:
             with suppress(*REFUSALS):
-                if is_uniform():
+                # Whether straight on, half the way and all of it, every rate is as it was.
+                w, limit, whole = np.where(held, 0.0, f), STEADY_RATE * size * self.state_scales, h * FOLLOWING
+                later = [self._rates(candidate, s, candidate.states + s * w) for s in (whole / 2, whole)]
+                if all(bool((np.abs(rates - f) <= limit).all()) for rates in later):
                     return f
             for t in h * np.arange(FOLLOWING):
                 x = runge_kutta_step(slope, t, x, h, slope(t, x))
