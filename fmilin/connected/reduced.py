@@ -22,10 +22,10 @@ from fmilin.connected.system import ConnectedModel
 from fmilin.ground.errors import NumericalError, UnknownNameError, UsageError
 from fmilin.ground.signals import FloatArray
 from fmilin.linear_model.model import LinearModel
+from fmilin.linear_model.modes import lyapunov
 from fmilin.linear_model.reduction.comparison import error_bound, in_sizes
 from fmilin.linear_model.reduction.gramians import balancing, peak_gain
 from fmilin.linear_model.reduction.transformation import new_states, transformed
-from fmilin.linear_model.subspaces import lyapunov
 from fmilin.linearization.procedure import linearize
 from fmilin.manifold.operating_points import model_at, operating_point
 from fmilin.model.interface import Model, OperatingPoint
