@@ -91,8 +91,8 @@ class SourceVisits:
         f, c = self.values(t, x, u)
         U = np.zeros((len(u), X.shape[1])) if U is None else U
         exact = self._model.products(t, x, u, X, U)
-        known = None if exact is None else np.concatenate((exact.derivatives, exact.outputs))
-        slopes = self._filled(known, lambda x, u: np.concatenate(self.values(t, x, u)), (x, u), (X, U))
+        given = None if exact is None else np.concatenate((exact.derivatives, exact.outputs))
+        slopes = self._filled(given, lambda x, u: np.concatenate(self.values(t, x, u)), (x, u), (X, U))
         return f, c, *np.split(slopes, [len(f)])  # type: ignore[return-value]
 
     def surface(
@@ -108,8 +108,8 @@ class SourceVisits:
             kept = list(range(N)) if columns is None else list(columns)
             X, U, H = np.eye(N)[:, kept], np.zeros((len(u), len(kept))), np.full((len(h), N), np.nan)
             exact = self._model.products(t, x, u, X, U)
-            known = None if exact is None else exact.residuals
-            H[:, kept] = self._filled(known, lambda x, u: invariants.values(t, x, u), (x, u), (X, U))
+            given = None if exact is None else exact.residuals
+            H[:, kept] = self._filled(given, lambda x, u: invariants.values(t, x, u), (x, u), (X, U))
             if columns is not None:
                 return h, H
             self._last = key, H
@@ -117,14 +117,14 @@ class SourceVisits:
 
     def _filled(
         self,
-        known: FloatArray | None,
+        given: FloatArray | None,
         function: Callable[[FloatArray, FloatArray], FloatArray],
         at: tuple[FloatArray, FloatArray],
         along: tuple[FloatArray, FloatArray],
     ) -> FloatArray:
-        """Return slopes along columns, those that are not known by central differences."""
+        """Return slopes along columns, those that are not given by central differences."""
         (x, u), (X, U), k = at, along, along[0].shape[1]
-        slopes = np.full((len(function(x, u)), k), np.nan) if known is None else known.copy()
+        slopes = np.full((len(function(x, u)), k), np.nan) if given is None else given.copy()
         scales = np.concatenate((self._invariants.scales, self._model.inputs.scales(u)))
         for j in np.flatnonzero(~np.isfinite(slopes).all(axis=0)):
             size = float(np.max(np.abs(np.concatenate((X[:, j], U[:, j]))) / scales, initial=0.0))
