@@ -1,4 +1,4 @@
-"""A Delta robot under a gain schedule over its workspace, flown on the nonlinear model and written as C.
+"""A Delta robot under a gain schedule over its workspace, flown on the nonlinear model and its FMU, written as C.
 
 ``python run.py`` writes circle.png and schedule.c into the current folder, or into ``--output FOLDER``.
 """
@@ -20,6 +20,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 import fmilin as fl
+from fmilin.fmi.write import build_fmu
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--output", type=Path, default=Path(), metavar="FOLDER", help="for what it writes; here by default")
@@ -82,17 +83,32 @@ laws = {
     name: fl.design.FunctionRegulator(law, [*PLACE, *SPEED], list(LIMITS), SAMPLE)
     for name, law in (("schedule", scheduled), ("one gain", one_gain))
 }
-start = fl.operating_point(model, {"x": 0.0, "y": 0.0, "z": HEIGHT})
-runs = {}
-for name, law in laws.items():
-    runs[name] = fl.closed_loop(
-        model, law, start, stop_time=0.5 + TURN / 2, limits=LIMITS,
+
+
+def flown(plant: fl.Model, law: fl.design.FunctionRegulator) -> fl.Trajectory:
+    """Return the flight of a plant."""
+    return fl.closed_loop(
+        plant, law, fl.operating_point(plant, {"x": 0.0, "y": 0.0, "z": HEIGHT}),
+        stop_time=0.5 + TURN / 2, limits=LIMITS,
         noise=dict.fromkeys(PLACE, 2e-5), quantization=dict.fromkeys(PLACE, 1e-5), disturbances={"torque1": 0.1},
     )  # fmt: skip
-    ran = runs[name]
+
+
+runs = {}
+for name, law in laws.items():
+    ran = runs[name] = flown(model, law)
     wanted = np.array([circle(t) for t in ran.times])
     fault = np.linalg.norm(np.column_stack([ran[n] for n in PLACE]) - wanted, axis=1)
     print(f"{name:>9}: {1e3 * fault[ran.times > 1].max():.2f} mm from where it shall be, at most")
+
+with tempfile.TemporaryDirectory() as folder:  # the same flight, the plant a black box
+    build_fmu(model, Path(folder) / "delta.fmu")
+    with fl.load(Path(folder) / "delta.fmu") as plant:
+        box = flown(plant, laws["schedule"])
+apart = max(float(np.abs(box[n] - runs["schedule"][n]).max()) for n in PLACE)
+print(f"      FMU: {1e3 * apart:.0e} mm from the equations' flight at most")
+if apart > 1e-9:
+    raise SystemExit("The FMU does not fly as its equations do.")
 
 figure = Figure(figsize=(9, 4.2), layout="constrained")
 FigureCanvasAgg(figure)
