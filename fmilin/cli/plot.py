@@ -158,9 +158,10 @@ def _drawn(source: str, drawing: Drawing, request: Request, runner: JobRunner) -
     """Return the picture's file."""
     from fmilin.families.family import LinearFamily
     from fmilin.output.export.files import load_result
+    from fmilin.output.export.periodic_file import load_any
     from fmilin.output.report.figures import rendered
 
-    if (periodic := _periodic(source)) is not None:
+    if (periodic := load_any(source)) is not None:
         refuse_points(source, request, drawing.against)
         return rendered(_of_periodic(periodic, source, drawing), drawing.output.suffix)
     if drawing.kind in PERIODIC and drawing.kind not in FAMILY:
@@ -187,16 +188,6 @@ def _drawn(source: str, drawing: Drawing, request: Request, runner: JobRunner) -
             else _of_linear(result, source, drawing, request, runner)
         )
     return rendered(figure, drawing.output.suffix)
-
-
-def _periodic(source: str) -> PeriodicModel | FloquetChart | None:
-    from fmilin.output.formats import is_named_as
-
-    if not is_named_as(source, "periodic model") or not Path(source).is_file():
-        return None
-    from fmilin.output.export.periodic_file import load_any
-
-    return load_any(Path(source))
 
 
 def _of_periodic(periodic: PeriodicModel | FloquetChart, source: str, drawing: Drawing) -> Figure:

@@ -38,10 +38,11 @@ if TYPE_CHECKING:
 @names_option("--outputs", "Of a model: a choice and an order.")
 @of_model_options
 def command(model: str, output: Path, against: str | None, horizon: float | None, *, verify: bool, **given: Any) -> int:
-    """Write everything about a linear model or a family as one HTML file that needs no network.
+    """Write everything about a linear model, a family or a motion that repeats as one HTML file.
 
-    MODEL is a file of a linear model ({linear_files}, .fmu of one), of a family ({family_files}), or what 'fmilin
-    linearize' takes, which is linearized first. The page's path is printed.
+    MODEL is a file of a linear model ({linear_files}, .fmu of one), of a family ({family_files}), of 'fmilin
+    floquet', or what 'fmilin linearize' takes, which is linearized first. The page needs no network; its path is
+    printed.
     """
     request = request_of(against or model, **given)
     if horizon is not None and against is None and not verify:
@@ -49,8 +50,16 @@ def command(model: str, output: Path, against: str | None, horizon: float | None
 
     def job(runner: JobRunner) -> None:
         from fmilin.families.family import LinearFamily
+        from fmilin.output.export.periodic_file import load_any
         from fmilin.output.report.web import report_html
 
+        if (periodic := load_any(model)) is not None:
+            if against is not None or verify:
+                raise UsageError(f"'{model}' was saved by 'fmilin floquet': leave out --verify and --against.")
+            refuse_points(model, request, against)
+            runner.write_files({output: report_html(periodic).encode("utf-8")})
+            runner.results.write(f"{output}\n")
+            return
         result, plant = _result_of(model, request, runner, against)
         verification = None
         if against is not None or verify:

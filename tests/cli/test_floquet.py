@@ -78,6 +78,22 @@ def test_a_chart_over_two_parameters_is_one_command(
     assert main(["floquet", f"{models}:mathieu", *period, *vary, "-o", "chart.nc"]) == 2
 
 
+def test_a_report_has_multipliers_and_pictures(models: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["floquet", f"{models}:cycle", "-o", "cycle.nc"]) == 0
+    assert main(["report", "cycle.nc", "-o", "cycle.html"]) == 0
+    page = (tmp_path / "cycle.html").read_text(encoding="utf-8")
+    assert "Stable: deviations die out by the factor 0.000859695 a period" in page
+    assert "the motion itself" in page
+    assert page.count("data:image/svg+xml;base64,") == 2
+    period = ["--period", "3.141592653589793"]
+    assert main(["floquet", f"{models}:mathieu", *period, "--vary", "a=[0.5,1.0]", "-o", "chart.json"]) == 0
+    assert main(["report", "chart.json", "-o", "chart.html"]) == 0
+    assert "1 of 2 points are stable" in (tmp_path / "chart.html").read_text(encoding="utf-8")
+    capsys.readouterr()
+    assert main(["report", "cycle.nc", "--verify", "-o", "x.html"]) == 2
+    assert "leave out --verify and --against" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "status", "said"),
     [

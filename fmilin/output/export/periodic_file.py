@@ -173,21 +173,24 @@ def load(path: str | Path) -> PeriodicModel:
         return _restored(*_READERS[suffix](content, str(path)))
 
 
-def load_any(path: Path) -> PeriodicModel | FloquetChart | None:
+def load_any(source: str) -> PeriodicModel | FloquetChart | None:
     """Return the periodic model or the chart in a file, by what stands in it; None where there is neither."""
+    path = Path(source)
+    if not path.is_file():
+        return None
     if _has_mark(path, CHART):
         return load_chart(path)
     return load(path) if _has_mark(path, FORMAT) else None
 
 
 def _has_mark(path: Path, mark: str) -> bool:
+    if path.suffix.lower() not in _READERS:
+        return False
     try:
         content = path.read_bytes()
     except OSError:
         return False
-    return path.suffix.lower() in _READERS and any(
-        mark.encode(code) in content for code in ("ascii", "utf-16-le", "utf-32-le")
-    )
+    return any(mark.encode(code) in content for code in ("ascii", "utf-16-le", "utf-32-le"))
 
 
 def _from_json(content: bytes, origin: str) -> tuple[dict[str, Any], dict[str, Any]]:
