@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 import time
 
@@ -22,10 +23,10 @@ class Terminal(io.StringIO):
 def test_what_takes_long_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", screen := Terminal())
     with elapsed_time("fmilin trim", patience=0.01):
-        until = time.monotonic() + 10
-        while "fmilin trim: 0 s" not in screen.getvalue() and time.monotonic() < until:
+        until = time.monotonic() + 60
+        while "fmilin trim: " not in screen.getvalue() and time.monotonic() < until:
             time.sleep(0.01)
-    assert "fmilin trim: 0 s" in screen.getvalue()
+    assert re.search(r"fmilin trim: \d+ s", screen.getvalue())
     assert screen.getvalue().endswith("\x1b[K")  # nothing stays
 
 

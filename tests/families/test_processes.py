@@ -128,7 +128,7 @@ def test_a_process_is_looked_after_while_it_talks(monkeypatch: pytest.MonkeyPatc
         monkeypatch.setattr(Server, "check", check)
         monkeypatch.setattr(server, "UNLOADING_TIME", 0.1)
         with pytest.raises(LookedAfterError):
-            rounds(engine, 5.0)
+            rounds(engine, 60.0)
 
 
 def test_models_that_end_before_any_point_is_begun_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,7 +147,7 @@ def test_models_that_end_before_any_point_is_begun_are_given_up(monkeypatch: pyt
 
 
 def test_a_model_that_hangs_is_stopped(zoo: Callable[[str], Path]) -> None:
-    with pytest.raises(fl.ModelCrashError, match=r"did not return from \w+ within 0\.3 s"):
+    with pytest.raises(fl.ModelCrashError, match=r"did not return from .+ within 0\.3 s"):
         engine_for(Plan(str(zoo("hangs")), grid_over({"x": [0.1, 0.2]})), limits=Limits(seconds=0.3))
 
 
@@ -221,9 +221,9 @@ def test_a_model_that_hangs_on_a_cluster_is_stopped(
 ) -> None:
     monkeypatch.setattr("fmilin.families.cluster.RETRIES", 0)
     with local_cluster(n_workers=1, processes=False) as cluster:
-        limits = Limits(seconds=0.3)
+        limits = Limits(seconds=1.0)
         family = fl.sweep(zoo("hangs"), {"x": [0.1]}, scheduler=cluster.scheduler_address, limits=limits)
-    assert "did not return from fmi2ExitInitializationMode within 0.3 s" in family.reasons[0]
+    assert "did not return from fmi2ExitInitializationMode within 1 s" in family.reasons[0]
 
 
 @pytest.mark.skipif(not cage_holds(), reason="this system does not offer all that the cage is made of")

@@ -177,7 +177,7 @@ def test_a_guard_that_was_stopped_is_ended_with_its_work(monkeypatch: pytest.Mon
     os.kill(one.pid, signal.SIGSTOP)
     begin = time.monotonic()
     assert one.stop().status is None
-    assert time.monotonic() - begin < 5
+    assert time.monotonic() - begin < 60  # not for ever
 
 
 def test_what_is_missing_is_said_once(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
