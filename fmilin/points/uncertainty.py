@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq, minimize_scalar
 
-from fmilin.ground.errors import NumericalError, UsageError
+from fmilin.ground.errors import NumericalError, UnknownNameError, UsageError
 from fmilin.ground.signals import FloatArray, Signal, Signals
 from fmilin.ground.verbs import Shown, perform
 from fmilin.linear_model.builder import with_parameters_as_inputs
@@ -45,6 +45,8 @@ class VariedModel:
                 raise UsageError(f"The range of '{name}' is {limits}: give its lowest and its highest value.")
         if not box:
             raise UsageError("No parameter may vary: give a mapping of names to (lowest, highest).")
+        if not model.moves_parameters and (unknown := [name for name in box if name not in model.parameters]):
+            raise UnknownNameError.among(unknown[0], model.parameters, f"a parameter of '{model.info.name}'")
         self.model, self.box = model, dict(box)
         low, high = np.array([*box.values()], dtype=np.float64).T
         self.middle, self.half = (low + high) / 2, (high - low) / 2

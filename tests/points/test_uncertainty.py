@@ -93,11 +93,14 @@ def test_boxes_that_are_none() -> None:
     model = oscillator()
     with pytest.raises(UsageError, match="The range of 'm' is"):
         fl.uncertain(model, None, {"m": (2.0, 1.0)})
+    for name in ("q", "x"):
+        with pytest.raises(UnknownNameError, match=rf"'{name}' is not a parameter of 'oscillator'\. (Did|Known)"):
+            fl.uncertain(model, None, {name: (1.0, 2.0)})
     with pytest.raises(UsageError, match="No parameter may vary"):
         fl.uncertain(model, None, {})
     with pytest.raises(UnknownNameError, match="Did you mean 'm'"):
         fl.uncertain(model, None, {"mm": (1.0, 2.0)})
-    with pytest.raises(UsageError, match="is not a parameter, state or input of 'z'"):
+    with pytest.raises(UsageError, match="'m' is not a parameter of 'z'"):
         fl.uncertain(OdeModel("z", {"x": "-x"}), None, {"m": (1.0, 2.0)})
     with pytest.raises(UsageError, match="'x' is not uncertain: the parameters are m"):
         fl.uncertain(model, None, {"m": (1.0, 2.0)}).at({"x": 1.0})
