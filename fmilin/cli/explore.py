@@ -99,7 +99,7 @@ def _of_family(source: str) -> Subject:
 
 
 def _of_model(request: Request, typed: Sequence[str], runner: JobRunner) -> Subject:
-    from fmilin.output.explore.mechanism import Mechanism
+    from fmilin.native.mechanism import MechanismDescription
     from fmilin.output.explore.page import Choice, Subject
 
     apart = (is_fmu(request.source) or is_system(request.source)) and not request.running.no_isolation
@@ -115,7 +115,7 @@ def _of_model(request: Request, typed: Sequence[str], runner: JobRunner) -> Subj
         states if len(states) > len(start.states) else (),
         answer,
         lambda choice, suffix: shlex.join(_line(request, typed, choice, suffix)),
-        None if model is None else Mechanism.of(model),
+        model if isinstance(getattr(model, "description", None), MechanismDescription) else None,
     )
 
 

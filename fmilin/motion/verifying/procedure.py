@@ -160,10 +160,9 @@ def _verified(
         progress((done + 1) / len(wanted))
         if stop():
             break
+    else:
+        channels += [] if rests else [drift_channel(linear, integrator, duration)]
     left = len(wanted) + 1 + (not rests) - len(channels)
-    if not rests and left < 2:
-        channels.append(drift_channel(linear, integrator, duration))
-        left -= 1
     remarks = (*reduced.remarks, *_remarks(linear, duration, left))
     return Verification(tuple(channels), duration, reduced.evaluations, reduced.model.info, remarks)
 

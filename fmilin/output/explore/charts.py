@@ -32,9 +32,13 @@ def eigenvalue_chart(points: Mapping[str, LinearModel]) -> dict[str, Any]:
 
 def bode_chart(points: Mapping[str, LinearModel], output: str, input: str) -> dict[str, Any]:  # noqa: A002
     """Return magnitude and phase over frequency."""
+    import control
+
     series: list[dict[str, Any]] = []
     for name, linear in points.items():
-        omega, response = frequency_response(linear, output, input)
+        i, j = linear.outputs.index_of(output), linear.inputs.index_of(input)
+        answer = control.frequency_response(linear.to_control()[i, j], omega_num=MOST_FREQUENCIES)
+        omega, response = np.asarray(answer.frequency), np.asarray(answer.complex).ravel()
         decibels = 20 * np.log10(np.maximum(np.abs(response), 1e-300))
         phase = np.degrees(np.unwrap(np.angle(response * np.exp(1e-9j))))  # which falls where it jumps by half a turn
         for k, values in enumerate((decibels, phase)):
@@ -49,15 +53,6 @@ def bode_chart(points: Mapping[str, LinearModel], output: str, input: str) -> di
         {"left": 70, "right": 20, "bottom": 48, "height": "34%"},
     ]
     return _chart(series) | {"xAxis": across, "yAxis": up, "grid": grids}
-
-
-def frequency_response(linear: LinearModel, output: str, input: str) -> tuple[np.ndarray, np.ndarray]:  # noqa: A002
-    """Return frequencies, in rad/s, and the response of one channel there."""
-    import control
-
-    i, j = linear.outputs.index_of(output), linear.inputs.index_of(input)
-    response = control.frequency_response(linear.to_control()[i, j], omega_num=MOST_FREQUENCIES)
-    return np.asarray(response.frequency), np.asarray(response.complex).ravel()
 
 
 def _chart(series: list[dict[str, Any]]) -> dict[str, Any]:

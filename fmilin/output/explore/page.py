@@ -15,9 +15,12 @@ from nicegui.events import ValueChangeEventArguments
 
 from fmilin.ground.errors import FmilinError
 from fmilin.linear_model.model import LinearModel
+from fmilin.native.mechanism import MechanismDescription
 from fmilin.output.explore.charts import bode_chart, eigenvalue_chart
-from fmilin.output.explore.mechanism import Mechanism
 from fmilin.output.export.files import dumps
+from fmilin.output.report.figures import rendered
+from fmilin.output.report.mechanism_picture import mechanism_figure, mechanism_motion, moving, named
+from fmilin.output.report.mechanism_shapes import Shapes
 from fmilin.output.report.numbers import eigenvalue_text
 
 HERE, KEPT = "here", "kept"
@@ -56,7 +59,7 @@ class Subject:
     coordinates: Sequence[str]  # states among which coordinates may be chosen
     answer: Callable[[Choice], LinearModel]
     line: Callable[[Choice, str], str]  # the command that does the same, and writes a file with such a suffix
-    mechanism: Mechanism | None = None  # draws it
+    mechanism: Any = None  # the model where it is one, which is drawn
 
 
 class _Bar(ui.slider):
@@ -190,12 +193,12 @@ class Page:
             self._busy = False
 
     def _show(self, linear: LinearModel) -> None:
-        self._linear, self._problem.text = linear, ""
+        self._linear, self._problem.text, modes = linear, "", enumerate(linear.modes(), 1)
         self._order.text = f"{len(linear.states)} independent of {len(linear.full_states)} states"
         self._draw_charts()
         self._write_line()
         for column, texts in (
-            (self._modes, [_mode_text(k, m) for k, m in enumerate(linear.modes(), 1)]),
+            (self._modes, [f"{k}: {eigenvalue_text(m.eigenvalue, pair=m.is_oscillatory)} 1/s" for k, m in modes]),
             (self._remarks, [f"{w.heading}: {w}" for w in linear.warnings]),
         ):
             column.clear()
@@ -211,15 +214,18 @@ class Page:
 
     async def _draw(self) -> None:
         """Draw the mechanism at the point, and then moving in the mode that is chosen."""
-        mechanism, linear = self._subject.mechanism, self._linear
-        if mechanism is None or self._again:
+        model, linear = self._subject.mechanism, self._linear
+        if model is None or self._again:
             return
-        _show_picture(self._picture, "png", await asyncio.to_thread(mechanism.standing, linear))
-        modes = {0: "at the point", **await asyncio.to_thread(mechanism.modes, linear)}
+        parameters = {n: v for n, v in linear.point.parameters.items() if n in model.parameters}
+        drawn = (model.with_parameters(parameters) if parameters else model).description
+        self._picture.set_source(await asyncio.to_thread(_standing, drawn, linear))
+        named_modes = enumerate(map(named, moving(linear, Shapes(drawn))), 1)
+        modes = {0: "at the point"} | {k: f"{k}: {name}" for k, name in named_modes}
         if modes != self._mode.options:
             self._mode.set_options(modes, value=self._mode.value if self._mode.value in modes else 0)
         if self._mode.value and not self._again:
-            _show_picture(self._picture, "gif", await asyncio.to_thread(mechanism.swinging, linear, self._mode.value))
+            self._picture.set_source(await asyncio.to_thread(_swinging, drawn, linear, self._mode.value))
 
     def _write_line(self) -> None:
         ending = self._ending.value
@@ -244,15 +250,17 @@ class Page:
             self._coordinates.set_value([])
 
 
-def _show_picture(image: ui.image, kind: str, content: bytes) -> None:
-    image.set_source(f"data:image/{kind};base64,{base64.b64encode(content).decode()}")
+def _standing(drawn: MechanismDescription, linear: LinearModel) -> str:
+    content = rendered(mechanism_figure(drawn, linear, modes=0), dpi=100)
+    return f"data:image/png;base64,{base64.b64encode(content).decode()}"
+
+
+def _swinging(drawn: MechanismDescription, linear: LinearModel, number: int) -> str:
+    content = mechanism_motion(drawn, linear, numbers=[number])
+    return f"data:image/gif;base64,{base64.b64encode(content).decode()}"
 
 
 def _replace(chart: ui.echart, options: dict[str, Any]) -> None:
     chart.options.clear()
     chart.options.update(options)
     chart.update()
-
-
-def _mode_text(number: int, mode: Any) -> str:
-    return f"{number}: {eigenvalue_text(mode.eigenvalue, pair=mode.is_oscillatory)} 1/s"
