@@ -107,7 +107,7 @@ def frequency_response(
         When the response does not settle: the point is not stable.
     """
     w, sizes = np.asarray(frequencies, dtype=np.float64), np.atleast_1d(np.asarray(amplitude, dtype=np.float64))
-    if w.ndim != 1 or not len(w) or not (np.isfinite(w).all() and (w > 0).all() and (sizes > 0).all()):
+    if w.ndim != 1 or not len(w) or not all(np.isfinite(v).all() and (v > 0).all() for v in (w, sizes)):
         raise UsageError("Frequencies (in rad/s) and amplitudes are positive numbers: give one at least of each.")
     if signal not in ("sine", "multisine", "chirp"):
         raise UsageError(f"'{signal}' is no signal to measure with: use sine, multisine or chirp.")

@@ -23,7 +23,7 @@ import numpy as np
 from scipy.linalg import expm
 
 from fmilin.design.laws import Savable, linear_law
-from fmilin.design.noise import measurement_covariance
+from fmilin.design.noise import factor_of, measurement_covariance
 from fmilin.ground.errors import NumericalError, UsageError
 from fmilin.ground.signals import FloatArray, Signals
 from fmilin.ground.verbs import Shown
@@ -284,8 +284,7 @@ def kalman_filter(
     else:
         Q = np.asarray(process, dtype=np.float64)
     P = len(sampled.A)
-    if Q.shape != (P, P):
-        raise UsageError(f"The covariance of the process noise is of the shape {Q.shape}; it needs {(P, P)}.")
+    factor_of(Q, P, "The covariance of the process noise")
     try:
         predicted, _, _ = control.dare(sampled.A.T, sampled.C.T, Q, R, method="scipy")
     except (control.ControlArgument, control.ControlDimension, np.linalg.LinAlgError, ValueError) as error:

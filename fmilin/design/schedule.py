@@ -302,7 +302,9 @@ def schedule(
     for name in names:
         if name not in family.axes:
             raise UnknownNameError.among(name, family.axes, "an axis of the family")
-    _check(family, names, form, estimates=estimator is not None)
+    _check(family, names, form, outside, estimates=estimator is not None)
+    if not callable(rule):
+        raise UsageError(f"The rule is a function from the linear model of a point to the gain K, not {rule!r}.")
     driven = Signals(family.inputs.select([family.inputs.index_of(n) for n in drives]) if drives else family.inputs)
     design = _Design(family, rule, estimator, driven, sample_time, states)
     designed = [design.row(number) for number in range(len(family))]
@@ -396,7 +398,7 @@ class _Design:
         return linear if linear.sample_time or not self.sample_time else discretize(linear, self.sample_time)
 
 
-def _check(family: LinearFamily, over: Sequence[str], form: str, *, estimates: bool) -> None:
+def _check(family: LinearFamily, over: Sequence[str], form: str, outside: str, *, estimates: bool) -> None:
     if family.grid.zipped and len(family.axes) > 1:
         raise UsageError("A family along a list of points has nothing between them: sweep a grid.")
     if sorted(over) != sorted(family.axes) or len(over) > MOST_VARIABLES:
@@ -407,8 +409,8 @@ def _check(family: LinearFamily, over: Sequence[str], form: str, *, estimates: b
     for name, values in family.axes.items():
         if len(values) < 2:
             raise UsageError(f"'{name}' has one value in the family: a schedule needs two at least to lie between.")
-    if form not in ("trim", "velocity"):
-        raise UsageError(f"'{form}' is no form of a schedule: use trim or velocity.")
+    if form not in ("trim", "velocity") or outside not in ("refuse", "nearest"):
+        raise UsageError(f"form='{form}', outside='{outside}': use trim or velocity, and refuse or nearest.")
     if estimates and form == "velocity":
         raise UsageError("The velocity form reads coordinates and has no estimator: leave one of the two out.")
 

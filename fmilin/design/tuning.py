@@ -17,7 +17,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from fmilin.families.family import LinearFamily
-from fmilin.ground.errors import NumericalError, UsageError
+from fmilin.ground.errors import NumericalError, UnknownNameError, UsageError
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.verbs import Shown
 from fmilin.linear_model.model import LinearModel
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 FREQUENCIES, DECADES = 400, 2.0  # on which loops are looked at, and how far beyond poles, zeros and goals
 RESTARTS = 3
+PID = ("kp", "ki", "kd", "tf")
 TRIED, WIDE = 30, 4.0  # points for each parameter that are tried first, in logarithms around the start
 UNSTABLE = 1e3  # what an unstable loop counts, beside its growth
 ATTAINED = 1.0 + 1e-3  # of a goal, as a ratio
@@ -103,6 +104,9 @@ def tune(
         raise UsageError("The disk margin is a number between 0 and 2, the bandwidth a positive one in rad/s.")
     if isinstance(structure, str) and structure not in ("P", "PI", "PD", "PID"):
         raise UsageError(f"'{structure}' is no structure: use P, PI, PD, PID, or a function of the parameters.")
+    for name in {**start, **(fixed or {})} if isinstance(structure, str) else ():
+        if name not in PID:
+            raise UnknownNameError.among(name, PID, "a parameter of the structure")
     make = _pid if isinstance(structure, str) else structure
     systems = [m.to_control()[m.outputs.index_of(output), m.inputs.index_of(input)] for m in chosen]
     loops = _Loops(systems, disk_margin, bandwidth, bandwidth / 20 if decay is None else decay)

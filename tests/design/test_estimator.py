@@ -167,6 +167,9 @@ def test_an_fmu_gives_what_its_equations_give(tmp_path: Path) -> None:
     [
         ({"kind": "pf"}, fl.UsageError, "'pf' is no kind of estimator: use ekf"),
         ({"sample_time": -0.1}, fl.UsageError, "A sample time of -0.1 s does not exist"),
+        ({"lag": -1}, fl.UsageError, "lag=-1 samples"),
+        ({"substeps": 0}, fl.UsageError, "substeps=0: give whole numbers"),
+        ({"outputs": [], "measurement_noise": {}}, fl.UsageError, "name what is measured of 'cartesian_pendulum'"),
         ({"process_noise": {"F": -1.0}}, fl.UsageError, "process noise of 'F' is -1"),
         ({"process_noise": {"G": 1.0}}, fl.UnknownNameError, "'G' is not an input, or a parameter or bias"),
         ({"process_noise": np.array([[-1.0]])}, fl.UsageError, "is not positive: its least eigenvalue is -1"),
@@ -289,8 +292,9 @@ def test_recorded_data_are_filtered_and_judged() -> None:
     assert min(doubted.whiteness().values()) < 1e-6
     with pytest.raises(fl.UsageError, match="are needed"):
         fl.design.filtered(pendulum_filter(), u, y[:, :1])
-    with pytest.raises(fl.UsageError, match="true states are of the shape"):
-        fl.design.nees(pendulum_filter(), states[0, :2])
+    for wrong in (states[0, :2], np.full(4, np.nan)):
+        with pytest.raises(fl.UsageError, match="true states are of the shape"):
+            fl.design.nees(pendulum_filter(), wrong)
 
 
 def test_noise_is_estimated_from_data() -> None:

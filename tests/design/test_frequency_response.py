@@ -81,6 +81,8 @@ def test_bad_input_is_told() -> None:
         frequency_response(duffing(), input="u", frequencies=[-1.0], amplitude=0.1)
     with pytest.raises(UsageError, match="positive numbers"):
         frequency_response(duffing(), input="u", frequencies=[1.0], amplitude=0.0)
+    with pytest.raises(UsageError, match="positive numbers"):
+        frequency_response(duffing(), input="u", frequencies=[1.0], amplitude=float("inf"))
     with pytest.raises(UnknownNameError):
         frequency_response(duffing(), input="w", frequencies=[1.0], amplitude=0.1)
     with pytest.raises(UnknownNameError):

@@ -121,6 +121,8 @@ def test_what_no_filter_can_do() -> None:
         design.kalman_filter(lin, 0.1, process={"F": 1.0}, measured={"px": 0.0, "pv": 1.0})
     with pytest.raises(fl.UsageError, match="0 or more"):
         design.kalman_filter(lin, 0.1, process={"F": -1.0}, measured={"px": 1.0, "pv": 1.0})
+    with pytest.raises(fl.UsageError, match="process noise is not positive: its least eigenvalue is -1"):
+        design.kalman_filter(lin, 0.1, process=-np.eye(2), measured={"px": 1.0, "pv": 1.0})
     with pytest.raises(fl.UnknownNameError):
         design.kalman_filter(lin, 0.1, process={"G": 1.0}, measured={"px": 1.0, "pv": 1.0})
     unseen = OdeModel("u", {"a": "0.5*a + w", "b": "-b + w"}, inputs=["w"], outputs={"y": "b"})

@@ -230,8 +230,13 @@ def test_bad_input_is_told() -> None:
         schedule(family, lambda _: np.full((1, 2), np.nan))
     with pytest.raises(UsageError, match="one value in the family"):
         schedule(family[3:4], lqr)
-    with pytest.raises(UsageError, match="no form of a schedule: use trim or velocity"):
-        schedule(family, lqr, form="fast")  # type: ignore[arg-type]
+    for wrong in ({"form": "fast"}, {"outside": "far"}):
+        with pytest.raises(UsageError, match="use trim or velocity, and refuse or nearest"):
+            schedule(family, lqr, **wrong)  # type: ignore[arg-type]
+    with pytest.raises(
+        UsageError, match="rule is a function from the linear model of a point to the gain K, not 'lqr'"
+    ):
+        schedule(family, "lqr")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="velocity form reads coordinates"):
         schedule(family, lqr, form="velocity", estimator=filtered)
     with pytest.raises(UsageError, match=r"filter runs every 0\.01 s and the schedule every 0\.02 s"):

@@ -8,7 +8,7 @@ import pytest
 
 import fmilin as fl
 from fmilin.design.tuning import tune
-from fmilin.ground.errors import NumericalError, UsageError
+from fmilin.ground.errors import NumericalError, UnknownNameError, UsageError
 from fmilin.native.ode import OdeModel
 
 
@@ -64,5 +64,7 @@ def test_bad_input_is_told(motors: fl.LinearFamily) -> None:
         tune(motors, "P", {"kp": 0.0}, input="u", output="pos", bandwidth=1.0)
     with pytest.raises(UsageError, match="between 0 and 2"):
         tune(motors, "P", {"kp": 1.0}, input="u", output="pos", bandwidth=1.0, disk_margin=3.0)
+    with pytest.raises(UnknownNameError, match=r"'kx' is not a parameter of the structure\. Did you mean 'kp'"):
+        tune(motors, "P", {"kx": 1.0}, input="u", output="pos", bandwidth=1.0)
     with pytest.raises(UsageError, match="A derivative needs a filter"):
         tune(motors, "PD", {"kp": 1.0, "kd": 1.0}, input="u", output="pos", bandwidth=1.0)

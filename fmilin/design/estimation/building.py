@@ -106,10 +106,14 @@ def estimator(  # noqa: PLR0913 - each is a choice of its own, named where it is
         raise UsageError(f"Bounds of states are kept by kind='mhe', not '{kind}'.")
     if not (np.isfinite(sample_time) and sample_time > 0):
         raise UsageError(f"A sample time of {sample_time:g} s does not exist: give a positive one, in seconds.")
+    if lag < 0 or (substeps is not None and substeps < 1):
+        raise UsageError(f"lag={lag} samples, substeps={substeps}: give whole numbers, 0 or more and 1 or more.")
     remarks = _require_rates(model)
     point = operating_point(model) if point is None else point
     model = model_at(model, point)
     model = model if outputs is None else model.with_interface(None, outputs)
+    if not len(model.outputs):
+        raise UsageError(f"A filter reads something: name what is measured of '{model.info.name}' (outputs=).")
     further = len(model.states)
     model = augmented(model, augment)
     point = point.with_states(np.concatenate((point.states, model.states.starts[further:])))

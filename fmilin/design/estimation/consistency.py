@@ -128,9 +128,9 @@ def nees(kf: Estimator, x: FloatArray) -> float:
         When the covariance is singular.
     """
     true = np.asarray(x, dtype=np.float64)
-    if true.shape != kf.x.shape:
+    if true.shape != kf.x.shape or not np.isfinite(true).all():
         raise UsageError(
-            f"The true states are of the shape {true.shape}; the filter has {len(kf.x)}: "
+            f"The true states are of the shape {true.shape}, or no numbers; the filter has {len(kf.x)}: "
             f"{', '.join(kf.model.states.names)}."
         )
     e = (true - kf.x)[kf.motion.chart.kept]
