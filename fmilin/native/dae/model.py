@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
+import casadi as ca
 import numpy as np
 
 from fmilin.ground.errors import UnknownNameError, UsageError
@@ -14,7 +15,6 @@ from fmilin.model.interface import DescriptorForm, ExactSlopes
 from fmilin.native.dae.engine import DaeEngine
 from fmilin.native.dae.equations import DaeGraph
 from fmilin.native.dae.starting import EXACT
-from fmilin.native.dae.written import descriptor_form
 from fmilin.native.declaration import Expr, Labels, Name
 from fmilin.native.engine import GivenSlopes
 from fmilin.native.native_model import NativeModel
@@ -182,3 +182,52 @@ class DaeModel(NativeModel):
         if new["algebraic"] != parts["algebraic"]:
             return self._changed(DaeEngine(graph))
         return self._changed(self.engine.having(graph))
+
+
+def descriptor_form(
+    graph: DaeGraph,
+    outputs: Sequence[str],
+    inputs: Sequence[str],
+    point: tuple[float, FloatArray, FloatArray],  # t, x, u as the graph has them
+    solution: tuple[FloatArray, FloatArray],  # x' and z there
+    order: int,
+) -> DescriptorForm | None:
+    """Return E = (F_x', 0), A = -(F_x, F_z), B = -F_u; None where an output is no expression of the graph.
+
+    Outputs that contain derivatives of states get these as algebraic variables, d = x'.
+    """
+    symbols = _named(graph)
+    if any(name not in symbols for name in outputs):
+        return None
+    seen = ca.vertcat(ca.SX(0, 1), *(symbols[name] for name in outputs))
+    blocks = [ca.jacobian(e, s) for e in (graph.residuals, seen) for s in (graph.dx, graph.x, graph.z, graph.u)]
+    arguments = [graph.time, graph.x, graph.u, graph.dx, graph.z, graph.p]
+    function: Any = ca.Function("written", arguments, blocks)
+    F_dx, F_x, F_z, F_u, c_dx, c_x, c_z, c_u = (m.full() for m in function(*point, *solution, graph.values))
+    needed = np.flatnonzero(np.abs(c_dx).any(axis=0))
+    n, m, k = len(graph.states), len(graph.algebraic), len(needed)
+    E, A = np.zeros((n + m + k, n + m + k)), np.zeros((n + m + k, n + m + k))
+    E[: n + m, :n], A[: n + m, :n], A[: n + m, n : n + m] = F_dx, -F_x, -F_z
+    E[n + m + np.arange(k), needed] = A[n + m + np.arange(k), n + m + np.arange(k)] = 1.0
+    f0 = E[:, :n] @ solution[0]
+    columns = [graph.inputs.names.index(name) if name in graph.inputs.names else -1 for name in inputs]
+    B, D = (np.hstack((a, np.zeros((len(a), 1))))[:, columns] for a in (-F_u, c_u))
+    return DescriptorForm(
+        E=E,
+        A=A,
+        B=np.vstack((B, np.zeros((k, len(inputs))))),
+        C=np.hstack((c_x, c_z, c_dx[:, needed])),
+        D=D,
+        f0=f0,
+        states=(*graph.states.names, *graph.algebraic.names, *(f"der({graph.states.names[i]})" for i in needed)),
+        order=order,
+    )
+
+
+def _named(graph: DaeGraph) -> dict[str, Any]:
+    """Return what may be an output, in the graph's own symbols."""
+    rates = [f"der({name})" for name in graph.states.names]
+    columns = ((graph.x, graph.states.names), (graph.dx, rates), (graph.z, graph.algebraic.names),
+               (graph.u, graph.inputs.names))  # fmt: skip
+    named = {name: s for column, names in columns for name, s in zip(names, column.elements(), strict=True)}
+    return named | dict(graph.outputs)

@@ -15,9 +15,9 @@ from fmilin.manifold.operating_points import model_at, operating_point
 from fmilin.model.interface import Model, OperatingPoint, SecondOrderForm
 from fmilin.model.threads import one_at_a_time
 from fmilin.native.formulations.bases import Basis, basis_of, combinations_of_rows
+from fmilin.native.formulations.dense import descriptor_pencil
 from fmilin.native.formulations.form import ConstrainedForm, MotionTerms, motion_terms
 from fmilin.native.formulations.of_model import form_of, second_order
-from fmilin.native.formulations.redundant import descriptor_pencil
 
 ROWS_AGREE = 1e-9
 """Rows of R on positions and on their velocities that differ by less, relative to each entry, belong together."""

@@ -15,10 +15,10 @@ from fmilin.manifold.operating_points import model_at, operating_point
 from fmilin.manifold.singular import explanation, singularity_of
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.native.formulations.bases import Basis, basis_of, rank_of
+from fmilin.native.formulations.dense import solve_minimal, solve_redundant, solve_unconstrained
 from fmilin.native.formulations.descriptor import with_descriptor
 from fmilin.native.formulations.form import ConstrainedForm
 from fmilin.native.formulations.formulation import MCS, UCS, Formulation, ReducedSystem, Spectrum, formulation_named
-from fmilin.native.formulations.minimal import solve_minimal
 from fmilin.native.formulations.of_model import (
     ModelAtPoint,
     is_at_rest,
@@ -27,9 +27,7 @@ from fmilin.native.formulations.of_model import (
     require_consistent,
     second_order,
 )
-from fmilin.native.formulations.redundant import solve_redundant
 from fmilin.native.formulations.statics import penalized_equilibrium
-from fmilin.native.formulations.unconstrained import solve_unconstrained
 
 ALL = ("mcs", "rcs", "ucs")
 

@@ -20,10 +20,9 @@ from fmilin.native.mechanism.description import MechanismDescription
 from fmilin.native.mechanism.elements import Actuator, Motion, Sensor
 from fmilin.native.mechanism.evaluator import MechanismEvaluator
 from fmilin.native.mechanism.holding import Stance, held, loop_of, without_undetermined
-from fmilin.native.mechanism.independence import independence_of, remarks_of, require_mass
+from fmilin.native.mechanism.independence import independence_of, preferred_states, remarks_of, require_mass
 from fmilin.native.mechanism.outputs import CONTACT, constraint_of
 from fmilin.native.mechanism.parameters import MASSIVE, at_limits, changed, is_geometric, opened, parameters_of
-from fmilin.native.mechanism.preferred import preferred_states
 from fmilin.native.mechanism.quantities import available, input_signals, state_signals
 from fmilin.native.mechanism.system import System
 from fmilin.native.native_engine import AdjustableEngine, Quantity

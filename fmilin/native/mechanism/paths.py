@@ -18,9 +18,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.native.mechanism.bushing_paths import SpringPath, spring_paths
 from fmilin.native.mechanism.description import MechanismDescription
 from fmilin.native.mechanism.elements import Actuator, Tendon
+from fmilin.native.mechanism.forces import SpringPath, spring_paths
 from fmilin.native.mechanism.markers import MarkerMotion, Markers
 from fmilin.native.mechanism.rows import FixedRows, Key, RowMotion, Rows
 from fmilin.native.mechanism.screws import Array, Partials, limited, root
