@@ -19,6 +19,7 @@ from fmilin.ground.errors import ModelCrashError
 
 GRACE = 1.5  # seconds for cleaning up behind the deadline, before everything is ended by force
 _FORWARDED = (signal.SIGINT, signal.SIGTERM)
+WAITING = "waiting for the model's process"
 _DOING = {
     "fmilin.loading": "reading the model",
     "fmilin.fmi.read": "using the FMU",
@@ -34,7 +35,7 @@ _DOING = {
     "fmilin.motion": "simulating",
     "fmilin.design": "designing",
     "fmilin.output": "writing the results",
-    "fmilin.ground.sandbox": "waiting for the model's process",
+    "fmilin.ground.sandbox": WAITING,
 }
 """What modules do, in words; the innermost one that is on the stack is told."""
 

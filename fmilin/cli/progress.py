@@ -6,9 +6,10 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import takewhile
 from threading import Event, Thread, main_thread
 
-from fmilin.cli.deadline import stages
+from fmilin.cli.deadline import WAITING, stages
 from fmilin.ground.sandbox.cage import pausing
 
 PATIENCE = 2.0  # seconds after which it is said how long something has been running
@@ -56,7 +57,8 @@ def _tell(what: str, patience: float, start: float, ended: Event) -> None:
     while not ended.wait(wait):
         wait = min(0.5, patience)
         if not _interrupted.is_set():
-            *_, stage = "", *stages(sys._current_frames().get(main_thread().ident or 0))  # the outermost one
+            inside = takewhile(lambda s: s != WAITING, stages(sys._current_frames().get(main_thread().ident or 0)))
+            *_, stage = "", *inside  # the outermost one of this process
             # Back to the first column: whatever is written next takes the place of this.
             sys.stderr.write(f"\r\x1b[K{what}: {time.monotonic() - start:.0f} s{stage and f', {stage}'}\r")
             sys.stderr.flush()
