@@ -140,7 +140,10 @@ def _constraint_names(d: MechanismDescription) -> list[str]:
 def _unknown_bodies(d: MechanismDescription) -> list[str]:
     bodies, problems = [d.ground, *_names(d.bodies)], []
     for part in (part for parts in (*PARTS, "inputs") for part in getattr(d, parts)):
-        named = [getattr(part, key) for key in ON_BODIES if getattr(part, key, "")]
+        keys = (
+            ON_BODIES[:-1] if isinstance(part, Force | Torque) else ON_BODIES
+        )  # the frame of these is a choice of two
+        named = [getattr(part, key) for key in keys if getattr(part, key, "")]
         for name in (*named, *getattr(part, "bodies", ())):
             problems += _name(part, name, bodies, "a body")
         if not isinstance(part, Joint) and len(named) == 2 and named[0] == named[1]:
