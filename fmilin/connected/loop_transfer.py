@@ -100,7 +100,7 @@ def sensitivity(
 ) -> LinearModel:
     """Return S = 1/(1 - L), from what is added on a wire of the closed loop to what the wire then carries.
 
-    Arguments, signs and what is raised are those of :func:`loop_transfer`.
+    ``system``, ``wires``, ``point``, ``opened``, ``continuous``, signs and errors are those of :func:`loop_transfer`.
     Regulators with different sample times are refused: over their common period a signal on the wire would be held,
     which the closed loop does not do.
     """
@@ -120,7 +120,7 @@ def complementary_sensitivity(
 ) -> LinearModel:
     """Return T = 1 - S = -L/(1 - L): minus what comes back at a wire, in the closed loop, for what is added there.
 
-    Arguments, signs and what is raised are those of :func:`sensitivity`.
+    ``system``, ``wires``, ``point``, ``opened``, ``continuous``, signs and errors are those of :func:`sensitivity`.
     """
     names, L = _linear(system, wires, point, list(opened), closed=True, continuous=continuous)
     S = _closed(L)
