@@ -98,7 +98,7 @@ def _require_settable(model: Stepped, request: OrbitRequest) -> None:
         name = model.info.name  # type: ignore[attr-defined]
         raise UsageError(
             f"'{name}' is a co-simulation FMU, which brings its own solver, and its periodic motion cannot be looked "
-            f"at. {reason or 'Its states obey constraints.'} Export the model with the model exchange interface."
+            f"at. {reason or 'Its states obey constraints.'} Otherwise export it with the model exchange interface."
         )
 
 

@@ -88,7 +88,7 @@ def test_a_relay_in_an_fmu_has_the_saltation_of_its_two_switches(zoo: Callable[[
     assert floquet.multipliers == pytest.approx([((rate - 1) / (rate + 1)) ** 2], abs=1e-7)
 
 
-def test_co_simulation_takes_its_own_steps(tmp_path: Path) -> None:
+def test_co_simulation_takes_its_own_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     equations = {"x": "v", "v": "-x - 0.3*x**3 - 0.2*v + 0.7*cos(2*time)"}
     (tmp_path / "models.py").write_text(
         f"from fmilin.models import OdeModel\n\ndef duffing():\n    return OdeModel('duffing', {equations!r})\n"
@@ -104,3 +104,8 @@ def test_co_simulation_takes_its_own_steps(tmp_path: Path) -> None:
     assert seen[1][1] == pytest.approx(seen[0][1], abs=1e-8)
     with pytest.raises(fl.UsageError, match=r"co-simulation FMU.*Its period is not found.*give it \(--period alone\)"):
         fl.periodic_orbit(stepped)
+    monkeypatch.setattr(
+        type(stepped), "why_not_settable", lambda self, point: "Its states do not stay as they are set."
+    )
+    with pytest.raises(fl.UsageError, match=r"looked at\. Its states do not stay. Otherwise export it"):
+        fl.periodic_orbit(stepped, period=np.pi)
