@@ -59,7 +59,7 @@ def test_what_fits_already_is_left_as_it_is() -> None:
     for model in (loader(), slider_crank()):
         assembly = assemble(model.description)
         assert assembly.description == model.description
-        assert assembly.moved == 0.0
+        assert assembly.moved < 1e-15  # the last bits of the positions in the file
 
 
 @pytest.mark.parametrize("build", [loader, stewart_platform, double_wishbone])
