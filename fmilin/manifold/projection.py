@@ -149,13 +149,8 @@ def _tangential(invariants: Invariants, t: float, x: FloatArray, d: FloatArray, 
     return step
 
 
-def distance_from_manifold(invariants: Invariants, t: float, x: FloatArray) -> FloatArray:
-    """Return |h_i| over the row norm of H D, shape (m,): the distance from zero in sizes of the states."""
-    return _distance(invariants, t, x)[0]
-
-
 def distance_beyond_noise(invariants: Invariants, t: float, x: FloatArray) -> FloatArray:
-    """Return :func:`distance_from_manifold` less what the noise of measured rates may account for, shape (m,)."""
+    """Return |h_i| over the row norm of H D less what the noise of measured rates may account for, shape (m,)."""
     distance, noise = _distance(invariants, t, x)
     return np.maximum(distance - noise, 0.0)
 

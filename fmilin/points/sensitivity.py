@@ -47,23 +47,6 @@ ROUND_OFF = 8 * EPS
 
 def with_derivatives(model: Model, point: OperatingPoint, linear: LinearModel, names: Sequence[str]) -> LinearModel:
     """Return a linear model with its derivatives by parameters, and a remark on eigenvalues that meet."""
-    derivatives = derivatives_by(model, point, linear, names)
-    _, defective = eigenvalue_derivatives(linear.A, [d.A for d in derivatives.values()])
-    remarks = linear.warnings
-    if defective:
-        values = ", ".join(f"{len(group)} at {linear.eigenvalues()[group].mean():.4g}" for group in defective)
-        text = (
-            f"Eigenvalues that coincide in a defective group ({values} 1/s) have no derivatives of their own: each "
-            "would move by a root of the change. That of their mean is told."
-        )
-        remarks = (*remarks, Remark("multiple-eigenvalues", text))
-    return replace(linear, derivatives=derivatives, warnings=remarks)
-
-
-def derivatives_by(
-    model: Model, point: OperatingPoint, linear: LinearModel, names: Sequence[str]
-) -> dict[str, Derivative]:
-    """Return the derivatives of a linear model by parameters of the model that it was made from at a point."""
     if isinstance(model, Stepped) or linear.sample_time:
         raise UsageError("Derivatives by parameters are of continuous models: what is stepped answers in time only.")
     if isinstance(names, str) or len(set(names)) < len(names):
@@ -76,7 +59,17 @@ def derivatives_by(
     graph = graph_derivatives(model, linear.outputs.names)
     shown = model_at(model, point).with_interface(None, linear.outputs.names)
     of = _Branch.of(shown, point, linear, names, graph)
-    return {name: of.derivative(name) for name in names}
+    derivatives = {name: of.derivative(name) for name in names}
+    _, defective = eigenvalue_derivatives(linear.A, [d.A for d in derivatives.values()])
+    remarks = linear.warnings
+    if defective:
+        values = ", ".join(f"{len(group)} at {linear.eigenvalues()[group].mean():.4g}" for group in defective)
+        text = (
+            f"Eigenvalues that coincide in a defective group ({values} 1/s) have no derivatives of their own: each "
+            "would move by a root of the change. That of their mean is told."
+        )
+        remarks = (*remarks, Remark("multiple-eigenvalues", text))
+    return replace(linear, derivatives=derivatives, warnings=remarks)
 
 
 @dataclass(frozen=True, eq=False)

@@ -249,14 +249,14 @@ class Standard(ABC):
 
 
 def _described(description: str) -> dict[str, str]:
-    return {"description": legal_text(description)} if description else {}
+    return {"description": ILLEGAL.sub("", description)} if description else {}
 
 
 def root_attributes(model: FmuDescription) -> dict[str, str]:
     """Return the attributes of the root element that both versions have."""
     structured = all(_STRUCTURED.fullmatch(v.name) for v in model.variables)  # by that grammar of the standard
     return {
-        "modelName": legal_text(model.name),
+        "modelName": ILLEGAL.sub("", model.name),
         **_described(model.description),
         "generationTool": f"fmilin {__version__}",
         "variableNamingConvention": "structured" if structured else "flat",
@@ -275,11 +275,6 @@ def common_attributes(v: FmuVariable) -> dict[str, str]:
     initial = {"initial": "exact"} if v.is_state or v.causality == "parameter" else {}
     identity = {"name": v.name, "valueReference": str(v.reference)} | _described(v.description)
     return identity | {"causality": v.causality, "variability": v.variability} | initial
-
-
-def legal_text(text: str) -> str:
-    """Return ``text`` without the characters that XML has no way to write."""
-    return ILLEGAL.sub("", text)
 
 
 def to_bytes(root: Element) -> bytes:
