@@ -81,11 +81,6 @@ class OneStep(NamedTuple):
     held: list[str]  # those outputs
 
 
-def one_step(model: ConnectedModel, master: Master, members: Sequence[Member], step: float) -> OneStep:
-    """Let the master go one step; ``members`` in the model's order."""
-    return step_of(model, master, [held_over(m.linear, step) for m in members])
-
-
 def step_of(model: ConnectedModel, master: Master, own: Sequence[Held]) -> OneStep:
     """Let the master go one step with unit states, and read off the matrices; the members in the model's order."""
     coupling = model.coupling
