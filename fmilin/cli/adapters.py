@@ -14,7 +14,6 @@ from fmilin.cli.options import json_option
 if TYPE_CHECKING:
     from fmilin.loading.adapters import Installed
 
-
 Row = dict[str, Any]
 
 

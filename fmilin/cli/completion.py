@@ -13,7 +13,6 @@ from fmilin.ground.files import write_atomically
 
 SHELLS = ("bash", "zsh", "fish")
 VARIABLE = "_FMILIN_COMPLETE"  # the environment variable by which the shell's function asks
-
 _AUTOMATIC = "the shell in use"
 
 

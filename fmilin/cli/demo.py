@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from fmilin.linear_model.model import LinearModel
 
-
 FMU, MAT, PICTURE = "four_bar.fmu", "four_bar.mat", "eigenvalues.png"
 
 

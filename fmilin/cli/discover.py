@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from fmilin.discovery.result import Discovery
     from fmilin.model.interface import Model, OperatingPoint
 
-
 MOST_LINES, LONGEST = 60, 300  # of what is told on the way
 
 

@@ -33,18 +33,6 @@ class NewFile(click.Path):
         return [CompletionItem(f"{stem}{s}") for s in self.suffixes if s.startswith(f".{typed}")]
 
 
-def _lists_of_files() -> dict[str, str]:
-    """Return what the help of a command says between braces: the table of formats in words."""
-    return {
-        "linear_files": listed("linear model", complete=True),
-        "linear_file": alternatives("linear model", complete=True),
-        "lossless": alternatives("linear model", "and", complete=True),
-        "readable": alternatives("linear model", readable=True),
-        "family_files": listed("family", readable=True),
-        "families": listed("family"),
-    }
-
-
 KINDS = (
     "MODEL is model.fmu, a mechanism in mechanism.toml or robot.urdf, system.ssp (FMUs that are connected), what an "
     "adapter reads, as scene.xml (see 'fmilin adapters'), or Python: path/to/file.py:name or package.module:name."
@@ -61,7 +49,16 @@ class Command(click.Command):
         self.params.append(deadline_option())
         self._sort_options()
         self.examples = tuple(examples)
-        self.help = cleandoc(self.help or "").format_map(_lists_of_files())
+        self.help = cleandoc(self.help or "").format_map(
+            {
+                "linear_files": listed("linear model", complete=True),
+                "linear_file": alternatives("linear model", complete=True),
+                "lossless": alternatives("linear model", "and", complete=True),
+                "readable": alternatives("linear model", readable=True),
+                "family_files": listed("family", readable=True),
+                "families": listed("family"),
+            }
+        )
         if "MODEL is " not in (self.help or "") and any(p.name == "model" for p in self.params):
             self.help = f"{self.help}\n\n{KINDS}"
         if examples:

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from fmilin.model.interface import Model, OperatingPoint
     from fmilin.native.formulations import Formulation, Spectrum
 
-
 FORMS = ("mcs", "rcs", "ucs")
 
 
@@ -155,16 +154,11 @@ def _at(request: Request, runner: JobRunner) -> tuple[Model, OperatingPoint]:
     request = completed(request)
     model = open_model(request, runner)
     saved = None if request.point.values_of(model) else request.point.saved
-    return model, _balanced(model, point_of(model, replace(request.point, trim=None, saved=saved)))
-
-
-def _balanced(model: Model, near: OperatingPoint) -> OperatingPoint:
-    """Return the static equilibrium near a point, and say what carries it."""
     from fmilin.native.formulations import equilibrium
 
-    rest = equilibrium(model, near)
+    rest = equilibrium(model, point_of(model, replace(request.point, trim=None, saved=saved)))
     multipliers = ", ".join(f"{value:.6g}" for value in rest.multipliers[:12])
     more = f", and {len(rest.multipliers) - 12} more" if len(rest.multipliers) > 12 else ""
     kind = "" if rest.is_determinate else f" (of least norm: {rest.rank} constraints are independent)"
     sys.stderr.write(f"Equilibrium found; multipliers{kind}: {multipliers}{more}\n")
-    return rest.point
+    return model, (rest.point)

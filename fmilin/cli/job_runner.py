@@ -179,24 +179,19 @@ def work(job: Job, *, isolate: bool, debug: bool, limits: Limits | None = None) 
                     try:
                         return _work_in_a_child(job, width, printed, debug=debug, limits=limits)
                     finally:
-                        _append(printed)
+                        with suppress(OSError):
+                            sys.stderr.flush()
+                            size = printed.seek(0, os.SEEK_END)
+                            printed.seek(0)
+                            if size:
+                                text = printed.read(MOST_PRINTED).decode("utf-8", "replace")
+                                more = f"\n... and {size - MOST_PRINTED} bytes more" if size > MOST_PRINTED else ""
+                                sys.stderr.write(f"The model printed:\n{text.rstrip()}{more}\n")
+                                sys.stderr.flush()
             with stdout_for_results() as stdout:
                 return _worked(job, width, lambda outcome: _delivered(outcome, stdout, debug=debug), debug=debug)
     except KeyboardInterrupt as error:  # outside the job and its delivery
         return failure(error, debug=debug)
-
-
-def _append(printed: IO[bytes]) -> None:
-    """Write what foreign code printed to standard error."""
-    with suppress(OSError):
-        sys.stderr.flush()
-        size = printed.seek(0, os.SEEK_END)
-        printed.seek(0)
-        if size:
-            text = printed.read(MOST_PRINTED).decode("utf-8", "replace")
-            more = f"\n... and {size - MOST_PRINTED} bytes more" if size > MOST_PRINTED else ""
-            sys.stderr.write(f"The model printed:\n{text.rstrip()}{more}\n")
-            sys.stderr.flush()
 
 
 def _work_in_a_child(job: Job, width: int, printed: IO[bytes], *, debug: bool, limits: Limits | None) -> int:

@@ -56,7 +56,10 @@ def _run(given: list[str]) -> int:
     try:
         status = program.main(given, prog_name="fmilin", standalone_mode=False)
     except click.ClickException as error:
-        return _misused(error)
+        context = error.ctx if isinstance(error, click.UsageError) else None
+        text = " ".join(error.format_message().split()).rstrip(".")
+        sys.stderr.write(f"fmilin: {text}. See '{context.command_path if context else 'fmilin'} --help'.\n")
+        return 2
     except click.Abort as error:  # what click makes of an interrupt, or of a deadline
         return failure(error.__cause__ or error, debug="--debug" in given)
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - becomes one paragraph and an exit status
@@ -64,14 +67,6 @@ def _run(given: list[str]) -> int:
             silence(sys.stdout)
         return failure(error, debug="--debug" in given)
     return status if isinstance(status, int) else 0
-
-
-def _misused(error: click.ClickException) -> int:
-    """Print what is wrong with the command line."""
-    context = error.ctx if isinstance(error, click.UsageError) else None
-    text = " ".join(error.format_message().split()).rstrip(".")
-    sys.stderr.write(f"fmilin: {text}. See '{context.command_path if context else 'fmilin'} --help'.\n")
-    return 2
 
 
 class _Program(click.Group):

@@ -36,7 +36,6 @@ from fmilin.points.request import TrimRequest
 if TYPE_CHECKING:
     from fmilin.fmi.read.archive import FmuOptions
 
-
 TIMEOUT = 120.0  # seconds for a single call of an FMU's function, unless others are given
 
 VERBOSE = click.option(
@@ -237,7 +236,13 @@ class Running:
     def work(self, job: Job, model: str) -> int:
         """Do ``job`` with ``model``, in a child process when it is an FMU or has some, and return the exit status."""
         if self.verbose:
-            speak_up()
+            import logging
+
+            handler = logging.StreamHandler(sys.stderr)
+            handler.setFormatter(logging.Formatter("fmilin: %(message)s"))
+            log = logging.getLogger("fmilin")
+            log.addHandler(handler)
+            log.setLevel(logging.INFO)
         isolate = (is_fmu(model) or is_system(model)) and not self.no_isolation
         return work(job, isolate=isolate, debug=self.debug, limits=self.limits())
 
@@ -260,17 +265,6 @@ class Running:
 
 
 running_options = grouped("running", Running, UNPACK_LIMIT, VERBOSE, DEBUG)
-
-
-def speak_up() -> None:
-    """Let what is logged appear on standard error."""
-    import logging
-
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("fmilin: %(message)s"))
-    log = logging.getLogger("fmilin")
-    log.addHandler(handler)
-    log.setLevel(logging.INFO)
 
 
 def of_model(without: str) -> Decorator:

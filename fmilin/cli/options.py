@@ -24,7 +24,6 @@ from fmilin.output.formats import Holds, listed, suffixes
 
 Command = Callable[..., int]
 Decorator = Callable[[Command], Command]
-
 MODEL = click.argument("model", shell_complete=lambda *given: [CompletionItem(given[2], type="file")])
 
 

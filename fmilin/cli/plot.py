@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from fmilin.linear_model.plots import Pictures
     from fmilin.model.interface import Model
 
-
 LINEAR = (
     "eigenvalues",
     "modes",

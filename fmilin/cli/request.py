@@ -165,7 +165,10 @@ def at_point(request: Request, runner: JobRunner) -> tuple[Model, OperatingPoint
         for remark in point.report.remarks:
             sys.stderr.write(f"{remark.heading}: {remark}\n")
     if request.simulate_until is not None:
-        point = carried_until(model, point, request.simulate_until, request.simulate_to)
+        import fmilin as fl
+
+        *_, reached = fl.snapshots(model, point, until=request.simulate_until, stop_time=request.simulate_to)
+        point = reached
     elif request.simulate_to is not None:
         point = carried(model, point, request.simulate_to, request.how.stepping)
     return model, point
@@ -184,11 +187,3 @@ def carried(model: Model, point: OperatingPoint, to: float, stepping: Stepping |
     with progress_bar(model.info.name, point.time, to) as progress:
         (reached,) = fl.snapshots(model, point, times=[to], progress=progress)
         return reached
-
-
-def carried_until(model: Model, point: OperatingPoint, until: str, to: float | None) -> OperatingPoint:
-    """Return where a comparison begins to hold when the model starts from ``point``, or just after the first event."""
-    import fmilin as fl
-
-    *_, reached = fl.snapshots(model, point, until=until, stop_time=to)
-    return reached

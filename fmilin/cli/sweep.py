@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from fmilin.families.plan import Plan
     from fmilin.families.store import Store
 
-
 MOST = 10_000_000  # points of one axis
 
 

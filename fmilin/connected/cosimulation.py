@@ -42,11 +42,9 @@ from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.threads import one_at_a_time
 
 __all__ = ["MASTERS", "Cosimulation", "CoupledMode", "Master", "Member", "cosimulated"]
-
 STEPS_TRIED = 240  # steps that are looked at for the first unstable one, in equal ratios
 SHORTEST, LONGEST = 1e-3, 1e3  # of them, in parts of the fastest and of the slowest time of the plant
 BISECTIONS = 60
-
 Complex = NDArray[np.complex128]
 
 

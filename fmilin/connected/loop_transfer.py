@@ -27,9 +27,7 @@ from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.threads import one_at_a_time
 
 __all__ = ["complementary_sensitivity", "loop_transfer", "opened", "sensitivity"]
-
 Wires = str | Sequence[str]
-
 AS_WIRED = "signs are as wired, so that S = 1/(1 - L), T = 1 - S, and the critical point of L is +1"
 
 

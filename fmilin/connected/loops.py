@@ -16,7 +16,6 @@ MOST_ITERATIONS = 60
 SLOW = 0.05  # A step that leaves more than this part of the gap asks for new slopes
 SHORTEST = 2.0**-12
 _EPS = float(np.finfo(float).eps)
-
 Function = Callable[[FloatArray], FloatArray]
 
 

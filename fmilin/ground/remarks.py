@@ -277,7 +277,6 @@ KINDS: Mapping[str, Kind] = {kind.name: kind for kind in ROWS}
 OF_ANOTHER_VERSION = Kind("", "A remark of another version of fmilin.", "Read its sentence.")
 """What is taken for the row of a kind that only a file knows."""
 
-
 MOST_HELD = 12  # discrete variables that are listed
 
 

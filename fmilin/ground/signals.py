@@ -16,7 +16,6 @@ from fmilin.ground.errors import UnknownNameError, UsageError
 from fmilin.ground.verbs import Shown
 
 FloatArray = NDArray[np.float64]
-
 LARGEST = float(np.finfo(np.float64).max)
 
 

@@ -12,7 +12,6 @@ from importlib import import_module
 from typing import Any, TypeVar
 
 Result = TypeVar("Result")
-
 _performers: dict[str, str] = {}
 
 

@@ -19,9 +19,7 @@ from fmilin.model.interface import Model
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-
 GROUP = "fmilin.adapters"
-
 _LOOKED_INTO = 4096  # bytes of a file that are read to tell what it is
 
 

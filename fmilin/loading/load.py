@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from fmilin.fmi.read.archive import FmuFile, FmuOptions
     from fmilin.model.constraints.file import ConstraintsFile
 
-
 logger = logging.getLogger("fmilin.loading")
 
 _UNDERSTOOD = (
@@ -29,7 +28,6 @@ _UNDERSTOOD = (
     "literal keyword arguments if any: 'fmilin.systems:four_bar(loops=20)'), mechanisms as 'file.toml' or "
     "'robot.urdf', and systems as 'system.ssp'"
 )
-
 
 _OPTIONS = ("fix_joint", "floating_base", "hold", "keyframe", "library")  # what files may be asked for
 INTERFACES = {"me": "ModelExchange", "cs": "CoSimulation"}  # what a user calls the interfaces of an FMU

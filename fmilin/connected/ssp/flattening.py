@@ -11,7 +11,6 @@ from fmilin.connected.ssp.xml import INTEGERS
 from fmilin.ground.errors import ModelError
 
 Node = tuple[str, str]  # A connector: the path of its element ("" for the whole system), and its name
-
 _GIVES = {"output", "calculatedParameter", "constant", "local"}
 _TAKES = {"input", "parameter", "structuralParameter"}
 _NO_NUMBER = {"String", "Binary", "Clock", "Boolean", "Enumeration"} | INTEGERS
@@ -105,7 +104,6 @@ class Flat:
 
 
 Opened = Callable[[Component, tuple[str, ...]], SystemStructure | None]
-
 MOST_ELEMENTS = 10_000  # five small files that hold ten references each are a hundred thousand
 
 

@@ -27,13 +27,11 @@ from fmilin.points.request import require_variable
 if TYPE_CHECKING:
     from fmilin.fmi.read.archive import FmuOptions
 
-
 DEFAULT = "SystemStructure.ssd"
 _FMU = "application/x-fmu-sharedlibrary"
 _INSIDE = ".ssp!/"  # between the path of an archive inside the archive and a path in it
 _DEEPEST = 16  # files that lead to a component: a system needs few, and an archive can contain itself
 _DEFINITION, _PACKAGE = "application/x-ssp-definition", "application/x-ssp-package"
-
 _MEND = "Put it there, or export the system again"
 
 Opener = Callable[[Path, Mapping[str, Value], Mapping[str, Value]], Model]

@@ -23,7 +23,6 @@ SSD = f"{_BASE}SystemStructureDescription}}"
 SSV = f"{_BASE}SystemStructureParameterValues}}"
 SSM = f"{_BASE}SystemStructureParameterMapping}}"
 SSB = f"{_BASE}SystemStructureSignalDictionary}}"
-
 _NUMBERS = {"Real", "Float64", "Float32"}
 _TABLES = {f"{kind}MappingTransformation" for kind in ("Boolean", "Integer", "Enumeration")}
 INTEGERS = {"Integer", *(f"{sign}Int{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64))}

@@ -43,7 +43,6 @@ _OF_PICTURES = (".cache/matplotlib", ".config/matplotlib", ".cache/fontconfig", 
 _CAPABILITIES = 64  # more than there are
 _CAPSET = (126, 91)
 _CAPABILITY_VERSION_3 = 0x20080522
-
 logger = logging.getLogger("fmilin.sandbox")
 
 
@@ -63,10 +62,20 @@ class Cage:
         self.closed = True
         _forget_environment(self._limits.environment)
         for descriptor in self.inherited:
-            _lead_nowhere(descriptor)
+            with suppress(OSError):
+                os.fstat(descriptor)
+                nowhere = os.open(os.devnull, os.O_RDWR)
+                os.dup2(nowhere, descriptor)
+                os.close(nowhere)
         if not sys.platform.startswith("linux"):
             return
-        if (threads := _other_threads()) > 0:
+        tasks = Path("/proc/self/task")
+        if len(list(tasks.iterdir())) > 1:
+            copy = fork()
+            if not copy:
+                os._exit(0)
+            os.waitpid(copy, 0)
+        if (threads := (len(list(tasks.iterdir())) - 1)) > 0:
             logger.warning(
                 "%d threads ran before the model's code was loaded: the limits on files do not hold for them.", threads
             )
@@ -174,25 +183,6 @@ def _forget_environment(allowed: Sequence[str]) -> None:
         begin, end = int(fields[47]), int(fields[48])  # env_start and env_end, the 50th and 51st of all
         if 0 < begin < end:
             ctypes.memset(begin, 0, end - begin)
-
-
-def _lead_nowhere(descriptor: int) -> None:
-    with suppress(OSError):
-        os.fstat(descriptor)
-        nowhere = os.open(os.devnull, os.O_RDWR)
-        os.dup2(nowhere, descriptor)
-        os.close(nowhere)
-
-
-def _other_threads() -> int:
-    """Return how many threads run beside this one; those of linear algebra end when a process splits."""
-    tasks = Path("/proc/self/task")
-    if len(list(tasks.iterdir())) > 1:
-        copy = fork()
-        if not copy:
-            os._exit(0)
-        os.waitpid(copy, 0)
-    return len(list(tasks.iterdir())) - 1
 
 
 def _drop_capabilities() -> None:

@@ -100,7 +100,13 @@ class Guard:
         """End everything now, if it has not ended; by force when the guard does not do it."""
         self._drop(self._alive)
         if self._ending is None and not select.select([self._report], [], [], _GUARD_PATIENCE)[0]:
-            _kill_all(self.pid)
+            import psutil
+
+            with suppress(psutil.Error):
+                process = psutil.Process(self.pid)
+                for one in (*process.children(recursive=True), process):
+                    with suppress(psutil.Error):
+                        one.kill()
         return self.wait()
 
     @staticmethod
@@ -233,17 +239,6 @@ def _none_left() -> bool:
     except ChildProcessError:
         return True
     return False
-
-
-def _kill_all(guard: int) -> None:
-    """Kill a guard that was stopped, and what descends from it."""
-    import psutil
-
-    with suppress(psutil.Error):
-        process = psutil.Process(guard)
-        for one in (*process.children(recursive=True), process):
-            with suppress(psutil.Error):
-                one.kill()
 
 
 def _set(option: int, value: int) -> None:

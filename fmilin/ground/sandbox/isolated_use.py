@@ -25,8 +25,6 @@ from fmilin.ground.sandbox.isolation import can_isolate, how_it_ended, in_a_chil
 from fmilin.ground.sandbox.limits import Limits
 
 Result = TypeVar("Result")
-
-
 Opened = TypeVar("Opened")
 
 
@@ -114,7 +112,16 @@ def in_a_copy(work: Callable[[], Result]) -> Result:
         try:
             copy = fork()
             if not copy:
-                _be_the_copy(work, channel)
+                with suppress(BaseException):
+                    own = os.getpid()
+                    channel.close()
+                    try:
+                        outcome = _packed(work(), fine=True)
+                    except BaseException as error:  # noqa: BLE001 - raised again in the process that was copied
+                        outcome = _packed(error, fine=False)
+                    watchdog.only_here(own)
+                    channel.send(outcome)
+                os._exit(0)
             result: Result = _unpacked(_content(copy, channel))
         finally:
             channel.close()
@@ -155,17 +162,3 @@ def _status(copy: int, options: int = 0) -> int | None:
     except ChildProcessError:  # a process that ignores its children's ends has none to collect
         return 0
     return status if ended else None
-
-
-def _be_the_copy(work: Callable[[], Result], channel: Channel) -> None:
-    """Do the work, send what comes of it, and end at once: nothing that this process holds is given back twice."""
-    with suppress(BaseException):
-        own = os.getpid()
-        channel.close()
-        try:
-            outcome = _packed(work(), fine=True)
-        except BaseException as error:  # noqa: BLE001 - raised again in the process that was copied
-            outcome = _packed(error, fine=False)
-        watchdog.only_here(own)
-        channel.send(outcome)
-    os._exit(0)

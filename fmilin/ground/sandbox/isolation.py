@@ -30,7 +30,6 @@ from fmilin.ground.sandbox.report import say_what_is_missing
 if TYPE_CHECKING:
     import psutil
 
-
 UNLOADING_TIME = 10.0  # seconds that a model may take to be unloaded after the answer is out
 _ROUND = 0.05  # seconds between two looks at the child
 _FIRST_CHECK = 0.3  # seconds after the start: before that Python itself is loaded

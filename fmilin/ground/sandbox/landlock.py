@@ -15,18 +15,15 @@ from contextlib import suppress
 from fmilin.ground.sandbox.kernel import call
 
 AnyPath = str | os.PathLike[str]
-
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # the same on all machines
 _VERSION = 1  # a flag of the first: say which version this kernel has
 _PATH_BENEATH = 1
-
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1, 2, 4, 8
 _TRUNCATE, _DEVICES = 1 << 14, 1 << 15
 _READING = _EXECUTE | _READ_FILE | _READ_DIR
 _OF_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _DEVICES  # a rule for a file may hold nothing else
 _RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15}  # how many rights the first versions know; 16 from the fifth on
 _ALL_TCP = _ALL_SCOPES = 3
-
 SIGNALS_STAY_INSIDE = 6  # the version from which on it also keeps signals inside
 
 

@@ -14,7 +14,6 @@ from fmilin.ground.sandbox.guard import Guard
 from fmilin.ground.sandbox.limits import Limits
 
 logger = logging.getLogger("fmilin.sandbox")
-
 TRUNCATION = 3  # the version of Landlock from which on it sees to that
 
 

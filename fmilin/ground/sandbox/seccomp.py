@@ -63,7 +63,6 @@ LOOKED_AT: dict[str, Number] = {
     "socket": (41, 198), "socketpair": (53, 199), "kill": (62, 129), "tkill": (200, 130), "tgkill": (234, 131),
 }  # fmt: skip
 _SECCOMP: Number = (317, 277)
-
 _X32 = 0x40000000  # numbers of x86-64's third set of calls
 _NEW_NAMESPACES = 0x7E020000  # CLONE_NEW*
 _OWNERS = (8, 10, 15)  # F_SETOWN, F_SETSIG, F_SETOWN_EX: signals to others through a descriptor
@@ -74,7 +73,6 @@ _SOCK_STREAM = 1
 _ALLOW, _ERRNO = 0x7FFF0000, 0x00050000
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _AND, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06
 _OF_NUMBER, _OF_ARCHITECTURE, _OF_ARGUMENTS = 0, 4, 16  # where they lie in struct seccomp_data
-
 _DENIED: Step = (_RETURN, 0, 0, _ERRNO | errno.EPERM)
 _NOT_THERE: Step = (_RETURN, 0, 0, _ERRNO | errno.ENOSYS)
 _ALLOWED: Step = (_RETURN, 0, 0, _ALLOW)

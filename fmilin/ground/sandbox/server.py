@@ -24,19 +24,9 @@ import psutil
 
 from fmilin.ground.errors import ModelCrashError
 from fmilin.ground.files import new_folder
-from fmilin.ground.sandbox import cage, watchdog
+from fmilin.ground.sandbox import cage, isolation, watchdog
 from fmilin.ground.sandbox.channel import close_all_but, high, read_nothing
 from fmilin.ground.sandbox.guard import Guard
-from fmilin.ground.sandbox.isolation import (
-    UNLOADING_TIME,
-    can_isolate,
-    descendants,
-    flush,
-    free_memory,
-    how_it_ended,
-    leave_no_core,
-    memory_of,
-)
 from fmilin.ground.sandbox.limits import Limits
 from fmilin.ground.sandbox.report import say_what_is_missing
 
@@ -148,7 +138,7 @@ class Server:
         say_what_is_missing(limits)
         self._limits = limits
         self._seconds, self._processes = limits.seconds, limits.processes
-        self._memory = free_memory() if limits.memory is None else limits.memory
+        self._memory = isolation.free_memory() if limits.memory is None else limits.memory
         self._scratch = new_folder()
         self._note: watchdog.Note | None = None
         self._program: subprocess.Popen[bytes] | None = None
@@ -176,7 +166,7 @@ class Server:
 
     def _split(self, serve: Serve, others: list[Server], *, alone: bool) -> None:
         note = self._note = watchdog.Note()
-        flush()
+        isolation.flush()
         scratch = self._scratch / "scratch"
         scratch.mkdir(mode=0o700)
         paths = [self._scratch / os.urandom(16).hex() for _ in range(2)]
@@ -191,7 +181,7 @@ class Server:
             read_nothing()
             os.dup2(2, 1)  # what C code prints must not mix with results
             watchdog.write_to(note)
-            leave_no_core()
+            isolation.leave_no_core()
             os.environ["TMPDIR"] = tempfile.tempdir = str(scratch)
             with suppress(EOFError, BrokenPipeError):
                 serve(_HiddenPipe(*paths))
@@ -208,14 +198,14 @@ class Server:
 
     def check(self) -> None:
         """Stop a child that takes more than it may; a program does that with the child that it has."""
-        if self._program is not None and can_isolate():
+        if self._program is not None and isolation.can_isolate():
             return
         seconds = None if self._note is None else self._note.seconds
         if self._seconds is not None and seconds is not None and seconds > self._seconds:
             where = self._where("from")
             self.kill()
             raise ModelCrashError(f"The model did not return{where} within {self._seconds:g} s and was stopped.")
-        processes = descendants(self.process)[0 if self._guard is None else self._guard.processes :]
+        processes = isolation.descendants(self.process)[0 if self._guard is None else self._guard.processes :]
         started = len(processes) - 1 if self._guard else len(processes)
         if started > self._processes:
             where = self._where("in")
@@ -227,7 +217,7 @@ class Server:
         if self._program is not None:
             with suppress(psutil.Error):  # it has ended: that is found when its end of the pipe is read
                 processes.append(psutil.Process(self.process))
-        used = memory_of(processes)
+        used = isolation.memory_of(processes)
         if used > self._memory:
             self.kill()
             raise ModelCrashError(
@@ -246,7 +236,7 @@ class Server:
         ending = self._guard.wait()
         words = "" if self._note is None else " / ".join(line for line in self._note.last_lines() if line)
         return ModelCrashError(
-            f"The model {how_it_ended(ending)}{where}." + (f' It said last: "{words}".' if words else "")
+            f"The model {isolation.how_it_ended(ending)}{where}." + (f' It said last: "{words}".' if words else "")
         )
 
     def _where(self, word: str) -> str:
@@ -270,7 +260,7 @@ class Server:
 
     def close(self) -> None:
         """Ask the child to end, which closes its model; one that does not is ended."""
-        until = time.monotonic() + UNLOADING_TIME
+        until = time.monotonic() + isolation.UNLOADING_TIME
         with suppress(OSError, EOFError):
             self.pipe.send(_END)
             while select.select([self.pipe.read_end], [], [], max(0.0, until - time.monotonic()))[0]:

@@ -17,8 +17,6 @@ from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.numerics.differences.differences import jacobian_by_differences
 
 __all__ = ["ModelCheckError", "check_model"]
-
-
 PARTS = ("derivatives", "outputs", "residuals")
 
 
@@ -295,7 +293,6 @@ def derivatives(s: Subject) -> bool | None:
 
 Check = Callable[[Subject], bool | None]  # returns False when it does not concern the model
 _ANYWHERE: Sequence[Check] = (shapes, arguments, memory)  # what must hold before a consistent point can be looked for
-
 _AT_POINT: Sequence[Check] = (copies, interface, constraints, products, structure, derivatives, batches)
 
 

@@ -22,7 +22,6 @@ from fmilin.motion.simulation.trajectory import EventRecord
 from fmilin.numerics.crossings import domains, first_crossing
 
 _EPS = float(np.finfo(np.float64).eps)
-
 CROWD = 100  # so many events in a row without progress in time, and the integration gives up
 
 

@@ -182,7 +182,6 @@ class Projector:
 
 
 NEARBY = 1e-3  # how far beside the start the motion is checked, too, in sizes of the states
-
 SAMPLES = 3
 
 
@@ -192,7 +191,15 @@ def require_invariance(plant: Plant, t: float, x: FloatArray) -> None:
         return
     drift, size = np.zeros(len(plant.invariants)), np.zeros(len(plant.invariants))
     measured = False
-    for point in [x, *_nearby_points(plant, t, x)]:
+    random = np.random.default_rng(1972)
+    project = Projector(plant)
+    points = []
+    for _ in range(SAMPLES):
+        try:
+            points.append(project(t, x + NEARBY * plant.scales * random.uniform(-1.0, 1.0, len(x))))
+        except FmilinError:
+            continue
+    for point in [x, *(points)]:
         f = plant.f(t, point)
         if not np.isfinite(f).all():
             continue
@@ -206,16 +213,3 @@ def require_invariance(plant: Plant, t: float, x: FloatArray) -> None:
     tolerance = INVARIANT_MEASURED if measured else INVARIANT
     relative = np.where(size > 0, drift / np.where(size > 0, size, 1.0), 0.0)
     require_invariants(plant.invariants.names, relative, tolerance)
-
-
-def _nearby_points(plant: Plant, t: float, x: FloatArray) -> list[FloatArray]:
-    """Return points of the manifold close to x; fewer where the model or the projection cannot go."""
-    random = np.random.default_rng(1972)
-    project = Projector(plant)
-    points = []
-    for _ in range(SAMPLES):
-        try:
-            points.append(project(t, x + NEARBY * plant.scales * random.uniform(-1.0, 1.0, len(x))))
-        except FmilinError:
-            continue
-    return points

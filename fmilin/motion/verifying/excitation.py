@@ -13,7 +13,6 @@ from fmilin.ground.signals import FloatArray
 from fmilin.linear_model.model import LinearModel
 
 MOST_FREQUENCIES = 5
-
 PERIODS = 2.0  # of the slowest mode that counts; one that merely decays is followed for 2 pi time constants
 MOST_PERIODS = 40.0  # of the fastest mode that swings
 

@@ -25,9 +25,7 @@ from fmilin.motion.verifying.relaxation import Deviation, Relaxation, ResponseEr
 
 FIRST = 1e-2  # size of the deviations at the first amplitude tried, in sizes of the states
 BENT = 3e-3  # relative deviation at the largest amplitude above which a smaller one is tried
-
 TRIES = 8
-
 ROUNDED = 60.0  # times the noise of a signal over the amplitude, that c1 may hold: some four times, taken fifteenfold
 MAY_BE_ROUNDING = 5e-8  # A deviation below this part of the response may be rounding: nothing is said of its order
 
@@ -134,7 +132,6 @@ ROUNDS = 4
 MARCHED = 4  # sweeps that cost as much as following the motion step by step
 SETTLED = 0.01  # change of the deviation, relative to itself, at which it is known well enough
 CLOSE = 0.9  # the limit is found when the deviation lies between this fraction of what is accepted and all of it
-
 STEPS = 24
 
 

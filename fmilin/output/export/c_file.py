@@ -21,16 +21,7 @@ from fmilin.ground.files import write_atomically
 from fmilin.ground.signals import FloatArray, Signals
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.reduction.sampling import discretize
-from fmilin.numerics.codegen.c_component import (
-    CComponent,
-    Constant,
-    Memory,
-    Precision,
-    described,
-    loop,
-    operations,
-    product,
-)
+from fmilin.numerics.codegen import c_component
 from fmilin.output.export.files import save
 from fmilin.output.formats import Writing, format_of, function_of
 
@@ -70,7 +61,7 @@ def save_law(
     law: Any,
     path: str | Path,
     limits: Mapping[str, tuple[float, float]],
-    precision: Precision,
+    precision: c_component.Precision,
     fmi: Literal["2.0", "3.0"] = "2.0",
 ) -> None:
     """Write a filter or a regulator (``linear_model()``, ``limited()``) of the room beside this one, or a schedule."""
@@ -88,7 +79,7 @@ def save_law(
     write_atomically(path, content)
 
 
-def component(linear: LinearModel, writing: Writing, limits: Limits | None = None) -> CComponent:
+def component(linear: LinearModel, writing: Writing, limits: Limits | None = None) -> c_component.CComponent:
     """Return the parts of the file."""
     sampled, how = _sampled(linear, writing.sample_time)
     (P, nu), ny = sampled.B.shape, len(sampled.C)
@@ -102,22 +93,24 @@ def component(linear: LinearModel, writing: Writing, limits: Limits | None = Non
     )
     f0 = np.zeros(P) if zero else sampled.f0
     constants = [
-        Constant("A", sampled.A, "A, by rows: of the states, for their next values"),
-        Constant("B", sampled.B, "B, by rows: of the inputs, for the next values of the states"),
-        Constant("C", sampled.C, "C, by rows: of the states, for the outputs"),
-        Constant("D", sampled.D, "D, by rows: of the inputs, for the outputs"),
-        Constant("f0", f0, "what a sample adds to the states at the operating point"),
-        Constant("u0", u0, "the inputs at the operating point"),
-        Constant("g0", g0, "the outputs at the operating point"),
+        c_component.Constant("A", sampled.A, "A, by rows: of the states, for their next values"),
+        c_component.Constant("B", sampled.B, "B, by rows: of the inputs, for the next values of the states"),
+        c_component.Constant("C", sampled.C, "C, by rows: of the states, for the outputs"),
+        c_component.Constant("D", sampled.D, "D, by rows: of the inputs, for the outputs"),
+        c_component.Constant("f0", f0, "what a sample adds to the states at the operating point"),
+        c_component.Constant("u0", u0, "the inputs at the operating point"),
+        c_component.Constant("g0", g0, "the outputs at the operating point"),
     ]
     if limits is not None:
         constants += [
-            Constant("lower", limits.lower, "the least outputs"),
-            Constant("upper", limits.upper, "the largest outputs"),
-            Constant("F", limits.back, "what limits take from the outputs, for the next values of the states"),
+            c_component.Constant("lower", limits.lower, "the least outputs"),
+            c_component.Constant("upper", limits.upper, "the largest outputs"),
+            c_component.Constant(
+                "F", limits.back, "what limits take from the outputs, for the next values of the states"
+            ),
         ]
     matrices = [sampled.A, sampled.B, sampled.C, sampled.D, *([] if limits is None else [limits.back])]
-    return CComponent(
+    return c_component.CComponent(
         name=writing.name,
         about=[
             f"linear model of {linear.model.name or 'a model'} in {P} independent coordinates.",
@@ -125,12 +118,12 @@ def component(linear: LinearModel, writing: Writing, limits: Limits | None = Non
             *([] if not zero else ["in and out are deviations from the operating point."]),
             *(str(remark) for remark in sampled.warnings),
         ],
-        inputs=[described(s, v) for s, v in zip(sampled.inputs, u0, strict=True)],
-        outputs=[described(s, v) for s, v in zip(sampled.outputs, g0, strict=True)],
-        memory=[Memory("x", np.zeros(P), _states(sampled))],
+        inputs=[c_component.described(s, v) for s, v in zip(sampled.inputs, u0, strict=True)],
+        outputs=[c_component.described(s, v) for s, v in zip(sampled.outputs, g0, strict=True)],
+        memory=[c_component.Memory("x", np.zeros(P), _states(sampled))],
         constants=constants,
         step=_step(sampled, limits),
-        operations=operations(*matrices) + nu + (3 * ny if limits is not None else 0),
+        operations=c_component.operations(*matrices) + nu + (3 * ny if limits is not None else 0),
         sample_time=sampled.sample_time,
         locals=nu + P + ny,
         precision=writing.precision,
@@ -172,7 +165,7 @@ def _values(signals: Signals, at: Mapping[str, float], what: str) -> FloatArray:
 
 
 def _states(linear: LinearModel) -> list[str]:
-    return [f"{described(s)}, less {v:.6g}" for s, v in zip(linear.states, linear.y0, strict=True)]
+    return [f"{c_component.described(s)}, less {v:.6g}" for s, v in zip(linear.states, linear.y0, strict=True)]
 
 
 def _step(linear: LinearModel, limits: Limits | None) -> str:
@@ -182,14 +175,14 @@ def _step(linear: LinearModel, limits: Limits | None) -> str:
         f"    @real {name}[{size}];\n" for name, size in (("du", nu), ("next", P), ("taken", ny if told else 0)) if size
     )
     text += "\n" + ("" if P else "    (void)self;\n")
-    text += loop(nu, "du[i] = in[i] - @u0[i];") or "    (void)in;\n"
-    text += loop(ny, "out[i] = @g0[i];") or "    (void)out;\n"
-    text += product("C", linear.C, "self->x", "out") + product("D", linear.D, "du", "out")
+    text += c_component.loop(nu, "du[i] = in[i] - @u0[i];") or "    (void)in;\n"
+    text += c_component.loop(ny, "out[i] = @g0[i];") or "    (void)out;\n"
+    text += c_component.product("C", linear.C, "self->x", "out") + c_component.product("D", linear.D, "du", "out")
     text += limit_statements(ny, told=told) if limits is not None and ny else ""
-    text += loop(P, "next[i] = @f0[i];")
-    text += product("A", linear.A, "self->x", "next") + product("B", linear.B, "du", "next")
-    text += product("F", limits.back, "taken", "next") if limits is not None else ""
-    return text + loop(P, "self->x[i] = next[i];")
+    text += c_component.loop(P, "next[i] = @f0[i];")
+    text += c_component.product("A", linear.A, "self->x", "next") + c_component.product("B", linear.B, "du", "next")
+    text += c_component.product("F", limits.back, "taken", "next") if limits is not None else ""
+    return text + c_component.loop(P, "self->x[i] = next[i];")
 
 
 def limit_statements(ny: int, *, told: bool) -> str:

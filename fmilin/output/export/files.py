@@ -30,9 +30,7 @@ if TYPE_CHECKING:
 
     Result = LinearModel | LinearFamily | Descriptor | PeriodicModel | Uncertain
 
-
 MARK = "fmilin-family/"  # stands in every file of a family, before the number of its version
-
 
 _HOLDS: dict[str, Holds] = {
     "LinearModel": "linear model",

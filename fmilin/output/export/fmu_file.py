@@ -18,7 +18,6 @@ from fmilin.output.export.archives import DAMAGED, member_of
 from fmilin.output.formats import Writing
 
 INSIDE = "extra/org.fmilin/linear.npz"
-
 MOST_INSIDE = 1 << 24  # bytes of matrices up to which the model itself lies in the FMU, too: about 700 states
 
 

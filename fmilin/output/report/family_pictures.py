@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     from fmilin.families.family import LinearFamily
 
-
 QUANTITIES = {
     "growth": "largest real part [1/s]",
     "damping": "smallest damping ratio [1]",
@@ -143,10 +142,8 @@ def axis_label(family: LinearFamily, name: str) -> str:
 
 
 Complex = NDArray[np.complex128]
-
 MOST_LINES = 6  # lines of a grid of several axes in one figure; each runs along the last axis
 MOST_MARKS = 25  # on a line
-
 MARKERS = "osD^vP"
 REAL_SPAN = 1e-6  # real parts within this part of the largest eigenvalue are rounding: the picture is not made for them
 
@@ -169,7 +166,13 @@ def family_eigenvalue_figure(family: LinearFamily) -> Figure:
     imaginary.set(ylabel="imaginary part [rad/s]", xlabel=line.label)
     for axes in (real, imaginary):
         axes.axhline(0, color=QUIET, linewidth=0.8)
-    _mark_events(family, line, real)
+    length, marked = family.shape[-1], False
+    for event in family.mode_events:
+        a, b = (k - line.first for k in event.between)
+        if event.kind == "coalescence" and 0 <= a < length and 0 <= b < length:
+            real.axvline((line.axis[a] + line.axis[b]) / 2, color=QUIET, linestyle=":", linewidth=0.9,
+                         label=None if marked else "real pair meets")  # fmt: skip
+            marked = True
     if line.title:
         real.set_title(line.title, fontsize=10, loc="left", color=QUIET)
     if line.eigenvalues.shape[1] <= 16:
@@ -310,17 +313,6 @@ def _mode_numbers(eigenvalues: Complex) -> list[int]:
             numbers.append(partner)
             del waiting[partner]
     return numbers
-
-
-def _mark_events(family: LinearFamily, line: _Line, axes: Axes) -> None:
-    """Mark where two real eigenvalues meet and become a pair, or the other way around."""
-    length, marked = family.shape[-1], False
-    for event in family.mode_events:
-        a, b = (k - line.first for k in event.between)
-        if event.kind == "coalescence" and 0 <= a < length and 0 <= b < length:
-            axes.axvline((line.axis[a] + line.axis[b]) / 2, color=QUIET, linestyle=":", linewidth=0.9,
-                         label=None if marked else "real pair meets")  # fmt: skip
-            marked = True
 
 
 def _title(family: LinearFamily, what: str) -> str:

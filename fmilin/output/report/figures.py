@@ -16,16 +16,11 @@ if TYPE_CHECKING:
 
     from fmilin.ground.signals import Signal
 
-
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000", "#7a7a7a")
 """Of Okabe and Ito: told apart by colour-blind people, and by their lightness in print."""
 
 DASHES = ("-", (0, (6, 2)), (0, (2, 1.5)), (0, (8, 2, 2, 2)))  # one for every round of the colours
-
-
 INK, QUIET, GRID, UNSTABLE = "#202124", "#5f6368", "#dcdfe2", "#fbeceb"
-
-
 LONGEST_LABEL = 26  # characters beside an axis
 MOST_TICKS = 40  # rows or columns of a matrix that are named
 

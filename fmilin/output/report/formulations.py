@@ -38,11 +38,8 @@ if TYPE_CHECKING:
     from fmilin.native.formulations.form import ConstrainedForm
     from fmilin.output.report.page import Page
 
-
 MOST = 40  # rows shown of a table; the rest is counted
-
 MOST_NAMES = 8
-
 _NAMES = {"mcs": "MCS", "rcs": "RCS", "ucs": "UCS"}
 
 
@@ -52,7 +49,14 @@ def show_spectrum(spectrum: Spectrum, page: Console | Page) -> None:
     print_facts(page, _facts(spectrum))
     if len(_finite_spurious(spectrum)):
         page.print()
-        page.print(_spurious_table(spectrum))
+        at = np.flatnonzero(~spectrum.is_true & np.isfinite(spectrum.eigenvalues))
+        at = at[spectrum.eigenvalues[at].imag >= 0]
+        rows = []
+        for s, violation in zip(spectrum.eigenvalues[at].tolist(), spectrum.violations[at].tolist(), strict=True):
+            text = rough(violation) if np.isfinite(violation) else "moves only multipliers"
+            rows.append((eigenvalue_text(s, pair=s.imag > 0), text))
+        heads = ("Spurious eigenvalue [1/s]", "Violation of the constraints")
+        page.print(table_of(heads, rows, columns="Rr", most=MOST))
 
 
 def show_comparison(spectra: Sequence[Spectrum], page: Console) -> None:
@@ -122,17 +126,6 @@ def _finite_spurious(spectrum: Spectrum) -> ComplexArray:
     largest = 1e6 * float(np.max(np.abs(spectrum.true), initial=1.0)) if spectrum.formulation == "rcs" else np.inf
     finite: ComplexArray = values[np.abs(values) < largest]
     return finite
-
-
-def _spurious_table(spectrum: Spectrum) -> Table:
-    at = np.flatnonzero(~spectrum.is_true & np.isfinite(spectrum.eigenvalues))
-    at = at[spectrum.eigenvalues[at].imag >= 0]
-    rows = []
-    for s, violation in zip(spectrum.eigenvalues[at].tolist(), spectrum.violations[at].tolist(), strict=True):
-        text = rough(violation) if np.isfinite(violation) else "moves only multipliers"
-        rows.append((eigenvalue_text(s, pair=s.imag > 0), text))
-    heads = ("Spurious eigenvalue [1/s]", "Violation of the constraints")
-    return table_of(heads, rows, columns="Rr", most=MOST)
 
 
 def _sizes_table(spectra: Sequence[Spectrum]) -> Table:

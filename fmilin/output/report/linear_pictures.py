@@ -12,18 +12,8 @@ from fmilin.ground.signals import FloatArray, Signals
 from fmilin.linear_model.modal import modal_analysis
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.modes import Mode
+from fmilin.output.report import figures
 from fmilin.output.report.eigenvalues import modes_of
-from fmilin.output.report.figures import (
-    COLORS,
-    INK,
-    QUIET,
-    gridded,
-    labelled,
-    named_ticks,
-    open_sides,
-    plain,
-    titled_figure,
-)
 from fmilin.output.report.numbers import eigenvalue_text, matrices_of
 from fmilin.output.report.table import effects_of, most_moved, short_eigenvalue
 
@@ -32,11 +22,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.image import AxesImage
 
-
 MOST_MODES, MOST_STATES = 6, 12
-
 MOST_ROWS = 40  # modes of which participation is drawn
-
 MOST_BARS = 12
 
 
@@ -50,8 +37,8 @@ def mode_figure(linear: LinearModel, numbers: Sequence[int] | None = None) -> Fi
     rows = -(-len(chosen) // columns)
     states = min(len(linear.full_states), MOST_STATES)
     left = f" ({len(chosen)} slowest of {len(modes)})" if numbers is None and len(modes) > len(chosen) else ""
-    title = f"Modes of {plain(linear.model.name, 60)}{left}"
-    figure = titled_figure(title, 5.2 * columns, (1.0 + 0.3 * states) * rows + 0.4, None)
+    title = f"Modes of {figures.plain(linear.model.name, 60)}{left}"
+    figure = figures.titled_figure(title, 5.2 * columns, (1.0 + 0.3 * states) * rows + 0.4, None)
     grid = figure.subplots(rows, columns, squeeze=False).ravel()
     for axes, number in zip(grid, chosen, strict=False):
         _bars(axes, number, modes[number - 1], linear.full_states)
@@ -64,17 +51,19 @@ def _bars(axes: Axes, number: int, mode: Mode, states: Signals) -> None:
     """Draw how far each state moves, the largest first, and the phase beside it where the mode swings."""
     size: FloatArray = np.abs(mode.shape)
     order = np.argsort(-size, kind="stable")[:MOST_STATES]
-    names = [labelled(states[i]) for i in order.tolist()]
-    axes.barh(range(len(order)), size[order], color=COLORS[0])
+    names = [figures.labelled(states[i]) for i in order.tolist()]
+    axes.barh(range(len(order)), size[order], color=figures.COLORS[0])
     for row, i in enumerate(order.tolist()):
         if size[i] > 1e-9:
             angle = round(float(np.degrees(np.angle(mode.shape[i]))))
-            axes.annotate(f" {180 if angle == -180 else angle}°", (size[i], row), va="center", fontsize=8, color=QUIET)
+            axes.annotate(
+                f" {180 if angle == -180 else angle}°", (size[i], row), va="center", fontsize=8, color=figures.QUIET
+            )
     axes.set_yticks(range(len(order)), names, fontsize=8)
     axes.set(xlabel="amplitude, each state in its unit, and phase", xlim=(0, 1.2), ylim=(len(order) - 0.4, -0.6))
     value = eigenvalue_text(mode.eigenvalue, pair=mode.is_oscillatory)
     axes.set_title(f"{number}: {value} 1/s", fontsize=10, loc="left")
-    open_sides(axes)
+    figures.open_sides(axes)
 
 
 def participation_figure(linear: LinearModel) -> Figure:
@@ -90,13 +79,15 @@ def participation_figure(linear: LinearModel) -> Figure:
     shown = [(title, values, signals) for title, values, signals in panels if len(signals)]
     widths = [min(max(len(signals), 3), 40) for *_, signals in shown]  # room for the titles
     width = 3.4 + 0.42 * sum(widths) + 0.9 * len(shown)
-    figure = titled_figure(f"Modes of {plain(linear.model.name, 40)}", width, 2.2 + 0.34 * len(rows), None)
+    figure = figures.titled_figure(
+        f"Modes of {figures.plain(linear.model.name, 40)}", width, 2.2 + 0.34 * len(rows), None
+    )
     grid = figure.subplots(1, len(shown), squeeze=False, width_ratios=widths)[0]
     images: list[AxesImage] = []
     for k, (axes, (title, values, signals)) in enumerate(zip(grid, shown, strict=True)):
         images.append(axes.imshow(values[: len(rows)], vmin=0, vmax=1, cmap="Blues", aspect="auto"))
         labels = [f"{eigenvalue_text(g.eigenvalue, pair=g.is_pair)}" for g in rows] if k == 0 else [""] * len(rows)
-        named_ticks(axes, labels, signals.names)
+        figures.named_ticks(axes, labels, signals.names)
         axes.set_title(title, loc="left", fontsize=10)
         if len(signals) <= 12:
             _numbers(axes, values[: len(rows)])
@@ -108,7 +99,7 @@ def participation_figure(linear: LinearModel) -> Figure:
 def _numbers(axes: Axes, values: FloatArray) -> None:
     for (i, j), value in np.ndenumerate(values):
         if np.isfinite(value):
-            color = "white" if value > 0.6 else INK
+            color = "white" if value > 0.6 else figures.INK
             axes.annotate(f"{100 * value:.0f}", (j, i), ha="center", va="center", fontsize=7.5, color=color)
 
 
@@ -146,16 +137,16 @@ def sensitivity_figure(linear: LinearModel, modes: Sequence[int] | None = None) 
     if not shown:
         raise UsageError("None of these parameters moves an eigenvalue: there is nothing to draw.")
     names, rows = list(linear.derivatives), min(moved.shape[1], MOST_BARS)
-    figure = titled_figure("Which parameter moves which mode", 4.6 * len(shown), 1.2 + 0.32 * rows)
+    figure = figures.titled_figure("Which parameter moves which mode", 4.6 * len(shown), 1.2 + 0.32 * rows)
     for axes, i in zip(figure.subplots(1, len(shown), squeeze=False)[0], shown, strict=True):
         order = np.argsort(-np.abs(moved[i]), kind="stable")[:rows][::-1]
-        for shift, part, color in ((0.2, "real", COLORS[0]), (-0.2, "imag", COLORS[1])):
+        for shift, part, color in ((0.2, "real", figures.COLORS[0]), (-0.2, "imag", figures.COLORS[1])):
             label = "growth (real part)" if part == "real" else "frequency (imaginary part)"
             axes.barh(np.arange(rows) + shift, getattr(moved[i, order], part), height=0.36, color=color, label=label)
-        axes.set_yticks(np.arange(rows), [plain(names[j]) for j in order])
+        axes.set_yticks(np.arange(rows), [figures.plain(names[j]) for j in order])
         axes.set_title(f"{short_eigenvalue(values[i])} 1/s", fontsize=10, loc="left")
         axes.set_xlabel("p dl/dp [1/s]")
-        gridded(axes)
+        figures.gridded(axes)
     figure.axes[0].legend(fontsize=8)
     return figure
 
@@ -170,7 +161,7 @@ def _four(
     from matplotlib.colors import LogNorm
 
     least, colors, label = scale
-    figure = titled_figure(f"{title}: {plain(linear.model.name, 50)}", 8.0, 6.5, None)
+    figure = figures.titled_figure(f"{title}: {figures.plain(linear.model.name, 50)}", 8.0, 6.5, None)
     image: AxesImage | None = None
     for axes, (name, rows, columns) in zip(figure.subplots(2, 2).ravel(), matrices_of(linear), strict=True):
         matrix: FloatArray = getattr(linear, name)
@@ -182,7 +173,7 @@ def _four(
         axes.set_title(headline, loc="left", fontsize=10)
         norm = LogNorm(least, 1.0, clip=True)
         image = axes.imshow(np.where(seen > 0, seen, np.nan), norm=norm, cmap=colors, aspect="auto")
-        named_ticks(axes, rows.names, columns.names)
+        figures.named_ticks(axes, rows.names, columns.names)
     if image is not None:
         figure.colorbar(image, ax=figure.axes, label=label)
     return figure

@@ -14,9 +14,7 @@ from fmilin.output.report.mechanism_shapes import Posture, Shapes
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-
 Floats = NDArray[np.float64]
-
 ZOOM = 1.3  # of mechanisms in space, on paper that is not narrow
 
 

@@ -24,9 +24,7 @@ if TYPE_CHECKING:
     from fmilin.linear_model.model import LinearModel
     from fmilin.linear_model.modes import Mode
 
-
 Floats = NDArray[np.float64]
-
 REACH = 0.12  # how far a mode shape moves the point that moves most, in sizes of the mechanism
 SMALL = 1e-4  # A first step along a mode, to learn how far it goes
 
@@ -193,7 +191,15 @@ def mechanism_motion(
         _frame(description.name, view, everything, standing, titles, [swing[k] for swing in swings])
         for k in range(FRAMES)
     ]
-    return _gif(frames)
+    from PIL import Image
+
+    palette = frames[0].quantize(64, method=Image.Quantize.FASTOCTREE)
+    shown = [frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames]
+    buffer = io.BytesIO()
+    shown[0].save(
+        buffer, format="GIF", save_all=True, append_images=shown[1:], duration=MILLISECONDS, loop=0, optimize=True
+    )
+    return buffer.getvalue()
 
 
 def _swing_of_frames(shapes: Shapes, q: np.ndarray, motion: Motion) -> list[Posture]:
@@ -219,15 +225,3 @@ def _frame(
         panel.draw(posture)
     figure.canvas.draw()
     return Image.fromarray(np.asarray(figure.canvas.buffer_rgba())[..., :3].copy())  # type: ignore[attr-defined]
-
-
-def _gif(frames: Sequence[Any]) -> bytes:
-    from PIL import Image
-
-    palette = frames[0].quantize(64, method=Image.Quantize.FASTOCTREE)
-    shown = [frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames]
-    buffer = io.BytesIO()
-    shown[0].save(
-        buffer, format="GIF", save_all=True, append_images=shown[1:], duration=MILLISECONDS, loop=0, optimize=True
-    )
-    return buffer.getvalue()

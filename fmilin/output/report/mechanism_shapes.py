@@ -17,7 +17,6 @@ from fmilin.native.mechanism.recursions import positions
 from fmilin.native.mechanism.system import System
 
 Floats = NDArray[np.float64]
-
 SLIDING = ("prismatic", "cylindrical")
 LONGEST = 1.5  # of the extent of all else: longer springs are drawn as their beginning
 SEEN = ("position", "velocity", "acceleration", "accelerometer")

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from fmilin.ground.signals import Signals
     from fmilin.linear_model.model import LinearModel
 SIGNIFICANT = 8  # digits shown of an eigenvalue
-
 LONGEST_NAME = 60
 
 

@@ -15,14 +15,10 @@ from rich.table import Table
 from rich.text import Text
 
 MOST_LINES = 40  # of a representation, its hint included
-
 WIDTH = 80
-
 UNBROKEN = 1_000_000  # columns of a page of HTML: there the browser breaks lines
 LEAST_ROWS = 2  # of a table that is cut
-
 Item = Text | Table | str
-
 _MORE = re.compile(r"and (\d+) more")
 
 

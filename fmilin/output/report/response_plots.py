@@ -20,10 +20,8 @@ if TYPE_CHECKING:
 
     from fmilin.motion.simulation.linear_response import Comparison
 
-
 Names = Sequence[str] | None
 Channels = tuple[list[int], list[int]]  # positions of inputs, and of outputs
-
 MOST_CHANNELS = 4  # inputs, and outputs, in one figure where none are named
 GENTLE = 0.1  # how far a step moves the state that moves most, in its size, where no amplitude is given
 MOST_SAMPLES = 5000  # of a sampled model's step

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from fmilin.families.family import LinearFamily
 
-
 MOST_STATES = 60  # longer tables are cut, and say how much was left out
 WORTH_SAYING = 1e-8  # how far the solution may be from a point, in sizes of the unknowns, before that is shown
 SHOWN_AS_ZERO = 1e-12  # of a state's size: shown as zero
@@ -220,11 +219,8 @@ def show_filter(kalman: Any, page: Page) -> None:  # of the room beside this one
 
 
 EVENTS = 8
-
 REASONS = 3  # why points failed
-
 _NUMBER = re.compile(r"[-+]?\d+(\.\d+)?(e[-+]?\d+)?")
-
 ROWS, NAMES = 24, 8  # points and names shown by :func:`show_family`
 FILTERED = 4  # measurements whose gains :func:`show_filter` has columns for
 

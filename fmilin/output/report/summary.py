@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from fmilin.fmi.read.description import Description
     from fmilin.output.report.page import Page
 
-
 MOST_ROWS = 40
 SIGNALS = ("states", "inputs", "outputs", "parameters")
 

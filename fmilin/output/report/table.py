@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from fmilin.linear_model.modes import Mode
     from fmilin.output.report.page import Page
 
-
 MOST_SIGNALS = 24  # longer lists are cut, and say how much was left out
 FEW = 8  # names of a result of many models
 MOST_ZEROS = 2  # eigenvalues of zero with a line each: positions that nothing depends on come by the half dozen
@@ -54,7 +53,12 @@ def show_linear(linear: LinearModel, page: Console | Page, *, adjusted: float | 
     if linear.derivatives and len(linear.states) and modes:
         page.print()
         page.print("p dl/dp [1/s]: what an eigenvalue l moves by as a parameter p grows, per part of p")
-        page.print(parameter_table(linear))
+        values, moved, least = effects_of(linear)
+        shown, names = most_moved(moved, least), list(linear.derivatives)
+        heads = [short_eigenvalue(values[i]) for i in shown]
+        order = np.argsort(-np.abs(moved).max(axis=0, initial=0.0), kind="stable")
+        rows = ([names[j], *(_effect(complex(moved[i, j]), least) for i in shown)] for j in order)
+        page.print(table_of(["Parameter", *heads], rows, columns="l" + "r" * len(heads)))
     page.print()
     print_remarks(page, linear.warnings)
     if all(remark.is_information for remark in linear.warnings):
@@ -142,20 +146,6 @@ def table_of(
     if most is not None and len(listed) > most:
         table.add_row(f"and {len(listed) - most} more", *[""] * (len(heads) - 1))
     return table
-
-
-def parameter_table(linear: LinearModel) -> Table:
-    """Return the effects p dl/dp of every parameter on the modes that move most, slowest first; largest effects on top.
-
-    That is what an eigenvalue moves by when the parameter grows to e times itself, to first order; a parameter that is
-    zero counts per unit.
-    """
-    values, moved, least = effects_of(linear)
-    shown, names = most_moved(moved, least), list(linear.derivatives)
-    heads = [short_eigenvalue(values[i]) for i in shown]
-    order = np.argsort(-np.abs(moved).max(axis=0, initial=0.0), kind="stable")
-    rows = ([names[j], *(_effect(complex(moved[i, j]), least) for i in shown)] for j in order)
-    return table_of(["Parameter", *heads], rows, columns="l" + "r" * len(heads))
 
 
 def effects_of(linear: LinearModel) -> tuple[list[complex], Any, float]:

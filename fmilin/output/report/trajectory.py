@@ -16,12 +16,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from rich.console import Console
-    from rich.table import Table
 
     from fmilin.motion.simulation.linear_response import Comparison
     from fmilin.motion.simulation.trajectory import Trajectory
     from fmilin.output.report.page import Page
-
 
 MOST_LINES = 8
 MOST_PANELS = 6
@@ -96,7 +94,13 @@ def show_trajectory(trajectory: Trajectory, page: Console | Page, *, name: str =
         print_fact(page, "Model", [name])
     print_facts(page, _facts(trajectory))
     page.print()
-    page.print(_final_values(trajectory))
+    values = [
+        *zip(trajectory.state_signals, trajectory.states[-1], strict=True),
+        *((s, v) for s, v in zip(trajectory.output_signals, trajectory.outputs[-1], strict=True)
+          if not trajectory.state_signals.has(s.name)),
+    ]  # fmt: skip
+    rows = ((shortened(signal.name), value_with_unit(float(value), signal.unit)) for signal, value in values)
+    page.print(table_of(("At the end", "Value"), rows, columns="fr", most=MOST_ROWS))
     for number, remark in enumerate(trajectory.remarks):
         if not number:
             page.print()
@@ -134,13 +138,3 @@ def _facts(trajectory: Trajectory) -> Iterator[Fact]:
         shown = [f"{e.time:.8g} s ({e.cause})" for e in trajectory.events[:MOST_EVENTS]]
         more = len(trajectory.events) - len(shown)
         yield "Events", [*shown, *([f"and {more} more"] if more else [])]
-
-
-def _final_values(trajectory: Trajectory) -> Table:
-    values = [
-        *zip(trajectory.state_signals, trajectory.states[-1], strict=True),
-        *((s, v) for s, v in zip(trajectory.output_signals, trajectory.outputs[-1], strict=True)
-          if not trajectory.state_signals.has(s.name)),
-    ]  # fmt: skip
-    rows = ((shortened(signal.name), value_with_unit(float(value), signal.unit)) for signal, value in values)
-    return table_of(("At the end", "Value"), rows, columns="fr", most=MOST_ROWS)

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from fmilin.output.report.page import Page
 
-
 MOST_REASONS = 6  # more failed channels are counted, not explained
 
 
@@ -112,7 +111,6 @@ def _reason(channel: Channel) -> str:
 
 NONLINEAR, LINEAR, BEYOND = COLORS[0], COLORS[5], COLORS[4]
 RIGHT, WRONG = COLORS[:2]
-
 COLUMNS = 3
 MOST_PANELS = 12
 MOST_BARS = 30

@@ -18,9 +18,7 @@ from fmilin.output.report.figures import rendered
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-
 MOST_VECTORS = 250_000  # bytes of an SVG picture; one with more goes in as PNG
-
 DPI = 110
 
 

@@ -19,7 +19,6 @@ from fmilin.output.report.numbers import eigenvalue_text, matrices_of, rough, ro
 from fmilin.output.report.web.blocks import Block, Cell, Section, html_of, number, picture, table, text
 
 MOST_POINTS = 2000  # that are looked at for participation and channels, evenly chosen; those of the eigenvalues are all
-
 MOST_MODES = 200
 
 
@@ -43,8 +42,15 @@ def family_mode_sections(family: LinearFamily) -> list[Section]:
     # Of two modes that are conjugates of each other at every point one is shown.
     shown = np.flatnonzero((np.isfinite(values) & (values.imag >= 0)).any(axis=0)).tolist()[:MOST_MODES]
     followed = _follow(family, values)
+    names = [f"coordinate {k + 1}" for k in range(family.template.order)] if family.switches else family.states.names
+    mean = followed.participation.mean(axis=0)
+    rows = ([number(m + 1, digits=4), *(number(100 * p, digits=3) for p in mean[m])] for m in shown)
+    heads = ["Mode", *map(shortened, names)]
+    caption = (
+        f"Participation factors in percent, mean over {_count(family, followed)}; independent of units and scaling"
+    )
     return [
-        Section("Modes", [*_modes(family, values, shown), *_participation(family, followed, shown), *_events(family)]),
+        Section("Modes", [*_modes(family, values, shown), *([table(caption, heads, rows)]), *_events(family)]),
         Section("Controllability and observability", _channels(family, followed, shown)),
     ]
 
@@ -111,17 +117,6 @@ def _groups_of(analysis: ModalAnalysis, values: np.ndarray) -> list[int]:
     centres = np.array([g.eigenvalue for g in analysis.groups])
     upper = values.real + 1j * np.abs(values.imag)
     return [int(k) for k in np.argmin(np.abs(centres - upper[:, None]), axis=1)]
-
-
-def _participation(family: LinearFamily, followed: _Followed, shown: Sequence[int]) -> list[Block]:
-    names = [f"coordinate {k + 1}" for k in range(family.template.order)] if family.switches else family.states.names
-    mean = followed.participation.mean(axis=0)
-    rows = ([number(m + 1, digits=4), *(number(100 * p, digits=3) for p in mean[m])] for m in shown)
-    heads = ["Mode", *map(shortened, names)]
-    caption = (
-        f"Participation factors in percent, mean over {_count(family, followed)}; independent of units and scaling"
-    )
-    return [table(caption, heads, rows)]
 
 
 def _count(family: LinearFamily, followed: _Followed) -> str:
