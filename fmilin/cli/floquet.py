@@ -143,8 +143,7 @@ def _made(model: Model, request: Request, orbit: Orbit, points: int | None) -> t
     from fmilin.families.periodic.search import orbit_as
     from fmilin.points.procedure import point_of
 
-    point = request.point.completed()
-    start = point_of(model, point)
+    start = point_of(model, request.point.completed())
     closed = orbit_as(model, orbit.request(start, request.point.time))
     count = points or 64
     periodic = linearize_periodic_as(model, closed, request.how, count)

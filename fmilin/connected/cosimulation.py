@@ -93,8 +93,7 @@ class Cosimulation(Shown):
             return ()
         s = self.plant.eigenvalues()
         z = np.linalg.eigvals(self.linear.A).astype(np.complex128)
-        cost = np.abs(z[:, None] - np.exp(s * self.step))
-        rows, columns = linear_sum_assignment(cost)
+        rows, columns = linear_sum_assignment(np.abs(z[:, None] - np.exp(s * self.step)))
         multipliers = dict(zip(columns.tolist(), z[rows].tolist(), strict=True))
         upper = sorted((i for i in multipliers if s[i].imag >= -1e-12 * abs(s[i])), key=lambda i: abs(s[i]))
         seen = {i: complex(np.log(m) / self.step) if m else complex(-np.inf) for i, m in multipliers.items()}

@@ -102,8 +102,7 @@ def step_of(model: ConnectedModel, master: Master, own: Sequence[Held]) -> OneSt
     K, L = coupling.wires.selections(coupling.size[2], nu)
     first = np.cumsum([0, *sizes])
     inputs = K @ read + L @ outside
-    D_sparse = sparse.csr_array(D)
-    shown = read + D_sparse @ inputs
+    shown = read + sparse.csr_array(D) @ inputs
     shown[memories] = read[memories]
     after, last = states.copy(), read.copy()
     for i in master.numbers(list(model.members)):

@@ -101,8 +101,7 @@ class _Planner:
         for m in sorted(open_):
             rows = self.outputs[m]
             waiting = ~(self.depends[m][:, ~self.known_inputs[self.inputs[m]]]).any(axis=1)
-            news = rows[waiting & ~self.known_outputs[rows] & self.used[rows]]
-            if len(news):
+            if len(rows[waiting & ~self.known_outputs[rows] & self.used[rows]]):
                 self.known_outputs[rows[waiting]] = True
                 return m
         return None
@@ -115,8 +114,7 @@ class _Planner:
         for i, v in enumerate(unknown):
             y = self.sources[v]
             m = int(self.of_output[y])
-            row = self.depends[m][int(np.searchsorted(self.outputs[m], y))]
-            for u in self.inputs[m][row]:
+            for u in self.inputs[m][self.depends[m][int(np.searchsorted(self.outputs[m], y))]]:
                 if int(u) in position:
                     rows.append(i)
                     columns.append(position[int(u)])
@@ -127,8 +125,7 @@ class _Planner:
         for i, j in zip(rows, columns, strict=True):
             outside[label[i]] |= label[i] != label[j]
         chosen = unknown[label == int(np.flatnonzero(~outside)[0])]
-        members = sorted({int(self.of_output[self.sources[v]]) for v in chosen})
-        return Loop(chosen, tuple(members))
+        return Loop(chosen, tuple(sorted({int(self.of_output[self.sources[v]]) for v in chosen})))
 
 
 class Part(NamedTuple):
@@ -159,8 +156,7 @@ class Members:
 
 
 def _slices(sizes: Sequence[int]) -> list[slice]:
-    ends = np.cumsum([0, *sizes]).tolist()
-    return [slice(a, b) for a, b in pairwise(ends)]
+    return [slice(a, b) for a, b in pairwise(np.cumsum([0, *sizes]).tolist())]
 
 
 @dataclass(frozen=True)

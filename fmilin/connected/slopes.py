@@ -90,8 +90,7 @@ class Jacobians:
 
     def spread(self, rates: FloatArray, outputs: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return what errors of members' slopes become: dv is wrong by |S K| times those of the outputs."""
-        SK = np.abs(self.closed(self.feeds(np.eye(self.sizes[2]))))
-        moved = SK @ outputs
+        moved = np.abs(self.closed(self.feeds(np.eye(self.sizes[2])))) @ outputs
         rates, outputs = rates.copy(), outputs.copy()
         for m in self.members:
             m.add(np.abs(m.over_inputs), moved[m.inputs], rates, outputs)

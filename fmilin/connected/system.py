@@ -231,8 +231,7 @@ class ConnectedModel(Model):
         A, B, C, D, reached = structure_of(self.coupling, self.coupling.wires, self.coupling.depends, len(self.inputs))
         n, rows = len(self.states), self._shown
         own = np.hstack((np.vstack((A.toarray(), C[rows].toarray())), np.zeros((n + len(rows), len(self.inputs)))))
-        through = np.vstack(((B @ reached).toarray(), (D[rows] @ reached).toarray()))
-        return (own + through) > 0
+        return (own + np.vstack(((B @ reached).toarray(), (D[rows] @ reached).toarray()))) > 0
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -117,8 +117,7 @@ REFUSALS = (UsageError, ModelError, ConstraintError, NumericalError)
 def _resembling(name: str, names: list[str]) -> list[str]:
     """Return those that begin or end like ``name`` and are about as long: a million names take too long otherwise."""
     begin, end, shortest, longest = name[:4].lower(), name[-4:].lower(), 0.7 * len(name) - 1, 1.4 * len(name) + 1
-    fitting = [k for k in names if shortest <= len(k) <= longest]
-    folded = ((k, k.lower()) for k in fitting)
+    folded = ((k, k.lower()) for k in names if shortest <= len(k) <= longest)
     return [k for k, low in folded if low.startswith(begin) or low.endswith(end)][:_MANY]
 
 

@@ -321,8 +321,7 @@ def _as_requested(loaded: Callable[[], Model], request: LoadRequest, at: PointRe
                 raise
             candidates = [*near, *error.suggestions]
             raise UnknownNameError.among(error.name, candidates, "a state, input or parameter of the model") from None
-    variables = start_names | model.outputs.positions.keys()
-    declared = _declared(request, variables.__contains__)
+    declared = _declared(request, (start_names | model.outputs.positions.keys()).__contains__)
     model = model if declared is None else model.with_constraints(declared)
     _require_shown(model, at, settings)
     contacts = request.options.get("hold", ())

@@ -234,8 +234,7 @@ def open_ssp(
             fmu, own = file.file_of(placed.component), settings_of.get(name, {})
             held, notes = held_values(flat, name, lambda node: _present(members, node))
             flat.notes += notes
-            given = {**_parameters(flat, file, placed), **held}
-            bound = {n: v for n, v in given.items() if n not in own}
+            bound = {n: v for n, v in {**_parameters(flat, file, placed), **held}.items() if n not in own}
             with in_member(name):
                 members[name] = member_of(name, load(fmu, bound, own))
         system = system_of(declaration_of(flat, {name: members[name] for name in flat.placed}))

@@ -64,8 +64,7 @@ def _become(
 ) -> NoReturn:
     """Replace this process by the program; its streams are closed to all else when it begins."""
     try:
-        nothing = os.open(os.devnull, os.O_RDONLY)
-        os.dup2(nothing, 0)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         for stream in (1, 2):
             os.dup2(printed.fileno(), stream)
         os.chdir(folder)

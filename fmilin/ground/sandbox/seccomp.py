@@ -101,8 +101,7 @@ def program(*, network: bool, only_pid: int | None = None) -> list[Step]:
     column, architecture = numbers
 
     def when(name: str, *body: Step) -> list[Step]:
-        number = LOOKED_AT[name][column]
-        return [(_EQUAL, 0, len(body), number), *body]
+        return [(_EQUAL, 0, len(body), LOOKED_AT[name][column]), *body]
 
     steps: list[Step] = [(_LOAD, 0, 0, _OF_ARCHITECTURE), (_EQUAL, 1, 0, architecture), _DENIED]
     steps += [(_LOAD, 0, 0, _OF_NUMBER), (_AT_LEAST, 0, 1, _X32), _NOT_THERE]

@@ -78,8 +78,7 @@ def close(
     """Raise when ``values`` is off by more than ``allowed`` and ``tolerance`` of the largest entry of the row."""
     size = np.max(np.abs(np.nan_to_num(wanted)), axis=-1, initial=0.0, keepdims=True)
     size = np.maximum(size, 1e-6 * np.max(size, initial=0.0))
-    off = np.abs(values - wanted) - allowed - tolerance * size
-    bad = np.nan_to_num(off, nan=np.inf) > 0
+    bad = np.nan_to_num(np.abs(values - wanted) - allowed - tolerance * size, nan=np.inf) > 0
     if rows is not None:
         bad &= np.asarray(rows)[:, None]
     positions = np.argwhere(bad)

@@ -68,8 +68,7 @@ class WrappedModel(Fmi2Slave):  # type: ignore[misc]  # pythonfmu has no types
         """Project the states that were set onto the manifold."""
         values = dict(zip(self.model.states.names, self.x.tolist(), strict=True))
         moved = {n: x for (n, x), old in zip(values.items(), self.model.start.states, strict=True) if x != old}
-        point = operating_point(self.model, moved, project=True)
-        self.x = point.states.copy()
+        self.x = operating_point(self.model, moved, project=True).states.copy()
 
     def do_step(self, current_time: float, step_size: float) -> bool:
         """Integrate over a step with the inputs held, and return to the manifold."""
@@ -84,8 +83,7 @@ class WrappedModel(Fmi2Slave):  # type: ignore[misc]  # pythonfmu has no types
         self.time = current_time + step_size
         self.x = moved.y[:, -1].copy()
         if len(self.model.constraints):
-            invariants = Invariants(self.model, self.u, self._pairs, scales)
-            self.x = project(invariants, self.time, self.x)
+            self.x = project(Invariants(self.model, self.u, self._pairs, scales), self.time, self.x)
         return True
 
     def _get_fmu_state(self) -> dict[str, Any]:

@@ -82,8 +82,7 @@ class _Tabulated(InputCourse):
     def __init__(self, table: InputTable, columns: Sequence[int], held: FloatArray) -> None:
         self._table, self._columns, self._held = table, list(columns), held
         times = table.times
-        jumps = np.flatnonzero(np.diff(times) == 0)
-        self._jump_times = np.unique(times[jumps])
+        self._jump_times = np.unique(times[np.flatnonzero(np.diff(times) == 0)])
         self._break_times = np.unique(np.concatenate((self._jump_times, _kinks(times, table.values))))
 
     def piece(self, start: float, end: float) -> Course:
@@ -99,8 +98,7 @@ class _Tabulated(InputCourse):
         return lambda t: self._filled(values[before] + slope * (t - times[before]))
 
     def breaks(self, start: float, end: float) -> FloatArray:
-        inside = (self._break_times > start) & (self._break_times < end)
-        return self._break_times[inside]
+        return self._break_times[(self._break_times > start) & (self._break_times < end)]
 
     def jumps_at(self, t: float) -> bool:
         return bool((self._jump_times == t).any())

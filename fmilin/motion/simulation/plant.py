@@ -135,8 +135,7 @@ class Plant:
             self.trouble = error
             return np.full(len(x), np.nan)
         if not np.isfinite(rates).all():
-            i = int(np.flatnonzero(~np.isfinite(rates))[0])
-            name = self.model.states.names[i]
+            name = self.model.states.names[int(np.flatnonzero(~np.isfinite(rates))[0])]
             self.trouble = NumericalError(
                 f"The model returns no number for the derivative of the state '{name}' near t = {t:.9g} s.",
                 variable=name,

@@ -80,8 +80,7 @@ class Projector:
         """Satisfy the rows of one stage; return x and h."""
         rows, previous = stage.rows, np.inf
         for _ in range(ITERATIONS):
-            excess = np.abs(h) / self._near(self._tolerance, x)
-            worst = float(np.max(excess[rows]))
+            worst = float(np.max((np.abs(h) / self._near(self._tolerance, x))[rows]))
             if not worst > 1 or (worst >= 0.5 * previous and worst < 1e3):
                 break
             previous = worst
@@ -160,8 +159,7 @@ class Projector:
             if not abs(excess) > limit or (abs(excess) >= 0.5 * previous and abs(excess) < 1e3 * limit):
                 return x
             previous = abs(excess)
-            slope = energy.slope(t, x, self._plant.u(t)) * D
-            along = self._tangential(t, x, slope)
+            along = self._tangential(t, x, energy.slope(t, x, self._plant.u(t)) * D)
             steepness = float(along @ along)
             if steepness <= (RANK * energy.size) ** 2:
                 return x  # at rest at an equilibrium: no motion changes the energy

@@ -226,8 +226,7 @@ class _Local(IntegratedCoordinates):
         return Moved(self._psi.y0, is_small=False) if self._improve(t, x) else None
 
     def rescue(self, t: float, z: FloatArray) -> Moved | None:
-        x = self.states(t, z)
-        switched = self._improve(t, x, limit=1.0)
+        switched = self._improve(t, self.states(t, z), limit=1.0)
         return Moved(self._psi.y0, is_small=False) if switched else None
 
     # -- the parts ---------------------------------------------------------------------------------

@@ -87,8 +87,7 @@ def _modes(eigenvalues: NDArray[np.complex128], norm: float = 0.0) -> tuple[Floa
     rates = np.abs(eigenvalues)
     fastest = float(np.max(rates, initial=0.0))
     swinging = float(np.max(rates[_swings(eigenvalues)], initial=0.0))
-    least = max(ZERO * max(fastest, norm), SLOW * swinging)
-    return np.sort(rates[rates > least]), swinging
+    return np.sort(rates[rates > max(ZERO * max(fastest, norm), SLOW * swinging)]), swinging
 
 
 def _swings(eigenvalues: NDArray[np.complex128]) -> NDArray[np.bool_]:

@@ -143,8 +143,7 @@ def _verified(
     budget = (EVALUATIONS + FOR_EACH * (len(model.states) + len(linear.inputs))) * (IN_CHANNELS if rests else DRIFTING)
     wanted = excitations(linear, duration)
     cost = _cost(reduced)
-    affordable = budget / (SWEEPS * cost * max(len(wanted), 1))
-    nodes, resolved = _nodes(linear, duration, affordable)
+    nodes, resolved = _nodes(linear, duration, budget / (SWEEPS * cost * max(len(wanted), 1)))
     if horizon is None and resolved < 1.0:
         duration *= resolved
         wanted = excitations(linear, duration)

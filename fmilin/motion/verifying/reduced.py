@@ -175,6 +175,4 @@ def _coordinates(frame: Frame, linear: LinearModel) -> Coordinates:
         raise UsageError("The matrix T of the linear model does not span the motions of the model at this point.")
     R = np.asarray(np.linalg.solve(turn, R_frame), dtype=np.float64)
     D = frame.parametrization.scales
-    Sbar = D[:, None] * linalg.null_space(R * D)
-    Rbar = D[:, None] * linalg.pinv(R * D)
-    return LinearCoordinates(R, Rbar, Sbar)
+    return LinearCoordinates(R, D[:, None] * linalg.pinv(R * D), D[:, None] * linalg.null_space(R * D))

@@ -114,12 +114,10 @@ def compare_slopes(comparison: Comparison, natural: float) -> SlopeCheck:
         previous = relative
         D1 = comparison.deviation(a)
     D2 = comparison.deviation(a / 2)
-    D4 = comparison.deviation(a / 4)
-    c1 = np.max(np.abs(D1 - 6 * D2 + 8 * D4) / 3, axis=0, initial=0.0)
+    c1 = np.max(np.abs(D1 - 6 * D2 + 8 * comparison.deviation(a / 4)) / 3, axis=0, initial=0.0)
     c1 = np.maximum(c1 - ROUNDED * comparison.sizes.noise / a, 0.0)
     E1, E2 = float(np.max(np.abs(D1), initial=0.0)), float(np.max(np.abs(D2), initial=0.0)) / 2
-    rounding = MAY_BE_ROUNDING * largest
-    order = np.nan if rounding > E2 else float(np.log2(E1 / E2))
+    order = np.nan if MAY_BE_ROUNDING * largest > E2 else float(np.log2(E1 / E2))
     relative = float(np.max(np.abs(D1[:, comparison.sizes.counts]), initial=0.0)) / largest
     error, worst = float(np.max(c1, initial=0.0)) / largest, int(np.argmax(c1)) if c1.size else 0
     return SlopeCheck(a, error, order, worst, relative, D1)

@@ -252,8 +252,7 @@ def _text_or_numbers(file: Any, name: str, dimensions: tuple[str, ...], values: 
     if values.dtype.kind == "U":
         import h5py
 
-        variable = file.create_variable(name, dimensions, h5py.string_dtype())
-        variable[...] = values.astype(object)
+        file.create_variable(name, dimensions, h5py.string_dtype())[...] = values.astype(object)
     else:
         file.create_variable(name, dimensions, "f8")[...] = values
 

@@ -68,8 +68,7 @@ def _rows(top: dict[str, Any], layout: Layout, shape: tuple[int, ...]) -> FloatA
     rows = np.empty((count, layout.width))
     for name, columns in layout.slices.items():
         if name in MATRICES or name == "f0":
-            size = layout.shapes[name] + shape
-            flat = np.ravel(top[name], order="F").reshape(size, order="F")
+            flat = np.ravel(top[name], order="F").reshape(layout.shapes[name] + shape, order="F")
             front = np.moveaxis(flat, range(len(layout.shapes[name])), range(-len(layout.shapes[name]), 0))
             rows[:, columns] = front.reshape(count, -1)
         else:

@@ -48,8 +48,7 @@ def gathered(models: Sequence[LinearModel], grid: Mapping[str, Sequence[float]] 
             "Two of the linear models belong to the same point: nothing that varies tells them apart. Leave one out, "
             "or say what varies (grid={name: values})."
         )
-    axes = [np.unique(v) for v in values.values()]
-    sizes = tuple(len(axis) for axis in axes)
+    sizes = tuple(len(np.unique(v)) for v in values.values())
     order = np.lexsort(tuple(table.T)) if values else np.arange(1)  # the last key of lexsort is its first
     shape = sizes if values and int(np.prod(sizes)) == len(models) else (len(models),)
     return ModelArray(tuple(models[i] for i in order), {name: v[order] for name, v in values.items()}, shape)

@@ -44,8 +44,7 @@ def dumps(linear: LinearModel, writing: Writing) -> bytes:
     if not writing.deviation:
         _require_values("input", linear.inputs, linear.point.inputs)
         _require_values("output", linear.outputs, linear.point.outputs)
-    groups = (linear.states, linear.inputs, linear.outputs)
-    counts = np.cumsum([0, *map(len, groups)])
+    counts = np.cumsum([0, *map(len, (linear.states, linear.inputs, linear.outputs))])
     shown = {*linear.inputs.names, *linear.outputs.names}  # an output often has the name of the state that it shows
     states = [f"{name}.state" if name in shown else name for name in linear.states.names]
     order = [*linear.inputs.names, *linear.outputs.names, *states]

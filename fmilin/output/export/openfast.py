@@ -81,8 +81,7 @@ def turbine_grid(models: Sequence[LinearModel]) -> dict[str, list[float]] | None
     columns = {n: np.array([m.point.parameters[n] for m in models]) for n in names}
     if "wind_speed" in columns:
         columns["azimuth"] = _common(columns["wind_speed"], columns["azimuth"])
-    varying = {n: values.tolist() for n, values in columns.items() if np.ptp(values) > 0}
-    return varying or None
+    return {n: values.tolist() for n, values in columns.items() if np.ptp(values) > 0} or None
 
 
 def _common(wind: FloatArray, azimuth: FloatArray) -> FloatArray:

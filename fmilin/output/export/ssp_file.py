@@ -81,8 +81,7 @@ def ssp(
         raise UsageError(f"'{path}': the name of a system has to end in .ssp.")
     with TemporaryDirectory(prefix="fmilin-") as folder:
         files = {member: _fmu(member, source, Path(folder)) for member, source in members.items()}
-        descriptions = {member: read_description(file) for member, file in files.items()}
-        wiring = _Wiring(descriptions)
+        wiring = _Wiring({member: read_description(file) for member, file in files.items()})
         for given in connections:
             wiring.connect(given if isinstance(given, Connection) else Connection(*given))
         for connector, variable in (inputs or {}).items():

@@ -291,8 +291,7 @@ def _lines(family: LinearFamily) -> Iterator[_Line]:
     *others, name = family.axes
     length = family.shape[-1]
     values = family.eigenvalues.reshape(-1, length, family.template.order)
-    shown = np.unique(np.linspace(0, len(values) - 1, MOST_LINES).round().astype(int)).tolist()
-    for k in shown:
+    for k in np.unique(np.linspace(0, len(values) - 1, MOST_LINES).round().astype(int)).tolist():
         at = family.grid.values(k * length)
         fixed = [] if family.grid.zipped else others
         title = ", ".join(f"{n} = {at[n]:.4g}" for n in fixed)

@@ -154,10 +154,8 @@ def tallness(view: View, everything: Floats) -> float:
 
 def _azimuth(points: Floats) -> float:
     """Return from where to look, in degrees: a little beside the direction that shows the greatest width."""
-    level = points[:, :2] - points[:, :2].mean(axis=0)
-    _, _, axes = np.linalg.svd(level)
-    angle = np.degrees(np.arctan2(axes[0, 1], axes[0, 0]))
-    return float((angle + 90) % 180 - 90 - 65)
+    _, _, axes = np.linalg.svd(points[:, :2] - points[:, :2].mean(axis=0))
+    return float((np.degrees(np.arctan2(axes[0, 1], axes[0, 0])) + 90) % 180 - 90 - 65)
 
 
 def _zigzag(points: Floats, side: Floats, size: float) -> Floats:

@@ -17,8 +17,7 @@ def points_figure(points: OperatingPoints, x: str | None, y: str | None) -> Figu
     """Draw rests over two states, those that stay filled, and where the searches started."""
     signals = points.signals
     values = np.array([point.states for point in points])
-    spread = np.ptp(values, axis=0) / signals.scales()
-    widest = [int(i) for i in np.argsort(-spread, kind="stable")]
+    widest = [int(i) for i in np.argsort(-np.ptp(values, axis=0) / signals.scales(), kind="stable")]
     i = widest[0] if x is None else signals.index_of(x, "a state of the model")
     others = [k for k in widest if k != i] or [i]
     j = others[0] if y is None else signals.index_of(y, "a state of the model")

@@ -120,8 +120,7 @@ def fact(word: str, pieces: Sequence[str], width: int, separator: str = ", ") ->
             lines[-1] += gap + text
     room = max(width - _WORDS, 20)
     fitting = [part for line in lines for part in textwrap.wrap(line, room, break_on_hyphens=False) or [""]]
-    indent = "\n" + " " * _WORDS
-    return Text.assemble((f"{word:<{_WORDS}}", "bold"), indent.join(fitting))
+    return Text.assemble((f"{word:<{_WORDS}}", "bold"), ("\n" + " " * _WORDS).join(fitting))
 
 
 def simple_table(*heads: str, columns: str = "") -> Table:
