@@ -11,7 +11,7 @@ import click
 from fmilin.cli.files import Command
 from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.model_options import INTERFACE, running_options
-from fmilin.cli.options import MODEL, json_option, new_file_option, number_option, settings_option, time_option
+from fmilin.cli.options import MODEL, TIME, json_option, new_file_option, number_option, settings_option
 from fmilin.cli.request import at_point, request_of
 from fmilin.ground.errors import UsageError
 from fmilin.ground.interrupts import stoppable
@@ -32,7 +32,7 @@ class _Discover(Command):
 @click.command(cls=_Discover, examples=["fmilin discover supplied.fmu -o found.toml"])
 @MODEL
 @settings_option("Repeatable: a start value, parameter or input. States around this point are looked at.")
-@time_option()
+@TIME
 @number_option("--excite", metavar="X", default=1.0, help="How far inputs are moved, in their nominal sizes.")
 @INTERFACE
 @new_file_option("-o", "--output", suffix=".toml", help="Where the constraints go, for --constraints of linearize.")

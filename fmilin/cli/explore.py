@@ -45,7 +45,7 @@ class _Explore(Command):
 @model_options.of_model_options
 @model_options.trim_options
 @options.names_option("--inputs", "A choice and an order.")
-@options.outputs_option()
+@options.OUTPUTS
 @click.option(STAY, is_flag=True, help="Only print the page's address.")
 def command(model: str, *, no_browser: bool, **given: Any) -> int:
     """Open a page on which sliders move the point and the parameters, and the linear model follows.

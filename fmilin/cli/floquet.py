@@ -89,12 +89,12 @@ class Orbit:
     help="Repeatable: over a range or [v1,v2,...]; one: a Campbell diagram, two: a stability chart (-o: .json).",
 )
 @options.settings_option("Repeatable: a start value, parameter or input.")
-@options.time_option()
+@options.TIME
 @model_options.POINT
 @model_options.PROJECT
 @model_options.of_model("Treat all states as independent.")
 @names_option("--independent", "States to keep as coordinates.")
-@options.outputs_option()
+@options.OUTPUTS
 @click.option("--points", metavar="M", type=int, help="Phases; 64, and more where the multipliers need them.")
 @options.outputs_of("periodic model")
 @options.picture_option("A picture of the multipliers.")

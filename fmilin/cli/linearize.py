@@ -37,10 +37,10 @@ from fmilin.output.formats import Writing, format_of, listed
 @names_option("--independent", 'States to keep as coordinates, or expressions: "theta=atan2(x,-y)".')
 @model_options.COORDINATES
 @names_option("--inputs", "A choice and an order.")
-@options.outputs_option()
+@options.OUTPUTS
 @names_option("--parameters", "Parameters by which A, B, C, D and the eigenvalues are differentiated.")
 @options.settings_option("Repeatable: a start value, parameter or input.")
-@options.time_option()
+@options.TIME
 @model_options.POINT
 @click.option("--trim", is_flag=True, help="Find the equilibrium nearest to the point first.")
 @model_options.trim_options

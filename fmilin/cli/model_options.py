@@ -11,23 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fmilin.cli import options
 from fmilin.cli.job_runner import Job, work
-from fmilin.cli.options import (
-    Decorator,
-    assignments,
-    flag,
-    grouped,
-    names,
-    names_field,
-    names_option,
-    one_of,
-    option,
-    path_option,
-    read_by,
-    settings_option,
-    time_option,
-    together,
-)
 from fmilin.ground.errors import UsageError
 from fmilin.ground.sandbox.limits import Limits
 from fmilin.loading.request import is_fmu, is_system
@@ -46,22 +31,22 @@ PROJECT = click.option("--project", is_flag=True, help="Start from the nearest p
 UNPACK_LIMIT = click.option(
     "--unpack-limit", metavar="GIB", type=float, help="That an FMU's files may take unpacked; 4."
 )
-POINT = path_option("--point", "saved", metavar="FILE", help="A point that 'fmilin trim -o' saved: .toml .json")
+POINT = options.path_option("--point", "saved", metavar="FILE", help="A point that 'fmilin trim -o' saved: .toml .json")
 
 
 @dataclass(frozen=True)
 class FileOptions:
     """What stands on the command line about the model's file; its fields are options of :func:`fmilin.load`."""
 
-    floating_base: bool = flag("Let the root link of a URDF file move freely.")
-    fix_joint: Sequence[str] | None = names_field("Joints of a URDF file that stay where they are at zero.")
-    hold: tuple[str, ...] = option(
+    floating_base: bool = options.flag("Let the root link of a URDF file move freely.")
+    fix_joint: Sequence[str] | None = options.names_field("Joints of a URDF file that stay where they are at zero.")
+    hold: tuple[str, ...] = options.option(
         metavar="FOOT[:point|:flat|:center|:lowest]",
         multiple=True,
         help="Repeatable: a body, site, geom or marker that stays where it is at the point, as a foot on the ground.",
     )
-    keyframe: str | None = option(metavar="NAME", help="Start at this keyframe of an MJCF file.")
-    library: tuple[str, ...] = option(
+    keyframe: str | None = options.option(metavar="NAME", help="Start at this keyframe of an MJCF file.")
+    library: tuple[str, ...] = options.option(
         metavar="FOLDER",
         multiple=True,
         help="Repeatable: libraries of a Modelica model are in here; also those of MODELICAPATH.",
@@ -72,7 +57,7 @@ class FileOptions:
         return {name: value for name, value in vars(self).items() if value}
 
 
-file_options = grouped("opened", FileOptions)
+file_options = options.grouped("opened", FileOptions)
 """Gives a command the parameter ``opened``."""
 
 
@@ -80,10 +65,10 @@ file_options = grouped("opened", FileOptions)
 class Constraints:
     """What stands on the command line about constraints."""
 
-    constraint: tuple[str, ...] = option(
+    constraint: tuple[str, ...] = options.option(
         metavar="TEXT", multiple=True, help="Repeatable: an expression or a variable that must be zero."
     )
-    constraints: Path | None = option(by=path_option, metavar="FILE.toml", help="The same from a file.")
+    constraints: Path | None = options.option(by=options.path_option, metavar="FILE.toml", help="The same from a file.")
     no_constraints: bool = False
 
     def expressions(self) -> list[str] | None:
@@ -93,9 +78,9 @@ class Constraints:
         return [] if self.no_constraints else list(self.constraint) or None
 
 
-def constraints_options(without: str) -> Decorator:
+def constraints_options(without: str) -> options.Decorator:
     """Return the options of :class:`Constraints`; the help explains ``--no-constraints`` by ``without``."""
-    return grouped("constrained", Constraints, click.option("--no-constraints", is_flag=True, help=without))
+    return options.grouped("constrained", Constraints, click.option("--no-constraints", is_flag=True, help=without))
 
 
 def _bounds(texts: Sequence[str], option: str) -> dict[str, tuple[float, float]]:
@@ -109,52 +94,52 @@ def _bounds(texts: Sequence[str], option: str) -> dict[str, tuple[float, float]]
         name = name.strip().strip("`")
         if name in bounds:
             raise UsageError(f"{option}: '{name}' has bounds twice. Keep one pair.")
-        sides = [assignments([f"side={s}"], option)["side"] if s.strip() else None for s in (low, high)]
+        sides = [options.assignments([f"side={s}"], option)["side"] if s.strip() else None for s in (low, high)]
         bounds[name] = (-math.inf if sides[0] is None else sides[0], math.inf if sides[1] is None else sides[1])
     return bounds
 
 
 def _assigned(texts: Sequence[str], option: str) -> dict[str, float]:
     """Return ``A=VALUE,B=VALUE`` texts as values by name."""
-    return assignments([item for text in texts for item in names(text, option) or []], option)
+    return options.assignments([item for text in texts for item in options.names(text, option) or []], option)
 
 
 def _guesses(texts: Sequence[str], option: str) -> list[dict[str, float]]:
-    return [assignments(names(text, option) or [], option) for text in texts]
+    return [options.assignments(options.names(text, option) or [], option) for text in texts]
 
 
 @dataclass(frozen=True)
 class TrimOptions:
     """What stands on the command line about the point that is looked for."""
 
-    fix: Mapping[str, float] = option(
+    fix: Mapping[str, float] = options.option(
         metavar="NAME=VALUE,...",
         multiple=True,
         help="Repeatable: what has this value: a state, input, parameter, output, any variable or der(STATE).",
-        callback=read_by(_assigned),
+        callback=options.read_by(_assigned),
     )
-    free: Sequence[str] | None = names_field("Inputs and parameters to solve for; states are free.")
-    steady: Sequence[str] | None = names_field("States that may move: rolling, turning, cruising.")
-    bound: Mapping[str, tuple[float, float]] = option(
+    free: Sequence[str] | None = options.names_field("Inputs and parameters to solve for; states are free.")
+    steady: Sequence[str] | None = options.names_field("States that may move: rolling, turning, cruising.")
+    bound: Mapping[str, tuple[float, float]] = options.option(
         metavar="NAME=LO:HI",
         multiple=True,
         help="Repeatable: bounds of what is free or comes out; one side may be left out.",
-        callback=read_by(_bounds),
+        callback=options.read_by(_bounds),
     )
-    near: Mapping[str, float] = option(
+    near: Mapping[str, float] = options.option(
         metavar="NAME=VALUE,...",
         multiple=True,
         help="Repeatable: what comes as near to this value as it can.",
-        callback=read_by(_assigned),
+        callback=options.read_by(_assigned),
     )
-    minimize: str | None = option(metavar="EXPRESSION", help="What is to be small where freedoms are left.")
-    stable: bool = flag("Look for a rest at which the motion stays.")
+    minimize: str | None = options.option(metavar="EXPRESSION", help="What is to be small where freedoms are left.")
+    stable: bool = options.flag("Look for a rest at which the motion stays.")
     # one search each; empty: one search from where the model starts
-    guess: Sequence[Mapping[str, float]] = option(
+    guess: Sequence[Mapping[str, float]] = options.option(
         metavar="A=VALUE,B=...",
         multiple=True,
         help="Where to start; repeat it to look for several points.",
-        callback=read_by(_guesses),
+        callback=options.read_by(_guesses),
     )
 
     def with_settings(self, settings: Mapping[str, float]) -> dict[str, float]:
@@ -174,44 +159,47 @@ class TrimOptions:
         """Return the fields of :class:`~fmilin.points.request.PointRequest` for one point, trimmed or not."""
         for_trims = (self.free, self.steady, self.bound, self.near, self.minimize, self.stable, self.guess)
         if not trim and any(for_trims):
-            options = "--free, --steady, --bound, --near, --minimize, --stable and --guess"
-            raise UsageError(f"{options} are for trimmed points: add --trim.")
+            for_trims_only = "--free, --steady, --bound, --near, --minimize, --stable and --guess"
+            raise UsageError(f"{for_trims_only} are for trimmed points: add --trim.")
         if len(self.guess) > 1:
             raise UsageError("Here one guess is enough: give --guess once. 'fmilin trim' looks for several points.")
         guess = self.guess[0] if self.guess else {}
         return {"settings": self.with_settings(settings), "trim": self.request() if trim else None, "guess": guess}
 
 
-trim_options = grouped("trimming", TrimOptions)
+trim_options = options.grouped("trimming", TrimOptions)
 
 
 @dataclass(frozen=True)
 class Running:
     """Where and within which limits a model runs."""
 
-    no_isolation: bool = flag("Load the FMU in this process instead of a child.")
-    timeout: float = option(
+    no_isolation: bool = options.flag("Load the FMU in this process instead of a child.")
+    timeout: float = options.option(
         metavar="S", default=TIMEOUT, help="Seconds that a single call of the FMU may take; 0: no limit."
     )
-    memory: float | None = option(
+    memory: float | None = options.option(
         metavar="GIB", type=float, help="Memory that the FMU's process may take; nine tenths of what is free."
     )
-    compile_sources: bool = option(
+    compile_sources: bool = options.option(
         "--compile", is_flag=True, help="Compile an FMU's C sources when it has no binary for this platform."
     )
     unpack_limit: float | None = None
-    solver_tolerance: float | None = option(
+    solver_tolerance: float | None = options.option(
         metavar="R",
         type=float,
         help="Relative tolerance that a co-simulation FMU's solver is asked for; 1e-10; 0: its own.",
     )
-    allow_read: tuple[Path, ...] = option(
-        by=path_option, metavar="PATH", multiple=True, help="Repeatable: a file or folder that the FMU may read."
+    allow_read: tuple[Path, ...] = options.option(
+        by=options.path_option,
+        metavar="PATH",
+        multiple=True,
+        help="Repeatable: a file or folder that the FMU may read.",
     )
-    allow_env: tuple[str, ...] = option(
+    allow_env: tuple[str, ...] = options.option(
         metavar="NAME", multiple=True, help="Repeatable: an environment variable that the FMU may see."
     )
-    allow_network: bool = flag("Let the FMU use the network, as for a licence server.")
+    allow_network: bool = options.flag("Let the FMU use the network, as for a licence server.")
     verbose: bool = False
     debug: bool = False
 
@@ -222,16 +210,16 @@ class Running:
             return None
         from fmilin.fmi.read.archive import GIB, FmuOptions
 
-        options = FmuOptions(compile_sources=self.compile_sources)
+        fmu = FmuOptions(compile_sources=self.compile_sources)
         if limit is not None:
             if not (math.isfinite(limit) and limit > 0):
                 raise UsageError(f"--unpack-limit {limit}: give GiB, more than 0.")
-            options = replace(options, most_bytes=limit * GIB)
+            fmu = replace(fmu, most_bytes=limit * GIB)
         if tolerance is not None:
             if not 0 <= tolerance < 1:
                 raise UsageError(f"--solver-tolerance {tolerance}: give a number between 0 and 1, such as 1e-8.")
-            options = replace(options, solver_tolerance=tolerance or None)
-        return options
+            fmu = replace(fmu, solver_tolerance=tolerance or None)
+        return fmu
 
     def work(self, job: Job, model: str) -> int:
         """Do ``job`` with ``model``, in a child process when it is an FMU or has some, and return the exit status."""
@@ -264,39 +252,39 @@ class Running:
         )
 
 
-running_options = grouped("running", Running, UNPACK_LIMIT, VERBOSE, DEBUG)
+running_options = options.grouped("running", Running, UNPACK_LIMIT, VERBOSE, DEBUG)
 
 
-def of_model(without: str) -> Decorator:
+def of_model(without: str) -> options.Decorator:
     """Return the options about the model itself and how it runs; ``without`` as for :func:`constraints_options`."""
-    return together(constraints_options(without), file_options, running_options)
+    return options.together(constraints_options(without), file_options, running_options)
 
 
 COORDINATES = click.option(
     "--coordinates",
-    type=one_of("partition", "tangent"),
+    type=options.one_of("partition", "tangent"),
     default="partition",
     help="How coordinates are chosen when none are named.",
 )
 DERIVATIVES = click.option(
     "--derivatives",
-    type=one_of("auto", "exact", "differences"),
+    type=options.one_of("auto", "exact", "differences"),
     default="auto",
     help="Exact directional derivatives, or differences on the manifold.",
 )
 INTERFACE = click.option(
     "--interface",
-    type=one_of("me", "cs"),
+    type=options.one_of("me", "cs"),
     help="Of an FMU: model exchange or co-simulation; model exchange where it has both.",
 )
-INPUTS_OVER_TIME = path_option(
+INPUTS_OVER_TIME = options.path_option(
     "--input", "inputs", metavar="FILE.csv", help="Inputs over time: a column 'time', and one per input."
 )
-of_model_options = together(
+of_model_options = options.together(
     of_model("Of a model: treat all states as independent."),
-    names_option("--independent", "Of a model: states to keep as coordinates."),
-    settings_option("Of a model: a start value, parameter or input."),
-    time_option(),
+    options.names_option("--independent", "Of a model: states to keep as coordinates."),
+    options.settings_option("Of a model: a start value, parameter or input."),
+    options.TIME,
     POINT,
     click.option("--trim", is_flag=True, help="Of a model: at the equilibrium nearest to the point."),
     PROJECT,

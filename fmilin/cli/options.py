@@ -107,16 +107,6 @@ def settings_option(help: str) -> Decorator:  # noqa: A002 - as click says
     return click.option("--set", "settings", metavar="NAME=VALUE", multiple=True, help=help, callback=read)
 
 
-def outputs_option() -> Decorator:
-    """Return ``--outputs`` of a model."""
-    return names_option("--outputs", "A choice and an order; der(x) and any continuous variable may be one.")
-
-
-def time_option() -> Decorator:
-    """Return ``--time``."""
-    return number_option("--time", metavar="T", help="The point's time in seconds.")
-
-
 def one_of(*choices: str) -> click.Choice[str]:
     """Return the type of an option that has these values."""
     return click.Choice(choices)
@@ -263,3 +253,7 @@ def checked_outputs(paths: Sequence[Path]) -> list[Path]:
         check_output(path)
     require_apart(paths)
     return list(paths)
+
+
+OUTPUTS = names_option("--outputs", "A choice and an order; der(x) and any continuous variable may be one.")
+TIME = number_option("--time", metavar="T", help="The point's time in seconds.")

@@ -8,20 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fmilin.cli import options
 from fmilin.cli.files import Command
 from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.model_options import of_model_options
-from fmilin.cli.options import (
-    MODEL,
-    flag,
-    grouped,
-    names_option,
-    new_file_option,
-    number_field,
-    one_of,
-    option,
-    read_by,
-)
 from fmilin.cli.request import Request, at_point, open_beside, refuse_points, request_of
 from fmilin.ground.errors import UsageError
 from fmilin.loading.request import is_fmu, is_system
@@ -79,26 +69,30 @@ def _orders(text: str | None, option: str) -> list[float]:
 class Drawing:
     """What is to be drawn, and how."""
 
-    kind: str = option(type=one_of(*KINDS), required=True, help="What to draw.")
-    output: Path = option(
+    kind: str = options.option(type=options.one_of(*KINDS), required=True, help="What to draw.")
+    output: Path = options.option(
         "-o",
         "--output",
-        by=new_file_option,
+        by=options.new_file_option,
         suffix=suffixes("picture", "motion picture"),
         required=True,
         help="The picture; .gif: a mechanism that moves in its modes.",
     )
-    against: str | None = option(
+    against: str | None = options.option(
         metavar="MODEL", help="Beside a file of its linear model: the nonlinear one; of reduction the full one's file."
     )
-    mode: list[int] | None = option(metavar="N,...", callback=read_by(_numbers), help="Of modes: which, slowest first.")
-    amplitude: float | None = number_field("A", "Of step, in the unit of each input.")
-    stop_time: float | None = number_field("T", "Of step and validity: how long, in seconds.")
-    quantity: str | None = option(
+    mode: list[int] | None = options.option(
+        metavar="N,...", callback=options.read_by(_numbers), help="Of modes: which, slowest first."
+    )
+    amplitude: float | None = options.number_field("A", "Of step, in the unit of each input.")
+    stop_time: float | None = options.number_field("T", "Of step and validity: how long, in seconds.")
+    quantity: str | None = options.option(
         metavar="TEXT", help="Of surface: growth, damping, frequency, accuracy, or an entry, A[1,2]."
     )
-    orders: list[float] = option(metavar="N,...", callback=read_by(_orders), help="Of campbell: multiples of the axis.")
-    hertz: bool = flag("Of campbell: frequencies in Hz.")
+    orders: list[float] = options.option(
+        metavar="N,...", callback=options.read_by(_orders), help="Of campbell: multiples of the axis."
+    )
+    hertz: bool = options.flag("Of campbell: frequencies in Hz.")
 
     def check(self) -> None:
         """Make sure that the options go with the kind of picture."""
@@ -129,11 +123,11 @@ class Drawing:
         "fmilin plot family.nc --kind root-locus -o locus.png",
     ],
 )
-@MODEL
-@grouped("drawing", Drawing)
-@names_option("--inputs", "Which inputs.")
-@names_option("--outputs", "Which outputs.")
-@names_option("--parameters", "Of sensitivities: parameters by which a model is differentiated.")
+@options.MODEL
+@options.grouped("drawing", Drawing)
+@options.names_option("--inputs", "Which inputs.")
+@options.names_option("--outputs", "Which outputs.")
+@options.names_option("--parameters", "Of sensitivities: parameters by which a model is differentiated.")
 @of_model_options
 def command(model: str, drawing: Drawing, **given: Any) -> int:
     """Draw a linear model, a family of them, or a mechanism; the picture's path is printed.
@@ -218,15 +212,15 @@ def _of_family(family: LinearFamily, source: str, drawing: Drawing) -> Figure:
             f"'{source}' is a family of {len(family)} points: --kind {drawing.kind} draws one linear model. Of "
             f"families there are {', '.join(FAMILY)}."
         )
-    options: dict[str, dict[str, Any]] = {
+    more: dict[str, dict[str, Any]] = {
         "campbell": {"orders": drawing.orders, "hertz": drawing.hertz},
         "surface": {"quantity": drawing.quantity or "growth"},
     }
-    return _drawn_by(family.plot, drawing.kind, options)
+    return _drawn_by(family.plot, drawing.kind, more)
 
 
-def _drawn_by(plot: Pictures, kind: str, options: Mapping[str, Mapping[str, Any]]) -> Figure:
-    figure: Figure = getattr(plot, kind.replace("-", "_"))(**options.get(kind, {}))
+def _drawn_by(plot: Pictures, kind: str, more: Mapping[str, Mapping[str, Any]]) -> Figure:
+    figure: Figure = getattr(plot, kind.replace("-", "_"))(**more.get(kind, {}))
     return figure
 
 
@@ -255,14 +249,14 @@ def _linear_figure(linear: LinearModel, drawing: Drawing, request: Request, agai
         )
     channels = {"inputs": request.how.inputs, "outputs": request.how.outputs}
     length = {"amplitude": drawing.amplitude, "stop_time": drawing.stop_time}
-    options: dict[str, dict[str, Any]] = {
+    more: dict[str, dict[str, Any]] = {
         "modes": {"numbers": drawing.mode},
         "sensitivities": {"numbers": drawing.mode},
         "bode": channels,
         "nyquist": channels,
         "step": {**channels, **length, "against": against},
     }
-    return _drawn_by(linear.plot, drawing.kind, options)
+    return _drawn_by(linear.plot, drawing.kind, more)
 
 
 def _of_model(drawing: Drawing, request: Request, runner: JobRunner) -> Figure:

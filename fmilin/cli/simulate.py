@@ -83,7 +83,7 @@ class Run:
 @model_options.of_model("Integrate all states as they are, as other tools do.")
 @model_options.POINT
 @model_options.PROJECT
-@options.outputs_option()
+@options.OUTPUTS
 @options.path_option(
     "--against", metavar="LINEAR", help=f"Compare with a linear model: {listed('linear model', complete=True)}"
 )

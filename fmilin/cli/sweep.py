@@ -111,9 +111,9 @@ class Delivery:
 @names_option("--independent", "States to keep as coordinates.")
 @model_options.COORDINATES
 @names_option("--inputs", "A choice and an order.")
-@options.outputs_option()
+@options.OUTPUTS
 @options.settings_option("Repeatable: a start value, parameter or input of all points.")
-@options.time_option()
+@options.TIME
 @model_options.DERIVATIVES
 @model_options.PROJECT
 @model_options.INTERFACE

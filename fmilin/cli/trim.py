@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 @model_options.trim_options
 @model_options.of_model("Treat all states as independent.")
 @options.settings_option("Repeatable: a parameter or input to hold, or a state to start from.")
-@options.time_option()
+@options.TIME
 @model_options.PROJECT
 @options.output_option(
     "-o", "--output", metavar="FILE", multiple=True, help="Repeatable; the suffix picks the format: .toml .json"

@@ -17,12 +17,11 @@ from fmilin.output.report.table import print_fact, table_of
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from rich.console import Console
 
-    from fmilin.output.report.page import Page
+    from fmilin.output.report.page import Sheet
 
 
-def show_cosimulation(cosimulation: Cosimulation, page: Console | Page) -> None:
+def show_cosimulation(cosimulation: Cosimulation, page: Sheet) -> None:
     """Print one row for each mode of the coupled plant, then what is stable."""
     print_fact(page, "System", [cosimulation.model.info.name, f"{len(cosimulation.model.members)} members"])
     print_fact(page, "Master", [master_in_words(cosimulation), f"steps of {cosimulation.step:g} s"])

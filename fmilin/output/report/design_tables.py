@@ -11,13 +11,13 @@ if TYPE_CHECKING:
 
 from fmilin.output.report.figures import COLORS, gridded, plain, titled_figure
 from fmilin.output.report.numbers import shortened
-from fmilin.output.report.page import Page
+from fmilin.output.report.page import Sheet
 from fmilin.output.report.table import print_fact, simple_table
 
 WEAKEST = 8  # points shown
 
 
-def show_schedule(schedule: Any, page: Page) -> None:  # of the room beside this one
+def show_schedule(schedule: Any, page: Sheet) -> None:  # of the room beside this one
     """Print what it reads and sets, over which ranges, and its report."""
     axes = zip(schedule.over, schedule.table.axes, strict=True)
     print_fact(page, "Schedule", [f"of {schedule.family.template.model.name}", f"{schedule.form} form"])
@@ -29,7 +29,7 @@ def show_schedule(schedule: Any, page: Page) -> None:  # of the room beside this
     show_schedule_report(schedule.report, page)
 
 
-def show_schedule_report(report: Any, page: Page) -> None:
+def show_schedule_report(report: Any, page: Sheet) -> None:
     """Print how many points are stable, the weakest of them, holes and remarks."""
     counts = [f"{report.count(k)} {k}" for k in ("stable", "uncertain", "unstable")]
     print_fact(page, "Closed loop", [f"of {len(report.verdicts)} points {counts[0]}", *counts[1:]])
@@ -50,7 +50,7 @@ def show_schedule_report(report: Any, page: Page) -> None:
         page.print(remark)
 
 
-def show_response(measured: Any, page: Page) -> None:
+def show_response(measured: Any, page: Sheet) -> None:
     """Print magnitude and phase at every frequency, of the first outputs and the first amplitude."""
     sizes = ", ".join(f"{a:.4g}" for a in measured.amplitudes)
     print_fact(page, "Measured", [f"from {shortened(measured.input.name)}", f"amplitude {sizes} {measured.input.unit}"])
@@ -66,12 +66,12 @@ def show_response(measured: Any, page: Page) -> None:
     page.print(table)
 
 
-def show_sentence(result: Any, page: Page) -> None:
+def show_sentence(result: Any, page: Sheet) -> None:
     """Print what a result says of itself."""
     page.print(str(result))
 
 
-def show_regulator(regulator: Any, page: Page) -> None:
+def show_regulator(regulator: Any, page: Sheet) -> None:
     """Print what a regulator reads and drives, how often, and its gain."""
     print_fact(page, "Reads", [", ".join(shortened(n) for n in regulator.reads[:12])])
     print_fact(page, "Drives", [", ".join(shortened(n) for n in regulator.drives[:12])])
@@ -80,7 +80,7 @@ def show_regulator(regulator: Any, page: Page) -> None:
         print_fact(page, "Gain", [", ".join(f"{k:.5g}" for k in row[:12])])
 
 
-def show_tuned(tuned: Any, page: Page) -> None:
+def show_tuned(tuned: Any, page: Sheet) -> None:
     """Print the parameters, and the loop of every plant."""
     print_fact(page, "Parameters", [f"{name} = {value:.6g}" for name, value in tuned.parameters.items()])
     print_fact(page, "Goals", ["reached" if tuned.attained else "not reached"])
@@ -91,7 +91,7 @@ def show_tuned(tuned: Any, page: Page) -> None:
     page.print(table)
 
 
-def show_monte_carlo(study: Any, page: Page) -> None:
+def show_monte_carlo(study: Any, page: Sheet) -> None:
     """Print the statistics of every measure, and failures."""
     runs = len(next(iter(study.samples.values()), study.times))
     failed = sum(study.failures.values())

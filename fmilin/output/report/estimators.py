@@ -9,7 +9,7 @@ import numpy as np
 from fmilin.ground.signals import FloatArray
 from fmilin.output.report.figures import COLORS, QUIET, gridded, labelled, titled_figure
 from fmilin.output.report.numbers import shortened
-from fmilin.output.report.page import Page
+from fmilin.output.report.page import Sheet
 from fmilin.output.report.table import print_fact, print_remarks, simple_table
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ MOST_PANELS = 8  # states that are drawn
 NAMES = 8  # measurements that are named
 
 
-def show_estimator(estimator: Any, page: Page) -> None:  # of the room beside this one
+def show_estimator(estimator: Any, page: Sheet) -> None:  # of the room beside this one
     """Print the present estimate with its standard deviations."""
     names = estimator.model.outputs.names
     kind = f"{estimator.kind.upper()} every {estimator.sample_time:g} s"
@@ -36,7 +36,7 @@ def show_estimator(estimator: Any, page: Page) -> None:  # of the room beside th
         print_remarks(page, estimator.remarks)
 
 
-def show_filtered(filtered: Any, page: Page) -> None:
+def show_filtered(filtered: Any, page: Sheet) -> None:
     """Print the last estimate, and whether innovations are as large as expected, and white."""
     mean, low, high = filtered.mean_nis
     times = f"{filtered.times[0]:g} s to {filtered.times[-1]:g} s" if len(filtered.times) else "no samples"

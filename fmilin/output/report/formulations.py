@@ -31,19 +31,18 @@ from fmilin.output.report.table import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from rich.console import Console
     from rich.table import Table
 
     from fmilin.ground.remarks import Remark
     from fmilin.native.formulations.form import ConstrainedForm
-    from fmilin.output.report.page import Page
+    from fmilin.output.report.page import Sheet
 
 MOST = 40  # rows shown of a table; the rest is counted
 MOST_NAMES = 8
 _NAMES = {"mcs": "MCS", "rcs": "RCS", "ucs": "UCS"}
 
 
-def show_spectrum(spectrum: Spectrum, page: Console | Page) -> None:
+def show_spectrum(spectrum: Spectrum, page: Sheet) -> None:
     """Print what a formulation found beside the linear model: sizes, and the spurious eigenvalues."""
     page.print()
     print_facts(page, _facts(spectrum))
@@ -59,7 +58,7 @@ def show_spectrum(spectrum: Spectrum, page: Console | Page) -> None:
         page.print(table_of(heads, rows, columns="Rr", most=MOST))
 
 
-def show_comparison(spectra: Sequence[Spectrum], page: Console) -> None:
+def show_comparison(spectra: Sequence[Spectrum], page: Sheet) -> None:
     """Print several spectra of one point side by side; deviations are from the first one."""
     first = spectra[0]
     if first.linear is not None:
@@ -157,7 +156,7 @@ def _comparison_table(spectra: Sequence[Spectrum]) -> Table:
     return table
 
 
-def show_nearest(name: str, spectrum: Spectrum, page: Console) -> None:
+def show_nearest(name: str, spectrum: Spectrum, page: Sheet) -> None:
     """Print one row for each real eigenvalue or pair, with its label and what rounding may do to it."""
     sizes = spectrum.sizes
     table = simple_table("Eigenvalue [1/s]", "[rad/s]", "Damping ratio", "Rounding", "")

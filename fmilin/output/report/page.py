@@ -34,6 +34,7 @@ class Page:
         self.items.append(item)
 
 
+Sheet = Console | Page  # what tables are printed on
 Show = Callable[[Page], None]  # prints something on a page, the same items whatever its width
 
 

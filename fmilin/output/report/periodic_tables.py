@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -11,18 +11,15 @@ from fmilin.families.periodic.model import PeriodicModel
 from fmilin.families.periodic.orbit import PeriodicOrbit
 from fmilin.motion.periodic.floquet import Floquet
 from fmilin.output.report.numbers import eigenvalue_text, rough, shortened, value_with_unit
-from fmilin.output.report.page import Page
+from fmilin.output.report.page import Sheet
 from fmilin.output.report.table import print_fact, print_names, print_remarks, simple_table, table_of
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 NAMES = 8  # shown of a list
 MODES = 24
 ROWS = 24  # of a chart
 
 
-def show_orbit(orbit: PeriodicOrbit, page: Console | Page) -> None:
+def show_orbit(orbit: PeriodicOrbit, page: Sheet) -> None:
     """Print the period, what turns, what was free, and how well the motion closes."""
     model, names = orbit.model, orbit.model.states.names
     print_fact(page, "Orbit", [shortened(model.info.name), f"period {orbit.period:.12g} s"])
@@ -37,7 +34,7 @@ def show_orbit(orbit: PeriodicOrbit, page: Console | Page) -> None:
         print_fact(page, "Free", [f"{name} = {value:.9g}" for name, value in orbit.free.items()])
 
 
-def show_periodic(periodic: PeriodicModel, page: Console | Page) -> None:
+def show_periodic(periodic: PeriodicModel, page: Sheet) -> None:
     """Print what there is of a periodic model."""
     P, N = len(periodic.states), len(periodic.full_states)
     print_fact(page, "Model", [shortened(periodic.info.name), f"period {periodic.period:.12g} s"])
@@ -48,14 +45,14 @@ def show_periodic(periodic: PeriodicModel, page: Console | Page) -> None:
     print_remarks(page, periodic.remarks)
 
 
-def show_gain(gain: Any, page: Console | Page) -> None:  # of the room beside this one
+def show_gain(gain: Any, page: Sheet) -> None:  # of the room beside this one
     """Print what gains along a motion make of it."""
     _, rows, columns = gain.gain.shape
     print_fact(page, "Gain", [f"{rows} x {columns} at {len(gain.gain)} phases", f"of {rough(np.abs(gain.gain).max())}"])
     show_floquet(gain.closed.floquet(), page)
 
 
-def show_chart(chart: FloquetChart, page: Console | Page) -> None:
+def show_chart(chart: FloquetChart, page: Sheet) -> None:
     """Print where over its axes a motion is stable."""
     good, size = int(chart.ok.sum()), chart.ok.size
     print_fact(page, "Motion", [shortened(chart.name), f"{good} of {size} points", f"{int(chart.stable.sum())} stable"])
@@ -69,7 +66,7 @@ def show_chart(chart: FloquetChart, page: Console | Page) -> None:
     page.print(table_of((*chart.axes, "Period [s]", "Growth [1/s]", ""), rows, most=ROWS))
 
 
-def show_floquet(floquet: Floquet, page: Console | Page, orbit: PeriodicOrbit | None = None) -> None:
+def show_floquet(floquet: Floquet, page: Sheet, orbit: PeriodicOrbit | None = None) -> None:
     """Print the orbit, if it is there, multipliers, exponents, the harmonics at which modes are seen, and stability."""
     if orbit is None:
         print_fact(page, "Motion", [shortened(floquet.name), f"period {floquet.period:.12g} s"])

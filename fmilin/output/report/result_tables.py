@@ -15,12 +15,11 @@ from fmilin.linear_model.model import Point
 from fmilin.model.interface import OperatingPoint
 from fmilin.native.mechanism.description import MechanismDescription
 from fmilin.output.report.numbers import eigenvalue_text, rough, shortened, value_with_unit
-from fmilin.output.report.page import Page
+from fmilin.output.report.page import Sheet
 from fmilin.output.report.table import Fact, print_fact, print_facts, print_names, print_remarks, simple_table, table_of
 from fmilin.points.report import TrimmedPoint, TrimReport
 
 if TYPE_CHECKING:
-    from rich.console import Console
     from rich.table import Table
 
     from fmilin.families.family import LinearFamily
@@ -30,7 +29,7 @@ WORTH_SAYING = 1e-8  # how far the solution may be from a point, in sizes of the
 SHOWN_AS_ZERO = 1e-12  # of a state's size: shown as zero
 
 
-def show_points(points: Sequence[TrimmedPoint], page: Console | Page, *, name: str) -> None:
+def show_points(points: Sequence[TrimmedPoint], page: Sheet, *, name: str) -> None:
     """Print what a person wants to know about points of the model ``name``."""
     for i, point in enumerate(points):
         if i:
@@ -40,7 +39,7 @@ def show_points(points: Sequence[TrimmedPoint], page: Console | Page, *, name: s
         show_point(point, page, name=name)
 
 
-def show_point(point: TrimmedPoint, page: Console | Page, *, name: str = "") -> None:
+def show_point(point: TrimmedPoint, page: Sheet, *, name: str = "") -> None:
     """Print one point; ``name`` is the model's."""
     report = point.report
     if name:
@@ -59,7 +58,7 @@ def show_point(point: TrimmedPoint, page: Console | Page, *, name: str = "") -> 
     _show_remarks(report, page)
 
 
-def show_report(report: TrimReport, page: Console | Page) -> None:
+def show_report(report: TrimReport, page: Sheet) -> None:
     """Print what there is to say about a point beside its values."""
     print_facts(page, (("Found", [report.summary]), *_facts(report)))
     if report.moving:
@@ -73,7 +72,7 @@ def show_report(report: TrimReport, page: Console | Page) -> None:
     _show_remarks(report, page)
 
 
-def show_plain_point(point: OperatingPoint, page: Page) -> None:
+def show_plain_point(point: OperatingPoint, page: Sheet) -> None:
     """Print a point: values by name, by number where it does not know its model."""
     moved = (
         f"projection moved a state by {point.adjusted:.2g} of its nominal value" if point.adjusted else "not projected"
@@ -92,7 +91,7 @@ def show_plain_point(point: OperatingPoint, page: Page) -> None:
     print_remarks(page, point.remarks)
 
 
-def _show_remarks(report: TrimReport, page: Console | Page) -> None:
+def _show_remarks(report: TrimReport, page: Sheet) -> None:
     page.print()
     print_remarks(page, report.remarks)
     if not report.remarks:
@@ -162,7 +161,7 @@ def _figure(value: float, size: float) -> str:
 MOST = 40
 
 
-def show_discovery(discovery: Discovery, page: Console | Page) -> None:
+def show_discovery(discovery: Discovery, page: Sheet) -> None:
     """Print the constraints with their residuals, what was kept out, and the order with and without."""
     print_fact(page, "Model", [discovery.name, f"{discovery.order} independent states of {discovery.full_order}"])
     print_fact(page, "Effort", [f"{discovery.visits} visits", f"{discovery.seconds:.1f} s"])
@@ -184,7 +183,7 @@ def show_discovery(discovery: Discovery, page: Console | Page) -> None:
             page.print(f"{len(whole) - MOST} more {name}: -o FILE.toml and --json have them all.")
 
 
-def show_signals(signals: Signals, page: Page) -> None:
+def show_signals(signals: Signals, page: Sheet) -> None:
     """Print names, units, start and nominal values, and the model's own words."""
     if not len(signals):
         page.print("No signals.")
@@ -193,7 +192,7 @@ def show_signals(signals: Signals, page: Page) -> None:
     page.print(table_of(("Name", "Unit", "Start", "Nominal", ""), rows, columns="llrrl"))
 
 
-def show_named_point(point: Point, page: Page) -> None:
+def show_named_point(point: Point, page: Sheet) -> None:
     """Print the operating point of a linear model, by the model's names."""
     print_fact(page, "Point", [f"t = {point.time:.8g} s"])
     for title in ("States", "Inputs", "Outputs", "Parameters"):
@@ -203,7 +202,7 @@ def show_named_point(point: Point, page: Page) -> None:
             page.print(table_of((f"{title} ({len(values)})", "Value"), rows, columns="lr"))
 
 
-def show_filter(kalman: Any, page: Page) -> None:  # of the room beside this one
+def show_filter(kalman: Any, page: Sheet) -> None:  # of the room beside this one
     """Print how well each coordinate is known after a measurement, and what the filter takes from which one."""
     names = kalman.linear.outputs.names
     print_fact(page, "Kalman filter", [f"every {kalman.sampled.sample_time:g} s", f"of {kalman.linear.model.name}"])
@@ -239,7 +238,7 @@ def failures_of(family: LinearFamily) -> str:
     )
 
 
-def show_family(family: LinearFamily, page: Console | Page, *, events: bool = False) -> None:
+def show_family(family: LinearFamily, page: Sheet, *, events: bool = False) -> None:
     """Print a family of any size in few lines; with ``events``, where modes meet, for which they are followed."""
     print_fact(page, "Family", [shortened(family.template.model.name) or "sweep"])
     grid = " x ".join(map(str, family.shape)) or "of one point"
@@ -290,7 +289,7 @@ def _line(family: LinearFamily, number: int, w: NDArray[np.complex128]) -> list[
     return [*values, text, rough(float(family.layout.part(family.rows, "accuracy")[number, 0]))]
 
 
-def show_mechanism(mechanism: MechanismDescription, page: Page) -> None:
+def show_mechanism(mechanism: MechanismDescription, page: Sheet) -> None:
     """Lay out the description on a page."""
     print_fact(page, "Mechanism", [mechanism.name])
     print_fact(page, "Gravity", [f"{', '.join(f'{g:g}' for g in mechanism.gravity)} m/s2"])

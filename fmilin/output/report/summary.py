@@ -15,12 +15,11 @@ from fmilin.output.report.numbers import shortened, value_with_unit
 from fmilin.output.report.table import print_fact, simple_table
 
 if TYPE_CHECKING:
-    from rich.console import Console
     from rich.table import Table
 
     from fmilin.fmi.read.archive import FmuOptions
     from fmilin.fmi.read.description import Description
-    from fmilin.output.report.page import Page
+    from fmilin.output.report.page import Sheet
 
 MOST_ROWS = 40
 SIGNALS = ("states", "inputs", "outputs", "parameters")
@@ -133,7 +132,7 @@ def summary_at_rest(model: Model) -> Summary:
     )
 
 
-def show_summary(summary: Summary, page: Console | Page) -> None:
+def show_summary(summary: Summary, page: Sheet) -> None:
     """Print ``summary`` for a person."""
     info = summary.info
     facts: list[tuple[str, Sequence[str]]] = [

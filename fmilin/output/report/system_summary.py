@@ -12,9 +12,8 @@ from fmilin.output.report.summary import MOST_ROWS, summary_of_fmu
 from fmilin.output.report.table import print_fact, simple_table
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from fmilin.fmi.read.archive import FmuOptions
+    from fmilin.output.report.page import Sheet
     from fmilin.output.report.summary import Summary
 
 
@@ -97,7 +96,7 @@ def _text(node: tuple[str, str]) -> str:
     return f"{node[0]}.{node[1]}" if node[0] else node[1]
 
 
-def show_system_summary(summary: SystemSummary, page: Console) -> None:
+def show_system_summary(summary: SystemSummary, page: Sheet) -> None:
     """Print ``summary`` for a person."""
     print_fact(page, "System", [summary.name])
     print_fact(page, "Kind", [f"SSP {summary.version}", f"{len(summary.components)} FMUs"])

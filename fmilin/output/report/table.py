@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from fmilin.families.periodic.model import PeriodicModel
     from fmilin.ground.remarks import Remark
     from fmilin.linear_model.modes import Mode
-    from fmilin.output.report.page import Page
+    from fmilin.output.report.page import Sheet
 
 MOST_SIGNALS = 24  # longer lists are cut, and say how much was left out
 FEW = 8  # names of a result of many models
@@ -43,7 +43,7 @@ def print_table(linear: LinearModel, stream: TextIO, *, adjusted: float = 0.0) -
     print_on(stream, show_linear, linear, adjusted=adjusted)
 
 
-def show_linear(linear: LinearModel, page: Console | Page, *, adjusted: float | None, modes: bool = True) -> None:
+def show_linear(linear: LinearModel, page: Sheet, *, adjusted: float | None, modes: bool = True) -> None:
     """Print the same on a console or page, ``adjusted`` None if nobody knows; without ``modes`` none are computed."""
     print_facts(page, facts_of(linear, adjusted))
     if len(linear.states):
@@ -87,19 +87,19 @@ def print_on(stream: TextIO, show: Callable[..., None], *things: object, **optio
         show(*things, console, **options)
 
 
-def print_facts(page: Console | Page, facts: Iterable[Fact]) -> None:
+def print_facts(page: Sheet, facts: Iterable[Fact]) -> None:
     """Print words and what is said about each."""
     for word, pieces in facts:
         page.print(fact(word, pieces, page.width))
 
 
-def print_fact(page: Console | Page, word: str, pieces: Sequence[str]) -> None:
+def print_fact(page: Sheet, word: str, pieces: Sequence[str]) -> None:
     """Print a word and what is said about it: a list breaks between its pieces, a text between its words."""
     separator = " " if isinstance(pieces, str) else ", "
     page.print(fact(word, pieces.split() if isinstance(pieces, str) else pieces, page.width, separator))
 
 
-def print_remarks(page: Console | Page, remarks: Iterable[Remark]) -> None:
+def print_remarks(page: Sheet, remarks: Iterable[Remark]) -> None:
     """Print warnings and notes, one after the other."""
     for remark in remarks:
         print_fact(page, remark.heading, str(remark))
@@ -231,7 +231,7 @@ def _errors(linear: LinearModel) -> Iterator[list[str]]:
             yield [f"{kind} errors about {errors[0]}", *errors[1:]]
 
 
-def print_names(page: Console | Page, result: LinearFamily | PeriodicModel) -> None:
+def print_names(page: Sheet, result: LinearFamily | PeriodicModel) -> None:
     """Print the names of coordinates, inputs and outputs."""
     for word, signals in (("Coordinates", result.states), ("Inputs", result.inputs), ("Outputs", result.outputs)):
         print_fact(page, word, _names(signals, FEW))

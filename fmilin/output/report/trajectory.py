@@ -15,11 +15,10 @@ from fmilin.output.report.table import Fact, print_fact, print_facts, table_of
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from rich.console import Console
 
     from fmilin.motion.simulation.linear_response import Comparison
     from fmilin.motion.simulation.trajectory import Trajectory
-    from fmilin.output.report.page import Page
+    from fmilin.output.report.page import Sheet
 
 MOST_LINES = 8
 MOST_PANELS = 6
@@ -88,7 +87,7 @@ MOST_ROWS = 40
 MOST_EVENTS = 8
 
 
-def show_trajectory(trajectory: Trajectory, page: Console | Page, *, name: str = "") -> None:
+def show_trajectory(trajectory: Trajectory, page: Sheet, *, name: str = "") -> None:
     """Print what a person wants to know about a run; ``name`` is the model's, which a trajectory does not know."""
     if name:
         print_fact(page, "Model", [name])
@@ -109,7 +108,7 @@ def show_trajectory(trajectory: Trajectory, page: Console | Page, *, name: str =
         page.print()
 
 
-def show_comparison(comparison: Comparison, page: Console, *, name: str) -> None:
+def show_comparison(comparison: Comparison, page: Sheet, *, name: str) -> None:
     """Print how far the linear model ``name`` gets from the nonlinear one."""
     rows = []
     for signal, reach, off in zip(comparison.signals, comparison.ranges, comparison.deviations, strict=True):

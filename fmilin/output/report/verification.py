@@ -21,10 +21,9 @@ from fmilin.output.report.table import Fact, print_fact, print_facts, print_on, 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from rich.console import Console
     from rich.table import Table
 
-    from fmilin.output.report.page import Page
+    from fmilin.output.report.page import Sheet
 
 MOST_REASONS = 6  # more failed channels are counted, not explained
 
@@ -36,7 +35,7 @@ def verification_text(verification: Verification) -> str:
     return stream.getvalue()
 
 
-def show_verification(verification: Verification, page: Console | Page) -> None:
+def show_verification(verification: Verification, page: Sheet) -> None:
     """Print what was found, channel by channel."""
     print_facts(page, _facts(verification))
     page.print()
