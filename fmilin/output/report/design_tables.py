@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 from fmilin.output.report.figures import COLORS, gridded, plain, titled_figure
 from fmilin.output.report.numbers import shortened
 from fmilin.output.report.page import Sheet
-from fmilin.output.report.table import print_fact, simple_table
+from fmilin.output.report.table import print_fact, print_rows, simple_table
 
 WEAKEST = 8  # points shown
 
@@ -56,14 +56,13 @@ def show_response(measured: Any, page: Sheet) -> None:
     print_fact(page, "Measured", [f"from {shortened(measured.input.name)}", f"amplitude {sizes} {measured.input.unit}"])
     names = measured.outputs.names[:2]
     heads = [f"{part} {shortened(name)}" for name in names for part in ("|G|", "phase [deg]", "error")]
-    table = simple_table("w [rad/s]", *heads, columns="r" * (1 + len(heads)))
     shape = (-1, *measured.response.shape[-2:])
     G, error = measured.response.reshape(shape)[0], measured.error.reshape(shape)[0]
+    rows = []
     for k, w in enumerate(measured.frequencies[:24]):
         cells = [(abs(G[i, k]), np.degrees(np.angle(G[i, k])), error[i, k]) for i in range(len(names))]
-        table.add_row(f"{w:.5g}", *(text for a, b, c in cells for text in (f"{a:.5g}", f"{b:.2f}", f"{c:.1e}")))
-    page.print()
-    page.print(table)
+        rows.append((f"{w:.5g}", *(text for a, b, c in cells for text in (f"{a:.5g}", f"{b:.2f}", f"{c:.1e}"))))
+    print_rows(page, ("w [rad/s]", *heads), rows, columns="r" * (1 + len(heads)))
 
 
 def show_sentence(result: Any, page: Sheet) -> None:
@@ -84,11 +83,9 @@ def show_tuned(tuned: Any, page: Sheet) -> None:
     """Print the parameters, and the loop of every plant."""
     print_fact(page, "Parameters", [f"{name} = {value:.6g}" for name, value in tuned.parameters.items()])
     print_fact(page, "Goals", ["reached" if tuned.attained else "not reached"])
-    table = simple_table("Plant", "Disk margin", "Bandwidth [rad/s]", columns="rrr")
-    for k, (margin, bandwidth) in enumerate(zip(tuned.disk_margins[:24], tuned.bandwidths[:24], strict=True)):
-        table.add_row(str(k), f"{margin:.4g}", f"{bandwidth:.4g}")
-    page.print()
-    page.print(table)
+    every = enumerate(zip(tuned.disk_margins[:24], tuned.bandwidths[:24], strict=True))
+    rows = ((str(k), f"{margin:.4g}", f"{bandwidth:.4g}") for k, (margin, bandwidth) in every)
+    print_rows(page, ("Plant", "Disk margin", "Bandwidth [rad/s]"), rows, columns="rrr")
 
 
 def show_monte_carlo(study: Any, page: Sheet) -> None:
@@ -99,14 +96,13 @@ def show_monte_carlo(study: Any, page: Sheet) -> None:
         page, "Runs", [f"{runs}, of which {failed} failed", *(shortened(r, 150) for r in list(study.failures)[:2])]
     )
     print_fact(page, "Parameters", [f"{n} from {v.min():.4g} to {v.max():.4g}" for n, v in study.samples.items()])
-    table = simple_table("Measure", "Mean", "std", "Least", "5 %", "95 %", "Largest", columns="lrrrrrr")
+    rows = []
     for name, every in study.measures.items():
         v = every[np.isfinite(every)]
         low, high = np.percentile(v, (5, 95)) if len(v) else (np.nan, np.nan)
         numbers = (v.mean(), v.std(), v.min(), low, high, v.max()) if len(v) else (np.nan,) * 6
-        table.add_row(shortened(name), *(f"{x:.4g}" for x in numbers))
-    page.print()
-    page.print(table)
+        rows.append((shortened(name), *(f"{x:.4g}" for x in numbers)))
+    print_rows(page, ("Measure", "Mean", "std", "Least", "5 %", "95 %", "Largest"), rows, columns="lrrrrrr")
 
 
 def monte_carlo_figure(study: Any) -> Figure:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fmilin.ground.signals import FloatArray
+from fmilin.ground.signals import FloatArray, Signal
 from fmilin.output.report.figures import COLORS, QUIET, gridded, labelled, titled_figure
 from fmilin.output.report.numbers import shortened
 from fmilin.output.report.page import Sheet
-from fmilin.output.report.table import print_fact, print_remarks, simple_table
+from fmilin.output.report.table import print_fact, print_remarks, print_rows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -26,11 +27,7 @@ def show_estimator(estimator: Any, page: Sheet) -> None:  # of the room beside t
     print_fact(page, "Estimator", [kind, f"of {estimator.model.info.name}", f"t = {estimator.time:g} s"])
     print_fact(page, "Measured", [shortened(name) for name in names[:NAMES]])
     print_fact(page, "Coordinates", list(estimator.states.names))
-    page.print()
-    table = simple_table("State", "Unit", "estimate", "std", columns="llrr")
-    for signal, value, deviation in zip(estimator.model.states, estimator.x, estimator.deviations, strict=True):
-        table.add_row(shortened(signal.name), signal.unit, f"{value:.6g}", f"{deviation:.3g}")
-    page.print(table)
+    _print_states(page, "estimate", zip(estimator.model.states, estimator.x, estimator.deviations, strict=True))
     if estimator.remarks:
         page.print()
         print_remarks(page, estimator.remarks)
@@ -43,17 +40,17 @@ def show_filtered(filtered: Any, page: Sheet) -> None:
     print_fact(page, "Filtered", [f"{len(filtered.times)} samples", times])
     verdict = "inside" if low <= mean <= high else "outside"
     print_fact(page, "NIS", [f"{mean:.4g} for one output", f"{verdict} [{low:.4g}, {high:.4g}] (95 %)"])
-    page.print()
-    table = simple_table("Output", "Unit", "innovation rms", "whiteness p", columns="llrr")
     rms = np.sqrt(np.nanmean(filtered.innovations**2, axis=0))
-    for signal, size, p in zip(filtered.output_signals, rms, filtered.whiteness().values(), strict=True):
-        table.add_row(shortened(signal.name), signal.unit, f"{size:.3g}", f"{p:.2g}")
-    page.print(table)
-    page.print()
-    table = simple_table("State", "Unit", "at the end", "std", columns="llrr")
-    for signal, value, std in zip(filtered.state_signals, filtered.states[-1], filtered.deviations[-1], strict=True):
-        table.add_row(shortened(signal.name), signal.unit, f"{value:.6g}", f"{std:.3g}")
-    page.print(table)
+    every = zip(filtered.output_signals, rms, filtered.whiteness().values(), strict=True)
+    rows = ((shortened(signal.name), signal.unit, f"{size:.3g}", f"{p:.2g}") for signal, size, p in every)
+    print_rows(page, ("Output", "Unit", "innovation rms", "whiteness p"), rows, columns="llrr")
+    last = zip(filtered.state_signals, filtered.states[-1], filtered.deviations[-1], strict=True)
+    _print_states(page, "at the end", last)
+
+
+def _print_states(page: Sheet, head: str, every: Iterable[tuple[Signal, float, float]]) -> None:
+    rows = ((shortened(s.name), s.unit, f"{value:.6g}", f"{deviation:.3g}") for s, value, deviation in every)
+    print_rows(page, ("State", "Unit", head, "std"), rows, columns="llrr")
 
 
 def filtered_figure(filtered: Any, truth: FloatArray | None = None) -> Figure:

@@ -16,7 +16,7 @@ from fmilin.model.interface import OperatingPoint
 from fmilin.native.mechanism.description import MechanismDescription
 from fmilin.output.report.numbers import eigenvalue_text, rough, shortened, value_with_unit
 from fmilin.output.report.page import Sheet
-from fmilin.output.report.table import Fact, print_fact, print_facts, print_names, print_remarks, simple_table, table_of
+from fmilin.output.report.table import Fact, print_fact, print_facts, print_names, print_remarks, print_rows, table_of
 from fmilin.points.report import TrimmedPoint, TrimReport
 
 if TYPE_CHECKING:
@@ -67,8 +67,7 @@ def show_report(report: TrimReport, page: Sheet) -> None:
             for s, rate in zip(report.states, report.rates, strict=True)
             if s.name in report.moving
         )
-        page.print()
-        page.print(table_of(("State", "Rate", "Unit", ""), rows, columns="lrll"))
+        print_rows(page, ("State", "Rate", "Unit", ""), rows, columns="lrll")
     _show_remarks(report, page)
 
 
@@ -198,8 +197,7 @@ def show_named_point(point: Point, page: Sheet) -> None:
     for title in ("States", "Inputs", "Outputs", "Parameters"):
         if values := getattr(point, title.lower()):
             rows = ((shortened(name), f"{value:.8g}") for name, value in values.items())
-            page.print()
-            page.print(table_of((f"{title} ({len(values)})", "Value"), rows, columns="lr"))
+            print_rows(page, (f"{title} ({len(values)})", "Value"), rows, columns="lr")
 
 
 def show_filter(kalman: Any, page: Sheet) -> None:  # of the room beside this one
@@ -207,14 +205,15 @@ def show_filter(kalman: Any, page: Sheet) -> None:  # of the room beside this on
     names = kalman.linear.outputs.names
     print_fact(page, "Kalman filter", [f"every {kalman.sampled.sample_time:g} s", f"of {kalman.linear.model.name}"])
     print_fact(page, "Measured", [shortened(name) for name in names[:NAMES]])
-    page.print()
     shown = names[:FILTERED]
     heads = ("Coordinate", "Unit", "std", *(f"gain of {shortened(name)}" for name in shown))
-    table = simple_table(*heads, columns="ll" + "r" * (1 + len(shown)))
-    deviations = np.sqrt(np.diag(kalman.covariance))
-    for signal, deviation, gains in zip(kalman.sampled.states, deviations, kalman.gain, strict=True):
-        table.add_row(shortened(signal.name), signal.unit, *(f"{v:.4g}" for v in (deviation, *gains[: len(shown)])))
-    page.print(table)
+    rows = (
+        (shortened(s.name), s.unit, *(f"{v:.4g}" for v in (deviation, *gains[: len(shown)])))
+        for s, deviation, gains in zip(
+            kalman.sampled.states, np.sqrt(np.diag(kalman.covariance)), kalman.gain, strict=True
+        )
+    )
+    print_rows(page, heads, rows, columns="ll" + "r" * (1 + len(shown)))
 
 
 EVENTS = 8
@@ -247,17 +246,16 @@ def show_family(family: LinearFamily, page: Sheet, *, events: bool = False) -> N
     print_names(page, family)
     if family.switches:
         print_fact(page, "", ["the coordinates are not the same at all points"])
-    page.print()
     if any(remark.kind == "loop" for remarks in family.remarks.values() for remark in remarks):
         _show_margins(family, page)
         return
-    table = simple_table(*family.axes, "Rightmost eigenvalue [1/s]", "Accuracy of A")
     A = family.A.reshape(len(family), *family.A.shape[-2:])
-    for k in range(min(len(family), ROWS)):
-        table.add_row(*_line(family, k, np.linalg.eigvals(A[k]) if family.ok.flat[k] else np.empty(0, np.complex128)))
+    nothing = np.empty(0, np.complex128)
+    first = range(min(len(family), ROWS))
+    rows = [_line(family, k, np.linalg.eigvals(A[k]) if family.ok.flat[k] else nothing) for k in first]
     if len(family) > ROWS:
-        table.add_row(f"and {len(family) - ROWS} more", *[""] * (len(family.axes) + 1))
-    page.print(table)
+        rows.append([f"and {len(family) - ROWS} more", *[""] * (len(family.axes) + 1)])
+    print_rows(page, (*family.axes, "Rightmost eigenvalue [1/s]", "Accuracy of A"), rows)
     met = family.mode_events if events else ()
     if met:
         page.print()
@@ -268,14 +266,14 @@ def show_family(family: LinearFamily, page: Sheet, *, events: bool = False) -> N
         page.print(f"... and {len(met) - EVENTS} more")
 
 
-def _show_margins(family: LinearFamily, page: Console | Page) -> None:
-    table = simple_table(*family.axes, "Gain down", "Gain up", "Phase [deg]", "Delay [s]", "Disk margin")
+def _show_margins(family: LinearFamily, page: Sheet) -> None:
+    rows = []
     for k, m in list(enumerate(family.margins().ravel()))[:ROWS]:
         texts = ["failed" if m is None else "unstable", *[""] * 4]
         if m is not None and m.stable:
             texts = [f"{v:.4g}" for v in (*m.gain, m.phase, m.delay, m.disk)]
-        table.add_row(*(f"{v:g}" for v in family.grid.values(k).values()), *texts)
-    page.print(table)
+        rows.append([*(f"{v:g}" for v in family.grid.values(k).values()), *texts])
+    print_rows(page, (*family.axes, "Gain down", "Gain up", "Phase [deg]", "Delay [s]", "Disk margin"), rows)
     if len(family) > ROWS:
         page.print(f"and {len(family) - ROWS} more")
 
@@ -300,17 +298,11 @@ def show_mechanism(mechanism: MechanismDescription, page: Sheet) -> None:
         print_fact(page, word, [part.name for part in named] or ["none"])
     if mechanism.independent:
         print_fact(page, "Coordinates", mechanism.independent)
-    page.print()
     bodies = ((body.name, "" if body.mass is None else f"{body.mass:.8g}") for body in mechanism.bodies)
-    page.print(table_of((f"Bodies ({len(mechanism.bodies)})", "Mass [kg]"), bodies, columns="lr"))
-    page.print()
-    page.print(_links("Joints", [(j.name, j.type, j.parent, j.child) for j in mechanism.joints]))
-    if mechanism.loops:
-        page.print()
-        page.print(_links("Loops", [(p.name, p.type, p.first, p.second) for p in mechanism.loops]))
+    print_rows(page, (f"Bodies ({len(mechanism.bodies)})", "Mass [kg]"), bodies, columns="lr")
+    joints = [(j.name, j.type, j.parent, j.child) for j in mechanism.joints]
+    for title, rows in (("Joints", joints), ("Loops", [(p.name, p.type, p.first, p.second) for p in mechanism.loops])):
+        if rows or title == "Joints":
+            print_rows(page, (f"{title} ({len(rows)})", "Type", "From", "To"), rows, columns="llll")
     for remark in mechanism.remarks:
         print_fact(page, "Note", remark)
-
-
-def _links(title: str, rows: list[tuple[str, str, str, str]]) -> Table:
-    return table_of((f"{title} ({len(rows)})", "Type", "From", "To"), rows, columns="llll")

@@ -147,6 +147,14 @@ def table_of(
     return table
 
 
+def print_rows(
+    page: Sheet, heads: Sequence[str], rows: Iterable[Sequence[str]], *, columns: str = "", most: int | None = None
+) -> None:
+    """Print a :func:`table_of` rows below an empty line."""
+    page.print()
+    page.print(table_of(heads, rows, columns=columns, most=most))
+
+
 def effects_of(linear: LinearModel) -> tuple[list[complex], Any, float]:
     """Return one eigenvalue of each mode, slowest first, p dl/dp (modes, parameters), and what counts as none."""
     values = linear.eigenvalues()
