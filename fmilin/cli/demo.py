@@ -73,7 +73,6 @@ def _demo(directory: Path, runner: JobRunner) -> None:
 
 
 def _typed(path: Path) -> str:
-    """Return a path as one has to type it."""
     return quote(str(path))
 
 

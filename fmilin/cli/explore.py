@@ -180,7 +180,6 @@ def _quoted(name: str) -> str:
 
 
 def _without_values(typed: Sequence[str]) -> list[str]:
-    """Return what was typed without ``--set`` and ``--fix``."""
     words = iter(typed)
     left = []
     for word in words:

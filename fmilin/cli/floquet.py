@@ -143,8 +143,7 @@ def _made(model: Model, request: Request, orbit: Orbit, points: int | None) -> t
     from fmilin.families.periodic.search import orbit_as
     from fmilin.points.procedure import point_of
 
-    start = point_of(model, request.point.completed())
-    closed = orbit_as(model, orbit.request(start, request.point.time))
+    closed = orbit_as(model, orbit.request(point_of(model, request.point.completed()), request.point.time))
     count = points or 64
     periodic = linearize_periodic_as(model, closed, request.how, count)
     while points is None and count < MOST_POINTS and _error(periodic) * closed.period > FINE:
@@ -201,7 +200,6 @@ def _deliver(
     *,
     as_json: bool,
 ) -> None:
-    """Write the files; then JSON or, without files, the table."""
     from fmilin.output.export.files import dumps
 
     runner.restore_directory()

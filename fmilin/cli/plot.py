@@ -148,7 +148,6 @@ def command(model: str, drawing: Drawing, **given: Any) -> int:
 
 
 def _drawn(source: str, drawing: Drawing, request: Request, runner: JobRunner) -> bytes:
-    """Return the picture's file."""
     from fmilin.families.family import LinearFamily
     from fmilin.output.export.files import load_result
     from fmilin.output.export.periodic_file import load_any

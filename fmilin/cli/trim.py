@@ -83,7 +83,6 @@ def _checked_files(paths: Sequence[Path], trimming: model_options.TrimOptions) -
 def _deliver(
     model: Model, points: Sequence[TrimmedPoint], files: Sequence[Path], runner: JobRunner, *, as_json: bool
 ) -> None:
-    """Write the files; then JSON or, without files, the tables."""
     from fmilin.model.point_files import SavedPoint, dump_point
 
     runner.restore_directory()

@@ -50,8 +50,7 @@ class ConnectedModel(Model):
         models = list(self.members.values())
         self.info = ModelInfo(declaration.name, tool="fmilin, connected")
         self.states = Signals(of_member(name, s) for name, m in self.members.items() for s in m.states)
-        every = range(len(declaration.feeds))
-        self._chosen = list(every if declaration.chosen is None else declaration.chosen)
+        self._chosen = list(range(len(declaration.feeds)) if declaration.chosen is None else declaration.chosen)
         self.inputs = Signals(declaration.feeds[i].signal for i in self._chosen)
         self.parameters = Prefixed({name: m.parameters for name, m in self.members.items() if m.parameters})
         self.compilable, self.moves_parameters = (

@@ -131,5 +131,4 @@ def nearest_names(name: str, names: Iterable[str], count: int = 3) -> tuple[str,
     if len(names) > _MANY:
         names = _resembling(name, names)
     folded = {k.lower(): k for k in names}
-    close = difflib.get_close_matches(name.lower(), list(folded), n=count, cutoff=0.5)
-    return tuple(folded[c] for c in close)
+    return tuple(folded[c] for c in difflib.get_close_matches(name.lower(), list(folded), n=count, cutoff=0.5))

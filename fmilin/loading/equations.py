@@ -60,7 +60,6 @@ def equations_of(source: str, values: Mapping[str, float]) -> Equations:
 
 
 def _mechanism(source: str) -> Model:
-    """Return the mechanism in a file."""
     if not source.lower().endswith((".toml", ".urdf")):
         raise UsageError(
             f"'{source}' does not give its equations of motion, which 'fmilin spectrum' needs: name a mechanism in a "

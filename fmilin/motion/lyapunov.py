@@ -137,7 +137,6 @@ class _Integration:
         self._independent = self._best()
 
     def _best(self) -> list[int]:
-        """Return the states that are the best independent ones here."""
         point = OperatingPoint(self.t, self.x, self.u)
         return list(select_partition(manifold_at(self._invariants, point)[0]).kept or ())
 

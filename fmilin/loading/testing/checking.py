@@ -158,8 +158,7 @@ def interface(s: Subject) -> None:
     wanted = np.concatenate((x, s.at_point().derivatives, u))
     wrong = [n for n, a, b in zip(names, outputs_chosen, wanted, strict=True) if a != b]
     s.promise(not wrong, f"asked for as outputs, these have other values than they should: {', '.join(wrong[:4])}.")
-    turned = m.with_interface(list(reversed(m.inputs.names)), None)
-    again = turned.evaluate(t, x, u[::-1].copy()).derivatives
+    again = m.with_interface(list(reversed(m.inputs.names)), None).evaluate(t, x, u[::-1].copy()).derivatives
     s.promise(
         np.array_equal(again, s.at_point().derivatives),
         "with_interface() with inputs in another order moves differently.",
@@ -248,8 +247,7 @@ def structure(s: Subject) -> bool | None:
     exact = m.products(s.point.time, s.point.states, s.point.inputs, np.eye(n, n + k), np.eye(k, n + k, n))
     if exact is None:
         return False
-    J = np.vstack((exact.derivatives, exact.outputs))
-    wrong = np.argwhere((np.nan_to_num(J) != 0) & ~m.structure)
+    wrong = np.argwhere((np.nan_to_num(np.vstack((exact.derivatives, exact.outputs))) != 0) & ~m.structure)
     s.promise(not len(wrong), f"structure denies a dependence that products() shows, at {wrong[:1].tolist()}.")
     return None
 

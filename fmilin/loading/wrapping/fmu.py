@@ -69,7 +69,11 @@ def wrap_as_fmu(source: str | Path, path: str | Path, *, name: str = "", files: 
             (folder / file.name).write_bytes(_read(file))
         project = [spec, *(folder / file.name for file in inside)]
         built = folder / "built"
-        _run_builder(script, project, built)
+        command = [sys.executable, "-m", "pythonfmu", "build", "--handle-state", "-f", str(script), "-d", str(built)]
+        status, printed = run_program([*command, *map(str, project)], script.parent)
+        if status:
+            words = (printed.strip().splitlines() or ["no reason given"])[-1]
+            raise ModelError(f"The model cannot be wrapped as an FMU: {words}")
         [fmu] = built.glob("*.fmu")
         if toml:
             with zipfile.ZipFile(fmu, "a", zipfile.ZIP_DEFLATED) as archive:
@@ -119,15 +123,5 @@ def _read(file: Path) -> bytes:
 
 
 def _name_in(source: str) -> str:
-    """Return a name for the model: the object's, or the file's stem."""
     python = re.search(r":([A-Za-z_]\w*)\s*(\(.*\))?$", source, re.DOTALL)
     return python[1] if python is not None else Path(source).stem
-
-
-def _run_builder(script: Path, project: Sequence[Path], built: Path) -> None:
-    """Run pythonfmu in a process of its own: it imports the script and leaves it imported."""
-    command = [sys.executable, "-m", "pythonfmu", "build", "--handle-state", "-f", str(script), "-d", str(built)]
-    status, printed = run_program([*command, *map(str, project)], script.parent)
-    if status:
-        words = (printed.strip().splitlines() or ["no reason given"])[-1]
-        raise ModelError(f"The model cannot be wrapped as an FMU: {words}")

@@ -46,8 +46,7 @@ class Energy:
             except ConstraintError as error:
                 raise UsageError(f"The {what} '{text}' cannot be computed. {error}") from None
 
-        first = view(0.0).evaluate(start.time, start.states, start.inputs).residuals[self._row]
-        self._first = float(first)
+        self._first = float(view(0.0).evaluate(start.time, start.states, start.inputs).residuals[self._row])
         self.model = view(self._first)
         self._invariants = Invariants(self.model, start.inputs, pairs, scales)
         self._scales = scales
@@ -107,8 +106,7 @@ class Plant:
         names = self.model.inputs.names
         for j, k in self.invariants.chain.items():
             given = self.u(t)[k]
-            size = abs(slope[j]) + abs(given) + 1e-6 * abs(self.u(t)[j]) / length
-            if abs(slope[j] - given) > 1e-4 * size:
+            if abs(slope[j] - given) > 1e-4 * (abs(slope[j]) + abs(given) + 1e-6 * abs(self.u(t)[j]) / length):
                 raise UsageError(
                     f"The input '{names[j]}' prescribes a motion and changes at {slope[j]:.6g} per second at t = {t:g} "
                     f"s, but its derivative, the input '{names[k]}', is {given:.6g}: give both, and let them agree."

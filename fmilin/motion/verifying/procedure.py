@@ -142,7 +142,10 @@ def _verified(
     rests = at_rest(linear, reduced.y_sizes)
     budget = (EVALUATIONS + FOR_EACH * (len(model.states) + len(linear.inputs))) * (IN_CHANNELS if rests else DRIFTING)
     wanted = excitations(linear, duration)
-    cost = _cost(reduced)
+    before = reduced.evaluations  # a visit takes several where a model needs them to find the states
+    with contextlib.suppress(NumericalError, ModelError):
+        reduced.visited(reduced.y0 + 1e-3 * reduced.y_sizes, reduced.u0)
+    cost = float(max(reduced.evaluations - before, 1))
     nodes, resolved = _nodes(linear, duration, budget / (SWEEPS * cost * max(len(wanted), 1)))
     if horizon is None and resolved < 1.0:
         duration *= resolved
@@ -172,14 +175,6 @@ def _nodes(linear: LinearModel, duration: float, affordable: float) -> tuple[int
     wanted = max(NODES, PER_PERIOD * duration / period if period > 0 else 0.0)
     nodes = int(np.clip(np.ceil(min(wanted, max(affordable, FEWEST))), FEWEST, MOST_NODES))
     return nodes, min(1.0, 2 * nodes / wanted)
-
-
-def _cost(reduced: Reduced) -> float:
-    """Return how many evaluations a visit takes, beside the point: some models need several to find the states."""
-    before = reduced.evaluations
-    with contextlib.suppress(NumericalError, ModelError):
-        reduced.visited(reduced.y0 + 1e-3 * reduced.y_sizes, reduced.u0)
-    return float(max(reduced.evaluations - before, 1))
 
 
 def _require_affordable(each: float, channels: int, duration: float) -> None:

@@ -98,8 +98,7 @@ class Relaxation:
         rest = np.zeros((len(nodes), 0))
         settled = False
         for _ in range(sweeps):
-            around = zip(L + e[self._some], du, bend, strict=True)
-            rest = np.array([self._rest(z, u, b) for z, u, b in around])
+            rest = np.array([self._rest(z, u, b) for z, u, b in zip(L + e[self._some], du, bend, strict=True)])
             bend = rest[:, p : p + n]
             rest = CubicSpline(nodes, rest)(self.times)
             new = self._driven(rest[:, :p])

@@ -75,8 +75,7 @@ def save_law(
         save(linear, path, Writing(embedded=True, fmi=fmi), precision=precision)
         return
     writing = Writing(Path(path).stem, precision=precision)
-    content = dumps(linear, writing, limits_of(linear, limits, law.limited()) if limits else None)
-    write_atomically(path, content)
+    write_atomically(path, dumps(linear, writing, limits_of(linear, limits, law.limited()) if limits else None))
 
 
 def component(linear: LinearModel, writing: Writing, limits: Limits | None = None) -> c_component.CComponent:

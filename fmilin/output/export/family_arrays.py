@@ -226,7 +226,6 @@ def _tail(name: str) -> tuple[str, ...]:
 
 
 def _labels(family: LinearFamily) -> dict[str, tuple[str, Any]]:
-    """Return the names of rows and columns."""
     template = family.template
     labels = {
         "state": family.states.names,
@@ -242,7 +241,6 @@ def _labels(family: LinearFamily) -> dict[str, tuple[str, Any]]:
 
 
 def _coordinates(family: LinearFamily) -> dict[str, tuple[str, Any]]:
-    """Return the values of what varies."""
     safe = {name: _safe(family, name) for name in family.axes}
     one = _grid(family)[0] if family.grid.zipped else ""
     return {safe[name]: (one or safe[name], values) for name, values in family.axes.items()}

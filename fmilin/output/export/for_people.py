@@ -177,8 +177,7 @@ def _modes(linear: LinearModel) -> Iterator[str]:
         cells: Sequence[str] = (f"${_number(value.real)}$", "", "", "")
         if mode.is_oscillatory:
             real = "" if value.real == 0 else _number(value.real)
-            damping = -rounded(mode.eigenvalue).real / mode.frequency
-            numbers = (mode.frequency, mode.frequency_in_hertz, damping)
+            numbers = (mode.frequency, mode.frequency_in_hertz, (-rounded(mode.eigenvalue).real / mode.frequency))
             cells = (f"${real} \\pm {_number(value.imag)}\\,\\mathrm{{i}}$", *(f"${_number(n)}$" for n in numbers))
         yield f"  {' & '.join(cells)} \\\\"
     yield "\\end{longtable}"

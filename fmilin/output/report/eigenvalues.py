@@ -119,7 +119,6 @@ def modes_of(linear: LinearModel) -> tuple[Mode, ...]:
 
 
 def _both(modes: Sequence[Mode]) -> Complex:
-    """Return all finite eigenvalues, both of a pair."""
     s = np.array([m.eigenvalue for m in modes if np.isfinite(m.eigenvalue)], np.complex128)
     return np.concatenate((s, s[s.imag > 0].conj()))
 

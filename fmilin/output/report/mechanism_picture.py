@@ -203,7 +203,6 @@ def mechanism_motion(
 
 
 def _swing_of_frames(shapes: Shapes, q: np.ndarray, motion: Motion) -> list[Posture]:
-    """Return the postures of one period."""
     shape = motion.mode.shape
     shape = shape / shape[np.argmax(np.abs(shape))]
     angles = 2 * np.pi * np.arange(FRAMES) / FRAMES

@@ -146,7 +146,6 @@ def _states(report: TrimReport, values: FloatArray) -> Table:
 
 
 def _kind(report: TrimReport, name: str) -> str:
-    """Return how a state moves."""
     if name not in report.moving:
         return ""
     rate = "varying rate" if name in report.varying else "constant rate"
