@@ -161,4 +161,4 @@ def _at(request: Request, runner: JobRunner) -> tuple[Model, OperatingPoint]:
     more = f", and {len(rest.multipliers) - 12} more" if len(rest.multipliers) > 12 else ""
     kind = "" if rest.is_determinate else f" (of least norm: {rest.rank} constraints are independent)"
     sys.stderr.write(f"Equilibrium found; multipliers{kind}: {multipliers}{more}\n")
-    return model, (rest.point)
+    return model, rest.point

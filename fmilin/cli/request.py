@@ -167,8 +167,7 @@ def at_point(request: Request, runner: JobRunner) -> tuple[Model, OperatingPoint
     if request.simulate_until is not None:
         import fmilin as fl
 
-        *_, reached = fl.snapshots(model, point, until=request.simulate_until, stop_time=request.simulate_to)
-        point = reached
+        *_, point = fl.snapshots(model, point, until=request.simulate_until, stop_time=request.simulate_to)
     elif request.simulate_to is not None:
         point = carried(model, point, request.simulate_to, request.how.stepping)
     return model, point

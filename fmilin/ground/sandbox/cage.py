@@ -70,12 +70,12 @@ class Cage:
         if not sys.platform.startswith("linux"):
             return
         tasks = Path("/proc/self/task")
-        if len(list(tasks.iterdir())) > 1:
+        if len(list(tasks.iterdir())) > 1:  # those of linear algebra end when a process splits
             copy = fork()
             if not copy:
                 os._exit(0)
             os.waitpid(copy, 0)
-        if (threads := (len(list(tasks.iterdir())) - 1)) > 0:
+        if (threads := len(list(tasks.iterdir())) - 1) > 0:
             logger.warning(
                 "%d threads ran before the model's code was loaded: the limits on files do not hold for them.", threads
             )

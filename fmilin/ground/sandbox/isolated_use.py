@@ -121,7 +121,7 @@ def in_a_copy(work: Callable[[], Result]) -> Result:
                         outcome = _packed(error, fine=False)
                     watchdog.only_here(own)
                     channel.send(outcome)
-                os._exit(0)
+                os._exit(0)  # at once: nothing that this process holds is given back twice
             result: Result = _unpacked(_content(copy, channel))
         finally:
             channel.close()

@@ -191,13 +191,13 @@ def require_invariance(plant: Plant, t: float, x: FloatArray) -> None:
     measured = False
     random = np.random.default_rng(1972)
     project = Projector(plant)
-    points = []
+    points = []  # fewer where the model or the projection cannot go
     for _ in range(SAMPLES):
         try:
             points.append(project(t, x + NEARBY * plant.scales * random.uniform(-1.0, 1.0, len(x))))
         except FmilinError:
             continue
-    for point in [x, *(points)]:
+    for point in [x, *points]:
         f = plant.f(t, point)
         if not np.isfinite(f).all():
             continue

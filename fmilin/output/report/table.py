@@ -53,7 +53,7 @@ def show_linear(linear: LinearModel, page: Sheet, *, adjusted: float | None, mod
     if linear.derivatives and len(linear.states) and modes:
         page.print()
         page.print("p dl/dp [1/s]: what an eigenvalue l moves by as a parameter p grows, per part of p")
-        values, moved, least = effects_of(linear)
+        values, moved, least = effects_of(linear)  # of a parameter that is zero per unit
         shown, names = most_moved(moved, least), list(linear.derivatives)
         heads = [short_eigenvalue(values[i]) for i in shown]
         order = np.argsort(-np.abs(moved).max(axis=0, initial=0.0), kind="stable")

@@ -50,7 +50,7 @@ def family_mode_sections(family: LinearFamily) -> list[Section]:
         f"Participation factors in percent, mean over {_count(family, followed)}; independent of units and scaling"
     )
     return [
-        Section("Modes", [*_modes(family, values, shown), *([table(caption, heads, rows)]), *_events(family)]),
+        Section("Modes", [*_modes(family, values, shown), table(caption, heads, rows), *_events(family)]),
         Section("Controllability and observability", _channels(family, followed, shown)),
     ]
 
