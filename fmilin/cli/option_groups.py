@@ -56,9 +56,5 @@ def grouped(command: str, options: Sequence[click.Parameter]) -> dict[str, list[
     for option in options:
         title = next((_GROUP_OF[name] for name in option.opts if name in _GROUP_OF), FIRST)
         groups[FIRST if set(option.opts) & set(everyday) else title].append(option)
-    groups[FIRST].sort(key=lambda option: _place(option, everyday))
+    groups[FIRST].sort(key=lambda o: next((i for i, name in enumerate(everyday) if name in o.opts), len(everyday)))
     return {title: members for title, members in groups.items() if members}
-
-
-def _place(option: click.Parameter, names: Sequence[str]) -> int:
-    return next((i for i, name in enumerate(names) if name in option.opts), len(names))

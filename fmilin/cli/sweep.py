@@ -74,11 +74,9 @@ def _range(text: str, where: str) -> list[float]:
 
 
 def _number(text: str, where: str) -> float:
-    return number(text.strip(), where) if text.strip() else _missing(where)
-
-
-def _missing(where: str) -> float:
-    raise UsageError(f"{where}: a number is missing. Write for example 0:10:101 or [1,2.5,4].")
+    if not text.strip():
+        raise UsageError(f"{where}: a number is missing. Write for example 0:10:101 or [1,2.5,4].")
+    return number(text.strip(), where)
 
 
 @dataclass(frozen=True)

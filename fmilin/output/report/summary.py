@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 40
 SIGNALS = ("states", "inputs", "outputs", "parameters")
+SAID = ("name", "unit", "start", "nominal", "description")  # of each of them in a document
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class Summary:
             **asdict(self.info),
             "interfaces": list(self.interfaces),
             "platforms": list(self.platforms),
-            **{group: [_plain(s) for s in getattr(self, group)] for group in SIGNALS},
+            **{group: [{n: getattr(s, n) for n in SAID} for s in getattr(self, group)] for group in SIGNALS},
             "directional_derivatives": self.directional_derivatives,
             "capabilities": self.capabilities or {},
             "stepping": list(self.stepping),
@@ -134,14 +135,16 @@ def summary_at_rest(model: Model) -> Summary:
 
 def show_summary(summary: Summary, page: Sheet) -> None:
     """Print ``summary`` for a person."""
-    info = summary.info
+    info, exact = summary.info, summary.directional_derivatives
+    words = {"ModelExchange": "model exchange", "CoSimulation": "co-simulation"}
+    interfaces = [words.get(i, i) for i in summary.interfaces if i != "native"]
     facts: list[tuple[str, Sequence[str]]] = [
         ("Model", [info.name]),
-        ("Kind", [f"FMI {info.fmi_version}" if info.fmi_version else "native", *_words(summary.interfaces)]),
+        ("Kind", [f"FMI {info.fmi_version}" if info.fmi_version else "native", *interfaces]),
         ("Made by", [info.tool or "unknown"]),
         ("Identity", [info.guid] if info.guid else []),
         ("Platforms", summary.platforms),
-        ("Derivatives", _derivatives(summary)),
+        ("Derivatives", [] if exact is None else ["exact, says the model" if exact else "by differences"]),
         ("Stepping", summary.stepping),
         ("Starts at", [f"{name} (taken)" if i == 0 else name for i, name in enumerate(summary.start_points)]),
     ]
@@ -164,10 +167,6 @@ def show_summary(summary: Summary, page: Sheet) -> None:
         print_fact(page, "Checked", ["FMPy finds nothing wrong in its description"])
 
 
-def _plain(signal: Signal) -> dict[str, Any]:
-    return {name: getattr(signal, name) for name in ("name", "unit", "start", "nominal", "description")}
-
-
 def _stepping(description: Description) -> tuple[str, ...]:
     """Return what a co-simulation FMU says about how it can be stepped; empty where model exchange is used."""
     if description.interface != "CoSimulation":
@@ -185,17 +184,6 @@ def _stepping(description: Description) -> tuple[str, ...]:
         *((f"a base period of {cadence.period:g} s",) if cadence.period else ()),
         *(("sampled in part: see --lifted",) if cadence.sampled else ()),
     )
-
-
-def _derivatives(summary: Summary) -> list[str]:
-    if summary.directional_derivatives is None:
-        return []
-    return ["exact, says the model" if summary.directional_derivatives else "by differences"]
-
-
-def _words(interfaces: Sequence[str]) -> list[str]:
-    words = {"ModelExchange": "model exchange", "CoSimulation": "co-simulation"}
-    return [words.get(i, i) for i in interfaces if i != "native"]
 
 
 def _signal_table(group: str, signals: Signals, number: int) -> Table:

@@ -68,14 +68,9 @@ def _facts(verification: Verification) -> Iterator[Fact]:
 
 
 def _table(verification: Verification) -> Table:
-    table = simple_table()
-    table.add_column("Channel", max_width=30)
-    table.add_column("rad/s", justify="right")
-    table.add_column("")
-    table.add_column("Error", justify="right")
-    table.add_column("Order", justify="right")
-    table.add_column("Within 5% to", justify="right")
-    table.add_column("Limited by", max_width=14)
+    heads = ("Channel", "rad/s", "", "Error", "Order", "Within 5% to", "Limited by")
+    table = simple_table(*heads, columns="lrlrrrl")
+    table.columns[0].max_width, table.columns[-1].max_width = 30, 14
     for channel in verification.channels:
         table.add_row(
             shortened(channel.label.partition(", ")[0] if channel.kind == "sine" else channel.label),
