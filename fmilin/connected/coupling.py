@@ -14,7 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from fmilin.connected.loops import LoopSolver, require_solvable
-from fmilin.connected.members import Indices, Members, Part, Settled, Visits, VisitStep, Wires, planned
+from fmilin.connected.members import Indices, Members, Part, Planner, Settled, Visits, VisitStep, Wires
 from fmilin.connected.names import in_member
 from fmilin.connected.slopes import Jacobians, MemberSlopes, depends_at_once, input_slopes
 from fmilin.ground.errors import FmilinError, NumericalError
@@ -53,7 +53,7 @@ class CoupledMembers(Members):
         free = np.zeros(self.size[2], dtype=bool)
         free[self.copies[0]] = True
         self._owners = ins, outs
-        self._steps = planned(self._owners, self.wires.sources, self.depends, free)
+        self._steps = Planner(self._owners, self.wires.sources, self.depends, free).steps()
         self._loops = {i: LoopSolver(self._names(step)) for i, step in enumerate(self._steps) if step.loop is not None}
 
     def _names(self, step: VisitStep) -> list[str]:

@@ -45,18 +45,13 @@ class VisitStep:
     settles: Indices  # connected inputs that can be computed after it
 
 
-def planned(
-    owners: tuple[Indices, Indices], sources: Indices, depends: Sequence[Depends], free: Depends
-) -> list[VisitStep]:
-    """Return the steps that end with every member visited at its right inputs.
+class Planner:
+    """The order of visits that ends with every member visited at its right inputs.
 
     ``owners`` (nv,), (ny,): the member of every input and output. ``sources`` (nv,): the output that feeds it, or -1.
     ``depends`` (ny_i, nv_i): which outputs hang on which inputs at once. ``free`` (ny,): states, known without a visit.
     """
-    return _Planner(owners, sources, depends, free).steps()
 
-
-class _Planner:
     def __init__(
         self, owners: tuple[Indices, Indices], sources: Indices, depends: Sequence[Depends], free: Depends
     ) -> None:
@@ -66,11 +61,11 @@ class _Planner:
         self.outputs = [np.flatnonzero(self.of_output == m) for m in range(len(depends))]
         self.known_inputs = sources < 0
         self.known_outputs = free.copy()
-        used = np.zeros(len(free), dtype=bool)
-        used[sources[sources >= 0]] = True
-        self.used = used
+        self.used = np.zeros(len(free), dtype=bool)
+        self.used[sources[sources >= 0]] = True
 
     def steps(self) -> list[VisitStep]:
+        """Return them."""
         steps = [VisitStep(-1, final=False, loop=None, settles=self._learned())]
         open_ = set(range(len(self.depends)))
         while open_:
