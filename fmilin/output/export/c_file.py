@@ -22,6 +22,7 @@ from fmilin.ground.signals import FloatArray, Signals
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.reduction.sampling import discretize
 from fmilin.numerics.codegen import c_component
+from fmilin.numerics.codegen.c_component import Precision
 from fmilin.output.export.files import save
 from fmilin.output.formats import Writing, format_of, function_of
 
@@ -61,7 +62,7 @@ def save_law(
     law: Any,
     path: str | Path,
     limits: Mapping[str, tuple[float, float]],
-    precision: c_component.Precision,
+    precision: Precision,
     fmi: Literal["2.0", "3.0"] = "2.0",
 ) -> None:
     """Write a filter or a regulator (``linear_model()``, ``limited()``) of the room beside this one, or a schedule."""

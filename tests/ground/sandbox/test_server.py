@@ -83,7 +83,7 @@ def test_one_that_talks_without_end_is_ended(monkeypatch: pytest.MonkeyPatch) ->
         while True:
             pipe.send("and so on")
 
-    monkeypatch.setattr(module, "UNLOADING_TIME", 0.2)
+    monkeypatch.setattr("fmilin.ground.sandbox.isolation.UNLOADING_TIME", 0.2)
     talker = Server(serve)
     assert talker.pipe.receive() == "and so on"
     talker.close()
