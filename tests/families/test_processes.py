@@ -22,7 +22,6 @@ from fmilin.families.family_builder import FamilyBuilder
 from fmilin.families.grid import grid_over
 from fmilin.families.plan import Plan
 from fmilin.families.sweep import engine_for, run, runs_of
-from fmilin.ground.sandbox import server
 from fmilin.ground.sandbox.limits import Limits
 from fmilin.ground.sandbox.server import Pipe, Server
 from fmilin.loading.request import LoadRequest
@@ -126,7 +125,7 @@ def test_a_process_is_looked_after_while_it_talks(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(processes, "serving", lambda _: serve)
     with engine_for(Plan(oscillator(), grid_over({"k": [1.0, 2.0]})), jobs=2) as engine:
         monkeypatch.setattr(Server, "check", check)
-        monkeypatch.setattr(server, "UNLOADING_TIME", 0.1)
+        monkeypatch.setattr("fmilin.ground.sandbox.isolation.UNLOADING_TIME", 0.1)
         with pytest.raises(LookedAfterError):
             rounds(engine, 60.0)
 
