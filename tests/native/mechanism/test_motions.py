@@ -238,6 +238,6 @@ def test_a_massless_trolley_above_a_point_mass() -> None:
     ]
     model = MovedMechanism(MechanismDescription("crane", bodies, joints, inputs=[Motion("z", "x")]))
     linear = fl.linearize(model, outputs=["z.force"])
-    np.testing.assert_allclose(linear.A, [[0, 1], [-9.81 / 1.5, 0]], atol=1e-12)
-    np.testing.assert_allclose(linear.B, [[0, 0, 0], [0, 0, 1 / 1.5]], atol=1e-12)
+    np.testing.assert_allclose(linear.A, [[0.0, 1.0], [-9.81 / 1.5, 0.0]], atol=1e-12)
+    np.testing.assert_allclose(linear.B, [[0.0, 0.0, 0.0], [0.0, 0.0, 1 / 1.5]], atol=1e-12)
     np.testing.assert_allclose(linear.D[0, 2], 0.0, atol=1e-12)  # the load stays behind
