@@ -64,8 +64,8 @@ def _fmpy_finds_nothing_wrong_in_what_is_written() -> Iterator[None]:
 
     def checked_bytes(content: Mapping[str, bytes], *, packed: Collection[str] = ()) -> bytes:
         archive = archive_bytes(content, packed=packed)
-        digest = hashlib.sha256(content["modelDescription.xml"]).digest()
-        if digest not in checked:
+        digest = hashlib.sha256(content.get("modelDescription.xml", b"")).digest()  # a system of FMUs has none
+        if "modelDescription.xml" in content and digest not in checked:
             assert validate_fmu(io.BytesIO(archive)) == []
             checked.add(digest)
         return archive
