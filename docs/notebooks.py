@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import asyncio
 import json
 import shutil
 import sys
@@ -89,7 +90,8 @@ def execute(path: Path, seconds: int = 600) -> Any:
 
         shutil.copytree(path.parent, folder, dirs_exist_ok=True)
         read: Any = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
-        return NotebookClient(read, timeout=seconds, resources={"metadata": {"path": folder}}).execute()
+        client = NotebookClient(read, timeout=seconds, resources={"metadata": {"path": folder}})
+        return asyncio.run(client.async_execute())  # execute() leaves its event loop open
 
 
 if __name__ == "__main__":

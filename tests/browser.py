@@ -52,7 +52,13 @@ class Browser:
 
     def close(self) -> None:
         """Leave the browser."""
-        self._socket.close()
+
+        async def closed() -> None:
+            self._socket.close()
+            while await self._socket.read_message() is not None:
+                pass
+
+        self._loop.run_until_complete(asyncio.wait_for(closed(), PATIENCE))
         self._loop.close()
 
     async def _connect(self) -> None:

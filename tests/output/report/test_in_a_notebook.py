@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import re
 import warnings
@@ -44,7 +45,8 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any
         new: Any = nbformat.v4
         notebook = new.new_notebook(cells=[new.new_code_cell(source) for source in (FIRST, *CELLS.values())])
         folder = tmp_path_factory.mktemp("notebook")
-        NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(folder)}}).execute()
+        client = NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(folder)}})
+        asyncio.run(client.async_execute())  # execute() leaves its event loop open
     shown = [cell["outputs"] for cell in notebook["cells"][1:]]
     assert all(len(each) == 1 for each in shown), shown
     return {name: each[0]["data"] for name, each in zip(CELLS, shown, strict=True)}
