@@ -19,7 +19,7 @@ from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray, Signals
 from fmilin.linear_model.builder import IndependentCoordinates, Named, Slopes, built
 from fmilin.linear_model.model import Accuracy, LinearModel, Point
-from fmilin.linearization.stack_parts import relative_to
+from fmilin.linearization.assembly import relative_to
 from fmilin.model.interface import ModelInfo
 
 ERRORS = ("A", "B", "C", "D", "T")

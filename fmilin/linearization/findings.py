@@ -14,8 +14,8 @@ from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.no_response import PUSHES, dead_zone_error
 from fmilin.manifold.frame import Frame
 from fmilin.manifold.neighbourhood import Neighbourhood
+from fmilin.manifold.rank import singularity_of
 from fmilin.manifold.selection import NOT_TURNING, select_partition
-from fmilin.manifold.singular import singularity_of
 from fmilin.manifold.steady import Motion
 from fmilin.manifold.uniform import Change
 from fmilin.model.counting import RememberingModel

@@ -13,20 +13,18 @@ from fmilin.ground.verbs import perform
 from fmilin.linear_model.builder import chosen_inputs, with_inputs, with_parameters_as_inputs
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.no_response import with_remark_on_response
-from fmilin.linearization.accuracy import assembled, require_accuracy
+from fmilin.linearization.assembly import assembled, require_accuracy
 from fmilin.linearization.dependence import with_remark_on_dependence
 from fmilin.linearization.findings import refuse_dead_zones, remarks_along, remarks_on, visited_at
 from fmilin.linearization.request import Request
-from fmilin.linearization.singular import linearize_at_singularity
-from fmilin.linearization.verified_facts import start_of, verified_facts_of
 from fmilin.manifold.frame import Frame, frame_at
 from fmilin.manifold.neighbourhood import Neighbourhood
-from fmilin.manifold.operating_points import model_at
+from fmilin.manifold.operating_points import model_at, start_of
+from fmilin.manifold.rank import singularity_of
 from fmilin.manifold.selection import NOT_TURNING, Selection
-from fmilin.manifold.singular import singularity_of
 from fmilin.manifold.slopes import TangentSlopes, in_coordinates, measure
 from fmilin.manifold.steady import Motion, motion_at
-from fmilin.manifold.verification import VerifiedFacts
+from fmilin.manifold.verification import VerifiedFacts, verified_facts_of
 from fmilin.model.counting import RememberingModel
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.model.stepping import Stepped, Stepping
@@ -80,7 +78,7 @@ def linearize(  # noqa: PLR0913 - each is a choice of its own, named where it is
     one_sided : {"left", "right"}, optional
         Slopes on one side of the point, by differences: for points at a kink or an event.
     at_singularity : bool
-        At a singular configuration: over the enlarged set of velocities (:mod:`fmilin.linearization.singular`).
+        At a singular configuration: over the enlarged set of velocities (:mod:`fmilin.linearization.lagrange`).
     stepping : Stepping, optional
         For a model that brings its own solver (a co-simulation FMU): which way to go, which step to take, and
         whether the discrete model is wanted.
@@ -109,7 +107,7 @@ def linearize(  # noqa: PLR0913 - each is a choice of its own, named where it is
     -----
     A second call with the same model object is several times faster, also at another point: what the first one has
     found to be true of the model is remembered (see
-    :mod:`fmilin.linearization.verified_facts`): which states are the rates of others, that
+    :class:`fmilin.manifold.verification.VerifiedFacts`): which states are the rates of others, that
     the motion keeps the constraints beside a point, and that all exact products agree with differences. Rank,
     conditioning, consistency, H f and H f_u at the point, and one direction of products against a difference are
     checked at every call; where one of them leaves doubt, everything is checked as in the first. The matrices are the
@@ -212,9 +210,11 @@ def _answered(model: Model, point: OperatingPoint, request: Request, general: Pr
     if isinstance(model, Stepped) or (request.stepping is not None and request.stepping.lifted):
         return _by_steps(model, point, request, general)
     if request.at_singularity:
+        from fmilin.linearization.lagrange import linearize_at_singularity
+
         return linearize_at_singularity(model, point, independent=request.independent or ())
     if (equations := model.sparse_equations()) is not None:
-        from fmilin.linearization.large import by_sparse_equations
+        from fmilin.linearization.lagrange import by_sparse_equations
 
         return by_sparse_equations(model, equations, point, request) or general(model, point, request)
     return general(model, point, request)

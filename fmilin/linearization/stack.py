@@ -20,17 +20,15 @@ from fmilin.ground.remarks import Remark, model_remarks, rate_of_change
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import INACCURATE
 from fmilin.linear_model.model import LinearModel
-from fmilin.linearization.accuracy import comparable_sizes
+from fmilin.linearization.assembly import Mask, Parts, StackWriter, comparable_sizes, connected_points
 from fmilin.linearization.findings import change_remarks, motion_remark
 from fmilin.linearization.request import Request
-from fmilin.linearization.stack_parts import Mask, Parts, StackWriter, connected_points
-from fmilin.linearization.verified_facts import verified_facts_of
 from fmilin.manifold.rank import independent_rows, scaled
 from fmilin.manifold.selection import CONDITION_LIMIT, Selection
 from fmilin.manifold.slopes import SMALL_STEP, compared, random_direction, rounding_of, some_bits_further
 from fmilin.manifold.stack import AT_ONCE, PointStack, StackGeometry, StackSurroundings
 from fmilin.manifold.steady_stack import StackMotion, stack_motion
-from fmilin.manifold.verification import VerifiedFacts
+from fmilin.manifold.verification import VerifiedFacts, verified_facts_of
 from fmilin.model.interface import ExactSlopes, Model, OperatingPoint, TangentStack
 
 EPS = float(np.finfo(np.float64).eps)

@@ -11,7 +11,7 @@ from fmilin.ground.errors import NumericalError, UsageError
 from fmilin.loading.load import load
 from fmilin.loading.python_objects import python_object
 from fmilin.manifold.operating_points import operating_point
-from fmilin.manifold.singular import singularity_of
+from fmilin.manifold.rank import singularity_of
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.native.formulations import ConstrainedForm, Spectrum
 from fmilin.native.formulations.of_model import form_of, sparse_form_of

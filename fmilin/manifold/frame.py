@@ -14,11 +14,10 @@ from fmilin.ground.errors import NumericalError
 from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import DOUBTFUL, REFUSED
-from fmilin.manifold.coordinates import Coordinates
+from fmilin.manifold.coordinates import Coordinates, LocalParametrization
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.nonlinear import has_expressions, select_expressions
 from fmilin.manifold.nonvanishing import require_nonvanishing
-from fmilin.manifold.parametrization import LocalParametrization
 from fmilin.manifold.projection import require_on_manifold
 from fmilin.manifold.rank import RankDecision, decide_rank, independent_rows
 from fmilin.manifold.selection import (

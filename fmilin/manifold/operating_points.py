@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -286,6 +287,27 @@ def consistent_states(
         if distance <= 1e-14:
             return x
     return equations.projected(t, x, u, held)
+
+
+_starts: WeakKeyDictionary[Model, tuple[OperatingPoint, dict[str, str], OperatingPoint]] = WeakKeyDictionary()
+"""By model: its start values and mode, and the point that was assembled from them."""
+
+
+def start_of(model: Model) -> OperatingPoint:
+    """Return the point of the manifold where a model starts; assembled anew when start values or mode have changed."""
+    mode, start = dict(model.discrete_states()), model.start
+    try:
+        entry = _starts.get(model)
+        if entry is None or not _same(entry[0], start) or entry[1] != mode:
+            copied = OperatingPoint(start.time, start.states.copy(), start.inputs.copy(), start.parameters)
+            entry = _starts[model] = (copied, mode, operating_point(model))
+    except TypeError:  # as above
+        return operating_point(model)
+    return entry[2]
+
+
+def _same(a: OperatingPoint, b: OperatingPoint) -> bool:
+    return a.time == b.time and np.array_equal(a.states, b.states) and np.array_equal(a.inputs, b.inputs)
 
 
 def model_at(model: Model, point: OperatingPoint) -> Model:

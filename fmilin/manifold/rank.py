@@ -1,4 +1,10 @@
-"""How many of the invariants are independent, and which: by singular values of scaled rows and columns."""
+"""How many of the invariants are independent, and singular configurations, where fewer are than beside them.
+
+There, branches of motion cross, and the velocities with G v = 0 are more than those of any branch. The multipliers are
+not determined: the self-stress s of the redundant constraints may be added. Along a branch with direction a, G a = 0
+and s . D^2 g [a, a] = 0, the frequency is intrinsic, w^2 = - a' (de/dq) a / (a' M a), e = F - G' lambda (González et
+al., section 5.1).
+"""
 
 from __future__ import annotations
 
@@ -9,8 +15,10 @@ from numpy.typing import NDArray
 from scipy import linalg
 from scipy.linalg.lapack import dgeqp3, dgesdd
 
+from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import CLEAR_GAP, RANK, RANK_MEASURED, RANK_UNKNOWN
+from fmilin.model.interface import Model, OperatingPoint, SecondOrderForm
 
 TINY = float(np.finfo(float).tiny)
 
@@ -105,3 +113,76 @@ def pivoted_qr(matrix: FloatArray) -> tuple[FloatArray, NDArray[np.intp]]:
     n = matrix.shape[1]
     packed, order, *_ = dgeqp3(matrix, lwork=2 * n + 32 * (n + 1))  # what scipy.linalg.qr does, without Q
     return np.abs(np.diagonal(packed)), order.astype(np.intp) - 1
+
+
+def singularity_of(model: Model, point: OperatingPoint) -> str:
+    """Return a sentence about the singular configuration at ``point``; empty when it is none or cannot be tested."""
+    form = model.second_order_form(point.time, point.states, point.inputs)
+    if form is None:
+        return ""
+    scales = model.states.scales(point.states)[form.positions]
+    rank, nearby = _rank(form.G * scales), _rank_nearby(model, point, form)
+    if rank >= nearby:
+        return ""
+    return (
+        f"The point is a singular configuration: {rank} constraints are independent here, {nearby} beside it. "
+        f"Branches of motion cross{'' if branch_frequencies(form) else ', or a motion is free to first order only'}: "
+        "the feasible motions form no vector space, so there is no linear model of them. Choose a point beside it with "
+        "--set, or ask with --at-singularity for the enlarged set of velocities."
+    )
+
+
+def branch_frequencies(form: SecondOrderForm) -> list[tuple[FloatArray, float]]:
+    """Return (direction a, w^2) of each of two crossing branches: one self-stress, two null velocities; else none."""
+    U, sigma, Vt = linalg.svd(form.G)
+    rank = int(np.count_nonzero(sigma > RANK * sigma[0]))
+    K, stress = Vt[rank:].T, U[:, rank:]
+    if K.shape[1] != 2 or stress.shape[1] != 1:
+        return []
+    # The quadratic form Q(c) = s . D^2 g [K c, K c], by polarization.
+    q = [float(stress[:, 0] @ form.bend(K @ np.array(c))) for c in ((1.0, 0.0), (0.0, 1.0), (1.0, 1.0))]
+    Q = np.array([[q[0], (q[2] - q[0] - q[1]) / 2], [(q[2] - q[0] - q[1]) / 2, q[1]]])
+    values, vectors = linalg.eigh(Q)
+    if values[0] >= 0 or values[1] <= 0:
+        return []  # an isolated posture: no branch passes
+    branches = []
+    for sign in (1.0, -1.0):
+        a = K @ (np.sqrt(values[1]) * vectors[:, 0] + sign * np.sqrt(-values[0]) * vectors[:, 1])
+        stiffness = -float(a @ form.force_states[:, form.positions] @ a)
+        branches.append((a / np.max(np.abs(a)), stiffness / float(a @ form.M @ a)))
+    return branches
+
+
+def explanation(model: Model, form: SecondOrderForm, p: int) -> Remark:
+    """Say what the spectrum over p free velocities at a singular configuration means, and what is intrinsic."""
+    rank = _rank(form.G)
+    text = (
+        f"Singular configuration: {rank} of {len(form.G)} constraints are independent here, which leaves {p} "
+        "instantaneous freedoms. These eigenvalues belong to the enlarged set of velocities with the multipliers of "
+        "least norm; they are not intrinsic, since the self-stress of the dependent constraints is undetermined."
+    )
+    branches = branch_frequencies(form)
+    names = [model.states.names[i] for i in form.positions]
+    for k, (a, w2) in enumerate(branches, 1):
+        moving = ", ".join(f"{names[i]} {a[i]:+.3g}" for i in np.flatnonzero(np.abs(a) > 1e-9)[:6])
+        kind = f"frequency {np.sqrt(w2):.10g} rad/s" if w2 >= 0 else f"growth {np.sqrt(-w2):.10g} 1/s"
+        text += f" Intrinsic along branch {k} of motion ({moving}): {kind}."
+    return Remark("singular", text)
+
+
+def _rank(G: FloatArray) -> int:
+    sigma = linalg.svdvals(G) if G.size else np.zeros(0)
+    return int(np.count_nonzero(sigma > RANK * max(float(np.max(sigma, initial=0.0)), 1e-300)))
+
+
+def _rank_nearby(model: Model, point: OperatingPoint, form: SecondOrderForm) -> int:
+    """Return the rank of G at points near this one: rank can only be lost on a thin set."""
+    random, best = np.random.default_rng(2016), 0
+    scales = model.states.scales(point.states)
+    for _ in range(3):
+        x = point.states.copy()
+        x[form.positions] += 1e-3 * scales[form.positions] * random.uniform(-1, 1, len(form.positions))
+        nearby = model.second_order_form(point.time, x, point.inputs)
+        if nearby is not None:
+            best = max(best, _rank(nearby.G * scales[form.positions]))
+    return best

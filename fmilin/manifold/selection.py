@@ -104,7 +104,7 @@ class Manifold:
 
 
 NOT_TURNING = "turning"
-"""Kind of coordinates that were found because bodies turn (:mod:`fmilin.manifold.turning`)."""
+"""Kind of coordinates that were found because bodies turn (:mod:`fmilin.manifold.nonlinear`)."""
 
 
 @dataclass(frozen=True)

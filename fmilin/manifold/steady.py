@@ -17,13 +17,12 @@ from fmilin.ground.errors import ModelError, NumericalError, UsageError
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import DOUBTFUL, EQUILIBRIUM, ROUNDING, SAME_ALONG, UNIFORM
 from fmilin.manifold.frame import Frame, with_selection
-from fmilin.manifold.nonlinear import expressed, select_expressions
+from fmilin.manifold.nonlinear import Turn, charts, expressed, select_expressions, turns_of
 from fmilin.manifold.rank import independent_rows, pivoted_qr, scaled
 from fmilin.manifold.selection import NOT_TURNING, Selection, select_states
 from fmilin.manifold.slopes import TangentSlopes
 from fmilin.manifold.stack import PointStack, StackSurroundings
 from fmilin.manifold.steady_stack import BeyondStack
-from fmilin.manifold.turning import Turn, charts, turns_of
 from fmilin.manifold.uniform import (
     FURTHER,
     SLOWEST,

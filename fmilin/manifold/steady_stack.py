@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from fmilin.ground.errors import FmilinError
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import SAME_ALONG
+from fmilin.manifold.nonlinear import turns_of
 from fmilin.manifold.stack import PointStack, StackGeometry, StackSurroundings
-from fmilin.manifold.turning import turns_of
 from fmilin.manifold.uniform import (
     ZEROS,
     Beyond,

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from fmilin.ground.errors import ConstraintError, ModelError, NumericalError
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import INVARIANT, INVARIANT_MEASURED
+from fmilin.manifold.coordinates import LocalParametrization
 from fmilin.manifold.invariants import Gradient, Invariants
-from fmilin.manifold.parametrization import LocalParametrization
 from fmilin.manifold.rank import decide_rank
+from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.numerics.differences.differences import jacobian_by_differences
 from fmilin.numerics.differences.noise import noise_level
 
@@ -23,7 +25,12 @@ SAMPLES = 3
 
 @dataclass(slots=True)
 class VerifiedFacts:
-    """What was verified of a model as a whole at one point, and is not again at others; None where nothing is yet."""
+    """What was verified of a model as a whole at one point, and is not again at others; None where nothing is yet.
+
+    At every point it is looked at whether pairs are still pairs, bitwise, H f = 0, H f_u = 0 and the rank; a point that
+    disagrees is looked at as the first one was. Products, and slopes of a procedure that may have kinks, are compared
+    along one direction. Nothing is remembered of models with event indicators, nor from one mode to another.
+    """
 
     # what the model held (:meth:`fmilin.Model.discrete_states`) when this was verified
     mode: Mapping[str, str] = field(default_factory=dict)
@@ -35,6 +42,27 @@ class VerifiedFacts:
     # (N + ny,), error of a quick difference over the size of its row, once all products agreed with differences
     precision: FloatArray | None = None
     procedure: bool = False  # whether the slopes of the model's exact procedure agreed with a difference
+
+
+_facts: WeakKeyDictionary[Model, VerifiedFacts] = WeakKeyDictionary()
+
+
+def verified_facts_of(model: Model, point: OperatingPoint, base: Evaluation) -> VerifiedFacts:
+    """Return what is known of a model, to be added to; nothing where its evaluation at the point contradicts it."""
+    mode = dict(model.discrete_states())
+    if len(model.event_indicators(point.time, point.states, point.inputs)):
+        return VerifiedFacts(mode)
+    try:
+        facts = _facts.get(model)
+    except TypeError:  # a model of somebody's own that has no hash or takes no weak references
+        return VerifiedFacts(mode)
+    if facts is None or facts.mode != mode or not _still_pairs(facts.pairs, point, base):
+        facts = _facts[model] = VerifiedFacts(mode)
+    return facts
+
+
+def _still_pairs(pairs: Mapping[int, int] | None, point: OperatingPoint, base: Evaluation) -> bool:
+    return np.array_equal(base.derivatives[list(pairs)], point.states[list(pairs.values())]) if pairs else True
 
 
 @dataclass(frozen=True, slots=True)

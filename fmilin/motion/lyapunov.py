@@ -17,9 +17,9 @@ from scipy.integrate import DOP853
 
 from fmilin.ground.errors import NumericalError, UsageError
 from fmilin.ground.signals import FloatArray
+from fmilin.manifold.coordinates import LocalParametrization
 from fmilin.manifold.frame import manifold_at
 from fmilin.manifold.invariants import Invariants
-from fmilin.manifold.parametrization import LocalParametrization
 from fmilin.manifold.projection import project, require_on_manifold
 from fmilin.manifold.selection import kinematic_pairs, select_partition, select_states
 from fmilin.model.interface import Evaluation, Model, OperatingPoint

@@ -22,7 +22,7 @@ from fmilin.ground.signals import FloatArray
 from fmilin.linear_model.builder import with_parameters_as_inputs
 from fmilin.linear_model.descriptor import Derivative, MatrixErrors, eigenvalue_derivatives
 from fmilin.linear_model.model import LinearModel
-from fmilin.linearization.accuracy import matrix_and_errors
+from fmilin.linearization.assembly import matrix_and_errors
 from fmilin.linearization.procedure import linearize
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.operating_points import assembled_from, model_at

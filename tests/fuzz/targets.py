@@ -14,8 +14,8 @@ from fmilin.connected.ssp.flattening import flattened
 from fmilin.connected.ssp.reading import read_structure
 from fmilin.fmi.read import FmuFile
 from fmilin.fmi.read.layout import ScalarLayout
+from fmilin.fmi.read.sensitivities import declared_structure
 from fmilin.fmi.read.settings import Value, settings_of, structural_sizes
-from fmilin.fmi.read.structure import declared_structure
 from fmilin.fmi.read.xml import parse_description
 from fmilin.ground.errors import FmilinError
 from fmilin.model.constraints.declared import Constraint

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.linearization.singular import linearize_at_singularity
-from fmilin.manifold.singular import branch_frequencies
+from fmilin.linearization.lagrange import linearize_at_singularity
+from fmilin.manifold.rank import branch_frequencies
 from fmilin.native import NullSpaceModel
 from fmilin.native.mechanism import Body, Joint, JointForce, Loop, Mechanism, MechanismDescription, Placement
 from fmilin.native.symbolic import SymbolicModel

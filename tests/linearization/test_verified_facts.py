@@ -9,7 +9,8 @@ import pytest
 
 import fmilin as fl
 from fmilin.ground.signals import FloatArray
-from fmilin.linearization.verified_facts import start_of, verified_facts_of
+from fmilin.manifold.operating_points import start_of
+from fmilin.manifold.verification import verified_facts_of
 from fmilin.model.interface import Evaluation
 from fmilin.native.function import FunctionModel
 from fmilin.native.systems import cartesian_pendulum, four_bar

@@ -34,7 +34,8 @@ def class_of_instances(description: Description) -> type[Instance]:
             "other arguments than those of the standard, so its code is not called. Export it again as FMI 3.0 or 2.0."
         )
     name = f"SteppedInstance{number}" if description.interface == "CoSimulation" else f"Instance{number}"
-    kind: type[Instance] = getattr(import_module(f"fmilin.fmi.read.instance{number}"), name)
+    module = "instance3" if number == "3" else "early_instances"
+    kind: type[Instance] = getattr(import_module(f"fmilin.fmi.read.{module}"), name)
     return kind
 
 

@@ -15,10 +15,9 @@ from fmilin.fmi.read.archive import FmuFile
 from fmilin.fmi.read.buffers import Buffers
 from fmilin.fmi.read.description import Description
 from fmilin.fmi.read.layout import Scalar, ScalarLayout
-from fmilin.fmi.read.sensitivities import Sensitivities
+from fmilin.fmi.read.sensitivities import Sensitivities, declared_structure
 from fmilin.fmi.read.session import Session
 from fmilin.fmi.read.settings import Value, is_parameter, require_tunable
-from fmilin.fmi.read.structure import declared_structure
 from fmilin.fmi.read.values import ParameterValues, Residuals, changed_parameters, discrete_values
 from fmilin.ground.errors import ModelError, UnknownNameError, UsageError
 from fmilin.ground.signals import FloatArray, Signals

@@ -21,7 +21,7 @@ from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import CONFIRMED, INACCURATE, PREDICTED, QUIET, ROUNDING
 from fmilin.linear_model.builder import with_errors
 from fmilin.linear_model.model import LinearModel, relative_error
-from fmilin.linearization.accuracy import matrix_and_errors, require_parts
+from fmilin.linearization.assembly import matrix_and_errors, require_parts
 from fmilin.linearization.identification.impulse_response import Runner, relative_change
 from fmilin.linearization.identification.steps import PART as REDUCED
 from fmilin.numerics.runge_kutta import runge_kutta_step

@@ -31,9 +31,8 @@ from scipy import linalg
 from fmilin.ground.errors import NumericalError, UsageError
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import RANK
-from fmilin.manifold.coordinates import conditioning
+from fmilin.manifold.coordinates import LocalParametrization, conditioning
 from fmilin.manifold.frame import frame_at
-from fmilin.manifold.parametrization import LocalParametrization
 from fmilin.manifold.selection import require_kind
 from fmilin.motion.simulation.plant import Plant
 from fmilin.motion.simulation.projector import Projector

@@ -18,10 +18,9 @@ from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import REFUSED
 from fmilin.linear_model.model import LinearModel
-from fmilin.manifold.coordinates import Coordinates, LinearCoordinates
+from fmilin.manifold.coordinates import Coordinates, LinearCoordinates, LocalParametrization
 from fmilin.manifold.frame import Frame, frame_at
 from fmilin.manifold.operating_points import model_at
-from fmilin.manifold.parametrization import LocalParametrization
 from fmilin.model.counting import CountedModel, RememberingModel
 from fmilin.model.interface import Model, OperatingPoint
 

@@ -12,7 +12,7 @@ from fmilin.ground.remarks import Remark, off_equilibrium
 from fmilin.linear_model.builder import chosen_inputs, with_inputs
 from fmilin.linear_model.model import LinearModel
 from fmilin.manifold.operating_points import model_at, operating_point
-from fmilin.manifold.singular import explanation, singularity_of
+from fmilin.manifold.rank import explanation, singularity_of
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.native.formulations.bases import Basis, basis_of, rank_of
 from fmilin.native.formulations.dense import solve_minimal, solve_redundant, solve_unconstrained

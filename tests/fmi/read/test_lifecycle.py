@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from fmilin.fmi.read import FmuModel, open_fmu
-from fmilin.fmi.read.instance2 import Instance2
+from fmilin.fmi.read.early_instances import Instance2
 from fmilin.ground.errors import ConstraintError, ModelError, NumericalError
 from fmilin.ground.sandbox import watchdog
 from fmilin.model.constraints.declared import Constraint

@@ -9,7 +9,7 @@ import pytest
 
 import fmilin as fl
 from fmilin.ground.errors import NumericalError
-from fmilin.manifold.singular import branch_frequencies
+from fmilin.manifold.rank import branch_frequencies
 from fmilin.native.mechanism import Body, Joint, Loop, Mechanism, MechanismDescription
 from fmilin.native.mechanism.parts import SPEEDS, LoopType
 from fmilin.native.mechanism.system import System

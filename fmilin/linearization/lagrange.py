@@ -1,11 +1,14 @@
-"""Lagrange's equations of a large model, linearized in independent coordinates without a dense matrix of their size.
+"""Lagrange's equations, linearized by what they are: large ones, and those at singular configurations.
 
-With G K = 0 and K one at the kept positions, by elimination along the graph of the constraints, states (q, v) move by
+With G K = 0 and K one at the kept positions, by elimination along the graph of the constraints, states (q, v) of a
+large model move by dq = K y and dv = K y' + Kdot y, G Kdot = -d(G v)/dq K (Spencer, thesis, section 2.2), and
+accelerations and multipliers by W dw = e_s (T; du), e = r - W w: one factorization of W, one solution for each column.
 
-    dq = K y,    dv = K y' + Kdot y,    G Kdot = -d(G v)/dq K
+At a singular configuration the velocities with G v = 0 are more than those of any branch of motion. Over all, at rest,
 
-(Spencer, thesis, section 2.2: T = [[K, 0], [Kdot, K]]), and accelerations and multipliers by W dw = e_s (T; du), with
-e = r - W w. One factorization of W and one solution for each column is all that it takes.
+    K' M K z'' = K' (de/dq) K z + K' (de/dv) K z' + K' (de/du) u,    e = F - G' lambda,
+
+which reproduces the pairs published for the four-bar (González et al., section 5.1), multipliers of least norm.
 """
 
 from __future__ import annotations
@@ -14,19 +17,20 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy import sparse
+from scipy import linalg, sparse
 
-from fmilin.ground.errors import NumericalError
+from fmilin.ground.errors import NumericalError, UsageError
 from fmilin.ground.remarks import Remark, model_remarks
-from fmilin.ground.signals import FloatArray
-from fmilin.ground.tolerances import COMPARED, DOUBTFUL, KINK, ON_MANIFOLD
+from fmilin.ground.signals import FloatArray, Signals
+from fmilin.ground.tolerances import COMPARED, DOUBTFUL, KINK, ON_MANIFOLD, RANK
 from fmilin.linear_model.builder import IndependentCoordinates, Slopes, built, point_of
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.findings import motion_remarks, visited_at
 from fmilin.linearization.request import Request
 from fmilin.manifold.projection import not_on_manifold
+from fmilin.manifold.rank import explanation
 from fmilin.model.counting import RememberingModel
-from fmilin.model.interface import Model, OperatingPoint
+from fmilin.model.interface import Model, OperatingPoint, SecondOrderForm
 from fmilin.model.sparse import SparseEquations
 
 STEP = 1e-5  # of the difference that slopes are compared with, in sizes of the states
@@ -153,3 +157,71 @@ def _compare(
             "point: the equations have a kink or leave their domain here. Move the point a little, or ask for the "
             "slopes on one side of it (--one-sided)."
         )
+
+
+def linearize_at_singularity(model: Model, point: OperatingPoint, *, independent: Sequence[str] = ()) -> LinearModel:
+    """Return the linear model over all velocities with G v = 0 at a point of rest, of Lagrange's equations."""
+    from fmilin.native.formulations.of_model import is_at_rest
+
+    t, x, u = point.time, point.states, point.inputs
+    form = model.second_order_form(t, x, u)
+    if form is None:
+        raise UsageError(
+            f"The model '{model.info.name}' does not show its mass matrix and constraints: --at-singularity needs a "
+            "native model made of Lagrange's equations."
+        )
+    if not is_at_rest(model, point, form):
+        raise NumericalError(
+            "With --at-singularity the point must be an equilibrium at rest: in motion the branches have different "
+            "velocities, and there is no common one to linearize about."
+        )
+    scales = model.states.scales(x)
+    K, chosen = _basis(model, form, scales, independent)
+    names = [model.states[int(form.positions[i])] for i in chosen]
+    speeds = [model.states[int(form.velocities[i])] for i in chosen]
+    return _assembled(model, point, form, K, Signals([*names, *speeds]))
+
+
+def _assembled(
+    model: Model, point: OperatingPoint, form: SecondOrderForm, K: FloatArray, signals: Signals
+) -> LinearModel:
+    p, n_states = K.shape[1], len(model.states)
+    T = np.zeros((n_states, 2 * p))
+    T[np.ix_(form.positions, np.arange(p))] = K
+    T[np.ix_(form.velocities, np.arange(p, 2 * p))] = K
+    mass = linalg.cho_factor(K.T @ form.M @ K)
+    lower = linalg.cho_solve(mass, K.T @ form.force_states @ T)
+    B2 = linalg.cho_solve(mass, K.T @ form.force_inputs)
+    A = np.vstack((np.hstack((np.zeros((p, p)), np.eye(p))), lower))
+    B = np.vstack((np.zeros((p, len(model.inputs))), B2))
+    # Outputs see the accelerations K z''; multipliers change with G' d lambda = (de/ds) ds - M K z'', of least norm.
+    G_t = np.linalg.pinv(form.G.T, rcond=RANK)
+    dv, dv_u = K @ lower, K @ B2
+    dl, dl_u = G_t @ (form.force_states @ T - form.M @ dv), G_t @ (form.force_inputs - form.M @ dv_u)
+    C = form.output_states @ T + form.output_unknowns @ np.vstack((dv, dl))
+    D = form.output_inputs + form.output_unknowns @ np.vstack((dv_u, dl_u))
+    eps = float(np.finfo(float).eps * np.linalg.cond(K.T @ form.M @ K) * 16)
+    y0 = np.array([point.states[model.states.positions[s.name]] for s in signals])
+    condition = float(np.linalg.cond(K))
+    coordinates = IndependentCoordinates(signals, model.states, y0, T, eps * np.abs(T), "enlarged", condition)
+    slopes, remarks = Slopes.known_to(eps, (A, B, C, D), np.zeros(2 * p)), (explanation(model, form, p),)
+    return built(model, coordinates, slopes, point_of(model, point, None), ("exact", 1, 0), remarks)
+
+
+def _basis(
+    model: Model, form: SecondOrderForm, scales: FloatArray, independent: Sequence[str]
+) -> tuple[FloatArray, list[int]]:
+    """Return K, shape (n, p), with rows of the identity for the chosen positions, and which these are."""
+    D = scales[form.positions]
+    V = D[:, None] * linalg.null_space(form.G * D, rcond=RANK)
+    p = V.shape[1]
+    if independent:
+        states = [model.states.index_of(name, "a state of the model") for name in independent]
+        chosen = [int(np.flatnonzero(form.positions == i)[0]) for i in states if i in form.positions]
+        if len(chosen) != p:
+            raise UsageError(f"{p} independent positions are needed at this singular configuration, not {len(chosen)}.")
+    else:
+        chosen = sorted(int(i) for i in linalg.qr((V / D[:, None]).T, mode="r", pivoting=True)[1][:p])
+    if np.linalg.cond(V[chosen]) > 1 / RANK:
+        raise NumericalError("These coordinates do not determine the others at this singular configuration.")
+    return V @ np.linalg.inv(V[chosen]), chosen
