@@ -34,8 +34,8 @@ _COMMON = frozenset({"local", "parameter", "calculatedParameter"})
 _CAUSALITIES = _COMMON | frozenset({"input", "output", "structuralParameter", "independent"})
 _MARKS = ((b"!", b"<!"), (b"?", b"<?"))
 _REFERENCE = re.compile(rb'valueReference="(\d{1,18})"')
+_DIMENSION = re.compile(rb"<Dimension\s")
 _NAME = re.compile(rb"""\sname\s*=\s*["']([^"'<>]*)["']""")
-_BLOCK = 1 << 20
 
 
 def cut(xml: bytes) -> tuple[bytes, Scanned] | None:
@@ -73,7 +73,7 @@ class Scanned(Variables):
         self._read = read
 
     def __len__(self) -> int:
-        return sum(1 for _ in self._opening.finditer(self._xml, self._begin, self._end))
+        return len(self._starts) - 1
 
     @overload
     def __getitem__(self, index: int) -> Variable: ...
@@ -88,38 +88,34 @@ class Scanned(Variables):
         return variable
 
     def __iter__(self) -> Iterator[Variable]:
-        for match in self._opening.finditer(self._xml, self._begin, self._end):
-            variable = self._variable(match.start())
-            if variable is not None:
-                yield variable
+        return self._read_from(range(len(self)))
 
     def at(self, index: int) -> Variable | None:
         """Return element number ``index`` of FMI 2.0, counted from 0; None where it is too broken or there is none."""
-        return self._variable(self._starts[index]) if 0 <= index < len(self._starts) else None
+        return self._variable(index) if 0 <= index < len(self) else None
 
     def with_causality(self, *causalities: str) -> Iterator[Variable]:
         """Yield the variables of these causalities, none of which is ``local``, in order."""
-        if _COMMON.isdisjoint(causalities):
-            yield from (v for v in self._rare if v.causality in causalities)
-        else:
-            yield from self._searched(_COMMON - set(causalities), causalities)
+        every = self._rare if _COMMON.isdisjoint(causalities) else self._but_for(_COMMON - set(causalities))
+        return (v for v in every if v.causality in causalities)
 
     @cached_property
     def _rare(self) -> tuple[Variable, ...]:
         """Inputs, outputs, time and structural parameters: all that is neither local nor a plain parameter."""
-        return tuple(self._searched(_COMMON, tuple(_CAUSALITIES - _COMMON)))
+        return tuple(v for v in self._but_for(_COMMON) if v.causality not in _COMMON)
 
-    def _searched(self, unwanted: AbstractSet[str], causalities: tuple[str, ...]) -> Iterator[Variable]:
-        # Whatever is not plainly unwanted is read: unusual ways of writing included.
+    def _but_for(self, unwanted: AbstractSet[str]) -> Iterator[Variable]:
+        """Yield what is not plainly of these causalities: unusual ways of writing included."""
         others = b"|".join(sorted(c.encode() for c in unwanted))
-        candidates = re.compile(rb'causality(?!="(?:' + others + rb')")')
-        before = -1
-        for match in candidates.finditer(self._xml, self._begin, self._end):
-            start = self._element_before(match.start())
-            variable = self._variable(start) if start > before else None
-            before = max(before, start)
-            if variable is not None and variable.causality in causalities:
-                yield variable
+        return self._containing(re.compile(rb'causality(?!="(?:' + others + rb')")'))
+
+    def _containing(self, pattern: re.Pattern[bytes]) -> Iterator[Variable]:
+        """Yield the variables in whose elements there is a match."""
+        matches = pattern.finditer(self._xml, self._begin, self._end)
+        return self._read_from(dict.fromkeys(self._number_at(match.start()) for match in matches))
+
+    def _read_from(self, numbers: Iterable[int]) -> Iterator[Variable]:
+        return (v for v in map(self._variable, numbers) if v is not None)
 
     def number_with_causality(self, causality: str) -> int:
         """Return how many variables have this causality, as such files are usually written."""
@@ -131,39 +127,28 @@ class Scanned(Variables):
 
     def with_dimensions(self) -> Iterator[Variable]:
         """Yield the arrays, which FMI 2.0 does not have."""
-        if self._opening is _OPENINGS["2"]:
-            return
-        before = -1
-        for match in re.compile(rb"<Dimension\s").finditer(self._xml, self._begin, self._end):
-            start = self._element_before(match.start())
-            if start > before:
-                before = start
-                variable = self._variable(start)
-                if variable is not None:
-                    yield variable
+        return iter(()) if self._opening is _OPENINGS["2"] else self._containing(_DIMENSION)
 
     def with_reference(self, reference: int) -> list[Variable]:
         """Return the variables with this value reference, in order."""
-        if self._references is None:
-            return [v for v in self if v.reference == reference]
-        references, occurrences = self._references
-        starts = {self._element_before(occurrences[int(i)]): None for i in np.flatnonzero(references == reference)}
-        variables = (self._variable(start) for start in starts)
-        return [v for v in variables if v is not None and v.reference == reference]  # a dimension's is another's
+        numbers: Iterable[int] = range(len(self))
+        if self._references is not None:
+            positions, references = self._references
+            numbers = dict.fromkeys(map(self._number_at, positions[references == reference].tolist()))
+        return [v for v in self._read_from(numbers) if v.reference == reference]  # a dimension's is another's
 
     def named(self, name: str) -> Variable | None:
         """Return the variable, or the one with an alias, of this name; None when there is none."""
-        # How the attribute of a name may be written.
-        double, single, greater = {'"': "&quot;"}, {"'": "&apos;"}, ("&gt;", ">")
-        texts: list[str] = []
-        for quote, own in (('"', double), ("'", single)):
-            escaped = _escaped(name, own)
-            ways = (escaped, escaped.replace(*greater), _escaped(name, double | single))
-            texts += [f"name={quote}{way}{quote}" for way in ways]
-        for wanted in [text.encode("utf-8", "replace") for text in dict.fromkeys(texts)]:
+        from html import escape
+
+        plain = escape(name, quote=False)
+        ways = plain, plain.replace("&gt;", ">"), plain.replace('"', "&quot;").replace("'", "&apos;")
+        texts = [way.replace('"', "&quot;") for way in ways], [way.replace("'", "&apos;") for way in ways]
+        for text in dict.fromkeys(f"name={q}{way}{q}" for q, own in zip("\"'", texts, strict=True) for way in own):
+            wanted = text.encode("utf-8", "replace")
             at = self._xml.find(wanted, self._begin, self._end)
             while at >= 0:
-                variable = self._variable(self._element_before(at))
+                variable = self._variable(self._number_at(at))
                 if variable is not None and name in (variable.name, *variable.aliases):
                     return variable
                 at = self._xml.find(wanted, at + 1, self._end)
@@ -211,36 +196,31 @@ class Scanned(Variables):
         return dict.fromkeys(v.reference for v in self)
 
     @cached_property
-    def _starts(self) -> _Occurrences:
-        """Where the elements of FMI 2.0 begin."""
-        return _Occurrences(self._xml, self._begin, self._end, b"<ScalarVariable")
+    def _starts(self) -> NDArray[np.int64]:
+        """Where each element begins, and the end."""
+        starts = (match.start() for match in self._opening.finditer(self._xml, self._begin, self._end))
+        return np.fromiter((*starts, self._end), dtype=np.int64)
 
     @cached_property
-    def _references(self) -> tuple[NDArray[np.int64], _Occurrences] | None:
-        """Value references, and where they are written; None when some are written in an unusual way."""
-        occurrences = _Occurrences(self._xml, self._begin, self._end, b'valueReference="')
-        digits = _REFERENCE.findall(self._xml, self._begin, self._end)
-        usual = len(digits) == len(occurrences) == self._xml.count(b"valueReference", self._begin, self._end)
-        return (np.array(digits, dtype="S18").astype(np.int64), occurrences) if usual else None
+    def _references(self) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+        """Where value references are written, and these; None when some are written in an unusual way."""
+        matches = _REFERENCE.finditer(self._xml, self._begin, self._end)
+        positions, references = np.array([(m.start(), int(m[1])) for m in matches], dtype=np.int64).reshape(-1, 2).T
+        usual = len(positions) == self._xml.count(b"valueReference", self._begin, self._end)
+        return (positions, references) if usual else None
 
-    def _element_before(self, position: int) -> int:
-        """Return where the variable begins that contains ``position``, maybe in one of its children."""
-        start = self._xml.rfind(b"<", self._begin, position)
-        while start >= 0 and not self._opening.match(self._xml, start):
-            start = self._xml.rfind(b"<", self._begin, start)
-        return start
+    def _number_at(self, position: int) -> int:
+        """Return which variable contains ``position``, maybe in one of its children."""
+        return int(np.searchsorted(self._starts, position, side="right")) - 1
 
-    def _variable(self, start: int) -> Variable | None:
-        if start not in self._cache:
-            following = self._opening.search(self._xml, start + 1, self._end)
-            self._cache[start] = self._parsed(start, self._end if following is None else following.start())
-        return self._cache[start]
+    def _variable(self, number: int) -> Variable | None:
+        if number not in self._cache:
+            self._cache[number] = self._parsed(*self._starts[number : number + 2].tolist()) if number >= 0 else None
+        return self._cache[number]
 
     def _parsed(self, start: int, end: int) -> Variable | None:
         from lxml import etree
 
-        if start < 0:
-            return None
         parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False)
         text = self._xml[start:end]
         try:
@@ -252,37 +232,6 @@ class Scanned(Variables):
             ) from None
         element.sourceline = 0  # counting lines would cost more than everything else
         return self._read(element)
-
-
-class _Occurrences:
-    """Where a word stands, by number: counted in blocks, and searched for only in the block that is asked for."""
-
-    def __init__(self, text: bytes, begin: int, end: int, word: bytes) -> None:
-        self._text, self._word = text, word
-        # A word that crosses an edge belongs to the block in which it begins.
-        self._blocks = [(edge, min(edge + _BLOCK + len(word) - 1, end)) for edge in range(begin, end, _BLOCK)]
-        self._before = np.cumsum([0, *(text.count(word, *block) for block in self._blocks)])
-
-    def __len__(self) -> int:
-        return int(self._before[-1])
-
-    def __getitem__(self, number: int) -> int:
-        if not 0 <= number < len(self):
-            raise IndexError(number)
-        block = int(np.searchsorted(self._before, number, side="right")) - 1
-        position, last = self._blocks[block]
-        position -= 1
-        for _ in range(number - int(self._before[block]) + 1):
-            position = self._text.find(self._word, position + 1, last)
-        return position
-
-
-def _escaped(text: str, entities: Mapping[str, str]) -> str:
-    """Write a text as XML has it (``xml.sax.saxutils`` does the same, and takes a web client along)."""
-    text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    for sign, entity in entities.items():
-        text = text.replace(sign, entity)
-    return text
 
 
 class _Lookup(Mapping[K, V]):

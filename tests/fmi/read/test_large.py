@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import fmilin as fl
-from fmilin.fmi.read import FmuModel, large
+from fmilin.fmi.read import FmuModel
 from fmilin.fmi.read.description import Description, Variable
 from fmilin.fmi.read.large import Scanned, cut
 from fmilin.fmi.read.layout import ScalarLayout
@@ -131,18 +131,6 @@ def test_an_element_that_is_malformed_is_named(monkeypatch: pytest.MonkeyPatch) 
     assert broken != FMI3
     with pytest.raises(ModelError, match=r"(?s)malformed in '<Float64 name=.*Attribute causality redefined"):
         ScalarLayout(parse_description(broken.encode(), "m.fmu"))
-
-
-def test_words_across_the_edges_of_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(large, "_BLOCK", 37)
-    text = b"".join(b"<ScalarVariable " + b"x" * (i % 50) for i in range(200))
-    occurrences = large._Occurrences(text, 0, len(text), b"<ScalarVariable")
-    assert len(occurrences) == 200
-    assert [occurrences[i] for i in range(200)] == [
-        i for i in range(len(text)) if text.startswith(b"<ScalarVariable", i)
-    ]
-    with pytest.raises(IndexError):
-        occurrences[200]
 
 
 def test_a_large_model_is_linearized_without_reading_all_its_variables(
