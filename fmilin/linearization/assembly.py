@@ -1,8 +1,7 @@
 """From slopes to matrices, at one point or in a stack, and whether every entry is known well enough to be handed out.
 
-An entry's estimate counts against the largest entry of its row of [A B] or [C D], in sizes of the variables: a remark
-beyond one limit, a refusal beyond the next. A row that is nothing but error is compared with the size of its terms:
-zero is known well when noise makes 1e-8 of it.
+An entry's estimate counts against the largest entry of its row of [A B] or [C D], in sizes of the variables; a row that
+is nothing but error is compared with the size of its terms: zero is known well when noise makes 1e-8 of it.
 """
 
 from __future__ import annotations

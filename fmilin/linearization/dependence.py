@@ -1,10 +1,8 @@
 """States that were all taken for independent and look as if they were not.
 
-Constraints that were differentiated until the accelerations follow (as every multibody tool does) keep their
-second derivative at zero, wherever the states are: combinations w of the states with ``w' f = 0``, and no input
-moves them. In a linear model of all states they are left null vectors of ``[A B f0]``: what falls freely does not hang
-on its neighbours, but it moves. A rate that happens to be zero at the point is no dependence, nor is one that is always
-zero, nor a coordinate that no rate depends on: those are told apart by moving the states.
+Constraints that were differentiated until the accelerations follow keep their second derivative at zero, wherever the
+states are: combinations w of the states with ``w' f = 0``, which no input moves, left null vectors of ``[A B f0]``.
+Rates that happen to be zero, are always zero, or on which none depends are told apart by moving the states.
 """
 
 from __future__ import annotations
@@ -24,13 +22,11 @@ from fmilin.model.interface import Model, OperatingPoint
 
 FAR = 0.3  # how far states are moved, in their sizes, to see whether a rate is always zero
 CLOSE = 1e-4  # how far they are moved to see whether a combination bends so that it stays unmoved
-
 BENDS = 1e-2
 """What is left of the rate of a combination that stays unmoved, relative to terms of second order: rounding and terms
 of third order. The rate of one that does not is as large as they are."""
 
 MOST_STATES = 45  # of more states, the curvature is not looked at: N (N + 1) / 2 visits are too many for a remark
-
 MOST_NAMED = 8
 
 

@@ -35,7 +35,6 @@ INSTEAD_OF_TURNING = (
 )
 WITH_TIME = Remark("periodic", "The model depends on time.")
 HUGE = 1e150  # rates and outputs whose squares overflow say nothing
-
 FREE = "f0 keeps the motion."  # what it means for a model without constraints: there is no choice of coordinates
 
 

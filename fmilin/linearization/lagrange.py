@@ -34,10 +34,7 @@ from fmilin.model.interface import Model, OperatingPoint, SecondOrderForm
 from fmilin.model.sparse import SparseEquations
 
 STEP = 1e-5  # of the difference that slopes are compared with, in sizes of the states
-
-LARGEST_DESCRIPTOR = 1_000
-"""States up to which a linear model carries its descriptor system along, whose matrices are full."""
-
+LARGEST_DESCRIPTOR = 1_000  # states up to which a descriptor system, of full matrices, is carried along
 EPS = float(np.finfo(np.float64).eps)
 
 

@@ -62,8 +62,7 @@ def linearize(  # noqa: PLR0913 - each is a choice of its own, named where it is
     ----------
     model : Model
     point : OperatingPoint, optional
-        On the manifold, from :func:`fmilin.operating_point`; where the model starts by default. No
-        equilibrium is needed.
+        On the manifold, from :func:`fmilin.operating_point`; where the model starts by default.
     independent : sequence of str, optional
         States to keep: P of them, or the positions of a second-order model.
     inputs, outputs : sequence of str, optional
@@ -72,9 +71,8 @@ def linearize(  # noqa: PLR0913 - each is a choice of its own, named where it is
     coordinates : {"partition", "tangent"}
         How coordinates are chosen when none are named.
     derivatives : {"auto", "exact", "differences"} or Differences
-        ``"auto"``: exact directional derivatives where the model has them, each column checked once
-        against a difference. ``"exact"``: trust them. ``"differences"``: central differences on the
-        manifold.
+        ``"auto"``: exact directional derivatives where the model has them, each column checked once against a
+        difference. ``"exact"``: trust them. ``"differences"``: central differences on the manifold.
     one_sided : {"left", "right"}, optional
         Slopes on one side of the point, by differences: for points at a kink or an event.
     at_singularity : bool
@@ -83,15 +81,12 @@ def linearize(  # noqa: PLR0913 - each is a choice of its own, named where it is
         For a model that brings its own solver (a co-simulation FMU): which way to go, which step to take, and
         whether the discrete model is wanted.
     formulation : {"mcs", "rcs", "ucs"}, or MCS, RCS, UCS, optional
-        For a model of Lagrange's equations: by that formulation (:mod:`fmilin.formulations`, which also returns
-        its spurious eigenvalues) in place of the general procedure.
+        For a model of Lagrange's equations: by that formulation (:mod:`fmilin.formulations`).
     descriptor : bool
-        Whether the linear model is to carry its descriptor system, which costs about one visit more. Where there is
-        none (the model is not made of Lagrange's equations with constraints on positions, say), ``lin.descriptor`` is
-        None; :func:`fmilin.descriptor` says why.
+        Whether the linear model is to carry its descriptor system, for about one visit more; where there is none,
+        ``lin.descriptor`` is None, and :func:`fmilin.descriptor` says why.
     keep_inaccurate : bool
-        Whether the linear model is wanted even where the estimated error of an entry is more than a tenth of the
-        largest entry of its row.
+        Whether it is wanted even where an entry's estimated error exceeds a tenth of the largest entry of its row.
     hold_modes : bool
         Whether the model is to stay in its present mode where an event lies at the point (a stuck clutch, a
         thermostat): the linear model is that of the mode, which its remarks name.
@@ -105,13 +100,11 @@ def linearize(  # noqa: PLR0913 - each is a choice of its own, named where it is
 
     Notes
     -----
-    A second call with the same model object is several times faster, also at another point: what the first one has
-    found to be true of the model is remembered (see
-    :class:`fmilin.manifold.verification.VerifiedFacts`): which states are the rates of others, that
-    the motion keeps the constraints beside a point, and that all exact products agree with differences. Rank,
-    conditioning, consistency, H f and H f_u at the point, and one direction of products against a difference are
-    checked at every call; where one of them leaves doubt, everything is checked as in the first. The matrices are the
-    same to the last bit; ``accuracy`` may show that fewer differences were compared.
+    A second call with the same model object is several times faster, also at another point: that states are the rates
+    of others, that the motion keeps the constraints beside a point, and that all exact products agree with differences
+    is remembered. Rank, conditioning, consistency, H f and H f_u at the point, and one direction of products against a
+    difference are checked at every call; where one leaves doubt, everything is. The matrices are the same to the last
+    bit; ``accuracy`` may show that fewer differences were compared.
 
     Raises
     ------
@@ -306,11 +299,7 @@ def along_motion(model: Model, point: OperatingPoint) -> tuple[list[Remark], Lin
 
 
 def _frame(
-    model: RememberingModel,
-    point: OperatingPoint,
-    request: Request,
-    previous: Selection | None,
-    facts: VerifiedFacts,
+    model: RememberingModel, point: OperatingPoint, request: Request, previous: Selection | None, facts: VerifiedFacts
 ) -> Frame:
     """Choose coordinates: those that are named, else the author's, unless they were made for other constraints."""
     if previous is not None and previous.kind == NOT_TURNING:

@@ -1,9 +1,8 @@
 """The general procedure at many points at once, in the coordinates of a point that was linearized before.
 
-What the procedure does at one point is done here with a leading axis: the point on the manifold, coordinates, slopes
-along them, checks, remarks. A point at which anything is not as usual (a rank that is in doubt, coordinates
-that are no longer good, an input that leaves the manifold, a kink, a motion that may be steady in other coordinates)
-is left to the procedure at one point: what a stack says of a point is what is said of it alone.
+A point at which anything is not as usual (a doubtful rank, coordinates that are no longer good, an input that leaves
+the manifold, a kink, a motion that may be steady in other coordinates) is left to the procedure at one point: what a
+stack says of a point is what is said of it alone.
 """
 
 from __future__ import annotations
@@ -32,15 +31,11 @@ from fmilin.manifold.verification import VerifiedFacts, verified_facts_of
 from fmilin.model.interface import ExactSlopes, Model, OperatingPoint, TangentStack
 
 EPS = float(np.finfo(np.float64).eps)
-
-AGREES = 1e-9
-"""Matrices of a stack at the point before against those of the procedure there, over their largest entries."""
-
+AGREES = 1e-9  # matrices at the point before against the procedure's, over their largest entries
 OF_EVERY_POINT = frozenset({"model", "off-equilibrium", "steady", "periodic", "coordinates-switched"})
 """Remarks at the point before that a stack says itself where they are true, or that are no matter of the next point."""
 
 SLOPES_AT_ONCE = 2**18  # that are computed and looked at together: what fits into the processor's cache
-
 RARE = 32  # of so many points about one shows what rounding changes in slopes, and a difference leaves open
 
 

@@ -204,13 +204,10 @@ class LocalParametrization:
             else condition_number
         )
         """Of (R; H) at x0, rows and columns scaled: how far the coordinates are from dependent."""
-        self.y_scales: FloatArray = np.abs(coordinates.R) @ self.scales
-        """A size for each coordinate, shape (P,)."""
+        self.y_scales: FloatArray = np.abs(coordinates.R) @ self.scales  # a size for each coordinate, (P,)
         p, m = len(self.y0), len(rows)
-        self.derivative = self._solver(np.eye(p), np.zeros((m, p)))
-        """DPsi at x0, shape (N, P)."""
-        self.derivative_error = self._derivative_error()
-        """Estimated absolute error of DPsi, shape (N, P): from the error of H."""
+        self.derivative = self._solver(np.eye(p), np.zeros((m, p)))  # DPsi at x0, shape (N, P)
+        self.derivative_error = self._derivative_error()  # (N, P), absolute, from the error of H
 
     def psi(
         self,

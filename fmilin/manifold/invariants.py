@@ -1,14 +1,9 @@
 """The invariants h(t, x) = 0 of a model: what is declared, closed under the motion.
 
-A position-level constraint g(t, x) = 0 brings a hidden one, its derivative along the motion
-(Spencer eqs. 2.2 and 2.7; here for any states, not only positions):
-
-    L_f g = g_t + g_x f(t, x, u) + g_u u'
-
-Where the derivative of a state is itself a state the rate is read off instead of computed, so that for
-mechanics in (q, v) the hidden constraint G(q) v costs no visit to the model. Gradients are exact where g is
-an expression and f has exact products; what remains is differenced, and says so. The last term belongs to
-prescribed motion: an input u in a constraint needs its derivative, the input ``der(u)``.
+A position-level constraint g(t, x) = 0 brings a hidden one, L_f g = g_t + g_x f(t, x, u) + g_u u' (Spencer eqs. 2.2 and
+2.7; here for any states). Where the derivative of a state is a state the rate is read off, without a visit. Gradients
+are exact where g is an expression and f has exact products; what remains is differenced, and says so. An input u in a
+constraint (prescribed motion) needs its derivative, the input ``der(u)``.
 """
 
 from __future__ import annotations
@@ -31,12 +26,8 @@ from fmilin.numerics.differences.noise import noise_level
 EIGHTH_ORDER = (4 / 5, -1 / 5, 4 / 105, -1 / 280)  # weights of F(s) - F(-s) at s = h, 2h, 3h, 4h
 STEP = 2.0**-8  # of the length on which F changes: truncation h^8/630 and rounding eps/h are then both below 1e-13
 DISPLACEMENT = 1e-2  # how far from a point, in sizes of the states, the usual sizes of the rows of G are read
-
-SUSPICIOUS = 1e-9
-"""A row of G smaller than this fraction of the largest may be what rounding leaves of terms that cancel."""
-
-BEYOND_ROUNDING = 1e-13
-"""Noise larger than this fraction of the rates is the model's own: iterations or tables inside it."""
+SUSPICIOUS = 1e-9  # a row of G smaller than this part of the largest may be rounding of terms that cancel
+BEYOND_ROUNDING = 1e-13  # larger noise of the rates is the model's own: iterations or tables inside it
 
 
 @dataclass(frozen=True)
@@ -101,10 +92,8 @@ class Invariants:
         self._paired = np.array(paired, dtype=np.intp)
         self._partners = np.array([self.pairs[i] for i in paired], dtype=np.intp)
         self._analytic = bool(constraints.analytic.all())
-        self._kinematic = self._analytic and self._rates_are_states()
-        """Whether h can be computed from the states alone, without a visit to the model."""
-        self.prescribing = constraints.prescribing
-        """Inputs that enter constraints: a prescribed motion."""
+        self._kinematic = self._analytic and self._rates_are_states()  # h follows from states alone, no visit
+        self.prescribing = constraints.prescribing  # inputs that enter constraints: a prescribed motion
         self._moving = moving
         self._noise: FloatArray | None = np.zeros(len(scales)) if self._kinematic else None
         if self.prescribing:
@@ -246,8 +235,6 @@ class Invariants:
     def moving(self) -> bool | None:
         """Whether constraints depend on time; None as long as nobody needed to know."""
         return self._moving
-
-    # -- the parts ---------------------------------------------------------------------------------
 
     def _residuals(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
         alone = self.model.constraint_residuals(t, x, u)

@@ -1,8 +1,7 @@
 """Many points at once: the same states held at other values, each followed from the start along the manifold.
 
-The steps of :mod:`~fmilin.manifold.projection`, all of them computed together where the model takes many points in one
-visit. Least-norm steps come from the normal equations: rows that depend on others are left out, and what the squared
-condition number loses the next iteration brings back.
+Least-norm steps come from the normal equations: rows that depend on others are left out, and what the squared condition
+number loses the next iteration brings back.
 """
 
 from __future__ import annotations
@@ -109,8 +108,7 @@ class FollowedFromStart:
 
     def __init__(self, model: Model, time: float, held: Sequence[int]) -> None:
         self._start, self._held, self._batch = model.start.states, list(held), None
-        self.possible = not len(model.constraints)
-        """Whether the model evaluates its constraints at many points, and the start is on the manifold."""
+        self.possible = not len(model.constraints)  # answers at many points, and starts on the manifold
         if self.possible or not held:
             return
         try:

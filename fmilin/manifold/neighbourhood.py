@@ -20,16 +20,10 @@ from fmilin.numerics.differences.directional import Surroundings, direction_of
 from fmilin.numerics.differences.noise import finite_values
 
 FAR = 2.0**-3  # in sizes of the variables: from there the point is visited again
-
 BEYOND = 8.0  # times as far: there even a solver with a loose tolerance is no longer content with its last solution
-
-CLOSEST = 2.0**-44
-"""In sizes of the variables: a step after which a solver inside with a looser tolerance has not moved at all."""
-
+CLOSEST = 2.0**-44  # in sizes of the variables: there a solver inside with a looser tolerance has not moved
 FURTHER = 8.0
-
-FAR_ALONE = 2.0**-2
-"""The same, from which on a displacement that cost the model its instance keeps other columns from going as far."""
+FAR_ALONE = 2.0**-2  # a displacement that cost the model its instance keeps others from going this far
 
 
 class Neighbourhood:

@@ -80,14 +80,9 @@ def vanishes(expression: Expression, points: Sequence[Mapping[str, float]]) -> b
     return len(defined) > 1 and all(abs(x.value) <= CANCELLED * x.size < math.inf for x in defined)
 
 
-DISPLACEMENTS = (1e-2, 0.3, 3.0)
-"""How far from a point constraints are evaluated, in sizes of the states: x^400 is nothing where x is small."""
-
-SUSPICIOUS = 1e-6
-"""Residuals above this fraction of the largest number in them, at any of these points, are none that vanish."""
-
-FLAT = 1e-8
-"""Gradients of computed residuals below this, over the sizes of the states, are evaluated at displaced points, too."""
+DISPLACEMENTS = (1e-2, 0.3, 3.0)  # in sizes of the states: x^400 is nothing where x is small
+SUSPICIOUS = 1e-6  # residuals above this part of the largest number in them, anywhere, do not vanish
+FLAT = 1e-8  # smaller gradients of computed residuals, over the sizes of states, are looked at farther off
 
 
 def require_nonvanishing(invariants: Invariants, t: float, x: FloatArray) -> None:

@@ -39,11 +39,7 @@ START = (
 
 @one_at_a_time
 def operating_point(
-    model: Model,
-    values: Mapping[str, float] | None = None,
-    *,
-    time: float | None = None,
-    project: bool = False,
+    model: Model, values: Mapping[str, float] | None = None, *, time: float | None = None, project: bool = False
 ) -> OperatingPoint:
     """Assemble a consistent point: the named states held, the others solved for, nearest to their start values.
 

@@ -17,9 +17,7 @@ from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.rank import decide_rank, independent_rows
 
 ITERATIONS = 100
-
 NEARLY_CONVERGED = 1e-7  # A step of Newton's method, in sizes of the states, whose square is rounding
-
 OFF = "The operating point is not on the manifold"
 ASSEMBLE = "Let fmilin.operating_point assemble it."
 
@@ -174,12 +172,7 @@ def require_on_manifold(
     return float(distance.max(initial=0.0))
 
 
-def not_on_manifold(
-    residuals: Mapping[str, float],
-    *,
-    otherwise: str = OFF,
-    advice: str = ASSEMBLE,
-) -> ConstraintError:
+def not_on_manifold(residuals: Mapping[str, float], *, otherwise: str = OFF, advice: str = ASSEMBLE) -> ConstraintError:
     """Return the refusal of a point that is not on the manifold, with its residuals by name."""
     listed = "; ".join(f"'{name}' is {value:.6g} instead of 0" for name, value in list(residuals.items())[:6])
     return ConstraintError(f"{otherwise}: {listed}. {advice}", residuals=residuals)
@@ -226,7 +219,6 @@ def _values(invariants: Invariants, t: float, x: FloatArray) -> FloatArray:
 
 BENT = 0.25  # how far a point may lie from its prediction, relative to the step: beyond, the step is halved
 SHORTEST = 1e-3  # of a step, relative to the whole path
-
 STEPS = 200
 
 Some = NDArray[np.intp]  # numbers of the points that are still on their way

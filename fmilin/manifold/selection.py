@@ -1,9 +1,7 @@
 """Which coordinates are independent: named by the user, by partition (pivoted QR), or by tangent space (SVD).
 
-Positions come first: position-level constraints decide which positions are dependent; a position keeps or
-loses its place together with its velocity where der(q) is itself a state (Spencer eq. 2.40). What velocity
-constraints remain (nonholonomic ones, Kane's speeds) take their dependent states among those in which they
-are linear, as velocity constraints are in the speeds.
+Position-level constraints decide first which positions are dependent; each takes its velocity along where der(q) is a
+state (Spencer eq. 2.40). Velocity constraints that remain take dependent states among those in which they are linear.
 """
 
 from __future__ import annotations
@@ -23,8 +21,7 @@ from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.rank import pivoted_qr
 from fmilin.model.interface import Model, OperatingPoint
 
-PERTURBATION = 1e-6
-"""Relative to the states' scales: enough to tell equal from equal by chance, too little to leave the model's domain."""
+PERTURBATION = 1e-6  # of sizes: tells equal from equal by chance, and stays in the model's domain
 
 
 def kinematic_pairs(model: Model, point: OperatingPoint) -> Mapping[int, int]:
@@ -103,8 +100,7 @@ class Manifold:
         return 2 * len(self.pairs) == n and 2 * int(self.position_rows.sum()) == len(self.H)
 
 
-NOT_TURNING = "turning"
-"""Kind of coordinates that were found because bodies turn (:mod:`fmilin.manifold.nonlinear`)."""
+NOT_TURNING = "turning"  # kind of coordinates that were found because bodies turn
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,6 @@
 """Slopes of rates and outputs along the manifold: exact products where the model has them, differences elsewhere.
 
-Exact directional derivatives are a claim, not a truth: each column is compared once with a central difference
-on the manifold. Rows that are exact without either (an output that is a state, the rate of a position) are written.
+Exact directional derivatives are a claim, not a truth: each column is compared once with a central difference.
 """
 
 from __future__ import annotations
@@ -131,9 +130,7 @@ def _smooth(J: FloatArray, error: FloatArray) -> Slopes:
 
 
 SMALL_STEP = 2.0**-17  # for one direction through all columns, in sizes of the variables
-
-LEFT_OUT = 4.0
-"""Of the step squared times the second derivative: what a central difference may leave out where the slope vanishes."""
+LEFT_OUT = 4.0  # times step squared and second derivative: a central difference's own error at a zero
 
 
 @dataclass(frozen=True)

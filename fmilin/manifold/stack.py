@@ -18,16 +18,13 @@ from fmilin.manifold.verification import drift
 from fmilin.model.interface import Model, TangentStack
 
 EPS = float(np.finfo(np.float64).eps)
-
 NOTHING = 1e-12  # rows of the gradient below this part of the largest are rounding of terms that cancel
-
 NEWTON = 12
 """Steps of Newton's iteration back to the manifold. The gradient is kept, corrected by what each step tells of it, as
 long as it leaves at most :data:`LEAST_GAIN` of the step before; the last step is below :data:`SQUARED` with the
 gradient of its own point, which squares what is left, and below :data:`ROUNDED` with another."""
 
 AT_ONCE = 128  # points that are visited together: what fits into the processor's cache
-
 LEAST_GAIN, SQUARED, ROUNDED = 0.1, 1e-9, 1e-12
 
 Mask = NDArray[np.bool_]
@@ -71,8 +68,7 @@ class StackGeometry:
 
     def __init__(self, model: Model, points: PointStack, tangents: TangentStack, rows: Sequence[int]) -> None:
         self._tangents, self._rows = tangents, list(rows)
-        self.sizes = model.states.scales(points.states)
-        """Of the states, shape (k, N)."""
+        self.sizes = model.states.scales(points.states)  # of the states, shape (k, N)
         self.y_sizes = self.sizes[:, list(tangents.kept)]
         self.u_sizes = model.inputs.scales(points.inputs)
         self.others = sorted(set(range(self.sizes.shape[1])).difference(tangents.kept))

@@ -1,7 +1,6 @@
 """Steady motions: coordinates in which they are uniform (:mod:`fmilin.manifold.uniform`), so that A stays the same.
 
-States that nothing depends on (where a wheel touches the ground) may turn and curve: their rows of A change along the
-motion, the eigenvalues do not.
+Rows of A of states that nothing depends on (where a wheel touches the ground) may change, the eigenvalues do not.
 """
 
 from __future__ import annotations

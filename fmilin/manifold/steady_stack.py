@@ -1,7 +1,6 @@
-"""Steady motions of a stack of points: what :mod:`fmilin.manifold.steady` asks at one point, asked of all of them.
+"""Steady motions of a stack of points: what :mod:`fmilin.manifold.steady` asks, in the coordinates of the stack alone.
 
-In the coordinates of the stack alone. A point where the motion may be steady in others is left to the search at one
-point: which coordinates these are is a decision of its own at each.
+A point where the motion may be steady in others is left to the search at one point.
 """
 
 from __future__ import annotations
@@ -39,8 +38,7 @@ from fmilin.manifold.uniform import (
 )
 from fmilin.model.interface import Model, TangentStack
 
-DEPENDENT = 1e-13
-"""Square of a singular value, of the largest, below which states certainly do not determine the others."""
+DEPENDENT = 1e-13  # square of a singular value, of the largest: no coordinates below
 
 Some = slice | NDArray[np.intp]
 

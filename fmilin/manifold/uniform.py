@@ -1,9 +1,8 @@
 """Uniform motions of points: how fast and how curved they are, and whether A stays the same along them.
 
-With x' = f(x) the second derivatives along the motion are x'' = J f, which the slopes tell without a visit. Where all
-coordinates move uniformly, y(t) = y0 + t y', the states follow from the constraints alone, and whether that is the
-motion is seen from the rates there: no integration is needed. A second A further on, seen along one direction through
-all columns, confirms it. Every array has a leading axis: one point is a stack of one.
+With x' = f(x) the second derivatives along the motion are x'' = J f. Where all coordinates move uniformly the states
+follow from the constraints alone, and the rates there show whether that is the motion. A second A further on, seen
+along one direction through all columns, confirms it. Every array has a leading axis: one point is a stack of one.
 """
 
 from __future__ import annotations
@@ -27,10 +26,7 @@ FURTHER = 0.3
 that of the slowest state."""
 
 SLOWEST = 1e-3  # what moves more slowly than this fraction of the fastest is not waited for
-
-ASIDE = 0.3
-"""How far states on which nothing depends are moved, in their sizes: not as far as a quaternion's components go."""
-
+ASIDE = 0.3  # sizes by which states that nothing depends on are moved, less than a quaternion's components
 STEP = 2.0**-13  # of the difference that shows the second A, in sizes of the coordinates
 SIDES = (1.0, -1.0, 1.0)  # of the motion, to which it is gone at three moments
 SHORT_STEP = 2.0**-17  # of a difference that hardly bends
@@ -90,8 +86,7 @@ class Moving:
     f_y_error: FloatArray
     sizes: FloatArray  # shape (k, N)
     y_sizes: FloatArray  # shape (k, P)
-    paces: FloatArray
-    """|x'| (k, N) in nominal sizes per second: how far an angle has turned already does not slow it down."""
+    paces: FloatArray  # |x'| (k, N) in nominal sizes per second, however far an angle has turned
 
     def __getitem__(self, some: Any) -> Moving:
         parts: dict[str, Any] = {f.name: getattr(self, f.name)[some] for f in fields(self)}
@@ -145,8 +140,7 @@ class Visited(NamedTuple):
 class Beyond(ABC):
     """The model further along uniform motions, and beside them."""
 
-    exact: bool = False
-    """Whether rates and slopes are those of equations, off by no more than rounding."""
+    exact: bool = False  # whether rates and slopes are off by no more than rounding
 
     @abstractmethod
     def further(

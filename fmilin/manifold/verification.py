@@ -19,7 +19,6 @@ from fmilin.numerics.differences.differences import jacobian_by_differences
 from fmilin.numerics.differences.noise import noise_level
 
 DISPLACEMENT = 1e-3  # how far from the point the motion is checked, in sizes of the states
-
 SAMPLES = 3
 
 

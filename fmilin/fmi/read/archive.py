@@ -54,8 +54,7 @@ MOST_MEMBERS = 50_000
 LARGEST_DIRECTORY = 8 << 20  # bytes of the list of members, which is read as a whole before anything else
 _LIBRARY_SUFFIXES = (".so", ".dll", ".dylib")
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
-_LONGEST_END = 22 + 65535 + 20
-"""Bytes of the record at the end, its comment, and the record before it in large archives."""
+_LONGEST_END = 22 + 65535 + 20  # bytes: the record at the end, its comment, the record before it in large ones
 _ENCRYPTED = 0x1  # bit of the flags of a member
 _UNREADABLE = (
     zipfile.BadZipFile,

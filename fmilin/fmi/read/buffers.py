@@ -30,8 +30,7 @@ class Group:
         self.buffer: NDArray[np.float32] | None = None
         if self.type == "Float32":
             self.buffer = np.zeros(values.size, dtype=np.float32)
-        self.doubles_pointer = pointer_to(values)
-        """Where the numbers are as doubles, whatever the type: seeds and sensitivities are always doubles."""
+        self.doubles_pointer = pointer_to(values)  # seeds and sensitivities are doubles, whatever the type
         self.pointer = self.doubles_pointer if self.buffer is None else pointer_to(self.buffer)
         self.references_pointer = pointer_to(self.references)
         self.count = ctypes.c_size_t(self.references.size)
@@ -169,8 +168,7 @@ class VariableAccess(ABC):
     """What reads and writes variables, in groups of floating-point numbers or one by one."""
 
     component: LoadedCode
-    types: ClassVar[Mapping[str, tuple[str, Any]]]
-    """By type of variable: what the functions that get and set it are called, and its type in C."""
+    types: ClassVar[Mapping[str, tuple[str, Any]]]  # by type of variable: what gets and sets it, and its type in C
     truth: ClassVar[Any]  # the C type of a Boolean
 
     def _get_or_set(self, verb: str, group: Group) -> Call:

@@ -1,8 +1,4 @@
-"""The code of an FMU behind its C functions: every call is noted for the process that watches, every status checked.
-
-The calls of a visit are bound once to the addresses of preallocated buffers; making one of them then
-costs little more than the call itself. All others are made with :meth:`LoadedCode.call`.
-"""
+"""The code of an FMU behind its C functions: every call noted for the process that watches, every status checked."""
 
 from __future__ import annotations
 
@@ -21,8 +17,7 @@ from fmilin.fmi.read.printed import same_directory
 from fmilin.ground.errors import ModelError, NumericalError
 from fmilin.ground.sandbox import cage, watchdog
 
-Call = tuple[Callable[[], int | None], str]
-"""A C function bound to all its arguments, and its name; or what prepares its buffers, which returns None."""
+Call = tuple[Callable[[], int | None], str]  # a C function bound to all arguments, or what prepares its buffers; a name
 
 _WARNING, _DISCARD, _ERROR, _FATAL = 1, 2, 3, 4
 _STATUS = ("ok", "warning", "discard", "error", "fatal", "pending")
@@ -40,8 +35,7 @@ class LoadedCode:
         self.health = 0  # the worst status that was no warning: from 3 on only freeing is allowed, from 4 on nothing
         self._prefix, self._symbols, self._sink = prefix, symbols, sink
         self._functions: dict[str, Any] = {}
-        self.may_change = False
-        """Whether another library may take the place of this one; calls then look their function up every time."""
+        self.may_change = False  # whether another library may take its place: calls look functions up every time
         self._library = self._loaded(path)
 
     def load_instead(self, path: Path) -> None:
@@ -62,8 +56,6 @@ class LoadedCode:
             said = error.object.decode("utf-8", "replace") if isinstance(error, UnicodeDecodeError) else str(error)
             said = said or _refusal_of(path)
             raise self._not_loaded(f"Failed to load shared library {path}. {said}") from None
-
-    # ------------------------------------------------------------------ calls
 
     def bound(self, name: str, *arguments: Any) -> Call:
         """Return the function ``name`` of the component, bound to its arguments, all of them of C's own types."""
@@ -138,8 +130,6 @@ class LoadedCode:
                 ctypes.windll.kernel32.FreeLibrary(handle)
             else:
                 c_library().dlclose(handle)
-
-    # ------------------------------------------------------------------ failures
 
     @property
     def is_usable(self) -> bool:

@@ -162,8 +162,7 @@ class Description:
     notes: tuple[str, ...] = ()  # what was strange and could be tolerated
     attributes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # attributes of every interface's element
     experiment: Mapping[str, str] = field(default_factory=dict)  # attributes of the default experiment, as written
-    with_samples: bool = False
-    """Whether discrete-time numbers are inputs and outputs, too: for the discrete model over a base period."""
+    with_samples: bool = False  # whether discrete-time numbers are inputs and outputs, too
     source_files: tuple[str, ...] = ()  # what is to be compiled, in the folder ``sources``, as FMI 2.0 says it
 
     def through(self, interface: str) -> Description:

@@ -1,7 +1,7 @@
 """Instances of FMI 1.0 and FMI 2.0, for model exchange and for co-simulation.
 
-The functions of FMI 1.0 bear the name of the model (``pendulum_fmiGetReal``), there is no initialization mode, and the
-states are known to the code alone. In co-simulation no state is visible, and none can be saved.
+Functions of FMI 1.0 bear the name of the model (``pendulum_fmiGetReal``), there is no initialization mode, and states
+are known to the code alone; in co-simulation none is visible, and none can be saved.
 """
 
 from __future__ import annotations

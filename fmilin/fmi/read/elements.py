@@ -10,9 +10,7 @@ from typing import Any, NamedTuple, NoReturn
 from fmilin.fmi.read.description import FLOATS, Unknown, Variable, Variables
 from fmilin.ground.errors import ModelError
 
-SCALAR_TYPES = ("Real", "Integer", "Boolean", "String", "Enumeration")
-"""Elements in a ``ScalarVariable`` of FMI 1.0 and 2.0."""
-
+SCALAR_TYPES = ("Real", "Integer", "Boolean", "String", "Enumeration")  # in a ScalarVariable of FMI 1.0 and 2.0
 LARGEST_REFERENCE = 2**32 - 1  # value references are unsigned numbers of 32 bits in all versions
 MOST_EVENT_INDICATORS = 1_000_000  # no model has as many; each takes room at every call
 

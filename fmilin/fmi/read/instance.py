@@ -38,8 +38,7 @@ class Instance(VariableAccess):
     """One instance of an FMU's code, from instantiation to continuous-time mode and back."""
 
     prefix: ClassVar[str]  # ``"fmi2"`` or ``"fmi3"``
-    binaries: ClassVar[tuple[str, ...]]
-    """Folders under ``binaries/`` that may hold this platform's library, the first choice first."""
+    binaries: ClassVar[tuple[str, ...]]  # folders under binaries/ for this platform, the first choice first
     tells_states: ClassVar[bool] = False  # whether the code alone knows which variables are states
     frees_with: ClassVar[str] = "FreeInstance"
     rates_function: ClassVar[str] = "GetDerivatives"
@@ -49,8 +48,7 @@ class Instance(VariableAccess):
         self.description = description
         self.sink = sink
         self.next_event: float | None = None
-        self.tolerance: float | None = None
-        """Relative tolerance that the FMU's own solver is asked for; None: none is mentioned."""
+        self.tolerance: float | None = None  # what the FMU's own solver is asked for, relative; None: nothing
         self._library = library_in(folder, description.model_identifier, self.binaries)
         self.component = self._component(self._library)
         self.component.may_change = is_true(description.capabilities, "canBeInstantiatedOnlyOncePerProcess")
@@ -60,10 +58,7 @@ class Instance(VariableAccess):
         self._states_checked = False
         self._time = 0.0
         self._standing: tuple[float, bytes] | None = None
-        self._states: bytes | None = None
-        """Time and inputs that were set last, as long as nothing may have changed them since."""
-
-    # ------------------------------------------------------------------ particular to a version
+        self._states: bytes | None = None  # set last, as long as nothing may have changed them since
 
     @abstractmethod
     def _instantiate(self) -> bool:
@@ -88,8 +83,6 @@ class Instance(VariableAccess):
 
     def _number_of_event_indicators(self) -> int:
         return self.description.event_indicators
-
-    # ------------------------------------------------------------------ life
 
     def begin(self, time: float, settings: Sequence[Assignment]) -> None:
         """Go from nothing to continuous-time mode (of co-simulation: to step mode) at the start time."""
@@ -146,8 +139,6 @@ class Instance(VariableAccess):
         """Free the component and the library."""
         self.end()
         self.component.unload()
-
-    # ------------------------------------------------------------------ continuous-time mode
 
     def visit(self, buffers: Buffers, wanted: str, then: tuple[Call, ...] = ()) -> None:
         """Set the states, time and inputs if changed, read the states and what is wanted; make further calls.
@@ -225,8 +216,6 @@ class Instance(VariableAccess):
         if count:
             self.component.run((self.component.bound(function, pointer_to(room), ctypes.c_size_t(count)),))
         return room[:count]
-
-    # ------------------------------------------------------------------ events
 
     def pass_event(self, inputs: Sequence[Group] = ()) -> bool:
         """Carry out an event, ``inputs`` set in it, at the point that is held; return whether the FMU asks to end."""

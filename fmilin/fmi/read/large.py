@@ -1,9 +1,8 @@
-"""Large model descriptions: the variables are scanned for and read one by one when they are asked for.
+"""Large model descriptions: variables are scanned for, and read one by one when they are asked for.
 
-A tree of a million variables takes gigabytes and many seconds, of which a linear model needs a few dozen. The text
-between ``<ModelVariables>`` and ``</ModelVariables>`` is cut out; a search for an attribute leads to the
-element, since a ``<`` can only begin an element there. Texts that are written in a way for which this does not
-hold (comments, CDATA, annotations inside variables, another encoding than UTF-8) are read as a whole.
+A tree of a million takes gigabytes, of which a linear model needs a few dozen. A search leads to the element, since a
+``<`` can only begin one there; texts for which this does not hold (comments, CDATA, annotations inside variables,
+another encoding than UTF-8) are read as a whole.
 """
 
 from __future__ import annotations

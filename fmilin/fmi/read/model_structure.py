@@ -1,7 +1,6 @@
 """Variables and ``ModelStructure``: of FMI 2.0, which refers to variables by index, and of FMI 3.0, by reference.
 
-FMI 1.0 does not say which variables are states. The code knows their value references; :func:`with_states` brings them
-in after it was asked. Until then states stand under names that no variable has.
+FMI 1.0 does not say which variables are states: they stand under names that no variable has until its code was asked.
 """
 
 from __future__ import annotations
@@ -49,8 +48,7 @@ class _References(NamedTuple):
     entry: str  # how a message calls what an entry refers to
     state: str  # and what a derivative says to be the derivative of
     find: Find
-    find_rate: Find
-    """A value reference should be unique. Where der(x) shares that of the state v, each is found in its own role."""
+    find_rate: Find  # where der(x) shares the reference of the state v, each is found in its own role
 
 
 def read_structure2(root: Any, notes: Notes, scanned: Scanned | None = None) -> ModelStructure:

@@ -1,8 +1,7 @@
 """What an FMU's code prints goes to the logger ``fmilin.printed``: standard output belongs to the program.
 
-While foreign code runs, the C library's ``stdout`` is a file of ours. While it is loaded and unloaded, and no other
-thread could print meanwhile, descriptor 1 is, too; at each visit that would take as long as the visit, so that what
-code writes there past the C library stays. A child process needs none of this: its standard output is nobody's.
+While foreign code runs, the C library's ``stdout`` is a file of ours; while it is loaded and unloaded, and no other
+thread could print, descriptor 1 is, too. A child process needs none of this: its standard output is nobody's.
 """
 
 from __future__ import annotations

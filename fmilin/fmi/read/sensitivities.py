@@ -1,9 +1,8 @@
 """Exact derivatives through the FMU's own directional derivatives, and the structure that it declares.
 
-Several knowns in one call are not safe: Dymola up to 2023x leaves all knowns but the first shifted afterwards. They
-share one where the description says that no unknown depends on two of them; rows that depend on nearly all cost one
-call each where the FMU gives adjoint derivatives. The product along one direction through all columns tests both. Rows
-that are known without asking (a state, an input) are written down, since real exports answer zero for them.
+Several knowns in one call are not safe: Dymola up to 2023x leaves all but the first shifted afterwards. They share one
+where it is declared that no unknown depends on two of them; rows that depend on nearly all cost one call each where
+there are adjoint derivatives. The product along one direction through all columns tests both.
 """
 
 from __future__ import annotations
@@ -165,10 +164,8 @@ class Sensitivities:
             else:
                 self._J[row] = np.nan
         self._moves = False
-        self._in_order = False
-        """Whether the rows of J are the unknowns, one by one."""
-        self._in_one_go: tuple[Call, ...] = ()
-        """The calls for all columns, between two looks at states and inputs; once it is known that they stay."""
+        self._in_order = False  # whether the rows of J are the unknowns, one by one
+        self._in_one_go: tuple[Call, ...] = ()  # all columns between two looks at states and inputs, once these stay
         self._after = Buffers(session.layout)
         self._answers = np.zeros((columns, 0))  # a row per column of J, in the order of the unknowns
         self._rows: NDArray[np.intp] = np.empty(0, dtype=np.intp)

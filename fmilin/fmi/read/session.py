@@ -26,7 +26,6 @@ from fmilin.ground.signals import FloatArray, Signals
 from fmilin.model.threads import lock_of
 
 _BEARS_ONE = "The model's code does not bear a second instance after the first."
-
 REMEMBERED = 1000  # points at which the instance was lost, at most; the oldest are forgotten
 
 
@@ -58,13 +57,10 @@ class Session:
         self.indicators = description.event_indicators > 0
         self.generation = 0
         self.lock = lock_of(self)
-        self.left_start = False
-        """Whether the instance has passed an event or a step since it began."""
-        self.passed_event = False
-        """Whether it has passed an event, and may be in another mode since."""
+        self.left_start = False  # whether the instance has passed an event or a step since it began
+        self.passed_event = False  # whether it has passed an event, and may be in another mode since
         self.tuning = Tuning()
-        self._refusals: dict[tuple[str, tuple[int, ...], bytes], str] = {}
-        """Errors that cost an instance, by the point and by what was asked for there."""
+        self._refusals: dict[tuple[str, tuple[int, ...], bytes], str] = {}  # by the point and what was asked for
         self._tokens = itertools.count()
         self._leases: set[int] = set()
         self._owner = 0
@@ -93,8 +89,6 @@ class Session:
         except BaseException:
             self.close()
             raise
-
-    # ------------------------------------------------------------------ visits
 
     def visit(self, buffers: Buffers, wanted: str = "everything", then: tuple[Call, ...] = ()) -> None:
         """Evaluate at the point of the buffers, whose states are afterwards those that the model really holds."""
@@ -138,8 +132,6 @@ class Session:
             self.note(f"Event indicators were declared but refused, so events go unnoticed. {error}")
             return np.empty(0)
 
-    # ------------------------------------------------------------------ events
-
     def restart(self) -> None:
         """Return to the mode of the start, if the instance has left it."""
         if self.left_start:
@@ -170,8 +162,6 @@ class Session:
     def next_event_time(self) -> float | None:
         """When the next time event is due, as the FMU said at its last event."""
         return None if self._instance is None else self._instance.next_event
-
-    # ------------------------------------------------------------------ parameters as inputs
 
     def tune(self, parameters: Sequence[Scalar], values: FloatArray) -> None:
         """Give parameters these values, and those that were moved before their first ones.
@@ -214,8 +204,6 @@ class Session:
         """Whether the instance is still in the mode that it was led to: an error sends it back to its start."""
         return not self.left_start or (self._instance is not None and self._instance.component.is_usable)
 
-    # ------------------------------------------------------------------ the instance
-
     @property
     def instance(self) -> Instance:
         """The instance, ready to be asked: after an error, a fresh one at the same start."""
@@ -240,8 +228,6 @@ class Session:
         """Add a note once."""
         if text not in self.notes:
             self.notes.append(text)
-
-    # ------------------------------------------------------------------ views of the model
 
     def lease(self) -> int:
         """Count one more view of the model; the first is the owner."""

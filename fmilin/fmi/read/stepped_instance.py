@@ -1,8 +1,4 @@
-"""One instance of an FMU for co-simulation: communication steps, and its whole state saved and restored.
-
-Between two steps some tools let their continuous states be set and the derivatives be read, as variables; the
-standard does not promise that, so nothing here relies on it.
-"""
+"""One instance of an FMU for co-simulation: communication steps, and its whole state saved and restored."""
 
 from __future__ import annotations
 
@@ -33,8 +29,6 @@ class SteppedInstance(Instance):
     restore_function: str
     free_function: str
     save_flag: str  # the attribute of the interface that promises them
-
-    # ------------------------------------------------------------------ steps
 
     def _do_step(self, time: float, step: float) -> None:
         # ``noSetFMUStatePriorToCurrentPoint``, in FMI 1.0 ``newStep``: no step is taken back. Told otherwise, some FMUs
@@ -75,8 +69,6 @@ class SteppedInstance(Instance):
         """Forget a saved state."""
         if self.component.is_usable and saved.handle.value:
             self.component.run((self.component.bound(self.free_function, ctypes.byref(saved.handle)),))
-
-    # ------------------------------------------------------------------ between two steps
 
     def visit(self, buffers: Buffers, wanted: str, then: tuple[Call, ...] = ()) -> None:
         """Set inputs, states only where changed (some FMUs refuse), read them back, and what is wanted; go on."""

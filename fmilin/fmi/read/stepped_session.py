@@ -1,8 +1,7 @@
 """A running co-simulation FMU and its anchor: the point in time that every run starts from, restored bit by bit.
 
-Restoring restarts the solver of some tools, so that a run from a live instance differs from one from a restored
-state: every run, the baseline too, starts from a restore. Where the FMU cannot restore, or restores wrongly, a
-fresh instance is led to the anchor along the same steps.
+Restoring restarts the solver of some tools: every run, the baseline too, starts from a restore. Where the FMU cannot
+restore, or restores wrongly, a fresh instance is led to the anchor along the same steps.
 """
 
 from __future__ import annotations
@@ -54,15 +53,11 @@ class SteppedSession(Session):
         self._legs: list[_Leg] = []
         self._saved: SavedState | None = None
         self._away = False
-        self._restores = True
-        """Whether a saved state may be relied on."""
-        self.restores_twice = False
-        """Whether one step and a second restore come before a run: some FMUs restore everything but inputs."""
-        self.sets_by_start = False
-        """Whether states are set as start values of a fresh instance, because the FMU refuses them later."""
+        self._restores = True  # whether a saved state may be relied on
+        self.restores_twice = False  # after one step, before a run: some FMUs restore everything but inputs
+        self.sets_by_start = False  # states as start values of a fresh instance: it refuses them later
         self.steps = 0
-        self.anchor_time = 0.0
-        """Where every run starts, in seconds."""
+        self.anchor_time = 0.0  # where every run starts, in seconds
         super().__init__(fmu, parameters, time, settings)
         self._anchor()
 
@@ -70,8 +65,6 @@ class SteppedSession(Session):
         """Go back to the anchor, where parameters are as at the start; tunable ones are set as inputs are."""
         if self.tuning.change(self.stepped.values, self.layout, parameters, values):
             self._away = True
-
-    # ------------------------------------------------------------------ the anchor
 
     @property
     def restores(self) -> bool:

@@ -1,9 +1,7 @@
 """From modelDescription.xml to a :class:`~fmilin.fmi.read.description.Description`.
 
-FMPy's own reader stops at flaws that touch no number we need (a declared type that is not defined, an
-unknown attribute of a type, an odd combination of causality and variability) and does not know the
-plural capability flags of FMI 3. This one reads what a linear model needs, refuses only what makes
-states, derivatives, inputs or outputs uncertain, and notes the rest.
+FMPy's own reader stops at flaws that touch no number we need, and does not know the plural capability flags of FMI 3.
+This one refuses only what makes states, derivatives, inputs or outputs uncertain, and notes the rest.
 """
 
 from __future__ import annotations

@@ -118,7 +118,6 @@ def _symbol(text: str) -> BaseUnit | None:
 
 _BNAME = r"[A-Za-z_][A-Za-z0-9_]*(?:\[[0-9]+(?:,[0-9]+)*\])?"
 _STRUCTURED = re.compile(rf"(?:{_BNAME}(?:\.{_BNAME})*|der\({_BNAME}(?:\.{_BNAME})*\))")
-
 DURATION, STEPS = 10.0, 1000  # of the default experiment: seconds, and steps of a sampled model
 TOLERANCE = 1e-8  # the same as the integrator's in the C code
 LONG_LIST = 256  # where a list of dependencies that names everything is left out
@@ -196,8 +195,7 @@ class Standard(ABC):
     runtime: ClassVar[tuple[str, ...]]  # that file and those that only it includes
     headers: ClassVar[tuple[str, ...]]
     binary_folder: ClassVar[attrgetter[str]]  # from a machine to the folder under ``binaries/`` for it
-    entries: ClassVar[tuple[tuple[str, str], ...]]
-    """In ``ModelStructure``, of outputs, derivatives and initial unknowns: the list, if any, and its entries."""
+    entries: ClassVar[tuple[tuple[str, str], ...]]  # of outputs, rates, initial unknowns: list, if any, and entries
     attribute: ClassVar[str]
     first: ClassVar[int]  # what an entry refers to a variable by, and what that is for the first variable
 

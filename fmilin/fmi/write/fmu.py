@@ -42,9 +42,7 @@ if TYPE_CHECKING:
 
 # The FMU as a file: identifier and token, the constraints inside, a zip archive that depends on its content alone.
 
-FIRST_DAY = (1980, 1, 1, 0, 0, 0)
-"""The earliest time that a zip archive can hold: builds of the same model are the same bytes."""
-
+FIRST_DAY = (1980, 1, 1, 0, 0, 0)  # the earliest of zip archives: builds of the same model are the same bytes
 SMALL = 1 << 20  # larger content is compressed in a hurry
 
 

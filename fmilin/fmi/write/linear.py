@@ -223,7 +223,6 @@ class _Rows:
 
 
 MATRICES_PATH = "resources/linear.bin"
-
 MOST_EIGENVALUES = 200
 
 

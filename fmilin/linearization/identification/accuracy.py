@@ -1,10 +1,7 @@
 """The accuracy of an identified model: what its solver and its differences leave, and whether that is enough.
 
-An identified model fits the solver, not the plant: Euler's method in steps of 1 ms is predicted to ten digits and is
-off by 1e-3 of the fastest rate per second. The same experiment is run in the steps that the model was identified from
-and in far shorter ones, of which a solver with a fixed step must take smaller ones, too; and with a smaller tolerance,
-where a solver chooses its steps itself. What the responses differ by is put into the accuracy. The limits of what is
-returned are those of differenced models.
+An identified model fits the solver, not the plant. So the same experiment is run in far shorter steps, and with a
+smaller tolerance; what the responses differ by is put into the accuracy.
 """
 
 from __future__ import annotations

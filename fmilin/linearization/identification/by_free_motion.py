@@ -1,8 +1,7 @@
 """The linear model of a model that no input moves, or that shows nothing: its free motion, or that there is nothing.
 
-With inputs held, x[k+1] = A x[k] + d and y[k] = C x[k] around the point, so that the differences y[k+1] - y[k] =
-C A^k d are the Markov parameters of a model whose only input is d. They are realized as pulses are. At rest nothing
-moves, and the linear model has no states.
+With inputs held, x[k+1] = A x[k] + d and y[k] = C x[k]: the differences y[k+1] - y[k] = C A^k d are the Markov
+parameters of a model whose only input is d, and are realized as pulses are.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
 """Method c, for models too noisy for pulses: frequency response by multisines, then a subspace fit of it.
 
-All M frequencies w_m = 2 pi m / M (m = 1 .. M/2 - 1) and all inputs are excited at once, with Schroeder's phases that
-are orthogonal from experiment to experiment, until the motion is periodic; the inputs are held during each step, so
-that the quotient of the transforms is G(exp(i w)) of the discrete model itself. Averages over periods lower the noise,
-and what differs between them measures it. The inverse transform of G gives Markov parameters wrapped around at M; their
-Hankel matrix has the same column space as that of the true ones (McKelvey, Akcay and Ljung 1996, algorithm 1), which
-gives A and C; B and D follow by least squares over all frequencies.
+All M/2 - 1 frequencies and all inputs are excited at once, with Schroeder's phases that are orthogonal from experiment
+to experiment, until the motion is periodic. Inputs are held during each step: the quotient of the transforms is
+G(exp(i w)) of the discrete model itself. Its inverse transform gives Markov parameters wrapped around at M, whose Hankel
+matrix has the true column space (McKelvey, Akcay and Ljung 1996, algorithm 1); B and D follow by least squares.
 """
 
 from __future__ import annotations
@@ -29,8 +27,7 @@ PERIODS = 8  # of all experiments together; each has at least FEWEST
 FEWEST = 3
 SETTLING = 6  # periods at most until the motion must be periodic
 PERIODIC = 1e-3  # periods must not differ by more than this, beyond noise, relative to the answer
-NOTHING = 0.1
-"""Mean square of what a fit leaves, in sizes of noise and rounding: below this no higher order can be distinguished."""
+NOTHING = 0.1  # mean square left by a fit, in sizes of noise: below, no higher order can be told
 MOST_NUMBERS = 640  # rows and columns of the wrapped Hankel matrix, about
 PART = 0.1  # amplitude of a multisine, in sizes of the inputs, where nothing smaller is wanted
 

@@ -22,7 +22,6 @@ from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Stepping
 
 SHORT, LONG = 60, 200  # steps of a run: while a step is searched for, and at last
-
 SHORTEST = 20
 GROWTH = 1e4  # A record ends where responses exceed the largest of its first steps by this
 MOST_NUMBERS = 1_000_000  # of the Hankel matrix
@@ -68,8 +67,6 @@ class ByResponse(Identification):
         realized, held = self._realized(probe, step, LONG)
         self._note(realized, held)
         return self._delivered(realized, independent)
-
-    # ------------------------------------------------------------------ shared with other methods of identification
 
     def _delivered(self, realized: Realized, independent: Sequence[str] | None) -> LinearModel:
         coordinates, S, S_half = self._coordinates(realized, independent)

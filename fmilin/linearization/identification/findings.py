@@ -45,8 +45,7 @@ class Findings:
         self._cadence, self._inputs, self._outputs = cadence, tuple(inputs), tuple(outputs)
         self.others: list[str] = []
         self.repetition = ""
-        self.stands_between = False
-        """Whether the model stands still between its solver's own steps: there are no halves to be confirmed."""
+        self.stands_between = False  # between its solver's own steps: no halves can be confirmed
         self.restart()
 
     def restart(self) -> None:
@@ -56,10 +55,8 @@ class Findings:
         self.error = float("nan")
         self.half_error = float("nan")
         self.noise = 0.0
-        self.coarse_solver = ""
-        """Why responses that disagree with derivatives speak against the solver only, in words; empty otherwise."""
-        self.excess = 0.0
-        """The largest error on held-out responses beyond their noise."""
+        self.coarse_solver = ""  # why responses speak against the solver only; empty otherwise
+        self.excess = 0.0  # the largest error on held-out responses beyond their noise
         self.reading = ""
         self.singular_values: FloatArray = np.empty(0)
         self.order = 0

@@ -1,8 +1,7 @@
 """Pulses on each input from the operating point: Markov parameters, their errors, and how the outputs are to be read.
 
-An input is moved by +a and by -a during the first step, so that even nonlinear terms cancel:
-r(a) = (y(+a) - y(-a)) / (2 a). The amplitude a is the one at which halving it changes r least: larger ones bend
-the response, smaller ones drown in the solver's noise. The change that remains is the error estimate.
+An input is moved by +a and by -a during the first step: r(a) = (y(+a) - y(-a)) / (2 a). The amplitude is the one at
+which halving it changes r least; the change that remains is the error estimate.
 """
 
 from __future__ import annotations
@@ -21,7 +20,6 @@ from fmilin.model.stepping import Response, Stepped
 SHORT_RUN, LONG_RUN = 20, 60  # steps of the runs that compare amplitudes of pulses, and of random inputs
 REDUCTIONS = 14  # to a fourth each
 BENT = 1e-2  # answers to half the input that are off their half by this are not linear
-
 DECADES = (1.0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
 GOOD_ENOUGH = 1e-9
 
@@ -34,22 +32,16 @@ class Runner:
             raise TypeError(model)
         self.model, self.point = model, point
         self.stepped: Stepped = model
-        self.cadence = model.cadence
-        """With the solver's own step, once that is known."""
+        self.cadence = model.cadence  # with the solver's own step, once that is known
         self.scales = model.inputs.scales(point.inputs)
         self._given = amplitude
         self._amplitudes: dict[float, FloatArray] = {}
-        self._changes: dict[int, tuple[float, float]] = {}
-        """By input: the amplitude that suited it last, and how much halving it changed the response."""
+        self._changes: dict[int, tuple[float, float]] = {}  # by input: amplitude, and change when halved
         self._smooth = False
-        self.is_noisy = False
-        """Whether equal runs were seen to differ."""
-        self.reduced = 0.0
-        """By how much inputs were moved at most, in their sizes, where larger moves were not answered in proportion."""
-        self.unresponsive: set[int] = set()
-        """Inputs that have moved nothing so far, however hard they were pushed."""
-        self.in_dead_zone: list[str] = []
-        """Inputs that move nothing when they are pushed a little, and something when they are pushed more."""
+        self.is_noisy = False  # whether equal runs were seen to differ
+        self.reduced = 0.0  # to which part of their sizes inputs were held, for the sake of proportion
+        self.unresponsive: set[int] = set()  # inputs that moved nothing, however hard pushed
+        self.in_dead_zone: list[str] = []  # inputs that move nothing unless pushed more
 
     def run(self, deviations: FloatArray, step: float, tolerance: float | None = None) -> Response:
         """Run with inputs at the point's values plus ``deviations`` (K, nu), with another tolerance if one is given."""

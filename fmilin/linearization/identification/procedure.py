@@ -1,8 +1,7 @@
 """The procedure for models that bring their own solver: which method, which step, and how well the result predicts.
 
 Methods, the first that works: ``direct`` (derivatives read between two steps), ``step`` (coordinates displaced, one
-step), ``response`` (pulses on the inputs, eigensystem realization); ``multisine`` on demand. Whatever the method,
-held-out responses show how well the result predicts, and only what is confirmed at half the step counts as continuous.
+step), ``response`` (pulses on the inputs, eigensystem realization); ``multisine`` on demand.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """Method b: from pulses to a discrete model: the order from singular values and held-out responses, states by name.
 
-Declared states are measured besides the outputs. Where they follow the identified states one to one, some of them
-become the coordinates, so that the model has the names and units of the FMU; else its states have no meaning of
-their own, and are called ``z[1]``, ``z[2]``, ...
+Where declared states follow the identified ones one to one, some become the coordinates; else they are ``z[1]``, ...
 """
 
 from __future__ import annotations
@@ -27,8 +25,7 @@ from fmilin.linearization.identification.steps import HeldOut
 #     A = s^-1/2 P' H(1) Q s^-1/2,   B = s^1/2 Q' E_nu,   C = E_ny' P s^1/2.
 
 MOST = 60  # the highest order that is tried
-LARGE, OVERSAMPLING, POWERS = 400, 40, 2
-"""Rows and columns from which only a leading part is computed; directions beyond that part; power iterations."""
+LARGE, OVERSAMPLING, POWERS = 400, 40, 2  # size from which a leading part is computed; more directions; iterations
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,8 @@
 """A discrete linear model over one step, and the continuous one behind it, if there is one.
 
-    x[k+1] = A x[k] + B u[k] + d,    y[k] = C x[k] + D u[k],    inputs held during a step of h seconds.
-
-The continuous model follows from a logarithm: with M = [A B d; 0 1 0; 0 0 1], log(M)/h = [Ac Bc f0; 0 0 0; 0 0 0].
-A matrix has many logarithms. The one that is meant has |Im| < pi for every eigenvalue, so that no motion may be
-faster than half the sampling frequency; an eigenvalue 0 (a delay, a dead-beat part) has none.
+x[k+1] = A x[k] + B u[k] + d, y[k] = C x[k] + D u[k], inputs held during a step of h seconds. The continuous model is
+log([A B d; 0 1 0; 0 0 1])/h = [Ac Bc f0; 0 0 0; 0 0 0], with |Im| < pi for every eigenvalue of the logarithm: no motion
+may be faster than half the sampling frequency, and an eigenvalue 0 (a delay, a dead-beat part) has none.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """A hybrid model that is stepped over its sampling period: events at the start of each step, then smooth motion.
 
-At t_k the input is set and what is due there happens (a controller samples); until t_(k+1) the model moves, and passes
-the events in between; what is due at t_(k+1) belongs to the next step. The first t_k is that of the first event that is
-still due: what is due at the start itself has happened when a model is initialized.
+What is due at t_(k+1) belongs to the next step. The first t_k is that of the first event that is still due: what is due
+at the start itself has happened when a model is initialized.
 """
 
 from __future__ import annotations
@@ -97,8 +96,6 @@ class SampledModel(Model, Stepped):
     def why_not_settable(self, point: OperatingPoint) -> str:
         """Say the same."""
         return self.why_not_direct(point)
-
-    # ------------------------------------------------------------------ details
 
     def _begun(self, point: OperatingPoint, step: float) -> tuple[FloatArray, float]:
         """Return the states at the first event in time that is due within a step, and that time; else the start."""

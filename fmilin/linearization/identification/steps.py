@@ -87,11 +87,8 @@ def held_out(runner: Runner, step: float, seed: int = 8) -> HeldOut | None:
 
 
 DEFAULT = 0.01  # seconds: where to begin when the model suggests no step
-
 ATTEMPTS = 8
-FASTEST, IDEAL, SLOWEST = 1.3, 0.5, 0.05
-"""Radians that the fastest motion makes during a step: at most, as wished, at least."""
-
+FASTEST, IDEAL, SLOWEST = 1.3, 0.5, 0.05  # radians of the fastest motion in a step: at most, as wished, at least
 LONGEST = 100  # times the step that suits the model: longer ones may take its solver for ever
 
 
