@@ -2,7 +2,7 @@
 
 All M/2 - 1 frequencies and all inputs are excited at once, with Schroeder's phases that are orthogonal from experiment
 to experiment, until the motion is periodic. Inputs are held during each step: the quotient of the transforms is
-G(exp(i w)) of the discrete model itself. Its inverse transform gives Markov parameters wrapped around at M, whose Hankel
+G(exp(i w)) of the discrete model itself. Its inverse transform gives Markov parameters wrapped around, whose Hankel
 matrix has the true column space (McKelvey, Akcay and Ljung 1996, algorithm 1); B and D follow by least squares.
 """
 
