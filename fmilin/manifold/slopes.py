@@ -123,6 +123,17 @@ def rounding(nearby: Neighbourhood, J: FloatArray) -> FloatArray:
     return ROUNDING * nearby.terms(slope)[:, None] / nearby.scales
 
 
+def _solving(nearby: Neighbourhood) -> FloatArray:
+    """Return what Newton's last correction on the manifold may leave of differences over small steps, (r,), scaled."""
+    point, sizes = nearby.point, nearby.model.states.scales(nearby.point.states)
+    du = np.zeros((nearby.k, len(sizes)))
+    answer = nearby.model.products(point.time, point.states, point.inputs, np.diag(sizes), du)
+    if answer is None or not nearby.frame.parametrization.rows:
+        return np.zeros(len(nearby.base))
+    off = np.abs(np.concatenate((answer.derivatives, answer.outputs))).sum(axis=1)
+    return np.asarray(SOLVED * EPS / SMALL_STEP * np.nan_to_num(off))
+
+
 def _smooth(J: FloatArray, error: FloatArray) -> Slopes:
     """Return slopes with no jumps and no bends."""
     none = np.zeros(J.shape)
@@ -131,6 +142,7 @@ def _smooth(J: FloatArray, error: FloatArray) -> Slopes:
 
 SMALL_STEP = 2.0**-17  # for one direction through all columns, in sizes of the variables
 LEFT_OUT = 4.0  # times step squared and second derivative: a central difference's own error at a zero
+SOLVED = 8.0  # times the rounding of all states: what solving for constraints may leave of them
 
 
 @dataclass(frozen=True)
@@ -176,7 +188,7 @@ def measure(nearby: Neighbourhood, derivatives: str | Differences, facts: Verifi
     if derivatives == "exact":
         return _split(nearby, exact, "exact" if finite.all() else "mixed", ())
     if finite.all() and facts.precision is not None:
-        trusted = _compared_once(nearby, exact, facts.precision)
+        trusted = _compared_once(nearby, exact, facts.precision, facts.solving)
         if trusted is not None:
             return _split(nearby, trusted, "exact", ())
     checked, is_exact, remarks = _checked(nearby, exact, finite, facts)
@@ -266,6 +278,9 @@ def _checked(
     allowed = inexact + rounding(nearby, quick.J)
     deviation = np.abs(exact.J - quick.J)
     suspicious = (deviation > 10 * quick.error + allowed) & finite
+    if suspicious.any():
+        facts.solving = _solving(nearby)
+        suspicious &= deviation * nearby.scales > facts.solving[:, None]
     J, error, is_exact, remarks = exact.J.copy(), exact.error.copy(), finite.copy(), []
     visible = (deviation > 10 * quick.error) & finite & ~suspicious
     error[visible] = np.maximum(error[visible], deviation[visible])

@@ -40,6 +40,7 @@ class VerifiedFacts:
     rates: FloatArray | None = None  # (N,), the largest rates that were seen when that was checked
     # (N + ny,), error of a quick difference over the size of its row, once all products agreed with differences
     precision: FloatArray | None = None
+    solving: FloatArray | float = 0.0  # of differences, (N + ny,): what solving for the manifold leaves of them
     procedure: bool = False  # whether the slopes of the model's exact procedure agreed with a difference
 
 

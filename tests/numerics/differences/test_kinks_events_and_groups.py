@@ -98,6 +98,18 @@ def test_a_row_of_rounding_beside_fast_rows_hides_no_wrong_derivative() -> None:
     assert [w.kind for w in lin.warnings].count("directional-derivative") == 2
 
 
+def test_the_step_of_a_difference_that_passes_for_exact_is_seen_on_a_manifold() -> None:
+    """Far below the size of its row, and above what solving for the constraint leaves of our own differences."""
+    A = -np.eye(3)
+    said = A.copy()
+    said[2, 0] = 2.4e-8
+    parts = Parts(["a", "b", "c"], [1.0, 1.0, 1.0], lambda t, s, u: A @ s, constraints=["a - b"])
+    parts.jacobians = lambda t, s, u: (said, np.zeros((3, 0)))
+    lin = fl.linearize(FunctionModel(parts), independent=["a", "c"])
+    np.testing.assert_allclose(lin.A, -np.eye(2), atol=1e-9)
+    assert [w.kind for w in lin.warnings].count("directional-derivative") == 1
+
+
 def test_outputs_that_cancel_do_not_spoil_the_estimates_of_others() -> None:
     """Residuals as outputs: on the manifold they are zero but for rounding, wherever the coordinates go."""
     model = pendulum(angle=0.7, rate=0.3)
