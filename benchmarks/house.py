@@ -18,7 +18,7 @@ from benchmarks.mechanism import quickest
 from benchmarks.robots import nearby, robots
 from benchmarks.tables import show
 from fmilin.native.mechanism import Mechanism
-from fmilin.numerics.codegen.compilation import CompilationBudget
+from fmilin.numerics.codegen.compiler import CompilationBudget
 
 PACKAGE = Path(fmilin.__file__).parent
 LINES, MODULES, FOLDERS, FILES = 72_000, 450, 17, 4

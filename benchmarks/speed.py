@@ -29,7 +29,7 @@ from fmilin.fmi.write import build_fmu
 from fmilin.native import systems
 from fmilin.native.compiled_visits import CompiledVisits
 from fmilin.native.mechanism import Body, Force, Joint, Mechanism, MechanismDescription, Torque
-from fmilin.numerics.codegen.compilation import CompilationBudget
+from fmilin.numerics.codegen.compiler import CompilationBudget
 from tests.counts import TABLE, counts_of, works
 from tests.hard_models import ring_of_rooms
 

@@ -25,7 +25,7 @@ from fmilin.native.kane import KaneModel
 from fmilin.native.mechanism import Mechanism
 from fmilin.native.native_model import NativeModel
 from fmilin.native.systems import double_wishbone, four_bar, furuta_pendulum, rolling_disk, slider_crank
-from fmilin.numerics.codegen.compilation import CompilationBudget
+from fmilin.numerics.codegen.compiler import CompilationBudget
 from tests.by_hand import FunctionModel, Parts
 from tests.hard_models import ring_of_rooms
 

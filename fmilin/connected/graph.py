@@ -18,8 +18,7 @@ from fmilin.connected.names import in_member, of_member, qualified
 from fmilin.ground.errors import UsageError
 from fmilin.ground.signals import FloatArray, Signals
 from fmilin.numerics.codegen.functions import SystemFunctions
-from fmilin.numerics.codegen.implicit import ImplicitSystem
-from fmilin.numerics.codegen.newton import Guess
+from fmilin.numerics.codegen.implicit import Guess, ImplicitSystem
 
 SX = Any
 

@@ -11,7 +11,7 @@ from fmilin.ground.errors import ModelError, NumericalError, UsageError
 from fmilin.ground.signals import FloatArray
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Stepped
-from fmilin.numerics.differences.noise import noise_level
+from fmilin.numerics.differences.sweep import noise_level
 
 REACH = 0.5  # how far around the point samples are taken at first, in sizes of the states
 

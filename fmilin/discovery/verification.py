@@ -19,7 +19,7 @@ from fmilin.discovery.sampler import Sampler
 from fmilin.discovery.states import HELD_AT_START, StateKinds
 from fmilin.ground.signals import FloatArray
 from fmilin.model.stepping import Stepped
-from fmilin.numerics.runge_kutta import runge_kutta_step
+from fmilin.numerics.steps import runge_kutta_step
 
 POINTS = 10
 STEPS = 20

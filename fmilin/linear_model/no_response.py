@@ -12,7 +12,7 @@ from fmilin.ground.errors import NumericalError
 from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray
 from fmilin.linear_model.model import LinearModel
-from fmilin.numerics.rest import NewtonStep, is_equilibrium, newton_step
+from fmilin.numerics.balanced import NewtonStep, is_equilibrium, newton_step
 
 PUSHES = (1.0, 30.0)  # pushes, in sizes of an input, that tell what is stuck from what is not connected
 

@@ -21,8 +21,8 @@ from fmilin.manifold.uniform import Change
 from fmilin.model.counting import RememberingModel
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.model.stepping import Hybrid
-from fmilin.numerics.crossings import Domains, domains
-from fmilin.numerics.rest import is_equilibrium
+from fmilin.numerics.balanced import is_equilibrium
+from fmilin.numerics.steps import Domains, domains
 
 TURNING = (
     "they belong to coordinates that turn, and say nothing of stability. Where A stays they do: take the direction of "

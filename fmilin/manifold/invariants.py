@@ -21,7 +21,7 @@ from fmilin.ground.signals import FloatArray
 from fmilin.manifold.rank import TINY, scaled, threshold
 from fmilin.model.interface import Evaluation, Model
 from fmilin.numerics.differences.differences import jacobian_by_differences
-from fmilin.numerics.differences.noise import noise_level
+from fmilin.numerics.differences.sweep import noise_level
 
 EIGHTH_ORDER = (4 / 5, -1 / 5, 4 / 105, -1 / 280)  # weights of F(s) - F(-s) at s = h, 2h, 3h, 4h
 STEP = 2.0**-8  # of the length on which F changes: truncation h^8/630 and rounding eps/h are then both below 1e-13

@@ -17,7 +17,7 @@ from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.numerics.differences.coloring import column_groups, tangent_pattern
 from fmilin.numerics.differences.differences import Differences, EventCrossingError, Slopes, slopes
 from fmilin.numerics.differences.directional import Surroundings, direction_of
-from fmilin.numerics.differences.noise import finite_values
+from fmilin.numerics.differences.sweep import finite_values
 
 FAR = 2.0**-3  # in sizes of the variables: from there the point is visited again
 BEYOND = 8.0  # times as far: there even a solver with a loose tolerance is no longer content with its last solution

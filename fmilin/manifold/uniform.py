@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import BALANCED_EXACTLY, EQUILIBRIUM, ROUNDING, SAME_ALONG, STEADY, UNIFORM
-from fmilin.numerics.rest import UNTOLD, is_equilibrium
+from fmilin.numerics.balanced import UNTOLD, is_equilibrium
 
 FURTHER = 0.3
 """How far further on the motion is compared, in times that its fastest state takes to move by its size; three times

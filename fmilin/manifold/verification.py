@@ -16,7 +16,7 @@ from fmilin.manifold.invariants import Gradient, Invariants
 from fmilin.manifold.rank import decide_rank
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.numerics.differences.differences import jacobian_by_differences
-from fmilin.numerics.differences.noise import noise_level
+from fmilin.numerics.differences.sweep import noise_level
 
 DISPLACEMENT = 1e-3  # how far from the point the motion is checked, in sizes of the states
 SAMPLES = 3

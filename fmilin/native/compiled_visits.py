@@ -12,8 +12,8 @@ from fmilin.ground.signals import FloatArray
 from fmilin.native.native_engine import NativeEngine, Quantity
 
 if TYPE_CHECKING:
+    from fmilin.numerics.codegen.c99 import PointCode, PointValues
     from fmilin.numerics.codegen.evaluator import Evaluator
-    from fmilin.numerics.codegen.point_code import PointCode, PointValues
 
 Visit = tuple[FloatArray, FloatArray, FloatArray]
 
@@ -39,7 +39,7 @@ class CompiledVisits:
     """
 
     def __init__(self, engine: NativeEngine, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> None:
-        from fmilin.numerics.codegen.compilation import CompilationBudget
+        from fmilin.numerics.codegen.compiler import CompilationBudget
 
         self._engine, self._outputs, self._observed = engine, outputs, observed
         n, ny = len(engine.states), len(outputs)
@@ -95,10 +95,10 @@ class CompiledVisits:
     def _printed(self) -> PointCode:
         import casadi as ca
 
+        from fmilin.numerics.codegen.c99 import PointCode
         from fmilin.numerics.codegen.compiler import find_compiler
         from fmilin.numerics.codegen.evaluator import Evaluator
         from fmilin.numerics.codegen.implicit import jacobian
-        from fmilin.numerics.codegen.point_code import PointCode
 
         find_compiler()  # without one nothing needs to be written down
         system = self._engine.in_graph(self._outputs, self._observed)

@@ -25,7 +25,7 @@ from fmilin.model.constraints.declared import Constraint
 from fmilin.model.interface import ModelInfo
 from fmilin.native.native_engine import NativeEngine, Quantity, QuantityEvaluator, offered
 from fmilin.native.native_model import NativeModel
-from fmilin.numerics.codegen.newton import Guess, Point, solved
+from fmilin.numerics.codegen.implicit import Guess, Point, solved
 from fmilin.numerics.saddle_point.factors import DenseFactors, Factors, require_regular
 
 Array = NDArray[Any]

@@ -16,7 +16,7 @@ import numpy as np
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import DETERMINED, RANK, RANK_MEASURED
 from fmilin.numerics.balanced import balanced
-from fmilin.numerics.differences.noise import POINTS, noise_from_table
+from fmilin.numerics.differences.sweep import POINTS, noise_from_table
 from fmilin.points.equations import Equations
 from fmilin.points.newton import TERMS_ROUNDED
 

@@ -25,7 +25,7 @@ from fmilin.ground.errors import REFUSALS, NumericalError
 from fmilin.ground.signals import FloatArray
 from fmilin.manifold.invariants import Invariants
 from fmilin.numerics.differences.differences import slopes
-from fmilin.numerics.runge_kutta import runge_kutta_step
+from fmilin.numerics.steps import runge_kutta_step
 from fmilin.points.unknowns import Candidate, Reading, Unknowns, change_of_rates, reading_slopes, reading_values
 
 FOLLOWING = 32  # steps in which a steady motion is followed

@@ -12,7 +12,7 @@ import numpy as np
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import BALANCED_EXACTLY, RANK, STEADY
 from fmilin.numerics.balanced import balanced
-from fmilin.numerics.differences.noise import POINTS, noise_from_table
+from fmilin.numerics.differences.sweep import POINTS, noise_from_table
 from fmilin.points.certificate import Certificate, certify
 from fmilin.points.equations import Equations
 from fmilin.points.newton import Corrected, affine, awakened, corrected, released, rounding_of

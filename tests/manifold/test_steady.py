@@ -20,7 +20,7 @@ from fmilin.model.counting import RememberingModel
 from fmilin.native.mechanism import Body, Joint, Mechanism, MechanismDescription
 from fmilin.native.systems import bicycle, furuta_pendulum, rolling_disk
 from fmilin.native.systems.disk import steady_yaw_rates
-from fmilin.numerics.rest import is_equilibrium
+from fmilin.numerics.balanced import is_equilibrium
 from tests.by_hand import FunctionModel, Parts, pendulum
 from tests.motions import conical
 

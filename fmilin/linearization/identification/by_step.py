@@ -22,8 +22,8 @@ from fmilin.manifold.slopes import measure
 from fmilin.model.constraints.declared import Constraint
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.model.stepping import Stepped
+from fmilin.numerics.balanced import is_equilibrium
 from fmilin.numerics.differences.differences import Differences
-from fmilin.numerics.rest import is_equilibrium
 
 # Way a: displace each coordinate on the manifold and each input, take one step, and difference. The map over one step
 # is given the shape of a model, x' = (Phi_h(x, u) - x) / h, so that steps are chosen, noise is met and errors are

@@ -17,7 +17,7 @@ from fmilin.ground.signals import FloatArray
 from fmilin.model.constraints.declared import Constraint
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.model.stepping import Cadence, Hybrid, Response, Stepped
-from fmilin.numerics.crossings import domains, first_crossing
+from fmilin.numerics.steps import domains, first_crossing
 
 TICKS = 24  # events in time from which the base period is read
 SIMULTANEOUS = 1e-9  # times closer than this, in parts of a step, are the same

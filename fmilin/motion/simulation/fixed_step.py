@@ -8,7 +8,7 @@ import numpy as np
 from scipy import integrate
 
 from fmilin.ground.signals import FloatArray
-from fmilin.numerics.runge_kutta import Rates, runge_kutta_step
+from fmilin.numerics.steps import Rates, runge_kutta_step
 
 
 class FixedRungeKutta4(integrate.OdeSolver):

@@ -19,7 +19,7 @@ from fmilin.motion.simulation.method import Method, moved, next_step
 from fmilin.motion.simulation.plant import Plant
 from fmilin.motion.simulation.stabilization import IntegratedCoordinates, Moved
 from fmilin.motion.simulation.trajectory import EventRecord
-from fmilin.numerics.crossings import domains, first_crossing
+from fmilin.numerics.steps import domains, first_crossing
 
 _EPS = float(np.finfo(np.float64).eps)
 CROWD = 100  # so many events in a row without progress in time, and the integration gives up

@@ -9,7 +9,7 @@ import numpy as np
 
 from fmilin.ground.errors import UsageError
 from fmilin.ground.signals import FloatArray
-from fmilin.numerics.runge_kutta import Rates
+from fmilin.numerics.steps import Rates
 
 METHODS = ("DOP853", "RK45", "RK23", "Radau", "BDF", "RK4")
 """Explicit ones of orders 8, 5 and 3, two for stiff models, and RK4 with a fixed step."""

@@ -21,7 +21,7 @@ from fmilin.linear_model.verification import Channel, Trace, Validity
 from fmilin.motion.verifying.reduced import Reduced
 from fmilin.motion.verifying.relaxation import ResponseError
 from fmilin.motion.verifying.validity import ACCEPTED
-from fmilin.numerics.differences.noise import POINTS, noise_from_table
+from fmilin.numerics.differences.sweep import POINTS, noise_from_table
 
 MOST_EVALUATIONS = 30_000  # for one response: a model that needs more is too stiff or too noisy for what is asked
 STIFF = 300.0  # fastest decay times the horizon above which an implicit method takes over

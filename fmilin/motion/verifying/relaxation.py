@@ -24,7 +24,7 @@ from fmilin.ground.signals import FloatArray
 from fmilin.linear_model.model import LinearModel
 from fmilin.motion.verifying.excitation import Excitation, linear_response
 from fmilin.motion.verifying.reduced import Reduced
-from fmilin.numerics.runge_kutta import runge_kutta_step
+from fmilin.numerics.steps import runge_kutta_step
 
 FINER = 4  # points between two nodes at which responses are compared
 STABLE = 2.5  # step times the fastest rate up to which Runge and Kutta's formula is stable

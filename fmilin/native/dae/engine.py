@@ -23,8 +23,7 @@ from fmilin.native.dae.starting import EXACT
 from fmilin.native.native_engine import AdjustableEngine, Quantity, offered
 from fmilin.native.symbolic import SymbolicEvaluator
 from fmilin.numerics.codegen.functions import has_kinks
-from fmilin.numerics.codegen.implicit import ImplicitSystem, jacobian
-from fmilin.numerics.codegen.newton import Guess
+from fmilin.numerics.codegen.implicit import Guess, ImplicitSystem, jacobian
 
 SX = Any
 

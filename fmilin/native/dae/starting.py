@@ -14,7 +14,7 @@ from fmilin.ground.errors import NumericalError
 from fmilin.ground.signals import FloatArray
 from fmilin.native.dae.along import Motion, Row, column_of
 from fmilin.native.dae.elimination import SemiExplicit
-from fmilin.numerics.saddle_point.sparse import LARGEST_DENSE, regular_factors
+from fmilin.numerics.saddle_point.factors import LARGEST_DENSE, regular_factors
 
 SX = Any
 Unknown = tuple[int, int]  # which of w, and how often differentiated

@@ -34,7 +34,7 @@ from fmilin.native.mechanism.quantities import available, input_signals, state_s
 from fmilin.native.mechanism.recursions import displacement_of
 from fmilin.native.mechanism.system import Solution, State, System, rates_of
 from fmilin.native.native_engine import Quantity
-from fmilin.numerics.codegen.compilation import CompilationBudget
+from fmilin.numerics.codegen.compiler import CompilationBudget
 from fmilin.numerics.codegen.implicit import ImplicitSystem
 from fmilin.numerics.codegen.scalars import column_of, matrix_of, scalars
 

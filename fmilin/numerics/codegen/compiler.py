@@ -1,4 +1,4 @@
-"""C sources to a shared library, with the compiler that the machine has, and a cache of what was built before.
+"""C sources to a shared library, with the machine's own compiler and as soon as that pays, and a cache of them.
 
 The cache is a folder of the user's own. A file in it begins with the digest of its name and content; it is used when
 that is right, and when nobody but the user can have written it. Otherwise things are compiled again.
@@ -252,3 +252,42 @@ def _is_own(status: os.stat_result) -> bool:
 
 def _is_mine(status: os.stat_result) -> bool:
     return not hasattr(os, "getuid") or status.st_uid == os.getuid()
+
+
+SECONDS_PER_INSTRUCTION = 3e-9  # what the virtual machine takes; compiled code takes about a fifth
+COMPILING = 1.3e-4  # seconds of a compiler for each instruction
+STARTING = 0.1  # seconds that a compiler takes for nothing
+PRINTING = 2e-5  # seconds in which an instruction becomes C text
+TRACING = 2e-4  # seconds in which equations are written down as a graph, for each pair of states
+
+
+class CompilationBudget:
+    """How long slower code works before quicker code is made: as long as making it takes (ski rental's rule)."""
+
+    def __init__(self, evaluation: float, price: float) -> None:
+        self._evaluation = evaluation  # seconds of the slower code
+        self._left = price / evaluation  # evaluations
+
+    @classmethod
+    def of_graph(cls, instructions: int) -> CompilationBudget:
+        """Return the budget of a graph that a virtual machine computes."""
+        return cls(max(instructions, 1) * SECONDS_PER_INSTRUCTION, compiler_seconds(instructions))
+
+    @classmethod
+    def of_equations(cls, evaluation: float, states: int) -> CompilationBudget:
+        """Return the budget for a graph of equations of so many states; what the compiler takes is to be added."""
+        return cls(evaluation, TRACING * states**2)
+
+    def add(self, seconds: float) -> None:
+        """Add to the price: more is known of what is to be made."""
+        self._left += seconds / self._evaluation
+
+    def is_spent_by(self, points: int, *, ahead: int = 0) -> bool:
+        """Count evaluations; return whether quicker code pays, for these or for those that are certain to come."""
+        self._left -= points
+        return self._left < ahead
+
+
+def compiler_seconds(instructions: int) -> float:
+    """Return how long a compiler takes."""
+    return STARTING + max(instructions, 1) * COMPILING

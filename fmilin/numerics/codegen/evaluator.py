@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from fmilin.ground.errors import ModelError, UsageError
 from fmilin.ground.signals import FloatArray
-from fmilin.numerics.codegen.compilation import CompilationBudget
-from fmilin.numerics.codegen.compiler import Compiler, loaded_library
+from fmilin.numerics.codegen.compiler import CompilationBudget, Compiler, loaded_library
 from fmilin.numerics.codegen.implicit import cse_option
 from fmilin.numerics.codegen.statements import Statements
 

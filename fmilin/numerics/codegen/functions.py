@@ -22,10 +22,9 @@ import numpy as np
 
 from fmilin.ground.errors import ModelError
 from fmilin.ground.signals import FloatArray
-from fmilin.numerics.codegen.compilation import PRINTING, CompilationBudget, compiler_seconds
+from fmilin.numerics.codegen.compiler import PRINTING, CompilationBudget, compiler_seconds
 from fmilin.numerics.codegen.evaluator import Backend, Evaluator
-from fmilin.numerics.codegen.implicit import ImplicitSystem, jacobian
-from fmilin.numerics.codegen.newton import Point, solved
+from fmilin.numerics.codegen.implicit import ImplicitSystem, Point, jacobian, solved
 from fmilin.numerics.codegen.vectorized import VectorizedCode, VectorizedSource
 from fmilin.numerics.saddle_point.factors import DenseFactors, Factors, require_regular
 

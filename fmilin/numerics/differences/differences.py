@@ -1,21 +1,15 @@
 """Slopes by central differences, with steps that fit the function and an error estimate for every entry.
 
-A column is measured at +-h and +-2h; Richardson extrapolation of the two central differences D(h), D(2h)
-removes the h^2 term:
-
-    D_R = D(h) + (D(h) - D(2h)) / 3
-
-The estimate of its error has a rounding part (the measured noise over h) and a truncation part. The latter
-is bounded by what D(h) - D(2h) shows of the third derivative, squared: with a natural length L the
-h^2 term is h^2/L^2 and the h^4 term h^4/L^4 of the slope. When one part dominates, h is changed and the
-column measured again. Rows may have any units: each is compared with its own largest slope, which a first round
-over all columns tells.
+A column is measured at +-h and +-2h; Richardson extrapolation of the two central differences D(h), D(2h) removes the
+h^2 term, D_R = D(h) + (D(h) - D(2h)) / 3. Steps are parts of a variable's size: where values over such steps grow as no
+power of the step does (exponentials), the sweep of steps shows the length over which the model is smooth.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -28,8 +22,6 @@ from fmilin.numerics.differences.directional import (
     direction_of,
     with_rounding,
 )  # fmt: skip
-from fmilin.numerics.differences.lengths import natural_lengths, within
-from fmilin.numerics.differences.noise import POINTS, finite_values, noise_from_table
 from fmilin.numerics.differences.richardson import (
     Column,
     Differences,
@@ -43,14 +35,23 @@ from fmilin.numerics.differences.richardson import (
     with_best_step,
     with_weights,
 )  # fmt: skip
+from fmilin.numerics.differences.sweep import (
+    POINTS,
+    RATIO,
+    StepSweep,
+    are_numbers,
+    finite_values,
+    noise_from_table,
+    step_sweep,
+)
+
+__all__ = ["Differences", "EventCrossingError", "Slopes", "Surroundings", "jacobian_by_differences", "slopes"]
 
 SHORT = (
     2.0**-3
 )  # lengths over which a function is as curved as steps tell, in sizes of the variables: shorter ones count
 
 FEW = 1 / 8  # part of the columns that may not be as curved as a smooth function, by chance: these are looked at alone
-
-__all__ = ["Differences", "EventCrossingError", "Slopes", "Surroundings", "jacobian_by_differences", "slopes"]
 
 
 def slopes(
@@ -165,3 +166,56 @@ def _jumps(S1: FloatArray, S2: FloatArray, rounding: FloatArray, row_size: Float
     visible = np.abs(S1) > np.maximum(30 * rounding, 1e-5 * row_size)
     ratio = S2 / np.where(visible, S1, 1.0)
     return np.where(visible & (ratio > 0.5) & (ratio < 3.0), (4 * S1 - S2) / 2, 0.0)
+
+
+SUSPECT = 4.0  # power of the step, growth beyond which asks for a sweep
+STEEP = 8.0  # the same that no polynomial of use has
+BEYOND_DOMAIN = 2.0**-10  # part of a size beyond which values are missing by chance, and below which by the size
+FAR = 2.0**-3  # in the new sizes, as far as the point's surroundings were looked at in the old ones
+
+
+def natural_lengths(setting: Setting, columns: Sequence[Column], around: Surroundings) -> FloatArray | None:
+    """Return smaller sizes (k,) where some are too large for the model, from the sweeps; None where all will do."""
+    if not _grows_beyond_powers(setting, columns, around):
+        return None
+    lengths = setting.scales.copy()
+    with np.errstate(all="ignore"):
+        for j, scale in enumerate(setting.scales.tolist()):
+            sweep = step_sweep(partial(setting.line, j), setting.base, scale, float(around.values[j]))
+            if sweep is not None:
+                lengths[j] = min(scale, _length(sweep, setting.noise))
+    return lengths if (lengths < setting.scales).any() else None
+
+
+def within(around: Surroundings, lengths: FloatArray) -> Surroundings:
+    """Return the surroundings at those sizes."""
+    d, far = direction_of(lengths), {}
+    for step in (FAR, -FAR):
+        if (value := finite_values(around.function, step * d)) is not None:
+            far[step] = value[0]
+    return replace(around, far=far)
+
+
+def _grows_beyond_powers(setting: Setting, columns: Sequence[Column], around: Surroundings) -> bool:
+    parts = np.array([column.h for column in columns]) / setting.scales
+    if parts.min() < BEYOND_DOMAIN * parts.max() or not all(are_numbers(values) for values in around.far.values()):
+        return True
+    near = np.array([np.abs(c.D - c.curvature) * c.h + np.abs(c.S1) / 2 for c in columns])
+    twice = np.array([np.abs(c.D - 4 * c.curvature) * 2 * c.h + np.abs(c.S2) / 2 for c in columns])
+    told = near > 100 * setting.noise
+    if np.any(told & (twice > 2**SUSPECT * near)):
+        return True
+    limits = {s: (abs(s) / parts.max()) ** SUSPECT * near.sum(axis=0) for s in around.far}
+    grown = [np.abs(values - setting.base) > limits[s] for s, values in around.far.items()]
+    return bool(np.any(told.any(axis=0) & np.array(grown).any(axis=0)))
+
+
+def _length(sweep: StepSweep, noise: FloatArray) -> float:
+    """Return the largest step below which values grow as powers do; the largest with values where that is tiny."""
+    moved = np.maximum(np.abs(sweep.ahead - sweep.base), np.abs(sweep.behind - sweep.base))
+    steep = moved[:-1] > RATIO**STEEP * np.maximum(moved[1:], noise)
+    # A jump or the end of a deadzone is steep once; farther away values go on growing, and past a pole they fall.
+    goes_on = steep[:-1] | (moved[:-2] < moved[1:-1] / RATIO)
+    if len(beyond := np.flatnonzero((steep[1:] & goes_on).any(axis=1))):
+        return float(sweep.h[beyond[-1] + 2])
+    return float(sweep.h[0]) if sweep.h[0] < BEYOND_DOMAIN * sweep.scale else np.inf

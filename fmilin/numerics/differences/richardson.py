@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 from fmilin.ground.errors import ModelError, NumericalError
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import ROUNDING
-from fmilin.numerics.differences.noise import are_numbers
 from fmilin.numerics.differences.plateau import CONTRADICTS
-from fmilin.numerics.differences.sweep import SMALLEST, power_of_two
+from fmilin.numerics.differences.sweep import SMALLEST, are_numbers, power_of_two
 
 Line = Callable[[int, float], FloatArray]  # (column j, displacement s along it) -> value, shape (r,)
 

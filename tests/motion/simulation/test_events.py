@@ -8,7 +8,7 @@ from scipy.special import ellipk
 
 import fmilin as fl
 from fmilin.motion.simulation import Method
-from fmilin.numerics.crossings import domains, first_crossing
+from fmilin.numerics.steps import domains, first_crossing
 from tests.motion.simulation.hybrids import Ball, Chatter, Clockwork, StoppedPendulum
 
 

@@ -10,8 +10,8 @@ import pytest
 import fmilin as fl
 from fmilin.fmi.write.fmu import build_fmu
 from fmilin.native import DaeModel, OdeModel
-from fmilin.numerics.codegen.newton import Guess, solved
-from fmilin.numerics.codegen.point_code import PointCode
+from fmilin.numerics.codegen.c99 import PointCode
+from fmilin.numerics.codegen.implicit import Guess, solved
 from fmilin.numerics.saddle_point.factors import DenseFactors
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fmilin.numerics.codegen.compilation import COMPILING, STARTING, TRACING, CompilationBudget, compiler_seconds
+from fmilin.numerics.codegen.compiler import COMPILING, STARTING, TRACING, CompilationBudget, compiler_seconds
 
 
 def test_a_long_computation_is_announced_by_its_number_of_points() -> None:

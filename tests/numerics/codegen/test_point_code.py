@@ -10,9 +10,8 @@ import pytest
 
 from fmilin.ground.errors import ModelError
 from fmilin.ground.signals import FloatArray
-from fmilin.numerics.codegen.compilation import compiler_seconds
-from fmilin.numerics.codegen.compiler import Compiler
-from fmilin.numerics.codegen.point_code import PointCode, PointValues
+from fmilin.numerics.codegen.c99 import PointCode, PointValues
+from fmilin.numerics.codegen.compiler import Compiler, compiler_seconds
 from tests.numerics.codegen.test_functions import IMPLICIT, system, u1, x1, x2
 
 P = IMPLICIT.system.parameter_values

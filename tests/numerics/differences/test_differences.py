@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from fmilin.ground.errors import NumericalError
 from fmilin.ground.signals import FloatArray
 from fmilin.numerics.differences.differences import Differences, jacobian_by_differences, slopes
-from fmilin.numerics.differences.noise import POINTS, noise_from_table
+from fmilin.numerics.differences.sweep import POINTS, noise_from_table
 
 
 def smooth(x: FloatArray) -> FloatArray:

@@ -8,9 +8,8 @@ from scipy import sparse
 
 from fmilin.ground.errors import NumericalError
 from fmilin.ground.signals import FloatArray
-from fmilin.numerics.saddle_point.factors import DenseFactors, singular
+from fmilin.numerics.saddle_point.factors import DenseFactors, SparseFactors, regular_factors, singular
 from fmilin.numerics.saddle_point.null_space import NullSpaceFactors
-from fmilin.numerics.saddle_point.sparse import SparseFactors, regular_factors
 
 
 def chain(n: int) -> tuple[FloatArray, FloatArray]:

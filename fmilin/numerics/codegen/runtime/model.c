@@ -110,7 +110,7 @@ static void solve(const Model *m, double *b)
 }
 
 #if NEWTON
-/* Newton's iteration from w at the present point, as long as its steps shrink; as numerics/codegen/newton.py. */
+/* Newton's iteration from w at the present point, as long as its steps shrink; as numerics/codegen/implicit.py. */
 static int correct(Model *m)
 {
     double previous = DBL_MAX;
