@@ -12,6 +12,7 @@ from fmilin.families.periodic.beside import measured_slopes
 from fmilin.families.periodic.model import PeriodicModel
 from fmilin.families.periodic.orbit import PeriodicOrbit
 from fmilin.families.periodic.path import PathSlopes, slopes_along
+from fmilin.families.periodic.resolved import resolved
 from fmilin.ground.errors import UsageError
 from fmilin.ground.signals import FloatArray
 from fmilin.linearization.request import Request
@@ -70,8 +71,6 @@ def linearize_periodic(
     >>> fl.linearize_periodic(mathieu, orbit).floquet().stable
     True
     """
-    if points < LEAST:
-        raise UsageError(f"A period needs {LEAST} points at least, not {points}.")
     request = Request(
         independent, inputs=inputs, outputs=outputs, coordinates=coordinates, derivatives=derivatives,
         keep_inaccurate=keep_inaccurate,
@@ -81,6 +80,8 @@ def linearize_periodic(
 
 def linearize_periodic_as(model: Model, orbit: PeriodicOrbit, request: Request, points: int = 64) -> PeriodicModel:
     """Return the linear models that a request describes; see :func:`linearize_periodic`."""
+    if points < LEAST:
+        raise UsageError(f"A period needs {LEAST} points at least, not {points}.")
     own = orbit.model if orbit.model.states.names == model.states.names else model
     samples = orbit.sampled(points)
     if orbit.measured:
@@ -89,6 +90,8 @@ def linearize_periodic_as(model: Model, orbit: PeriodicOrbit, request: Request, 
         slopes, transitions = slopes_along(own, samples, request), None
     chosen = [own.inputs.positions[name] for name in slopes.inputs.names]
     slopes, jump = _closed(slopes, orbit.period) if slopes.carried else (slopes, np.eye(len(slopes.states)))
+    if not orbit.measured and np.allclose(jump, np.eye(len(jump))):
+        slopes, transitions = resolved(slopes, orbit, request)
     symmetries = {"the motion itself": slopes.f0[0]}  # deviations that may come back as they are
     symmetries |= {f"shift of {own.states.names[i]}": slopes.R[0][:, i] for i in np.flatnonzero(orbit.shift)}
     return PeriodicModel(

@@ -58,8 +58,8 @@ class PeriodicModel(Shown):
         How the coordinates move along the orbit.
     remarks : tuple of Remark
     transitions : array, shape (m, P, P), or None
-        What becomes of y from each time to the next, measured where A does not say it: past events (their saltation
-        matrices are in it) and in co-simulation, of which A has means alone. None where A says it.
+        What becomes of y from each time to the next, where A does not say it: past events (their saltation matrices are
+        in it), in co-simulation, of which A has means alone, and where A changes too fast for these phases.
     """
 
     A: FloatArray
@@ -264,8 +264,9 @@ class PeriodicModel(Shown):
         """
         if self.transitions is not None:
             raise UsageError(
-                f"{what} needs matrices that change smoothly over the period, and this motion passes events or was "
-                "measured step by step. floquet() is there, and transitions: what becomes of deviations on the way."
+                f"{what} needs matrices that change smoothly over the period, and this motion passes events, "
+                f"was measured step by step, or changes too fast for {len(self.A)} phases (points=). floquet() is "
+                "there, and transitions: what becomes of deviations on the way."
             )
         if not np.allclose(self.jump, np.eye(len(self.jump)), atol=1e-9):
             raise UsageError(

@@ -135,14 +135,24 @@ def samples_of(
     model: Model, nodes: tuple[OperatingPoint, ...], period: float, run: RunRequest, points: int
 ) -> tuple[tuple[OperatingPoint, ...], tuple[EventRecord, ...]]:
     """Return points + 1 samples of one period, each integrated from the node before it, and the events on the way."""
-    times = nodes[0].time + period * np.arange(points + 1) / points
+    samples, events = samples_at(model, nodes, nodes[0].time + period * np.arange(points + 1) / points, period, run)
+    require_between_events(events, nodes[0].time, period)
+    return samples, events
+
+
+def samples_at(
+    model: Model, nodes: tuple[OperatingPoint, ...], times: FloatArray, period: float, run: RunRequest
+) -> tuple[tuple[OperatingPoint, ...], tuple[EventRecord, ...]]:
+    """Return the motion at rising times of a period, as :func:`samples_of`."""
     begins = np.array([node.time for node in nodes])
     number = np.clip(np.searchsorted(begins, times + 1e-12 * period, side="right") - 1, 0, len(begins) - 1)
     samples: list[OperatingPoint] = []
     events: list[EventRecord] = []
     for k, node in enumerate(nodes):
         own = times[number == k]
-        if len(own) and abs(own[0] - node.time) <= 1e-12 * period:
+        if not len(own):
+            continue
+        if abs(own[0] - node.time) <= 1e-12 * period:
             own[0] = node.time
             grid = own
         else:
@@ -150,5 +160,4 @@ def samples_of(
         motion = simulated(model, node, grid, run)
         samples += [motion.point(i) for i in range(len(grid) - len(own), len(grid))]
         events += motion.events
-    require_between_events(events, nodes[0].time, period)
     return tuple(samples), tuple(events)

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from fmilin.families.periodic.orbit import PeriodicOrbit, samples_of, simulated
-from fmilin.families.periodic.problem import PERIOD, OrbitProblem, OrbitRequest, after_turn, orbit_problem
+from fmilin.families.periodic.problem import PERIOD, REPEATED, OrbitProblem, OrbitRequest, after_turn, orbit_problem
 from fmilin.families.periodic.shooting import ORBIT_CLOSED, Shooting, Shot
 from fmilin.ground.errors import ConstraintError, NumericalError
 from fmilin.ground.remarks import Remark
@@ -17,7 +17,7 @@ from fmilin.ground.signals import FloatArray
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Stepped
 from fmilin.model.threads import one_at_a_time
-from fmilin.motion.simulation.inputs import Inputs
+from fmilin.motion.simulation.inputs import Inputs, InputTable, input_course
 from fmilin.motion.simulation.method import Method
 from fmilin.motion.simulation.run import RunRequest
 
@@ -352,7 +352,29 @@ def _orbit(problem: OrbitProblem, shot: Shot, closure: float, points: int) -> Pe
         model, float(shot.period), np.array([p.time for p in samples]), samples, closure, shift, free,
         run=run, nodes=shot.nodes, events=events,
     )  # fmt: skip
+    if problem.request.period is not None and not orbit.measured:
+        _require_repeating(orbit)
     return replace(orbit, remarks=_remarks(orbit))
+
+
+def _require_repeating(orbit: PeriodicOrbit) -> None:
+    """Refuse a period after which the motion is back, and the model or its inputs are not what they were."""
+    model, given, signs, m = orbit.model, orbit.run.inputs, np.random.default_rng(1883), len(orbit.points) - 1
+    for point in (orbit.points[k * m // 7] for k in (1, 3, 5)):
+        beside = point.states + 0.1 * model.states.scales(point.states) * signs.choice((-1.0, 1.0), len(point.states))
+        later, u = point.time + orbit.period, point.inputs
+        if not isinstance(given, InputTable):  # which ends with the period
+            u = input_course(model.inputs, u, given).piece(later, later)(later)
+        now = model.evaluate(point.time, beside, point.inputs).derivatives
+        then = model.evaluate(later, beside, u).derivatives
+        wrong = np.abs(now - then) > REPEATED * (1 + np.abs(now).max())
+        if not wrong.any():
+            continue
+        raise NumericalError(
+            f"The motion is back after {orbit.period:.9g} s, but what acts on it is not: the rate of "
+            f"'{model.states.names[int(np.argmax(wrong))]}' is another one then. Give the period of what forces the "
+            "motion, or a multiple of it (--period)."
+        )
 
 
 def _remarks(orbit: PeriodicOrbit) -> tuple[Remark, ...]:

@@ -19,6 +19,7 @@ from fmilin.motion.periodic.transition import condensed, factors, logarithms_of_
 EPS = float(np.finfo(np.float64).eps)
 
 NEUTRAL = 1e-9  # beyond its error a multiplier may be this much larger than 1 and be called neutral
+UNTOLD = 1e-3  # error of the multipliers from which neutral ones are not called that
 FAST = 1e8  # modes that decay by more than this in a period are carried backwards
 RETURNS = 1e-5  # relative: how well a direction must come back to itself to have a multiplier 1
 
@@ -139,6 +140,8 @@ class Floquet(Shown):
         size = float(np.abs(self.multipliers[largest]))
         if not self.stable:
             return f"unstable: a deviation grows by the factor {size:.6g} every period"
+        if self.margin > -self._neutral and self.accuracy["multipliers"] > UNTOLD:
+            return f"not told: the multipliers are known to {self.accuracy['multipliers']:.1g} alone (more points)"
         if self.margin > -self._neutral:
             return "neutral: no deviation grows, and some do not die out"
         return f"stable: deviations die out by the factor {size:.6g} a period at least"
@@ -177,19 +180,22 @@ def _logarithms(periodic: Periodic, steps: FloatArray) -> tuple[ComplexArray, di
     # A symmetry leads to a multiplier 1, often in a Jordan block with another one, and rounding splits such a pair by
     # the root of itself. Taken out with its own direction, neither of them suffers.
     few = condensed(steps)
-    if len(few) > 1 or not periodic.symmetries:
-        return logarithms_of_multipliers(few, periodic.jump), {}
-    M = periodic.jump @ few[0]
     kept: dict[str, FloatArray] = {}
     for text, direction in periodic.symmetries.items():
         length = float(np.linalg.norm(direction))
         S = np.array([*kept.values(), direction / (length or 1.0)]).T
-        gap = np.linalg.norm(M @ S[:, -1] - S[:, -1])
-        if gap <= RETURNS * np.linalg.norm(M, 2) and np.linalg.svd(S, compute_uv=False)[-1] > RETURNS:
+        end = S[:, -1]
+        for step in (*few, periodic.jump):
+            end = step @ end
+        size = np.linalg.norm(few[0], 2) if len(few) == 1 else 1.0
+        if np.linalg.norm(end - S[:, -1]) <= RETURNS * size and np.linalg.svd(S, compute_uv=False)[-1] > RETURNS:
             kept[text] = S[:, -1]
-    if not kept:
-        return logarithms_of_multipliers(few, periodic.jump), {}
-    k = len(kept)
+    if not kept or len(few) > 1:
+        logarithms = logarithms_of_multipliers(few, periodic.jump)
+        nearest = np.argsort(np.abs(logarithms))[: len(kept)]
+        logarithms[nearest] = 0.0
+        return logarithms, dict(zip(kept, nearest.tolist(), strict=True))
+    M, k = periodic.jump @ few[0], len(kept)
     Q = np.linalg.qr(np.array(list(kept.values())).T, mode="complete")[0]
     rest = np.linalg.eigvals(Q[:, k:].T @ M @ Q[:, k:]).astype(np.complex128)
     with np.errstate(divide="ignore"):

@@ -78,14 +78,18 @@ def _steps(A: Callable[[FloatArray], FloatArray], period: float, n: int) -> Floa
 
 
 def _collocated(A: Callable[[FloatArray], FloatArray], period: float, n: int, numbers: np.ndarray) -> FloatArray:
-    """Return the factors of some of n steps: (I - h a A_i) K = A_i, then I + h sum b_i K_i."""
-    h, s = period / n, STAGES
-    at = A((numbers[:, None] + NODES) / n)  # (steps, s, P, P)
-    count, order = len(numbers), at.shape[-1]
-    stages = -h * np.einsum("ij,nipq->nipjq", WEIGHTS, at).reshape(count, s * order, s * order)
+    """Return the factors of some of n steps."""
+    return factors_of(A((numbers[:, None] + NODES) / n), np.full(len(numbers), period / n))
+
+
+def factors_of(at: FloatArray, lengths: FloatArray) -> FloatArray:
+    """Return the factors of steps (n,) from A at their nodes (n, s, P, P): (I - h a A_i) K = A_i, I + h sum b_i K_i."""
+    count, s, order = at.shape[:3]
+    at = at * lengths[:, None, None, None]
+    stages = -np.einsum("ij,nipq->nipjq", WEIGHTS, at).reshape(count, s * order, s * order)
     stages[:, np.arange(s * order), np.arange(s * order)] += 1.0
     K = np.linalg.solve(stages, at.reshape(count, s * order, order)).reshape(count, s, order, order)
-    return np.asarray(np.eye(order) + h * np.einsum("i,nipq->npq", WEIGHTS[-1], K))
+    return np.asarray(np.eye(order) + np.einsum("i,nipq->npq", WEIGHTS[-1], K))
 
 
 def product(steps: FloatArray) -> FloatArray:

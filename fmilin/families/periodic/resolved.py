@@ -1,0 +1,96 @@
+"""Whether samples of A tell it between them, and transitions that do without such samples where they do not.
+
+A motion that stands still for most of its period and then leaps (a relaxation oscillation), or one that is pushed by
+narrow pulses, is told by no affordable number of equally spaced samples: steps are halved where A changes fast.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from fmilin.families.periodic.orbit import PeriodicOrbit, samples_at
+from fmilin.families.periodic.path import PathSlopes, slopes_along
+from fmilin.ground.errors import FmilinError
+from fmilin.ground.signals import FloatArray
+from fmilin.linearization.request import Request
+from fmilin.motion.periodic.floquet import Periodic
+from fmilin.motion.periodic.fourier import Interpolant, derivative, with_upper_harmonics_mistaken
+from fmilin.motion.periodic.transition import NODES, factors_of, product
+
+LOOKS = 16  # phases between the samples at which A is looked at
+ASIDE = 1e-4  # in sizes of the coordinates: how far beside the motion
+TOLD = 1e-6  # what A may be off between samples that tell it, relative to a turn per period or its own size
+UPPER = 1e-3  # so many times more the upper harmonics of the samples may be: they are there, not between them
+HALVINGS = 16
+STEPS = 2**13  # at once
+ENOUGH = 1e-10  # relative: what halving a step may change
+
+
+def resolved(slopes: PathSlopes, orbit: PeriodicOrbit, request: Request) -> tuple[PathSlopes, FloatArray | None]:
+    """Return slopes with what their samples leave open in their error, or transitions (m, P, P) that leave nothing."""
+    A, period, P = slopes.A[:-1], orbit.period, len(slopes.states)
+    D = Periodic(A, period, np.eye(P), slopes.error[:-1]).balanced()[1]
+    ratio = D / D[:, None]
+    tail = np.abs(ratio * (with_upper_harmonics_mistaken(A, np.ones((P, P))) - A)).max(initial=0.0)
+    off, transitions = _left_open(slopes, orbit, D), None
+    if max(off, UPPER * float(tail)) <= TOLD * max(1 / period, float(np.abs(A * ratio).max(initial=0.0))):
+        return slopes, None
+    if not slopes.carried:
+        transitions, off = _halved(slopes, orbit, request, D)
+    return replace(slopes, error=slopes.error + off / max(P, 1) / ratio), transitions
+
+
+def _left_open(slopes: PathSlopes, orbit: PeriodicOrbit, D: FloatArray) -> float:
+    """Return how far A is from what its samples say between them, in 1/s, in coordinates y = D z."""
+    model, period, m = orbit.model, orbit.period, len(slopes.times) - 1
+    samples = orbit.sampled(m)
+    x, random = np.array([point.states for point in samples]), np.random.default_rng(1883)
+    gain, R = x[-1] - x[0], slopes.R[:-1]
+    staying = x[:-1] - np.outer(np.arange(m) / m, gain)
+    inputs = np.array([point.inputs for point in samples[:-1]])
+    courses = [Interpolant(part) for part in (slopes.A[:-1], slopes.T[:-1], staying, R, derivative(R, period), inputs)]
+    D = D * ASIDE / float(np.max(D / np.maximum(np.abs(R[0]) @ model.states.scales(x[0]), 1e-300), initial=1e-300))
+    off = np.zeros(len(D))
+    for phase in (random.random(LOOKS) + np.arange(LOOKS)) / LOOKS:
+        A, T, place, R, turns, u = (course(np.array([phase]))[0] for course in courses)
+        aside = D * np.sign(random.uniform(-1, 1, len(D)))
+        time, place = samples[0].time + phase * period, place + phase * gain
+        ahead, behind = (model.evaluate(time, place + s * T @ aside, u).derivatives for s in (1, -1))
+        off += np.abs(R @ (ahead - behind) / 2 - (A - turns @ T) @ aside) / D / LOOKS
+    return float(off.max(initial=0.0))
+
+
+def _halved(slopes: PathSlopes, orbit: PeriodicOrbit, request: Request, D: FloatArray) -> tuple[FloatArray, float]:
+    """Return transitions from sample to sample by steps as short as A needs, and what they leave open, in 1/s."""
+    how = replace(request, independent=slopes.states.names, coordinates="partition", outputs=None, inputs=None)
+    m, P = len(slopes.times) - 1, len(slopes.states)
+
+    def steps(starts: FloatArray, length: float) -> FloatArray:
+        times = orbit.start.time + orbit.period * (starts[:, None] + length * NODES).ravel()
+        points = samples_at(orbit.model, orbit.nodes, times, orbit.period, orbit.run)[0]
+        A = slopes_along(orbit.model, points, how).A.reshape(-1, len(NODES), P, P)
+        return factors_of(A, np.full(len(starts), length * orbit.period))
+
+    starts, length, change = np.arange(m) / m, 1 / m, np.full(m, 1.0)
+    coarse, told = steps(starts, length), list[tuple[float, FloatArray]]()
+    for _ in range(HALVINGS):
+        length /= 2
+        halves = starts[:, None] + length * np.arange(2)
+        try:
+            fine = steps(halves.ravel(), length).reshape(-1, 2, P, P)
+        except FmilinError:  # a kink
+            break
+        both = fine[:, 1] @ fine[:, 0]
+        gap, size = (np.abs(part * D / D[:, None]).max(axis=(1, 2)) for part in (both - coarse, both))
+        change = gap / size
+        rough = ~(change <= ENOUGH)
+        told += zip(starts[~rough].tolist(), both[~rough], strict=True)
+        starts, coarse, change = halves[rough].ravel(), fine[rough].reshape(-1, P, P), change[rough]
+        if not 0 < len(starts) <= STEPS:
+            break
+    told = sorted([*told, *zip(starts.tolist(), coarse, strict=True)], key=lambda step: step[0])
+    numbers = np.floor(np.array([start for start, _ in told]) * m + 1e-9)
+    factors = np.array([factor for _, factor in told])
+    return np.array([product(factors[numbers == k]) for k in range(m)]), float(change.sum()) / orbit.period
