@@ -54,10 +54,10 @@ def _left_open(slopes: PathSlopes, orbit: PeriodicOrbit, D: FloatArray) -> float
     D = D * ASIDE / float(np.max(D / np.maximum(np.abs(R[0]) @ model.states.scales(x[0]), 1e-300), initial=1e-300))
     off = np.zeros(len(D))
     for phase in (random.random(LOOKS) + np.arange(LOOKS)) / LOOKS:
-        A, T, place, R, turns, u = (course(np.array([phase]))[0] for course in courses)
+        A, T, at, R, turns, u = (course(np.array([phase]))[0] for course in courses)
         aside = D * np.sign(random.uniform(-1, 1, len(D)))
-        time, place = samples[0].time + phase * period, place + phase * gain
-        ahead, behind = (model.evaluate(time, place + s * T @ aside, u).derivatives for s in (1, -1))
+        time, at = samples[0].time + phase * period, at + phase * gain
+        ahead, behind = (model.evaluate(time, at + s * T @ aside, u).derivatives for s in (1, -1))
         off += np.abs(R @ (ahead - behind) / 2 - (A - turns @ T) @ aside) / D / LOOKS
     return float(off.max(initial=0.0))
 

@@ -361,12 +361,12 @@ def _require_repeating(orbit: PeriodicOrbit) -> None:
     """Refuse a period after which the motion is back, and the model or its inputs are not what they were."""
     model, given, signs, m = orbit.model, orbit.run.inputs, np.random.default_rng(1883), len(orbit.points) - 1
     for point in (orbit.points[k * m // 7] for k in (1, 3, 5)):
-        beside = point.states + 0.1 * model.states.scales(point.states) * signs.choice((-1.0, 1.0), len(point.states))
+        aside = point.states + 0.1 * model.states.scales(point.states) * signs.choice((-1.0, 1.0), len(point.states))
         later, u = point.time + orbit.period, point.inputs
         if not isinstance(given, InputTable):  # which ends with the period
             u = input_course(model.inputs, u, given).piece(later, later)(later)
-        now = model.evaluate(point.time, beside, point.inputs).derivatives
-        then = model.evaluate(later, beside, u).derivatives
+        now = model.evaluate(point.time, aside, point.inputs).derivatives
+        then = model.evaluate(later, aside, u).derivatives
         wrong = np.abs(now - then) > REPEATED * (1 + np.abs(now).max())
         if not wrong.any():
             continue
