@@ -190,7 +190,7 @@ def _message(source: Source, text: str, model: str | None, words: str) -> str:
         return f"'{shown}' holds several models: {candidates}. Say which one, as in '{shown}:{first}'."
     if place := _syntax_error(source, text, model):
         return place
-    first, _, further = words.partition("Related failures")
+    first, _, further = words.replace("fmilin-no-folder/", "").partition("Related failures")
     reason = _one_line(first)
     for prefix in (r"\S+ could not be compiled: ", r"\w+ failed: ", r"\S+ failed in \w+: "):
         reason = re.sub(f"^{prefix}", "", reason)

@@ -121,7 +121,7 @@ class _Spread:
             slopes = np.array(J.nonzeros())[entries]
             with np.errstate(all="ignore"):
                 step = -r.full().ravel()[rows] / slopes
-            step = np.where(np.isfinite(step), step, 0.0)
+            step = np.where(np.isfinite(step), step, np.sign(np.nan_to_num(r.full().ravel()[rows])))  # q |q| at 0
             self.y[columns] += step
             if np.all(np.abs(step) <= REACHED * np.maximum(np.abs(self.y[columns]), 1.0)):
                 return

@@ -9,7 +9,7 @@ from typing import Any, Self
 import casadi as ca
 import numpy as np
 
-from fmilin.ground.errors import ModelError, NumericalError, UsageError
+from fmilin.ground.errors import ConstraintError, ModelError, NumericalError, UsageError
 from fmilin.ground.signals import FloatArray, Signal, Signals
 from fmilin.model.interface import ModelInfo
 from fmilin.native.dae.engine import DaeEngine
@@ -20,7 +20,7 @@ from fmilin_modelica.equations import Entry, Equations
 from fmilin_modelica.front_end import flattened
 from fmilin_modelica.guessing import guessed
 from fmilin_modelica.sources import Source
-from fmilin_modelica.starting import Starting, chosen_rows
+from fmilin_modelica.starting import Point, Starting, chosen_rows
 from fmilin_modelica.walker import UnsupportedError
 
 __all__ = ["ModelicaModel"]
@@ -40,9 +40,15 @@ class ModelicaEngine(DaeEngine):
         states = equations.states
         wanted = sorted(range(len(states)), key=lambda i: _wanted(states[i]))
         fixed = [i for i, entry in enumerate(states) if entry.fixed]
-        graph = self._begin(graph_of(equations))
-        starting = Starting(self, *_conditions(equations), equations.free)
-        point = starting.consistent(fixed, sorted(wanted, key=lambda i: states[i].start == 0.0))
+        joints = [_wanted(entry)[0] <= _ADVICE["Prefer"] for entry in states]
+        given = [i for i, e in enumerate(states) if joints[i] or e.fixed or e.start or not any(joints)]
+        wishes = fixed, sorted(wanted, key=lambda i: states[i].start == 0.0), given
+        graph = graph_of(equations)
+        try:
+            starting, point = self._begin(graph, *wishes)
+        except (NumericalError, ConstraintError, ValueError):  # values that are not numbers are refused by scipy
+            graph = self._guessed(graph)
+            starting, point = self._begin(graph, *wishes)
         T = starting.motions(point, conditions=False)
         chosen = chosen_rows(T, wanted)
         sizes = _sizes(graph.states, T, chosen)
@@ -59,16 +65,17 @@ class ModelicaEngine(DaeEngine):
         if moved != graph:
             self._take(moved)
 
-    def _begin(self, graph: DaeGraph) -> DaeGraph:
-        """Reduce the equations; where they are singular at the start values, from values that were guessed."""
-        try:
-            super().__init__(graph)
-        except (NumericalError, ValueError):  # values that are not numbers are refused by scipy
-            entries = [*self.equations.states, *self.equations.algebraic]
-            order = sorted(range(len(entries)), key=lambda i: (not entries[i].fixed, *_wanted(entries[i])))
-            graph = guessed(graph, order, _conditions(self.equations)[0], self.equations.free)
-            super().__init__(graph)
-        return graph
+    def _begin(self, graph: DaeGraph, *wishes: Sequence[int]) -> tuple[Starting, Point]:
+        """Reduce the equations, and look for a consistent start."""
+        super().__init__(graph)
+        starting = Starting(self, *_conditions(self.equations), self.equations.free)
+        return starting, starting.consistent(*wishes)
+
+    def _guessed(self, graph: DaeGraph) -> DaeGraph:
+        """Return the equations with other start values, where they are singular at the given ones or lead nowhere."""
+        entries = [*self.equations.states, *self.equations.algebraic]
+        order = sorted(range(len(entries)), key=lambda i: (not entries[i].fixed, *_wanted(entries[i])))
+        return guessed(graph, order, _conditions(self.equations)[0], self.equations.free)
 
     def _take(self, graph: DaeGraph) -> None:
         super()._take(graph)
@@ -93,7 +100,10 @@ class ModelicaModel(DaeModel):
     def opened(cls, source: Source) -> Self:
         """Return the model of a source."""
         model = cls.__new__(cls)
-        NativeModel.__init__(model, ModelicaEngine(source, opened(source)))
+        try:
+            NativeModel.__init__(model, ModelicaEngine(source, opened(source)))
+        except UsageError as error:  # of equations that were typed; here the file is wrong, not the command
+            raise ModelError(str(error)) from None
         return model
 
 

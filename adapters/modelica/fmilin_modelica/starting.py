@@ -21,6 +21,7 @@ __all__ = ["Starting", "chosen_rows"]
 
 ITERATIONS = 60
 CONSISTENT = 1e-9  # residuals, in sizes of their slopes and of the unknowns
+STUCK = 1e-8  # a step, in sizes of the unknowns, that leads nowhere
 CHEAP = 1e3  # how much rather an algebraic unknown moves than a state, in their sizes
 RANK = 1e-10  # singular values below this part of the largest count as zero
 WELL = 0.02  # of a row of the null space: what is left of it beside the rows that were chosen before
@@ -109,6 +110,8 @@ class Starting:
             step = np.linalg.lstsq(J[:, free] / scales[:, None], -r / scales, rcond=RANK)[0]
             size = float(np.abs(step).max(initial=0.0))
             longest = max(float(np.abs(step[free < self.count]).max(initial=0.0)), size / CHEAP)
+            if size <= STUCK and now.worst > CONSISTENT:
+                break
             if now.worst <= CONSISTENT and size <= 1e-6:
                 y[free] += step * self._sizes[free]
                 polished = self._point(y, np.abs(self._values(y)[0][rows]) / scales, names)
@@ -126,8 +129,11 @@ class Starting:
         T: FloatArray = V[rank:].T[: self.count]
         return T
 
-    def consistent(self, fixed: Sequence[int], wanted: Sequence[int]) -> Point:
+    def consistent(self, fixed: Sequence[int], wanted: Sequence[int], given: Sequence[int]) -> Point:
         """Return the start: ``fixed`` states held, then as many as possible of ``wanted``, in this order.
+
+        Where the start values of ``given`` states say something, the others, those of bodies, first follow them as
+        far as they can: the nearest point is that of the joints.
 
         Raises
         ------
@@ -138,7 +144,8 @@ class Starting:
         point = self.solved(first, range(self.count))
         if point.worst <= CONSISTENT:
             return point
-        point = self.solved(replace(point, x=self.closed(first, fixed).x), fixed)
+        near = self.closed(first, given) if len(given) < self.count else first
+        point = self.solved(replace(point, x=self.closed(near, fixed).x), fixed)
         if point.worst > CONSISTENT:
             raise ConstraintError(
                 f"No consistent start of '{self._engine.info.name}' was found: '{point.equation}' is left with "

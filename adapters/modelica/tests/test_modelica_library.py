@@ -29,3 +29,10 @@ def test_a_linear_model_of_the_library(case):
     point = fl.operating_point(model, case.at)
     linear = fl.linearize(model, point, independent=list(case.coordinates))
     np.testing.assert_allclose(linear.A, case.A, rtol=1e-9, atol=1e-9 * np.abs(case.A).max())
+
+
+def test_a_loop_closes_near_the_start_values_of_its_joints():
+    """The slider stays in front, at r cos(phi) + sqrt(L^2 - r^2 sin(phi)^2): bodies follow their joints."""
+    model = fl.load(str(Path(__file__).parent / "models" / "library.mo"))
+    start = dict(zip(model.states.names, model.start.states, strict=True))
+    assert start["p.s"] == pytest.approx(0.3 * np.cos(0.5) + np.sqrt(0.49 - (0.3 * np.sin(0.5)) ** 2), rel=1e-9)

@@ -198,4 +198,13 @@ package Systems "Small plants, each with a linear model that is known otherwise"
     y + z = 1;
     2*y + 2*z = 2;
   end Singular;
+  model Torricelli "a flow that the start value 0 gives no slope"
+    Real h[2](start = {2, 1}, each fixed = true);
+    Real q;
+  equation
+    1.5*der(h[1]) = -q;
+    2*der(h[2]) = q;
+    4*q*abs(q) = 10*(h[1] - h[2]);
+  end Torricelli;
+
 end Systems;
