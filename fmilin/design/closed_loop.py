@@ -13,7 +13,7 @@ from fmilin.connected.connect import connect
 from fmilin.connected.sampled_member import TOGETHER, Actuator, HeldMember, Law, Schedule
 from fmilin.design.regulators import Regulator, regulator_of
 from fmilin.ground.errors import UnknownNameError, UsageError
-from fmilin.ground.signals import FloatArray, Signal, Signals
+from fmilin.ground.signals import FloatArray, Signal, Signals, limits_by_name
 from fmilin.manifold.operating_points import operating_point
 from fmilin.model.interface import Model, ModelInfo, OperatingPoint
 from fmilin.motion.simulation.run import simulate
@@ -159,9 +159,7 @@ class _Imperfect:
     def __post_init__(self) -> None:
         if not (np.isfinite(self.delay) and self.delay >= 0):
             raise UsageError(f"The delay is a number of seconds, 0 or more, not {self.delay:g}.")
-        for name, (least, largest) in self.limits.items():
-            if not least < largest:
-                raise UsageError(f"The limits of '{name}' are {least:g} and {largest:g}: the first is the smaller one.")
+        limits_by_name(self.limits)
         for name, sd in self.noise.items():
             if not (np.isfinite(sd) and sd >= 0):
                 raise UsageError(f"The noise of '{name}' is {sd:g}: a standard deviation is finite and 0 or more.")

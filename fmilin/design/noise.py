@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from fmilin.ground.errors import UsageError
-from fmilin.ground.signals import FloatArray, Signals
+from fmilin.ground.signals import FloatArray, Signals, as_numbers
 from fmilin.model.interface import Model
 
 
 def factor_of(matrix: FloatArray, shape: int, what: str) -> FloatArray:
     """Return F with F F' = matrix, symmetric and positive semidefinite, (n, n)."""
-    M = np.asarray(matrix, dtype=np.float64)
+    M = as_numbers(matrix, what)
     if M.shape != (shape, shape):
         raise UsageError(f"{what} is of the shape {M.shape}; it needs {(shape, shape)}.")
     if not np.isfinite(M).all() or not np.allclose(M, M.T, rtol=1e-9, atol=0):
@@ -34,7 +34,7 @@ def process_directions(
         return np.zeros((N, nu)), U
     X, U = np.zeros((N, len(noise))), np.zeros((nu, len(noise)))
     for k, (name, value) in enumerate(noise.items()):
-        if not (np.isfinite(value) and value >= 0):
+        if not (np.isfinite(as_numbers(value, f"The process noise of '{name}'")) and value >= 0):
             raise UsageError(f"The process noise of '{name}' is {value:g}: a spectral density is finite and 0 or more.")
         if name in augmented:
             X[model.states.index_of(name), k] = np.sqrt(value)
@@ -47,14 +47,14 @@ def measurement_covariance(outputs: Signals, noise: Mapping[str, float] | FloatA
     """Return R, shape (m, m), positive definite."""
     m = len(outputs)
     if not isinstance(noise, Mapping):
-        R = np.asarray(noise, dtype=np.float64)
+        R = as_numbers(noise, "The measurement noise")
         F = factor_of(R, m, "The covariance of the measurement noise")
         if (np.linalg.norm(F, axis=0) == 0).any():
             raise UsageError("The covariance of the measurement noise is singular: every output needs some noise.")
         return R
     R = np.zeros((m, m))
     for name, value in noise.items():
-        if not (np.isfinite(value) and value > 0):
+        if not (np.isfinite(as_numbers(value, f"The variance of '{name}'")) and value > 0):
             raise UsageError(f"The variance of '{name}' is {value:g}: it must be finite and positive.")
         i = outputs.index_of(name, "a measured output")
         R[i, i] = value
@@ -73,13 +73,13 @@ def initial_factor(
     """
     P = T.shape[1]
     if not isinstance(given, Mapping):
-        M = np.asarray(given, dtype=np.float64)
+        M = as_numbers(given, "The initial covariance")
         if M.ndim != 1 or len(M) != len(states):
             return factor_of(M, P, "The initial covariance")
         given = dict(zip(states.names, M.tolist(), strict=True))
     rows = []
     for name, value in given.items():
-        if not (np.isfinite(value) and value > 0):
+        if not (np.isfinite(as_numbers(value, f"The initial variance of '{name}'")) and value > 0):
             raise UsageError(f"The initial variance of '{name}' is {value:g}: it must be finite and positive.")
         rows.append(T[states.index_of(name, "a state of the model")] / np.sqrt(value))
     J = np.array(rows).reshape(len(rows), P)

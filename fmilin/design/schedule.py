@@ -24,7 +24,7 @@ from fmilin.design.schedule_check import ScheduleReport, ScheduleVerdict, errors
 from fmilin.design.schedule_table import ScheduleTable
 from fmilin.families.family import LinearFamily
 from fmilin.ground.errors import FmilinError, NumericalError, UnknownNameError, UsageError
-from fmilin.ground.signals import FloatArray, Signal, Signals
+from fmilin.ground.signals import FloatArray, Signal, Signals, as_numbers
 from fmilin.ground.verbs import Shown
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.reduction.sampling import discretize
@@ -107,11 +107,10 @@ class Schedule(Shown, Savable):
         UsageError, NumericalError
             Outside the range and in a hole of the grid, unless ``outside="nearest"``.
         """
-        y = np.asarray(read, dtype=np.float64)
-        if y.shape != (len(self.measured),):
-            raise UsageError(
-                f"The schedule reads {', '.join(self.measured.names)}: {len(self.measured)} values, not {y.size}."
-            )
+        names = ", ".join(self.measured.names)
+        y = as_numbers(read, f"One of {names}")
+        if y.shape != (len(self.measured),) or not np.isfinite(y).all():
+            raise UsageError(f"The schedule reads {names}: {len(self.measured)} finite values, not {read}.")
         u = self.respond(self._values(at), y)
         self.applied(u)
         return u
@@ -149,7 +148,7 @@ class Schedule(Shown, Savable):
                 if name not in self.over:
                     raise UnknownNameError.among(name, self.over, "a scheduling variable")
             at = [at.get(name, np.nan) for name in self.over]
-        values = np.asarray(at, dtype=np.float64)
+        values = as_numbers(at, f"One of {', '.join(self.over)}")
         if values.shape != (len(self.over),) or np.isnan(values).any():
             raise UsageError(f"The schedule runs over {', '.join(self.over)}: give each a value.")
         return values
@@ -361,6 +360,11 @@ class _Design:
             filtered = None if self.estimator is None else self.estimator(linear)
         except (FmilinError, np.linalg.LinAlgError, ValueError, ArithmeticError) as error:
             return f"The rule failed there: {error}"
+        except Exception as error:
+            raise UsageError(
+                f"The rule or the estimator failed at point {number}: {type(error).__name__}: {error}. It is given the "
+                "LinearModel of a point; correct it."
+            ) from error
         shapes, L = self.parts.shapes, None if filtered is None else self._gain(filtered)
         if K.shape != shapes["K"] or (L is not None and L.shape != shapes["L"]):
             raise UsageError(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import overload
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -163,6 +163,28 @@ class Signals(Shown, Sequence[Signal]):
         """Which nominal values are usable, and all of them, each (n,)."""
         declared = np.array([s.nominal if s.nominal is not None else np.nan for s in self._items], dtype=np.float64)
         return np.isfinite(declared) & (declared > 0), declared
+
+
+def as_numbers(given: Any, what: str) -> FloatArray:
+    """Return numbers as an array; refuse text and what else is none, as the value of ``what``."""
+    try:
+        array = np.asarray(given)
+        if array.dtype.kind not in "US":  # "0.1" would be converted
+            return array.astype(np.float64)
+    except (TypeError, ValueError):
+        pass
+    raise UsageError(f"{what} is {given!r}: a number is needed.")
+
+
+def limits_by_name(limits: Mapping[str, Sequence[float]]) -> dict[str, tuple[float, float]]:
+    """Return limits as pairs of numbers, the smaller one first."""
+    pairs = {name: as_numbers(pair, f"One of the limits of '{name}'").ravel() for name, pair in limits.items()}
+    for name, pair in pairs.items():
+        if not (len(pair) == 2 and pair[0] < pair[1]):
+            raise UsageError(
+                f"The limits of '{name}' are {' and '.join(f'{end:g}' for end in pair)}: the first is the smaller one."
+            )
+    return {name: (float(pair[0]), float(pair[1])) for name, pair in pairs.items()}
 
 
 def rate_unit(unit: str) -> str:

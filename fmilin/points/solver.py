@@ -90,7 +90,9 @@ def solve(equations: Equations, z0: FloatArray) -> Solution:
         reached = assessed(equations, end, exact=exact)
         best = _better(best, reached)
         own_slopes = exact and len(tried) == 1 and reached.is_exact and not best.is_zero
-        if own_slopes and not _products_agree(equations, reached.z):  # the model's own derivatives may be wrong
+        if (
+            own_slopes and z0.size and not _products_agree(equations, reached.z)
+        ):  # the model's own derivatives may be wrong
             exact = False
             tried.append(f"{name} with measured slopes")
             best = _better(best, assessed(equations, search(exact=exact) or end, exact=exact))

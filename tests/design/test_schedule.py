@@ -228,6 +228,10 @@ def test_bad_input_is_told() -> None:
         NumericalError, match=r"no gains at any point of the family\. At the first one: The gains are inf"
     ):
         schedule(family, lambda _: np.full((1, 2), np.nan))
+    with pytest.raises(UsageError, match=r"failed at point 0: KeyError: 'none'"):
+        schedule(family, lambda _: {}["none"])
+    with pytest.raises(UsageError, match=r"finite values, not \[nan, 0"):
+        schedule(family, lqr).step([0.0], [np.nan, 0.0])
     with pytest.raises(UsageError, match="one value in the family"):
         schedule(family[3:4], lqr)
     for wrong in ({"form": "fast"}, {"outside": "far"}):
@@ -242,7 +246,7 @@ def test_bad_input_is_told() -> None:
     with pytest.raises(UsageError, match=r"filter runs every 0\.01 s and the schedule every 0\.02 s"):
         schedule(family, lqr, estimator=filtered, sample_time=0.02)
     made = schedule(family, lqr)
-    with pytest.raises(UsageError, match="reads theta, w: 2 values, not 3"):
+    with pytest.raises(UsageError, match="reads theta, w: 2 finite values, not"):
         made.step([0.0], [1.0, 2.0, 3.0])
     with pytest.raises(UsageError, match="runs over theta: give each a value"):
         made.step({}, [1.0, 2.0])

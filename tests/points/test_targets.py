@@ -275,3 +275,11 @@ def test_what_a_search_says_stands_in_the_document(tmp_path: Path) -> None:
     assert document["targets"] == {"coupler.y": pytest.approx(0.9)}
     assert set(document["multipliers"]) == {"coupler.y"}
     assert document["unstable"] == 1
+
+
+def test_a_point_with_nothing_free_is_looked_at_as_it_is() -> None:
+    """Neither is anything searched for nor is there a slope to be checked."""
+    arm = OdeModel("arm", {"q": "w", "w": "u - sin(q)"}, inputs=["u"])
+    assert fl.trim(arm, fixed={"q": 0.0, "w": 0.0, "u": 0.0}).states.tolist() == [0.0, 0.0]
+    with pytest.raises(fl.NumericalError, match="no equilibrium was found"):
+        fl.trim(arm, fixed={"q": 1.0, "w": 0.0, "u": 0.0})

@@ -17,7 +17,7 @@ from fmilin.design.estimation.visits import visits_of
 from fmilin.design.noise import initial_factor, measurement_covariance, process_directions
 from fmilin.ground.errors import UsageError
 from fmilin.ground.remarks import Remark
-from fmilin.ground.signals import FloatArray, Signals
+from fmilin.ground.signals import FloatArray, Signals, as_numbers, limits_by_name
 from fmilin.manifold.frame import frame_at
 from fmilin.manifold.operating_points import model_at, operating_point
 from fmilin.model.interface import Model, OperatingPoint
@@ -104,7 +104,7 @@ def estimator(  # noqa: PLR0913 - each is a choice of its own, named where it is
         raise UsageError("Late measurements are taken by ekf, iekf and ukf: leave out lag=, or choose one of these.")
     if kind != "mhe" and bounds:
         raise UsageError(f"Bounds of states are kept by kind='mhe', not '{kind}'.")
-    if not (np.isfinite(sample_time) and sample_time > 0):
+    if not (np.isfinite(as_numbers(sample_time, "The sample time")) and sample_time > 0):
         raise UsageError(f"A sample time of {sample_time:g} s does not exist: give a positive one, in seconds.")
     if lag < 0 or (substeps is not None and substeps < 1):
         raise UsageError(f"lag={lag} samples, substeps={substeps}: give whole numbers, 0 or more and 1 or more.")
@@ -155,10 +155,8 @@ def _require_rates(model: Model) -> tuple[Remark, ...]:
 def _ends(outputs: Signals, limits: Mapping[str, tuple[float, float]]) -> FloatArray:
     """Return the limits of sensors, shape (2, m)."""
     ends = np.tile([[-np.inf], [np.inf]], (1, len(outputs)))
-    for name, (least, largest) in limits.items():
-        if not least < largest:
-            raise UsageError(f"The limits of '{name}' are {least:g} and {largest:g}: the first is the smaller one.")
-        ends[:, outputs.index_of(name, "a measured output")] = least, largest
+    for name, pair in limits_by_name(limits).items():
+        ends[:, outputs.index_of(name, "a measured output")] = pair
     return ends
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from fmilin.ground.errors import UnknownNameError, UsageError
 from fmilin.ground.files import write_atomically
-from fmilin.ground.signals import FloatArray, Signals
+from fmilin.ground.signals import FloatArray, Signals, limits_by_name
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.reduction.sampling import discretize
 from fmilin.numerics.codegen import c_component
@@ -43,9 +43,7 @@ def limits_of(linear: LinearModel, limits: Mapping[str, tuple[float, float]], ba
     """Return limits of outputs, by name and in absolute values, as arrays; refuse what is none."""
     largest = float(np.finfo(np.float32).max)  # stands for infinity, in both precisions
     lower, upper = np.full(len(linear.outputs), -largest), np.full(len(linear.outputs), largest)
-    for name, (least, most) in limits.items():
-        if not least < most:
-            raise UsageError(f"The limits of '{name}' are {least:g} and {most:g}: the first is the smaller one.")
+    for name, (least, most) in limits_by_name(limits).items():
         if not linear.outputs.has(name):
             raise UnknownNameError.among(name, linear.outputs.names, "an input that the regulator drives")
         k = linear.outputs.index_of(name)
