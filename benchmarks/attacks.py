@@ -16,8 +16,7 @@ from benchmarks.tables import show
 from fmilin.ground.errors import FmilinError
 from fmilin.ground.sandbox import cage
 from fmilin.ground.sandbox.isolation import in_a_child
-from fmilin.ground.sandbox.limits import Limits
-from fmilin.ground.sandbox.report import sandbox_report
+from fmilin.ground.sandbox.limits import Limits, sandbox_report
 from tests.attacks import Attacks, cage_holds
 from tests.fuzz.seeds import SEEDS
 from tests.fuzz.targets import TARGETS

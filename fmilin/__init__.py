@@ -40,9 +40,8 @@ if TYPE_CHECKING:
         UnknownNameError,
         UsageError,
     )
-    from fmilin.ground.sandbox.isolated_use import isolated
-    from fmilin.ground.sandbox.limits import Limits
-    from fmilin.ground.sandbox.report import sandbox_report
+    from fmilin.ground.sandbox.limits import Limits, sandbox_report
+    from fmilin.ground.sandbox.other_processes import isolated
     from fmilin.ground.signals import Signal, Signals
     from fmilin.linear_model.model import LinearModel
     from fmilin.linear_model.verification import Verification

@@ -16,7 +16,7 @@ from pathlib import Path
 import psutil
 
 from fmilin.fmi.platforms import fmi2_folders
-from fmilin.ground.sandbox.report import sandbox_report
+from fmilin.ground.sandbox.limits import sandbox_report
 from fmilin.numerics.codegen.compiler import library_suffix
 from tests.fmus.make import HERE, description_of, pack
 from tests.shared import shared

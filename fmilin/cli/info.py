@@ -13,8 +13,7 @@ from fmilin.cli.job_runner import JobRunner, work
 from fmilin.cli.model_options import DEBUG, TIMEOUT, UNPACK_LIMIT, VERBOSE, FileOptions, Running, file_options
 from fmilin.cli.options import MODEL, json_option
 from fmilin.ground.errors import UsageError
-from fmilin.ground.sandbox.limits import Limits
-from fmilin.ground.sandbox.report import sandbox_report
+from fmilin.ground.sandbox.limits import Limits, sandbox_report
 from fmilin.loading.request import is_fmu, is_system
 
 

@@ -72,7 +72,7 @@ def _checked_files(paths: Sequence[Path], trimming: model_options.TrimOptions) -
     if len(trimming.guess) > 1:
         raise UsageError("-o saves one point: give one --guess, or leave -o out to see what several lead to.")
     from fmilin.ground.files import check_writable
-    from fmilin.model.point_files import check_point_file
+    from fmilin.model.files import check_point_file
 
     for path in paths:
         check_point_file(path)
@@ -83,7 +83,7 @@ def _checked_files(paths: Sequence[Path], trimming: model_options.TrimOptions) -
 def _deliver(
     model: Model, points: Sequence[TrimmedPoint], files: Sequence[Path], runner: JobRunner, *, as_json: bool
 ) -> None:
-    from fmilin.model.point_files import SavedPoint, dump_point
+    from fmilin.model.files import SavedPoint, dump_point
 
     runner.restore_directory()
     saved = [

@@ -24,8 +24,7 @@ from numpy.typing import NDArray
 from scipy.linalg import block_diag
 from scipy.optimize import linear_sum_assignment
 
-from fmilin.connected.master import MASTERS, Master, Member, OneStep, output_name
-from fmilin.connected.multirate import one_period
+from fmilin.connected.master import MASTERS, Master, Member, OneStep, one_period, output_name
 from fmilin.connected.names import qualified
 from fmilin.connected.sampled_member import SampledMember
 from fmilin.connected.system import ConnectedModel

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fmilin.ground.errors import UsageError
-from fmilin.ground.signals import FloatArray, Signal, Signals
+from fmilin.ground.signals import FloatArray, Signal, Signals, original_name
 from fmilin.ground.tolerances import ROUNDING
 from fmilin.linear_model.builder import IndependentCoordinates, Named, Slopes, built
-from fmilin.linear_model.control_names import original_name
 from fmilin.linear_model.model import LinearModel, Point
 from fmilin.model.interface import Evaluation, ModelInfo
 from fmilin.native.engine import Engine, EngineModel

@@ -11,7 +11,7 @@ from fmilin.connected.connect import system_of
 from fmilin.connected.cosimulation import Cosimulation, Master, Member
 from fmilin.connected.declaration import NO_CHANGE, Feed, Link, Wanted
 from fmilin.connected.linear_member import at_rest, from_linear, with_outputs
-from fmilin.connected.multirate import base_step
+from fmilin.connected.master import base_step
 from fmilin.connected.names import qualified
 from fmilin.connected.sampled_member import SampledMember
 from fmilin.connected.system import ConnectedModel, Declaration

@@ -8,7 +8,7 @@ from typing import Any
 from fmilin.ground.remarks import Remark
 from fmilin.ground.verbs import Shown
 from fmilin.model.constraints.declared import Constraint, Level
-from fmilin.model.point_files import toml_string
+from fmilin.model.files import toml_string
 
 
 @dataclass(frozen=True)

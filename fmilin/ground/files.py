@@ -1,4 +1,4 @@
-"""Files that are either written completely or not at all, and temporary ones that say whose they are.
+"""Files that are written completely or not at all, temporary ones that say whose they are, and TOML and JSON.
 
 What a killed process leaves behind, the next one removes. A temporary name holds the machine, the start of the machine,
 and the process with its start: a process of that number that started at another time is another one.
@@ -6,16 +6,18 @@ and the process with its start: a process of that number that started at another
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 import sys
 import tempfile
+import tomllib
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from fmilin.ground.errors import UsageError
 
@@ -240,3 +242,46 @@ def _new_file_beside(target: Path) -> tuple[int, Path]:
 
 def _refusal(path: str | Path, why: str) -> UsageError:
     return UsageError(f"Cannot write '{path}': {why}. Choose another place, or free this one.")
+
+
+DEEPEST = 64  # parts of a dotted key; the time that reading one takes grows with their square
+
+_LONG_KEY = re.compile(
+    r"""(?<![\w."'-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){%d}""" % DEEPEST  # noqa: UP031 - braces
+)
+
+
+class DocumentError(ValueError):
+    """What is wrong with a document, as the end of a sentence."""
+
+
+def read_toml(content: bytes | str) -> dict[str, Any]:
+    """Return the table; raise :class:`DocumentError`."""
+    if _LONG_KEY.search(text := _text(content)):
+        raise DocumentError(f"a dotted key has more than {DEEPEST} parts")
+    with _explained():
+        return tomllib.loads(text)
+
+
+def read_json(content: bytes | str) -> Any:
+    """Return the value; raise :class:`DocumentError`."""
+    with _explained():
+        return json.loads(_text(content))
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    try:
+        yield
+    except RecursionError:
+        raise DocumentError("it is nested too deeply") from None
+    except ValueError as error:
+        has_long_number = str(error).startswith("Exceeds the limit")
+        raise DocumentError("an integer has thousands of digits" if has_long_number else str(error)) from None
+
+
+def _text(content: bytes | str) -> str:
+    try:
+        return content if isinstance(content, str) else content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise DocumentError(str(error)) from None

@@ -197,3 +197,22 @@ def rate_unit(unit: str) -> str:
         return ""
     match = re.fullmatch(r"(?P<start>.*/s)(?P<power>\d*)", unit)
     return f"{match['start']}{int(match['power'] or 1) + 1}" if match else f"{unit}/s"
+
+
+# '/' and '%' are marks of the code itself; ':' makes a range of a name; what is below ' ' would break a printout.
+_UNSAFE = re.compile(r"^-|[./%:\x00-\x1f]")
+_MARKED = re.compile(r"/|%([0-9A-F]{2})")
+
+
+def legal_name(name: str) -> str:
+    """Return ``name`` as python-control accepts it, which refuses '.' and reads a leading '-' as a change of sign.
+
+    >>> legal_name("body.frame_a.r[1]"), original_name("body/frame_a/r[1]")
+    ('body/frame_a/r[1]', 'body.frame_a.r[1]')
+    """
+    return _UNSAFE.sub(lambda m: "/" if m.group() == "." else f"%{ord(m.group()):02X}", name)
+
+
+def original_name(name: str) -> str:
+    """Return the model's own name of a signal, state or system that ``legal_name`` made legal."""
+    return _MARKED.sub(lambda m: "." if m.group() == "/" else chr(int(m.group(1), 16)), name)

@@ -19,7 +19,7 @@ from fmilin.points.request import PointRequest, require_variable
 
 if TYPE_CHECKING:
     from fmilin.fmi.read.archive import FmuFile, FmuOptions
-    from fmilin.model.constraints.file import ConstraintsFile
+    from fmilin.model.files import ConstraintsFile
 
 logger = logging.getLogger("fmilin.loading")
 
@@ -230,7 +230,7 @@ def _left_out(fmu: FmuFile) -> list[str]:
 
 def constraints_with(fmu: FmuFile) -> tuple[ConstraintsFile | None, str]:
     """Return the constraints beside an FMU (STEM.fmilin.toml), else inside (extra/org.fmilin), and where they were."""
-    from fmilin.model.constraints.file import read_constraints
+    from fmilin.model.files import read_constraints
 
     neighbour = fmu.path.with_name(f"{fmu.path.stem}.fmilin.toml")
     path = fmu.absolute.with_name(neighbour.name)
@@ -252,7 +252,7 @@ def _declared(request: LoadRequest, is_name: Callable[[str], bool]) -> list[Cons
 
 
 def _read(path: str | Path) -> ConstraintsFile:
-    from fmilin.model.constraints.file import read_constraints
+    from fmilin.model.files import read_constraints
 
     return read_constraints(absolute(path), str(path))
 

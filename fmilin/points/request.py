@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Literal
 from fmilin.ground.errors import UnknownNameError, UsageError
 
 if TYPE_CHECKING:
+    from fmilin.model.files import SavedPoint
     from fmilin.model.interface import Model
-    from fmilin.model.point_files import SavedPoint
 
 Kind = Literal["state", "input", "parameter"]
 
@@ -147,7 +147,7 @@ class PointRequest:
         """Return the request with its file read: parameters and time of a saved point stand behind its own."""
         if self.saved is None:
             return self
-        from fmilin.model.point_files import load_point
+        from fmilin.model.files import load_point
 
         saved = load_point(self.saved) if isinstance(self.saved, Path) else self.saved
         time = saved.time if self.time is None else self.time

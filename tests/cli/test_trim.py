@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fmilin.model.point_files import load_point
+from fmilin.model.files import load_point
 from tests.cli.conftest import Run, shell
 
 UPPER = 2.234331019017586

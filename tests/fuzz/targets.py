@@ -20,9 +20,8 @@ from fmilin.fmi.read.xml import parse_description
 from fmilin.ground.errors import FmilinError
 from fmilin.model.constraints.declared import Constraint
 from fmilin.model.constraints.expressions import parse
-from fmilin.model.constraints.file import read_constraints
 from fmilin.model.constraints.functions import ExpressionFunctions
-from fmilin.model.point_files import load_point
+from fmilin.model.files import load_point, read_constraints
 from fmilin.native.mechanism import Mechanism
 from fmilin.output.export import dslin, fmu_file, json_file, mat, npz
 from tests.fmus.make import description_of

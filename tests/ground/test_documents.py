@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fmilin.ground.documents import DEEPEST, DocumentError, read_json, read_toml
+from fmilin.ground.files import DEEPEST, DocumentError, read_json, read_toml
 
 DIGITS = "1" * 100_000
 

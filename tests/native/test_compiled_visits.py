@@ -18,7 +18,7 @@ from fmilin.native.mechanism import Body, Force, Joint, Mechanism, MechanismDesc
 from fmilin.native.mechanism.evaluator import MechanismEvaluator
 from fmilin.native.null_space import NullSpaceModel
 from fmilin.native.systems import cartesian_pendulum, double_wishbone, four_bar, slider_crank
-from fmilin.numerics.codegen import compilation
+from fmilin.numerics.codegen import compiler
 
 
 def drone() -> Mechanism:
@@ -43,7 +43,7 @@ def _a_cache_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let whatever is asked for outweigh the compiler."""
     for price in ("TRACING", "STARTING", "COMPILING"):
-        monkeypatch.setattr(compilation, price, 0.0)
+        monkeypatch.setattr(compiler, price, 0.0)
 
 
 @contextmanager
@@ -140,7 +140,7 @@ def test_many_short_simulations_are_compiled_in_the_end_and_by_other_processes_a
     assert counts[0] > 10
     assert counts[-1] < 5
     seconds = sum(counts) * model.engine.visit_seconds
-    price = compilation.TRACING * len(model.states) ** 2 + compilation.compiler_seconds(2000)
+    price = compiler.TRACING * len(model.states) ** 2 + compiler.compiler_seconds(2000)
     assert seconds < price, "no more work than what was to be outweighed"
     again = drone()  # as in another process: the library is in the cache
     with slow_visits() as count:
@@ -232,7 +232,7 @@ def test_inputs_left_out_stay_at_their_start_values() -> None:
 
 @pytest.mark.parametrize("make", [four_bar, cartesian_pendulum])
 def test_symbolic_models_are_compiled_too(make: Callable[[], fl.Model], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compilation, "TRACING", 0.0)
+    monkeypatch.setattr(compiler, "TRACING", 0.0)
     compiled = make().compiled_for(1_000_000)
     assert compiled._visits.is_compiled  # type: ignore[attr-defined]
     slow = without_a_compiler(monkeypatch, lambda: fl.simulate(make(), stop_time=1.0, step=0.01))

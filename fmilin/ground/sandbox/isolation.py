@@ -24,8 +24,7 @@ from fmilin.ground.files import temporary_folder
 from fmilin.ground.sandbox import cage, watchdog
 from fmilin.ground.sandbox.channel import Channel, ChannelError, read_nothing
 from fmilin.ground.sandbox.guard import Ending, Guard
-from fmilin.ground.sandbox.limits import Limits
-from fmilin.ground.sandbox.report import say_what_is_missing
+from fmilin.ground.sandbox.limits import Limits, say_what_is_missing
 
 if TYPE_CHECKING:
     import psutil

@@ -1,12 +1,17 @@
-"""What foreign code may take, and what it may reach."""
+"""What foreign code may take and reach, and what this system keeps from it, by which means."""
 
 from __future__ import annotations
 
+import logging
 import os
-from collections.abc import Sequence
+import platform
+import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from fmilin.ground.errors import UsageError
+from fmilin.ground.sandbox import landlock, namespaces, seccomp
+from fmilin.ground.sandbox.guard import Guard
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,3 +48,130 @@ class Limits:
     def __post_init__(self) -> None:
         if isinstance(self.read, str | os.PathLike) or isinstance(self.environment, str):
             raise UsageError("'read' and 'environment' are sequences: write ['...'] even for a single one.")
+
+
+logger = logging.getLogger("fmilin.sandbox")
+TRUNCATION = 3  # the version of Landlock from which on it sees to that
+
+
+@dataclass(frozen=True, slots=True)
+class Wall:
+    """One thing that is kept from foreign code."""
+
+    name: str  # "files"
+    sentence: str  # what an FMU cannot do
+    means: str  # by which it is kept; empty where it is not
+    missing: str = ""  # what would be needed, or what else is to be known
+
+    @property
+    def holds(self) -> bool:
+        """Whether it holds on this system."""
+        return bool(self.means)
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxReport:
+    """What holds for foreign code that runs in a child process on this system; printed, a line each."""
+
+    system: str
+    walls: tuple[Wall, ...]
+
+    def __getitem__(self, name: str) -> Wall:
+        """Return a wall by its name."""
+        return {wall.name: wall for wall in self.walls}[name]
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The names of what does not hold."""
+        return tuple(wall.name for wall in self.walls if not wall.holds)
+
+    def __str__(self) -> str:
+        """Return a line for each wall."""
+        lines = [f"On {self.system}, the code of an FMU"]
+        for wall in self.walls:
+            how = f"yes ({wall.means})" if wall.holds else f"NOT HELD ({wall.missing})"
+            lines.append(f"  {wall.sentence:<64} {how}")
+        return "\n".join(lines)
+
+
+def sandbox_report() -> SandboxReport:
+    """Return what the code of an FMU that runs in a child process cannot do on this system.
+
+    Returns
+    -------
+    SandboxReport
+        ``missing`` names what does not hold; printed, it is a table.
+    """
+    return SandboxReport(f"{platform.system()} {platform.release()}", tuple(_walls(*_worlds())))
+
+
+def _worlds() -> tuple[bool, bool]:
+    """Return whether a process can have a world of its own here, and ``/proc`` of its own; tried."""
+    if not sys.platform.startswith("linux"):
+        return False, False
+
+    def told() -> int:
+        return namespaces.is_apart() + 2 * (namespaces.is_apart() and namespaces.proc_tells())
+
+    status = Guard(told, apart=True).wait().status
+    answer = 0 if status is None else os.waitstatus_to_exitcode(status)
+    return bool(answer & 1), bool(answer & 2)
+
+
+def _walls(apart: bool, hidden: bool) -> Iterator[Wall]:  # noqa: FBT001 - what was found out
+    version, filters, forks = landlock.version(), seccomp.is_there(), hasattr(os, "fork")
+    files = f"Landlock, version {version}" if version else ""
+    filtered = "seccomp" if filters else ""
+    no_files, no_filter = "needs Landlock, Linux 5.13 or later", "needs Linux on x86-64 or aarch64 with seccomp"
+    yield Wall("reading", "reads no files of yours", files, no_files)
+    yield Wall(
+        "writing",
+        "writes nowhere but in a folder of its own",
+        files if version >= TRUNCATION else "",
+        "needs Linux 6.2: files can be emptied, not read or written" if version else no_files,
+    )
+    yield Wall(
+        "environment",
+        "sees a short list of environment variables",
+        "the others are erased" if forks and (version or apart) else "",
+        "that of other processes can be read; needs Landlock or namespaces of users" if forks else "needs fork()",
+    )
+    yield Wall("network", "opens no sockets", filtered, no_filter)
+    yield Wall("memory", "neither traces processes nor reads their memory", filtered or files, no_filter)
+    signals = (
+        "namespaces" if apart else files if version >= landlock.SIGNALS_STAY_INSIDE else "seccomp" if filters else ""
+    )
+    yield Wall("signals", "signals no processes but its own", signals, no_filter)
+    yield Wall(
+        "processes",
+        "does not even see other processes",
+        "namespaces" if hidden else "",
+        "needs namespaces of users with /proc; their names and commands can be read",
+    )
+    yield Wall("kernel", "makes no mounts, namespaces, keys or traces, gains no rights", filtered, no_filter)
+    ends = "namespaces" if apart else "it is adopted" if sys.platform.startswith("linux") else ""
+    yield Wall("leftovers", "leaves no process behind", ends, "needs Linux")
+    limited = "looked at again and again" if forks else ""
+    yield Wall("limits", "stays within its limits of time, memory and processes", limited, "needs fork()")
+
+
+def say_what_is_missing(limits: Limits) -> None:
+    """Say once in a process that an essential part of the cage is not there; cheap."""
+    if not limits.caged or _Said.once:
+        return
+    _Said.once = True
+    gaps = []
+    if not landlock.version():
+        gaps.append("files (no Landlock)")
+    if not seccomp.is_there():
+        gaps.append("network and other processes (no seccomp)")
+    if gaps:
+        logger.warning(
+            "fmilin: the code of FMUs runs in a process of its own, but this system cannot keep it from %s. "
+            "'fmilin info MODEL --verbose' says what holds; load only FMUs that you trust.",
+            " and from ".join(gaps),
+        )
+
+
+class _Said:
+    once = False

@@ -1,17 +1,14 @@
-"""Modal form, A as blocks along its diagonal, one for each mode; and reduction by frequency.
+"""Modal form, A as blocks along its diagonal; reduction by frequency, and to states of the model (SEREP).
 
-A pair of complex eigenvalues s +- w i becomes [[s, w], [-w, s]]. Eigenvalues that cannot be taken apart (a double
-zero of a mechanism that can drift, for example) stay together in one triangular block: blocks are joined until the
-transformation is well conditioned.
-
-Of a reduction by frequency the modes of a range stay, the faster ones follow at once, the slower ones go. In modal
-blocks, G = sum of C_k (s - A_k)^-1 B_k + D. Faster modes are replaced by what they do at rest, D - sum of C_k A_k^-1
-B_k, so that the static gain stays right; slower ones are left out; what grows is always kept. The largest difference
-inside the range is certain, not sampled (:func:`~fmilin.linear_model.reduction.gramians.peak_gain`).
+A pair of complex eigenvalues s +- w i becomes [[s, w], [-w, s]]. Eigenvalues that cannot be taken apart stay together
+in one triangular block. Faster modes than those of a range are replaced by what they do at rest, D - sum of C_k A_k^-1
+B_k, slower ones are left out, what grows is kept. All states are x - x0 = T z + T_u u: r of them, whose rows T_k can be
+inverted, are coordinates as good as the modes (O'Callahan, Avitabile and Riemer, IMAC 7, 1989).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -213,3 +210,77 @@ def _sentence(linear: LinearModel, fast: list[Block], slow: list[Block], differe
         return text
     offset = float(np.max(np.abs(linear.C @ follows @ linear.f0 / sizes(linear.outputs)), initial=0.0))
     return f"{text} {off_equilibrium(f'what f0 does to the fast modes ({offset:.3g}) is left out', '')}"
+
+
+TOGETHER = 1e-6  # relative distance of eigenvalues, of a pair for example, that stay or go together
+
+
+def keep_states(linear: LinearModel, names: Sequence[str]) -> LinearModel:
+    """Return a linear model whose states are these states of the model, of the order of their number.
+
+    Parameters
+    ----------
+    linear : LinearModel
+        One of higher order is reduced first: its slowest modes stay, the faster ones follow at once (static gains stay
+        right). Reduced by another function to this order before, it only changes its coordinates.
+    names : sequence of str
+        Of states of the model, dependent ones, too.
+
+    Returns
+    -------
+    LinearModel
+        Where faster modes follow inputs at once, ``T_u`` has what these add to a state; a remark says so.
+
+    Raises
+    ------
+    UsageError, UnknownNameError
+        When a name is none or stands twice, there are more of them than the order, or a pair would be torn apart.
+    NumericalError
+        When the motions that stay do not show in these states: others are named.
+    """
+    rows = [linear.full_states.index_of(name, "a state of the model") for name in names]
+    if not rows or len(set(rows)) < len(rows) or len(rows) > len(linear.states):
+        raise UsageError(
+            f"{', '.join(names) or 'No state'}: name each state that is to be kept once, and no more than the order of "
+            f"the linear model, {len(linear.states)}."
+        )
+    small = linear if len(rows) == len(linear.states) else _slowest(linear, len(rows))
+    x0 = np.array([linear.point.states[s.name] for s in linear.full_states])
+    S = linear.full_states.scales(x0)
+    shown = small.T / S[:, None]
+    shown = shown / np.linalg.norm(shown, axis=0)
+    if np.linalg.cond(shown[rows]) > INSEPARABLE:
+        from scipy.linalg import qr
+
+        best = qr(shown.T, mode="r", pivoting=True)[1][: len(rows)]
+        raise NumericalError(
+            f"The {len(rows)} motions that stay cannot be told apart in {', '.join(names)}. Name other states: "
+            f"{', '.join(linear.full_states[int(i)].name for i in best)} tell them apart best."
+        )
+    W, remarks = small.T[rows], []
+    if (shares := np.abs(small.T_u[rows]) > np.abs(linear.T_u[rows])).any():
+        share = ", ".join(linear.full_states[rows[i]].name for i in np.flatnonzero(shares.any(axis=1)))
+        text = f"What faster modes add to {share} at once, in proportion to the inputs, is in T_u, not in these states."
+        remarks = [Remark("reduced", text)]
+    V, states = np.asarray(np.linalg.inv(W)), linear.full_states.select(rows)
+    return transformed(small, V, W, states, z0=x0[rows], coordinates="states of the model", remarks=remarks)
+
+
+def _slowest(linear: LinearModel, count: int) -> LinearModel:
+    speeds = np.sort(np.abs(linear.eigenvalues()))
+    slow, fast = float(speeds[count - 1]), float(speeds[count])
+    if fast > (1 + TOGETHER) * slow:
+        small = keep_frequencies(linear, 0.0, (slow + fast) / 2)
+        if len(small.states) == count:
+            return small
+        possible = [len(small.states)]
+    else:
+        ends = [
+            k for k in range(len(speeds) + 1) if k in (0, len(speeds)) or speeds[k] > (1 + TOGETHER) * speeds[k - 1]
+        ]
+        possible = [max(k for k in ends if k < count), min(k for k in ends if k > count)]
+    other = " or ".join(str(k) for k in possible if k)
+    raise UsageError(
+        f"The {count} slowest eigenvalues belong together with others. Name {other} states, or reduce in another way "
+        f"before (--reduce {count})."
+    )

@@ -9,8 +9,8 @@ from math import pi
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fmilin.ground.documents import DocumentError, read_toml
 from fmilin.ground.errors import ModelError, nearest_names
+from fmilin.ground.files import DocumentError, read_toml
 from fmilin.native.mechanism.description import INPUTS, PARTS, MechanismDescription
 from fmilin.native.mechanism.part import Part
 from fmilin.native.mechanism.parts import COORDINATES, SPEEDS, Body, Joint

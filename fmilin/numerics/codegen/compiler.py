@@ -23,7 +23,7 @@ from typing import Any
 
 from fmilin.ground.errors import ModelError, UsageError
 from fmilin.ground.files import temporary_folder, write_atomically
-from fmilin.ground.sandbox.programs import run_program
+from fmilin.ground.sandbox.other_processes import run_program
 
 CANDIDATES = ("cc", "gcc", "clang")
 

@@ -1,4 +1,4 @@
-"""The linear model as a ``control.StateSpace`` with names (:mod:`fmilin.linear_model.control_names`)."""
+"""The linear model as a ``control.StateSpace`` with names (:mod:`fmilin.ground.signals`)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fmilin.linear_model.control_names import legal_name, original_name
+from fmilin.ground.signals import legal_name, original_name
 from fmilin.linear_model.model import LinearModel
 
 if TYPE_CHECKING:

@@ -14,10 +14,9 @@ from pathlib import Path
 import pytest
 
 from fmilin.ground.errors import ModelError
-from fmilin.ground.sandbox import cage, guard, landlock, namespaces, report, seccomp
+from fmilin.ground.sandbox import cage, guard, landlock, limits, namespaces, seccomp
 from fmilin.ground.sandbox.guard import Guard
-from fmilin.ground.sandbox.limits import Limits
-from fmilin.ground.sandbox.report import sandbox_report
+from fmilin.ground.sandbox.limits import Limits, sandbox_report
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the cage is made of Linux's means")
 HEADERS = (
@@ -183,12 +182,12 @@ def test_a_guard_that_was_stopped_is_ended_with_its_work(monkeypatch: pytest.Mon
 def test_what_is_missing_is_said_once(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     monkeypatch.setattr(landlock, "version", lambda: 0)
     monkeypatch.setattr(seccomp, "is_there", lambda: False)
-    monkeypatch.setattr(report._Said, "once", False)
+    monkeypatch.setattr(limits._Said, "once", False)
     with caplog.at_level(logging.WARNING, "fmilin"):
-        report.say_what_is_missing(Limits(caged=False))
+        limits.say_what_is_missing(Limits(caged=False))
         assert caplog.messages == []
         for _ in range(3):
-            report.say_what_is_missing(Limits())
+            limits.say_what_is_missing(Limits())
     assert len(caplog.messages) == 1
     assert "cannot keep it from files (no Landlock) and from network and other processes" in caplog.messages[0]
 
@@ -207,7 +206,7 @@ def test_the_report_names_what_is_missing(
 ) -> None:
     monkeypatch.setattr(landlock, "version", lambda: version)
     monkeypatch.setattr(seccomp, "is_there", lambda: filters)
-    monkeypatch.setattr(report, "_worlds", lambda: (True, True))
+    monkeypatch.setattr(limits, "_worlds", lambda: (True, True))
     told = sandbox_report()
     assert told.missing == missing
     assert str(told).count("NOT HELD") == len(missing)

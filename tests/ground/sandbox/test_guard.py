@@ -16,7 +16,7 @@ import pytest
 
 from fmilin.ground.sandbox import guard
 from fmilin.ground.sandbox.guard import Guard
-from fmilin.ground.sandbox.programs import run_program
+from fmilin.ground.sandbox.other_processes import run_program
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="guards need fork()")
 only_linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux hands orphans over")
@@ -112,7 +112,7 @@ def test_an_interrupt_in_the_work_is_its_own() -> None:
 def test_a_program_ends_with_a_killed_maker(tmp_path: Path) -> None:
     source = f"""
 from pathlib import Path
-from fmilin.ground.sandbox.programs import run_program
+from fmilin.ground.sandbox.other_processes import run_program
 run_program(["sh", "-c", "echo $$ > shell; sleep 1000 & echo $! > sleep; wait"], Path({str(tmp_path)!r}))
 """
     maker = subprocess.Popen([sys.executable, "-c", source])

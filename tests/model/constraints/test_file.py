@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from fmilin.ground.errors import ConstraintError
-from fmilin.model.constraints.file import read_constraints
+from fmilin.model.files import read_constraints
 
 GOOD = b"""
 [[constraint]]

@@ -36,7 +36,7 @@ from fmilin.native.mechanism.linear import Choice
 from fmilin.native.mechanism.recursions import coordinate_rates
 from fmilin.native.mechanism.system import System
 from fmilin.native.systems import double_wishbone, four_bar, slider_crank
-from fmilin.numerics.codegen import compilation, functions
+from fmilin.numerics.codegen import compiler, functions
 from tests.native.mechanism.builders import Floats, everything, five_bar_chain
 from tests.native.mechanism.recursion import newton_euler
 from tests.native.mechanism.test_linear import moving
@@ -156,9 +156,9 @@ def test_a_singular_choice_is_refused_by_both() -> None:
 def for_nothing(monkeypatch: pytest.MonkeyPatch, points: int) -> None:
     """Let compiled code cost no more than so many points by the recursion."""
     for price in ("PRINTING", "STARTING", "COMPILING"):
-        monkeypatch.setattr(compilation, price, 0.0)
+        monkeypatch.setattr(compiler, price, 0.0)
     monkeypatch.setattr(functions, "PRINTING", 0.0)
-    monkeypatch.setattr(compilation, "TRACING", 1.0)
+    monkeypatch.setattr(compiler, "TRACING", 1.0)
     monkeypatch.setattr(along, "POINT", len(five_bar().states) / (points - 0.5))
 
 

@@ -1,26 +1,30 @@
-"""Functions called in another process: in a child that opens and uses a model, or in a copy of this process.
+"""Work done in another process: a program, functions in a child that uses a model, or in a copy of this process.
 
 A child lets many points be asked for, of which some may crash. A copy, foreign code and its memory included, ends with
 the work, and nothing has happened: a way to save and restore the state of code that can do neither, and that does not
-bear a second instance. Threads are not copied. Where foreign code is watched, the copy writes the same note as this
-process.
+bear a second instance. Threads are not copied.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import pickle
 import select
+import shutil
 import signal
-from collections.abc import Callable
+import subprocess
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import IO, Any, NoReturn, TypeVar
 
 from fmilin.ground.errors import FmilinError, ModelCrashError, ModelError, UsageError
 from fmilin.ground.files import temporary_folder
 from fmilin.ground.sandbox import cage, watchdog
 from fmilin.ground.sandbox.channel import Channel, ChannelError, open_descriptors
-from fmilin.ground.sandbox.guard import Ending, fork
+from fmilin.ground.sandbox.guard import Ending, Guard, fork
 from fmilin.ground.sandbox.isolation import can_isolate, how_it_ended, in_a_child
 from fmilin.ground.sandbox.limits import Limits
 
@@ -162,3 +166,63 @@ def _status(copy: int, options: int = 0) -> int | None:
     except ChildProcessError:  # a process that ignores its children's ends has none to collect
         return 0
     return status if ended else None
+
+
+_NOT_STARTED = 127
+
+
+def run_program(
+    command: Sequence[str], folder: Path, *, environment: Mapping[str, str] | None = None, seconds: float | None = None
+) -> tuple[int, str]:
+    """Run a program in a folder; return its exit status (negative: that of a signal) and what it printed."""
+    variables = dict(os.environ if environment is None else environment)
+    if not can_isolate():
+        try:
+            done = subprocess.run(  # noqa: S603 - the user's program, no shell
+                command,
+                cwd=folder,
+                env=variables,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                check=False,
+                stdin=subprocess.DEVNULL,
+                timeout=seconds,
+            )
+        except subprocess.TimeoutExpired:
+            raise TimeoutError from None
+        return done.returncode, done.stdout.decode("utf-8", "replace")
+    program = shutil.which(command[0], path=variables.get("PATH"))
+    if program is None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+    with tempfile.TemporaryFile() as printed:
+        guard = Guard(lambda: _become(str(Path(program).absolute()), command, folder, variables, printed))
+        try:
+            select.select([guard], [], [], seconds)
+        finally:
+            ending = guard.stop()
+        printed.seek(0)
+        text = printed.read().decode("utf-8", "replace")
+    if ending.status is None:
+        raise TimeoutError
+    status = os.waitstatus_to_exitcode(ending.status)
+    if status == _NOT_STARTED and text.startswith("errno "):
+        number = int(text.split()[1])
+        raise OSError(number, os.strerror(number))
+    return status, text
+
+
+def _become(
+    program: str, command: Sequence[str], folder: Path, environment: Mapping[str, str], printed: IO[bytes]
+) -> NoReturn:
+    """Replace this process by the program; its streams are closed to all else when it begins."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        for stream in (1, 2):
+            os.dup2(printed.fileno(), stream)
+        os.chdir(folder)
+        for number in (signal.SIGPIPE, signal.SIGXFSZ):  # which Python ignores
+            signal.signal(number, signal.SIG_DFL)
+        os.execve(program, list(command), environment)  # noqa: S606 - as above
+    except OSError as error:
+        os.write(printed.fileno(), f"errno {error.errno}".encode())
+        os._exit(_NOT_STARTED)

@@ -19,10 +19,10 @@ import pytest
 
 import fmilin as fl
 from fmilin.ground.errors import ModelCrashError, NumericalError
-from fmilin.ground.sandbox import isolated_use
+from fmilin.ground.sandbox import other_processes
 from fmilin.ground.sandbox.guard import Guard
-from fmilin.ground.sandbox.isolated_use import in_a_copy, isolated
 from fmilin.ground.sandbox.limits import Limits
+from fmilin.ground.sandbox.other_processes import in_a_copy, isolated
 from tests.fmus.make import build
 
 pytestmark = [
@@ -197,7 +197,7 @@ def test_an_interrupted_wait_ends_the_copy(monkeypatch: pytest.MonkeyPatch) -> N
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(isolated_use, "fork", forked)
+    monkeypatch.setattr(other_processes, "fork", forked)
     monkeypatch.setattr(select, "select", interrupt)
     with pytest.raises(KeyboardInterrupt):
         in_a_copy(lambda: time.sleep(1000))
