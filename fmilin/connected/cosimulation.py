@@ -1,14 +1,7 @@
 """The linear model of a co-simulation itself: the members as they answer a step, and a master that passes values on.
 
-With inputs held over a step h each member is x_i[k+1] = Phi_i x_i[k] + Gamma_i v_i[k], its solver taken as exact, and
-what a master reads after the step is y_i = C_i x_i[k+1] + D_i v_i[k]: with feedthrough it still holds the input of
-that step, so that such outputs are states of the co-simulation, too.
-
-- A Jacobi master sets all inputs from what was read after the last step: v[k] = K y[k] + L w[k].
-- A Gauss-Seidel master steps the members in its order; a member gets what those before it gave already in this step.
-
-Without feedthrough Jacobi is x[k+1] = (Phi + Gamma K C) x[k]. The eigenvalues z against exp(s h) of the coupled plant
-tell what the coupling takes of the damping: s' = log(z)/h in place of s.
+Each member is x[k+1] = Phi x[k] + Gamma v[k], its solver taken as exact; what is read after the step is y = C x[k+1] +
+D v[k], so that outputs with feedthrough are states, too. Without these Jacobi is x[k+1] = (Phi + Gamma K C) x[k].
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""The numbers of a connected system at a point: inputs of all members found, members visited, slopes through loops.
-
-Members x_i' = f_i(x_i, v_i), y_i = g_i(x_i, v_i); every input v_j is fed by one output, ``factor * y + offset``, by an
-input of the system, or held: v = K y + L w + v_0 with one entry in each row of K and L together.
-"""
+"""The numbers of a connected system at a point: inputs of all members found, members visited, slopes through loops."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Wires of a connected system: which there are, and the system with some of them cut.
-
-A wire bears the name of the input at which it ends; the name of an output means all wires that begin there.
-"""
+"""Wires of a connected system, by the input at which each ends, and the system with some of them cut."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""A connected system as one graph, which C code and FMUs are made from.
+"""A connected system as one graph, which C code and FMUs are made from: W (w, v) = r.
 
-Inputs that hang on states, inputs of the system and time alone are put in place. What hangs on accelerations,
-multipliers or on itself becomes an unknown beside them: W (w, v) = r, which asks that it be linear in them, except
-where a member has unknowns that are found by Newton's iteration.
+Inputs v that hang on accelerations, multipliers or on themselves are unknowns beside those of members; others are put
+in place.
 """
 
 from __future__ import annotations

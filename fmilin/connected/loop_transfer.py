@@ -1,8 +1,4 @@
-"""What comes back at a wire for what is sent from it, and what a loop makes of a disturbance there.
-
-Signs are as wired: L is the way once around from the wire to itself, S = 1/(1 - L), T = 1 - S. A loop with negative
-feedback has its minus sign in L; the critical point is +1.
-"""
+"""What comes back at a wire for what is sent from it (L), and what a loop makes of a disturbance: S = 1/(1 - L)."""
 
 from __future__ import annotations
 

@@ -1,10 +1,7 @@
-"""The members of a connected system: where each stands among all, how they are wired, in which order they are visited.
+"""The members of a connected system: where each stands among all, their wires v = K y + L w + v_0, and their order.
 
-Connections in numbers: v = K y + L w + v_0, with one entry in each row of K and L together.
-
-Each member is visited once with its right inputs, sooner where that is needed to know them. What an output depends on
-at once decides the order. A member whose outputs are states needs no visit for them; one whose needed outputs do not
-depend on inputs that are still unknown is visited with whatever those inputs hold; what then is left is a loop.
+Each member is visited once with its right inputs, sooner where what it tells without them is needed. What an output
+depends on at once decides the order; what then is left is a loop.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """Connected systems of smaller members: each is reduced by what matters in the closed system, the wiring is kept.
 
-With P and Q the Gramians of the closed system, from all inputs of members to all their outputs, the diagonal blocks
-P_ii, Q_ii say what reaches and what shows the states of a member with all loops closed (Vandendorpe and Van Dooren,
-Model reduction of interconnected systems, 2008). Balancing them gives the states that stay; the whole is
-compared afterwards.
+The diagonal blocks of the closed system's Gramians are balanced (Vandendorpe and Van Dooren, Model reduction of
+interconnected systems, 2008).
 """
 
 from __future__ import annotations

@@ -1,10 +1,4 @@
-"""Regulators that read their inputs every so often and hold their outputs meanwhile: events in time, no states.
-
-    y_k = g0 + C (x_k - x0) + D (e_k - u0),  x_(k+1) = x0 + f0 + A (x_k - x0) + B (e_k - u0)
-
-is a sampled linear one, with e_k read at t_k and y_k held until t_(k+1). The linear model of a plant with one of them
-is discrete, :func:`fmilin.sampled_loop`.
-"""
+"""Regulators that read their inputs every so often and hold their outputs meanwhile: events in time, no states."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Slopes of a connected system at a point: those of its members, what connections make of them, what depends on what.
-
-    dy = C dx + D dv,  dv = K dy + L dw   =>   (I - K D) dv = K C dx + L dw
-
-Each member's matrices meet only the columns in which something of it moves.
-"""
+"""Slopes of a connected system at a point: (I - K D) dv = K C dx + L dw, and dy = C dx + D dv."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""The reasons for which a channel may be zero, in the order in which they are asked for.
-
-Each function changes one thing, and names it where the channel then answers. Of several things that had to change
-together those are left that are needed, one after the other being put back.
-"""
+"""The reasons for which a channel may be zero: each function changes one thing, and names it if the channel answers."""
 
 from __future__ import annotations
 

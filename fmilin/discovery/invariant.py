@@ -1,8 +1,4 @@
-"""A function of the states that stays what it is, and how it is written down.
-
-Its numbers are written as a person would write them: integers, simple fractions and roots, parameters by name.
-Points where all invariants are zero need no visit to the model.
-"""
+"""A function of the states that stays what it is, and how a person would write it down."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The procedure: what the states are, a search among functions of them, what was found verified beside the samples.
-
-Of the invariants those are declared from which others follow: rates of positions' constraints do, others stand alone.
-"""
+"""The procedure: what the states are, a search among functions of them, what was found verified beside the samples."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The search: invariants of the speeds first, then those of positions on the manifold that the first ones make.
-
-Samples are kept: libraries of any kind are searched on them, and more are taken only where needed.
-"""
+"""The search: invariants of the speeds first, then those of positions on the manifold that the first ones make."""
 
 from __future__ import annotations
 

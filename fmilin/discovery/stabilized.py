@@ -1,7 +1,6 @@
 """Constraints hidden by a stabilization: g'' + 2 a g' + b^2 g = 0 for all states, so that g decays instead of staying.
 
-In a library phi with a constant, L_f c = Dphi f c is a linear map wherever its result is in the library again. The
-largest subspace that it maps into itself holds all such g and g', and the eigenvalues there are those of the decay.
+All such g and g' lie in the largest subspace of a library phi that the linear map L_f c = Dphi f c maps into itself.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The directions of motion without any formula: the linear model of all states, restricted to where the model can go.
 
-At an equilibrium gradients w of what is kept of the speeds obey w A = 0 and w B = 0, those of positions' constraints
-w A in the span of the first, and w B = 0. The tangent space is their common kernel.
+At an equilibrium gradients w of what is kept of the speeds obey w A = 0 and w B = 0, those of positions' constraints w
+A in the span of the first, and w B = 0. The tangent space is their common kernel.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""Beside the samples: whether an invariant is kept at other consistent points, under other inputs, along a motion.
-
-Constraints and conserved quantities both stay what they are; they are told apart by what each looks like, and by what
-could have broken it.
-"""
+"""Beside the samples: whether an invariant is kept at other consistent points, under other inputs, along a motion."""
 
 from __future__ import annotations
 

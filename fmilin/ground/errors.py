@@ -1,8 +1,4 @@
-"""What can go wrong, where, and what to do about it.
-
-Each class carries the exit status that the command line ends with, and the data that a
-program wants beside the sentence that a person reads.
-"""
+"""What can go wrong, where, and what to do about it: each class has an exit status, and data beside its sentence."""
 
 from __future__ import annotations
 

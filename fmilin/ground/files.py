@@ -1,7 +1,6 @@
 """Files that are written completely or not at all, temporary ones that say whose they are, and TOML and JSON.
 
-What a killed process leaves behind, the next one removes. A temporary name holds the machine, the start of the machine,
-and the process with its start: a process of that number that started at another time is another one.
+A temporary name holds the machine, its start, and the process with its start: what is left behind the next one removes.
 """
 
 from __future__ import annotations

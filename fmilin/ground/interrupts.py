@@ -1,8 +1,6 @@
 """Ctrl-C: one line and status 130, at any moment of the program.
 
-While it starts and while it ends there is nothing to clean up, and it ends at once. While it works, what asks it to end
-raises KeyboardInterrupt, which only its end handles, and is remembered: libraries swallow that, or make errors of it.
-Work that can stop half-way with something to show is asked to do so first; the second request ends it.
+What asks it to end raises KeyboardInterrupt, and is remembered: libraries swallow that, or make errors of it.
 """
 
 from __future__ import annotations

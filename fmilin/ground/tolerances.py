@@ -1,7 +1,6 @@
 """What is zero, what is close enough, what is refused: every limit that decides about a number, once.
 
-A limit stands here when loosening it would let a wrong number pass, or when several rooms must mean the same by it;
-each has a test that fails when it is loosened. Steps, iterations and sizes of one procedure stay with that procedure.
+Each has a test that fails when it is loosened. Steps, iterations and sizes of one procedure stay with that procedure.
 These orders must hold: ``REACHED < ON_MANIFOLD < CONSISTENT`` and ``BALANCED_EXACTLY < EQUILIBRIUM``.
 """
 

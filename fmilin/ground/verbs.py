@@ -1,8 +1,6 @@
 """Verbs that people type on a result and that folders above do: ``lin.save``, ``lin.plot.bode``, ``repr(lin)``.
 
-A result declares a verb with its signature and what it means, and hands the work to :func:`perform`; who does it stands
-in the table that the package gives when it is imported. So results know no files, no pictures and no reports, and
-nothing of those is loaded before a verb is used.
+Who does a verb stands in a table that the package gives: results know no files, pictures or reports, and load none.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""The one place that makes a linear model of numbers: coordinates at a point, slopes along them, and whose they are.
-
-Every road ends here: the general procedure, large models, singular configurations, formulations, identification,
-co-simulation, families. Only what is read from a file is made elsewhere.
-"""
+"""The one place that makes a linear model of numbers: coordinates at a point, slopes along them, and whose they are."""
 
 from __future__ import annotations
 

@@ -2,9 +2,7 @@
 
     E z' = f0 + A z + B (u - u0),    out = g0 + C z + D (u - u0),    z = (dq, dv, dlambda)
 
-Its finite eigenvalues are those of the linear model in independent coordinates; the constraints add infinite ones
-(González et al., section 3.2; the matrices are in :mod:`fmilin.formulations.dense`). Who simulates or designs with
-descriptor systems needs no choice of coordinates: ``dss(A, B, C, D, E)`` in MATLAB and Octave.
+(González et al., section 3.2): the constraints add infinite eigenvalues to those of independent coordinates.
 """
 
 from __future__ import annotations

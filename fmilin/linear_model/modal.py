@@ -1,12 +1,8 @@
 """Modes and channels: which coordinates take part in a mode, which inputs move it, which outputs show it.
 
-With the spectral projector P_i of an eigenvalue (v w' for a single one, w'v = 1), |P_i|_kk is the participation factor
-of coordinate k (Perez-Arriaga, Verghese, Schweppe, 1982): independent of the units and scaling of all coordinates.
-P_i b is the part of mode i in the impulse response of all coordinates to an input b, and c P_i its part in an output's
-response to initial values: their shares are independent of scaling, too.
-
-Whether a mode can be moved is the test of Popov, Belevitch and Hautus: rank [A - lambda I, b], on the left invariant
-subspace of the eigenvalue. Gramians say how far unit energy moves a mode and how much of it an output shows.
+With the spectral projector P of an eigenvalue |P|_kk is the participation factor of coordinate k (Perez-Arriaga,
+Verghese, Schweppe, 1982); P b and c P are parts of responses. A mode can be moved where rank [A - lambda I, b] is full
+(Popov, Belevitch, Hautus).
 """
 
 from __future__ import annotations

@@ -1,12 +1,4 @@
-"""What a model answers that does more than move smoothly: a mode that events change, or a solver of its own.
-
-A :class:`~fmilin.Model` that is also a :class:`Hybrid` has a mode (the discrete part of its state, which
-``evaluate`` never changes). Only the simulation drives the mode on; a linear model is that of the present mode.
-
-A :class:`Stepped` model brings its own solver: it can be stepped from a point, with inputs held during each step. Its
-answers are measurements: of a co-simulation FMU, or of a hybrid model that is simulated over its sampling period. A
-linear model of it is identified from them.
-"""
+"""What a model answers that does more than move smoothly: a mode that events change, or a solver of its own."""
 
 from __future__ import annotations
 

@@ -1,16 +1,7 @@
 """The one symbolic form that every native description reduces to, and from which all code is made.
 
-States x (N), inputs u, parameters p and time t; some unknowns w (accelerations, multipliers) solve a
-small linear system at each point:
-
-    W(t, x, u, p) w = r(t, x, u, p)
-    x'      = f(t, x, u, p, w)
-    outputs = c(t, x, u, p, w)
-    0       = h(t, x, p)            the invariants, hidden ones included
-
-An explicit model x' = f has no w. A mass-matrix model E x' = F has W = E, r = F, w = x'. Lagrange's
-equations have W = [[M, G'], [G, 0]], r = (F, -Gdot v), w = (v', lambda): seed 002 eqs. (2.1b), (2.3). G and Gdot v
-may be left to the graph, which differentiates the constraints (:class:`Laws`) at once where symbols would take minutes.
+Its equations are those of :mod:`fmilin.numerics.codegen.implicit`, and 0 = h(t, x, p): invariants, hidden ones
+included. Lagrange's have W = [[M, G'], [G, 0]], r = (F, -Gdot v), w = (v', lambda): seed 002 eqs. (2.1b), (2.3).
 """
 
 from __future__ import annotations

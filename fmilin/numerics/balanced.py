@@ -1,8 +1,4 @@
-"""Matrices divided by the lengths of their rows and columns, their Newton steps, and what is an equilibrium.
-
-By the Newton step that is left to it, and not by its rates: for T' = (283 - T)/1e7 these are small everywhere, and
-forces of 3 MN that balance to twelve digits leave a rate of 1e-9.
-"""
+"""Matrices divided by the lengths of their rows and columns, their Newton steps, and what is an equilibrium."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""From a flat system and its open members to what :func:`fmilin.connect` would be told.
-
-Connections that carry no real number are none of a linear model, which holds such values at what they are where the
-system starts.
-"""
+"""From a flat system and its open members to what :func:`fmilin.connect` would be told."""
 
 from __future__ import annotations
 

@@ -1,10 +1,8 @@
 """XML of the SSP files: opened safely, and what is wrong said with its place.
 
-Read here, over lxml, because no library reads all of it: FMPy's ``ssp`` package (0.3.32) looks for a connection's
-LinearTransformation in the wrong namespace and so drops it, drops units of connectors, mappings that stand inline and
-references to signal dictionaries, and knows the schema of 1.x only; pyssp-standard (0.9.1) does not read
-transformations and ``suppressUnitConversion`` of connections at all, and unpacks archives without any limit. A
-dropped factor is a wrong linear model.
+Read here, over lxml: FMPy's ``ssp`` package (0.3.32) drops LinearTransformations, units of connectors and inline
+mappings, and knows the schema of 1.x only; pyssp-standard (0.9.1) does not read transformations of connections, and
+unpacks without a limit.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """The cage: what foreign code may reach, from the moment at which the first of it is loaded into this process.
 
-Until then the process is ours: it reads the model and what lies beside it. :func:`close` shuts everything else out for
-good, in layers that need no privilege and do not rely on each other: a short environment, Landlock for files, seccomp
-for the rest; the world of its own that hides other processes was made by the guard. What this system does not offer is
-left out (:mod:`fmilin.ground.sandbox.limits` says what holds); what it offers and then refuses is an error.
+Layers need no privilege and do not rely on each other: a short environment, Landlock for files, seccomp for the rest.
+What this system does not offer is left out; what it offers and then refuses is an error.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The way of an answer from a process in which foreign code runs: a pipe that has no descriptor while that code runs.
 
-It lies under a random name in a private folder, and is opened when there is something to say. Each answer begins with
-a word that only the two processes know, its length and a checksum: what anything else writes is noticed. Inherited
-descriptors, which foreign code must not find either, are closed.
+An answer begins with a word that only the two processes know, its length and a checksum: what else is written is
+noticed.
 """
 
 from __future__ import annotations

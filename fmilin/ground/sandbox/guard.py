@@ -1,10 +1,7 @@
 """A process between fmilin and what it starts: when either of the two ends, everything that was started ends.
 
-The guard leads a session of its own, adopts orphans (where the system lets it: Linux), runs no foreign code and holds
-one end of a pipe whose other end its maker holds. What foreign code leaves running cannot outlive it, not
-even when its maker is killed; Ctrl-C at the terminal reaches the maker alone, so that an interrupt in foreign code is
-that code's own. One that stands apart is process 1 of a world of its own, where the system allows that: its work sees
-no other processes, cannot stop it, and ends with it. The maker waits for no guard longer than it must.
+It leads a session of its own, adopts orphans (on Linux), runs no foreign code and holds one end of a pipe whose other
+end its maker holds. One that stands apart is process 1 of a world of its own, where the system allows that.
 """
 
 from __future__ import annotations

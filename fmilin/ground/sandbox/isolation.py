@@ -1,9 +1,4 @@
-"""Work in a child process that may crash, hang, end itself or take all memory: the parent lives on and says so.
-
-The child answers through a channel that foreign code cannot name, as soon as its answer is certain and before anything
-foreign is unloaded. One that ends without an answer was ended by the model's code; one that stays too long in a single
-foreign call, or takes too much memory or too many processes, is stopped. A guard sees to it that nothing stays behind.
-"""
+"""Work in a child process that may crash, hang, end itself or take all memory: the parent lives on and says so."""
 
 from __future__ import annotations
 

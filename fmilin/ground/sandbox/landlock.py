@@ -1,8 +1,7 @@
 """Landlock: which files a process may read and write, for itself and all that it starts, without any privilege.
 
-Linux 5.13 and later, where it is switched on. Later versions see to more: renaming between folders (2), emptying of
-files (3), TCP (4), devices (5), signals and abstract sockets (6). It holds for this thread and those begun later.
-See https://docs.kernel.org/userspace-api/landlock.html.
+Linux 5.13 and later (https://docs.kernel.org/userspace-api/landlock.html). Later versions see to more: renaming between
+folders (2), emptying of files (3), TCP (4), devices (5), signals and abstract sockets (6).
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""Namespaces: a process that sees no others, whose end ends all that it has started; no privilege is needed for them.
-
-Where the kernel allows it: some distributions and most containers do not. Process 1 of the new world is the guard's
-own; it is out of reach of signals from inside.
-"""
+"""Namespaces: a process that sees no others, whose end ends all that it has started, where the kernel allows it."""
 
 from __future__ import annotations
 

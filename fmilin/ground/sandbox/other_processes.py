@@ -1,8 +1,6 @@
 """Work done in another process: a program, functions in a child that uses a model, or in a copy of this process.
 
-A child lets many points be asked for, of which some may crash. A copy, foreign code and its memory included, ends with
-the work, and nothing has happened: a way to save and restore the state of code that can do neither, and that does not
-bear a second instance. Threads are not copied.
+A copy ends with the work, and nothing has happened: a way to save and restore the state of code that can do neither.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """seccomp: system calls that a process may not make any more, nor what it starts, without any privilege.
 
-A list of what is refused, not of what is allowed: an FMU may use all that ordinary programs use. What it could use
-against other processes, the kernel or the network is refused with EPERM, or is unknown (ENOSYS) where libraries then go
-another way. The filter is a program of the kernel's small machine (linux/filter.h) that looks at numbers and arguments,
-never at what pointers lead to. See https://docs.kernel.org/userspace-api/seccomp_filter.html.
+A list of what is refused (EPERM), or unknown (ENOSYS) where libraries then go another way; all else ordinary programs
+use. The filter looks at numbers and arguments alone (https://docs.kernel.org/userspace-api/seccomp_filter.html).
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""A child process that answers one message after the other, for as long as the code that it runs lives.
-
-Messages are pickled, behind their length. The child of a fork inherits what it serves; one that is started as a program
-is told by its first message. Whoever waits for an answer looks at the limits meanwhile.
-"""
+"""A child process that answers one pickled message after the other, for as long as the code that it runs lives."""
 
 from __future__ import annotations
 

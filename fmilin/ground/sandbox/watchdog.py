@@ -1,9 +1,5 @@
 """Which foreign function is running since when, and what the model said last, for the process that watches.
 
-A crashed process cannot say what it was doing, and one that hangs does not. The one that calls foreign code
-writes a line to shared memory before each call; the parent of an isolated run reads it, while the
-function runs and afterwards. Without a parent that listens, :func:`note` and :func:`say` do nothing.
-
 Foreign code that forks returns twice; the copy ends where the call ends, or everything would be done again.
 """
 

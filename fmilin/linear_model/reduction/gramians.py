@@ -1,19 +1,12 @@
 """Balanced truncation: the states that inputs reach least and outputs show least go, with a bound of what that costs.
 
-With P and Q the Gramians of the asymptotically stable part, A P + P A' + B B' = 0 and A' Q + Q A + C' C = 0, and
-their factors P = L L', Q = M M', the singular values of M' L are the Hankel singular values s_1 >= s_2 >= ..., and
-
-    |G(jw) - G_r(jw)| <= 2 (s_{r+1} + ... + s_n)   at every frequency
-
-(Glover 1984; square-root algorithm of Tombs and Postlethwaite 1987). What does not decay (undamped, drifting or growing
-motion) has no Gramians: it is kept as it is. Gains count in sizes of the signals: nominal values where declared.
-
-The true difference is measured with a bound that holds between all samples: gamma is a singular value of G(jw) = C (jw
-- A)^-1 B + D if and only if jw is an eigenvalue of
+|G(jw) - G_r(jw)| <= 2 (s_{r+1} + ... + s_n) for the Hankel singular values s (Glover 1984; Tombs and Postlethwaite
+1987). What does not decay is kept. The difference is measured with a bound that holds between all samples: gamma is a
+singular value of G(jw) if and only if jw is an eigenvalue of
 
     H = [A + B R^-1 D' C,  B R^-1 B'; -C' (I + D R^-1 D') C,  -(A + B R^-1 D' C)'],  R = gamma^2 I - D' D
 
-(Bruinsma and Steinbuch 1990, after Boyd and Balakrishnan), so that levels that no frequency reaches are certain.
+(Bruinsma and Steinbuch 1990, after Boyd and Balakrishnan).
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""Minimal realization: what no input reaches and what no output shows is left out, and said.
+"""Minimal realization, by the staircase algorithm: what no input reaches and what no output shows is left out.
 
-The reachable subspace is span(B, AB, A^2 B, ...), built block by block with orthonormal columns (the staircase
-algorithm, states and inputs in their sizes); the observable one in the same way from C and A'. Away from an
-equilibrium the constant rate f0 drives the model like an input, and counts as one.
+Away from an equilibrium the constant rate f0 drives the model like an input, and counts as one.
 """
 
 from __future__ import annotations

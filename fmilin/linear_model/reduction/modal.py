@@ -1,9 +1,8 @@
-"""Modal form, A as blocks along its diagonal; reduction by frequency, and to states of the model (SEREP).
+"""Modal form, A as blocks along its diagonal; reduction by frequency, and to states of the model.
 
-A pair of complex eigenvalues s +- w i becomes [[s, w], [-w, s]]. Eigenvalues that cannot be taken apart stay together
-in one triangular block. Faster modes than those of a range are replaced by what they do at rest, D - sum of C_k A_k^-1
-B_k, slower ones are left out, what grows is kept. All states are x - x0 = T z + T_u u: r of them, whose rows T_k can be
-inverted, are coordinates as good as the modes (O'Callahan, Avitabile and Riemer, IMAC 7, 1989).
+Eigenvalues that cannot be taken apart stay in one triangular block. Faster modes than those of a range are replaced by
+D - sum of C_k A_k^-1 B_k, slower ones are left out, what grows is kept. SEREP: r states whose rows of T can be inverted
+are coordinates as good as modes (O'Callahan, Avitabile and Riemer, IMAC 7, 1989).
 """
 
 from __future__ import annotations

@@ -1,12 +1,7 @@
-"""Discretization: the linear model as it looks from a sampled controller.
+"""Discretization (``scipy.signal.cont2discrete``), with f0 of a point that is no equilibrium, and errors of entries.
 
-With h the sample time (``scipy.signal.cont2discrete``):
-
-- zoh: the input is held between samples. y[k+1] is exact, and y keeps its meaning.
-- foh: the input runs in straight lines between samples; exact for those. The state is y - G2 (u - u0).
-- tustin: s = 2/h (z - 1)/(z + 1), which keeps stability and the frequency axis, bent.
-
-The constant rate f0 of a point that is no equilibrium goes the same way: y[k+1] = y0 + f0 + A (y[k] - y0) + ...
+Inputs are held between samples (zoh), run in straight lines (foh; the state is y - G2 (u - u0)), or s = 2/h (z - 1)/(z
++ 1).
 """
 
 from __future__ import annotations

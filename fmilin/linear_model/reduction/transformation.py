@@ -1,11 +1,6 @@
 """A linear model in other coordinates z of its independent states: y - y0 = V (z - z0), z - z0 = W (y - y0), W V = I.
 
-    z'     = W f0 + W A V (z - z0) + W B (u - u0)
-    out    = g0   + C V (z - z0)   + D (u - u0)
-    x - x0 =        T V (z - z0)   + T_u (u - u0)
-
-With fewer columns in V than there are states this is a projection: whoever calls says what it leaves out. One of them
-is balancing: states in sizes of their own, so that no number is large or small because of a unit.
+With fewer columns in V than there are states this is a projection: whoever calls says what it leaves out.
 """
 
 from __future__ import annotations

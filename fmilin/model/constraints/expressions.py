@@ -1,9 +1,7 @@
 """Arithmetic over a model's variables, as users write it: ``"x^2 + y^2 - L^2"``, ``"pin.x - rod.length*cos(q[1])"``.
 
-The text is never evaluated as Python. Tokens are recognized here, variable names are replaced by
-placeholders, Python's own parser builds a syntax tree of what remains, and only the nodes of a
-whitelist become steps of a computation, one by one. The steps are then carried out in an arithmetic:
-nodes of a graph (:mod:`~fmilin.model.constraints.in_graph`) or sympy (:mod:`~fmilin.model.constraints.in_sympy`).
+The text is never evaluated as Python: of the syntax tree that Python's parser builds of it, only the nodes of a
+whitelist become steps of a computation, which a graph or sympy then carries out.
 """
 
 from __future__ import annotations

@@ -1,9 +1,6 @@
 """A system as C99 code: as an FMU has it, and compiled to answer at one point in one call.
 
-W w = r is filled in and solved in C, then z = (f, c): the derivatives of the states and the outputs. With e = r - W w
-the directional derivatives for s = (x, u, t, p) are dw = W^-1 (de/ds ds), dz = dz/ds ds + dz/dw dw, from the non-zero
-partial derivatives. The linear system and the products are written by hand in ``runtime/``; this module prints the
-equations.
+The linear system and the products are written by hand in ``runtime/``; this module prints the equations.
 """
 
 from __future__ import annotations

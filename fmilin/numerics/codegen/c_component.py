@@ -1,9 +1,5 @@
 """One self-contained C99 file of something that runs in steps: what models, filters, regulators and schedules share.
 
-The file has a struct ``NAME``, ``NAME_init(NAME *self)`` and ``NAME_step(NAME *self, const double *in, double *out)``;
-it takes nothing from a heap or a file and keeps nothing outside the struct, so that several objects run side by side.
-With ``#define NAME_DECLARATIONS_ONLY`` before ``#include "NAME.c"`` it is the header of itself.
-
 C text that is handed in names things of the file with ``@``: ``@real`` is the type of numbers, ``@self`` the struct's
 type, ``@A`` the constant or function A of this file (``NAME_A``).
 """

@@ -1,7 +1,6 @@
 """C sources to a shared library, with the machine's own compiler and as soon as that pays, and a cache of them.
 
-The cache is a folder of the user's own. A file in it begins with the digest of its name and content; it is used when
-that is right, and when nobody but the user can have written it. Otherwise things are compiled again.
+A file of the cache begins with the digest of its name and content, and nobody but the user can have written it.
 """
 
 from __future__ import annotations

@@ -1,12 +1,6 @@
 """A system as NumPy functions: values and exact derivatives, at one point or over a stack of points.
 
-At one point W w = r is solved by an LU factorization with pivoting. Along directions ds = (dx, du)
-
-    dw  = W^-1 (e_s ds),  e = r - W w with w held
-    dx' = f_s ds + f_w dw
-    dc  = c_s ds + c_w dw
-
-with all partial derivatives exact and evaluated once per point, however many directions there are.
+W w = r is solved, and dw = W^-1 (e_s ds), e = r - W w with w held, dx' = f_s ds + f_w dw, dc = c_s ds + c_w dw.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""From sympy to CasADi: expressions become one graph in which every subexpression stands once.
-
-Users write sympy; values, exact derivatives and C code come from CasADi (Andersson et al., Mathematical Programming
-Computation 11, 2019). Nodes are remembered by expression, so that what expressions share stays shared: nothing is
-ever expanded.
-"""
+"""From sympy to CasADi (Andersson et al., Mathematical Programming Computation 11, 2019), each part once."""
 
 from __future__ import annotations
 

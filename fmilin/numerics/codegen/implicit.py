@@ -1,14 +1,9 @@
 """The one form from which all code is made, in nodes of a CasADi graph, and Newton's iteration for its unknowns.
 
-States x (N), inputs u, parameters p and time t; some unknowns w (accelerations, multipliers) solve a linear system:
-
     W(t, x, u, p) w = r(t, x, u, p),   x' = f(t, x, u, p, w),   outputs = c(t, x, u, p, w)
 
-Equations R(t, x, u, p, w) = 0 that are not linear in w have a :class:`Guess` of w, W = dR/dw and r = -R: there W^-1 r
-is a step of Newton's. Steps have to shrink by half each time, so that the solution belongs to the guess; where they do
-not, the way from the point of the guess to the one that is wanted is gone in parts (Deuflhard, Newton Methods for
-Nonlinear Problems, 2011, sections 2.1 and 5.1). An explicit model has no w, a mass-matrix model E x' = F has W = E, w =
-x'.
+Equations R(t, x, u, p, w) = 0 that are not linear in w have a :class:`Guess` of w, W = dR/dw and r = -R: W^-1 r is then
+a step of Newton's, from the point of the guess on in parts (Deuflhard, Newton Methods for Nonlinear Problems, 2011).
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""Nodes of a graph that NumPy takes for numbers: numerical code runs on them as it runs on floats.
-
-NumPy computes with them in arrays of objects. What is zero by structure is a plain zero again, so that the sparsity of
-the numerical code is that of the result, and nothing is computed with zeros.
-"""
+"""Nodes of a graph that NumPy takes for numbers: numerical code runs on them, and what is zero stays a plain zero."""
 
 from __future__ import annotations
 

@@ -1,10 +1,6 @@
 """The instructions of a CasADi function as C statements, in functions short enough for compilers.
 
-CasADi prints one function, whose time in a compiler grows faster than its length: measured with gcc 12 at ``-O1``,
-three times the time that the same instructions take in pieces (15.7 and 5 s for the bicycle's Jacobians). Here each
-instruction is a constant of its own, used once: in place; what several pieces need is stored.
-
-Pieces of C text.
+As one function, as CasADi prints it, they take gcc three times as long (15.7 and 5 s for the bicycle's Jacobians).
 """
 
 from __future__ import annotations

@@ -1,11 +1,6 @@
 """Quantities of an implicit system and their slopes over stacks of points, as vectorized compiled code.
 
-With W w = r and e = d(r - W w)/ds for s = (x, u), the slopes of quantities z(t, x, u, p, w) are
-
-    dz/ds + dz/dw W^-1 e.
-
-The C code computes with vectors whose entries belong to different points: every instruction of the equations, and every
-step of the elimination, does its work for as many points as the processor's registers hold.
+The C code computes dz/ds + dz/dw W^-1 e with vectors whose entries belong to different points.
 """
 
 from __future__ import annotations

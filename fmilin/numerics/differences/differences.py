@@ -1,9 +1,4 @@
-"""Slopes by central differences, with steps that fit the function and an error estimate for every entry.
-
-A column is measured at +-h and +-2h; Richardson extrapolation of the two central differences D(h), D(2h) removes the
-h^2 term, D_R = D(h) + (D(h) - D(2h)) / 3. Steps are parts of a variable's size: where values over such steps grow as no
-power of the step does (exponentials), the sweep of steps shows the length over which the model is smooth.
-"""
+"""Slopes by central differences, with steps that fit the function and an error estimate for every entry."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Directional differences, along all columns at once: whether the slope of one step size holds at the others.
-
-A few pairs F(s d), F(-s d) along one direction d, at steps s that lie decades apart, against J d. A feature narrower
-than the steps of the columns shows at every step below its width, until rounding hides it. Columns that contradict are
-measured again by a step-size sweep.
-"""
+"""Directional differences, along all columns at once: whether the slope of one step size holds at the others."""
 
 from __future__ import annotations
 

@@ -1,13 +1,8 @@
 """The slope of one entry from a step-size sweep: which plateau of the Richardson table it is, and where that ends.
 
-A step h is followed by h/4. Of the central differences D of two steps, Richardson's
-E(h) = D(h/4) + (D(h/4) - D(h)) / 15 is free of the h^2 term, and what E changes by from step to step is the error, be
-it truncation, noise or a feature:
-
-- a *plateau* is where E stands still; the one nearest to the point is the slope, unless what differs is noise;
-- F(s) - F(0) - s E leaves zero somewhere beyond the plateau. Where it does so in a jump, and more of them follow, the
-  model rounds (an encoder, digits that cancel inside): the height of the jump is the quantum, and counts as noise;
-- jumps and kinks at the point itself stay the same at the smallest steps: F(h) - F(-h) or (F(h) + F(-h) - 2 F(0)) / h.
+A *plateau* is where E(h) = D(h/4) + (D(h/4) - D(h)) / 15 stands still; the one nearest to the point is the slope,
+unless what differs is noise. Beyond it F(s) - F(0) - s E leaves zero: in several jumps, where the model rounds to their
+height.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Central differences of one column, extrapolated from h and 2h (Richardson), or one-sided ones; h is made to fit.
 
-A kink shows in the second differences S(h) = F(h) - 2 F(0) + F(-h): of a smooth function S(2h) = 4 S(h), of a
-jump in slope S(2h) = 2 S(h), of a jump in value S(2h) = S(h).
+Of S(h) = F(h) - 2 F(0) + F(-h) a smooth function has S(2h) = 4 S(h), a jump in slope 2 S(h), a jump in value S(h).
 """
 
 from __future__ import annotations

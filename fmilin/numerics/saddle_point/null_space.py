@@ -1,7 +1,4 @@
-"""The dense saddle-point system, through the null space of G or through the multipliers: Spencer (thesis).
-
-Both take M and G apart; the equations are those of :mod:`fmilin.numerics.saddle_point.factors`.
-"""
+"""The dense saddle-point system, through the null space of G or through the multipliers: Spencer (thesis)."""
 
 from __future__ import annotations
 
