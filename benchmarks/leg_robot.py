@@ -10,7 +10,7 @@ import numpy as np
 
 from fmilin.ground.signals import FloatArray
 from fmilin.native.mechanism import Body, Joint, JointForce, Loop, Mechanism, MechanismDescription, Placement
-from fmilin.native.mechanism.placement import Vector
+from fmilin.native.mechanism.part import Vector
 
 __all__ = ["leg_robot"]
 

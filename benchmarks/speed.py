@@ -27,8 +27,8 @@ from benchmarks.tables import show
 from fmilin import design
 from fmilin.fmi.write import build_fmu
 from fmilin.native import systems
-from fmilin.native.compiled_visits import CompiledVisits
 from fmilin.native.mechanism import Body, Force, Joint, Mechanism, MechanismDescription, Torque
+from fmilin.native.native_engine import CompiledVisits
 from fmilin.numerics.codegen.compiler import CompilationBudget
 from tests.counts import TABLE, counts_of, works
 from tests.hard_models import ring_of_rooms

@@ -20,9 +20,9 @@ import numpy as np
 
 import fmilin as fl
 from benchmarks.leg_robot import leg_robot
-from fmilin.native.compiled_visits import CompiledVisits
 from fmilin.native.kane import KaneModel
 from fmilin.native.mechanism import Mechanism
+from fmilin.native.native_engine import CompiledVisits
 from fmilin.native.native_model import NativeModel
 from fmilin.native.systems import double_wishbone, four_bar, furuta_pendulum, rolling_disk, slider_crank
 from fmilin.numerics.codegen.compiler import CompilationBudget

@@ -285,7 +285,7 @@ def _from_ssp(path: Path, request: LoadRequest, at: PointRequest) -> Model:
 
 
 def _from_mechanism_file(path: Path, request: LoadRequest, at: PointRequest) -> Model:
-    from fmilin.native.mechanism.files import mechanism_from
+    from fmilin.native.mechanism.model import mechanism_from
     from fmilin.native.mechanism.motions import mechanism_of
 
     floating = bool(request.options.get("floating_base", False))

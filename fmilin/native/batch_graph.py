@@ -1,7 +1,5 @@
 """A model with a graph, evaluated and differentiated at many points at once, along all or along chosen states.
 
-Rates, outputs and invariants of its constraints, and their slopes by states and inputs, from one function of the graph
-(:class:`fmilin.numerics.codegen.functions.StackFunctions`), which is compiled when that pays.
 With the kept states y and the others z, the invariants h(y, z) = 0 give dz/dy = -h_z^-1 h_y, and whatever has slopes
 (f_y, f_z, f_u) on all states has f_y + f_z dz/dy and f_u on the manifold.
 """

@@ -1,8 +1,7 @@
 """Feet that are held on the ground, and what the contact forces say of it.
 
-A contact that sticks is a constraint: three rows hold a point where it is in the world, six a flat foot. Its
-multipliers are the contact forces. Ground pushes and does not pull, and what it holds sideways is limited by friction:
-the linear model of a stance is valid as long as these two conditions are met, and that is to be said.
+A contact that sticks is a constraint, three rows for a point, six for a flat foot, whose multipliers are the contact
+forces. The linear model of a stance is valid as long as the ground pushes, and friction holds what acts sideways.
 """
 
 from __future__ import annotations

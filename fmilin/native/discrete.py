@@ -1,13 +1,9 @@
 """Discrete-time models along points: the step of an integrator and its exact sensitivity.
 
-Over a step of length dt with inputs held, the integrator makes of the state x(y) on the manifold the state x+, and of
-dx/d(y, u) = (T 0) the slopes dx+/d(y, u): every stage is differentiated with the slopes f_x and f_u at its own place.
-The variational equation, solved by the same method, is the derivative of the method (Hairer, Norsett, Wanner, Solving
-Ordinary Differential Equations I, section II.6). In the kept states
-
-    y_(k+1) = A_k y_k + B_k u_k + c_k
-
-is the linearization of what the integrator does, not of the frozen matrices' matrix exponential.
+Of the state x(y) on the manifold and dx/d(y, u) = (T 0) a step of length dt, inputs held, makes x+ and dx+/d(y, u):
+every stage is differentiated at its own place. The variational equation, solved by the same method, is the derivative
+of the method (Hairer, Norsett, Wanner, Solving Ordinary Differential Equations I, section II.6): y_(k+1) = A_k y_k +
+B_k u_k + c_k is the linearization of what the integrator does, not of the frozen matrices' matrix exponential.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""A model whose numbers come from an engine in one visit: what adapters are made of.
-
-The engine says what its states, inputs and further quantities are, and computes all rates and quantities at a point
-at once; :class:`EngineModel` makes a :class:`~fmilin.Model` of it, with inputs and outputs to choose and
-constraints over everything that has a name.
-"""
+"""A model whose numbers come from an engine in one visit, which computes all rates and quantities: an adapter's."""
 
 from __future__ import annotations
 

@@ -1,12 +1,8 @@
 """A model written as Python functions of arrays, with exact derivatives by complex step where its code is analytic.
 
-For a function that is computed by analytic operations alone, and is real for real arguments,
-
-    F(x + i h d) = F(x) + i h F'(x) d + O(h^2)
-
-gives the directional derivative without cancellation, to the last bit for h = 1e-30 (Squire and Trapp, 1998).
-Algebraic variables with g(t, x, z, u) = 0 are found by Newton's iteration; a complex step of x moves them by
-dz = -g_z^-1 dg, the implicit function theorem.
+F(x + i h d) = F(x) + i h F'(x) d + O(h^2) gives the directional derivative of analytic operations to the last bit for
+h = 1e-30 (Squire and Trapp, 1998). Algebraic variables with g(t, x, z, u) = 0 are found by Newton's iteration; a
+complex step of x moves them by dz = -g_z^-1 dg, the implicit function theorem.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
 """How rates, outputs and invariants of a model with a graph, and their slopes, change along a direction: exactly.
 
-With q = (f, c, h) over (x, u, p, w) and W w = r, the slopes along s = (x, u) are
-
-    q_s + q_w w_s,   w_s = W^-1 e_s,   e = r - W w with w held,
-
-and along a direction d = (dx, du, dp) w moves by W^-1 (e_d), each of q_s, q_w, e_s and W by its own directional
+With q = (f, c, h) over (x, u, p, w), W w = r and e = r - W w, w held, the slopes along s = (x, u) are q_s + q_w w_s,
+w_s = W^-1 e_s. Along d = (dx, du, dp) w moves by W^-1 (e_d), each of q_s, q_w, e_s and W by its own directional
 derivative, and w_s by W^-1 (de_s - dW w_s).
 """
 

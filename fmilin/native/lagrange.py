@@ -1,13 +1,8 @@
 """Lagrange's equations with multipliers: M(q) v' = F(t, q, v, u) - G' lambda, Spencer (thesis) eqs. (2.1)-(2.5).
 
-With q' = v (2.1a), the constraints 0 = g(q) (2.1c), G = dg/dq, and their second derivative (2.3)
+With q' = v (2.1a), 0 = g(q) (2.1c), G = dg/dq, and 0 = G v' + Gdot v (2.3) accelerations and multipliers solve
 
-    0 = G v' + Gdot v
-
-accelerations and multipliers solve
-
-    [ M  G' ] [   v'   ]   [    F    ]
-    [ G  0  ] [ lambda ] = [ -Gdot v ]
+    [M G'; G 0] (v'; lambda) = (F; -Gdot v),
 
 which needs M to be definite on the null space of G only, where (2.4) would need its inverse.
 """
@@ -70,14 +65,10 @@ class LagrangeModel(SymbolicModel):
     constraints : sequence
         Expressions, or :class:`SymbolicConstraint` with a name and a level.
     inputs : sequence
-    parameters : mapping
-        Values by symbol or name.
-    outputs : mapping of str
-        Expressions by name.
-    start : mapping
-        Start values of states and inputs, by symbol or name; 0 where not given.
+    parameters, outputs, start : mapping
+        Values, expressions, and start values of states and inputs by symbol or name; these are 0 where not given.
     labels : Labels
-        Units, nominal values, descriptions. The unit of a velocity follows from that of its coordinate.
+        The unit of a velocity follows from that of its coordinate.
 
     Raises
     ------

@@ -1,8 +1,7 @@
 """What all native models have in common: inputs and outputs to choose, constraints, copies, parameters, start values.
 
-A native form of the equations supplies a :class:`~fmilin.models.native_engine.NativeEngine`, and :class:`NativeModel`
-makes a :class:`~fmilin.Model` of it. An engine always takes all of its inputs: those that nobody chose stand at their
-start values, and their columns are dropped here.
+An engine always takes all of its inputs: those that nobody chose stand at their start values, and their columns are
+dropped here.
 """
 
 from __future__ import annotations
@@ -21,9 +20,8 @@ from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray, Signals
 from fmilin.model.constraints.declared import Constraint, Constraints
 from fmilin.model.interface import Copy, Evaluation, Model, OperatingPoint, SecondOrderForm, TangentStack
-from fmilin.native.compiled_visits import CompiledVisits, compiled_visits
 from fmilin.native.contacts import contact_remarks, feet_from
-from fmilin.native.native_engine import AdjustableEngine, NativeEngine, Quantity
+from fmilin.native.native_engine import AdjustableEngine, CompiledVisits, NativeEngine, Quantity, compiled_visits
 
 if TYPE_CHECKING:
     from fmilin.native.discrete import DiscreteModels

@@ -1,13 +1,11 @@
 """Lagrange's equations without a singular matrix: the null space formulation of Spencer (thesis), chapter 3.
 
-The same M, F, G and Gdot v as in :class:`~fmilin.models.LagrangeModel`, whose accelerations need the matrix
-[[M, G'], [G, 0]] to be regular: independent constraints. Here the null space of G comes from its singular
-value decomposition G = U S (V1 V2)', and the accelerations are those of eq. (3.5b),
+The accelerations of :class:`~fmilin.models.LagrangeModel` need independent constraints. Here the null space of G comes
+from its singular value decomposition G = U S (V1 V2)', and the accelerations are those of eq. (3.5b),
 
     v' = V2 (V2' M V2)^-1 V2' (F + M G^+ Gdot v) - G^+ Gdot v,
 
-which exist at singular configurations and with redundant constraints, too. :class:`MultiplierModel` is the
-classical way to compare with, eqs. (2.4) and (2.5). Off the singular configurations all three agree.
+which exist at singular configurations and with redundant constraints, too. Off these all formulations agree.
 """
 
 from __future__ import annotations
@@ -193,12 +191,7 @@ class MultiplierModel(_SaddlePointModel):
     Parameters
     ----------
     model : LagrangeModel
-        With an invertible mass matrix.
-
-    Raises
-    ------
-    UsageError
-        When the model is not of that form.
+        With an invertible mass matrix; UsageError for a model of another form.
     """
 
     def __init__(self, model: SymbolicModel) -> None:

@@ -1,17 +1,22 @@
 """Models in first-order form: x' = f(t, x, u), or E(t, x) x' = F(t, x, u), with what their motion keeps.
 
 An explicit system with invariants is Spencer's (2.6) and (2.7); Kane's equations (f_0 + f_1, f_2 + f_3, f_a) = 0
-of Peterson et al. are of the second form.
+of Peterson et al. are of the second form. With algebraic variables, or a singular E, they are DAEs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import sympy
 
+from fmilin.ground.errors import FmilinError, UsageError
+from fmilin.ground.tolerances import RANK
 from fmilin.model.constraints.declared import Constraint
+from fmilin.model.constraints.expressions import parse
 from fmilin.native.declaration import (
     Declaration,
     Entries,
@@ -29,6 +34,9 @@ from fmilin.native.declaration import (
     vanishes,
 )
 from fmilin.native.symbolic import SymbolicModel
+
+if TYPE_CHECKING:
+    from fmilin.native.dae.model import DaeModel
 
 
 class OdeModel(SymbolicModel):
@@ -48,10 +56,8 @@ class OdeModel(SymbolicModel):
         One entry per state, in the order of the states: the state, and its right-hand side f (or, with a
         mass matrix, the right-hand side F of the row in the same place).
     inputs : sequence
-    parameters : mapping
-        Values by symbol or name.
-    outputs : mapping of str
-        Expressions by name.
+    parameters, outputs, start : mapping
+        Values, expressions, and start values of states and inputs by symbol or name; these are 0 where not given.
     constraints : sequence
         Expressions (position level), :class:`SymbolicConstraint` or :class:`fmilin.Constraint`. The hidden
         constraint L_f g = g_t + g_x f of a position-level one is added when the rows of f that it needs
@@ -62,10 +68,7 @@ class OdeModel(SymbolicModel):
     algebraic : mapping
         Variables without a derivative, and for each a residual that is zero: ``{"q": "h1 - h2 - r*q^3"}``. Newton's
         iteration for them begins at ``start``.
-    start : mapping
-        Start values of states and inputs, by symbol or name; 0 where not given.
     labels : Labels
-        Units, nominal values, descriptions.
 
     Raises
     ------
@@ -83,8 +86,6 @@ class OdeModel(SymbolicModel):
         """Return a model of this class, or a DaeModel where there are algebraic variables."""
         if not given.get("algebraic") and given.get("mass_matrix") is None:
             return super().__new__(cls)
-        from fmilin.native.dae.of_ode import as_dae
-
         return as_dae(name, equations or {}, given) or super().__new__(cls)
 
     def __init__(
@@ -148,3 +149,64 @@ def _with_rate(
         return named_constraint(constraint, g, None)
     rate = rate_along(g, dict(zip(equations.states, equations.derivatives, strict=True)), declaration.time)
     return named_constraint(constraint, g, None if rate.free_symbols & driven or vanishes(rate) else rate)
+
+
+Written = Any  # text, sympy.Expr or a number
+
+
+def as_dae(name: str, equations: Mapping[Any, Written], given: Mapping[str, Any]) -> DaeModel | None:
+    """Return the model of E x' = F, 0 = g with what else was given to an OdeModel; None where E alone is regular."""
+    from fmilin.native.dae.model import DaeModel
+
+    algebraic, mass_matrix = given.get("algebraic") or {}, given.get("mass_matrix")
+    if not algebraic and (mass_matrix is None or not _is_singular(equations, mass_matrix, given)):
+        return None
+    if given.get("constraints"):
+        raise UsageError(
+            f"The constraints of '{name}' are equations of its own where there are algebraic variables: write all of "
+            "them with fmilin.models.DaeModel, which finds what is a constraint."
+        )
+    rates = [der(state) for state in equations]
+    if mass_matrix is None:
+        rows = [rate - _read(f) for rate, f in zip(rates, equations.values(), strict=True)]
+    else:
+        rows = [-_read(f) for f in equations.values()]
+        for (i, j), e in _entries(mass_matrix).items():
+            rows[i] += e * rates[j]
+    kept = {key: value for key, value in given.items() if key not in ("algebraic", "mass_matrix", "constraints")}
+    residuals = [_read(g) for g in algebraic.values()]
+    return DaeModel(name, [*rows, *residuals], states=list(equations), algebraic=list(algebraic), **kept)
+
+
+def _read(source: Written) -> Any:
+    if not isinstance(source, str):
+        return sympy.sympify(source)
+    expression = parse(source)
+    return expression.to_sympy({n: sympy.Symbol(n, real=True) for n in expression.names})
+
+
+def _entries(source: Any) -> dict[tuple[int, int], Any]:
+    """Return the entries that are not zero."""
+    if isinstance(source, Mapping):
+        return {position: _read(entry) for position, entry in source.items() if entry != 0}
+    return {(i, j): _read(e) for i, row in enumerate(_rows(source)) for j, e in enumerate(row) if e != 0}
+
+
+def _rows(source: Any) -> list[list[Any]]:
+    return [list(row) for row in (source.tolist() if hasattr(source, "tolist") else source)]
+
+
+def _is_singular(equations: Mapping[Any, Written], mass_matrix: Any, given: Mapping[str, Any]) -> bool:
+    """Whether E is singular at the start; what cannot be read is for the OdeModel to refuse."""
+    values = {str(k): 0.0 for k in [*equations, *given.get("inputs", ()), "time"]}
+    values |= {str(k): v for part in ("start", "parameters") for k, v in (given.get(part) or {}).items()}
+    E = np.zeros((len(equations), len(equations)))
+    rows = [] if isinstance(mass_matrix, Mapping) else _rows(mass_matrix)
+    if rows and {len(rows), *map(len, rows)} != {len(E)}:
+        return False
+    with suppress(FmilinError, KeyError, IndexError, TypeError, ValueError, sympy.SympifyError):
+        for position, e in _entries(mass_matrix).items():
+            E[position] = float(e.xreplace({s: sympy.Float(values[str(s)]) for s in e.free_symbols}))
+        sizes = np.abs(E).max(axis=1, initial=0.0)
+        return bool((sizes == 0).any() or np.linalg.matrix_rank(E / sizes[:, None], tol=RANK) < len(E))
+    return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
@@ -68,18 +69,63 @@ def second_order_form(
     )
 
 
-class SymbolicEngine(AdjustableEngine):
-    """A :class:`SymbolicSystem` as it was declared, with the values ``p`` of its parameters, as an engine."""
+class EquationsEngine(AdjustableEngine):
+    """Equations with the values ``p`` of their parameters; what is made of them is shared by all copies."""
 
     compilable = True
     visit_seconds = 3e-5
+    base: Any  # the equations, with ``states``, ``derivatives`` and ``inputs``
+    p: FloatArray  # shape (np,)
 
-    def __init__(self, system: SymbolicSystem) -> None:
+    def __init__(self, equations: Any) -> None:
         self._made: dict[tuple[Any, ...], Any] = {}
-        self._take(system)
+        self._take(equations)
+
+    @abstractmethod
+    def _take(self, equations: Any) -> None:
+        """Note the equations as they are given, with their values and start values."""
+
+    @abstractmethod
+    def _numeric_of(self, quantities: Sequence[Quantity]) -> Any:
+        """Return the equations with these outputs as numbers: ``values`` and ``products``."""
+
+    def having(self, equations: Any) -> Self:
+        """Return the same engine with other values, start values or right-hand side; what was made is shared."""
+        other = copy(self)
+        for cached in ("available", "point_codes"):
+            other.__dict__.pop(cached, None)
+        other._take(equations)
+        return other
+
+    def expression(self, quantity: Quantity) -> Any:
+        """Return a quantity in the symbols of the equations."""
+        match quantity.source:
+            case ("state", i):
+                return self.base.states[i]
+            case ("rate", i):
+                return self.base.derivatives[i]
+            case ("input", i):
+                return self.base.inputs[i]
+        return quantity.source
+
+    def evaluator(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> SymbolicEvaluator:
+        """Return the functions of these quantities; they are made once, whatever the parameters."""
+        return SymbolicEvaluator(partial(self._numeric_of, [*outputs, *observed]), len(outputs), self.p)
+
+
+def functions_of(system: ImplicitSystem) -> SystemFunctions:
+    """Return the functions of a system, sparse ones of a large one."""
+    from fmilin.native import large
+    from fmilin.numerics.codegen.functions import SystemFunctions
+
+    return (large.SparseFunctions if len(system.unknown_names) > large.LARGEST_DENSE else SystemFunctions)(system)
+
+
+class SymbolicEngine(EquationsEngine):
+    """A :class:`SymbolicSystem` as it was declared, as an engine."""
 
     def _take(self, system: SymbolicSystem) -> None:
-        self.system = system
+        self.system = self.base = system
         self.info = ModelInfo(system.name)
         self.states, self.inputs = system.state_signals, system.input_signals
         self.outputs, self.constraints = system.output_signals.names, system.constraints
@@ -96,14 +142,6 @@ class SymbolicEngine(AdjustableEngine):
             constraints = (name for c in s.constraints for name in c.expression.names)
             self._made["autonomous",] = "time" not in constraints and all(s.time not in e.free_symbols for e in parts)
         return bool(self._made["autonomous",])
-
-    def having(self, system: SymbolicSystem) -> Self:
-        """Return the same engine with other values, start values or right-hand side; what was made is shared."""
-        other = copy(self)
-        for cached in ("available", "point_codes"):
-            other.__dict__.pop(cached, None)
-        other._take(system)
-        return other
 
     def with_parameters(self, values: Mapping[str, float]) -> Self:
         """Return the same engine with other values: they are arguments of the functions."""
@@ -127,22 +165,6 @@ class SymbolicEngine(AdjustableEngine):
             name: Quantity(every[name].signal, source) for name, source in same.items() if source is not None
         }
 
-    def expression(self, quantity: Quantity) -> Any:
-        """Return a quantity in symbols."""
-        match quantity.source:
-            case ("state", i):
-                return self.system.states[i]
-            case ("rate", i):
-                return self.system.derivatives[i]
-            case ("input", i):
-                return self.system.inputs[i]
-        return quantity.source
-
-    def evaluator(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> SymbolicEvaluator:
-        """Return the functions of these quantities; they are made once, whatever the parameters."""
-        every = [*outputs, *observed]
-        return SymbolicEvaluator(partial(self._numeric_of, every), len(outputs), self.p)
-
     def _numeric_of(self, quantities: Sequence[Quantity]) -> Any:
         key = (*(quantity.signal.name for quantity in quantities), self.system.right_hand_side)
         if key not in self._made:
@@ -160,11 +182,7 @@ class SymbolicEngine(AdjustableEngine):
 
     def numeric(self, system: SymbolicSystem) -> Any:
         """Return ``system``, which is this one with other outputs, as numbers: ``values`` and ``products``."""
-        from fmilin.native import large
-        from fmilin.numerics.codegen.functions import SystemFunctions
-
-        kind = large.SparseFunctions if len(system.unknowns) > large.LARGEST_DENSE else SystemFunctions
-        return kind(system.in_graph())
+        return functions_of(system.in_graph())
 
 
 class SymbolicEvaluator(QuantityEvaluator):
@@ -196,17 +214,7 @@ class SymbolicEvaluator(QuantityEvaluator):
 
 
 class SymbolicModel(NativeModel):
-    """A Model made of a :class:`~fmilin.model.symbolic_system.SymbolicSystem`.
-
-    Parameters
-    ----------
-    system : SymbolicSystem
-
-    Attributes
-    ----------
-    parameters : mapping of str to float
-        Values in use.
-    """
+    """A Model made of a :class:`~fmilin.model.symbolic_system.SymbolicSystem`; ``parameters`` are the values in use."""
 
     engine: SymbolicEngine
 
@@ -238,18 +246,7 @@ class SymbolicModel(NativeModel):
         return Expression.from_sympy(expression, {s: str(s) for s in every})
 
     def with_start(self, values: Mapping[str, float]) -> Self:
-        """Return the same model, starting elsewhere.
-
-        Parameters
-        ----------
-        values : mapping of str to float
-            Start values of states and inputs by name; the others keep theirs.
-
-        Raises
-        ------
-        UnknownNameError
-            When there is no such state or input.
-        """
+        """Return the same model with other start values of states and inputs by name; UnknownNameError without one."""
         engine = self.engine
         system = engine.system
         names = {*engine.states.names, *engine.inputs.names}

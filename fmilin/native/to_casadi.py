@@ -1,14 +1,9 @@
 """The nonlinear model as CasADi functions: x', outputs and residuals, and y' = F(y, u), for optimal control.
 
-A model that has a symbolic form (Lagrange's, Kane's and other equations in sympy, mechanisms) is a graph already; see
-:mod:`fmilin.numerics.codegen.implicit` for its equations, in which accelerations and multipliers are solved for,
-W w = r.
-
-Where W is symmetric and positive definite at the start, it remains so as far as the model goes without becoming
-singular: an eigenvalue changes its sign at zero only. W = L D L' then needs no pivots, and is written out as scalars.
-With multipliers W is indefinite, and for Kane's equations not symmetric; a pivot that is good at one point may be zero
-at the next. There W w = r is one node of the graph: a sparse QR factorization (Householder's reflections, in CasADi's
-own code) at each evaluation, and the implicit function theorem for its derivatives. That costs some microseconds.
+A model that has a symbolic form is a graph already, W w = r for accelerations and multipliers. Where W is symmetric and
+positive definite at the start, it remains so as far as the model goes without becoming singular: W = L D L' then needs
+no pivots, and is written out as scalars. Elsewhere W w = r is one node of the graph, a sparse QR factorization at each
+evaluation, and the implicit function theorem for its derivatives: some microseconds.
 """
 
 from __future__ import annotations
@@ -89,14 +84,12 @@ class IndependentForm:
 
 
 def to_casadi(model: Model) -> CasadiModel:
-    """Return a model with a symbolic form as ``casadi.Function`` objects.
-
-    Parameters are numbers in them: change them by ``model.with_parameters`` before.
+    """Return a model with a symbolic form as ``casadi.Function`` objects, parameters as numbers in them.
 
     Parameters
     ----------
     model : Model
-        Of Lagrange's, Kane's or other symbolic equations, or a mechanism.
+        Of Lagrange's, Kane's or other symbolic equations, or a mechanism; change parameters before.
 
     Raises
     ------
@@ -110,8 +103,6 @@ def to_casadi(model: Model) -> CasadiModel:
     >>> nonlinear = fl.to_casadi(furuta_pendulum())
     >>> nonlinear.f
     Function(f:(x[4],u,t)->(x_dot[4]) SXFunction)
-    >>> [f"{s.name} in {s.unit}" for s in nonlinear.states]
-    ['arm.q in rad', 'pendulum.q in rad', 'arm.v in rad/s', 'pendulum.v in rad/s']
     >>> nonlinear.f(x=[0, 3.14159265, 0, 0], u=0.01)["x_dot"].full().ravel().round(3) + 0.0
     array([0.   , 0.   , 3.333, 3.333])
     """

@@ -13,9 +13,9 @@ import fmilin as fl
 from fmilin import design
 from fmilin.ground.signals import FloatArray
 from fmilin.motion.simulation import Projection
-from fmilin.native.compiled_visits import CompiledVisits
 from fmilin.native.mechanism import Body, Force, Joint, Mechanism, MechanismDescription, Torque
 from fmilin.native.mechanism.evaluator import MechanismEvaluator
+from fmilin.native.native_engine import CompiledVisits
 from fmilin.native.null_space import NullSpaceModel
 from fmilin.native.systems import cartesian_pendulum, double_wishbone, four_bar, slider_crank
 from fmilin.numerics.codegen import compiler

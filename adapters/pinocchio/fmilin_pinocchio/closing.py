@@ -15,8 +15,8 @@ import numpy as np
 import pinocchio as pin
 
 from fmilin.ground.errors import ModelError, UnknownNameError
+from fmilin.native.mechanism.part import Placement
 from fmilin.native.mechanism.parts import Loop
-from fmilin.native.mechanism.placement import Placement
 
 __all__ = ["Weld", "with_loops"]
 

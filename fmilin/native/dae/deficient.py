@@ -1,10 +1,9 @@
 """Equations whose Jacobian is singular in numbers though its structure is not: one more differentiation, or redundancy.
 
-Where rows S of the last stage depend on each other, lambda' dS/dw = 0, the derivative lambda' S' is a new equation. The
-rows S' stand for it: they contain derivatives w' of the highest unknowns, for which as many new unknowns stand as the
-rows determine; the others drop out of the combination, whatever they are, and are zero. Where that brings nothing at a
-consistent point the rows say the same: one is left out, and an unknown that nothing determines stays at its start
-value if the motion does not depend on it.
+Where rows S of the last stage depend on each other, lambda' dS/dw = 0, the derivative lambda' S' is a new equation: the
+rows S' stand for it, with as many new unknowns for the w' in them as they determine; the others drop out of the
+combination and are zero. Where that brings nothing at a consistent point the rows say the same: one is left out, and an
+unknown that nothing determines stays at its start value if the motion does not depend on it.
 """
 
 from __future__ import annotations
@@ -19,9 +18,8 @@ from scipy import linalg
 
 from fmilin.ground.errors import NumericalError
 from fmilin.ground.signals import FloatArray
-from fmilin.native.dae.along import Motion, Row, column_of, derivative_name
-from fmilin.native.dae.elimination import SemiExplicit
 from fmilin.native.dae.equations import listed
+from fmilin.native.dae.semi_explicit import Motion, Row, SemiExplicit, column_of, derivative_name
 from fmilin.native.dae.starting import SLOW, Point, Rows, Unknown, consistent_point
 
 SX = Any
@@ -41,13 +39,7 @@ class Completion:
 
 
 def completed(form: SemiExplicit, motion: Motion, rows: list[Row], unknowns: list[Unknown]) -> Completion:
-    """Return rows and unknowns of full rank.
-
-    Raises
-    ------
-    NumericalError
-        When the motion is not determined; the message names equations and unknowns.
-    """
+    """Return rows and unknowns of full rank; NumericalError, with names, where the motion is not determined."""
     best: tuple[int, list[Row], list[Unknown]] | None = None
     seen: set[int] = set()  # rows that were differentiated here
     for _ in range(ROUNDS):

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from copy import copy
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, Self
 
 import casadi as ca
@@ -15,33 +14,30 @@ from fmilin.ground.signals import Signal, Signals
 from fmilin.model.constraints.declared import Constraint
 from fmilin.model.constraints.expressions import Expression, driven_by
 from fmilin.model.interface import ModelInfo
-from fmilin.native.dae.along import column_of
-from fmilin.native.dae.elimination import semi_explicit
 from fmilin.native.dae.equations import DaeGraph
 from fmilin.native.dae.reduction import Reduced, reduced
+from fmilin.native.dae.semi_explicit import column_of, semi_explicit
 from fmilin.native.dae.starting import EXACT
-from fmilin.native.native_engine import AdjustableEngine, Quantity, offered
-from fmilin.native.symbolic import SymbolicEvaluator
+from fmilin.native.native_engine import Quantity, offered
+from fmilin.native.symbolic import EquationsEngine, functions_of
 from fmilin.numerics.codegen.functions import has_kinks
 from fmilin.numerics.codegen.implicit import Guess, ImplicitSystem, jacobian
 
 SX = Any
 
 
-class DaeEngine(AdjustableEngine):
+class DaeEngine(EquationsEngine):
     """A :class:`DaeGraph`, reduced, with the values of its parameters."""
 
-    compilable = True
-    visit_seconds = 3e-5
+    base: ImplicitSystem
     independent_by_default = True
 
     def __init__(self, graph: DaeGraph) -> None:
-        self._made: dict[tuple[str, ...], Any] = {}
         self.reduced = reduced(semi_explicit(graph))
         self.constraints = tuple(_constraints(self.reduced))
         self.base = _implicit(self.reduced)
         self.notes = (*graph.notes, *self.reduced.notes)
-        self._take(graph)
+        super().__init__(graph)
         self.independent = self._wished(graph) if graph.preferred and self.constraints else ()
 
     def _take(self, graph: DaeGraph) -> None:
@@ -52,11 +48,12 @@ class DaeEngine(AdjustableEngine):
         self.states = graph.states
         self.inputs = Signals(graph.inputs[inputs[s.name]] if s.name in inputs else s for s in every)
         self.outputs = tuple(graph.outputs)
-        self.parameters = dict(zip(graph.parameters.names, graph.values.tolist(), strict=True))
+        self.p = graph.values
+        self.parameters = dict(zip(graph.parameters.names, self.p.tolist(), strict=True))
 
     def _wished(self, graph: DaeGraph) -> tuple[str, ...]:
         """Return as many states as are independent at the start, those that are preferred first."""
-        numeric = self._numeric([self.available[quantity_name(k)] for k in range(len(self.reduced.invariants))])
+        numeric = self._numeric_of([self.available[quantity_name(k)] for k in range(len(self.reduced.invariants))])
         x, u = graph.states.starts, self.inputs.starts
         moved = np.diag(graph.states.scales(x)), np.zeros((len(u), len(x)))
         H = numeric.products((0.0, x, u, graph.values), *moved)[1]
@@ -77,14 +74,6 @@ class DaeEngine(AdjustableEngine):
         """Whether no operation of the equations and outputs can have a kink."""
         parts = ca.vertcat(self.graph.residuals, *self.graph.outputs.values())
         return not has_kinks(ca.Function("smooth", ca.symvar(parts), [parts]))
-
-    def having(self, graph: DaeGraph) -> Self:
-        """Return the same engine with other values or start values; what was made is shared."""
-        other = copy(self)
-        for cached in ("available", "point_codes"):
-            other.__dict__.pop(cached, None)
-        other._take(graph)
-        return other
 
     def with_parameters(self, values: Mapping[str, float]) -> Self:
         """Return the same engine with other values; reduced again where something divided by becomes zero, or not."""
@@ -124,30 +113,10 @@ class DaeEngine(AdjustableEngine):
         placed = ca.substitute([column], [self.graph.dx, self.graph.z], [form.f, form.z])[0]
         return list(placed.elements())
 
-    def expression(self, quantity: Quantity) -> SX:
-        """Return a quantity as a node."""
-        match quantity.source:
-            case ("state", i):
-                return self.base.states[i]
-            case ("rate", i):
-                return self.base.derivatives[i]
-            case ("input", i):
-                return self.base.inputs[i]
-        return quantity.source
-
-    def evaluator(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> SymbolicEvaluator:
-        """Return the functions of these quantities; they are made once, whatever the parameters."""
-        every = [*outputs, *observed]
-        return SymbolicEvaluator(partial(self._numeric, every), len(outputs), self.graph.values)
-
-    def _numeric(self, quantities: Sequence[Quantity]) -> Any:
-        from fmilin.native import large
-        from fmilin.numerics.codegen.functions import SystemFunctions
-
+    def _numeric_of(self, quantities: Sequence[Quantity]) -> Any:
         key = tuple(quantity.signal.name for quantity in quantities)
         if key not in self._made:
-            kind = large.SparseFunctions if len(self.base.unknown_names) > large.LARGEST_DENSE else SystemFunctions
-            self._made[key] = kind(replace(self.base, outputs=self._column(quantities)))
+            self._made[key] = functions_of(replace(self.base, outputs=self._column(quantities)))
         return self._made[key]
 
     def _column(self, quantities: Sequence[Quantity]) -> SX:

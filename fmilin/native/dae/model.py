@@ -13,7 +13,7 @@ from fmilin.ground.errors import UnknownNameError, UsageError
 from fmilin.ground.signals import FloatArray, Signals
 from fmilin.model.interface import DescriptorForm, ExactSlopes
 from fmilin.native.dae.engine import DaeEngine
-from fmilin.native.dae.equations import DaeGraph
+from fmilin.native.dae.equations import DaeGraph, graph_of
 from fmilin.native.dae.starting import EXACT
 from fmilin.native.declaration import Expr, Labels, Name
 from fmilin.native.engine import GivenSlopes
@@ -37,15 +37,12 @@ class DaeModel(NativeModel):
         Names. Where they are left out, states are what has a derivative, and whatever else has no value is an
         algebraic variable, or an input where ``algebraic`` is given. An input whose derivative is needed gets it as
         one more input, ``der(u)``.
-    parameters : mapping
-        Values by name.
-    outputs : mapping of str
-        Expressions by name over everything, derivatives too.
+    parameters, outputs : mapping
+        Values and expressions by name, these over everything, derivatives too.
     start : mapping
         Start values of states and inputs, and of algebraic variables where their solution is searched; 0 where not
         given. States are projected onto the manifold when a point is wanted.
     labels : Labels
-        Units, nominal values, descriptions; states that are preferred as coordinates.
 
     Attributes
     ----------
@@ -88,8 +85,6 @@ class DaeModel(NativeModel):
         start: Mapping[Name, float] | None = None,
         labels: Labels | None = None,
     ) -> None:
-        from fmilin.native.dae.texts import graph_of
-
         graph = graph_of(
             name,
             equations,
@@ -131,13 +126,7 @@ class DaeModel(NativeModel):
         return GivenSlopes(self.evaluate(t, x, u), slopes, smooth=self.engine.smooth)
 
     def descriptor_form(self, t: float, x: FloatArray, u: FloatArray) -> DescriptorForm | None:
-        """Return the equations as they are written, linearized.
-
-        Raises
-        ------
-        UsageError
-            When some are redundant and leave variables open.
-        """
+        """Return the equations as they are written, linearized; UsageError where some are redundant."""
         engine, graph = self.engine, self.engine.graph
         if engine.reduced.notes:
             raise UsageError(f"There is no descriptor system of '{graph.name}'. {' '.join(engine.reduced.notes)}")
@@ -158,15 +147,7 @@ class DaeModel(NativeModel):
     def with_start(self, values: Mapping[str, float]) -> Self:
         """Return the same model, starting elsewhere: start values of states, algebraic variables and inputs by name.
 
-        Parameters
-        ----------
-        values : mapping of str to float
-            In the variables' own units.
-
-        Raises
-        ------
-        UnknownNameError
-            When there is no such variable.
+        In the variables' own units; UnknownNameError where there is no such variable.
         """
         graph = self.engine.graph
         parts: dict[str, Signals] = {"states": graph.states, "algebraic": graph.algebraic, "inputs": graph.inputs}

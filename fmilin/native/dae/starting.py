@@ -12,8 +12,7 @@ from scipy import linalg
 
 from fmilin.ground.errors import NumericalError
 from fmilin.ground.signals import FloatArray
-from fmilin.native.dae.along import Motion, Row, column_of
-from fmilin.native.dae.elimination import SemiExplicit
+from fmilin.native.dae.semi_explicit import Motion, Row, SemiExplicit, column_of
 from fmilin.numerics.saddle_point.factors import LARGEST_DENSE, regular_factors
 
 SX = Any
@@ -157,15 +156,10 @@ class Rows:
         return None
 
     def solved(self, equations: Sequence[str]) -> FloatArray:
-        """Return the unknowns at the start values of the states, from as many rows.
+        """Return the unknowns at the start values of the states, from as many rows; NumericalError without a solution.
 
         Newton's iteration, damped so that simplified steps shrink: it stays near the path that leads from the guess
         (Deuflhard, Newton Methods for Nonlinear Problems, 2011, section 3.3).
-
-        Raises
-        ------
-        NumericalError
-            When they are not found; the message names the equation with the largest residual.
         """
         x, w = self.x, self.w
         r = self.values(x, w)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from fmilin.native.formulations.bases import Basis, basis_of
-from fmilin.native.formulations.form import ConstrainedForm, Motion
+from fmilin.native.formulations.form import Basis, ConstrainedForm, Motion, basis_of
 from fmilin.native.formulations.formulation import MCS, RCS, UCS, Formulation, Spectrum
 from fmilin.native.formulations.of_model import form_of
 from fmilin.native.formulations.procedure import spectra, spectrum, spectrum_of_form

@@ -1,48 +1,29 @@
-"""The formulations with dense matrices: every eigenvalue, and the state-space of the true ones.
+"""The formulations with dense matrices: every eigenvalue, and the state-space of the true ones (González et al.).
 
-**MCS.** Velocities projected on the tangent space, q' = R z' (González et al., section 3.1).
-
-With dq = R dz, dv = R dz' + L dz and Phi_q R = 0, the multipliers drop out of R' (...):
+**MCS.** With dq = R dz, dv = R dz' + L dz and Phi_q R = 0 the multipliers drop out of R' (...):
 
     Mr z'' + Cr z' + Kr z = R' B u,   Mr = R' M R
     Cr = R' (C - M G gamma_v) R,   Kr = R' (K - M G gamma_q) R + R' (C - M G gamma_v) L
 
-The terms with G and L vanish at an equilibrium (:mod:`fmilin.formulations.form`). The curvature of the
-constraints enters through lambda in K, not through slopes of R.
+The curvature of the constraints enters through lambda in K, not through slopes of R.
 
-**RCS.** Coordinates, velocities and multipliers together (González et al., section 3.2), E z' = A z + B u.
+**RCS.** E z' = A z + B u with z = (dq, dv, dlambda). With the constraints moved to E (impulses in place of the
+multipliers, Phi'' = 0 in place of Phi = 0) the 3m infinite eigenvalues are zeros:
 
-With z = (dq, dv, dlambda),
+    E = diag(I, M, 0),                            A = [N P, I, 0; -(K + M N Q), -(C + M N W), -Phi_q'; -Phi_q, 0, 0]
+    E = [I, 0, 0; 0, M, Phi_q'; 0, Phi_q, 0],     A = [N P, I, 0; -(K + M N Q), -(C + M N W), 0; -H N P, -H, 0]
 
-    E = [ I  0  0 ]        A = [     N P              I          0   ]
-        [ 0  M  0 ]            [ -(K + M N Q)   -(C + M N W)  -Phi_q' ]
-        [ 0  0  0 ]            [   -Phi_q             0          0   ]
+with H = Phi_q_dot. Constraints that depend on others would leave their multipliers undetermined and the pencil
+singular: as many combinations of the rows of Phi_q are taken as are independent.
 
-has 2(n - m) finite eigenvalues, those of the constrained system, and 3m infinite ones. With the constraints moved to
-E (impulses in place of the multipliers, and Phi'' = 0 in place of Phi = 0) they are zeros:
+**UCS** (Bayo et al.). With lambda* = alpha (Phi'' + 2 xi omega Phi' + omega^2 Phi) in place of the multipliers,
 
-    E = [ I   0     0   ]        A = [     N P               I         0 ]
-        [ 0   M   Phi_q' ]           [ -(K + M N Q)    -(C + M N W)    0 ]
-        [ 0  Phi_q  0   ]            [ -Phi_q_dot N P   -Phi_q_dot     0 ]
-
-N P, N Q, N W and Phi_q_dot vanish at an equilibrium (:mod:`fmilin.formulations.form`). Constraints that depend
-on others would leave their multipliers undetermined and the pencil singular: as many combinations of the rows of Phi_q
-are taken as are independent.
-
-**UCS.** Each constraint replaced by a penalty (González et al., section 3.3; Bayo et al.).
-
-With lambda* = alpha (Phi'' + 2 xi omega Phi' + omega^2 Phi) in place of the multipliers,
-
-    M_p a + C_p dv + K_p dq = B u
-    M_p = M + alpha Phi_q' Phi_q
-    C_p = C + alpha Phi_q' (gamma_v + 2 xi omega Phi_q)
+    M_p a + C_p dv + K_p dq = B u,   M_p = M + alpha Phi_q' Phi_q,   C_p = C + alpha Phi_q' (gamma_v + 2 xi omega Phi_q)
     K_p = K + alpha Phi_q' (gamma_q + 2 xi omega Phi_q_dot + omega^2 Phi_q)
 
-is a system of 2n eigenvalues: approximations of the 2(n - m) of the constrained system, and 2m spurious ones, whose
-eigenvectors violate Phi_q v = 0. K takes lambda* at the point: alpha omega^2 Phi where the penalized system itself
-rests, and lambda at a point of the constrained one (Phi measured from where it balances lambda). The gamma and
-Phi_q_dot vanish at an equilibrium, and so does what carries the tangent space along elsewhere
-(:mod:`fmilin.formulations.form`).
+has 2m spurious eigenvalues, whose eigenvectors violate Phi_q v = 0. K takes lambda* at the point: alpha omega^2 Phi
+where the penalized system itself rests, lambda at a point of the constrained one. What carries the tangent space
+along, and Phi_q_dot and the gammas, vanish at an equilibrium (:mod:`fmilin.native.formulations.form`).
 """
 
 from __future__ import annotations
@@ -56,8 +37,7 @@ from scipy import linalg
 from fmilin.ground.errors import NumericalError
 from fmilin.ground.remarks import Remark, swamping_penalty
 from fmilin.ground.signals import FloatArray
-from fmilin.native.formulations.bases import Basis, combinations_of_rows
-from fmilin.native.formulations.form import ConstrainedForm, MotionTerms, motion_terms
+from fmilin.native.formulations.form import Basis, ConstrainedForm, MotionTerms, combinations_of_rows, motion_terms
 from fmilin.native.formulations.formulation import (
     RCS,
     UCS,

@@ -1,7 +1,4 @@
-"""The three formulations: what there is to choose in each, and what each returns.
-
-That is a spectrum, every eigenvalue labelled true or spurious, and A, B, T in independent coordinates.
-"""
+"""The three formulations: what there is to choose in each, and what each returns: a spectrum, and A, B, T."""
 
 from __future__ import annotations
 
@@ -19,15 +16,14 @@ from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import NO_INERTIA, SYMMETRIC
 from fmilin.ground.verbs import Shown
 from fmilin.linear_model.model import LinearModel
-from fmilin.native.formulations.bases import Basis, require_method
-from fmilin.native.formulations.form import ConstrainedForm, MotionTerms
+from fmilin.native.formulations.form import Basis, ConstrainedForm, MotionTerms, require_method
 
 
 @dataclass(frozen=True, slots=True)
 class MCS:
     """Minimal coordinate set: the equations projected on the velocities that the constraints leave free."""
 
-    basis: str = "coordinates"  # how R with Phi_q R = 0 is found (:mod:`fmilin.formulations.bases`)
+    basis: str = "coordinates"  # how R with Phi_q R = 0 is found (:mod:`fmilin.native.formulations.form`)
 
     def __post_init__(self) -> None:
         require_method(self.basis)

@@ -18,8 +18,7 @@ from fmilin.manifold.coordinates import conditioning
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.projection import not_on_manifold, require_on_manifold
 from fmilin.model.interface import Model, OperatingPoint, SecondOrderForm
-from fmilin.native.formulations.bases import Basis, independent_rows
-from fmilin.native.formulations.form import ConstrainedForm, Motion
+from fmilin.native.formulations.form import Basis, ConstrainedForm, Motion, independent_rows
 from fmilin.native.formulations.formulation import ReducedSystem
 
 TAKE = "Take one from fmilin.operating_point or fmilin.trim."

@@ -1,9 +1,8 @@
 """Eigenvalues of E z' = A z + B u, how well rounding leaves them, and the state-space of some of them.
 
-The first 2n entries of z are (dq, dv). Infinite eigenvalues are welcome. Rows and columns are balanced first
-(Lemonnier and Van Dooren), by powers of two: a displacement, a velocity and a multiplier differ by many orders of
-magnitude, and QZ is only as good as the largest of them lets it be. For the flexible double pendulum that is three
-digits.
+The first 2n entries of z are (dq, dv). Rows and columns are balanced first (Lemonnier and Van Dooren), by powers of
+two: displacements, velocities and multipliers differ by many orders of magnitude, and QZ is only as good as the largest
+of them lets it be: three digits for the flexible double pendulum.
 """
 
 from __future__ import annotations
@@ -20,8 +19,7 @@ from scipy import linalg
 from fmilin.ground.errors import NumericalError
 from fmilin.ground.remarks import Remark, no_linear_model
 from fmilin.ground.signals import FloatArray
-from fmilin.native.formulations.bases import Basis
-from fmilin.native.formulations.form import ConstrainedForm, MotionTerms
+from fmilin.native.formulations.form import Basis, ConstrainedForm, MotionTerms
 from fmilin.native.formulations.formulation import ComplexArray, ReducedSystem, Spectrum, seen_vectors, violations
 
 EPS = float(np.finfo(np.float64).eps)

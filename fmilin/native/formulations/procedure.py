@@ -14,10 +14,9 @@ from fmilin.linear_model.model import LinearModel
 from fmilin.manifold.operating_points import model_at, operating_point
 from fmilin.manifold.rank import explanation, singularity_of
 from fmilin.model.interface import Model, OperatingPoint
-from fmilin.native.formulations.bases import Basis, basis_of, rank_of
 from fmilin.native.formulations.dense import solve_minimal, solve_redundant, solve_unconstrained
 from fmilin.native.formulations.descriptor import with_descriptor
-from fmilin.native.formulations.form import ConstrainedForm
+from fmilin.native.formulations.form import Basis, ConstrainedForm, basis_of, rank_of
 from fmilin.native.formulations.formulation import MCS, UCS, Formulation, ReducedSystem, Spectrum, formulation_named
 from fmilin.native.formulations.of_model import (
     ModelAtPoint,

@@ -1,17 +1,13 @@
 """Static equilibria with their multipliers, and the slightly different ones of a penalized system.
 
-With q' = q'' = 0, what is left of the equations is
-
-    f(q, 0, t, u) - Phi_q' lambda = 0,    Phi(q, t) = 0,
-
-solved by Newton's method on (q, lambda),
+Newton's method on (q, lambda) of f(q, 0, t, u) - Phi_q' lambda = 0, Phi(q, t) = 0,
 
     [  K    Phi_q' ] [   dq    ]   [ f - Phi_q' lambda ]
     [ Phi_q    0   ] [ dlambda ] = [       -Phi        ]
 
-whose least-norm solution is taken where the matrix is singular: with redundant constraints, and at singular
-configurations, where the multipliers are underdetermined and the posture is not (González et al., section 5.1). A
-penalized system needs Phi = lambda/(alpha omega^2) to carry lambda: its equilibrium is displaced.
+takes the least-norm solution where the matrix is singular: with redundant constraints, and at singular configurations,
+where the multipliers are underdetermined and the posture is not (González et al., section 5.1). A penalized system
+needs Phi = lambda/(alpha omega^2) to carry lambda: its equilibrium is displaced.
 """
 
 from __future__ import annotations
@@ -27,7 +23,7 @@ from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import BALANCED, PSEUDO_INVERSE
 from fmilin.manifold.operating_points import operating_point
 from fmilin.model.interface import Model, OperatingPoint, SecondOrderForm
-from fmilin.native.formulations.bases import rank_of
+from fmilin.native.formulations.form import rank_of
 from fmilin.native.formulations.formulation import UCS
 from fmilin.native.formulations.of_model import constraint_values, second_order
 

@@ -1,8 +1,7 @@
 """``KanesMethod`` and ``LagrangesMethod`` objects of sympy as the general form.
 
-Taken are the matrices that sympy solves for u' with, not the expressions that its linearizer reads off them:
-rates that were left in the forces (q', q'' or u' in a load) are found, and replaced or kept where the form
-has a place for them, so that none of them survives in a matrix of the linear model.
+Taken are the matrices that sympy solves for u' with, not what its linearizer reads off them: rates that were left in
+the forces (q', q'' or u' in a load) are found, and replaced or kept where the form has a place for them.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from sympy.physics.mechanics import KanesMethod, LagrangesMethod, dynamicsymbols
 
 from fmilin.ground.errors import UsageError
 from fmilin.native.declaration import TIME, Expr, Symbol, der
-from fmilin.native.kane.form import LinearRow, SymbolsIn, linear_row
+from fmilin.native.kane.form import LinearRow, SymbolsIn, linear_row, plain_name
 
 
 class Translation:
@@ -237,13 +236,3 @@ def _lagrange(lagrange: Any) -> SympyEquations:
 def _named(functions: Sequence[Expr]) -> list[Symbol]:
     """Return the plain symbols of functions of time."""
     return [sympy.Symbol(plain_name(f), real=True) for f in functions]
-
-
-def plain_name(key: Any) -> str:
-    """Return the name of a symbol, of a function of time without its argument, or of a derivative of one."""
-    if isinstance(key, sympy.Derivative):
-        name = plain_name(key.expr)
-        for _ in range(sum(int(count) for _, count in key.variable_count)):
-            name = str(der(name))
-        return name
-    return str(key.func) if isinstance(key, AppliedUndef) else str(key)

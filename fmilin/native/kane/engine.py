@@ -1,7 +1,6 @@
 """Kane's equations as an engine: rates and outputs of a form, with signals and constraints, and all their slopes.
 
-Along (dx, dr) the equations of Peterson et al. say M~ dx' = A~ dx + B~ dr: directional derivatives are their blocks,
-and the slopes for any choice of independent states, which :func:`fmilin.linearize` takes, come from their procedure.
+Along (dx, dr) Peterson et al. say M~ dx' = A~ dx + B~ dr, and their procedure says what a choice of states sees.
 """
 
 from __future__ import annotations
@@ -19,9 +18,8 @@ from fmilin.ground.signals import FloatArray
 from fmilin.model.interface import Evaluation, ExactSlopes, Tangent
 from fmilin.model.symbolic_system import SymbolicSystem
 from fmilin.native.declaration import Declaration, Given, assembled
-from fmilin.native.kane.consistency import check_constraints
 from fmilin.native.kane.form import KaneForm, constraints_of, solved_form
-from fmilin.native.kane.functions import Expansion, KaneFunctions, Numerics
+from fmilin.native.kane.functions import Expansion, KaneFunctions, Numerics, check_constraints
 from fmilin.native.kane.procedure import Partition, dependence, eliminate
 from fmilin.native.symbolic import SymbolicEngine
 from fmilin.numerics.codegen.evaluator import Evaluator

@@ -1,28 +1,24 @@
 """The general form of Peterson et al., table 1, in plain symbols, every row linear in what it is solved for.
 
-    f_c(q, t) = 0                                   l configuration constraints
-    f_v(q, u, t) = 0                                m velocity constraints, linear in u
-    f_a(q, q', u, u', t) = 0                        their derivatives, linear in u'
-    f_0(q, q', t) + f_1(q, u, t) = 0                n kinematic equations, f_0 linear in q'
-    f_2(q, u', t) + f_3(q, q', u, r, t) = 0         o - m dynamic equations, f_2 linear in u'
+    f_c(q, t) = 0,   f_v(q, u, t) = 0,   f_a(q, q', u, u', t) = 0      l configuration and m velocity constraints
+    f_0(q, q', t) + f_1(q, u, t) = 0                                   n kinematic equations
+    f_2(q, u', t) + f_3(q, q', u, r, t) = 0                            o - m dynamic equations
 
 Two additions: the dynamic equations may contain multipliers or reactions, f_4(q, t) linear in lambda, with one
 more equation for each (Lagrange's equations; Kane's with auxiliary speeds); and the inputs r may appear
 everywhere, in the constraints, too, where they prescribe a motion and bring their derivatives along.
-
-Rows are separated into linear terms and the rest subexpression by subexpression, each once; none is expanded.
-
-Solved, it is the one symbolic form that all code is made from: W w = r, x' = f(t, x, u, p, w). With
-w = (q', u', lambda), W is the matrix M~ of Peterson et al.; rates q' that one kinematic equation gives
-explicitly are intermediate quantities instead, so that q' = u stays visible.
+Solved, it is W w = r, x' = f(t, x, u, p, w). With w = (q', u', lambda), W is the matrix M~ of Peterson et al.; rates
+q' that one kinematic equation gives explicitly are intermediate quantities instead, so that q' = u stays visible.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import sympy
+from sympy.core.function import AppliedUndef
 
 from fmilin.model.constraints.declared import Constraint
 from fmilin.native.declaration import (
@@ -30,6 +26,7 @@ from fmilin.native.declaration import (
     Expr,
     Symbol,
     SymbolicConstraint,
+    der,
     named_constraint,
     rate_along,
     vanishes,
@@ -275,3 +272,13 @@ def _all_explicit(form: KaneForm) -> Mapping[Symbol, Expr]:
     K = sympy.Matrix([[row.coefficients.get(w, 0) for w in rates] for row in first.remaining])
     solution = K.LUsolve(sympy.Matrix([-row.rest for row in first.remaining]))
     return {**first.explicit, **dict(zip(rates, solution, strict=True))}
+
+
+def plain_name(key: Any) -> str:
+    """Return the name of a symbol, of a function of time without its argument, or of a derivative of one."""
+    if isinstance(key, sympy.Derivative):
+        name = plain_name(key.expr)
+        for _ in range(sum(int(count) for _, count in key.variable_count)):
+            name = str(der(name))
+        return name
+    return str(key.func) if isinstance(key, AppliedUndef) else str(key)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -17,16 +17,19 @@ from fmilin.manifold.operating_points import require_sizes
 from fmilin.model.interface import Evaluation, OperatingPoint
 from fmilin.native.declaration import Declaration, Expr, Given, Labels, Name
 from fmilin.native.kane.engine import KaneEngine, KaneNumeric, KaneSlopes, are_smooth, engine_of
-from fmilin.native.kane.equations import KaneEquations, form_of
+from fmilin.native.kane.equations import KaneEquations, form_of, kane_form
 from fmilin.native.kane.form import KaneForm
 from fmilin.native.kane.functions import Expansion, KaneFunctions, Numerics
-from fmilin.native.kane.procedure import Matrices, Partition, dependence, eliminate
+from fmilin.native.kane.procedure import (
+    Matrices,
+    Partition,
+    SymbolicLinearization,
+    dependence,
+    eliminate,
+    linearize_symbolic,
+)
 from fmilin.native.native_model import InterfaceChoice, NativeModel
 from fmilin.native.symbolic import SymbolicModel
-
-if TYPE_CHECKING:
-    from fmilin.native.kane.symbolic import SymbolicLinearization
-
 
 AT_ONCE = 256  # points of a path that are computed together
 
@@ -49,16 +52,11 @@ class KaneModel(SymbolicModel):
     equations : KaneEquations
     inputs : sequence
         r. An input ``der(r)`` is the time derivative of the input ``r``: a prescribed motion.
-    parameters : mapping
-        Values by symbol or name.
-    outputs : mapping of str
-        Expressions by name; they may contain ``der(q)``, ``der(u)`` and multipliers.
-    start : mapping
-        Start values of states and inputs, by symbol or name; 0 where not given.
+    parameters, outputs, start : mapping
+        Values, expressions (``der(q)``, ``der(u)`` and multipliers, too), and start values of states and inputs by
+        symbol or name; these are 0 where not given.
     labels : Labels
-        Units, nominal values, descriptions, the recommended independent states.
     numerics : Numerics
-        How the numbers are computed.
 
     Raises
     ------
@@ -132,20 +130,17 @@ class KaneModel(SymbolicModel):
         inputs : sequence, optional
             Their order; all specified functions that appear, by name, when left out. Plain symbols may be made inputs.
         parameters, outputs, start, labels, numerics
-            As for the class. Keys and expressions may use the functions of time or their names. The independent
-            states of a ``KanesMethod`` are recommended unless ``labels`` says otherwise.
+            As for the class, with functions of time or their names. The independent states of a ``KanesMethod`` are
+            recommended unless ``labels`` says otherwise.
         reactions : sequence
             The unknown forces of the auxiliary equations, where they cannot be told from inputs.
 
         Raises
         ------
-        UsageError
-            When something is missing or does not fit; the message lists everything.
-        ConstraintError
-            When f_a are not the derivatives of f_v, or f_v does not contain those of f_c.
+        UsageError, ConstraintError
+            As for the class.
         """
         from fmilin.native.kane.conversion import equations_in
-        from fmilin.native.kane.sympy_form import kane_form
 
         equations = equations_in(method, reactions)
         given = Given(inputs or (), parameters or {}, outputs or {}, start or {}, labels or Labels())
@@ -187,23 +182,11 @@ class KaneModel(SymbolicModel):
     def matrices_along(
         self, points: Sequence[OperatingPoint], *, independent: Sequence[str] | Partition | None = None
     ) -> list[Matrices]:
-        """Return the matrices at many points at once: the quick way for sweeps and paths.
+        """Return the matrices at many points at once, which are not verified: the quick way for sweeps and paths.
 
-        The points are not verified, and their independent states are the same.
-
-        Parameters
-        ----------
-        points : sequence of OperatingPoint
-        independent : sequence of str, or Partition, optional
-            P states to keep, n - l of them coordinates. By default the recommended ones, else those that a
-            partition keeps at the first point.
-
-        Raises
-        ------
-        UsageError, UnknownNameError
-            When the independent states are unknown or too few or many.
-        NumericalError
-            When they do not determine the others at a point, or rates are not determined.
+        ``independent`` are P states to keep, n - l of them coordinates, or a Partition: by default the recommended
+        ones, else those that a partition keeps at the first point. UsageError or UnknownNameError where they are
+        unknown or too few or many, NumericalError where they do not determine the others, or rates are undetermined.
         """
         for point in points:
             require_sizes(self, point)
@@ -231,24 +214,11 @@ class KaneModel(SymbolicModel):
     ) -> SymbolicLinearization:
         """Return A and B as sympy matrices; for small systems.
 
-        Parameters
-        ----------
-        values : mapping, optional
-            Numbers or expressions for states, inputs and parameters at the point, by symbol or name: the more, the
-            quicker. The point must satisfy the equations. Parameters without one stay symbols.
-        independent : sequence of str, optional
-            As for :meth:`matrices`; the recommended ones by default.
-        simplify : bool
-
-        Raises
-        ------
-        UsageError
-            When the system is too large for symbols, or names are unknown.
-        NumericalError
-            When the choice of independent states is singular.
+        ``values``: numbers or expressions for states, inputs and parameters at the point, by symbol or name, which must
+        satisfy the equations; parameters without one stay symbols. ``independent`` as for :meth:`matrices`; the
+        recommended ones by default. UsageError when the system is too large for symbols, or names are unknown;
+        NumericalError when the choice of independent states is singular.
         """
-        from fmilin.native.kane.symbolic import linearize_symbolic
-
         chosen = tuple(independent) if independent is not None else self.independent
         if not chosen:
             raise UsageError("A symbolic linearization needs to know the independent states: name them.")

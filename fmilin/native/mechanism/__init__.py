@@ -25,8 +25,8 @@ from fmilin.native.mechanism.elements import (
     Torque,
     Wheel,
 )
+from fmilin.native.mechanism.part import Placement
 from fmilin.native.mechanism.parts import Body, Joint, Loop
-from fmilin.native.mechanism.placement import Placement
 
 if TYPE_CHECKING:
     from fmilin.native.mechanism.assembly import Assembly, assemble

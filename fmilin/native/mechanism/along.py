@@ -1,15 +1,12 @@
 """Linear models of a mechanism at many points: by the recursion, and by compiled code where that pays.
 
-The compiled code is the recursion written down as a graph while it runs (:func:`in_graph`), for several points at a
-time. Where the configuration is close to singular the recursion has the last word. For the graph nothing is derived
-anew and nothing is expanded. The code of the other modules runs once with numbers that are nodes of
-a graph (:mod:`fmilin.numerics.codegen.scalars`): products, sums, sines become nodes, and what is zero by the structure
-of the mechanism leaves none. What is left to solve at each point is (A.8) of Spencer (thesis),
+The compiled code is the recursion written down as a graph while it runs, once, with numbers that are nodes of a graph
+(:mod:`fmilin.numerics.codegen.scalars`): what is zero by the structure of the mechanism leaves none. What is left to
+solve at each point is (A.8) of Spencer (thesis) with the independent constraints, as for Lagrange's equations:
 
-    [ M  G' ] [  vdot  ]   [     F     ]
-    [ G  0  ] [ lambda ] = [ -Gdot v   ]
+    [M G'; G 0] (vdot; lambda) = (F; -Gdot v).
 
-with the independent constraints, as for Lagrange's equations.
+Where the configuration is close to singular the recursion has the last word.
 """
 
 from __future__ import annotations

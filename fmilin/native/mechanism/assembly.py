@@ -1,8 +1,7 @@
 """Closing the loops of a mechanism from a rough guess, with a report when they cannot close.
 
-Gauss-Newton with the pseudo-inverse on the open tree, dq = -D (G D)^+ g(q), with the damping of Levenberg and Marquardt
-where that does not help: the nearest posture that closes the loops (Spencer (thesis), eqs. 3.10 and 3.11, on positions
-alone). Balls turn by angles, so that quaternions stay of unit length. Where it leads nowhere, it starts again around
+Gauss-Newton with the pseudo-inverse on the open tree, dq = -D (G D)^+ g(q) (Spencer (thesis), eqs. 3.10 and 3.11, on
+positions alone), damped as by Levenberg and Marquardt where that does not help; where it leads nowhere, again around
 the guess. Velocities that were given are held, and the others follow: wheels roll straight on where they can.
 """
 
@@ -21,8 +20,8 @@ from fmilin.ground.tolerances import CLOSED, PSEUDO_INVERSE
 from fmilin.native.mechanism.description import MechanismDescription
 from fmilin.native.mechanism.given import Motions, moved_starts, own_name, velocities
 from fmilin.native.mechanism.independence import normalized
+from fmilin.native.mechanism.part import Placement
 from fmilin.native.mechanism.parts import Loop
-from fmilin.native.mechanism.placement import Placement
 from fmilin.native.mechanism.recursions import coordinate_columns, positions
 from fmilin.native.mechanism.system import System
 

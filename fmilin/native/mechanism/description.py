@@ -11,9 +11,8 @@ from fmilin.ground.verbs import Shown
 from fmilin.native.contacts import Contact
 from fmilin.native.mechanism import elements
 from fmilin.native.mechanism.elements import VECTORS, Actuator, Force, JointForce, LineForce, Motion, Torque
-from fmilin.native.mechanism.part import Part
+from fmilin.native.mechanism.part import Part, Vector, vector
 from fmilin.native.mechanism.parts import SPEEDS, Body, Joint, Loop
-from fmilin.native.mechanism.placement import Vector, vector
 
 Input = JointForce | Force | Torque | LineForce | Actuator | Motion
 INPUTS: Mapping[str, type[Input]] = {

@@ -9,8 +9,20 @@ from typing import Annotated, Any, Literal
 import numpy as np
 
 from fmilin.ground.errors import ModelError
-from fmilin.native.mechanism.part import Limits, Part, PerCoordinate, SixAxes, Three, limits, numbers, symmetric
-from fmilin.native.mechanism.placement import ORIGIN, Placement, Vector, vector
+from fmilin.native.mechanism.part import (
+    ORIGIN,
+    Limits,
+    Part,
+    PerCoordinate,
+    Placement,
+    SixAxes,
+    Three,
+    Vector,
+    limits,
+    numbers,
+    symmetric,
+    vector,
+)
 
 Quantity = Literal[
     "position",

@@ -16,13 +16,23 @@ from fmilin.model.constraints.declared import Constraint
 from fmilin.model.constraints.expressions import Expression
 from fmilin.model.interface import ModelInfo
 from fmilin.native.contacts import Contact, Foot
+from fmilin.native.mechanism.changes import (
+    MASSIVE,
+    Stance,
+    at_limits,
+    changed,
+    held,
+    is_geometric,
+    loop_of,
+    opened,
+    parameters_of,
+    without_undetermined,
+)
 from fmilin.native.mechanism.description import MechanismDescription
 from fmilin.native.mechanism.elements import Actuator, Motion, Sensor
 from fmilin.native.mechanism.evaluator import MechanismEvaluator
-from fmilin.native.mechanism.holding import Stance, held, loop_of, without_undetermined
 from fmilin.native.mechanism.independence import independence_of, preferred_states, remarks_of, require_mass
 from fmilin.native.mechanism.outputs import CONTACT, constraint_of
-from fmilin.native.mechanism.parameters import MASSIVE, at_limits, changed, is_geometric, opened, parameters_of
 from fmilin.native.mechanism.quantities import available, input_signals, state_signals
 from fmilin.native.mechanism.system import System
 from fmilin.native.native_engine import AdjustableEngine, Quantity

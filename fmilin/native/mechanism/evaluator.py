@@ -1,8 +1,7 @@
 """Values and exact slopes of a mechanism for chosen outputs and what constraints observe.
 
-Gaps and slips of loops, wheels and skates come from positions and velocities alone: to stay on the manifold, Newton's
-iterations ask for the residuals of the constraints many times, and these take the kinematics of the mechanism, no
-accelerations, a third of the cost of an evaluation.
+Gaps and slips come from positions and velocities alone: Newton's iterations on the manifold ask for them many times,
+and the kinematics take a third of the cost of an evaluation.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """Springs, dampers and inputs: the size s_r of the wrench along each row, forces on joints, and their derivatives.
 
 Bushings are springs along the eigenvectors w_m of their matrices, K = sum k_m w_m w_m', each with the length w_m' l of
-their deflections: the second origin in the axes of the first frame, and sin(angle) times the axis of the rotation,
-
-    l_i = a_i' (p_2 - p_1),     l_(3 + i) = (a_k' b_j - a_j' b_k)/2,     (i, j, k) cyclic.
+their deflections, l_i = a_i' (p_2 - p_1) and, for the axis times sin(angle), l_(3 + i) = (a_k' b_j - a_j' b_k)/2.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Which constraints of a mechanism are independent: loops are redundant as a rule, seen in space.
 
-A planar four-bar with pins has three constraints too many: its links stay in their plane by the other pins. Such rows
-are recognized and left out of the equations; the accelerations do not depend on them. Reactions that redundant
-constraints share among themselves cannot be known from a rigid model; the others can.
+A planar four-bar with pins has three constraints too many; such rows are left out of the equations, and accelerations
+do not depend on them. Reactions that redundant constraints share cannot be known from a rigid model; the others can.
 """
 
 from __future__ import annotations

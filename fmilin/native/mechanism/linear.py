@@ -1,19 +1,14 @@
 """The exact linearization of a mechanism in independent coordinates, with the blocks of Spencer (thesis), section 4.2.
 
 With y_q = R_q q, y_v = R_v v and (R_v; G)^-1 = (K N), a change of the positions along K_q changes velocities that obey
-the constraints by Kdot, and accelerations with the same ydot_v by Kddot:
+the constraints by Kdot, accelerations with the same ydot_v by Kddot, and one along y_v these by "2 Kdot":
 
-    Kdot = -N d(G v)/dq K_q,     Kddot = -N d(G vdot + Gdot v)/d(q, v) (K_q; Kdot),
-
-and a change along y_v changes accelerations by "2 Kdot" = -N d(Gdot v)/dv K. The local state-space form then has
-
-    A_21 = -(K' M K)^-1 K' (d rho/dq K_q + d rho/dv Kdot + M Kddot),
-    A_22 = -(K' M K)^-1 K' (d rho/dv K + M 2 Kdot),
+    Kdot = -N d(G v)/dq K_q,   Kddot = -N d(G vdot + Gdot v)/d(q, v) (K_q; Kdot),   2 Kdot = -N d(Gdot v)/dv K
+    A_21 = -(K' M K)^-1 K' (d rho/dq K_q + d rho/dv Kdot + M Kddot),   A_22 = -(K' M K)^-1 K' (d rho/dv K + M 2 Kdot)
 
 with rho = tau_NE + G' lambda - tau. The term with dK'/dy of the source is in d(G' lambda)/dq: K' G' = 0, so that
-(dK'/dy) (tau_NE - tau) = -(dK'/dy) G' lambda = K' (dG'/dy) lambda, which takes one column for each freedom instead of a
-tensor. Quaternions and nonholonomic constraints make K_q another matrix than K: the source has neither. All points of
-a batch and all columns are computed together.
+(dK'/dy) (tau_NE - tau) = K' (dG'/dy) lambda, one column for each freedom instead of a tensor. Quaternions and
+nonholonomic constraints make K_q another matrix than K: the source has neither.
 """
 
 from __future__ import annotations

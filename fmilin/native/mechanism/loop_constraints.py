@@ -1,15 +1,11 @@
 """The constraints of a mechanism: which rows hold a loop, a wheel or a skate, and the values g(q).
 
-A loop is cut (Spencer (thesis), A.2.1); the constraint on its two frames is written with the coordinates of no virtual
-link (A.3.3): points that coincide along directions, and axes that stay perpendicular. Their Jacobian is what is left of
-Ghat after the virtual coordinates are eliminated (A.12), up to a regular factor. A helical loop keeps its virtual link,
-because several turns of the screw are several positions.
-
-A coupling of joints may be no straight line, q = Q(s), s the leader's coordinate:
+A loop is cut (Spencer (thesis), A.2.1) and written without the coordinates of virtual links (A.3.3): points that
+coincide along directions, and axes that stay perpendicular; the Jacobian is that of (A.12) up to a regular factor. A
+helical loop keeps its virtual link, because several turns of the screw are several positions. A coupling of joints may
+be no straight line, q = Q(s), s the leader's coordinate:
 
     g = q - Q(s),   G v = v - Q' s',   Gdot v = -Q'' s'^2.
-
-Offset and ratio are constants of the rows; :class:`Bends` adds the terms of second and higher powers.
 """
 
 from __future__ import annotations
@@ -26,8 +22,8 @@ from numpy.typing import NDArray
 from fmilin.native.mechanism.description import MechanismDescription
 from fmilin.native.mechanism.elements import Coupling, Wheel
 from fmilin.native.mechanism.markers import Markers
+from fmilin.native.mechanism.part import ORIGIN, perpendicular
 from fmilin.native.mechanism.parts import Body, Joint, Loop
-from fmilin.native.mechanism.placement import ORIGIN, perpendicular
 from fmilin.native.mechanism.rows import FixedRows, Rows
 from fmilin.native.mechanism.screws import Array
 from fmilin.native.mechanism.tree import Tree

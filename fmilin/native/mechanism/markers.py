@@ -1,10 +1,8 @@
 """Points and directions fixed in links, and contact points of wheels: where they are, how they move, and derivatives.
 
-With p' = v + w x p, p'' = vdot + wdot x p + w x p' for a point and e' = w x e for a direction of a link with
-V = (w, v), all seen from the ground. Columns, one for each freedom, follow from those of V and Vdot.
-
-With the axle e of a wheel, the normal n of its plane, N = n.e and s = sqrt(1 - N^2), its lowest point lies at the
-centre plus r d - rho n, d = (N e - n) / s: down in the plane of the wheel, then through the tyre. A ball has r = 0.
+All seen from the ground: p' = v + w x p, p'' = vdot + wdot x p + w x p' and e' = w x e in a link with V = (w, v). With
+the axle e of a wheel, the normal n of its plane, N = n.e and s = sqrt(1 - N^2), its lowest point lies at the centre
+plus r d - rho n, d = (N e - n) / s: down in the plane of the wheel, then through the tyre. A ball has r = 0.
 """
 
 from __future__ import annotations
@@ -15,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.native.mechanism.placement import Vector
+from fmilin.native.mechanism.part import Vector
 from fmilin.native.mechanism.recursions import LinkColumns, Motion, Velocities, link_columns
 from fmilin.native.mechanism.screws import Array, along, cross, root
 from fmilin.native.mechanism.tree import Tree

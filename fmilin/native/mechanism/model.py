@@ -1,17 +1,17 @@
-"""A mechanism as a Model."""
+"""A mechanism as a Model, of a description or of files."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import Self
+from typing import Self, TypeVar
 
 import numpy as np
 
-from fmilin.ground.errors import NumericalError
+from fmilin.ground.errors import ModelError, NumericalError, UsageError
 from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray
 from fmilin.manifold.slopes import some_bits_further
@@ -26,8 +26,51 @@ from fmilin.native.mechanism.given import moved_remark
 from fmilin.native.mechanism.independence import Independence
 from fmilin.native.mechanism.linear import Choice, LocalForm, MechanismEquations, MechanismSlopes
 from fmilin.native.mechanism.screws import Array
+from fmilin.native.mechanism.source_lines import SourceLines
 from fmilin.native.mechanism.system import Columns, Solution, State, System
+from fmilin.native.mechanism.toml_file import description_of, read_parts
+from fmilin.native.mechanism.urdf_file import additions_of, read_urdf_description, robot_in
 from fmilin.native.native_model import NativeModel
+
+Kind = TypeVar("Kind")
+
+
+def mechanism_from(
+    kind: Callable[[MechanismDescription], Kind],
+    path: Path,
+    additions: Path | None = None,
+    *,
+    floating_base: bool = False,
+    fixed_joints: Collection[str] = (),
+) -> Kind:
+    """Return the mechanism of a ``.toml`` or ``.urdf`` file, of a ``kind`` that closes the loops of a description."""
+    description, source = read_mechanism_file(path, additions, floating_base=floating_base, fixed_joints=fixed_joints)
+    with source.named():
+        return kind(description)
+
+
+def read_mechanism_file(
+    path: Path, additions: Path | None = None, *, floating_base: bool = False, fixed_joints: Collection[str] = ()
+) -> tuple[MechanismDescription, SourceLines]:
+    """Read a ``.toml`` or ``.urdf`` file, with the TOML file of ``additions``, and where it describes its parts."""
+    if path.suffix.lower() == ".urdf":
+        extra = additions_of(path) if additions is None else additions
+        parts = None if extra is None else read_parts(extra)
+        if parts is not None and "urdf" in parts.content:
+            what = f"this file is read for '{path.name}' and names a URDF file itself: remove 'urdf', or open this file"
+            raise parts.wrong(("urdf",), what)
+        return read_urdf_description(path, parts, floating_base=floating_base, fixed_joints=fixed_joints)
+    if additions is not None:
+        raise ModelError(f"'{path}' is no URDF file: write everything into it, instead of into '{additions}'.")
+    parts = read_parts(path)
+    robot = robot_in(parts)
+    if robot is not None:
+        return read_urdf_description(robot, parts, floating_base=floating_base, fixed_joints=fixed_joints)
+    if floating_base:
+        raise UsageError(f"'{path}' names no URDF file, whose base could float: give its first body a free joint.")
+    if fixed_joints:
+        raise UsageError(f"'{path}' names no URDF file: write 'fixed' as the type of a joint that is to be fixed.")
+    return description_of(parts), parts.source
 
 
 class Mechanism(NativeModel):
@@ -64,8 +107,6 @@ class Mechanism(NativeModel):
     @classmethod
     def from_toml(cls, path: str | Path) -> Self:
         """Return the mechanism that a TOML file describes (``docs/mechanism.md``), its loops closed."""
-        from fmilin.native.mechanism.files import mechanism_from
-
         return mechanism_from(cls, Path(path))
 
     @classmethod
@@ -81,8 +122,6 @@ class Mechanism(NativeModel):
 
         ``floating_base`` lets the root link move freely, by a joint of that name; ``fixed_joints`` stay at zero.
         """
-        from fmilin.native.mechanism.files import mechanism_from
-
         extra = None if additions is None else Path(additions)
         return mechanism_from(cls, Path(path), extra, floating_base=floating_base, fixed_joints=fixed_joints)
 

@@ -1,9 +1,7 @@
 """Prescribed motions: joints that go where inputs say, a road under a wheel, a shaker, a driven crank.
 
-Position, velocity and acceleration of such a joint are inputs, and it has no states. Its driving force f follows from
-the equations, which are affine in it: with the accelerations v_j' = alpha + beta f of the driven joints,
-
-    f = beta^-1 (a - alpha),     df = beta^-1 (da - d alpha - d(beta) f).
+Position, velocity and acceleration of such a joint are inputs, and it has no states. The equations are affine in its
+driving force: with v_j' = alpha + beta f, f = beta^-1 (a - alpha) and df = beta^-1 (da - d alpha - d(beta) f).
 """
 
 from __future__ import annotations

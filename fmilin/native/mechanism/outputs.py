@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from fmilin.ground.errors import ModelError
 from fmilin.native.mechanism.elements import VECTORS, LineForce, Sensor
-from fmilin.native.mechanism.energy import energy, energy_columns, quaternion_of, turned_columns
 from fmilin.native.mechanism.markers import FixedMarkers, MarkerColumns, MarkerMotion
-from fmilin.native.mechanism.quantities import state_or_rate
+from fmilin.native.mechanism.quantities import energy, energy_columns, quaternion_of, state_or_rate, turned_columns
 from fmilin.native.mechanism.recursions import coordinate_columns, coordinate_rates
 from fmilin.native.mechanism.screws import Array, Partials, limited
 from fmilin.native.mechanism.system import Columns, Solution, State, System

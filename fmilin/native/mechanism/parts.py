@@ -9,8 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.ground.errors import ModelError
-from fmilin.native.mechanism.part import Inertia, Limits, Part, PerCoordinate, limits, numbers, symmetric
-from fmilin.native.mechanism.placement import ORIGIN, Placement, Vector, perpendicular, unit
+from fmilin.native.mechanism.part import (
+    ORIGIN,
+    Inertia,
+    Limits,
+    Part,
+    PerCoordinate,
+    Placement,
+    Vector,
+    limits,
+    numbers,
+    perpendicular,
+    symmetric,
+    unit,
+)
 
 _Common = Literal["revolute", "prismatic", "helical", "cylindrical", "universal", "spherical", "planar", "fixed"]
 JointType = Literal[_Common, "free"]

@@ -1,37 +1,26 @@
 """Motion of all links, Newton-Euler, the mass matrix, and their exact derivatives along all freedoms.
 
-**Motion.** The forward recursions of Spencer (thesis), A.3 and 4.3, with all screws seen from the ground ("global
-coordinate transformations", A.3.3). There the transformations Ad between parent and child drop out of the recursions
+With all screws seen from the ground (Spencer (thesis), A.3.3) the transformations Ad between parent and child drop out
+of the forward recursions of A.3 and 4.3,
 
     V_i = V_P + S_i v_i,    Vdot_i = Vdot_P + S_i vdot_i + Sdot_i v_i,    Sdot_i = ad_(V_i) S_i,
 
-and what is left of them are sums over the freedoms above a link: products with constant matrices of zeros and ones.
-Only positions are computed level by level. Arrays may have leading axes: many points at once.
-
-Derivatives come as columns, one for each freedom. A displacement theta_j of the freedom j moves everything beyond it
-by the screw S_j (identity A.1); with
+and what is left are sums over the freedoms above a link: products with constant matrices of zeros and ones. Only
+positions are computed level by level. A displacement theta_j of the freedom j moves everything beyond it by the screw
+S_j (identity A.1); with P the parent of the link that j moves first, for links i beyond j,
 
     psi_j = ad_(V_P) S_j,    phi_j = ad_(Vdot_P) S_j + ad_(V_P) psi_j
-
-(P the parent of the link that j moves first) follow, for links i beyond j,
-
     dV_i/dtheta_j = ad_(S_j) V_i + psi_j,                        dV_i/dv_j = S_j,
-    dVdot_i/dtheta_j = ad_(S_j) Vdot_i + ad_(psi_j) V_i + phi_j,  dVdot_i/dv_j = ad_(S_j) V_i + psi_j + Sdot_j.
+    dVdot_i/dtheta_j = ad_(S_j) Vdot_i + ad_(psi_j) V_i + phi_j,  dVdot_i/dv_j = ad_(S_j) V_i + psi_j + Sdot_j,
 
-They hold for balls, too, whose speeds are not the rates of coordinates.
-
-**Forces.** The backward recursion is a sum over subtrees. With composite quantities of the subtree of link i
-
-    I_i^c = sum I_k,   F_i = sum I_k Vdot_k - ad_(V_k)^* I_k V_k - (what acts from outside on k),   tau_i = S_i' F_i,
-
-the mass matrix of the composite-rigid-body algorithm is M_ij = S_i' I_j^c S_j for j beyond i, and the recursions of 4.3
-for d tau/dq and d tau/dv, which carry a column through the tree for every freedom, sum up to
+for balls, too, whose speeds are not the rates of coordinates. The backward recursion is a sum over subtrees, with
+M_ij = S_i' I_j^c S_j for j beyond i, and the recursions of 4.3 for d tau/dq and d tau/dv sum up to
 
     d tau_i/d theta_j = S_i' (I^c phi_j + B^c psi_j),   less S_i' ad_(S_j)^* F_j for j beyond i,
     d tau_i/d v_j     = S_i' (I^c (psi_j + Sdot_j) + B^c S_j),
 
-I^c and B^c of whichever of i and j lies farther out, with B_k x = -ad_(V_k)^* I_k x - I_k ad_(V_k) x - ad_x^* I_k V_k
-for each link. Singh, Russell and Wensing (2022) found the same sums for robots.
+I^c and B^c of whichever of i and j lies farther out, B_k x = -ad_(V_k)^* I_k x - I_k ad_(V_k) x - ad_x^* I_k V_k
+(Singh, Russell and Wensing (2022) found the same for robots). Arrays may have leading axes: many points at once.
 """
 
 from __future__ import annotations

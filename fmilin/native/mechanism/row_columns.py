@@ -1,13 +1,11 @@
 """Derivatives of wrenches along all freedoms, from row to freedom instead of from freedom to row.
 
-A row's wrench W is made of two markers, each a point or a direction z of a link. What is wanted is W' X + Wdot' Y for
-given screws X and Y. Its gradients f by z and f' by z' act on the link as forces would, so that its derivative along
-theta_j is
+A row's wrench W is made of two markers, each a point or a direction z of a link. The gradients f by z and f' by z' of
+W' X + Wdot' Y, for screws X and Y, act on the link as forces would: its derivative along theta_j, j above the link, is
 
-    a' S_j + b' psi_j   for the freedoms j above the link of z,   a = P(f + f' x w) - ad_V^* P(f'),  b = P(f'),
+    a' S_j + b' psi_j,   a = P(f + f' x w) - ad_V^* P(f'),  b = P(f'),
 
-with P(f) = (z x f, f) for points and (e x f, 0) for directions: a few numbers for each row, then one product with all
-screws. A matrix of columns for every marker is not formed.
+with P(f) = (z x f, f) for points and (e x f, 0) for directions: no matrix of columns for every marker is formed.
 """
 
 from __future__ import annotations

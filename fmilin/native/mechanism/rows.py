@@ -1,17 +1,10 @@
 """Wrenches between links: the rows of the constraint Jacobian, and the directions of springs and forces.
 
-A row r acts with the wrench s_r W_r on a link b, and with the opposite one on a link a. It does work on the relative
-velocity,
-
-    W_r' (V_b - V_a),   G_r = W_r' (J_b - J_a),
-
-so that constraints, springs and forces share everything. J are the Jacobians of the links, whose columns are the
-screws: Spencer's G = A J (A.9), with the coordinates of virtual links eliminated by global transformations (A.3.3).
-Without forming Gdot, the rate of W' (V_b - V_a) is W' (Vdot_b - Vdot_a) + Wdot' (V_b - V_a).
-
-There are two kinds of wrenches: along a line through the point p, (p x l, l), where l is a direction of a link or the
-vector between two points; and couples (m, 0), where m is a direction, or the product e_b x e_a of two, whose work
-keeps the angle between them.
+A row r acts with the wrench s_r W_r on a link b, and with the opposite one on a link a: W_r' (V_b - V_a) is its rate
+and G_r = W_r' (J_b - J_a) its row of Spencer's G = A J (A.9), virtual links eliminated by global transformations
+(A.3.3). The rate of W' (V_b - V_a) is W' (Vdot_b - Vdot_a) + Wdot' (V_b - V_a). Wrenches act along a line through the
+point p, (p x l, l), l a direction of a link or the vector between two points; or they are couples (m, 0), m a
+direction, or the product e_b x e_a of two, whose work keeps the angle between them.
 """
 
 from __future__ import annotations

@@ -15,9 +15,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, create_model
 
 from fmilin.native.mechanism.description import INPUTS, PARTS
-from fmilin.native.mechanism.part import Key, Part, Shape, keys_of
+from fmilin.native.mechanism.part import ORIGIN, Key, Part, Placement, Shape, Vector, keys_of
 from fmilin.native.mechanism.parts import Body, Joint
-from fmilin.native.mechanism.placement import ORIGIN, Placement, Vector
 
 Number = Annotated[float, Field(allow_inf_nan=False)]
 Triple = Annotated[list[Number], Field(min_length=3, max_length=3)]

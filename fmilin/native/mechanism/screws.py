@@ -1,8 +1,7 @@
 """Screws in R^6: velocities (w, v) and moment-force pairs (m, f), with the operators of Spencer (thesis), A.1.
 
-All functions take arrays with any leading axes; the last axis is that of the screw, of length 6, or of the vector, of
-length 3. They use only multiplication by constants, sums and products of elements: the same code computes one point,
-thousands of points, complex numbers, and symbols.
+Arrays may have any leading axes; the last is that of the screw (6) or the vector (3). Only multiplication by constants,
+sums and products of elements are used: the same code computes one point, thousands, complex numbers, and symbols.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""The equations of a mechanism, evaluated and differentiated at one point or at many.
+"""The equations of a mechanism, evaluated and differentiated at one point or at many: (A.8) of Spencer (thesis).
 
-    M(q) vdot + tau_NE(q, v, 0) + G' lambda = tau(q, v, u),   G vdot + Gdot v = 0,   q' = E(q) v,
+    M(q) vdot + tau_NE(q, v, 0) + G' lambda = tau(q, v, u),   G vdot + Gdot v = 0,   q' = E(q) v
 
-(A.8) of Spencer (thesis) with springs and forces on the right. What concerns derivatives with respect to q is in terms
-of displacements theta, q' = E theta'.
+Derivatives with respect to q are in terms of displacements theta, q' = E theta'.
 """
 
 from __future__ import annotations

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 from fmilin.ground.errors import ModelError, nearest_names
 from fmilin.ground.files import DocumentError, read_toml
 from fmilin.native.mechanism.description import INPUTS, PARTS, MechanismDescription
-from fmilin.native.mechanism.part import Part
+from fmilin.native.mechanism.part import Part, Placement
 from fmilin.native.mechanism.parts import COORDINATES, SPEEDS, Body, Joint
-from fmilin.native.mechanism.placement import Placement
 from fmilin.native.mechanism.source_lines import LARGEST_NUMBER, KeyPath, Lines, SourceLines, lines_of
 
 if TYPE_CHECKING:

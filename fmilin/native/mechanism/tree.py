@@ -1,10 +1,8 @@
 """The open tree of a mechanism as constant arrays: links with one elementary joint each, coordinates and speeds.
 
-A joint with several freedoms is a product of elementary motions (Spencer (thesis), A.2.7: a cylindrical joint is a
-rotation followed by a translation), each of which moves a massless link: turns and slides along a screw that is
-constant in the link, f = M e^(S q), or a ball, f = M R(e) with a unit quaternion e. The screw of the whole joint,
-seen from the child, then depends on its coordinates, and its rate Sdot is what the links between contribute. Bodies on
-fixed joints are welded to their parents.
+A joint with several freedoms is a product of elementary motions (Spencer (thesis), A.2.7), each of which moves a
+massless link: turns and slides along a screw that is constant in the link, f = M e^(S q), or a ball, f = M R(e) with a
+unit quaternion e. Bodies on fixed joints are welded to their parents.
 """
 
 from __future__ import annotations
@@ -18,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.native.mechanism.description import MechanismDescription
+from fmilin.native.mechanism.part import skew
 from fmilin.native.mechanism.parts import Body, Joint
-from fmilin.native.mechanism.placement import skew
 from fmilin.native.mechanism.screws import pseudo_inertia
 
 Floats = NDArray[np.float64]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from fmilin.ground.errors import ModelError, UnknownNameError, nearest_names
-from fmilin.native.mechanism.placement import ORIGIN, Placement, Vector, unit, vector
+from fmilin.native.mechanism.part import ORIGIN, Placement, Vector, unit, vector
 from fmilin.native.mechanism.source_lines import LARGEST_NUMBER
 from fmilin.native.mechanism.urdf_mending import mended_root
 

@@ -1,8 +1,8 @@
 """What a system must say of itself so that it needs no symbols: matrices as values on fixed places, and exact slopes.
 
-    M(q) q'' + G' lambda = f(q, v, u),    g(q) = 0,    G = dg/dq        (González et al. eq. 1; Spencer eq. 2.1)
+    M(q) q'' + G' lambda = f(q, v, u),    g(q) = 0,    G v = 0,    G q'' + b(q, v) = 0,    b = D^2 g [v, v]
 
-Differentiated once and twice: G v = 0 and G q'' + b(q, v) = 0 with b = D^2 g [v, v].
+(González et al. eq. 1; Spencer eq. 2.1).
 """
 
 from __future__ import annotations

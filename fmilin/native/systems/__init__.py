@@ -11,8 +11,13 @@ if TYPE_CHECKING:
     from fmilin.native.systems.flexible_pendulum import flexible_double_pendulum
     from fmilin.native.systems.four_bar_linkage import four_bar, four_bar_form
     from fmilin.native.systems.lagrangian import cartesian_pendulum, five_bar
-    from fmilin.native.systems.mechanisms import double_wishbone, furuta_pendulum, loader, slider_crank
-    from fmilin.native.systems.stewart import stewart_platform
+    from fmilin.native.systems.mechanisms import (
+        double_wishbone,
+        furuta_pendulum,
+        loader,
+        slider_crank,
+        stewart_platform,
+    )
 
 # No module has the name of its function: importing it would put the module in the function's place.
 _MODULES = {
@@ -23,8 +28,7 @@ _MODULES = {
         "flexible_pendulum": ("flexible_double_pendulum",),
         "four_bar_linkage": ("four_bar", "four_bar_form"),
         "lagrangian": ("cartesian_pendulum", "five_bar"),
-        "mechanisms": ("double_wishbone", "furuta_pendulum", "loader", "slider_crank"),
-        "stewart": ("stewart_platform",),
+        "mechanisms": ("double_wishbone", "furuta_pendulum", "loader", "slider_crank", "stewart_platform"),
     }.items()
     for name in names
 }

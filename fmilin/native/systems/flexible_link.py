@@ -2,26 +2,18 @@
 
 A point of the link is r = R + A(theta) rho with rho = (s + u, w) = N(s) p in the frame: u is linear, w cubic
 (Hermite) in each element, and p holds (s_i + u_i, w_i, phi_i) of every node, which N reproduces exactly. With
-the constant matrices (mu = rho A is the mass per length, J turns by a right angle)
+the constant matrices (mu = rho A is the mass per length, J turns by a right angle), integrated exactly,
 
     B = int mu N ds,    F = int mu N' N ds,    Z = int mu N' J N ds,    K = int (EA u'^2 + EI w''^2) ds as a matrix
 
-the kinetic energy 1/2 int mu |r'|^2 ds has the mass matrix, in the coordinates (R, theta, p),
+the mass matrix in (R, theta, p) and the forces, with gravity g along -y and p = d + p of the undeformed link, are
 
     M = [[m I, A J B p, A B], [., p' F p, (Z p)'], [., ., F]]
-
-(Shabana, Dynamics of Multibody Systems, chapter 5; González et al., section 4.2). All integrals are exact: the
-integrands are polynomials within the reach of four Gauss points.
-
-The equations of motion follow from
-
-    r'' = R'' + A (alpha J rho - omega^2 rho + 2 omega J N p' + N p''),    alpha = omega' = theta''
-
-weighed with mu and the variation of r, and with gravity g along -y, gives the forces
-
     f_R     = A (omega^2 B p - 2 omega J B p') - m g e_y
     f_theta = -2 omega p' F p' - g e_y . A J B p          (the second p' is dp/dt)
-    f_p     = omega^2 F p - 2 omega Z p' - g B' A' e_y - K d,     p = d + p of the undeformed link
+    f_p     = omega^2 F p - 2 omega Z p' - g B' A' e_y - K d
+
+(Shabana, Dynamics of Multibody Systems, chapter 5; González et al., section 4.2).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The N-loop four-bar linkage with springs along its diagonals, heavily constrained: one degree of freedom.
 
-By Lagrange's equations, and as sparse matrices at any angle and speed of its parallelogram motion, which is all that it
-can do away from singular configurations: every B_i moves like (cos(phi), sin(phi)).
+By Lagrange's equations, and as sparse matrices at any posture of its parallelogram motion, its only one away from
+singular configurations: every B_i moves like (cos(phi), sin(phi)).
 """
 
 from __future__ import annotations

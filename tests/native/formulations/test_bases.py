@@ -7,7 +7,7 @@ import pytest
 
 from fmilin import NumericalError, UnknownNameError, UsageError
 from fmilin.native.formulations import basis_of
-from fmilin.native.formulations.bases import METHODS, combinations_of_rows, rank_of
+from fmilin.native.formulations.form import METHODS, combinations_of_rows, rank_of
 from fmilin.native.systems import four_bar_form
 from tests.native.formulations.hand_made import random_form
 

@@ -11,7 +11,7 @@ from scipy import linalg, sparse
 
 from fmilin import NumericalError, UsageError
 from fmilin.native.formulations import MCS, RCS, UCS, ConstrainedForm, spectrum_of_form
-from fmilin.native.formulations.bases import METHODS
+from fmilin.native.formulations.form import METHODS
 from fmilin.native.systems import flexible_double_pendulum, four_bar_form
 from fmilin.native.systems.four_bar_linkage import equilibrium_angle
 from tests.native.formulations.hand_made import closed_pair, random_form

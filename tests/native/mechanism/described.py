@@ -22,7 +22,7 @@ from fmilin.native.mechanism import (
     Torque,
     Wheel,
 )
-from fmilin.native.mechanism.files import read_mechanism_file
+from fmilin.native.mechanism.model import read_mechanism_file
 
 PENDULUM = """\
 name = "pendulum"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from fmilin.native.mechanism.part import Numbers, skew
 from fmilin.native.mechanism.parts import Joint
-from fmilin.native.mechanism.placement import Numbers, skew
 from fmilin.native.mechanism.screws import ad
 from fmilin.native.mechanism.tree import Ball, Screw, steps_of
 from tests.native.mechanism.recursion import Ad

@@ -11,7 +11,7 @@ from scipy import linalg
 import fmilin as fl
 from fmilin.ground.errors import ModelError
 from fmilin.native.mechanism import Body, Bushing, Joint, Mechanism, MechanismDescription, Placement, Sensor
-from fmilin.native.mechanism.placement import skew
+from fmilin.native.mechanism.part import skew
 
 MASS, CENTER, INERTIA = 12.0, np.array([0.1, -0.05, 0.2]), np.diag([0.4, 0.5, 0.3])
 POINT = np.array([0.05, 0.1, -0.1])

@@ -12,7 +12,7 @@ import fmilin as fl
 from fmilin.native.mechanism import Mechanism
 from fmilin.native.mechanism.assembly import assemble
 from fmilin.native.mechanism.elements import Quantity
-from fmilin.native.mechanism.files import read_mechanism_file
+from fmilin.native.mechanism.model import read_mechanism_file
 from fmilin.native.mechanism.parts import COORDINATES, SPEEDS, LoopType
 from fmilin.native.systems import loader
 from tests.documentation.blocks import blocks_of

@@ -18,7 +18,7 @@ from fmilin.native.mechanism import (
     schema,
 )
 from fmilin.native.mechanism.description import INPUTS, PARTS
-from fmilin.native.mechanism.files import read_mechanism_file
+from fmilin.native.mechanism.model import read_mechanism_file
 from tests.native.mechanism.described import EVERYTHING, PENDULUM, refused, written
 from tests.native.mechanism.toml_text import toml_text
 

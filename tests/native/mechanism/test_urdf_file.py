@@ -10,7 +10,7 @@ import pytest
 import fmilin as fl
 from fmilin.ground.errors import ModelError
 from fmilin.native.mechanism import Body, Joint, JointForce, Loop, Mechanism, Placement, Sensor
-from fmilin.native.mechanism.files import read_mechanism_file
+from fmilin.native.mechanism.model import read_mechanism_file
 from fmilin.native.mechanism.urdf_file import MOST_JOINTS
 from tests.native.mechanism.described import ADDITIONS, ARM, refused, written
 

@@ -12,7 +12,7 @@ import pytest
 import fmilin as fl
 from fmilin.ground.errors import ModelError, UsageError
 from fmilin.native.mechanism import Body, Coupling, Joint, Mechanism, MechanismDescription, Placement
-from fmilin.native.mechanism.files import read_mechanism_file
+from fmilin.native.mechanism.model import read_mechanism_file
 from tests.native.mechanism.toml_text import toml_text
 
 LINK = """<link name="{0}"><inertial><origin xyz="0.1 0 0"/><mass value="1"/>

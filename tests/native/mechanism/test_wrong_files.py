@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fmilin.ground.errors import ModelError
-from fmilin.native.mechanism.files import read_mechanism_file
+from fmilin.native.mechanism.model import read_mechanism_file
 from tests.native.mechanism.described import ADDITIONS, ARM, EVERYTHING, PENDULUM, refusal, refused, written
 from tests.native.mechanism.toml_text import toml_text
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from fmilin.native.mechanism.description import INPUTS, PARTS, MechanismDescription
+from fmilin.native.mechanism.part import ORIGIN, Placement
 from fmilin.native.mechanism.parts import Body, Joint, Loop
-from fmilin.native.mechanism.placement import ORIGIN, Placement
 
 __all__ = ["toml_text"]
 

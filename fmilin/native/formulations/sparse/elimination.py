@@ -1,12 +1,9 @@
 """A basis of the null space of a sparse Jacobian by elimination along its graph: R with Phi_q R = 0.
 
-Each constraint is solved for one coordinate, a dependent one, which is then replaced in all others; what is left
-over is independent. The order follows Markowitz: the constraint with the fewest coordinates goes first, and of its
-coordinates the one that the fewest other constraints contain, among those with an entry of at least a tenth of
-the largest: that bounds what rounding can grow to. In a linkage this walks from joint to joint, and the number of
-operations grows with the number of constraints, not with a power of it. Nothing is solved for here, there is no M: the
-saddle-point system [M G'; G 0] and its null space of orthonormal columns are those of
-:mod:`fmilin.numerics.saddle_point`.
+Each constraint is solved for one coordinate, which is then replaced in all others; what is left over is independent.
+By Markowitz the constraint with the fewest coordinates goes first, and of these the one that the fewest other
+constraints contain, with at least a tenth of the largest entry, which bounds rounding. In a linkage this walks from
+joint to joint, and the number of operations grows with the number of constraints, not with a power of it.
 """
 
 from __future__ import annotations

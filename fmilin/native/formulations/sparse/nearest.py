@@ -1,12 +1,9 @@
 """A few eigenvalues around a frequency, by shift-invert Arnoldi and Lanczos iterations (ARPACK through SciPy).
 
-With the shift sigma the eigenvalues nearest to it become the largest ones of (A - sigma E)^-1 E, whose infinite
-eigenvalues become zeros and disappear. Of E z' = A z only the block
-
-    [[sigma^2 M + sigma C + K, G'], [G, 0]]
-
-is factorized: z = (x, s x), and multipliers follow. Where M and K are symmetric and nothing damps or turns, s^2 is
-real, and the Lanczos iteration finds it from (K - mu M)^-1 M, mu = -s^2, with the last bits of a symmetric problem.
+The eigenvalues nearest to the shift sigma become the largest of (A - sigma E)^-1 E, infinite ones zeros. Only the block
+[[sigma^2 M + sigma C + K, G'], [G, 0]] is factorized: z = (x, s x), and multipliers follow. Where M and K are symmetric
+and nothing damps or turns, s^2 is real, and the Lanczos iteration finds it from (K - mu M)^-1 M, mu = -s^2, with the
+last bits of a symmetric problem.
 """
 
 from __future__ import annotations

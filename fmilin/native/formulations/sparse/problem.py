@@ -1,19 +1,15 @@
 """What each formulation asks for when everything stays sparse: (s^2 M + s C + K) x + G' l = 0, G x = 0.
 
 - MCS: R' M R, R' C R, R' K R and no border; R from the elimination.
-- RCS: M, C, K bordered by Phi_q: the descriptor pencil E z' = A z with its first rows, s dq = dv, solved for dv.
+- RCS: M, C, K bordered by Phi_q; in motion, where the terms of the turning tangent space would fill the matrices, with
+  the accelerations as unknowns of their own (:func:`motion_pencil`).
 - UCS: the penalized matrices, no border.
 
-In motion the tangent space turns (:mod:`fmilin.formulations.form`); the terms that account for it are written
-with the elimination's dependent coordinates. For RCS they would fill the matrices: there the accelerations stay
-unknowns of their own, in the pencil of :func:`motion_pencil`.
-
-Systems are solved twice over: residuals in extended precision win back what a factorization loses. The stiffness of
-finite elements grows with the fourth power of their number against that of the slowest motion, and a factorization in
-double precision loses as many digits. A residual with more digits, solved for with the same factors, corrects the
-solution until it is right to double precision, as long as the factors have one digit right (Wilkinson; Higham, Accuracy
-and Stability of Numerical Algorithms, chapter 12). Where the machine's long double is no longer than a double, nothing
-is gained and nothing lost.
+Systems are solved twice over: the stiffness of finite elements grows with the fourth power of their number against that
+of the slowest motion, and a factorization loses as many digits. A residual in extended precision, solved for with the
+same factors, corrects the solution until it is right to double precision, as long as the factors have one digit right
+(Wilkinson; Higham, Accuracy and Stability of Numerical Algorithms, chapter 12). Where the machine's long double is no
+longer than a double, nothing is gained and nothing lost.
 """
 
 from __future__ import annotations
