@@ -39,26 +39,42 @@ def der(state: Name) -> Symbol:
 class Labels:
     """What a model says about its numbers beside the equations. Keys are symbols or names.
 
-    ``units`` are those of states, inputs, parameters and outputs, as text: ``{x: "m", F: "N"}``.
+    Parameters
+    ----------
+    units : mapping
+        Of states, inputs, parameters and outputs, as text: ``{x: "m", F: "N"}``.
+    nominals, descriptions : mapping
+        Typical sizes, positive, and a few words each.
+    independent : sequence
+        States that are recommended as independent coordinates.
+    description : str
+        Of the whole model.
     """
 
     units: Mapping[Name, str] = field(default_factory=dict)
-    nominals: Mapping[Name, float] = field(default_factory=dict)  # typical sizes, positive
-    descriptions: Mapping[Name, str] = field(default_factory=dict)  # a few words each
-    independent: Sequence[Name] = ()  # states that are recommended as independent coordinates
-    description: str = ""  # of the whole model
+    nominals: Mapping[Name, float] = field(default_factory=dict)
+    descriptions: Mapping[Name, str] = field(default_factory=dict)
+    independent: Sequence[Name] = ()
+    description: str = ""
 
 
 @dataclass(frozen=True)
 class SymbolicConstraint:
     """An expression in a native model's symbols that its motion keeps at zero.
 
-    At the level ``"position"`` its time derivative is a constraint, too; at ``"velocity"`` it is complete as it is, as
-    nonholonomic constraints are.
+    Parameters
+    ----------
+    expression : sympy.Expr or str
+        Over states, parameters and time.
+    name : str
+        For messages; the expression itself when empty.
+    level : {"position", "velocity"}
+        ``"position"``: its time derivative is a constraint, too. ``"velocity"``: complete as it is, as
+        nonholonomic constraints are.
     """
 
-    expression: Expr  # over states, parameters and time
-    name: str = ""  # for messages; the expression itself when empty
+    expression: Expr
+    name: str = ""
     level: Level = "position"
 
 

@@ -246,7 +246,18 @@ class SymbolicModel(NativeModel):
         return Expression.from_sympy(expression, {s: str(s) for s in every})
 
     def with_start(self, values: Mapping[str, float]) -> Self:
-        """Return the same model with other start values of states and inputs by name; UnknownNameError without one."""
+        """Return the same model, starting elsewhere.
+
+        Parameters
+        ----------
+        values : mapping of str to float
+            Start values of states and inputs by name; the others keep theirs.
+
+        Raises
+        ------
+        UnknownNameError
+            When there is no such state or input.
+        """
         engine = self.engine
         system = engine.system
         names = {*engine.states.names, *engine.inputs.names}

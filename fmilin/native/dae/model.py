@@ -126,7 +126,13 @@ class DaeModel(NativeModel):
         return GivenSlopes(self.evaluate(t, x, u), slopes, smooth=self.engine.smooth)
 
     def descriptor_form(self, t: float, x: FloatArray, u: FloatArray) -> DescriptorForm | None:
-        """Return the equations as they are written, linearized; UsageError where some are redundant."""
+        """Return the equations as they are written, linearized.
+
+        Raises
+        ------
+        UsageError
+            When some are redundant and leave variables open.
+        """
         engine, graph = self.engine, self.engine.graph
         if engine.reduced.notes:
             raise UsageError(f"There is no descriptor system of '{graph.name}'. {' '.join(engine.reduced.notes)}")
@@ -145,9 +151,17 @@ class DaeModel(NativeModel):
         return {name: True for name in self.engine.graph.fixed if name not in held and self.states.has(name)}
 
     def with_start(self, values: Mapping[str, float]) -> Self:
-        """Return the same model, starting elsewhere: start values of states, algebraic variables and inputs by name.
+        """Return the same model, starting elsewhere.
 
-        In the variables' own units; UnknownNameError where there is no such variable.
+        Parameters
+        ----------
+        values : mapping of str to float
+            Start values of states, algebraic variables and inputs by name, in the variables' own units.
+
+        Raises
+        ------
+        UnknownNameError
+            When there is no such variable.
         """
         graph = self.engine.graph
         parts: dict[str, Signals] = {"states": graph.states, "algebraic": graph.algebraic, "inputs": graph.inputs}

@@ -214,10 +214,21 @@ class KaneModel(SymbolicModel):
     ) -> SymbolicLinearization:
         """Return A and B as sympy matrices; for small systems.
 
-        ``values``: numbers or expressions for states, inputs and parameters at the point, by symbol or name, which must
-        satisfy the equations; parameters without one stay symbols. ``independent`` as for :meth:`matrices`; the
-        recommended ones by default. UsageError when the system is too large for symbols, or names are unknown;
-        NumericalError when the choice of independent states is singular.
+        Parameters
+        ----------
+        values : mapping, optional
+            Numbers or expressions for states, inputs and parameters at the point, which must satisfy the equations, by
+            symbol or name: the more, the quicker. Parameters without one stay symbols.
+        independent : sequence of str, optional
+            As for :meth:`matrices`; the recommended ones by default.
+        simplify : bool
+
+        Raises
+        ------
+        UsageError
+            When the system is too large for symbols, or names are unknown.
+        NumericalError
+            When the choice of independent states is singular.
         """
         chosen = tuple(independent) if independent is not None else self.independent
         if not chosen:
