@@ -184,6 +184,8 @@ class Constraints:
 
     def residuals(self, t: float, x: FloatArray, u: FloatArray, z: FloatArray) -> FloatArray:
         """Return g, shape (m,); or (..., m) at many points x (..., N), u (..., nu), z (..., nz)."""
+        if not self.rows:
+            return np.empty((*x.shape[:-1], 0))
         s = self._arguments(t, x, u, z)
         if self.variables is not None:
             values: FloatArray = s[..., self.variables]  # nothing to compute: CasADi need not be loaded
