@@ -20,6 +20,8 @@ from fmilin.points.resting import instability, resting
 from fmilin.points.solver import Solution, assessed, compromise, solve
 from fmilin.points.unknowns import Candidate, Unknowns, independent_states, reading
 
+GOES_ON = 1e-9  # change of rates, in sizes of the states per second squared, of a motion that is steady later, too
+
 
 def equations_of(start: Candidate, request: TrimRequest) -> Equations:
     """Return what must vanish near a guess."""
@@ -48,6 +50,9 @@ def solved(balance: Equations, request: TrimRequest) -> tuple[Equations, Solutio
         steady = assessed(balance, corrected(balance, start, exact=exact), exact=exact)
         if steady.is_zero:
             return balance, steady
+    # Slopes of changes of rates are measured, and may not tell how near a point is that they leave as it is.
+    later = np.abs(balance.values(solution.z)[~balance.first_order])
+    instant.moving = float(np.max(later, initial=0.0)) <= GOES_ON
     return instant, solution
 
 

@@ -174,3 +174,29 @@ def test_a_steady_motion_says_how_many_eigenvalues_grow(speed: float, growing: i
     told = [remark.message for remark in point.report.remarks if remark.kind == "unstable"]
     assert len(told) == bool(growing)
     assert all(text.startswith(f"The motion is unstable: {growing} of ") for text in told)
+
+
+@pytest.mark.parametrize(("air", "steady"), [("1.2", True), ("1.2*exp(-h/8000)", False)])
+def test_a_climb_is_steady_in_air_that_does_not_thin(air: str, steady: bool) -> None:
+    """An aircraft with lift, drag and pitching moment linear in its angles; balance as of a force triangle."""
+    speed, alpha = "(u^2 + w^2)", "atan2(w, u)"
+    q, lift = f"(8*{air}*{speed})", f"(0.3 + 5*{alpha})"  # dynamic pressure times area, coefficient
+    drag, moment = f"(0.03 + 0.05*{lift}^2)", f"(0.05 - 0.8*{alpha} - 1.2*elevator - 9*r/sqrt{speed})"
+    model = OdeModel(
+        "aircraft",
+        {
+            "u": f"({q}*({lift}*sin({alpha}) - {drag}*cos({alpha})) + thrust)/1200 - 9.81*sin(theta) - r*w",
+            "w": f"-{q}*({lift}*cos({alpha}) + {drag}*sin({alpha}))/1200 + 9.81*cos(theta) + r*u",
+            "r": f"{q}*1.5*{moment}/1800", "theta": "r", "h": "u*sin(theta) - w*cos(theta)",
+        },
+        inputs=["thrust", "elevator"], outputs={"V": f"sqrt{speed}", "climb": "u*sin(theta) - w*cos(theta)"},
+        start={"u": 60.0, "w": 2.0, "theta": 0.03},
+    )  # fmt: skip
+    point = fl.trim(model, fixed={"V": 55.0, "climb": 2.0, "h": 0.0}, free=["thrust", "elevator"], steady=["h"])
+    angle, weight = np.arcsin(2 / 55), 1200 * 9.81
+    a, Q = np.arctan2(point["w"], point["u"]), 9.6 * 55**2
+    c = 0.3 + 5 * a
+    assert point["theta"] - a == pytest.approx(angle, abs=1e-12)
+    assert point["thrust"] * np.sin(a) + Q * c == pytest.approx(weight * np.cos(angle), rel=1e-10)
+    assert point["thrust"] * np.cos(a) - Q * (0.03 + 0.05 * c**2) == pytest.approx(weight * np.sin(angle), rel=1e-9)
+    assert ("unsteady" in {remark.kind for remark in point.report.remarks}) != steady
