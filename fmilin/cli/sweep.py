@@ -117,6 +117,7 @@ class Delivery:
 @model_options.INTERFACE
 @stepping_options
 @names_option("--loop-at", "Of a system: the loop cut at these wires, and a table of its margins.")
+@click.option("--continuous", is_flag=True, help="Of --loop-at: a continuous approximation of sampled members.")
 @click.option("--jobs", metavar="N", type=int, default=1, help="Processes on this machine.")
 @click.option("--scheduler", metavar="ADDRESS", help="A Dask cluster, as in tcp://host:8786.")
 @options.grouped(
@@ -134,6 +135,7 @@ def command(
     *,
     zipped: bool,
     loop_at: list[str] | None,
+    continuous: bool,
     jobs: int,
     scheduler: str | None,
     **given: Any,
@@ -152,7 +154,7 @@ def command(
         from fmilin.families.plan import Plan
 
         grid, wires = grid_over(vary, zipped=zipped), tuple(loop_at or ())
-        plan = Plan(request.source, grid, request.load, request.point, request.how, wires)
+        plan = Plan(request.source, grid, request.load, request.point, request.how, wires, continuous)
         _sweep(plan, delivery, runner, request.running, jobs=jobs, scheduler=scheduler)
 
     return work(job, isolate=False, debug=request.running.debug)

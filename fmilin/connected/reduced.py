@@ -15,7 +15,8 @@ from scipy.linalg import block_diag
 from fmilin.connected.connect import system_of
 from fmilin.connected.linear_member import from_linear
 from fmilin.connected.names import in_member
-from fmilin.connected.sampled_member import HeldMember
+from fmilin.connected.sampled_loop import continuous_law
+from fmilin.connected.sampled_member import HeldMember, SampledMember
 from fmilin.connected.system import ConnectedModel
 from fmilin.ground.errors import NumericalError, UnknownNameError, UsageError
 from fmilin.ground.signals import FloatArray
@@ -53,7 +54,7 @@ def reduce_members(system: Model, orders: Mapping[str, int], point: OperatingPoi
     Raises
     ------
     UsageError, UnknownNameError
-        When this is no connected system, a member is unknown or sampled, or an order is none.
+        When this is no connected system, a member is unknown, one to be reduced is sampled, or an order is none.
     NumericalError
         When the closed system is not stable, or is not with these orders.
     """
@@ -61,8 +62,9 @@ def reduce_members(system: Model, orders: Mapping[str, int], point: OperatingPoi
         raise UsageError("Members are reduced in a connected system (fl.connect, or an SSP file).")
     if unknown := [name for name in orders if name not in system.members]:
         raise UnknownNameError.among(unknown[0], system.members, "a member")
-    if held := [name for name, member in system.members.items() if isinstance(member, HeldMember)]:
-        raise UsageError(f"The member '{held[0]}' is sampled: reduce each member by itself (fl.reduction).")
+    held = {name: member for name, member in system.members.items() if isinstance(member, HeldMember)}
+    if own := [n for n, member in held.items() if n in orders or not isinstance(member, SampledMember)]:
+        raise UsageError(f"The member '{own[0]}' is sampled: reduce it by itself (fl.reduction).")
     members = _linear_members(system, operating_point(system) if point is None else point)
     closed = linearize(_connected(system, members))
     if not _is_stable(closed):
@@ -87,12 +89,15 @@ def reduce_members(system: Model, orders: Mapping[str, int], point: OperatingPoi
             f"With the members reduced ({words}) the closed system is unstable: ask for higher orders."
         )
     text = f"Members are reduced by what matters in the closed system: {words}."
+    if held:
+        text += f" Sampled members ({', '.join(held)}) stay as they are, and count in a continuous approximation."
     if len(closed.inputs) and len(closed.outputs):
         peak, largest = error_bound(closed, reduced), peak_gain(in_sizes(closed, closed)).seen
         text += (
             f" No frequency response of the whole differs by more than {peak.bound:.3g} (largest gain {largest:.3g})."
         )
-    return system_of(replace(result.declaration, notes=(*system.declaration.notes, text)))
+    kept: dict[str, Model] = {**result.members, **held}
+    return system_of(replace(result.declaration, members=kept, notes=(*system.declaration.notes, text)))
 
 
 def _linear_members(system: ConnectedModel, point: OperatingPoint) -> dict[str, LinearModel]:
@@ -103,6 +108,9 @@ def _linear_members(system: ConnectedModel, point: OperatingPoint) -> dict[str, 
     evaluated = at.coupling.evaluated_members(point.time, point.states, point.inputs)
     for part, (x, v) in zip(at.coupling.parts, evaluated, strict=True):
         member = at.members[part.name]
+        if isinstance(member, SampledMember):
+            linear[part.name] = continuous_law(member.linear)
+            continue
         names = tuple(dict.fromkeys((*member.outputs.names, *part.model.outputs.names)))
         with in_member(part.name):
             linear[part.name] = linearize(member, OperatingPoint(point.time, x, v), outputs=names)

@@ -25,8 +25,11 @@ class Plan:
     point: PointRequest = field(default_factory=PointRequest)  # what is the same at all points
     how: Request = field(default_factory=Request)  # how each point is linearized
     loop_at: tuple[str, ...] = ()  # wires of a connected system: the linear models are those of the loop cut there
+    continuous: bool = False  # of sampled members a continuous approximation
 
     def __post_init__(self) -> None:
+        if self.continuous and not self.loop_at:
+            raise UsageError("A continuous approximation is one of loops: name a wire (--loop-at; loop_at=).")
         trim, guess = self.point.trim, self.point.guess
         for other, what in ((trim.fixed if trim else {}, "fixed"), (self.point.settings, "set")):
             if both := [name for name in self.grid.axes if name in other]:

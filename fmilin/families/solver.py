@@ -123,7 +123,9 @@ class Solver:
             reached = self._reached(values, predecessor)
             linear = reached.solution.linear
             if self.plan.loop_at:
-                linear = loop_transfer(self._model(values), self.plan.loop_at, reached.solution.point)
+                linear = loop_transfer(
+                    self._model(values), self.plan.loop_at, reached.solution.point, continuous=self.plan.continuous
+                )
             if self.plan.how.inputs is not None:
                 linear = with_inputs(linear, chosen_inputs(linear.inputs, self.plan.how.inputs))
             linear = replace(linear, warnings=(*linear.warnings, *reached.remarks))

@@ -21,6 +21,7 @@ from fmilin.linearization.request import Request
 from fmilin.loading.request import LoadRequest, is_fmu
 from fmilin.model.interface import Model
 from fmilin.model.stepping import Stepping
+from fmilin.model.threads import no_model
 from fmilin.numerics.differences.differences import Differences
 from fmilin.points.request import PointRequest, TrimRequest
 
@@ -139,6 +140,7 @@ def sweep(  # noqa: PLR0913 - what linearize, trim and load take; all but two by
     derivatives: str | Differences = "auto",
     stepping: Stepping | None = None,
     loop_at: str | Sequence[str] = (),
+    continuous: bool = False,
     jobs: int = 1,
     scheduler: str | None = None,
     limits: Limits | None = None,
@@ -172,6 +174,8 @@ def sweep(  # noqa: PLR0913 - what linearize, trim and load take; all but two by
     loop_at : str or sequence of str
         Wires of a connected system: the family is that of the loop cut there (:func:`fmilin.loop_transfer`), and has
         ``margins()``.
+    continuous : bool
+        Of sampled members of it a continuous approximation, as of :func:`fmilin.loop_transfer`.
     jobs : int
         Processes on this machine; 1: here.
     scheduler : str, optional
@@ -201,6 +205,8 @@ def sweep(  # noqa: PLR0913 - what linearize, trim and load take; all but two by
     >>> family.shape, family.A.shape, bool(family.ok.all())
     ((2,), (2, 2, 2), True)
     """
+    if not isinstance(source, Model | str | Path):
+        raise no_model("sweep", source)
     request = TrimRequest() if trim is True else trim or None
     plan = Plan(
         source=source if isinstance(source, Model) else str(source),
@@ -209,6 +215,7 @@ def sweep(  # noqa: PLR0913 - what linearize, trim and load take; all but two by
         point=PointRequest(dict(settings or {}), time, trim=request, guess=dict(guess or {})),
         how=Request(independent, inputs, outputs, coordinates=coordinates, derivatives=derivatives, stepping=stepping),
         loop_at=(loop_at,) if isinstance(loop_at, str) else tuple(loop_at),
+        continuous=continuous,
     )
     builder = FamilyBuilder(plan.grid)
     with engine_for(plan, jobs=jobs, scheduler=scheduler, limits=limits, table=builder.rows) as engine:

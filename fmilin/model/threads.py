@@ -10,6 +10,7 @@ from functools import wraps
 from typing import ClassVar, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
+from fmilin.ground.errors import UsageError
 from fmilin.model.interface import Model
 
 P = ParamSpec("P")
@@ -45,6 +46,14 @@ def held(model: Model) -> Iterator[None]:
         yield
 
 
+def no_model(caller: str, thing: object) -> UsageError:
+    """Return what to say where something else is given for a model."""
+    return UsageError(
+        f"{caller}() takes a model, and was given something of the type '{type(thing).__name__}'. Files are opened by "
+        "fl.load; fl.connect({'plant': linear}, []) makes a model of a linear one."
+    )
+
+
 def one_at_a_time(function: Callable[P, R]) -> Callable[P, R]:
     """Let the threads that call a function of a model, its first argument, take turns."""
 
@@ -52,7 +61,7 @@ def one_at_a_time(function: Callable[P, R]) -> Callable[P, R]:
     def waiting(*arguments: P.args, **options: P.kwargs) -> R:
         model = arguments[0] if arguments else options.get("model")
         if not isinstance(model, Model):
-            return function(*arguments, **options)
+            raise no_model(getattr(function, "__name__", "this"), model)
         with held(model):
             return function(*arguments, **options)
 

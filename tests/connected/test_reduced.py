@@ -87,5 +87,20 @@ def test_what_cannot_be_reduced() -> None:
     sampled = fl.connect(
         {"chain": masses_and_springs(2), "law": control.c2d(SLOW_LAW, 0.1)}, [("chain.out[1]", "law.e")]
     )
-    with pytest.raises(UsageError, match="'law' is sampled"):
-        fl.reduce_members(sampled, {"chain": 2})
+    with pytest.raises(UsageError, match="'law' is sampled: reduce it by itself"):
+        fl.reduce_members(sampled, {"law": 1})
+
+
+def test_a_sampled_member_stays_and_the_loop_is_nearly_the_same() -> None:
+    step, w = 0.05, np.geomspace(0.1, 60, 40)
+    A = np.diag([-0.5, -1.0, -40.0, -300.0])
+    A[0, 1], A[1, 0] = 2.0, -2.0
+    plant = control.ss(A, np.ones((4, 1)), [[1, 0.5, 0.2, 0.1]], 0, inputs="u", outputs="y")
+    law = control.ss([[0.6]], [[1.0]], [[0.2]], [[0.15]], step, inputs="e", outputs="u")
+    system = fl.connect({"plant": plant, "law": law}, [("plant.y", "law.e", -1.0), ("law.u", "plant.u")])
+    small = fl.reduce_members(system, {"plant": 2})
+    assert "Sampled members (law) stay as they are" in small.notes[0]
+    full, reduced = (fl.loop_transfer(s, "law.e") for s in (system, small))
+    assert (len(full.states), len(reduced.states), reduced.sample_time) == (5, 3, step)
+    off = np.abs(full.to_control()(np.exp(1j * w * step)) - reduced.to_control()(np.exp(1j * w * step)))
+    assert off.max() < 0.02

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import control
 import numpy as np
 import pytest
 
@@ -62,3 +63,15 @@ def test_wires_are_looked_for_before_the_first_point() -> None:
         fl.sweep(loop(), {"law.k": GAINS}, loop_at="plant.x")
     with pytest.raises(UsageError, match="has no wires"):
         fl.sweep(four_bar(), {"phi": [1.0]}, loop_at=["torque"])
+
+
+def test_a_family_of_continuous_approximations_of_sampled_loops() -> None:
+    plant = OdeModel("plant", {"x": "-c*x + u"}, inputs=["u"], parameters={"c": 1.0}, outputs={"y": "x"})
+    law = control.ss([[0.6]], [[1.0]], [[0.2]], [[0.15]], 0.05, inputs="e", outputs="u")
+    system = fl.connect({"plant": plant, "law": law}, [("plant.y", "law.e", -1.0), ("law.u", "plant.u")])
+    family = fl.sweep(system, {"plant.c": [1.0, 2.0]}, loop_at="plant.u", continuous=True)
+    alone = fl.loop_transfer(system.with_parameters({"plant.c": 2.0}), "plant.u", continuous=True)
+    assert (family[1].sample_time, len(family[1].states)) == (0.0, 3)
+    np.testing.assert_allclose(family[1].A, alone.A, rtol=1e-12)
+    with pytest.raises(UsageError, match=r"one of loops: name a wire \(--loop-at"):
+        fl.sweep(system, {"plant.c": [1.0]}, continuous=True)

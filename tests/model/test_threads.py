@@ -73,3 +73,12 @@ def test_visits_of_a_shared_fmu(zoo: Callable[[str], Path]) -> None:
             return np.array_equal(rates, alone[k % 7])
 
         assert in_threads(lambda k: all(agrees(k + i) for i in range(100))) == 0
+
+
+@pytest.mark.parametrize("function", [fl.linearize, fl.trim, fl.periodic_orbit, fl.operating_point])
+def test_what_is_no_model_is_refused_by_its_type(function: Callable[..., object]) -> None:
+    linear = fl.linearize(four_bar())
+    with pytest.raises(fl.UsageError, match=rf"{function.__name__}\(\) takes a model, .* 'LinearModel'.*fl\.connect"):
+        function(linear)
+    with pytest.raises(fl.UsageError, match=r"sweep\(\) takes a model, .* 'LinearModel'"):
+        fl.sweep(linear, {"phi": [1.0]})  # type: ignore[arg-type]
