@@ -16,7 +16,7 @@ import sympy
 from numpy.typing import NDArray
 
 from fmilin.manifold.frame import frame_at
-from fmilin.model.symbolic_system import SymbolicSystem
+from fmilin.model.equations import SymbolicSystem
 from fmilin.native import SymbolicModel
 
 DIGITS = 50

@@ -28,7 +28,7 @@ from fmilin.ground.errors import NumericalError, UsageError
 from fmilin.ground.signals import FloatArray, Signals
 from fmilin.ground.verbs import Shown
 from fmilin.linear_model.model import LinearModel
-from fmilin.linear_model.reduction.sampling import discretize
+from fmilin.linear_model.reduction.transformation import discretize
 
 
 def noise_through(linear: LinearModel, intensities: Mapping[str, float]) -> tuple[FloatArray, FloatArray]:

@@ -27,7 +27,7 @@ from fmilin.ground.errors import FmilinError, NumericalError, UnknownNameError, 
 from fmilin.ground.signals import FloatArray, Signal, Signals, as_numbers
 from fmilin.ground.verbs import Shown
 from fmilin.linear_model.model import LinearModel
-from fmilin.linear_model.reduction.sampling import discretize
+from fmilin.linear_model.reduction.transformation import discretize
 
 Form = Literal["trim", "velocity"]
 MOST_VARIABLES = 3

@@ -24,7 +24,7 @@ from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.threads import one_at_a_time
 
 if TYPE_CHECKING:
-    from fmilin.model.sparse import SparseEquations
+    from fmilin.model.equations import SparseEquations
 
 AS_GIVEN = 1e-3  # of a size: a smaller change of what was given is its rounding
 WRONG = "The start values do not satisfy the constraints"

@@ -24,7 +24,7 @@ from fmilin.model.constraints.declared import Constraint, Constraints
 
 if TYPE_CHECKING:
     from fmilin.model.constraints.expressions import Expression
-    from fmilin.model.sparse import SparseEquations, SparseForm
+    from fmilin.model.equations import SparseEquations, SparseForm
     from fmilin.numerics.codegen.implicit import ImplicitSystem
 
 

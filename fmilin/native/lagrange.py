@@ -19,7 +19,7 @@ import sympy
 from fmilin.ground.signals import rate_unit
 from fmilin.model.constraints.declared import Constraint, Level
 from fmilin.model.constraints.expressions import ExpressionError, parse
-from fmilin.model.symbolic_system import Laws
+from fmilin.model.equations import Laws
 from fmilin.native.declaration import (
     Declaration,
     Entries,
@@ -37,7 +37,7 @@ from fmilin.native.declaration import (
 from fmilin.native.symbolic import SymbolicEngine, SymbolicModel
 
 if TYPE_CHECKING:
-    from fmilin.model.sparse import SparseEquations
+    from fmilin.model.equations import SparseEquations
     from fmilin.native.large import LargeEquations
 
 

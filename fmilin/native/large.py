@@ -63,7 +63,7 @@ class SparseFunctions(SystemFunctions):
 
 
 class LargeEquations:
-    """:class:`~fmilin.model.sparse.SparseEquations` of a model; its constraints are free of time and inputs."""
+    """:class:`~fmilin.model.equations.SparseEquations` of a model; its constraints are free of time and inputs."""
 
     def __init__(
         self,

@@ -21,8 +21,8 @@ from fmilin.ground.errors import UsageError
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import PSEUDO_INVERSE
 from fmilin.model.constraints.declared import Constraint
+from fmilin.model.equations import SymbolicSystem
 from fmilin.model.interface import SecondOrderForm
-from fmilin.model.symbolic_system import SymbolicSystem
 from fmilin.native.symbolic import SymbolicEngine, SymbolicModel, is_lagrange
 from fmilin.numerics.codegen.functions import SystemFunctions
 from fmilin.numerics.saddle_point.factors import Factors

@@ -14,8 +14,8 @@ import numpy as np
 from fmilin.ground.errors import UnknownNameError
 from fmilin.ground.signals import FloatArray, Signal, Signals
 from fmilin.model.constraints.expressions import Expression
+from fmilin.model.equations import SymbolicSystem
 from fmilin.model.interface import ModelInfo, SecondOrderForm
-from fmilin.model.symbolic_system import SymbolicSystem
 from fmilin.native.native_engine import AdjustableEngine, Quantity, QuantityEvaluator, offered
 from fmilin.native.native_model import NativeModel
 from fmilin.numerics.saddle_point.null_space import NullSpaceFactors
@@ -214,7 +214,7 @@ class SymbolicEvaluator(QuantityEvaluator):
 
 
 class SymbolicModel(NativeModel):
-    """A Model made of a :class:`~fmilin.model.symbolic_system.SymbolicSystem`; ``parameters`` are the values in use."""
+    """A Model made of a :class:`~fmilin.model.equations.SymbolicSystem`; ``parameters`` are the values in use."""
 
     engine: SymbolicEngine
 

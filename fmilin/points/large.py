@@ -13,8 +13,8 @@ from fmilin.ground.errors import ConstraintError, NumericalError
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import BALANCED_EXACTLY, DETERMINED, EQUILIBRIUM
 from fmilin.manifold.operating_points import consistent_states
+from fmilin.model.equations import SparseEquations
 from fmilin.model.interface import Model
-from fmilin.model.sparse import SparseEquations
 from fmilin.points.newton import TERMS_ROUNDED
 from fmilin.points.report import TrimmedPoint, TrimReport
 from fmilin.points.request import TrimRequest

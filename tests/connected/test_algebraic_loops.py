@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.connected.slopes import depends_at_once
+from fmilin.connected.loops import depends_at_once
 from fmilin.fmi.write import build_fmu
 from fmilin.native.function import FunctionModel
 from fmilin.native.ode import OdeModel

@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from fmilin.ground.errors import ModelError
-from fmilin.ground.sandbox import landlock, namespaces, seccomp
+from fmilin.ground.sandbox import kernel, landlock, seccomp
 from fmilin.ground.sandbox.guard import fork
 from fmilin.ground.sandbox.kernel import PR_CAP_AMBIENT, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS, call, machine, prctl
 from fmilin.ground.sandbox.limits import Limits
@@ -98,7 +98,7 @@ class Cage:
             )
         _drop_capabilities()
         if seccomp.is_there():
-            kept_inside = namespaces.is_apart() or version >= landlock.SIGNALS_STAY_INSIDE
+            kept_inside = kernel.is_apart() or version >= landlock.SIGNALS_STAY_INSIDE
             seccomp.restrict(network=network, only_pid=None if kept_inside else os.getpid())
 
 

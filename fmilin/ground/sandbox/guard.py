@@ -18,7 +18,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple, NoReturn
 
-from fmilin.ground.sandbox import namespaces
+from fmilin.ground.sandbox import kernel
 from fmilin.ground.sandbox.kernel import libc, prctl
 
 _ENDING = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
@@ -131,7 +131,7 @@ def _guard(work: Callable[[], int], held: int, report: int, maker: int, apart: m
         for number in _ENDING:  # of the terminal, or meant for the maker
             signal.signal(number, signal.SIG_IGN)
         signal.pthread_sigmask(signal.SIG_SETMASK, [])
-        if apart is not None and namespaces.leave():
+        if apart is not None and kernel.leave():
             apart[0] = 1
             _stand_apart(held, report)
         _set(_PR_SET_CHILD_SUBREAPER, 1)
@@ -162,7 +162,7 @@ def _stand_apart(held: int, report: int) -> None:
         os.waitpid(inner, 0)
         os._exit(0)
     _set(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
-    namespaces.settle(_MOST_PROCESSES)
+    kernel.settle(_MOST_PROCESSES)
 
 
 def _work(work: Callable[[], int], guard: int) -> NoReturn:
@@ -212,7 +212,7 @@ def _end_all(worker: int, *, stopped: bool) -> int:
 
 def _kill_descendants() -> set[int]:
     """Kill what descends from this process, or lives in the world whose first process it is; return what ran."""
-    if not namespaces.proc_tells():
+    if not kernel.proc_tells():
         if os.getpid() == 1:
             with suppress(OSError):
                 os.kill(-1, signal.SIGKILL)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from fmilin.ground.errors import UsageError
-from fmilin.ground.sandbox import landlock, namespaces, seccomp
+from fmilin.ground.sandbox import kernel, landlock, seccomp
 from fmilin.ground.sandbox.guard import Guard
 
 
@@ -111,7 +111,7 @@ def _worlds() -> tuple[bool, bool]:
         return False, False
 
     def told() -> int:
-        return namespaces.is_apart() + 2 * (namespaces.is_apart() and namespaces.proc_tells())
+        return kernel.is_apart() + 2 * (kernel.is_apart() and kernel.proc_tells())
 
     status = Guard(told, apart=True).wait().status
     answer = 0 if status is None else os.waitstatus_to_exitcode(status)

@@ -19,8 +19,15 @@ from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.modes import slowness
 from fmilin.linear_model.reduction.gramians import balanced_truncation
 from fmilin.linear_model.reduction.modal import keep_frequencies, keep_states, modal_form
-from fmilin.linear_model.reduction.sampling import Hold, discretize
-from fmilin.linear_model.reduction.transformation import balance, is_at_rest, new_states, sizes, transformed
+from fmilin.linear_model.reduction.transformation import (
+    Hold,
+    balance,
+    discretize,
+    is_at_rest,
+    new_states,
+    sizes,
+    transformed,
+)
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ import sympy
 
 from fmilin.ground.errors import NumericalError
 from fmilin.ground.signals import FloatArray
+from fmilin.model.equations import SymbolicSystem
 from fmilin.model.interface import Evaluation, ExactSlopes, Tangent
-from fmilin.model.symbolic_system import SymbolicSystem
 from fmilin.native.declaration import Declaration, Given, assembled
 from fmilin.native.kane.form import KaneForm, constraints_of, solved_form
 from fmilin.native.kane.functions import Expansion, KaneFunctions, Numerics, check_constraints

@@ -25,7 +25,7 @@ import numpy as np
 from fmilin.ground.errors import ConstraintError
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import INVARIANT
-from fmilin.model.symbolic_system import SymbolicSystem
+from fmilin.model.equations import SymbolicSystem
 from fmilin.native.declaration import Symbol, der
 from fmilin.native.kane.form import KaneForm, LinearRow
 from fmilin.numerics.codegen.evaluator import Backend, Evaluator

@@ -12,8 +12,8 @@ import numpy as np
 from fmilin.ground.errors import NumericalError, UsageError
 from fmilin.ground.signals import FloatArray, Signal, Signals
 from fmilin.model.constraints.declared import Constraint, Constraints
+from fmilin.model.equations import SparseForm
 from fmilin.model.interface import ModelInfo, SecondOrderForm
-from fmilin.model.sparse import SparseForm
 from fmilin.native.native_engine import NativeEngine, Quantity, QuantityEvaluator, offered
 from fmilin.native.native_model import NativeModel
 from fmilin.native.sparse.equations import NumericEquations, Pattern

@@ -20,7 +20,7 @@ from fmilin.ground.errors import UnknownNameError, UsageError
 from fmilin.ground.files import write_atomically
 from fmilin.ground.signals import FloatArray, Signals, limits_by_name
 from fmilin.linear_model.model import LinearModel
-from fmilin.linear_model.reduction.sampling import discretize
+from fmilin.linear_model.reduction.transformation import discretize
 from fmilin.numerics.codegen import c_component
 from fmilin.numerics.codegen.c_component import Precision
 from fmilin.output.export.files import save

@@ -8,7 +8,7 @@ import sympy
 
 from fmilin.ground.signals import Signal, Signals
 from fmilin.model.constraints.declared import Constraint
-from fmilin.model.symbolic_system import SymbolicSystem
+from fmilin.model.equations import SymbolicSystem
 
 time = sympy.Symbol("time", real=True)
 

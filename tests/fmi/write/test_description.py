@@ -22,7 +22,7 @@ from fmilin.ground.errors import ConstraintError, ModelError
 from fmilin.ground.signals import Signal, Signals
 from fmilin.ground.version import __version__
 from fmilin.model.constraints.declared import Constraint
-from fmilin.model.symbolic_system import SymbolicSystem
+from fmilin.model.equations import SymbolicSystem
 from tests.fmi.write import samples
 
 

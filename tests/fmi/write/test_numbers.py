@@ -15,8 +15,8 @@ from scipy.integrate import solve_ivp
 
 from fmilin.fmi.write import build_fmu
 from fmilin.ground.signals import FloatArray
+from fmilin.model.equations import SymbolicSystem
 from fmilin.model.interface import Model
-from fmilin.model.symbolic_system import SymbolicSystem
 from fmilin.native.systems import cartesian_pendulum, four_bar, rolling_disk
 from fmilin.numerics.codegen.compiler import Compiler
 from tests.fmi.write import samples

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from fmilin.ground.errors import ModelError
-from fmilin.ground.sandbox import cage, guard, landlock, limits, namespaces, seccomp
+from fmilin.ground.sandbox import cage, guard, kernel, landlock, limits, seccomp
 from fmilin.ground.sandbox.guard import Guard
 from fmilin.ground.sandbox.limits import Limits, sandbox_report
 
@@ -144,14 +144,14 @@ def test_threads_of_linear_algebra_end_before_the_cage_closes(tmp_path: Path) ->
 
 
 def test_a_world_apart_has_its_own_numbers_and_the_work_is_its_second_process() -> None:
-    if in_a_guard(namespaces.is_apart, apart=True) != 1:
+    if in_a_guard(kernel.is_apart, apart=True) != 1:
         pytest.skip("namespaces of users are not allowed here")
     assert in_a_guard(os.getpid, apart=True) == 2
 
 
 def test_a_world_apart_without_proc_of_its_own_ends_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     """As in a container that hides parts of /proc: the numbers there are then those of other processes."""
-    monkeypatch.setattr(namespaces, "settle", lambda _: setattr(namespaces._World, "proc_is_own", False))
+    monkeypatch.setattr(kernel, "settle", lambda _: setattr(kernel._World, "proc_is_own", False))
 
     def work() -> int:
         if os.fork() == 0:
@@ -221,8 +221,6 @@ def test_the_report_of_another_system(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_machines_whose_numbers_are_not_known_have_no_filter(monkeypatch: pytest.MonkeyPatch) -> None:
-    from fmilin.ground.sandbox import kernel
-
     kernel.machine.cache_clear()
     monkeypatch.setattr(platform, "machine", lambda: "riscv64")
     try:

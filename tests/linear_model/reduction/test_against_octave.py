@@ -10,7 +10,7 @@ import pytest
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.reduction import balanced_truncation, discretize, hankel_singular_values, minimal_realization
 from fmilin.linear_model.reduction.gramians import StateSpace, peak_gain
-from fmilin.linear_model.reduction.sampling import Hold
+from fmilin.linear_model.reduction.transformation import Hold
 from tests.linear_model.reduction.cases import cart_with_pendulum, from_matrices, masses_and_springs
 from tests.output.export.octave import needs_octave, run
 

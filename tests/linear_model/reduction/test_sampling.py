@@ -14,7 +14,7 @@ from fmilin.ground.errors import NumericalError, UsageError
 from fmilin.ground.signals import FloatArray, Signals
 from fmilin.linear_model.model import EntryErrors, LinearModel
 from fmilin.linear_model.reduction import Conditioning, discretize
-from fmilin.linear_model.reduction.sampling import Hold
+from fmilin.linear_model.reduction.transformation import Hold
 from tests.hand_made import pendulum, sized
 from tests.linear_model.reduction.cases import cart_with_pendulum, from_matrices, masses_and_springs
 

@@ -12,7 +12,7 @@ import numpy as np
 import sympy
 
 from fmilin.ground.signals import FloatArray, Signal, Signals
-from fmilin.model.symbolic_system import SymbolicSystem
+from fmilin.model.equations import SymbolicSystem
 from fmilin.numerics.codegen.c99 import GeneratedModel, generate
 from fmilin.numerics.codegen.compiler import Compiler, loaded_library
 

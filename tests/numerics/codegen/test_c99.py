@@ -17,7 +17,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from fmilin.ground.errors import ModelError
 from fmilin.ground.signals import FloatArray
-from fmilin.model.symbolic_system import SymbolicSystem
+from fmilin.model.equations import SymbolicSystem
 from fmilin.numerics.codegen import statements
 from fmilin.numerics.codegen.c99 import generate
 from fmilin.numerics.codegen.statements import c_string

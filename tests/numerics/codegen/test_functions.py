@@ -11,7 +11,7 @@ import sympy
 
 from fmilin.ground.errors import NumericalError
 from fmilin.ground.signals import Signals
-from fmilin.model.symbolic_system import SymbolicSystem
+from fmilin.model.equations import SymbolicSystem
 from fmilin.numerics.codegen.functions import SystemFunctions
 
 x1, x2, u1, p1, w1, w2, t = sympy.symbols("x1 x2 u1 p1 w1 w2 t", real=True)

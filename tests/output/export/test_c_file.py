@@ -18,7 +18,7 @@ from fmilin.design.kalman import KalmanFilter, kalman_filter
 from fmilin.design.regulators import KalmanRegulator, state_feedback
 from fmilin.ground.errors import UnknownNameError, UsageError
 from fmilin.ground.signals import FloatArray
-from fmilin.linear_model.reduction.sampling import discretize
+from fmilin.linear_model.reduction.transformation import discretize
 from fmilin.native.systems import furuta_pendulum
 from fmilin.output.export.files import save
 from fmilin.output.formats import Writing
