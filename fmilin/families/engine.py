@@ -68,7 +68,7 @@ class Here(Engine):
         self._solver = Solver(plan, table)
         self._solver.check()
         self._tasks: deque[Task] = deque()
-        if self._solver.base.compilable:  # nobody to share with: a stack is the quicker the more points it has
+        if self._solver.base.batches:  # nobody to share with: a stack is the quicker the more points it has
             self.least_run = 1024
 
     def submit(self, task: Task) -> None:

@@ -20,7 +20,7 @@ from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import INACCURATE
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.assembly import Mask, Parts, StackWriter, comparable_sizes, connected_points
-from fmilin.linearization.findings import change_remarks, motion_remark
+from fmilin.linearization.findings import HUGE, change_remarks, motion_remark
 from fmilin.linearization.request import Request
 from fmilin.manifold.rank import independent_rows, scaled
 from fmilin.manifold.selection import CONDITION_LIMIT, Selection
@@ -181,6 +181,8 @@ class StackProcedure:
         motion = stack_motion(model, points, tangents, geometry, surroundings, errors[:, : len(model.states)])
         usual &= (geometry.condition_number <= CONDITION_LIMIT) & geometry.is_regular(facts.rates) & ~motion.open
         usual &= geometry.is_finite & connected_points(parts)
+        if not self._by_procedure:
+            usual &= self._repeats(points, tangents, surroundings)
         return LinearStack(self._remarks(points, tangents, motion, usual), usual)
 
     def _row_errors(
@@ -202,6 +204,14 @@ class StackProcedure:
         rows = [*self.kept, *range(len(self._model.states), errors.shape[1])]
         accurate = errors <= INACCURATE * comparable_sizes(sizes, errors, terms)
         return errors, np.asarray(accurate[:, rows].all(axis=1))
+
+    def _repeats(self, points: PointStack, tangents: TangentStack, surroundings: StackSurroundings) -> Mask:
+        """Say where a model that only answers says the same after all other visits, and states are still rates."""
+        again, before = surroundings.visited(points, self.kept), (tangents.rates, tangents.values)
+        same = [(a == b) & (np.abs(a) < HUGE) for a, b in zip(again, before, strict=True)]
+        pairs = self._facts.pairs or {}
+        same.append(tangents.rates[:, list(pairs)] == points.states[:, list(pairs.values())])
+        return np.asarray(np.concatenate(same, axis=1).all(axis=1))
 
     @cached_property
     def _procedure(self) -> ExactSlopes | None:

@@ -14,6 +14,7 @@ from fmilin.ground.errors import FmilinError
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import INVARIANT, ON_MANIFOLD, RANK
 from fmilin.manifold.many_points import constraints_at
+from fmilin.manifold.point_by_point import evaluations
 from fmilin.manifold.verification import drift
 from fmilin.model.interface import Model, TangentStack
 
@@ -261,6 +262,9 @@ class StackSurroundings:
                 parts = [points[i : i + AT_ONCE] for i in range(0, len(points), AT_ONCE)]
                 visits = [model.evaluate(float(part.time[0]), part.states, part.inputs) for part in parts]
                 return np.concatenate([v.derivatives for v in visits]), np.concatenate([v.outputs for v in visits])
+            if model.batches and not model.compilable and not points.parameters:
+                visited = evaluations(model, points.time, points.states, points.inputs)
+                return visited.derivatives, visited.outputs
             tangents = model.tangents(points.time, points.states, points.inputs, kept, points.parameters)
         except (FmilinError, np.linalg.LinAlgError):
             tangents = None

@@ -6,7 +6,7 @@ A point where the motion may be steady in others is left to the search at one po
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -18,6 +18,8 @@ from fmilin.ground.tolerances import SAME_ALONG
 from fmilin.manifold.nonlinear import turns_of
 from fmilin.manifold.stack import PointStack, StackGeometry, StackSurroundings
 from fmilin.manifold.uniform import (
+    FURTHER,
+    STEP,
     ZEROS,
     Beyond,
     Change,
@@ -75,7 +77,11 @@ def stack_motion(
     fastest = fastest_states(tangents.rates, geometry.sizes, terms, slopes, every, p)
     steady, elsewhere, carried = (np.zeros(shape, dtype=bool) for shape in (count, count, (count, p)))
     motion = StackMotion(fastest, steady, elsewhere, carried, np.zeros(count), Change.unseen(count))
-    motion.open[...] = (fastest < 0) & (p > 0) & (not model.autonomous)  # A may change with time at a rest
+    if p and not model.autonomous:  # A may change with time at a rest
+        for some in _groups(fastest < 0):
+            A, near = tangents.derivatives[some][:, list(tangents.kept), :p], points[some]
+            aside = (tangents.T[some] @ (STEP * geometry.y_sizes[some, :, None]))[..., 0]
+            motion.open[some] = _differs(surroundings, replace(near, states=near.states + aside), A, tangents.kept)
     if p and (fastest >= 0).any():
         errors = row_errors[..., None] / geometry.y_sizes[:, None]
         search = _Search(model, points, tangents, geometry, surroundings, errors, motion)
@@ -83,6 +89,14 @@ def stack_motion(
             search.find_steady()
         search.compare()
     return motion
+
+
+def _differs(surroundings: StackSurroundings, points: PointStack, A: FloatArray, kept: Sequence[int]) -> Mask:
+    """Return where any bit of the rates is another after the time of the fastest eigenvalue, shape (k,)."""
+    fastest = np.abs(np.linalg.eigvals(np.where(np.isfinite(A), A, 0.0))).max(axis=1)
+    later = replace(points, time=points.time + FURTHER / np.where(fastest > 0, fastest, 1.0))
+    rates, after = (surroundings.visited(near, kept)[0] for near in (points, later))
+    return np.asarray((rates != after).any(axis=1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,7 +204,11 @@ class BeyondStack(Beyond):
     back: FloatArray | None
     surroundings: StackSurroundings
     model: Model
-    exact = True
+
+    @property
+    def exact(self) -> bool:  # type: ignore[override]
+        """Whether its equations are at hand."""
+        return self.model.compilable
 
     def further(
         self,
@@ -224,7 +242,7 @@ class BeyondStack(Beyond):
 
     def slopes(self, far: Visited, direction: FloatArray) -> tuple[FloatArray, Mask]:
         """Return the slopes by a short one-sided difference: exact equations allow it, and it hardly bends."""
-        return self.one_sided(far, direction)
+        return self.one_sided(far, direction) if self.exact else super().slopes(far, direction)
 
     def _visited(self, steps: Sequence[tuple[FloatArray, FloatArray, FloatArray]]) -> list[Visited]:
         """Visit the model at coordinates dy (k, P) from states (k, N), so much later (k,)."""

@@ -1,4 +1,4 @@
-"""An FMU as a :class:`~fmilin.Model`."""
+"""An FMU as a :class:`~fmilin.Model`, all of whose questions one class answers."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
+from types import MappingProxyType
 from typing import ClassVar, NamedTuple, ParamSpec, Self, TypeVar
 
 import numpy as np
@@ -21,8 +22,9 @@ from fmilin.fmi.read.settings import Value, is_parameter, require_tunable
 from fmilin.fmi.read.values import ParameterValues, Residuals, changed_parameters, discrete_values
 from fmilin.ground.errors import ModelError, UnknownNameError, UsageError
 from fmilin.ground.signals import FloatArray, Signals
+from fmilin.manifold import point_by_point
 from fmilin.model.constraints.declared import Constraint, Constraints
-from fmilin.model.interface import Copy, Evaluation, Model, ModelInfo, OperatingPoint
+from fmilin.model.interface import Copy, Evaluation, Model, ModelInfo, OperatingPoint, TangentStack
 from fmilin.model.stepping import Hybrid, Passage
 
 P = ParamSpec("P")
@@ -54,7 +56,7 @@ class FmuModel(Model, Hybrid):
     another one does when it is the last. Threads take turns. ``notes`` may grow while the model is used.
     """
 
-    moves_parameters = True
+    moves_parameters = batches = True
     session_class: ClassVar[type[Session]] = Session
 
     @classmethod
@@ -132,12 +134,9 @@ class FmuModel(Model, Hybrid):
         self._sensitivities: Sensitivities | None = None
         self.copies = self._find_copies()
         # Nothing is declared about parameters.
-        declared = None if self._tuned else declared_structure(layout, outputs, self._input_positions)
-        self.structure = declared
-        start_inputs = self._base_inputs[self._input_positions]
-        states, parameters = session.start_states.copy(), changed_parameters(session)
-        names = self.states.names, self.inputs.names
-        self.start = OperatingPoint(session.start_time, states, start_inputs, parameters, names=names)
+        self.structure = None if self._tuned else declared_structure(layout, outputs, self._input_positions)
+        start = session.start_states.copy(), self._base_inputs[self._input_positions], changed_parameters(session)
+        self.start = OperatingPoint(session.start_time, *start, names=(self.states.names, self.inputs.names))
 
     @property
     def description(self) -> Description:
@@ -157,6 +156,8 @@ class FmuModel(Model, Hybrid):
     @_in_turn
     def evaluate(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:
         """See :meth:`fmilin.Model.evaluate`; outputs and constraints that are states are what the model made of x."""
+        if x.ndim > 1:
+            return point_by_point.evaluations(self, np.full(len(x), t), x, u)
         buffers = self._aim(t, x, u)
         self._session.visit(buffers)
         return Evaluation(buffers.rates.copy(), buffers.values[self._output_positions], self._residuals.values())
@@ -166,6 +167,9 @@ class FmuModel(Model, Hybrid):
         """Return the residuals, without asking for derivatives or outputs; see :meth:`fmilin.Model`."""
         if self._reads_alone is False:
             return None
+        if x.ndim > 1:
+            residuals = [self.constraint_residuals(t, *point) for point in zip(x, u, strict=True)]
+            return None if any(h is None for h in residuals) else np.array(residuals)
         buffers = self._aim(t, x, u)
         before = buffers.values[self._observed_positions]
         self._session.visit(buffers, "observed")
@@ -191,8 +195,8 @@ class FmuModel(Model, Hybrid):
             directions = np.zeros((n + buffers.k, dx.shape[1]))
             directions[:n] = dx
             directions[n + self._input_positions] = du
-        unknown = directions[len(directions) - len(self._tuned) :].any(axis=0)
         if self._tuned:
+            unknown = directions[len(directions) - len(self._tuned) :].any(axis=0)
             directions = np.where(unknown, 0.0, directions)
         if self._sensitivities is None:
             self._sensitivities = Sensitivities(self._session, buffers)
@@ -205,6 +209,29 @@ class FmuModel(Model, Hybrid):
         first = 1 + n + buffers.k
         slopes = changes[first : first + n], changes[self._output_positions], residuals
         return Evaluation(*(np.where(unknown, np.nan, s) for s in slopes)) if self._tuned else Evaluation(*slopes)
+
+    @_in_turn
+    def constraint_gradient(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+        """Return the residuals and their gradient at many points; None at one alone: it has products."""
+        if x.ndim == 1 or self.constraints.hidden or not self._session.directional:
+            return None
+        slopes = point_by_point.slopes(self, np.full(len(x), t), x, u)
+        exact = slopes is not None and np.isfinite(slopes.residuals).all()
+        return (self.evaluate(t, x, u).residuals, slopes.residuals[..., : x.shape[1]]) if slopes and exact else None
+
+    @_in_turn
+    def tangents(
+        self,
+        t: FloatArray,
+        x: FloatArray,
+        u: FloatArray,
+        kept: Sequence[int],
+        parameters: Mapping[str, FloatArray] = MappingProxyType({}),
+    ) -> TangentStack | None:
+        """Return slopes along the kept states at one point after the other; see :meth:`fmilin.Model.tangents`."""
+        if parameters or self.constraints.hidden or self.constraints.prescribing or not self._session.directional:
+            return None
+        return point_by_point.tangents(self, t, x, u, kept)
 
     @_in_turn
     def event_indicators(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:

@@ -180,8 +180,8 @@ class Sensitivities:
 
         Only what they contain is asked for, nothing twice at a point; NaN in rows that may be no unknowns.
         """
-        needed = np.asarray(directions.any(axis=1))
-        every = bool(needed.all())
+        needed = np.logical_or.reduce(directions, axis=1)
+        every = b"\0" not in needed.tobytes()
         if not (self._in_one_go and every and self._filled_in_one_go()) and not self._fill(needed):
             return None
         changes = np.zeros((self._base.size, directions.shape[1]))

@@ -121,7 +121,7 @@ class Residuals:
     def along(self, values: FloatArray, changes: FloatArray) -> FloatArray:
         """Return dg = g_x dx + g_u du + g_z dz (m, k) by changes (size, k); NaN only where an unknown dz has a part."""
         if self._variables is not None:
-            return changes[self._variables]
+            return changes[self._variables] if len(self._variables) else changes[:0]
         partials = self._constraints.partials(*self._split(values))
         _, dx, du, dz = self._parts(changes)
         dg = partials.states @ dx + partials.inputs @ du

@@ -1,0 +1,75 @@
+"""Many points of an FMU are linearized as a stack, asked for one after the other: each as it is alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import fmilin as fl
+from fmilin.fmi.read import FmuModel
+from fmilin.fmi.write import build_fmu
+from fmilin.model.interface import Evaluation
+from fmilin.native import OdeModel
+from fmilin.native.systems import double_wishbone, four_bar, furuta_pendulum, slider_crank
+from tests.linearization.test_stack import alone, assert_same, in_stacks
+
+VALUES = np.linspace(0.0, 0.05, 12)
+
+
+def mathieu() -> OdeModel:
+    return OdeModel("Mathieu", {"x": "v", "v": "-(a - 2*q*cos(2*time))*x + u"}, inputs=["u"],
+                    parameters={"a": 0.5, "q": 0.1})  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("make", "name", "settings"),
+    [
+        (four_bar, "phi", {"w": 0.5}),
+        (slider_crank, "phi", {}),
+        (furuta_pendulum, "arm.q", {}),
+        (furuta_pendulum, "arm.q", {"pendulum.v": 0.3}),
+        (double_wishbone, "body.q", {"lower.v": 0.3}),
+    ],
+)
+def test_a_sweep_says_of_each_point_what_is_said_of_it_alone(
+    make: Callable[[], fl.Model], name: str, settings: dict[str, float], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = build_fmu(make(), tmp_path / "model.fmu")
+    with fl.load(path) as model, fl.load(path) as another:
+        values = model.start.states[model.states.positions[name]] + VALUES
+        stack = fl.sweep(model, {name: values}, settings=settings)
+        assert in_stacks(stack) >= len(VALUES) - 2
+        alone(monkeypatch)
+        single = fl.sweep(another, {name: values}, settings=settings)
+    assert in_stacks(single) == 0
+    assert_same(stack, single)
+
+
+def test_a_rest_that_changes_with_time_is_looked_at_alone(tmp_path: Path) -> None:
+    with fl.load(build_fmu(mathieu(), tmp_path / "model.fmu")) as model:
+        family = fl.linearize_along(model, [fl.operating_point(model)] * 6)
+    assert in_stacks(family) == 0
+    assert all("periodic" in [w.kind for w in linear.warnings] for linear in family)
+
+
+def test_memory_is_noticed_at_every_point(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the fourth point on an output drifts from call to call: before it nothing was to be seen of that."""
+    visit, counts = FmuModel.evaluate, [0]
+
+    def evaluate(self: FmuModel, t: float, x: np.ndarray, u: np.ndarray) -> Evaluation:
+        visited = visit(self, t, x, u)
+        if x.ndim > 1:
+            return visited
+        counts[0] += 1
+        drift = 1e-9 * counts[0] if x[0] > 0.25 else 0.0
+        return Evaluation(visited.derivatives, visited.outputs + drift, visited.residuals)
+
+    with fl.load(build_fmu(furuta_pendulum(), tmp_path / "model.fmu")) as model:
+        points = [fl.operating_point(model, {"arm.q": q}) for q in 0.1 * np.arange(8)]
+        monkeypatch.setattr(FmuModel, "evaluate", evaluate)
+        family = fl.linearize_along(model, points)
+    remarks = [{w.kind for w in linear.warnings} for linear in family]
+    assert ["memory" in kinds for kinds in remarks] == [False] * 3 + [True] * 5
