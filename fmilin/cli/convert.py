@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from fmilin.cli.files import Command
+from fmilin.cli.command import Command
 from fmilin.cli.job_runner import JobRunner, work
 from fmilin.cli.linear_options import Steps, conditioned, steps_options, writing_options
 from fmilin.cli.model_options import DEBUG

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fmilin.cli.files import Command
+from fmilin.cli.command import Command
 from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.model_options import INTERFACE, running_options
 from fmilin.cli.options import MODEL, TIME, json_option, new_file_option, number_option, settings_option

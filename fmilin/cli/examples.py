@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 import fmilin
-from fmilin.cli.files import Command
+from fmilin.cli.command import Command
 from fmilin.cli.job_runner import JobRunner, work
 from fmilin.cli.model_options import DEBUG
 from fmilin.ground.errors import UnknownNameError, UsageError

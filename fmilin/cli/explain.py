@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from fmilin.cli.files import Command
+from fmilin.cli.command import Command
 from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.model_options import of_model_options
 from fmilin.cli.options import MODEL, json_option

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fmilin.cli import model_options, options
-from fmilin.cli.files import Command
+from fmilin.cli.command import Command
 from fmilin.cli.job_runner import JobRunner, work
 from fmilin.cli.request import Request, completed, open_model, request_of
 from fmilin.ground.errors import ModelError, UsageError
@@ -145,7 +145,7 @@ def _answer(model: Model, request: Request, choice: Choice) -> LinearModel:
 
 def _by_command(request: Request, typed: Sequence[str], choice: Choice) -> LinearModel:
     """Return the linear model that the command prints: there foreign code is kept apart, as everywhere."""
-    from fmilin.output.export.json_file import loads
+    from fmilin.output.export.document import loads_json
 
     words = _line(request, typed, choice, "")[len(PROGRAM) :]
     done = subprocess.run(  # noqa: S603 - this program, with what was typed
@@ -154,7 +154,7 @@ def _by_command(request: Request, typed: Sequence[str], choice: Choice) -> Linea
     if done.returncode:
         said = done.stderr.decode("utf-8", "replace").strip().splitlines()
         raise ModelError(next((t.removeprefix("fmilin: ") for t in said if t.startswith("fmilin: ")), " ".join(said)))
-    return loads(done.stdout, "fmilin linearize")
+    return loads_json(done.stdout, "fmilin linearize")
 
 
 def _line(request: Request, typed: Sequence[str], choice: Choice, suffix: str) -> list[str]:

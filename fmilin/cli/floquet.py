@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fmilin.cli import model_options, options
-from fmilin.cli.files import Command
+from fmilin.cli.command import Command
+from fmilin.cli.duration import progress_bar
 from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.options import assignments, names_field, names_option, number_field, one_of, option, read_by
-from fmilin.cli.progress import progress_bar
 from fmilin.cli.request import Request, open_model, request_of
 from fmilin.cli.sweep import axes_of
 from fmilin.ground.errors import UsageError
@@ -182,7 +182,7 @@ def _deliver_chart(
     if as_json:
         runner.print_json(chart_document(chart))
     elif not files and plot is None:
-        from fmilin.output.report.periodic_tables import show_chart
+        from fmilin.output.report.periodic import show_chart
 
         runner.print_shown(show_chart, chart)
 
@@ -210,7 +210,7 @@ def _deliver(
         for path in files:
             runner.say(f"{path}: period {orbit.period:.9g} s, {floquet.verdict}\n")
     if plot is not None:
-        from fmilin.output.report.periodic_pictures import multiplier_figure
+        from fmilin.output.report.periodic import multiplier_figure
 
         runner.draw(plot, multiplier_figure(floquet), f"period {orbit.period:.9g} s, {floquet.verdict}")
     if as_json:
@@ -218,6 +218,6 @@ def _deliver(
 
         runner.print_json(summary_of(periodic, floquet))
     elif not files and plot is None:
-        from fmilin.output.report.periodic_tables import show_floquet
+        from fmilin.output.report.periodic import show_floquet
 
         runner.print_shown(show_floquet, floquet, orbit=orbit)

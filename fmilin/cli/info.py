@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from fmilin.cli.files import Command
+from fmilin.cli.command import Command
 from fmilin.cli.job_runner import JobRunner, work
 from fmilin.cli.model_options import DEBUG, TIMEOUT, UNPACK_LIMIT, VERBOSE, FileOptions, Running, file_options
 from fmilin.cli.options import MODEL, json_option
@@ -50,7 +50,7 @@ def command(
 
     def job(runner: JobRunner) -> None:
         if is_system(model):
-            from fmilin.output.report.system_summary import show_system_summary, summary_of_ssp
+            from fmilin.output.report.summary import show_system_summary, summary_of_ssp
 
             _print(summary_of_ssp(Path(model), opened_with), show_system_summary, runner, as_json=as_json)
             return

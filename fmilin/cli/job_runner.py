@@ -21,9 +21,8 @@ from typing import IO, TYPE_CHECKING, Any, Protocol, TextIO, TypeVar
 
 import click
 
-from fmilin.cli.deadline import DeadlinePassed
-from fmilin.cli.files import NewFile
-from fmilin.cli.progress import elapsed_time
+from fmilin.cli.command import NewFile
+from fmilin.cli.duration import DeadlinePassed, elapsed_time
 from fmilin.cli.streams import Results, columns, flush_c_streams, leave_parents_streams, silence, stdout_for_results
 from fmilin.ground.errors import AnotherInstanceError, FmilinError, ModelCrashError, ModelError
 from fmilin.ground.files import remove_leftovers, temporary_file, temporary_place, write_all
@@ -105,7 +104,7 @@ class JobRunner:
 
     def print_json(self, document: Mapping[str, Any]) -> None:
         """Print a document on standard output."""
-        from fmilin.output.export.json_file import text_of
+        from fmilin.output.export.document import text_of
 
         self.results.write(text_of(document))
 

@@ -12,10 +12,10 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fmilin.cli.duration import progress_bar
 from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.linear_options import Cut, Wanted
 from fmilin.cli.options import checked_outputs
-from fmilin.cli.progress import progress_bar
 from fmilin.ground.errors import UsageError
 from fmilin.output.export.files import check_output
 from fmilin.output.formats import is_named_as

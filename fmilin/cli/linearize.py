@@ -10,11 +10,11 @@ from typing import Any
 import click
 
 from fmilin.cli import linear_models, linear_options, model_options, options
-from fmilin.cli.files import Command
-from fmilin.cli.formulations import Formulated, compare, formulation_options, one, require_plain
+from fmilin.cli.command import Command
 from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.options import names_option, number_option, one_of, read_by
 from fmilin.cli.request import Request, request_of
+from fmilin.cli.spectrum import Formulated, compare, formulation_options, one, require_plain
 from fmilin.ground.errors import UsageError
 from fmilin.linearization.request import Request as LinearizationRequest
 from fmilin.loading.request import is_fmu

@@ -16,7 +16,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from fmilin.cli.files import NewFile, require_apart
+from fmilin.cli.command import NewFile, require_apart
 from fmilin.ground.errors import UsageError
 from fmilin.ground.files import check_writable
 from fmilin.output.export.files import check_output

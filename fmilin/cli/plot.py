@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fmilin.cli import options
-from fmilin.cli.files import Command
+from fmilin.cli.command import Command
 from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.model_options import of_model_options
 from fmilin.cli.request import Request, at_point, open_beside, refuse_points, request_of
@@ -185,7 +185,7 @@ def _drawn(source: str, drawing: Drawing, request: Request, runner: JobRunner) -
 def _of_periodic(periodic: PeriodicModel | FloquetChart, source: str, drawing: Drawing) -> Figure:
     from fmilin.families.periodic.chart import FloquetChart
     from fmilin.families.periodic.model import PeriodicModel
-    from fmilin.output.report.periodic_pictures import floquet_mode_figure, multiplier_figure
+    from fmilin.output.report.periodic import floquet_mode_figure, multiplier_figure
 
     match periodic, drawing.kind:
         case FloquetChart(), "campbell":

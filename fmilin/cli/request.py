@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from fmilin.cli.duration import progress_bar
 from fmilin.cli.job_runner import Job, JobRunner
 from fmilin.cli.model_options import Constraints, FileOptions, Running, TrimOptions
-from fmilin.cli.progress import progress_bar
 from fmilin.ground.errors import UsageError
 from fmilin.ground.interrupts import stoppable
 from fmilin.linearization.request import Request as LinearizationRequest

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fmilin.cli import model_options, options
-from fmilin.cli.files import Command
+from fmilin.cli.command import Command
+from fmilin.cli.duration import progress_bar
 from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.options import number_field, one_of, option
-from fmilin.cli.progress import progress_bar
 from fmilin.cli.request import Request, at_point, request_of
 from fmilin.ground.errors import UsageError
 from fmilin.ground.interrupts import stoppable

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fmilin.cli import model_options, options
-from fmilin.cli.files import Command
+from fmilin.cli.command import Command
+from fmilin.cli.duration import progress_bar
 from fmilin.cli.job_runner import JobRunner, work
 from fmilin.cli.linear_options import Stepped, stepping_options
 from fmilin.cli.options import named, names_option, number, read_by
-from fmilin.cli.progress import progress_bar
 from fmilin.cli.request import request_of
 from fmilin.ground.errors import NumericalError, UsageError
 from fmilin.output.export.files import checked_families, save_all

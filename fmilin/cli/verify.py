@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fmilin.cli import model_options, options
-from fmilin.cli.files import Command
+from fmilin.cli.command import Command
 from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.request import open_beside, request_of, verified
 from fmilin.ground.errors import NumericalError

@@ -78,15 +78,15 @@ FORMATS: tuple[Format, ...] = (
     Format(
         "linear model", ".mat", "MATLAB, Octave and SciPy",
         "`S = load('plant.mat'); sys = ss(S.A, S.B, S.C, S.D)`; names as cell arrays, the rest in `S.fmilin`",
-        ".export.mat:dumps", ".export.mat:loads", complete=True,
+        ".export.linear_arrays:dumps_mat", ".export.linear_arrays:loads_mat", complete=True,
     ),
     Format(
         "linear model", ".npz", "NumPy", "arrays under their names, the rest as JSON text in `fmilin`",
-        ".export.npz:dumps", ".export.npz:loads", complete=True,
+        ".export.linear_arrays:dumps_npz", ".export.linear_arrays:loads_npz", complete=True,
     ),
     Format(
         "linear model", ".json", "any language", "strict JSON, format `fmilin-linear/1`",
-        ".export.json_file:dumps", ".export.json_file:loads", complete=True,
+        ".export.document:dumps_json", ".export.document:loads_json", complete=True,
     ),
     Format(
         "linear model", ".fmu", "simulation tools",
@@ -116,13 +116,13 @@ FORMATS: tuple[Format, ...] = (
     ),
     Format(
         "linear model", "dslin.mat", "Dymola", "`ABCD`, `nx`, `xuyName`; any name that ends like this",
-        ".export.dslin:dumps", ".export.dslin:loads",
+        ".export.foreign:dumps_dslin", ".export.foreign:loads_dslin",
     ),
     Format(
         "linear model", ".lin", "OpenFAST",
         "its linearization files, read: `fmilin convert turbine.*.lin -o family.nc` has azimuths and wind speeds "
         "as axes",
-        "", ".export.openfast:loads",
+        "", ".export.foreign:loads_lin",
     ),
     Format(
         "family", ".nc", "xarray", "netCDF 4 with labelled axes; needs `pip install 'fmilin[families]'`",
@@ -172,8 +172,8 @@ FORMATS: tuple[Format, ...] = (
     ),
     Format("estimator", ".c", "microcontrollers", "[one C99 file](c_code.md)", ".export.estimator_c:save"),
     Format("estimator", ".fmu", "simulation tools", "an FMU 2.0 or 3.0 around it", ".export.estimator_c:save"),
-    Format("schedule", ".c", "microcontrollers", "[one C99 file](c_code.md)", ".export.c_schedule:save_schedule"),
-    Format("schedule", ".fmu", "simulation tools", "an FMU 2.0 or 3.0 around it", ".export.c_schedule:save_schedule"),
+    Format("schedule", ".c", "microcontrollers", "[one C99 file](c_code.md)", ".export.c_file:save_schedule"),
+    Format("schedule", ".fmu", "simulation tools", "an FMU 2.0 or 3.0 around it", ".export.c_file:save_schedule"),
     Format(
         "uncertain model", ".m", "a function of MATLAB", "builds a `uss` with a `ureal` for each parameter: `u.save`",
         ".export.m_file:dumps_uncertain", kind="a program", choices=("name",),

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from fmilin.cli.files import Command
+from fmilin.cli.command import Command
 from fmilin.cli.main import COMMANDS, main
 from fmilin.fmi.write import build_fmu
 from fmilin.native.ode import OdeModel

@@ -16,7 +16,7 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
-from fmilin.cli.deadline import deadline_in, doing
+from fmilin.cli.duration import deadline_in, doing
 from tests.cli.conftest import Outcome, shell
 
 MODELS = """

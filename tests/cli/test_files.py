@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 import pytest
 
-from fmilin.cli.files import Command, NewFile
+from fmilin.cli.command import Command, NewFile
 from fmilin.cli.main import COMMANDS
 from tests.cli.conftest import Run
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 import pytest
 
+from fmilin.cli.command import EVERY_DAY, FIRST, GROUPS, grouped
 from fmilin.cli.main import COMMANDS, program
-from fmilin.cli.option_groups import EVERY_DAY, FIRST, GROUPS, grouped
 
 CONTEXT = click.Context(program)
 

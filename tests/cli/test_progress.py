@@ -10,7 +10,7 @@ import time
 import pytest
 
 import fmilin as fl
-from fmilin.cli.progress import elapsed_time, progress_bar
+from fmilin.cli.duration import elapsed_time, progress_bar
 from fmilin.ground.signals import FloatArray
 from fmilin.native.function import FunctionModel
 

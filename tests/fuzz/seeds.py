@@ -6,7 +6,9 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from fmilin.output.export import dslin, json_file, mat, npz
+from fmilin.output.export.document import dumps_json
+from fmilin.output.export.foreign import dumps_dslin
+from fmilin.output.export.linear_arrays import dumps_mat, dumps_npz
 from tests.connected.ssp_files import SSD, component, connection, connector, system
 from tests.fmus.make import description_of, pack
 from tests.fuzz.harmful import HARMFUL, zipped
@@ -96,9 +98,9 @@ def archives() -> list[bytes]:
 
 
 def linear_models() -> list[bytes]:
-    made = [npz.dumps, json_file.dumps, mat.dumps, dslin.dumps]
+    made = [dumps_npz, dumps_json, dumps_mat, dumps_dslin]
     files = [bytes([kind]) + dumps(pendulum()) for kind, dumps in enumerate(made)]
-    inside = zipped({"extra/org.fmilin/linear.npz": npz.dumps(pendulum())})
+    inside = zipped({"extra/org.fmilin/linear.npz": dumps_npz(pendulum())})
     return [*files, b"\x04" + inside, *(bytes([kind]) + content for content in HARMFUL.values() for kind in (0, 4))]
 
 

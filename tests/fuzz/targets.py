@@ -23,7 +23,10 @@ from fmilin.model.constraints.expressions import parse
 from fmilin.model.constraints.functions import ExpressionFunctions
 from fmilin.model.files import load_point, read_constraints
 from fmilin.native.mechanism import Mechanism
-from fmilin.output.export import dslin, fmu_file, json_file, mat, npz
+from fmilin.output.export import fmu_file
+from fmilin.output.export.document import dumps_json, loads_json
+from fmilin.output.export.foreign import loads_dslin
+from fmilin.output.export.linear_arrays import loads_mat, loads_npz
 from tests.fmus.make import description_of
 from tests.fuzz.mutation import as_npz, changed_document, changed_toml, mutated
 from tests.fuzz.seeds import MECHANISMS, SYSTEM
@@ -97,7 +100,7 @@ def archive(data: bytes) -> None:
 
 def linear_model(data: bytes) -> None:
     """Read a linear model; the first byte says which kind of file it is."""
-    loads = (npz.loads, json_file.loads, mat.loads, dslin.loads, fmu_file.loads)[data[0] % 5 if data else 0]
+    loads = (loads_npz, loads_json, loads_mat, loads_dslin, fmu_file.loads)[data[0] % 5 if data else 0]
     found = loads(data[1:], "fuzz")
     for letter in "ABCDT":
         assert np.isfinite(getattr(found, letter)).all(), letter
@@ -105,7 +108,7 @@ def linear_model(data: bytes) -> None:
 
 def changed_linear_model(data: bytes) -> None:
     """Read a linear model in which as many values are odd as ``data`` has groups of four bytes, from two formats."""
-    document = changed_document(json.loads(json_file.dumps(pendulum())), data[1:])
+    document = changed_document(json.loads(dumps_json(pendulum())), data[1:])
     if data[:1] and data[0] % 2:
         linear_model(b"\x00" + as_npz(document))
     else:

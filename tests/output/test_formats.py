@@ -23,7 +23,7 @@ from tests.hand_made import differences, pendulum
 DOCS = Path(__file__).parents[2] / "docs"
 ADDED = Format(
     "linear model", ".toy", "children", "strict JSON under another name",
-    ".export.json_file:dumps", ".export.json_file:loads", complete=True,
+    ".export.document:dumps_json", ".export.document:loads_json", complete=True,
 )  # fmt: skip
 
 

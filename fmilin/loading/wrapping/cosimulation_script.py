@@ -19,7 +19,7 @@ from scipy.integrate import solve_ivp
 from fmilin.ground.errors import NumericalError
 from fmilin.ground.signals import FloatArray, Signal, rate_unit
 from fmilin.loading.load import load
-from fmilin.loading.wrapping.fmu import WRAPPED, residual_name
+from fmilin.loading.wrapping import WRAPPED, residual_name
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.operating_points import operating_point
 from fmilin.manifold.projection import project

@@ -1,9 +1,10 @@
-"""A linear model, a filter or a regulator as one C99 file for the machine that it runs on.
+"""A linear model, a filter, a regulator or a gain schedule as C99 for the machine that it runs on, or in an FMU.
 
     out = g0 + C x + D (in - u0),    x := f0 + A x + B (in - u0) + F (limited out - out),
 
 x being the deviation from the operating point: numbers near zero keep their digits in single precision, too. F, which a
-regulator with limits brings, tells its states what the actuators really do (anti-windup).
+regulator with limits brings, tells its states what the actuators really do (anti-windup). A schedule is tables over the
+scheduling variables, and the regulator that they make at a step.
 """
 
 from __future__ import annotations
@@ -18,15 +19,26 @@ import numpy as np
 
 from fmilin.ground.errors import UnknownNameError, UsageError
 from fmilin.ground.files import write_atomically
-from fmilin.ground.signals import FloatArray, Signals, limits_by_name
+from fmilin.ground.signals import FloatArray, Signal, Signals, limits_by_name
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.reduction.transformation import discretize
-from fmilin.numerics.codegen import c_component
-from fmilin.numerics.codegen.c_component import Precision
+from fmilin.numerics.codegen.c_component import (
+    ACCUMULATE,
+    CComponent,
+    Constant,
+    Memory,
+    Precision,
+    described,
+    loop,
+    operations,
+    product,
+    runtime,
+)
 from fmilin.output.export.files import save
-from fmilin.output.formats import Writing, format_of, function_of
+from fmilin.output.formats import Writing, alternatives, format_of, suffixes
 
 SAMPLES = 20  # in the time in which the fastest motion turns by one radian or decays to a third, where none are given
+Bounds = Mapping[str, tuple[float, float]]  # the least and the largest value of outputs, by name
 _ROUND = (1.0, 2.0, 5.0)  # digits of sample times that are chosen here
 
 
@@ -39,7 +51,7 @@ class Limits:
     back: FloatArray  # F, shape (P, ny)
 
 
-def limits_of(linear: LinearModel, limits: Mapping[str, tuple[float, float]], back: FloatArray) -> Limits:
+def limits_of(linear: LinearModel, limits: Bounds, back: FloatArray) -> Limits:
     """Return limits of outputs, by name and in absolute values, as arrays; refuse what is none."""
     largest = float(np.finfo(np.float32).max)  # stands for infinity, in both precisions
     lower, upper = np.full(len(linear.outputs), -largest), np.full(len(linear.outputs), largest)
@@ -59,13 +71,13 @@ def dumps(linear: LinearModel, writing: Writing, limits: Limits | None = None) -
 def save_law(
     law: Any,
     path: str | Path,
-    limits: Mapping[str, tuple[float, float]],
+    limits: Bounds,
     precision: Precision,
     fmi: Literal["2.0", "3.0"] = "2.0",
 ) -> None:
     """Write a filter or a regulator (``linear_model()``, ``limited()``) of the room beside this one, or a schedule."""
     if hasattr(law, "table"):
-        function_of(".export.c_schedule:save_schedule")(law, path, limits, precision, fmi)
+        save_schedule(law, path, limits, precision, fmi)
         return
     linear: LinearModel = law.linear_model()
     if format_of(path, "linear model").suffix != ".c":
@@ -77,7 +89,7 @@ def save_law(
     write_atomically(path, dumps(linear, writing, limits_of(linear, limits, law.limited()) if limits else None))
 
 
-def component(linear: LinearModel, writing: Writing, limits: Limits | None = None) -> c_component.CComponent:
+def component(linear: LinearModel, writing: Writing, limits: Limits | None = None) -> CComponent:
     """Return the parts of the file."""
     sampled, how = _sampled(linear, writing.sample_time)
     (P, nu), ny = sampled.B.shape, len(sampled.C)
@@ -91,24 +103,22 @@ def component(linear: LinearModel, writing: Writing, limits: Limits | None = Non
     )
     f0 = np.zeros(P) if zero else sampled.f0
     constants = [
-        c_component.Constant("A", sampled.A, "A, by rows: of the states, for their next values"),
-        c_component.Constant("B", sampled.B, "B, by rows: of the inputs, for the next values of the states"),
-        c_component.Constant("C", sampled.C, "C, by rows: of the states, for the outputs"),
-        c_component.Constant("D", sampled.D, "D, by rows: of the inputs, for the outputs"),
-        c_component.Constant("f0", f0, "what a sample adds to the states at the operating point"),
-        c_component.Constant("u0", u0, "the inputs at the operating point"),
-        c_component.Constant("g0", g0, "the outputs at the operating point"),
+        Constant("A", sampled.A, "A, by rows: of the states, for their next values"),
+        Constant("B", sampled.B, "B, by rows: of the inputs, for the next values of the states"),
+        Constant("C", sampled.C, "C, by rows: of the states, for the outputs"),
+        Constant("D", sampled.D, "D, by rows: of the inputs, for the outputs"),
+        Constant("f0", f0, "what a sample adds to the states at the operating point"),
+        Constant("u0", u0, "the inputs at the operating point"),
+        Constant("g0", g0, "the outputs at the operating point"),
     ]
     if limits is not None:
         constants += [
-            c_component.Constant("lower", limits.lower, "the least outputs"),
-            c_component.Constant("upper", limits.upper, "the largest outputs"),
-            c_component.Constant(
-                "F", limits.back, "what limits take from the outputs, for the next values of the states"
-            ),
+            Constant("lower", limits.lower, "the least outputs"),
+            Constant("upper", limits.upper, "the largest outputs"),
+            Constant("F", limits.back, "what limits take from the outputs, for the next values of the states"),
         ]
     matrices = [sampled.A, sampled.B, sampled.C, sampled.D, *([] if limits is None else [limits.back])]
-    return c_component.CComponent(
+    return CComponent(
         name=writing.name,
         about=[
             f"linear model of {linear.model.name or 'a model'} in {P} independent coordinates.",
@@ -116,12 +126,12 @@ def component(linear: LinearModel, writing: Writing, limits: Limits | None = Non
             *([] if not zero else ["in and out are deviations from the operating point."]),
             *(str(remark) for remark in sampled.warnings),
         ],
-        inputs=[c_component.described(s, v) for s, v in zip(sampled.inputs, u0, strict=True)],
-        outputs=[c_component.described(s, v) for s, v in zip(sampled.outputs, g0, strict=True)],
-        memory=[c_component.Memory("x", np.zeros(P), _states(sampled))],
+        inputs=[described(s, v) for s, v in zip(sampled.inputs, u0, strict=True)],
+        outputs=[described(s, v) for s, v in zip(sampled.outputs, g0, strict=True)],
+        memory=[Memory("x", np.zeros(P), _states(sampled))],
         constants=constants,
         step=_step(sampled, limits),
-        operations=c_component.operations(*matrices) + nu + (3 * ny if limits is not None else 0),
+        operations=operations(*matrices) + nu + (3 * ny if limits is not None else 0),
         sample_time=sampled.sample_time,
         locals=nu + P + ny,
         precision=writing.precision,
@@ -163,7 +173,7 @@ def _values(signals: Signals, at: Mapping[str, float], what: str) -> FloatArray:
 
 
 def _states(linear: LinearModel) -> list[str]:
-    return [f"{c_component.described(s)}, less {v:.6g}" for s, v in zip(linear.states, linear.y0, strict=True)]
+    return [f"{described(s)}, less {v:.6g}" for s, v in zip(linear.states, linear.y0, strict=True)]
 
 
 def _step(linear: LinearModel, limits: Limits | None) -> str:
@@ -173,14 +183,14 @@ def _step(linear: LinearModel, limits: Limits | None) -> str:
         f"    @real {name}[{size}];\n" for name, size in (("du", nu), ("next", P), ("taken", ny if told else 0)) if size
     )
     text += "\n" + ("" if P else "    (void)self;\n")
-    text += c_component.loop(nu, "du[i] = in[i] - @u0[i];") or "    (void)in;\n"
-    text += c_component.loop(ny, "out[i] = @g0[i];") or "    (void)out;\n"
-    text += c_component.product("C", linear.C, "self->x", "out") + c_component.product("D", linear.D, "du", "out")
+    text += loop(nu, "du[i] = in[i] - @u0[i];") or "    (void)in;\n"
+    text += loop(ny, "out[i] = @g0[i];") or "    (void)out;\n"
+    text += product("C", linear.C, "self->x", "out") + product("D", linear.D, "du", "out")
     text += limit_statements(ny, told=told) if limits is not None and ny else ""
-    text += c_component.loop(P, "next[i] = @f0[i];")
-    text += c_component.product("A", linear.A, "self->x", "next") + c_component.product("B", linear.B, "du", "next")
-    text += c_component.product("F", limits.back, "taken", "next") if limits is not None else ""
-    return text + c_component.loop(P, "self->x[i] = next[i];")
+    text += loop(P, "next[i] = @f0[i];")
+    text += product("A", linear.A, "self->x", "next") + product("B", linear.B, "du", "next")
+    text += product("F", limits.back, "taken", "next") if limits is not None else ""
+    return text + loop(P, "self->x[i] = next[i];")
 
 
 def limit_statements(ny: int, *, told: bool) -> str:
@@ -193,3 +203,88 @@ def limit_statements(ny: int, *, told: bool) -> str:
         "        if (out[i] > @upper[i]) {\n            out[i] = @upper[i];\n        }\n"
         f"{taken}    }}\n"
     )
+
+
+def save_schedule(schedule: Any, path: str | Path, limits: Bounds, precision: Precision, fmi: str) -> None:
+    """Write a schedule of the room beside this one."""
+    path = Path(path)
+    if path.suffix.lower() not in suffixes("schedule"):
+        raise UsageError(
+            f"Cannot write '{path}' as a schedule: known are {alternatives('schedule', 'and')}. At one point it is a "
+            "linear model, which has more formats: schedule.linear_model({...}).save(...)."
+        )
+    if path.suffix.lower() == ".fmu":
+        write_atomically(path, dumps_fmu(schedule, path, limits, precision, fmi))
+    else:
+        write_atomically(path, schedule_component(schedule, path.stem, limits, precision).text().encode("ascii"))
+
+
+def dumps_fmu(schedule: Any, path: Path, limits: Bounds, precision: Precision, fmi: str) -> bytes:
+    """Return the content of an FMU around the C code, its inputs those of the first point of the grid."""
+    from fmilin.fmi.write.fmu import NAME, block_fmu
+
+    first = schedule.linear_model(schedule.table.first)
+    over = [Signal(name, start=float(v)) for name, v in zip(schedule.over, schedule.table.first, strict=True)]
+    inputs = [*over, *(s.starting_at(first.point.inputs[s.name]) for s in first.inputs)]
+    made = schedule_component(schedule, NAME, limits, precision)
+    return block_fmu(made, inputs, list(first.outputs), path, fmi_version=fmi)
+
+
+def schedule_component(
+    schedule: Any, name: str, limits: Mapping[str, tuple[float, float]], precision: Precision
+) -> CComponent:
+    """Return the parts of the file."""
+    table, parts = schedule.table, schedule.parts
+    P, k, m, n = len(schedule.states), len(schedule.drives), len(schedule.measured), len(schedule.over)
+    width = sum(int(np.prod(s)) for s in parts.shapes.values()) if schedule.estimates else parts.start("A")
+    order = table.numbers
+    rows = np.where(table.good[order, None], table.rows[order, :width], 0.0)
+    bounds = limits_of(schedule.linear_model(table.first), limits, np.zeros((0, k))) if limits else None
+    offsets = {name: parts.start(name) for name in parts.shapes}
+    remembers = schedule.estimates or schedule.form == "velocity"
+    kept = "what is predicted for the next step" if schedule.estimates else "what was read at the last step"
+    memory = [
+        Memory("at", table.first, [f"{name}, the last inside the range" for name in schedule.over]),
+        Memory("outside", np.zeros(1), ["the steps outside the range or in a hole, which took the values of at"]),
+    ]
+    if remembers:
+        memory += [Memory("y", np.zeros(P), [f"{described(s)}: {kept}" for s in schedule.states])]
+        memory += [Memory("begun", np.zeros(1), ["1 after the first step"])]
+    if schedule.form == "velocity":
+        memory += [Memory("u", np.zeros(k), [f"{name}: at the last step" for name in schedule.drives])]
+    sizes = [len(axis) for axis in table.axes]
+    lengths = f"static const int @sizes[{n}] = {{{', '.join(map(str, sizes))}}};"
+    constants = [
+        Constant("axes", np.concatenate(table.axes), f"values of {', '.join(schedule.over)}"),
+        Constant("good", table.good[order].astype(np.float64), "1 where the grid has a point, 0 in its holes"),
+        Constant("rows", rows, f"of each point of the grid: {', '.join(n for n in offsets if offsets[n] < width)}"),
+    ]
+    if bounds is not None:
+        constants += [Constant("lower", bounds.lower, "the least outputs")]
+        constants += [Constant("upper", bounds.upper, "the largest outputs")]
+    products = sum(2 * int(np.prod(s)) for name, s in parts.shapes.items() if len(s) == 2 and offsets[name] < width)
+    counts = {"N": n, "CORNERS": 2**n, "WIDTH": width, "P": P, "K": k, "M": m}
+    form = "estimate" if schedule.estimates else schedule.form
+    limiting = limit_statements(k, told=False) if bounds is not None else ""
+    return CComponent(
+        name=name,
+        about=[
+            f"gain schedule over {', '.join(schedule.over)}, linear between {int(table.good.sum())} points, for "
+            f"{P} independent coordinates of {schedule.family.template.model.name or 'a model'}.",
+            "Outside the range, and in holes of the grid, it goes on with the nearest or the last values inside, and "
+            "counts such steps in outside.",
+        ],
+        inputs=[*schedule.over, *(described(s) for s in schedule.measured)],
+        outputs=[described(schedule.family.inputs[schedule.family.inputs.index_of(d)]) for d in schedule.drives],
+        memory=memory,
+        constants=constants,
+        step=runtime(f"schedule_{form}.c").replace("/* limits */\n", limiting),
+        functions=(ACCUMULATE, lengths, runtime("schedule.c")),
+        sizes=counts | {f"AT_{name}": start for name, start in offsets.items()},
+        operations=products + 2 * (2**n * (width + n + 1) + sum(sizes)) + 12 * n + 6 * (P + k + m) + 2**n * 2 * width,
+        sample_time=schedule.sample_time,
+        locals=width + 2**n * 2 + 2 * n + 3 * P + k + m,
+        calls=512,
+        code=2048,
+        precision=precision,
+    )  # fmt: skip

@@ -1,15 +1,18 @@
-"""A LinearModel as plain data, and back: what every file format carries.
+"""A LinearModel as plain data, and back; as strict JSON, format ``fmilin-linear/1``.
 
-The names are those of the format ``fmilin-linear/1``: ``A B C D T f0``, ``states`` (independent),
-``full_states``, ``inputs``, ``outputs``, ``units``, ``eigenvalues``, ``point``, ``accuracy``,
-``method``, ``model``, ``warnings``, ``sample_time``, ``format``; ``y0``, ``T_u``, ``errors`` (an estimate for
-every entry of A, B, C, D, T), ``signals`` (everything known about each signal), ``fmilin_version`` and, for
-Lagrange's equations, ``descriptor`` (:mod:`fmilin.export.descriptor_part`) are added. Matrices stay arrays here: how
-numbers are written is the format's own business. ``derivatives`` by parameter are there where they were asked for.
+The names are those of the format: ``A B C D T f0``, ``states`` (independent), ``full_states``, ``inputs``, ``outputs``,
+``units``, ``eigenvalues``, ``point``, ``accuracy``, ``method``, ``model``, ``warnings``, ``sample_time``, ``format``;
+``y0``, ``T_u``, ``errors`` (an estimate for every entry of A, B, C, D, T), ``signals`` (everything known about each
+signal), ``fmilin_version`` and, where there are some, ``descriptor`` and ``derivatives`` (by parameter) are added.
+
+In JSON, which is ASCII, numbers have the shortest text that reads back as the same double; what is unknown or unbounded
+is ``null``, which reads back as NaN.
 """
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import Any
@@ -195,3 +198,48 @@ def _by_name(values: Mapping[str, float | None]) -> dict[str, float]:
 def _float(value: float | None) -> float:
     """Return a number; None stands for NaN in formats that have no NaN."""
     return float("nan") if value is None else float(value)
+
+
+def dumps_json(linear: LinearModel) -> bytes:
+    """Return the file's content: one line per field."""
+    document = to_document(linear)
+    if linear.derivatives:
+        document["eigenvalue_derivatives"] = linear.eigenvalue_derivatives()
+    return text_of(document).encode("ascii")
+
+
+def text_of(document: Mapping[str, Any]) -> str:
+    """Return a document as strict JSON in ASCII, one line per field."""
+    fields = ",\n".join(f"{json.dumps(k)}: {json.dumps(plain(v), allow_nan=False)}" for k, v in document.items())
+    return f"{{\n{fields}\n}}\n"
+
+
+def loads_json(content: bytes, origin: str) -> LinearModel:
+    """Read what :func:`dumps_json` wrote."""
+    return from_document(object_in(content, origin, "linear model"), origin)
+
+
+def object_in(content: bytes, origin: str, what: str) -> dict[str, Any]:
+    """Return the object that a JSON document is; ``what`` it should be, for messages."""
+    try:
+        document = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise ModelError(f"'{origin}' is no JSON document: {error}.") from None
+    if not isinstance(document, dict):
+        raise ModelError(f"'{origin}' is no {what}: the document is no object.")
+    return document
+
+
+def plain(value: Any) -> Any:
+    """Return arrays as lists, complex numbers as [re, im], what is not finite as None."""
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [plain(item) for item in value]
+    if isinstance(value, np.ndarray):
+        if np.iscomplexobj(value):
+            return plain(np.stack((value.real, value.imag), axis=-1))
+        return value.tolist() if np.isfinite(value).all() else plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

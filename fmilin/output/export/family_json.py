@@ -23,8 +23,7 @@ from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.version import __version__
 from fmilin.model.interface import ModelInfo
-from fmilin.output.export.document import details_of, signals_of
-from fmilin.output.export.json_file import object_in, plain
+from fmilin.output.export.document import details_of, object_in, plain, signals_of
 
 FORMAT = "fmilin-family/1"
 GROUPS = ("full_states", "inputs", "outputs")

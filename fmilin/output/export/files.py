@@ -87,9 +87,9 @@ def dumps_each(
     if len(models) == 1:
         return {path: dumps(models[0], path, writing) for path in paths}
     from fmilin.families.family_builder import family_of
+    from fmilin.output.export.foreign import turbine_grid
     from fmilin.output.export.m_file import dumps_array
     from fmilin.output.export.model_array import gathered, grid_of, what_varies
-    from fmilin.output.export.openfast import turbine_grid
 
     grid = turbine_grid(models) if axes is None else grid_of(models, axes)
     programs = [path for path in paths if path.suffix.lower() == ".m"]  # sort the members along a grid of their own

@@ -13,8 +13,8 @@ from pathlib import Path
 from fmilin.fmi.write.linear import LinearFmu, linear_fmu
 from fmilin.ground.errors import ModelError
 from fmilin.linear_model.model import LinearModel
-from fmilin.output.export import npz
 from fmilin.output.export.archives import DAMAGED, member_of
+from fmilin.output.export.linear_arrays import dumps_npz, loads_npz
 from fmilin.output.formats import Writing
 
 INSIDE = "extra/org.fmilin/linear.npz"
@@ -25,7 +25,7 @@ def dumps(linear: LinearModel, writing: Writing) -> bytes:
     """Return the file's content."""
     options = LinearFmu(writing.name, writing.fmi, writing.deviation, writing.embedded, writing.platforms)
     size = 2 * sum(m.nbytes for m in (linear.A, linear.B, linear.C, linear.D, linear.T))
-    return linear_fmu(linear, options, {INSIDE: npz.dumps(linear)} if size <= MOST_INSIDE else {})
+    return linear_fmu(linear, options, {INSIDE: dumps_npz(linear)} if size <= MOST_INSIDE else {})
 
 
 def loads(content: bytes, origin: str) -> LinearModel:
@@ -41,7 +41,7 @@ def loads(content: bytes, origin: str) -> LinearModel:
     except DAMAGED as error:
         why = str(error).rstrip(".") or type(error).__name__
         raise ModelError(f"'{origin}' is no FMU that can be read: {why}. Save it again.") from None
-    return npz.loads(inside, origin)
+    return loads_npz(inside, origin)
 
 
 def holds_linear_model(path: str | Path) -> bool:

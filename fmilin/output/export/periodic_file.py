@@ -23,7 +23,7 @@ from fmilin.model.interface import ModelInfo, OperatingPoint
 from fmilin.motion.periodic.floquet import Floquet
 from fmilin.output.export import mat5
 from fmilin.output.export.archives import archive_of, arrays_of, reading
-from fmilin.output.export.json_file import object_in, text_of
+from fmilin.output.export.document import object_in, text_of
 from fmilin.output.formats import format_of
 
 FORMAT = "fmilin-floquet/1"

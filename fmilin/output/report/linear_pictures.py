@@ -1,9 +1,9 @@
-"""Pictures of one linear model: its modes and what takes part in them, and its entries with their errors."""
+"""Pictures of one linear model: its modes, what takes part in them, its entries, the full model beside it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,8 +12,10 @@ from fmilin.ground.signals import FloatArray, Signals
 from fmilin.linear_model.modal import modal_analysis
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.modes import Mode
+from fmilin.linear_model.reduction.comparison import difference, error_bound, in_sizes
 from fmilin.output.report import figures
 from fmilin.output.report.eigenvalues import modes_of
+from fmilin.output.report.figures import COLORS, QUIET, gridded, plain, titled_figure
 from fmilin.output.report.numbers import eigenvalue_text, matrices_of
 from fmilin.output.report.table import effects_of, most_moved, short_eigenvalue
 
@@ -21,6 +23,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.image import AxesImage
+
+    from fmilin.linear_model.reduction.gramians import StateSpace
+
 
 MOST_MODES, MOST_STATES = 6, 12
 MOST_ROWS = 40  # modes of which participation is drawn
@@ -176,4 +181,34 @@ def _four(
         figures.named_ticks(axes, rows.names, columns.names)
     if image is not None:
         figure.colorbar(image, ax=figure.axes, label=label)
+    return figure
+
+
+POINTS, DECADES = 1200, 1.0  # of the frequencies, and how far beyond the slowest and the fastest mode
+
+
+def reduction_figure(reduced: LinearModel, full: LinearModel, low: float = 0.0, high: float = float("inf")) -> Figure:
+    """Return largest singular values over frequency of both and of their difference, with its bound in the band."""
+    peak, between = error_bound(full, reduced, low, high), difference(full, reduced)
+    speeds = np.abs(full.eigenvalues())
+    speeds = speeds[speeds > 1e-9 * speeds.max(initial=0.0)] if len(speeds) else np.ones(1)
+    w = np.geomspace(speeds.min() / 10**DECADES, speeds.max() * 10**DECADES, POINTS)
+    orders = f"order {len(reduced.states)} for {len(full.states)}"
+    figure = titled_figure(f"Reduced linear model: {plain(full.model.name, 40)} ({orders})", 8.0, 5.0)
+    axes = figure.subplots()
+    curves: list[tuple[StateSpace, str, dict[str, Any]]] = [
+        (in_sizes(full, full), "full", {"color": COLORS[0], "linewidth": 2.4}),
+        (in_sizes(reduced, full), "reduced", {"color": COLORS[1], "linestyle": (0, (4, 2))}),
+        (between, "difference", {"color": COLORS[2]}),
+    ]
+    for system, label, style in curves:
+        gains = np.array([system.gain(frequency) for frequency in w])
+        if gains.max() > 0:
+            axes.loglog(w, np.where(gains > 0, gains, np.nan), label=label, **style)
+    if 0 < peak.bound < np.inf:
+        band = max(low, w[0]), min(high, w[-1])
+        axes.plot(band, [peak.bound] * 2, color=QUIET, linestyle=":", label=f"bound {peak.bound:.3g}")
+    axes.set(xlabel="frequency [rad/s]", ylabel="largest gain, in nominal values")
+    axes.legend(fontsize=9)
+    gridded(axes)
     return figure

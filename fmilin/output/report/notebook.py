@@ -9,13 +9,13 @@ from typing import Any
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.modes import Modes
 from fmilin.model.interface import Model
-from fmilin.output.report import design_tables
+from fmilin.output.report import designs
 from fmilin.output.report import result_tables as tables
 from fmilin.output.report.cosimulation import show_cosimulation
-from fmilin.output.report.estimators import show_estimator, show_filtered
+from fmilin.output.report.designs import show_estimator, show_filtered
 from fmilin.output.report.formulations import show_spectrum
 from fmilin.output.report.page import Page, Show, as_html, as_text
-from fmilin.output.report.periodic_tables import show_chart, show_floquet, show_gain, show_orbit, show_periodic
+from fmilin.output.report.periodic import show_chart, show_floquet, show_gain, show_orbit, show_periodic
 from fmilin.output.report.summary import show_summary, summary_at_rest
 from fmilin.output.report.table import eigenvalue_table, print_fact, show_linear
 from fmilin.output.report.trajectory import show_trajectory
@@ -44,38 +44,38 @@ def _show_model(model: Model, page: Page) -> None:
 _TABLES: dict[str, tuple[Callable[[Any, Page], None], str]] = {
     "Cosimulation": (show_cosimulation, ".linear, .modes, .largest_step, .members"),
     "Discovery": (tables.show_discovery, ".findings, .kept_out, .constraints"),
-    "EstimatorRegulator": (design_tables.show_regulator, ".kf, .law"),
+    "EstimatorRegulator": (designs.show_regulator, ".kf, .law"),
     "Estimator": (show_estimator, ".x, .covariance, .deviations, .nis, .remarks"),
-    "Explanation": (design_tables.show_sentence, ".kind, .culprits, .confirmed"),
+    "Explanation": (designs.show_sentence, ".kind, .culprits, .confirmed"),
     "Filtered": (show_filtered, ".states, .deviations, .nis, .whiteness(), .plot()"),
     "Floquet": (show_floquet, ".multipliers, .exponents, .modes, .participation"),
     "FloquetChart": (show_chart, ".axes, .multipliers, .stable, .margin, .campbell(), .stability()"),
-    "FrequencyResponse": (design_tables.show_response, ".response, .error, .distortion, .plot(linear)"),
-    "FunctionRegulator": (design_tables.show_regulator, ".reads, .drives, .sample_time"),
-    "IdentifiedParameters": (design_tables.show_sentence, ".parameters, .deviations, .linear, .residual"),
-    "KalmanRegulator": (design_tables.show_regulator, ".filter, .gain, .linear_model()"),
+    "FrequencyResponse": (designs.show_response, ".response, .error, .distortion, .plot(linear)"),
+    "FunctionRegulator": (designs.show_regulator, ".reads, .drives, .sample_time"),
+    "IdentifiedParameters": (designs.show_sentence, ".parameters, .deviations, .linear, .residual"),
+    "KalmanRegulator": (designs.show_regulator, ".filter, .gain, .linear_model()"),
     "KalmanFilter": (tables.show_filter, ".gain, .covariance, .Q, .R, .sampled"),
     "LinearFamily": (tables.show_family, ".ok, .eigenvalues, .mode_events, .array(name); family[k] is a model"),
     "LinearModel": (_show_linear, ".modes(), .point, .full_states, .warnings"),
     "MechanismDescription": (tables.show_mechanism, "its .bodies, .joints, .loops, .springs, .inputs and .sensors"),
     "Model": (_show_model, ".states, .outputs, .parameters, .constraints"),
     "Modes": (_show_modes, "each has .eigenvalue, .frequency, .damping_ratio, .shape"),
-    "MonteCarlo": (design_tables.show_monte_carlo, ".samples, .measures, .courses, .plot()"),
+    "MonteCarlo": (designs.show_monte_carlo, ".samples, .measures, .courses, .plot()"),
     "OperatingPoint": (tables.show_plain_point, ".states, .inputs, .parameters"),
     "PeriodicGain": (show_gain, ".gain, .riccati, .closed, .at(time)"),
     "PeriodicModel": (show_periodic, ".A, .B, .C, .D, .floquet(), .family()"),
     "PeriodicOrbit": (show_orbit, ".times, .points, .shift, .free"),
-    "PlacedModes": (design_tables.show_sentence, ".parameters, .before, .linear, .modes"),
+    "PlacedModes": (designs.show_sentence, ".parameters, .before, .linear, .modes"),
     "Point": (tables.show_named_point, ".states, .inputs, .outputs, .parameters"),
     "Schedule": (
-        design_tables.show_schedule,
+        designs.show_schedule,
         ".report, .step(at, read), .linear_model(at), .along(values), .save(path)",
     ),
-    "ScheduleReport": (design_tables.show_schedule_report, ".points, .verdicts, .weakest, .holes"),
+    "ScheduleReport": (designs.show_schedule_report, ".points, .verdicts, .weakest, .holes"),
     "Signals": (tables.show_signals, ".names, .units; signals[k] is one of them"),
     "Spectrum": (show_spectrum, ".eigenvalues, .is_true, .vectors, .errors"),
     "Trajectory": (show_trajectory, ".times, .states, .outputs, .drift, .events"),
-    "Tuned": (design_tables.show_tuned, ".parameters, .controller, .disk_margins, .bandwidths, .attained"),
+    "Tuned": (designs.show_tuned, ".parameters, .controller, .disk_margins, .bandwidths, .attained"),
     "TrimmedPoint": (tables.show_point, ".states, .inputs, .parameters"),
     "TrimReport": (tables.show_report, ".rates, .moving, .free_directions, .remarks"),
     "Uncertain": (_show_uncertain, ".nominal, .M, .blocks, .box, .at(...), .sample(n)"),

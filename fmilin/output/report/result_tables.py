@@ -1,4 +1,4 @@
-"""Points, discoveries, families and descriptions of mechanisms as tables of 80 columns, or as wide as the terminal."""
+"""Points, discoveries, families and mechanisms as tables of 80 columns, or as wide as the terminal; points drawn."""
 
 from __future__ import annotations
 
@@ -14,15 +14,19 @@ from fmilin.ground.signals import FloatArray, Signals, rate_unit
 from fmilin.linear_model.model import Point
 from fmilin.model.interface import OperatingPoint
 from fmilin.native.mechanism.description import MechanismDescription
+from fmilin.output.report.figures import COLORS, QUIET, gridded, labelled, titled_figure
 from fmilin.output.report.numbers import eigenvalue_text, rough, shortened, value_with_unit
 from fmilin.output.report.page import Sheet
 from fmilin.output.report.table import Fact, print_fact, print_facts, print_names, print_remarks, print_rows, table_of
+from fmilin.points.many_starts import OperatingPoints
 from fmilin.points.report import TrimmedPoint, TrimReport
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
     from rich.table import Table
 
     from fmilin.families.family import LinearFamily
+
 
 MOST_STATES = 60  # longer tables are cut, and say how much was left out
 WORTH_SAYING = 1e-8  # how far the solution may be from a point, in sizes of the unknowns, before that is shown
@@ -305,3 +309,28 @@ def show_mechanism(mechanism: MechanismDescription, page: Sheet) -> None:
             print_rows(page, (f"{title} ({len(rows)})", "Type", "From", "To"), rows, columns="llll")
     for remark in mechanism.remarks:
         print_fact(page, "Note", remark)
+
+
+def points_figure(points: OperatingPoints, x: str | None, y: str | None) -> Figure:
+    """Draw rests over two states, those that stay filled, and where the searches started."""
+    signals = points.signals
+    values = np.array([point.states for point in points])
+    widest = [int(i) for i in np.argsort(-np.ptp(values, axis=0) / signals.scales(), kind="stable")]
+    i = widest[0] if x is None else signals.index_of(x, "a state of the model")
+    others = [k for k in widest if k != i] or [i]
+    j = others[0] if y is None else signals.index_of(y, "a state of the model")
+    figure = titled_figure(f"{len(points)} rests, {len(points.stable)} of them stay", 7.0, 5.0)
+    axes = figure.subplots()
+    axes.plot(points.starts[:, i], points.starts[:, j], ".", color=QUIET, alpha=0.35, markersize=4, label="starts")
+    stays = np.array([point.report.is_stable for point in points])
+    for some, face, label in ((stays, COLORS[0], "stays"), (~stays, "white", "does not stay")):
+        if some.any():
+            axes.plot(
+                values[some, i], values[some, j], "o", markersize=9, markeredgewidth=1.8, linestyle="none",
+                markerfacecolor=face, markeredgecolor=COLORS[0] if face != "white" else COLORS[1], label=label,
+            )  # fmt: skip
+    axes.set_xlabel(labelled(signals[i]))
+    axes.set_ylabel(labelled(signals[j]))
+    gridded(axes)
+    axes.legend(frameon=False)
+    return figure

@@ -140,7 +140,7 @@ def test_build_wraps_what_cannot_be_compiled(
 
 
 def test_without_pythonfmu_there_is_one_sentence(wrapped: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fmilin.loading.wrapping.fmu.find_spec", lambda _: None)
+    monkeypatch.setattr("fmilin.loading.wrapping.find_spec", lambda _: None)
     with pytest.raises(UsageError, match=r'pip install "fmilin\[wrap\]"'):
         wrap_as_fmu(f"{wrapped.parent / 'my_models.py'}:swing", wrapped.with_name("other.fmu"))
 

@@ -13,8 +13,11 @@ import pytest
 
 from fmilin.ground.errors import ModelError
 from fmilin.linear_model.model import LinearModel
-from fmilin.output.export import dslin, json_file, mat, mat5, npz
+from fmilin.output.export import mat5
+from fmilin.output.export.document import dumps_json, loads_json
 from fmilin.output.export.files import load_descriptor
+from fmilin.output.export.foreign import loads_dslin
+from fmilin.output.export.linear_arrays import dumps_mat, dumps_npz, loads_mat, loads_npz
 from tests.fuzz.harmful import HARMFUL, flagged, zipped
 from tests.hand_made import pendulum
 
@@ -31,7 +34,7 @@ def at(value: complex) -> Change:
 
 
 def changed_npz(change: Change, name: str = "A") -> bytes:
-    with np.load(io.BytesIO(npz.dumps(pendulum()))) as archive:
+    with np.load(io.BytesIO(dumps_npz(pendulum()))) as archive:
         arrays: dict[str, Any] = {key: archive[key] for key in archive.files}
     arrays[name] = change(arrays[name])
     buffer = io.BytesIO()
@@ -40,18 +43,18 @@ def changed_npz(change: Change, name: str = "A") -> bytes:
 
 
 def changed_mat(change: Change, name: str = "A") -> bytes:
-    variables = mat5.read(mat.dumps(pendulum()))
+    variables = mat5.read(dumps_mat(pendulum()))
     return mat5.write(variables | {name: change(variables[name])})
 
 
 def changed_json(change: Change, name: str = "A") -> bytes:
-    document = json.loads(json_file.dumps(pendulum()))
+    document = json.loads(dumps_json(pendulum()))
     document[name] = change(np.array(document[name])).tolist()
     return json.dumps(document).encode()
 
 
 @pytest.mark.parametrize("name", ["A", "T"])
-@pytest.mark.parametrize(("made", "loads"), [(changed_npz, npz.loads), (changed_mat, mat.loads)])
+@pytest.mark.parametrize(("made", "loads"), [(changed_npz, loads_npz), (changed_mat, loads_mat)])
 def test_a_complex_matrix_is_refused_and_a_real_one_in_complex_numbers_is_not(made: Any, loads: Any, name: str) -> None:
     with pytest.raises(ModelError, match=rf"{name} is complex.*imaginary part would be lost"):
         loads(made(at(1 + 2j), name), "file")
@@ -62,7 +65,8 @@ def test_a_complex_matrix_is_refused_and_a_real_one_in_complex_numbers_is_not(ma
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("name", ["A", "B", "C", "D", "T"])
 @pytest.mark.parametrize(
-    ("made", "loads"), [(changed_npz, npz.loads), (changed_mat, mat.loads), (changed_json, json_file.loads)]
+    ("made", "loads"),
+    [(changed_npz, loads_npz), (changed_mat, loads_mat), (changed_json, loads_json)],
 )
 def test_what_is_no_number_is_refused_by_place(made: Any, loads: Any, name: str, value: float) -> None:
     def with_one(matrix: np.ndarray) -> np.ndarray:
@@ -76,12 +80,12 @@ def test_what_is_no_number_is_refused_by_place(made: Any, loads: Any, name: str,
 
 
 def test_a_missing_entry_of_json_is_refused_and_an_unknown_error_is_not() -> None:
-    document = json.loads(json_file.dumps(pendulum()))
+    document = json.loads(dumps_json(pendulum()))
     document["errors"]["A"][0][0] = None
-    assert np.isnan(json_file.loads(json.dumps(document).encode(), "file").errors.A[0, 0])
+    assert np.isnan(loads_json(json.dumps(document).encode(), "file").errors.A[0, 0])
     document["A"][0][0] = None
     with pytest.raises(ModelError, match="A has NaN, infinite or missing entries"):
-        json_file.loads(json.dumps(document).encode(), "file")
+        loads_json(json.dumps(document).encode(), "file")
 
 
 @pytest.mark.parametrize(("value", "why"), [(np.nan, "NaN"), (1j, "complex")])
@@ -92,7 +96,7 @@ def test_a_file_of_dymola_with_what_is_no_number(value: complex, why: str) -> No
     content = {"ABCD": np.array([[1.0, value], [0.0, 1.0]]), "nx": 2.0, "xuyName": ["a", "b"]}
     savemat(buffer, content, format="4")  # type: ignore[arg-type]  # the stubs forgot open files
     with pytest.raises(ModelError, match=rf"dslin\.mat that fmilin reads: ABCD .*{why}"):
-        dslin.loads(buffer.getvalue(), "file")
+        loads_dslin(buffer.getvalue(), "file")
 
 
 @pytest.mark.parametrize("kind", HARMFUL)

@@ -13,7 +13,8 @@ from scipy.io import loadmat, savemat
 from fmilin.ground.errors import ModelError, UsageError
 from fmilin.ground.signals import Signals
 from fmilin.linear_model.model import LinearModel
-from fmilin.output.export.dslin import dumps, loads
+from fmilin.output.export.foreign import dumps_dslin as dumps
+from fmilin.output.export.foreign import loads_dslin as loads
 from tests.hand_made import bits, pendulum, sized
 
 SIZES = [(3, 2, 1), (0, 2, 3), (3, 0, 0), (1, 0, 2), (2, 1, 0), (11, 4, 3)]

@@ -12,7 +12,8 @@ import pytest
 
 from fmilin.ground.errors import ModelError
 from fmilin.linear_model.model import Accuracy, LinearModel
-from fmilin.output.export.json_file import dumps, loads
+from fmilin.output.export.document import dumps_json as dumps
+from fmilin.output.export.document import loads_json as loads
 from tests.hand_made import LONG, pendulum, sized
 
 

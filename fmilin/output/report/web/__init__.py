@@ -1,9 +1,12 @@
-"""A report of a linear model or a family as one HTML file that needs nothing else."""
+"""A report of a linear model, a family or a motion that repeats as one HTML file that needs nothing else."""
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from fmilin.families.family import LinearFamily
 from fmilin.families.periodic.chart import FloquetChart
@@ -12,13 +15,58 @@ from fmilin.ground.errors import UsageError
 from fmilin.ground.files import check_writable, write_atomically
 from fmilin.linear_model.model import LinearModel
 from fmilin.output.formats import is_named_as
+from fmilin.output.report.periodic import (
+    campbell_figure,
+    floquet_mode_figure,
+    multiplier_figure,
+    stability_figure,
+)
+from fmilin.output.report.web.blocks import Section, html_of, number, picture, table, text
 from fmilin.output.report.web.of_family import family_report
 from fmilin.output.report.web.of_linear import linear_report
-from fmilin.output.report.web.of_periodic import chart_report, periodic_report
 
 if TYPE_CHECKING:
     from fmilin.linear_model.verification import Verification
     from fmilin.model.interface import Model
+
+
+def periodic_report(periodic: PeriodicModel) -> str:
+    """Return the report of a periodic model as one HTML file."""
+    floquet, P = periodic.floquet(), len(periodic.states)
+    why = {k: name for name, k in floquet.unit.items()}
+    rows = [
+        [number(k + 1), *map(number, (mu.real, mu.imag, abs(mu), s.real, s.imag, floquet.frequencies[k])),
+         number(int(floquet.largest_harmonics[k])), why.get(k, "")]
+        for k, (mu, s) in enumerate(zip(floquet.multipliers, floquet.exponents, strict=True))
+    ]  # fmt: skip
+    heads = ["Mode", "Multiplier, real", "imaginary", "size", "Exponent [1/s], real", "imaginary", "Seen at [rad/s]",
+             "Harmonic", "Symmetry"]  # fmt: skip
+    accuracy = ", ".join(f"{name} {value:.2g}" for name, value in floquet.accuracy.items())
+    closing = f"Accuracy: {accuracy}; the motion closes to {periodic.closure:.2g} of the sizes of the states."
+    sections = [
+        Section("Stability", [text(f"{floquet.verdict.capitalize()}.", closing, alarm=not floquet.stable),
+                              table("Multipliers of a period", heads, rows)]),
+        Section("Pictures", [picture("Multipliers", partial(multiplier_figure, floquet)),
+                             picture("Modes over the period", partial(floquet_mode_figure, floquet))]),
+        Section("Remarks", [text(*(remark.message for remark in periodic.remarks))] if periodic.remarks else []),
+    ]  # fmt: skip
+    subtitle = f"period {periodic.period:.9g} s, {P} independent states, {len(periodic.A)} phases"
+    return html_of(periodic.info.name or "periodic motion", subtitle, sections)
+
+
+def chart_report(chart: FloquetChart) -> str:
+    """Return the report of a chart as one HTML file."""
+    drawn = campbell_figure if len(chart.axes) == 1 else stability_figure
+    axes = list(chart.axes.values())
+    rows = [
+        [*(number(float(axis[k])) for axis, k in zip(axes, i, strict=True)), number(float(chart.period[i])),
+         number(float(chart.margin[i]), alarm=bool(chart.ok[i] and not chart.stable[i])), str(chart.reasons[i])]
+        for i in np.ndindex(chart.ok.shape)
+    ]  # fmt: skip
+    heads = [*chart.axes, "Period [s]", "Growth [1/s]", "Why there is nothing"]
+    sections = [Section("Picture", [picture("Stability", partial(drawn, chart))]),
+                Section("Points", [table("Multipliers' growth over the grid", heads, rows)])]  # fmt: skip
+    return html_of(chart.name or "chart", f"{int(chart.stable.sum())} of {chart.ok.size} points are stable", sections)
 
 
 def report_html(

@@ -1,13 +1,18 @@
-"""The linear model as a MATLAB 5 .mat file, for MATLAB, Octave and SciPy.
+"""The linear model as arrays under their names: a MATLAB 5 .mat file, for MATLAB, Octave and SciPy, and NumPy's .npz.
 
-Matrices are doubles under their own names (``f0`` and ``y0`` columns), the four name lists cell arrays
-of char, and the rest sits in a struct ``fmilin``, so that::
+In the .mat file matrices are doubles (``f0`` and ``y0`` columns), the four name lists cell arrays of char, and the rest
+sits in a struct ``fmilin``, a descriptor system in ``descriptor``. A variable's name is seldom a legal field name:
+whatever is looked up by name is a struct with a cell array ``names`` and a column or cell array ``values``
+(``S.fmilin.units``, ``S.fmilin.point.states``)::
 
     S = load('plant.mat'); sys = ss(S.A, S.B, S.C, S.D)
 
-Where there is a descriptor system it is a struct ``descriptor``: ``d = S.descriptor; dss(d.A, d.B, d.C, d.D, d.E)``.
-A variable's name is seldom a legal field name: whatever is looked up by name is a struct with a cell
-array ``names`` and a column or cell array ``values`` (``S.fmilin.units``, ``S.fmilin.point.states``).
+In the .npz file, without pickles, error estimates are ``error_A``, ..., the name lists arrays of strings, and the rest
+is one JSON text under ``fmilin``::
+
+    with np.load("plant.npz") as S:
+        A, names = S["A"], list(S["states"])
+        point = json.loads(str(S["fmilin"]))["point"]
 """
 
 from __future__ import annotations
@@ -20,15 +25,24 @@ import numpy as np
 
 from fmilin.ground.signals import FloatArray
 from fmilin.linear_model.model import LinearModel
-from fmilin.output.export import dslin
-from fmilin.output.export.archives import reading, real_array
+from fmilin.output.export.archives import archive_of, arrays_of, reading, real_array
+from fmilin.output.export.descriptors import ARRAYS as DESCRIPTOR_ARRAYS
 from fmilin.output.export.descriptors import of_mat, to_mat, to_part
-from fmilin.output.export.document import GROUPS, MATRICES, METHOD, POINT_PARTS, from_document, to_document
-from fmilin.output.export.json_file import plain
+from fmilin.output.export.document import (
+    ERRORS,
+    GROUPS,
+    MATRICES,
+    METHOD,
+    POINT_PARTS,
+    from_document,
+    plain,
+    to_document,
+)
+from fmilin.output.export.foreign import is_dslin, loads_dslin
 from fmilin.output.export.mat5 import READABLE, read, write
 
 
-def dumps(linear: LinearModel) -> bytes:
+def dumps_mat(linear: LinearModel) -> bytes:
     """Return the file's content."""
     document = to_document(linear)
     top: dict[str, Any] = {name: document.pop(name) for name in MATRICES}
@@ -53,10 +67,10 @@ def dumps(linear: LinearModel) -> bytes:
     return write(top)
 
 
-def loads(content: bytes, origin: str) -> LinearModel:
-    """Read what :func:`dumps` wrote, also after MATLAB, Octave or SciPy saved it again, or Dymola's ``dslin.mat``."""
-    if dslin.is_dslin(content):
-        return dslin.loads(content, origin)
+def loads_mat(content: bytes, origin: str) -> LinearModel:
+    """Read what :func:`dumps_mat` wrote, also after others saved it again, or Dymola's ``dslin.mat``."""
+    if is_dslin(content):
+        return loads_dslin(content, origin)
     with reading(origin, READABLE):
         top = read(content)
     with reading(origin, "linear model of fmilin"):
@@ -144,3 +158,38 @@ def _unpacked(fields: Mapping[str, Any]) -> dict[str, list[Any]]:
         "description": _texts(fields["description"]),
         "aliases": [_texts(names) for names in fields["aliases"]],
     }
+
+
+_ARRAYS = (*MATRICES, "f0", "y0", "eigenvalues")
+
+
+def dumps_npz(linear: LinearModel) -> bytes:
+    """Return the file's content."""
+    document = to_document(linear)
+    arrays: dict[str, Any] = {name: document.pop(name) for name in _ARRAYS}
+    for group in GROUPS:
+        arrays[group] = np.array(document.pop(group), dtype=np.str_)
+    arrays |= {f"error_{name}": array for name, array in document.pop("errors").items()}
+    if "descriptor" in document:
+        part = document["descriptor"]
+        arrays |= {f"descriptor_{name}": part.pop(name) for name in DESCRIPTOR_ARRAYS}
+    arrays["format"] = np.array(document["format"])
+    arrays["sample_time"] = np.array(document["sample_time"])
+    if "derivatives" in document:
+        document["derivatives"] = plain(document["derivatives"])
+    # NaN and Infinity may stand in this text: Python reads it back, and nothing gets lost.
+    arrays["fmilin"] = np.array(json.dumps(document))
+    return archive_of(arrays)
+
+
+def loads_npz(content: bytes, origin: str) -> LinearModel:
+    """Read what :func:`dumps_npz` wrote."""
+    with reading(origin, ".npz file of a linear model that fmilin wrote"):
+        arrays = arrays_of(content)
+        document: dict[str, Any] = json.loads(str(arrays["fmilin"]))
+        document |= {name: arrays[name] for name in _ARRAYS}
+        document["errors"] = {name: arrays[f"error_{name}"] for name in ERRORS}
+        document |= {group: arrays[group].tolist() for group in GROUPS}
+        if "descriptor" in document:
+            document["descriptor"] |= {name: arrays[f"descriptor_{name}"] for name in DESCRIPTOR_ARRAYS}
+    return from_document(document, origin)

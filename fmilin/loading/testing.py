@@ -1,4 +1,10 @@
-"""The checks of single evaluations, then those of slopes; :func:`check_model` makes them one after the other."""
+"""Does a model keep what :class:`~fmilin.Model` promises? For tests of adapters, and of our own models.
+
+>>> from fmilin.systems import four_bar
+>>> from fmilin.testing import check_model
+>>> check_model(four_bar())[:3]
+['shapes', 'arguments', 'memory']
+"""
 
 from __future__ import annotations
 
