@@ -152,7 +152,7 @@ def compare(request: Request, chosen: Formulated, runner: JobRunner, *, as_json:
                 raise  # only singular configurations have one
             sys.stderr.write(f"Without mcs: {error}\n")
     if as_json:
-        from fmilin.output.report.formulations import spectra_text
+        from fmilin.output.export.document import spectra_text
 
         runner.results.write(spectra_text(model, point, spectra))
         return
@@ -235,7 +235,7 @@ def command(
         if formulation == "mcs" and not at_singularity:
             equations.require_regular(spectrum)
         if as_json:
-            from fmilin.output.report.formulations import spectrum_text
+            from fmilin.output.export.document import spectrum_text
 
             runner.results.write(spectrum_text(name, spectrum))
             return

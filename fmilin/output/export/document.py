@@ -15,7 +15,7 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,6 +28,10 @@ from fmilin.linear_model.model import Accuracy, EntryErrors, LinearModel, Method
 from fmilin.model.interface import ModelInfo
 from fmilin.output.export.archives import finite_array, real_array
 from fmilin.output.export.descriptors import from_part, require_text, to_part
+
+if TYPE_CHECKING:
+    from fmilin.model.interface import Model, OperatingPoint
+    from fmilin.native.formulations import Spectrum
 
 FORMAT = "fmilin-linear/1"
 MATRICES = {
@@ -243,3 +247,37 @@ def plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
+
+
+def spectrum_text(name: str, spectrum: Spectrum) -> str:
+    """Return the spectrum of what has this name, format ``fmilin-spectrum/1``."""
+    return text_of({"format": "fmilin-spectrum/1", "model": name, **_of_spectrum(spectrum)})
+
+
+def spectra_text(model: Model, point: OperatingPoint, spectra: Sequence[Spectrum]) -> str:
+    """Return several spectra of a model at one point, format ``fmilin-spectra/1``."""
+    document = {
+        "format": "fmilin-spectra/1",
+        "model": model.info.name,
+        "point": {
+            "time": point.time,
+            "states": dict(zip(model.states.names, point.states.tolist(), strict=True)),
+            "inputs": dict(zip(model.inputs.names, point.inputs.tolist(), strict=True)),
+        },
+        "spectra": [_of_spectrum(spectrum) for spectrum in spectra],
+    }
+    return text_of(document)
+
+
+def _of_spectrum(spectrum: Spectrum) -> dict[str, Any]:
+    """Return plain data, None in place of infinite eigenvalues."""
+    return {
+        "formulation": spectrum.formulation,
+        "method": spectrum.method,
+        "sizes": dict(spectrum.sizes),
+        "eigenvalues": [[s.real, s.imag] if abs(s) < float("inf") else None for s in spectrum.eigenvalues.tolist()],
+        "labels": list(spectrum.labels),
+        "violations": spectrum.violations.tolist(),
+        "errors": spectrum.errors.tolist(),
+        "warnings": [{"kind": r.kind, "message": str(r)} for r in spectrum.remarks],
+    }

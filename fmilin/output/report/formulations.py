@@ -1,4 +1,4 @@
-"""Spectra of constrained coordinates as JSON and as tables, and the matrices behind them.
+"""Spectra of constrained coordinates: labelled, side by side, a few of many, and the matrices behind them.
 
 What of the mass matrices is not zero is figure 5 of González et al.: M_r of minimal coordinates couples everything, M
 of redundant ones keeps the bodies apart, and the penalty adds what the constraints couple.
@@ -14,10 +14,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from fmilin.ground.errors import UsageError
-from fmilin.model.interface import Model, OperatingPoint
 from fmilin.native.formulations.formulation import ComplexArray, Spectrum
 from fmilin.native.formulations.sparse.elimination import sparse_null_space
-from fmilin.output.export.document import text_of
 from fmilin.output.report.figures import COLORS, QUIET, headed_figure
 from fmilin.output.report.numbers import eigenvalue_text, rough
 from fmilin.output.report.table import (
@@ -38,40 +36,6 @@ if TYPE_CHECKING:
     from fmilin.ground.remarks import Remark
     from fmilin.native.formulations.form import ConstrainedForm
     from fmilin.output.report.page import Sheet
-
-
-def spectrum_text(name: str, spectrum: Spectrum) -> str:
-    """Return the spectrum of what has this name, format ``fmilin-spectrum/1``."""
-    return text_of({"format": "fmilin-spectrum/1", "model": name, **_document(spectrum)})
-
-
-def spectra_text(model: Model, point: OperatingPoint, spectra: Sequence[Spectrum]) -> str:
-    """Return several spectra of a model at one point, format ``fmilin-spectra/1``."""
-    document = {
-        "format": "fmilin-spectra/1",
-        "model": model.info.name,
-        "point": {
-            "time": point.time,
-            "states": dict(zip(model.states.names, point.states.tolist(), strict=True)),
-            "inputs": dict(zip(model.inputs.names, point.inputs.tolist(), strict=True)),
-        },
-        "spectra": [_document(spectrum) for spectrum in spectra],
-    }
-    return text_of(document)
-
-
-def _document(spectrum: Spectrum) -> dict[str, Any]:
-    """Return plain data, None in place of infinite eigenvalues."""
-    return {
-        "formulation": spectrum.formulation,
-        "method": spectrum.method,
-        "sizes": dict(spectrum.sizes),
-        "eigenvalues": [[s.real, s.imag] if abs(s) < float("inf") else None for s in spectrum.eigenvalues.tolist()],
-        "labels": list(spectrum.labels),
-        "violations": spectrum.violations.tolist(),
-        "errors": spectrum.errors.tolist(),
-        "warnings": [{"kind": r.kind, "message": str(r)} for r in spectrum.remarks],
-    }
 
 
 MOST = 40  # rows shown of a table; the rest is counted
