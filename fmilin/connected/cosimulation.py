@@ -151,10 +151,6 @@ def cosimulated(
     order : sequence of str, optional
         In which a Gauss-Seidel master steps the members.
 
-    Returns
-    -------
-    Cosimulation
-
     Raises
     ------
     UsageError

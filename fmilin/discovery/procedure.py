@@ -157,7 +157,7 @@ def discover(
     progress: Callable[[str], None] = lambda _: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Discovery:
-    """Find the constraints that a model keeps and does not declare.
+    """Return the constraints that a model keeps and does not declare.
 
     An index-reduced model keeps g'' = 0 for every state, on its manifold or not: g' never changes, whatever the
     states are and the inputs do. So functions phi of the states are looked for whose rate Dphi f vanishes at random
@@ -180,10 +180,6 @@ def discover(
         Told in lines what is looked for, each constraint of positions as soon as it is found, and what was withdrawn.
     stop : callable, optional
         Asked often; once it says yes, what was found so far is verified and returned, with a remark ``interrupted``.
-
-    Returns
-    -------
-    Discovery
 
     Raises
     ------

@@ -244,24 +244,7 @@ class LinearModel(Shown):
         )
 
     def verify(self, model: Model, *, horizon: float | None = None) -> Verification:
-        """Compare this linear model with the nonlinear one it was made from, channel by channel.
-
-        Parameters
-        ----------
-        model : Model
-        horizon : float, optional
-            How long responses are followed, in seconds.
-
-        Returns
-        -------
-        Verification
-            As :func:`fmilin.verify` returns.
-
-        Raises
-        ------
-        UsageError, ConstraintError, NumericalError
-            When there is nothing to compare.
-        """
+        """Return what :func:`fmilin.verify` does of ``model``, following responses over ``horizon`` seconds."""
         return perform("LinearModel.verify", model, self, horizon=horizon)
 
     def to_control(self) -> control.StateSpace:
@@ -277,21 +260,9 @@ class LinearModel(Shown):
     ) -> None:
         """Write the model; the suffix picks the format: .mat, .npz, .json, .fmu, .m, .c, .mo, .tex or .txt.
 
-        A name that ends in ``dslin.mat`` means Dymola's layout.
-
-        Parameters
-        ----------
-        path : str or Path
-            An existing file is replaced when the new one is complete, and unharmed if that fails.
-        precision : str
-            ``"double"`` or ``"single"``: of the numbers in C code.
-        sample_time : float, optional
-            Of C code for a continuous model, in seconds; chosen by its fastest motion by default.
-
-        Raises
-        ------
-        UsageError
-            When no exporter knows the suffix, a matrix contains NaN, or the file cannot be written.
+        A ``path`` that ends in ``dslin.mat`` means Dymola's layout; an old file is replaced by a complete one. C code
+        has numbers of a ``precision``, and for a continuous model a ``sample_time`` in seconds, else chosen by its
+        fastest motion. UsageError where no exporter knows the suffix, a matrix has NaN, or nothing can be written.
         """
         perform("LinearModel.save", self, path, precision=precision, sample_time=sample_time)
 
@@ -300,19 +271,8 @@ class LinearModel(Shown):
     ) -> None:
         """Write everything about the model as one HTML file that needs no network: tables and pictures.
 
-        Parameters
-        ----------
-        path : str or Path
-            Ends in .html.
-        verification : Verification, optional
-            Of this linear model: goes in, too.
-        model : Model, optional
-            The nonlinear model: its constraints are listed, and a mechanism is drawn.
-
-        Raises
-        ------
-        UsageError
-            When the file does not end in .html, or cannot be written.
+        A ``verification`` goes in, too; of the nonlinear ``model`` constraints are listed, and a mechanism is drawn.
+        UsageError when ``path`` does not end in .html, or cannot be written.
         """
         perform("LinearModel.save_report", self, path, verification=verification, model=model)
 
@@ -320,14 +280,8 @@ class LinearModel(Shown):
     def load(cls, path: str | Path) -> LinearModel:
         """Return the model in ``path``: what :meth:`save` wrote (.mat .npz .json .fmu), ``dslin.mat``, OpenFAST's .lin.
 
-        OpenFAST's azimuth, rotor speed and wind speed are parameters of its point.
-
-        Raises
-        ------
-        UsageError
-            When the suffix is none of these.
-        ModelError
-            When the file is missing, damaged or something else.
+        OpenFAST's azimuth, rotor speed and wind speed are parameters of its point. UsageError of another suffix,
+        ModelError of a file that is missing, damaged or something else.
         """
         return perform("LinearModel.load", path)
 

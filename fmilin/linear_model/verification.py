@@ -125,13 +125,7 @@ class Verification(Shown):
         return perform("Verification.table", self)
 
     def save_picture(self, path: str | Path) -> None:
-        """Draw both responses of each channel, and how far it holds, into the file ``path``: .png or .svg.
-
-        Raises
-        ------
-        UsageError
-            When the suffix is another, or the file cannot be written.
-        """
+        """Draw both responses of each channel, and how far it holds, into ``path``, .png or .svg; else UsageError."""
         perform("Verification.save_picture", self, path)
 
     def to_document(self) -> dict[str, Any]:

@@ -257,63 +257,31 @@ class Model(ABC):
     """A dynamic model ``x' = f(t, x, u)``, ``out = c(t, x, u)`` whose states may obey constraints.
 
     Threads may share one: the functions of fmilin that take a model take turns. Models of their own work side by side.
-
-    Attributes
-    ----------
-    info : ModelInfo
-    states, inputs, outputs : Signals
-        In the model's order; N, nu and ny of them. Any may be empty.
-    constraints : Constraints
-        What was declared, bound to the states; may be empty.
-    start : OperatingPoint
-        Where the model starts, as it says itself: not yet projected onto the manifold.
-    copies : mapping of int to Copy
-        Outputs that are a state or an input, by output position: their rows of C and D are copies.
-    independent : tuple of str
-        Coordinates that the model's author recommends to keep; empty when there is no recommendation. Where they are
-        singular, a linearization is refused.
-    independent_by_default : bool
-        Whether ``independent`` is a partition that the equations came with: where it is singular, another is taken.
-    structure : array of bool, shape (N + ny, N + nu), or None
-        Which derivatives and outputs depend on which states and inputs, as declared; None when nothing is.
-    parameters : mapping of str to float
-        Values of the parameters that :meth:`with_parameters` can change; empty when it can change none.
-    moves_parameters : bool
-        Whether :meth:`with_interface` takes parameters as inputs.
-    start_points : tuple of str
-        Names of the points at which its file offers to start, the one that was taken first; empty without any.
-    names_limits : bool
-        Whether its notes say which of its inputs are at limits and move nothing (:meth:`seen_at`).
-    batches : bool
-        Whether :meth:`evaluate` takes many points at once: x (batch, N) and u (batch, nu).
-    autonomous : bool
-        Whether its rates and outputs certainly do not depend on time.
-    freedoms_known : bool
-        Whether its states certainly do not depend on each other, as joints of an open tree.
-    compilable : bool
-        Whether there is a graph, :meth:`in_graph`.
-    sparse : bool
-        Whether its equations are sparse matrices, :meth:`sparse_form`, and it may be too large for others.
     """
 
     info: ModelInfo
-    states: Signals
+    states: Signals  #: N of them in the model's order, like ``inputs`` (nu) and ``outputs`` (ny); any may be empty
     inputs: Signals
     outputs: Signals
-    constraints: Constraints
-    start: OperatingPoint
-    copies: Mapping[int, Copy]
+    constraints: Constraints  #: what was declared, bound to the states; may be empty
+    start: OperatingPoint  #: where the model starts, as it says itself: not yet projected onto the manifold
+    copies: Mapping[int, Copy]  #: outputs that are a state or an input, by position: their rows of C and D are copies
+    #: coordinates that the model's author recommends to keep; where they are singular, a linearization is refused
     independent: tuple[str, ...] = ()
+    #: whether ``independent`` is a partition that the equations came with: where it is singular, another is taken
     independent_by_default: bool = False
+    #: shape (N + ny, N + nu): which derivatives and outputs depend on which states and inputs; None: not declared
     structure: NDArray[np.bool_] | None = None
-    parameters: Mapping[str, float] = MappingProxyType({})
-    moves_parameters: bool = False
-    start_points: tuple[str, ...] = ()
+    parameters: Mapping[str, float] = MappingProxyType({})  #: values of those that :meth:`with_parameters` can change
+    moves_parameters: bool = False  #: whether :meth:`with_interface` takes parameters as inputs
+    start_points: tuple[str, ...] = ()  #: names of points at which its file offers to start, the one taken first
+    #: whether its notes say which of its inputs are at limits and move nothing (:meth:`seen_at`)
     names_limits: bool = False
-    batches: bool = False
-    autonomous: bool = False
-    freedoms_known: bool = False
-    compilable: bool = False
+    batches: bool = False  #: whether :meth:`evaluate` takes many points at once: x (batch, N) and u (batch, nu)
+    autonomous: bool = False  #: whether its rates and outputs certainly do not depend on time
+    freedoms_known: bool = False  #: whether its states certainly do not depend on each other: joints of an open tree
+    compilable: bool = False  #: whether there is a graph, :meth:`in_graph`
+    #: whether its equations are sparse matrices, :meth:`sparse_form`, and it may be too large for others
     sparse: bool = False
 
     def __repr__(self) -> str:
@@ -372,17 +340,7 @@ class Model(ABC):
     def compiled_for(self, evaluations: int) -> Model:
         """Return the model for work that visits many points: compiled as soon as that pays, else the model itself.
 
-        Its numbers are the same to rounding, and those of the model itself stay what they are.
-
-        Parameters
-        ----------
-        evaluations : int
-            How many visits are certain to come; more may.
-
-        Returns
-        -------
-        Model
-            With the same signals and constraints.
+        So many ``evaluations`` are certain to come; more may. Numbers are the same to rounding.
         """
         del evaluations
         return self
@@ -418,11 +376,7 @@ class Model(ABC):
         """Return the exact procedure of this kind of model at a point of its manifold; None when it has none.
 
         Only with the model's own constraints: a procedure knows the motions that these leave, and no others.
-
-        Raises
-        ------
-        NumericalError
-            When the rates are not determined at the point.
+        NumericalError where the rates are not determined.
         """
         return None
 
@@ -436,20 +390,15 @@ class Model(ABC):
     ) -> TangentStack | None:
         """Return rates, outputs and residuals at many points, with exact slopes along the kept states; None without.
 
+        P states are ``kept``, as many as there are freedoms. NumericalError where rates are not determined at a point.
+
         Parameters
         ----------
         t : array, shape (k,)
-        x : array, shape (k, N)
-        u : array, shape (k, nu)
+        x, u : array, shapes (k, N), (k, nu)
         kept : sequence of int
-            P states, as many as there are freedoms.
         parameters : mapping of str to array, shape (k,)
             Those that differ from point to point.
-
-        Raises
-        ------
-        NumericalError
-            When the rates are not determined at one of the points.
         """
         return None
 
@@ -476,13 +425,7 @@ class Model(ABC):
         return None
 
     def sparse_form(self, t: float, x: FloatArray, u: FloatArray) -> SparseForm | None:
-        """Return the equations of motion in their parts, sparse matrices; None unless ``sparse``.
-
-        Raises
-        ------
-        NumericalError
-            At a singular configuration.
-        """
+        """Return the equations in parts, sparse matrices; None unless ``sparse``. NumericalError where singular."""
         return None
 
     def sparse_equations(self) -> SparseEquations | None:
@@ -503,10 +446,7 @@ class Model(ABC):
     def stabilized(self, alpha: float, beta: float) -> Model | None:
         """Return the same model with Baumgarte's stabilization of its own equations; None where it has no way for it.
 
-        Parameters
-        ----------
-        alpha, beta : float
-            The constraints become 0 = g'' + 2 alpha g' + beta^2 g; in 1/s, not negative.
+        The constraints become 0 = g'' + 2 alpha g' + beta^2 g, alpha and beta in 1/s, not negative.
         """
         return None
 
@@ -522,24 +462,13 @@ class Model(ABC):
     def with_interface(self, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Model:
         """Return the same model with chosen inputs and outputs, in the given order; None keeps what there is.
 
-        Inputs that are left out stay at their values of ``start``. Any continuous variable may be
-        an output, states, inputs and ``der(state)`` included.
-
-        Raises
-        ------
-        UnknownNameError
-            With the nearest names.
+        Inputs that are left out stay at their values of ``start``. Any continuous variable may be an output, states,
+        inputs and ``der(state)`` included. UnknownNameError with the nearest names.
         """
 
     @abstractmethod
     def with_constraints(self, constraints: Sequence[Constraint]) -> Model:
-        """Return the same model with these constraints instead of its own.
-
-        Raises
-        ------
-        ConstraintError
-            When a constraint names a variable that the model does not have.
-        """
+        """Return the same model with these constraints instead of its own; ConstraintError of unknown variables."""
 
     def with_held(self, feet: Sequence[str], point: OperatingPoint | None = None) -> Model:
         """Return the same model with feet held on the ground, where they are at a point, which becomes its start.

@@ -95,13 +95,7 @@ class SandboxReport:
 
 
 def sandbox_report() -> SandboxReport:
-    """Return what the code of an FMU that runs in a child process cannot do on this system.
-
-    Returns
-    -------
-    SandboxReport
-        ``missing`` names what does not hold; printed, it is a table.
-    """
+    """Return what the code of an FMU in a child process cannot do here; ``missing`` names what does not hold."""
     return SandboxReport(f"{platform.system()} {platform.release()}", tuple(_walls(*_worlds())))
 
 

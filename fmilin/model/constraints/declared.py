@@ -62,7 +62,7 @@ class Constraint:
 
     @classmethod
     def from_text(cls, text: str, *, name: str = "", level: Level = "position", rate: str | None = None) -> Constraint:
-        """Parse ``text``, an expression, the name of a variable, or an equation: ``a = b`` means a - (b).
+        """Return a constraint for ``text``: an expression, a variable, or an equation, where ``a = b`` means a - (b).
 
         Parameters
         ----------
@@ -73,10 +73,6 @@ class Constraint:
             What it is called in messages.
         rate : str
             The variable that is its time derivative, where the model has one.
-
-        Returns
-        -------
-        Constraint
 
         Raises
         ------

@@ -54,13 +54,7 @@ class Guess:
 
 
 def solved(linearized: Linearized, guess: Guess, point: Point, name: str) -> tuple[Factors, FloatArray]:
-    """Return the factors of W and w at a point.
-
-    Raises
-    ------
-    NumericalError
-        When no solution is found; the message names the equation with the largest residual.
-    """
+    """Return the factors of W and w at a point; NumericalError names the equation with the largest residual."""
     direct = _corrected(linearized, guess, point, guess.unknowns)
     if direct is not None:
         return direct
