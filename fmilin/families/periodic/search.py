@@ -157,9 +157,9 @@ def _first_return(problem: OrbitProblem, rate: FloatArray) -> tuple[OrbitProblem
             drift = gone[round(k), drifting]
             problem = replace(problem, gain=sign * abs(problem.gain))
             return problem, _in_phase(problem, Shot(problem.model, (start,), float(length * k / SAMPLES), drift))
-        # How long the motion takes to cross its own extent: samples must not be further apart than that.
+        # How long the motion takes to cross its own extent, on the average: relaxation oscillations leap in between.
         extent = np.maximum(np.ptp(motion.states, axis=0), 1e-12 * scales)
-        crossing = length / SAMPLES / float(np.max(np.abs(np.diff(motion.states, axis=0)) / extent))
+        crossing = length / float(np.max(np.abs(np.diff(motion.states, axis=0)).sum(axis=0) / extent))
         length *= 2
         if problem.turn is None and not problem.held and (stretch >= PATIENT or length > COARSE * crossing):
             start, length = replace(start, states=motion.states[-1]), 8 * crossing
