@@ -6,6 +6,7 @@ Usage: ``python docs/mechanism_file.py``. A test compares both files with what i
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from fmilin.native.mechanism.schema import MechanismFile
 __all__ = ["json_schema", "reference", "write"]
 
 DOCS = Path(__file__).parent
+EVERY = ("name", "kind", "start", "nominal")  # keys of every input
 BEGIN = "<!-- what follows is written by python docs/mechanism_file.py -->"
 
 
@@ -50,12 +52,33 @@ def reference() -> str:
             table = one["$ref"].rsplit("/", 1)[1]
             kind = schema["$defs"][table]["properties"].get("kind", {}).get("const")
             named[table] = f'[[{key}]]`, `kind = "{kind}"' if kind else f"[[{key}]]"
-    sections = [_section("The file itself", schema), _section("Frames (placements)", schema["$defs"]["PlacementTable"])]
-    sections += [_section(f"`{heading}`", schema["$defs"][name]) for name, heading in named.items()]
+    inputs = (
+        "### Every `[[input]]`\n\n`name` and `kind` are needed; `start` is its initial value, 0 where it is left out, "
+        "`nominal` its typical size: what searches and errors measure it in.\n"
+    )
+    tables = [key for key, entry in schema["properties"].items() if _type(entry) == "tables"]
+    whole = _section("The file itself", schema, leave=tables)
+    sections = [
+        f"{whole}\nTables: {', '.join(f'`[[{key}]]`' for key in tables)}, as follows.\n",
+        _section("Frames (placements)", schema["$defs"]["PlacementTable"]),
+    ]
+    for name, heading in named.items():
+        table = schema["$defs"][name]
+        if heading == "[[joint_setting]]":
+            others = ", ".join(f"`{key}`" for key in table["properties"] if key != "joint")
+            sections.append(
+                f"### `{heading}`\n\n{table['description']} `joint` is its name; {others} are as for a joint, instead "
+                "of the URDF file's.\n"
+            )
+        elif "kind" in table["properties"]:
+            sections += [inputs] * (inputs not in sections)
+            sections.append(_section(f"`{heading}`", table, leave=EVERY))
+        else:
+            sections.append(_section(f"`{heading}`", table))
     return BEGIN + "\n\n" + "\n".join(sections)
 
 
-def _section(heading: str, table: dict[str, Any]) -> str:
+def _section(heading: str, table: dict[str, Any], leave: Sequence[str] = ()) -> str:
     rows = [
         f"### {heading}",
         "",
@@ -66,6 +89,8 @@ def _section(heading: str, table: dict[str, Any]) -> str:
     ]
     required = table.get("required", ())
     for key, entry in table["properties"].items():
+        if key in leave:
+            continue
         default = "needed" if key in required else _default(entry.get("default", ""))
         rows.append(f"| `{key}` | {_type(entry)} | {default} | {entry['description']} |")
     return "\n".join(rows) + "\n"
