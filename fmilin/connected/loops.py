@@ -240,11 +240,7 @@ STEP = 2.0**-20  # of differences along inputs, in their sizes: they steer Newto
 
 
 def depends_at_once(name: str, model: Model) -> NDArray[np.bool_]:
-    """Return which outputs depend on which inputs without delay, shape (ny, nu).
-
-    As declared; else as exact slopes show it at the start and beside it; else all. A wrong answer costs visits, no
-    digits: what is missing shows when the system settles.
-    """
+    """Return which outputs depend on inputs without delay, (ny, nu): as declared, as slopes show it, else all."""
     n = len(model.states)
     if model.structure is not None:
         depends = model.structure[n:, n:].copy()

@@ -88,10 +88,7 @@ def approximated_loop(model: ConnectedModel, point: OperatingPoint) -> LinearMod
 
 
 def continuous_law(linear: LinearModel) -> LinearModel:
-    """Return a sampled linear model as a continuous one, by Tustin's rule z = (1 + w)/(1 - w), w = s h/2.
-
-    What holds its outputs is a delay of h/2 to first order in s h (Pade): (1 - s h/4)/(1 + s h/4).
-    """
+    """Return a sampled model, by Tustin's rule, w = s h/2, and Pade's (1 - s h/4)/(1 + s h/4) for what is held."""
     h, one, k = linear.sample_time, np.eye(len(linear.A)), len(linear.outputs)
     if np.linalg.cond(linear.A + one) > INSEPARABLE:
         raise UsageError(

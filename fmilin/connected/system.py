@@ -274,10 +274,7 @@ class ConnectedModel(Model):
     def product_errors(
         self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray
     ) -> Evaluation | None:
-        """Return what the errors of members that were identified make of the products; None where there are none.
-
-        To first order: dv is wrong by |S K| e with e the errors of the outputs, and S = (I - K D)^-1.
-        """
+        """Return what members' own errors make of the products; None without: dv is wrong by |(I - K D)^-1 K| e."""
         measured = any(isinstance(m, (LinearMember, ConnectedModel)) for m in self.members.values())
         J = self.coupling.jacobians(t, x, u) if measured else None
         if J is None:

@@ -146,10 +146,7 @@ class Invariant:
         return np.asarray(np.einsum("mkn,k->mn", np.abs(self.library.gradients(x)), np.abs(self.coefficients)))
 
     def rates(self, x: FloatArray, f: FloatArray, noise: FloatArray | float = 0.0) -> FloatArray:
-        """Return Dh f relative to the size of its terms, at points x (m, N) for rates f (m, N), shape (m,).
-
-        What ``noise`` (m, N) of the rates explains does not count.
-        """
+        """Return Dh f over the size of terms, (m,), at x (m, N) for rates f (m, N), less what ``noise`` explains."""
         slopes = self.gradients(x)
         terms = np.abs(slopes) * np.maximum(np.abs(f), 1e-3 * np.abs(f).max(axis=1, initial=0.0, keepdims=True))
         more = np.maximum(np.abs((slopes * f).sum(axis=1)) - (np.abs(slopes) * noise).sum(axis=1), 0.0)
@@ -229,11 +226,7 @@ def projected(x: FloatArray, invariants: Sequence[Invariant], sizes: FloatArray)
 def is_independent(
     candidate: Invariant, others: Sequence[Invariant], x: FloatArray, sizes: FloatArray, tolerance: float = INDEPENDENT
 ) -> bool:
-    """Whether the gradient of ``candidate`` leaves the span of the others' at most of the points x (m, N).
-
-    A gradient whose terms cancel is none: that of a constraint's square, or of its product with another, where both
-    are zero.
-    """
+    """Whether the gradient, if its terms do not cancel, leaves the span of others' at most of the points x (m, N)."""
     own = candidate.gradients(x) * sizes
     least = INDEPENDENT * np.linalg.norm(candidate.gradient_sizes(x) * sizes, axis=1)
     theirs = np.stack([i.gradients(x) * sizes for i in others] or [np.zeros_like(own)], axis=1)

@@ -67,10 +67,7 @@ class Search:
             self.stabilized(library)
 
     def everywhere(self, library: Library) -> None:
-        """Look for functions that no state and no input changes, and judge them; on the manifold of the norms known.
-
-        Rates that were simplified by sine^2 + cosine^2 = 1 keep no constraint anywhere else.
-        """
+        """Look for functions that no state and no input changes, and judge them; on the manifold of the norms known."""
         candidates = list(self._invariants(reduced(library, self.norms), self._anywhere))
         norms: list[Invariant] = []
         for candidate, breaks in candidates:
@@ -135,11 +132,7 @@ class Search:
             self._announce(mode.g)
 
     def redundant(self, library: Library) -> None:
-        """Look for constraints of positions that only motions keep which satisfy all of them, and no others.
-
-        Where constraints g are redundant, no accelerations make every g'' zero unless all g' are: what is left of g''
-        is a quadratic form of the g' alone. So g'' = 0 at rest, wherever the positions are.
-        """
+        """Look for constraints that only motions keep which satisfy all: g'' = 0 at rest, wherever positions are."""
         samples = SamplesAtRest(self.sampler, rate_of=self.kinds.rate_of)
         polynomials = Library(t for t in library.terms if t.states <= self.kinds.rate_of.keys() and not t.harmonic[0])
         together: list[tuple[Invariant, Invariant]] = []

@@ -118,10 +118,7 @@ def _reached(depends: Mask, driven: Mask) -> Mask:
 
 
 def _directions(sampler: Sampler, depends: Mask, constant: Mask) -> tuple[list[set[int]], dict[tuple[int, int], int]]:
-    """Return unit vectors that other states turn, and of each sine and cosine of one angle the speed.
-
-    A unit vector keeps its length at any state, and turns twice as fast where all that turns it is doubled.
-    """
+    """Return unit vectors that other states turn, in proportion, and of each sine and cosine of one angle the speed."""
     moving = np.flatnonzero(~constant)
     x = sampler.states(int(1.2 * len(moving)) + 10)
     f = sampler.held_rates(x)

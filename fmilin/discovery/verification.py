@@ -195,10 +195,7 @@ def _is_unit_vector(h: Invariant) -> bool:
 
 
 def _is_total_momentum(h: Invariant, kinds: StateKinds, sampler: Sampler) -> bool:
-    """Whether it is a sum of speeds with factors of one sign, and all their positions can be displaced alike.
-
-    Where sines and cosines are states, they are turned together.
-    """
+    """Whether it is a sum of speeds with factors of one sign, whose positions, angles too, can be displaced alike."""
     position_of = {v: q for q, v in kinds.rate_of.items()}
     c = h.coefficients
     if not h.is_linear or c.min() * c.max() < 0 or not h.states <= {*position_of, *kinds.turned_by.values()}:

@@ -73,10 +73,7 @@ def built(
     *,
     sample_time: float = 0.0,
 ) -> LinearModel:
-    """Return the linear model, with the accuracy that follows from the errors of its entries.
-
-    ``method``: how derivatives were taken, visits to the model, exact directional derivatives.
-    """
+    """Return the linear model; ``method``: how derivatives were taken, visits to the model, exact products."""
     errors = EntryErrors(slopes.A_error, slopes.B_error, slopes.C_error, slopes.D_error, coordinates.T_error)
     matrices = slopes.A, slopes.B, slopes.C, slopes.D, coordinates.T
     derivatives, evaluations, products = method

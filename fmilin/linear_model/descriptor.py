@@ -44,11 +44,7 @@ class Descriptor:
     difference: float = float("nan")
 
     def eigenvalues(self) -> NDArray[np.complex128]:
-        """Return the finite eigenvalues in 1/s by QZ, sorted by real part, then imaginary part.
-
-        QZ loses digits to the infinite eigenvalues, which are threefold: of the four slowest ones of the
-        flexible pendulum it leaves about nine. Those of the linear model are better.
-        """
+        """Return the finite eigenvalues in 1/s by QZ, sorted; it loses digits, those of the linear model are better."""
         from scipy.linalg import eigvals
 
         if not len(self.A):

@@ -30,8 +30,7 @@ UNANSWERED = 1e-9  # A sum that is smaller than this part of its terms is zero: 
 def energies(linear: LinearModel, single: Sequence[tuple[complex, bool]]) -> tuple[FloatArray, FloatArray]:
     """Return the amplitudes that unit energy of inputs reaches, (modes, nu), and what outputs show, (modes, ny).
 
-    With x - x0 = Re(shape z) and z' = lambda z + beta u, Gramians of Re z and Im z are 2 x 2 (1 x 1 of a real
-    mode). NaN for eigenvalues that are not ``single``, infinite where a mode does not decay.
+    By Gramians of Re z and Im z; NaN for eigenvalues that are not ``single``, infinite where a mode does not decay.
     """
     values, left, right = eigenvectors(linear.A)
     nu, ny = len(linear.inputs), len(linear.outputs)
@@ -125,8 +124,7 @@ class _Subspace:
 def modal_analysis(linear: LinearModel) -> ModalAnalysis:
     """Return how modes, coordinates, inputs and outputs of a linear model belong together.
 
-    I. J. Perez-Arriaga, G. C. Verghese, F. C. Schweppe: Selective modal analysis, IEEE Trans. PAS 101 (1982). A. M.
-    A. Hamdan, A. H. Nayfeh: Measures of modal controllability and observability, J. Guidance 12 (1989).
+    Perez-Arriaga et al., IEEE Trans. PAS 101 (1982); Hamdan and Nayfeh, J. Guidance 12 (1989).
     """
     from scipy.linalg import matrix_balance
 
@@ -174,11 +172,7 @@ def _order(subspace: _Subspace, sample_time: float) -> tuple[float, float]:
 
 
 def _subspaces(A: FloatArray, error: FloatArray) -> Iterator[_Subspace]:
-    """Yield the invariant subspaces of groups of eigenvalues that the error of A, times their condition, keeps apart.
-
-    Of a pair the one with positive imaginary part; a group has a basis from Schur's form, as eigenvectors say
-    nothing there.
-    """
+    """Yield invariant subspaces, by Schur's form, of groups of eigenvalues (pairs once) that errors keep apart."""
     size = float(np.linalg.norm(A, 2)) or 1.0
     relative = min(max(len(A) * EPS, len(A) * float(error.max()) / size), 1.0)
     values, left, right = eigenvectors(A)
@@ -204,11 +198,7 @@ def _subspaces(A: FloatArray, error: FloatArray) -> Iterator[_Subspace]:
 
 
 def _shares(parts: list[Complex], terms: list[FloatArray], twice: FloatArray) -> FloatArray:
-    """Return the largest share of each group over the coordinates, (groups, channels); ``twice`` is 2 for pairs.
-
-    ``parts`` and ``terms``, (P, channels) for each group: what it adds, and the sum of the sizes of what that is
-    made of.
-    """
+    """Return the largest share of groups, (groups, channels): ``parts`` in sums of ``terms``, (P, channels) each."""
     sizes = np.abs(np.array(parts)) * twice[:, None, None]
     total, bound = sizes.sum(axis=0), np.einsum("g,gkj->kj", twice, np.array(terms))
     answers = total > UNANSWERED * bound

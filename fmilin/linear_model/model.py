@@ -190,10 +190,7 @@ class LinearModel(Shown):
         return eigenvalue_derivatives(self.A, [d.A for d in self.derivatives.values()])[0]
 
     def modes(self) -> Modes:
-        """Return what the eigenvalues say: frequency, damping and the shape in all N states, slowest first.
-
-        A pair of complex eigenvalues is one mode.
-        """
+        """Return frequency, damping and the shape in all N states of each eigenvalue or complex pair, slowest first."""
         from fmilin.linear_model.modes import modes_of
 
         return modes_of(self.A, self.T, self.sample_time)

@@ -140,10 +140,7 @@ Sparse = Any  # a scipy.sparse array: imported only where it is used
 
 
 class SparseEquations(Protocol):
-    """W w = r with W = [[M, G'], [G, 0]], r = (F, -Gdot v), w = (v', lambda), q' = v, and 0 = g(q), 0 = G v.
-
-    The states are (q, v), 2n of them; m constraints, which neither time nor inputs enter.
-    """
+    """W w = r, W = [[M, G'], [G, 0]], r = (F, -Gdot v), w = (v', lambda), of 2n states (q, v) and m constraints."""
 
     @property
     def n(self) -> int:

@@ -306,10 +306,7 @@ class Model(ABC):
         return ()
 
     def contact_forces(self, t: float, x: FloatArray, u: FloatArray) -> Mapping[str, FloatArray]:
-        """Return the force on each held foot in the world's axes, (3,) by its name, with a torque (6,) on a flat one.
-
-        NaN where rigid bodies do not determine it; empty where nothing is held.
-        """
+        """Return the force on each held foot in world axes, (3,), with torque (6,); NaN where undetermined."""
         return {}
 
     def seen_at(self, point: OperatingPoint) -> Model:
@@ -338,10 +335,7 @@ class Model(ABC):
         """
 
     def compiled_for(self, evaluations: int) -> Model:
-        """Return the model for work that visits many points: compiled as soon as that pays, else the model itself.
-
-        So many ``evaluations`` are certain to come; more may. Numbers are the same to rounding.
-        """
+        """Return the model for so many ``evaluations``: compiled as soon as that pays, else itself; same numbers."""
         del evaluations
         return self
 
@@ -366,18 +360,11 @@ class Model(ABC):
     def product_errors(
         self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray
     ) -> Evaluation | None:
-        """Return how wrong :meth:`products` may be, in absolute values, beyond rounding; None where they are not.
-
-        Of a model that was identified itself: its own errors travel into whatever it is a part of.
-        """
+        """Return how wrong :meth:`products` may be beyond rounding, as of identified models; None where not."""
         return None
 
     def exact_slopes(self, t: float, x: FloatArray, u: FloatArray) -> ExactSlopes | None:
-        """Return the exact procedure of this kind of model at a point of its manifold; None when it has none.
-
-        Only with the model's own constraints: a procedure knows the motions that these leave, and no others.
-        NumericalError where the rates are not determined.
-        """
+        """Return the exact procedure with the own constraints, or None; NumericalError where rates are undetermined."""
         return None
 
     def tangents(
@@ -403,17 +390,11 @@ class Model(ABC):
         return None
 
     def constraint_residuals(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray | None:
-        """Return the residuals of :meth:`evaluate` alone, shape (m,); None where they cost as much as all the rest.
-
-        With ``batches`` also at many points, x (batch, N) and u (batch, nu), or None.
-        """
+        """Return residuals alone, shape (m,), with ``batches`` of many points; None where they cost as much as all."""
         return None
 
     def constraint_gradient(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray] | None:
-        """Return the residuals (m,) and their gradient (m, N), exact; None where they cost as much as all the rest.
-
-        With ``batches`` also at many points, x (batch, N) and u (batch, nu), or None.
-        """
+        """Return residuals (m,) and exact gradient (m, N), with ``batches`` too; None where as costly as all."""
         return None
 
     def second_order_form(self, t: float, x: FloatArray, u: FloatArray) -> SecondOrderForm | None:
@@ -433,10 +414,7 @@ class Model(ABC):
         return None
 
     def in_graph(self) -> ImplicitSystem | None:
-        """Return the equations as a graph, which C code and FMUs are made from; None unless ``compilable``.
-
-        What constraints observe is among its outputs or ``further`` quantities.
-        """
+        """Return the equations as a graph, with what constraints observe; None unless ``compilable``."""
         return None
 
     def formula(self, name: str) -> Expression | None:
@@ -444,10 +422,7 @@ class Model(ABC):
         return None
 
     def stabilized(self, alpha: float, beta: float) -> Model | None:
-        """Return the same model with Baumgarte's stabilization of its own equations; None where it has no way for it.
-
-        The constraints become 0 = g'' + 2 alpha g' + beta^2 g, alpha and beta in 1/s, not negative.
-        """
+        """Return the model with 0 = g'' + 2 alpha g' + beta^2 g (Baumgarte), both in 1/s; None where it cannot."""
         return None
 
     def event_indicators(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:

@@ -125,8 +125,7 @@ def newton_step(rates: FloatArray, sizes: FloatArray, slopes: FloatArray, errors
 def is_equilibrium(rates: FloatArray, sizes: FloatArray, slopes: FloatArray, errors: FloatArray, states: int) -> bool:
     """Whether an equilibrium is so near to a point that it is one.
 
-    ``slopes`` and ``errors`` (N, n) are along unknowns in their sizes, the first ``states`` of them coordinates: these
-    may be as far as a trim leaves them, where rates are small. Else all stand for what they are, to rounding.
+    ``slopes`` and ``errors`` (N, n) are along unknowns in their sizes, the first ``states`` of them coordinates.
     """
     if not np.isfinite(slopes).all():
         return False

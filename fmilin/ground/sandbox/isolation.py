@@ -47,10 +47,7 @@ def can_isolate() -> bool:
 
 
 def in_a_child(work: Work, limits: Limits | None = None, readable: Sequence[Path] = ()) -> Answer:
-    """Do ``work`` in a forked child, with a temporary directory of its own and no standard input; return its answer.
-
-    Foreign code that it loads may read the files that are ``readable`` to it.
-    """
+    """Do ``work`` in a forked child with a folder of its own, which may read ``readable``; return its answer."""
     limits = limits or Limits()
     say_what_is_missing(limits)
     note = watchdog.Note()

@@ -137,10 +137,7 @@ def _complement(Q: FloatArray) -> FloatArray:
 
 
 def _untouched(V: FloatArray, N: FloatArray) -> NDArray[np.intp] | None:
-    """Return states that can be the coordinates z = y[positions] as they are, in their order; None when too few can.
-
-    That needs independent rows of V, and rows of N (reachable, but shown by no output) that are zero.
-    """
+    """Return states that can be z = y[positions], in order: V independent, hidden N zero; None when too few can."""
     from scipy.linalg import qr
 
     clean = np.flatnonzero(np.abs(N).max(axis=1, initial=0.0) <= UNTOUCHED)

@@ -132,10 +132,7 @@ def _schur_basis(A: FloatArray, values: Complex, group: list[int]) -> FloatArray
 
 
 def keep_frequencies(linear: LinearModel, low: float, high: float) -> LinearModel:
-    """Return a linear model of the modes with eigenvalues of modulus ``low`` to ``high`` in rad/s, itself if all.
-
-    A remark of kind ``"reduced"`` says which modes went and how much the frequency response differs in the range.
-    """
+    """Return the modes of modulus ``low`` to ``high`` in rad/s, itself if all; a remark says what went and its cost."""
     if linear.sample_time > 0:
         raise UsageError("A sampled model cannot be reduced by frequency: reduce the continuous one, then sample it.")
     if not 0 <= low < high:

@@ -212,11 +212,7 @@ class Constraints:
     def curvature(
         self, t: float, x: FloatArray, u: FloatArray, w: FloatArray, u_dot: FloatArray | None = None
     ) -> Partials:
-        """Return the partial derivatives of the rate g_x w + g_u u_dot + g_t, w (N,) and u_dot (nu,) held.
-
-        With w = f this is the part of the hidden constraint's gradient that comes from the curvature of g; NaN
-        in rows that are not analytic.
-        """
+        """Return the partials of g_x w + g_u u_dot + g_t, w (N,) and u_dot (nu,) held; NaN where not analytic."""
         if self.variables is not None:
             full = np.zeros((len(self.rows), sum(self._sizes)))
         else:

@@ -29,9 +29,8 @@ class Elimination:
 def elimination_of(pattern: Pattern, n: int) -> Elimination | None:
     """Return an order of elimination for a symmetric pattern of n rows; None where a pivot would be zero by structure.
 
-    Without interchanges: right for mass matrices, and for those bordered by constraints when the constraints come
-    last (Vanderbei, SIAM Journal on Optimization 5, 1995). By least degree the mass matrix of a tree of bodies
-    fills in nowhere (Featherstone, Rigid Body Dynamics Algorithms, section 6.5).
+    Without interchanges: right where constraints come last (Vanderbei, SIAM Journal on Optimization 5, 1995). By least
+    degree a tree of bodies fills in nowhere (Featherstone, Rigid Body Dynamics Algorithms, section 6.5).
     """
     neighbours: list[set[int]] = [set() for _ in range(n)]
     pivots = {i for i, j in pattern if i == j}

@@ -90,10 +90,7 @@ OUT void run(const double *s, double *z, long count)
 
 
 class Buffered:
-    """A ``casadi.Function`` on arrays made once: fill :attr:`arguments`, call :attr:`run`, copy :attr:`results`.
-
-    A call costs a tenth of a millisecond in conversions, this does not. Arrays hold nonzeros, column by column.
-    """
+    """A ``casadi.Function`` on arrays of nonzeros made once, without conversions: fill, :attr:`run`, copy results."""
 
     def __init__(self, function: Any) -> None:
         self._function = function

@@ -123,8 +123,7 @@ class SystemFunctions:
 class StackFunctions:
     """Values and slopes by (x, u) of quantities z(t, x, u, p, w), (nz, 1), with W w = r, at many points.
 
-    Vectorized code is compiled when so many points came that it pays, or by :meth:`compile`; CasADi's virtual
-    machine and LAPACK answer until then, and where its elimination without interchanges is not good enough.
+    Compiled as soon as that pays; CasADi and LAPACK answer until then, and where elimination is not good enough.
     """
 
     def __init__(self, system: ImplicitSystem, quantities: SX, backend: Backend | None = None) -> None:

@@ -57,11 +57,7 @@ def slopes(
     terms: Terms | None = None,
     around: Surroundings | None = None,
 ) -> Slopes:
-    """Measure dF/ds for every column, where F is ``line(j, s)`` at displacement s along column j.
-
-    Without ``terms`` no row counts as one whose terms all cancel; without ``around`` no other scales of steps are
-    compared.
-    """
+    """Measure dF/ds of F = ``line(j, s)`` for all columns j; ``terms`` that all cancel and scales ``around`` count."""
     options = options or Differences()
     k, ulp = len(scales), np.spacing(np.abs(base))
     if k == 0 or len(base) == 0:

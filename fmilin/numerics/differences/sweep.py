@@ -22,14 +22,10 @@ _WITHIN = 4.0  # three orders whose estimates lie within this factor of each oth
 
 
 def noise_from_table(values: FloatArray) -> FloatArray:
-    """Return the standard deviation of the noise of each component (r,) from values (POINTS, r) on a tiny line.
+    """Return the noise of each component (r,) from values (POINTS, r) on a tiny line, half a unit of rounding at least.
 
-    Differences of order k of a smooth function vanish with the spacing, those of noise grow; read where three
-    orders agree:
-
-        sigma_k^2 = (k!)^2 / (2k)!  mean((Delta^k F)^2)
-
-    At least half a unit in the last place: a function that repeats exactly is still rounded.
+    ECNoise (Moré and Wild, SIAM Journal on Scientific Computing 33, 2011): sigma_k^2 = (k!)^2 / (2k)! mean((Delta^k
+    F)^2), read where three orders k agree.
     """
     rounding = 0.5 * np.spacing(np.max(np.abs(values), axis=0))
     table = values
@@ -134,11 +130,7 @@ def odd_remainder(sweep: StepSweep, row: int, slope: float) -> FloatArray:
 def stairs_beyond(
     sweep: StepSweep, row: int, slope: float, error: FloatArray, chosen: int, line: Callable[[float], FloatArray]
 ) -> tuple[float, int, float]:
-    """Return the height of stairs beyond a plateau (0: none), where they begin, and what a jump changes the slope by.
-
-    One jump is a switch near the point; stairs go on. What grows with h^3 from step to step is smooth; stairs that
-    are low in comparison show only once.
-    """
+    """Return the height of stairs beyond a plateau (0: none), where they begin, and what a jump does to the slope."""
     h, remainder = sweep.h, odd_remainder(sweep, row, slope)
 
     def remainder_at(s: float) -> float:
@@ -192,10 +184,7 @@ def jumps_at_point(h: FloatArray, right: FloatArray, left: FloatArray, ulp: Floa
 
 
 def kink_at_point(sweep: StepSweep, S: FloatArray, ulp: FloatArray, chosen: int) -> tuple[float, int | None]:
-    """Return S / h of a kink that all finer steps show; else 0 and the first that does not: rounded off, or near.
-
-    What only steps of rounding's size do not show is at the point: no slope could be read from so few of them.
-    """
+    """Return S / h of a kink that all finer steps show; else 0 and the first that does not: rounded off, or near."""
     h = sweep.h
     told = (h / sweep.scale >= AT_POINT) & (np.arange(len(h)) < len(h) - RUN)
     bend, seen = S / h, np.abs(S) > 30 * ulp

@@ -194,11 +194,7 @@ PIVOT = 0.1  # A pivot on the diagonal is kept when it is at least this fraction
 
 
 def regular_factors(W: Any, subject: str, *, estimate: bool = True) -> DenseFactors | SparseFactors:
-    """Return the factors of W (k, k), sparse or not; refuse a singular one.
-
-    Without ``estimate`` only a matrix without a pivot is: the condition number of fine finite elements is 1e16 and
-    more though their accelerations are determined well.
-    """
+    """Return the factors of W (k, k), sparse or not; refuse a singular one, without ``estimate`` by its pivots only."""
     is_dense = isinstance(W, np.ndarray)
     if not np.isfinite(W if is_dense else W.data).all():
         raise NumericalError(f"{subject} hold a NaN or an infinity at this point: choose another.")

@@ -17,14 +17,10 @@ from fmilin.numerics.saddle_point.factors import DenseFactors
 class NullSpaceFactors:
     """The singularity robust null space formulation of chapter 3 of the thesis, of M (..., n, n) and G (..., m, n).
 
-    With a basis K of the null space of G, eq. (3.2), N = G^+, eq. (3.4), b1 = F and b2 = -Gdot v, eq. (3.5),
-
-        v' = K (K' M K)^-1 K' (b1 - M N b2) + N b2,   lambda = N' (b1 - M v').
-
-    Singular values of G below ``threshold`` times the largest count as zero (section 3.1), lengths in q / ``scales``:
-    dependent constraints are left out, multipliers are those of least norm, and what contradicts itself holds in the
-    sense of least squares. M need not be invertible. Of G' = (Q_1 Q_2) R with full rank K = Q_2 and N = Q_1 R^-1',
-    and no singular value is below 1 / |N| or above |G|; G = U S V' is computed where these do not tell the rank.
+    With a basis K of the null space of G, eq. (3.2), N = G^+, eq. (3.4), b1 = F and b2 = -Gdot v, eq. (3.5): v' = K (K'
+    M K)^-1 K' (b1 - M N b2) + N b2, lambda = N' (b1 - M v'). Singular values of G below ``threshold`` times the largest
+    count as zero, lengths in q / ``scales``. M need not be invertible. No singular value is below 1 / |N| or above |G|:
+    G = U S V' is computed where G' = (Q_1 Q_2) R does not tell the rank.
     """
 
     def __init__(
