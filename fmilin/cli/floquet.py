@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 
     from fmilin.families.periodic.chart import FloquetChart
     from fmilin.families.periodic.model import PeriodicModel
-    from fmilin.families.periodic.orbit import PeriodicOrbit
-    from fmilin.families.periodic.problem import OrbitRequest
+    from fmilin.families.periodic.orbit import OrbitRequest, PeriodicOrbit
     from fmilin.model.interface import Model, OperatingPoint
 
 MOST_POINTS = 512  # phases that are taken without being asked for
@@ -56,7 +55,7 @@ class Orbit:
 
     def request(self, start: OperatingPoint, time: float | None) -> OrbitRequest:
         """Return what is asked of the motion; ``start`` as in :class:`OrbitRequest`."""
-        from fmilin.families.periodic.problem import OrbitRequest
+        from fmilin.families.periodic.orbit import OrbitRequest
         from fmilin.motion.simulation.method import Method
         from fmilin.motion.simulation.run import RunRequest
         from fmilin.motion.simulation.trajectory import read_inputs

@@ -11,7 +11,6 @@ from fmilin.design.closed_loop import closed_loop
 from fmilin.design.estimation.building import estimator
 from fmilin.design.estimation.consistency import Filtered, filtered, nees, tuned_noise
 from fmilin.design.estimation.estimator import Estimator
-from fmilin.design.estimation.feedback import EstimatorRegulator
 from fmilin.design.identified import IdentifiedParameters, identified_parameters
 from fmilin.design.kalman import KalmanFilter, kalman_filter, noise_through, sampled_noise
 from fmilin.design.margins import margins
@@ -19,7 +18,13 @@ from fmilin.design.measurement import measurement
 from fmilin.design.monte_carlo import MonteCarlo, monte_carlo
 from fmilin.design.periodic import PeriodicGain, periodic_kalman_filter, periodic_lqr
 from fmilin.design.placing import ModeGoal, PlacedModes, place_modes
-from fmilin.design.regulators import FunctionRegulator, KalmanRegulator, StateFeedback, state_feedback
+from fmilin.design.regulators import (
+    EstimatorRegulator,
+    FunctionRegulator,
+    KalmanRegulator,
+    StateFeedback,
+    state_feedback,
+)
 from fmilin.design.schedule import Schedule, schedule
 from fmilin.design.tuning import Tuned, tune
 

@@ -39,7 +39,7 @@ def closed_loop(
     disturbances: Mapping[str, float | Callable[[float], float]] | None = None,
     **simulation: Any,
 ) -> Trajectory:
-    """Simulate a nonlinear model under a sampled regulator.
+    """Return the motion of a nonlinear model under a sampled regulator, with all its inputs as they were applied.
 
     At every sample the regulator reads the plant, disturbed, noise added and in steps of the sensor, and answers; the
     answer is limited and, after the delay, held until the next one takes effect. A linear regulator whose inputs reach
@@ -48,7 +48,6 @@ def closed_loop(
     Parameters
     ----------
     model : Model
-        The plant.
     regulator : control.StateSpace, LinearModel, or a regulator
         Sampled. A system of python-control (its input labels name variables of the plant, its output labels inputs)
         works in deviations from ``point``, and its sign is its own: u - u0 = R (y - y0), with no minus. Or what
@@ -56,8 +55,7 @@ def closed_loop(
         ``reads``, ``drives``, ``sample_time``, ``restart``, ``answer(t, read)`` and ``applied(outputs)``.
     point : OperatingPoint, optional
         That of the regulator; where the model starts by default.
-    stop_time : float
-        In seconds.
+    stop_time : float, in seconds
     start : OperatingPoint, optional
         Where the motion starts; ``point`` by default.
     limits : mapping of str to (float, float), optional
@@ -79,11 +77,6 @@ def closed_loop(
         ``inputs`` (the other inputs of the plant over time: set points, forces), ``step`` (of the result; the
         regulator's own by default), ``stabilization``, ``method``, ``progress``: as for :func:`fmilin.simulate`.
 
-    Returns
-    -------
-    Trajectory
-        Of the plant, with all its inputs as they were applied.
-
     Raises
     ------
     UsageError, UnknownNameError
@@ -99,9 +92,8 @@ def closed_loop(
         partial(_value_at, model, point),
         lambda name: u0[model.inputs[model.inputs.index_of(name, "an input")].name],
     )
-    real = _Imperfect(
-        limits or {}, delay, noise or {}, seed, quantization or {}, sample_times or {}, disturbances or {}
-    )
+    rest = quantization or {}, sample_times or {}, disturbances or {}
+    real = _Imperfect(limits or {}, delay, noise or {}, seed, *rest)
     member = _member(law, model, start, u0, real)
     driven = {model.inputs.index_of(name, "an input of the plant") for name in law.drives}
     others = [s.name for j, s in enumerate(model.inputs) if j not in driven]
@@ -186,9 +178,8 @@ class _Imperfect:
             for name in values:
                 if name not in names:
                     raise UnknownNameError.among(name, names, what)
-        return (
-            _Interface(law, self) if any((self.noise, self.sample_times, self.quantization, self.disturbances)) else law
-        )
+        acts = any((self.noise, self.sample_times, self.quantization, self.disturbances))
+        return _Interface(law, self) if acts else law
 
 
 class _Interface:

@@ -39,28 +39,15 @@ IGNORED = 1e-9  # of an output's size: no response
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FrequencyResponse(Shown):
-    """What :func:`frequency_response` measured.
+    """What :func:`frequency_response` measured."""
 
-    Attributes
-    ----------
-    input : Signal
-    outputs : Signals
-    frequencies : array, shape (n,)
-        In rad/s.
-    amplitudes : array, shape (k,)
-    response : complex array, shape (outputs, n), or (k, outputs, n) where several amplitudes were asked for
-    error : array of the same shape
-        How far two stretches of the record differ.
-    distortion : array of the same shape
-        Amplitude of the higher harmonics over that of the first one; NaN where not measured sine by sine.
-    """
-
-    input: Signal
-    outputs: Signals
-    frequencies: FloatArray
-    amplitudes: FloatArray
-    response: Complex
-    error: FloatArray
+    input: Signal  #: that was excited
+    outputs: Signals  #: that were measured
+    frequencies: FloatArray  #: shape (n,), in rad/s
+    amplitudes: FloatArray  #: shape (k,)
+    response: Complex  #: shape (outputs, n), or (k, outputs, n) where several amplitudes were asked for
+    error: FloatArray  #: of the shape of ``response``: how far two stretches of the record differ
+    #: of that shape: amplitude of the higher harmonics over that of the first one; NaN where not measured sine by sine
     distortion: FloatArray
 
     def plot(self, linear: LinearModel | None = None) -> Figure:
@@ -88,8 +75,7 @@ def frequency_response(
         Where it is excited, best an equilibrium; where the model starts by default.
     input : str
         An input; with a regulator that drives it, what is added to it behind the actuator.
-    frequencies : sequence of float
-        In rad/s.
+    frequencies : sequence of float, in rad/s
     amplitude : float or sequence of float
         Of each sine, in the input's unit. Several: describing functions.
     outputs : sequence of str, optional
@@ -144,9 +130,9 @@ def _excited(model: Model, point: OperatingPoint, regulator: Any, j: int) -> Run
         if name in driven:
             return closed_loop(model, regulator, point, disturbances={name: lambda t: added(t - point.time)}, **options)
         options["inputs"] = {name: lambda t: u0 + added(t - point.time)}
-        return (
-            simulate(model, point, **options) if regulator is None else closed_loop(model, regulator, point, **options)
-        )
+        if regulator is None:
+            return simulate(model, point, **options)
+        return closed_loop(model, regulator, point, **options)
 
     return run
 

@@ -26,22 +26,12 @@ STARTS = 8  # points of the box from which a fit is tried then
 
 @dataclass(frozen=True, eq=False, repr=False)
 class IdentifiedParameters(Shown):
-    """Parameters with which a linear model's response is nearest to a measured one; printed, they are a sentence.
+    """Parameters with which a linear model's response is nearest to a measured one; printed, they are a sentence."""
 
-    Attributes
-    ----------
-    parameters, deviations : dict of str to float
-        Each in its unit, and its standard deviation, as far as what is left of the response is noise.
-    linear : LinearModel
-        With these parameters.
-    residual : float
-        Root of the mean square of (G - measured) times the weights, without unit by default.
-    """
-
-    parameters: dict[str, float]
-    deviations: dict[str, float]
-    linear: LinearModel
-    residual: float
+    parameters: dict[str, float]  #: each in its unit
+    deviations: dict[str, float]  #: standard deviations of them, as far as what is left of the response is noise
+    linear: LinearModel  #: with these parameters
+    residual: float  #: root of the mean square of (G - measured) times the weights, without unit by default
 
     def __str__(self) -> str:
         values = (f"{name} = {v:.6g} +- {self.deviations[name]:.2g}" for name, v in self.parameters.items())
@@ -67,9 +57,8 @@ def identified_parameters(
         ``model.with_interface(inputs, outputs)`` has some.
     parameters : mapping of str to (float, float)
         Lowest and highest value of each, in its unit.
-    frequencies : array, shape (k,)
-        In rad/s.
-    response : complex array, shape (outputs, inputs, k), or (k,) of one channel
+    frequencies : array, shape (k,), in rad/s
+    response : complex array, shape (ny, nu, k), or (k,) of one channel
         In units of outputs per unit of inputs.
     weights : array of the shape of ``response``, optional
         1 / abs(response) by default: differences count relatively. Zero leaves a value out.

@@ -3,15 +3,9 @@
     predict   y- = y0 + f_d + Phi (y - y0) + Gamma (u - u0),         P- = Phi P Phi' + Q_d
     correct   y  = y- + L (m - m0 - C (y- - y0) - D (u - u0)),       L = P- C' (C P- C' + R)^-1
 
-in the independent coordinates y: a filter on all states of a constrained model has directions in which nothing can
-move, and estimates that leave the manifold. White noise w of the spectral density W, E[w(t) w(s)'] = W delta(t - s),
-that enters through G is after one sample
-
-    Q_d = int_0^h exp(A s) G W G' exp(A' s) ds,
-
-which Van Loan (1978) reads off one matrix exponential: exp([[-A, G W G'], [0, A']] h) = [[., X], [0, Phi']] gives
-Q_d = Phi X. exp(-A h) of a stiff plant leaves all numbers behind: there h is halved until it does not, and doubled
-again by Q_d(2 h) = Q_d(h) + Phi(h) Q_d(h) Phi(h)'.
+in the independent coordinates y. White noise w, E[w(t) w(s)'] = W delta(t - s), that enters through G is after a sample
+Q_d = int_0^h exp(A s) G W G' exp(A' s) ds = Phi X, of exp([[-A, G W G'], [0, A']] h) = [[., X], [0, Phi']] (Van Loan
+1978). For stiff plants h is halved, and doubled again by Q_d(2 h) = Q_d(h) + Phi(h) Q_d(h) Phi(h)'.
 """
 
 from __future__ import annotations
@@ -23,7 +17,7 @@ import numpy as np
 from scipy.linalg import expm
 
 from fmilin.design.laws import Savable, linear_law
-from fmilin.design.noise import factor_of, measurement_covariance
+from fmilin.design.measurement import factor_of, measurement_covariance
 from fmilin.ground.errors import NumericalError, UsageError
 from fmilin.ground.signals import FloatArray, Signals
 from fmilin.ground.verbs import Shown
@@ -32,27 +26,14 @@ from fmilin.linear_model.reduction.transformation import discretize
 
 
 def noise_through(linear: LinearModel, intensities: Mapping[str, float]) -> tuple[FloatArray, FloatArray]:
-    """Return how noise enters that comes in through inputs.
+    """Return how noise enters ``linear`` through inputs: columns G of B, shape (P, k), and W, shape (k, k), diagonal.
 
-    Parameters
-    ----------
-    linear : LinearModel
-    intensities : mapping of str to float
-        By input: spectral density of white noise, in the input's unit squared times seconds.
-
-    Returns
-    -------
-    G : array, shape (P, k)
-        The columns of B.
-    W : array, shape (k, k)
-        Diagonal.
+    ``intensities`` are spectral densities of white noise, in the input's unit squared times seconds.
 
     Raises
     ------
-    UnknownNameError
-        When there is no such input.
-    UsageError
-        When an intensity is negative or no number.
+    UsageError, UnknownNameError
+        When an intensity is negative or no number, or there is no such input.
     """
     columns = require_intensities(linear.inputs, intensities)
     return linear.B[:, columns], np.diag(np.array(list(intensities.values()), dtype=np.float64))
@@ -67,21 +48,13 @@ def require_intensities(inputs: Signals, intensities: Mapping[str, float]) -> li
 
 
 def sampled_noise(A: FloatArray, G: FloatArray, W: FloatArray, sample_time: float) -> FloatArray:
-    """Return the covariance that white noise adds over one sample (Van Loan).
+    """Return the covariance that white noise adds over one sample (Van Loan): shape (P, P), positive semidefinite.
 
     Parameters
     ----------
-    A : array, shape (P, P)
-    G : array, shape (P, k)
-    W : array, shape (k, k)
-        Spectral density.
-    sample_time : float
-        In seconds.
-
-    Returns
-    -------
-    array, shape (P, P)
-        Symmetric, positive semidefinite.
+    A, G, W : array, shapes (P, P), (P, k), (k, k)
+        W is the spectral density.
+    sample_time : float, in seconds
 
     Raises
     ------
@@ -118,31 +91,15 @@ class Estimates:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class KalmanFilter(Shown, Savable):
-    """A steady Kalman filter from sample to sample; :func:`kalman_filter` makes it.
+    """A steady Kalman filter from sample to sample; :func:`kalman_filter` makes it."""
 
-    Attributes
-    ----------
-    linear : LinearModel
-        The continuous one; its outputs are the measurements.
-    sampled : LinearModel
-        The same over one sample, inputs held.
-    Q : array, shape (P, P)
-        Covariance that the process noise adds in a sample.
-    R : array, shape (m, m)
-        Covariance of the measurements.
-    gain : array, shape (P, m)
-        L.
-    predicted, covariance : array, shape (P, P)
-        Of the estimate's error before and after a measurement.
-    """
-
-    linear: LinearModel
-    sampled: LinearModel
-    Q: FloatArray
-    R: FloatArray
-    gain: FloatArray
-    predicted: FloatArray
-    covariance: FloatArray
+    linear: LinearModel  #: the continuous one; its outputs are the measurements
+    sampled: LinearModel  #: the same over one sample, inputs held
+    Q: FloatArray  #: shape (P, P); covariance that the process noise adds in a sample
+    R: FloatArray  #: shape (m, m); covariance of the measurements
+    gain: FloatArray  #: L, shape (P, m)
+    predicted: FloatArray  #: shape (P, P), covariance of the estimate's error before a measurement
+    covariance: FloatArray  #: shape (P, P), of that after it
 
     @property
     def innovation_covariance(self) -> FloatArray:
@@ -155,15 +112,9 @@ class KalmanFilter(Shown, Savable):
         return np.asarray(s.y0 + s.f0 + s.A @ (y - s.y0) + s.B @ (u - self._u0))
 
     def correct(self, y: FloatArray, u: FloatArray, measured: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the estimate after a measurement, shape (P,), and the innovation, shape (m,).
+        """Return the estimate after what was ``measured``, shape (m,), and the innovation, shape (m,).
 
-        Parameters
-        ----------
-        y : array, shape (P,)
-            What was predicted; absolute values, as all of these.
-        u : array, shape (nu,)
-            What was applied at that time.
-        measured : array, shape (m,)
+        ``y``, shape (P,), is what was predicted, ``u``, shape (nu,), what was applied at that time; absolute values.
         """
         s = self.sampled
         innovation: FloatArray = measured - self._m0 - s.C @ (y - s.y0) - s.D @ (u - self._u0)
@@ -174,10 +125,8 @@ class KalmanFilter(Shown, Savable):
 
         Parameters
         ----------
-        inputs : array, shape (K, nu)
-            Held from each sample to the next; absolute values.
-        measured : array, shape (K, m)
-            At the samples, absolute values.
+        inputs, measured : array, shapes (K, nu), (K, m)
+            At the samples, absolute values; inputs are held from each sample to the next.
         start : array, shape (P,), optional
             What is predicted for the first sample; that of the operating point by default.
 
@@ -203,11 +152,7 @@ class KalmanFilter(Shown, Savable):
     def nees(self, estimates: Estimates, true: FloatArray) -> FloatArray:
         """Return the normalized estimation errors squared e' P^-1 e, shape (K,): on average P where all is right.
 
-        Parameters
-        ----------
-        estimates : Estimates
-        true : array, shape (K, P)
-            The independent coordinates as they were.
+        ``true``, shape (K, P), are the independent coordinates as they were, ``estimates`` those of :meth:`run`.
         """
         e = np.asarray(true) - estimates.states
         return np.asarray(np.einsum("ki,ki->k", e, np.linalg.solve(self.covariance, e.T).T))
@@ -218,11 +163,6 @@ class KalmanFilter(Shown, Savable):
         At a sample its inputs are what was held over the sample that ends, and what is measured now; its states are
         the estimates of the sample before, ``estimated.NAME``, its outputs those of now, by the names of the
         coordinates.
-
-        Returns
-        -------
-        LinearModel
-            With ``sample_time``.
         """
         s, plant, L = self.sampled, self.linear, self.gain
         kept = np.eye(len(s.A)) - L @ s.C
@@ -257,8 +197,7 @@ def kalman_filter(
     ----------
     linear : LinearModel
         Continuous; its outputs are measured: choose them, or make them by :func:`measurement`.
-    sample_time : float
-        In seconds.
+    sample_time : float, in seconds
     process : mapping of str to float, or array of shape (P, P)
         By input: the spectral density of white noise that enters through it (unit squared times seconds), or, with
         ``held``, the variance of noise that is constant over each sample (unit squared). As an array: Q_d itself.

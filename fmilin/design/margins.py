@@ -73,12 +73,6 @@ def margins(loop: LinearModel) -> Margins:
         Of one wire; of several, only the disk margin against all changes at once is told, the others are NaN: cut one
         wire after another for those.
 
-    Returns
-    -------
-    Margins
-        ``stable``; ``gain`` (factors down and up), ``phase`` (degrees), ``delay`` (seconds) and ``disk`` (alpha; with
-        ``disk_gain`` and ``disk_phase``), each with its frequency in rad/s. Printed, it is a sentence.
-
     Raises
     ------
     UsageError

@@ -1,4 +1,4 @@
-"""Sensors on a linear model: rows for any quantity that its states, dependent ones too, its inputs or outputs make.
+"""Sensors on a linear model, for any quantity that its states, inputs or outputs make; noise as a filter takes it.
 
 With x - x0 = T (y - y0) + T_u (u - u0) a sensor s(x, u, out) is
 
@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 
 from fmilin.ground.errors import NumericalError, UnknownNameError, UsageError
-from fmilin.ground.signals import FloatArray, Signal, Signals, rate_unit
+from fmilin.ground.signals import FloatArray, Signal, Signals, as_numbers, rate_unit
 from fmilin.ground.tolerances import EQUILIBRIUM
 from fmilin.linear_model.model import LinearModel
 from fmilin.model.constraints.expressions import Expression, parse
+from fmilin.model.interface import Model
 
 
 def measurement(linear: LinearModel, sensors: Sequence[str] | Mapping[str, str]) -> LinearModel:
@@ -27,16 +28,10 @@ def measurement(linear: LinearModel, sensors: Sequence[str] | Mapping[str, str])
 
     Parameters
     ----------
-    linear : LinearModel
-        Continuous.
+    linear : LinearModel, continuous
     sensors : sequence of str, or mapping of str to str
         Expressions over states (dependent ones too), inputs, outputs and, at an equilibrium, rates ``der(state)``; as a
         mapping under names of their own: ``{"gyro": "u4*cos(q3)", "tip": "l*sin(phi)"}``.
-
-    Returns
-    -------
-    LinearModel
-        The same A and B; C, D and the outputs' values at the point are those of the sensors.
 
     Raises
     ------
@@ -65,16 +60,9 @@ def measurement(linear: LinearModel, sensors: Sequence[str] | Mapping[str, str])
     C, D = (np.array([row[i] for row in rows]) for i in (0, 1))
     errors = replace(linear.errors, C=np.array([row[2] for row in rows]), D=np.array([row[3] for row in rows]))
     values = {name: row[4] for name, row in zip(named, rows, strict=True)}
-    return replace(
-        linear,
-        C=C,
-        D=D,
-        errors=errors,
-        outputs=Signals(variables.signal(name, text, values[name]) for name, text in named.items()),
-        point=replace(linear.point, outputs=values),
-        descriptor=None,
-        derivatives={},
-    )
+    outputs = Signals(variables.signal(name, text, values[name]) for name, text in named.items())
+    point = replace(linear.point, outputs=values)
+    return replace(linear, C=C, D=D, errors=errors, outputs=outputs, point=point, descriptor=None, derivatives={})
 
 
 _SensorRow = tuple[FloatArray, FloatArray, FloatArray, FloatArray, float]
@@ -88,10 +76,11 @@ class _Variables:
         self.linear, point = linear, linear.point
         self._variables: dict[str, tuple[Signal, _SensorRow]] = {}
         E = linear.errors
-        zero_u = np.zeros_like(linear.T_u)
+        (P, nu), zero_u = linear.B.shape, np.zeros_like(linear.T_u)
+        nothing = np.zeros((nu, P))
         groups = (
             (linear.outputs, linear.C, linear.D, E.C, E.D, point.outputs),
-            (linear.inputs, *_of_inputs(linear), point.inputs),
+            (linear.inputs, nothing, np.eye(nu), nothing, np.zeros((nu, nu)), point.inputs),
             (linear.full_states, linear.T, linear.T_u, E.T, zero_u, point.states),
         )
         for signals, C, D, EC, ED, values in groups:
@@ -142,11 +131,6 @@ class _Variables:
         return Signal(name, rate_unit(state.unit)), row
 
 
-def _of_inputs(linear: LinearModel) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    P, nu = linear.B.shape
-    return np.zeros((nu, P)), np.eye(nu), np.zeros((nu, P)), np.zeros((nu, nu))
-
-
 def _slopes(expression: Expression, values: Mapping[str, float]) -> tuple[float, dict[str, float]]:
     """Return the value of an expression and its partial derivatives, exact."""
     import sympy
@@ -163,3 +147,86 @@ def _slopes(expression: Expression, values: Mapping[str, float]) -> tuple[float,
         return number(formula), {name: number(sympy.diff(formula, s)) for name, s in symbols.items()}
     except TypeError:  # a pole, or what has no number
         return float("nan"), {}
+
+
+def factor_of(matrix: FloatArray, shape: int, what: str) -> FloatArray:
+    """Return F with F F' = matrix, symmetric and positive semidefinite, (n, n)."""
+    M = as_numbers(matrix, what)
+    if M.shape != (shape, shape):
+        raise UsageError(f"{what} is of the shape {M.shape}; it needs {(shape, shape)}.")
+    if not np.isfinite(M).all() or not np.allclose(M, M.T, rtol=1e-9, atol=0):
+        raise UsageError(f"{what} is not symmetric, or holds what is no finite number.")
+    values, vectors = np.linalg.eigh((M + M.T) / 2)
+    if (values < -1e-12 * max(float(np.abs(values).max(initial=0.0)), 1e-300)).any():
+        raise UsageError(f"{what} is not positive: its least eigenvalue is {values[0]:.3g}.")
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
+
+
+def process_directions(
+    model: Model, noise: Mapping[str, float] | FloatArray, augmented: Sequence[str]
+) -> tuple[FloatArray, FloatArray]:
+    """Return directions of the states' rates (N, k) and of inputs (nu, k), times roots of spectral densities."""
+    N, nu = len(model.states), len(model.inputs)
+    if not isinstance(noise, Mapping):
+        U = factor_of(noise, nu, "The spectral density of the process noise")
+        return np.zeros((N, nu)), U
+    X, U = np.zeros((N, len(noise))), np.zeros((nu, len(noise)))
+    for k, (name, value) in enumerate(noise.items()):
+        if not (np.isfinite(as_numbers(value, f"The process noise of '{name}'")) and value >= 0):
+            raise UsageError(f"The process noise of '{name}' is {value:g}: a spectral density is finite and 0 or more.")
+        if name in augmented:
+            X[model.states.index_of(name), k] = np.sqrt(value)
+        else:
+            U[model.inputs.index_of(name, "an input, or a parameter or bias that is estimated"), k] = np.sqrt(value)
+    return X, U
+
+
+def measurement_covariance(outputs: Signals, noise: Mapping[str, float] | FloatArray) -> FloatArray:
+    """Return R, shape (m, m), positive definite."""
+    m = len(outputs)
+    if not isinstance(noise, Mapping):
+        R = as_numbers(noise, "The measurement noise")
+        F = factor_of(R, m, "The covariance of the measurement noise")
+        if (np.linalg.norm(F, axis=0) == 0).any():
+            raise UsageError("The covariance of the measurement noise is singular: every output needs some noise.")
+        return R
+    R = np.zeros((m, m))
+    for name, value in noise.items():
+        if not (np.isfinite(as_numbers(value, f"The variance of '{name}'")) and value > 0):
+            raise UsageError(f"The variance of '{name}' is {value:g}: it must be finite and positive.")
+        i = outputs.index_of(name, "a measured output")
+        R[i, i] = value
+    if missing := [n for n, v in zip(outputs.names, np.diag(R), strict=True) if v == 0]:
+        raise UsageError(f"No variance is given for {', '.join(missing)}, which the filter is to read.")
+    return R
+
+
+def initial_factor(
+    states: Signals, T: FloatArray, kept: Sequence[int], given: Mapping[str, float] | FloatArray
+) -> FloatArray:
+    """Return a factor S (P, P) of the covariance at the start.
+
+    As a matrix it is that of the coordinates. Variances of states are guesses, each by itself, and the manifold
+    joins them: (T' diag(1/variance) T)^-1.
+    """
+    P = T.shape[1]
+    if not isinstance(given, Mapping):
+        M = as_numbers(given, "The initial covariance")
+        if M.ndim != 1 or len(M) != len(states):
+            return factor_of(M, P, "The initial covariance")
+        given = dict(zip(states.names, M.tolist(), strict=True))
+    rows = []
+    for name, value in given.items():
+        if not (np.isfinite(as_numbers(value, f"The initial variance of '{name}'")) and value > 0):
+            raise UsageError(f"The initial variance of '{name}' is {value:g}: it must be finite and positive.")
+        rows.append(T[states.index_of(name, "a state of the model")] / np.sqrt(value))
+    J = np.array(rows).reshape(len(rows), P)
+    sizes = np.linalg.norm(J, axis=0)
+    values = np.linalg.svd(J / np.where(sizes > 0, sizes, 1.0), compute_uv=False)
+    if len(rows) < P or not (sizes > 0).all() or values[-1] < 1e-9 * values[0]:
+        raise UsageError(
+            "The initial variances leave a direction open: give one for each of "
+            f"{', '.join(states.names[k] for k in kept)}, or for enough other states."
+        )
+    information = J.T @ J
+    return np.asarray(np.linalg.cholesky(np.linalg.inv(information)))

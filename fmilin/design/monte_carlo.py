@@ -25,27 +25,13 @@ Spread = tuple[float, float] | Sequence[float] | Callable[[np.random.Generator],
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MonteCarlo(Shown):
-    """What :func:`monte_carlo` saw.
+    """What :func:`monte_carlo` saw."""
 
-    Attributes
-    ----------
-    samples : dict of str to array, shape (runs,)
-        The parameters.
-    measures : dict of str to array, shape (runs,)
-        NaN where a run failed.
-    times : array, shape (200,)
-        In seconds.
-    courses : dict of str to array, shape (runs, 200)
-        The signals that were kept.
-    failures : dict of str to int
-        Why runs failed, and how many.
-    """
-
-    samples: dict[str, FloatArray]
-    measures: dict[str, FloatArray]
-    times: FloatArray
-    courses: dict[str, FloatArray]
-    failures: dict[str, int]
+    samples: dict[str, FloatArray]  #: the parameters, shape (runs,)
+    measures: dict[str, FloatArray]  #: shape (runs,); NaN where a run failed
+    times: FloatArray  #: shape (200,), in seconds
+    courses: dict[str, FloatArray]  #: shape (runs, 200); the signals that were kept
+    failures: dict[str, int]  #: why runs failed, and how many
 
     def plot(self) -> Figure:
         """Return the medians of the courses and the bands between their 5th and 95th percentiles."""

@@ -62,22 +62,12 @@ class ModeGoal:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PlacedModes(Shown):
-    """Parameters that meet goals; printed, it says what changed.
+    """Parameters that meet goals; printed, it says what changed."""
 
-    Attributes
-    ----------
-    parameters, before : dict of str to float
-        Each in its unit, and what it was.
-    linear : LinearModel
-        Made anew with them.
-    modes : tuple of (complex, complex)
-        The eigenvalues that goals are about, before and after, in 1/s.
-    """
-
-    parameters: dict[str, float]
-    before: dict[str, float]
-    linear: LinearModel
-    modes: tuple[tuple[complex, complex], ...]
+    parameters: dict[str, float]  #: each in its unit
+    before: dict[str, float]  #: what they were
+    linear: LinearModel  #: made anew with them
+    modes: tuple[tuple[complex, complex], ...]  #: the eigenvalues that goals are about, before and after, in 1/s
 
     def __str__(self) -> str:
         changes = (f"{n} = {v:.6g} (was {self.before[n]:.6g})" for n, v in self.parameters.items())
@@ -101,11 +91,6 @@ def place_modes(
         model as it is, and is followed from there; without ``near`` about all modes.
     point : OperatingPoint, optional
         Where the model starts, for None. A trimmed point stays trimmed, any other one keeps its independent states.
-
-    Returns
-    -------
-    PlacedModes
-        ``parameters``, and ``linear``, linearized there without what was known on the way.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Regulators that run at samples: state feedback, a Kalman filter with state feedback, any function."""
+"""Regulators that run at samples: state feedback, a filter with state feedback or another law, any function."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from fmilin.connected.linear_member import linear_from_control
 from fmilin.connected.sampled_member import LinearLaw
+from fmilin.design.estimation.estimator import Estimator
 from fmilin.design.kalman import KalmanFilter
 from fmilin.design.laws import Savable, linear_law
 from fmilin.ground.errors import UsageError
@@ -67,13 +68,8 @@ class KalmanRegulator(Shown, Savable):
         """Return the regulator as a sampled linear model, from measurements to inputs: to analyse or to export it.
 
         Its states are what the filter predicts for a sample, ``predicted.NAME``, and, where the measurements depend
-        on the inputs at once, the inputs of the sample before, ``before.NAME``. It does not know of limits.
-
-        Returns
-        -------
-        LinearModel
-            With ``sample_time``; u - u0 = R (m - m0), so that ``control.feedback(plant, regulator, sign=1)`` closes
-            the loop.
+        on the inputs at once, the inputs of the sample before, ``before.NAME``. It does not know of limits. It is
+        u - u0 = R (m - m0), so that ``control.feedback(plant, regulator, sign=1)`` closes the loop.
         """
         s, plant = self.filter.sampled, self.filter.linear
         P, m, k = len(s.states), len(self.reads), len(self.drives)
@@ -145,8 +141,7 @@ class FunctionRegulator(Shown):
     ----------
     function : callable
     reads, drives : sequence of str
-    sample_time : float
-        In seconds.
+    sample_time : float, in seconds
     """
 
     def __init__(
@@ -202,8 +197,7 @@ def state_feedback(
     linear : LinearModel
     gain : array, shape (len(drives), P)
         K of ``control.lqr`` or ``control.dlqr``.
-    sample_time : float
-        In seconds.
+    sample_time : float, in seconds
     drives : sequence of str, optional
         The inputs that the rows of K are for; all by default.
 
@@ -246,3 +240,46 @@ def _gain(linear: LinearModel, gain: FloatArray, drives: Sequence[str]) -> Float
             f"{', '.join(linear.states.names)} it needs {(len(drives), len(linear.states))}."
         )
     return K
+
+
+class EstimatorRegulator(Shown):
+    """What a regulator answers to estimates in place of states; the filter is told what the actuators do.
+
+    Parameters
+    ----------
+    kf : Estimator
+        Its outputs are read from the plant.
+    law : regulator
+        Reads states (:func:`fmilin.design.state_feedback`, a schedule), estimated parameters among them, at the
+        filter's sample time.
+
+    Raises
+    ------
+    UsageError, UnknownNameError
+        When the law reads what is not estimated, drives what is no input, or has another sample time.
+    """
+
+    def __init__(self, kf: Estimator, law: Regulator) -> None:
+        states, inputs = kf.model.states, kf.model.inputs
+        self.kf, self.law, self.reads, self.drives = kf, law, kf.model.outputs.names, law.drives
+        self.sample_time = kf.sample_time
+        if abs(law.sample_time - kf.sample_time) > 1e-9 * kf.sample_time:
+            raise UsageError(f"The law runs every {law.sample_time:g} s and the filter every {kf.sample_time:g} s.")
+        self._read = [states.index_of(name, "a state that is estimated") for name in law.reads]
+        self._driven = [inputs.index_of(name, "an input of the model") for name in law.drives]
+
+    def restart(self) -> None:
+        """Go back to before the first sample."""
+        self.kf.reset()
+        self.law.restart()
+
+    def answer(self, t: float, read: FloatArray) -> FloatArray:
+        """Return the inputs, shape (k,), for what was ``read``, shape (m,), at ``t`` seconds."""
+        return self.law.answer(t, self.kf.correct(read)[self._read])
+
+    def applied(self, outputs: FloatArray) -> None:
+        """Predict with the ``outputs``, shape (k,), that are really applied."""
+        self.law.applied(outputs)
+        u = self.kf.settings.inputs.copy()
+        u[self._driven] = outputs
+        self.kf.predict(u)

@@ -95,12 +95,8 @@ class Schedule(Shown, Savable):
     def step(self, at: Mapping[str, float] | Sequence[float] | FloatArray, read: Sequence[float] | FloatArray) -> Any:
         """Return the inputs of the plant, shape (k,), absolute values; they are taken to be applied as they are.
 
-        Parameters
-        ----------
-        at : mapping of str to float, or sequence
-            The scheduling variables.
-        read : array
-            The independent coordinates, shape (P,), or what an estimator measures; absolute values.
+        ``at`` are the scheduling variables, ``read`` the independent coordinates, shape (P,), or what an estimator
+        measures; absolute values.
 
         Raises
         ------
@@ -165,25 +161,15 @@ class Schedule(Shown, Savable):
     def along(self, values: Mapping[str, float | Callable[[float], float]]) -> Along:
         """Return the regulator with scheduling variables that are not read from the plant.
 
-        Parameters
-        ----------
-        values : mapping of str to float or callable
-            A constant, or a function of time in seconds: the reference that the plant follows, a known parameter.
+        ``values`` are constants, or functions of time in seconds: the reference that the plant follows, a parameter.
         """
         return Along(self, values)
 
     def linear_model(self, at: Mapping[str, float] | Sequence[float] | FloatArray | None = None) -> LinearModel:
         """Return the regulator of one point, from what is measured to the inputs of the plant.
 
-        Parameters
-        ----------
-        at : mapping of str to float
-            The scheduling variables.
-
-        Returns
-        -------
-        LinearModel
-            D = -K, and the trim values in ``.point``; with an estimator its states are what is predicted for a sample.
+        ``at`` are the scheduling variables. D = -K, and the trim values are in ``.point``; with an estimator the states
+        are what is predicted for a sample.
 
         Raises
         ------

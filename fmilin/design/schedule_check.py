@@ -20,7 +20,7 @@ import numpy as np
 from scipy.linalg import eig
 
 from fmilin.design.laws import with_states
-from fmilin.families.grid import entry_errors
+from fmilin.families.grid import errors_of_neighbours
 from fmilin.ground.errors import NumericalError
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.verbs import Shown
@@ -42,25 +42,14 @@ class ScheduleVerdict:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ScheduleReport(Shown):
-    """The closed loop of a schedule over its range.
+    """The closed loop of a schedule over its range."""
 
-    Attributes
-    ----------
-    over : tuple of str
-    points : array, shape (n, k)
-        Where it was looked at: the grid and the middles of its cells; holes are left out.
-    verdicts : tuple of ScheduleVerdict
-        Of the points.
-    holes : dict of str to int
-        Why points of the grid have no gains, and how many.
-    remarks : tuple of str
-    """
-
-    over: tuple[str, ...]
+    over: tuple[str, ...]  #: the scheduling variables
+    #: shape (n, k); where it was looked at: the grid and the middles of its cells; holes are left out
     points: FloatArray
-    verdicts: tuple[ScheduleVerdict, ...]
-    holes: dict[str, int]
-    remarks: tuple[str, ...]
+    verdicts: tuple[ScheduleVerdict, ...]  #: of the points
+    holes: dict[str, int]  #: why points of the grid have no gains, and how many
+    remarks: tuple[str, ...]  #: sentences on what to know
 
     @property
     def weakest(self) -> list[int]:
@@ -111,9 +100,10 @@ def errors_of_points(schedule: Schedule) -> dict[str, FloatArray]:
     parts = [schedule.parts.of(row) for row in table.rows]
     names = [name for name in ("A", "B", "C") if name in parts[0]]
     stacks: dict[str, FloatArray] = {name: np.array([p[name] for p in parts]) for name in names}
+    whole = (slice(None),) * len(shape)
     grids = {name: stack.reshape(*shape, *stack.shape[1:]) for name, stack in stacks.items()}
-    each = [entry_errors(grids, table.grid, kinds, [number]) for number in range(len(table.good))]
-    return {name: np.array([errors[name] for errors in each]) for name in stacks}
+    errors = {name: errors_of_neighbours(given, table.grid, kinds, whole) for name, given in grids.items()}
+    return {name: errors[name].reshape(stack.shape) for name, stack in stacks.items()}
 
 
 def errors_at(schedule: Schedule, numbers: Sequence[int]) -> dict[str, FloatArray]:

@@ -35,24 +35,13 @@ ATTAINED = 1.0 + 1e-3  # of a goal, as a ratio
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Tuned(Shown):
-    """What :func:`tune` found.
+    """What :func:`tune` found."""
 
-    Attributes
-    ----------
-    parameters : dict of str to float
-    controller : control.LTI
-        From r - y to u.
-    disk_margins, bandwidths : array, shape (plants,)
-        Of each loop; bandwidths in rad/s.
-    attained : bool
-        Whether every loop reaches the goals.
-    """
-
-    parameters: dict[str, float]
-    controller: Any
-    disk_margins: FloatArray
-    bandwidths: FloatArray
-    attained: bool
+    parameters: dict[str, float]  #: by name
+    controller: Any  #: from r - y to u
+    disk_margins: FloatArray  #: of each loop, shape (plants,)
+    bandwidths: FloatArray  #: of each loop in rad/s, shape (plants,)
+    attained: bool  #: whether every loop reaches the goals
 
 
 def tune(

@@ -14,7 +14,6 @@ from fmilin.families.grid import Grid
 from fmilin.families.rows import Layout, Outcome, Template
 from fmilin.families.stacked_equations import FIRST_BLOCK, GROWTH, LARGEST_BLOCK
 from fmilin.ground.errors import UsageError
-from fmilin.ground.signals import FloatArray
 from fmilin.linear_model.descriptor import Descriptor
 from fmilin.linearization.procedure import linearize_next
 from fmilin.linearization.request import Request
@@ -40,7 +39,7 @@ def linearize_along(
     descriptor: bool = False,
     keep_inaccurate: bool = False,
 ) -> LinearFamily:
-    """Return one linear model per point of a path, in coordinates that do not jump.
+    """Return one linear model per point of a path, over time or the number of the point, in coordinates without jumps.
 
     A partition is kept as long as it is well conditioned; a switch is a remark of kind
     ``"coordinates-switched"``. Tangent coordinates are carried on smoothly.
@@ -52,11 +51,6 @@ def linearize_along(
         Consistent, in the order of the path; at least one.
     independent, coordinates, derivatives, descriptor, keep_inaccurate
         As in :func:`fmilin.linearize`.
-
-    Returns
-    -------
-    LinearFamily
-        Over the time where it differs from point to point, else over the number of the point.
 
     Raises
     ------
@@ -148,7 +142,9 @@ class _Path:
             some = list(takewhile(lambda point: point.parameters == own, self._points[left : left + self._block]))  # noqa: B023
             if not some:
                 return
-            rows, given = self._builder.rows(layout.width)[left : left + len(some)], self._given(some)
+            rows = self._builder.rows(layout.width)[left : left + len(some)]
+            values = [[point.parameters.get(name, np.nan) for name in self._parameters] for point in some]
+            given = np.array(values, dtype=np.float64).reshape(len(some), len(self._parameters))
             linearized = stacks(stack_of(some), layout.written_by_stacks(rows, given))
             good = 0 if linearized is None else int(np.argmin([*linearized.usual, False]))
             self._block = min(GROWTH * self._block, LARGEST_BLOCK) if good == len(some) else max(good, FIRST_BLOCK)
@@ -162,11 +158,6 @@ class _Path:
             left += good
             if good < len(some):
                 return
-
-    def _given(self, points: Sequence[OperatingPoint]) -> FloatArray:
-        """Return the parameters of points, NaN where one has none of its own, shape (k, np)."""
-        values = [[point.parameters.get(name, np.nan) for name in self._parameters] for point in points]
-        return np.array(values, dtype=np.float64).reshape(len(points), len(self._parameters))
 
 
 def stack_of(points: Sequence[OperatingPoint]) -> PointStack:

@@ -13,8 +13,7 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from fmilin.families.continuation import SolvedPoint
-from fmilin.families.engine import Engine, Report, Task
-from fmilin.families.plan import Plan
+from fmilin.families.plan import Engine, Plan, Report, Task
 from fmilin.families.rows import Outcome
 from fmilin.ground.errors import FmilinError, ModelCrashError, ModelError, UsageError
 from fmilin.ground.sandbox.limits import Limits
@@ -160,10 +159,8 @@ class Cluster(Engine):
                     raise
                 outcomes, predecessor = _failed(task, str(error)), task.predecessor
             except Exception as error:  # noqa: BLE001 - KilledWorker, and what else a cluster may raise
-                outcomes, predecessor = (
-                    _failed(task, f"The cluster lost its workers on this run of points: {error}"),
-                    task.predecessor,
-                )
+                why = f"The cluster lost its workers on this run of points: {error}"
+                outcomes, predecessor = _failed(task, why), task.predecessor
             yield Report(task, outcomes, predecessor)
 
     def _finished(self) -> list[Any]:

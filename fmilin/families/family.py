@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.families.grid import Grid, LeftOut, around, entry_errors, left_out
-from fmilin.families.plots import FamilyPlots
 from fmilin.families.rows import ERRORS, Layout, Template
 from fmilin.families.tracking import ModeEvent, Tracks, mode_events, tracked
 from fmilin.ground.errors import NumericalError, UsageError
@@ -21,14 +20,44 @@ from fmilin.ground.verbs import Shown, perform
 from fmilin.linear_model.builder import with_errors
 from fmilin.linear_model.model import EntryErrors, LinearModel
 from fmilin.linear_model.no_response import is_at_rest
+from fmilin.linear_model.plots import Pictures
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     import control
     import xarray
+    from matplotlib.figure import Figure
 
     from fmilin.linear_model.descriptor import Descriptor
+
+
+class FamilyPlots(Pictures):
+    """Draws a family; every method returns a ``matplotlib.figure.Figure`` with units on its axes."""
+
+    def eigenvalues(self) -> Figure:
+        """Return the eigenvalues over the first axis (further ones at their first value), each mode one line."""
+        return perform("FamilyPlots.eigenvalues", self._drawn)
+
+    def root_locus(self) -> Figure:
+        """Return how the eigenvalues walk through the complex plane, coloured by the last axis of the grid."""
+        return perform("FamilyPlots.root_locus", self._drawn)
+
+    def campbell(self, *, orders: Sequence[float] = (), hertz: bool = False) -> Figure:
+        """Return frequencies and damping ratios of modes that swing over the axis, with lines at multiples of it."""
+        return perform("FamilyPlots.campbell", self._drawn, orders=orders, hertz=hertz)
+
+    def margins(self) -> Figure:
+        """Return gain, phase and disk margins of loops over the last axis; none where one is unstable."""
+        return perform("FamilyPlots.margins", self._drawn)
+
+    def surface(self, quantity: str = "growth") -> Figure:
+        """Return one number of every linear model over a grid of two axes, as colours with lines of equal height.
+
+        ``quantity``: growth (largest real part), damping (smallest ratio), frequency (slowest that swings),
+        accuracy (of A), or an entry as ``"A[w,phi]"``, by names or numbers from 1.
+        """
+        return perform("FamilyPlots.surface", self._drawn, quantity)
 
 
 class Quantity:
@@ -62,34 +91,20 @@ class LinearFamily(Shown, Sequence[LinearModel]):
 
     As a sequence it has one linear model per point, in the order of the grid, the last axis fastest. ``family[3]`` and
     ``family[2, 5]`` are linear models, slices are families.
-
-    Parameters
-    ----------
-    grid : Grid
-    template : Template
-        What all linear models share.
-    rows : array, shape (number of points, width)
-        One linear model each (:class:`fmilin.families.rows.Layout`); NaN where there is none.
-    ok : array of bool, shape (\\*shape)
-    reasons : array of str, shape (\\*shape)
-        Why there is no linear model; empty where there is one.
-    choices : tuple of Choice
-    chosen : array of int, shape (number of points,)
-        Which of the choices belongs to each point; -1 where there is no linear model.
-    remarks : mapping of int to tuple of Remark
-        Warnings by the number of the point.
-    descriptors : mapping of int to Descriptor
-        By the number of the point, where they were asked for; they go into no file of a family.
     """
 
-    grid: Grid
-    template: Template
+    grid: Grid  #: where the points lie
+    template: Template  #: what all linear models share
+    #: shape (number of points, width); one linear model each (:class:`fmilin.families.rows.Layout`); NaN where there
+    #: is none
     rows: FloatArray = field(repr=False)
-    ok: NDArray[np.bool_] = field(repr=False)
-    reasons: NDArray[Any] = field(repr=False)
-    choices: tuple[Choice, ...] = field(repr=False)
+    ok: NDArray[np.bool_] = field(repr=False)  #: shape (\*shape)
+    reasons: NDArray[Any] = field(repr=False)  #: shape (\*shape); why there is none; else empty
+    choices: tuple[Choice, ...] = field(repr=False)  #: of coordinates and derivatives
+    #: shape (number of points,); which of the choices belongs to each point; -1 where there is no linear model
     chosen: NDArray[np.intp] = field(repr=False)
-    remarks: Mapping[int, tuple[Remark, ...]] = field(repr=False)
+    remarks: Mapping[int, tuple[Remark, ...]] = field(repr=False)  #: warnings by the number of the point
+    #: by the number of the point, where they were asked for; they go into no file of a family
     descriptors: Mapping[int, Descriptor] = field(default_factory=dict, repr=False)
 
     @property
@@ -145,13 +160,10 @@ class LinearFamily(Shown, Sequence[LinearModel]):
         return len({c.states.names for c in self.choices}) > 1
 
     def array(self, name: str) -> FloatArray:
-        r"""Return a quantity of all points: shape (\\*shape, ...).
+        r"""Return a quantity of all points by its ``name``, shape (\\*shape, ...).
 
-        Parameters
-        ----------
-        name : str
-            ``A`` to ``T_u``, ``f0``, ``y0``, ``x0`` (all states), ``u0``, ``out0``, ``time``, ``parameters``,
-            ``accuracy``, ``visits``, ``error_A`` and so on.
+        They are ``A`` to ``T_u``, ``f0``, ``y0``, ``x0`` (all states), ``u0``, ``out0``, ``time``, ``parameters``,
+        ``accuracy``, ``visits``, ``error_A`` and so on.
         """
         part = self.layout.part(self.rows, name)
         return part.reshape(self.shape + part.shape[1:])
@@ -232,16 +244,15 @@ class LinearFamily(Shown, Sequence[LinearModel]):
         else:
             axes = {n: v[k] for (n, v), k in zip(self.axes.items(), keys, strict=True) if isinstance(k, slice)}
         numbers = picked.ravel()
-        return LinearFamily(
-            Grid(axes, self.grid.zipped),
-            self.template,
-            self.rows[numbers],
-            self.ok.reshape(-1)[numbers].reshape(picked.shape),
-            self.reasons.reshape(-1)[numbers].reshape(picked.shape),
-            self.choices,
-            self.chosen[numbers],
-            {k: self.remarks[n] for k, n in enumerate(numbers.tolist()) if n in self.remarks},
-            {k: self.descriptors[n] for k, n in enumerate(numbers.tolist()) if n in self.descriptors},
+        return replace(
+            self,
+            grid=Grid(axes, self.grid.zipped),
+            rows=self.rows[numbers],
+            ok=self.ok.ravel()[picked],
+            reasons=self.reasons.ravel()[picked],
+            chosen=self.chosen[numbers],
+            remarks={k: self.remarks[n] for k, n in enumerate(numbers.tolist()) if n in self.remarks},
+            descriptors={k: self.descriptors[n] for k, n in enumerate(numbers.tolist()) if n in self.descriptors},
         )
 
     # -- between the points ----------------------------------------------------------------------------
@@ -250,12 +261,7 @@ class LinearFamily(Shown, Sequence[LinearModel]):
         """Return the linear model between the points of the grid, linear in every axis.
 
         Its remark of kind ``"interpolated"`` and its accuracy say how far interpolation is off at the points of the
-        grid around it when each is left out.
-
-        Parameters
-        ----------
-        values : mapping of str to float
-            One for every axis.
+        grid around it when each is left out; ``values`` has one value for every axis.
 
         Raises
         ------
@@ -356,12 +362,7 @@ class LinearFamily(Shown, Sequence[LinearModel]):
         perform("LinearFamily.save", self, path)
 
     def save_report(self, path: str | Path) -> None:
-        """Write everything about the family as one HTML file that needs no network: tables and pictures.
-
-        Parameters
-        ----------
-        path : str or Path
-            Ends in .html.
+        """Write everything about the family to ``path``, one HTML file that needs no network: tables and pictures.
 
         Raises
         ------

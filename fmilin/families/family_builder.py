@@ -124,17 +124,9 @@ class FamilyBuilder:
         new[order] = np.arange(len(order))
         choices, chosen = tuple(self._kinds[k] for k in order), new[self._chosen]
         shape, template = self.grid.shape, self.template or NOTHING
-        return LinearFamily(
-            self.grid,
-            template,
-            self._table(Layout(template).width),
-            self._ok.reshape(shape),
-            reasons.reshape(shape),
-            choices,
-            chosen,
-            self._remarks,
-            dict(descriptors),
-        )
+        rows, ok = self._table(Layout(template).width), self._ok.reshape(shape)
+        reasons = reasons.reshape(shape)
+        return LinearFamily(self.grid, template, rows, ok, reasons, choices, chosen, self._remarks, dict(descriptors))
 
 
 def family_of(

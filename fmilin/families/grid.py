@@ -130,50 +130,41 @@ class LeftOut:
 
 def left_out(matrices: Mapping[str, FloatArray], grid: Grid, kinds: NDArray[np.intp]) -> LeftOut:
     """Return the error of linear interpolation at every inner point, between points of one and the same kind."""
-    errors = {name: np.full(grid.shape, np.nan) for name in matrices}
-    for d, values in enumerate(_lines(grid)):
-        if len(values) < 3:
-            continue
-        inner = (values[1:-1] - values[:-2]) / (values[2:] - values[:-2])
-        weight = inner.reshape(-1, *[1] * (len(grid.shape) - d - 1))
-        same = np.moveaxis(kinds, d, 0)
-        usable = (same[1:-1] == same[:-2]) & (same[1:-1] == same[2:]) & (same[1:-1] >= 0)
-        for name, given in matrices.items():
-            stack = np.moveaxis(given, d, 0)
-            if not stack.size:
-                errors[name] = np.where(np.isnan(errors[name]) & (kinds >= 0), 0.0, errors[name])
-                continue
-            w = np.moveaxis(np.broadcast_to(weight, np.moveaxis(usable, 0, d).shape), d, 0)[..., None, None]
-            error = np.abs((1 - w) * stack[:-2] + w * stack[2:] - stack[1:-1]).max(axis=(-2, -1))
-            size = np.abs(stack[1:-1]).max(axis=(-2, -1))
-            relative = np.where(usable, error / np.where(size > 0, size, 1.0), np.nan)
-            target = np.moveaxis(errors[name], d, 0)
-            target[1:-1] = np.fmax(target[1:-1], relative)
+    entries = (slice(None),) * len(grid.shape)
+    errors = {}
+    for name, given in matrices.items():
+        error = errors_of_neighbours(given, grid, kinds, entries).max(axis=(-2, -1), initial=0.0)
+        size = np.abs(given).max(axis=(-2, -1), initial=0.0)
+        nothing = np.where((kinds >= 0) & (max(grid.shape) > 2), 0.0, np.nan)  # to be off by
+        errors[name] = error / np.where(size > 0, size, 1.0) if given.size else nothing
     return LeftOut(**errors)
+
+
+def errors_of_neighbours(
+    matrices: FloatArray, grid: Grid, kinds: NDArray[np.intp], part: tuple[slice, ...]
+) -> FloatArray:
+    """Return how far matrices (*shape, r, c) in a part of the grid are from between their neighbours, NaN at ends."""
+    given, same = matrices[part], kinds[part]
+    worst = np.full(given.shape, np.nan)
+    for d, (values, cut) in enumerate(zip(_lines(grid), part, strict=True)):
+        v = values[cut].reshape(-1, *[1] * (given.ndim - 1))
+        w = (v[1:-1] - v[:-2]) / (v[2:] - v[:-2])
+        stack, kind, target = (np.moveaxis(array, d, 0) for array in (given, same, worst))
+        usable = (kind[1:-1] == kind[:-2]) & (kind[1:-1] == kind[2:]) & (kind[1:-1] >= 0)
+        error = np.abs((1 - w) * stack[:-2] + w * stack[2:] - stack[1:-1])
+        target[1:-1] = np.fmax(target[1:-1], np.where(usable[..., None, None], error, np.nan))
+    return worst
 
 
 def entry_errors(
     matrices: Mapping[str, FloatArray], grid: Grid, kinds: NDArray[np.intp], numbers: Sequence[int]
 ) -> dict[str, FloatArray]:
     """Return the largest error of linear interpolation, entry by entry, when each point is left out; NaN of none."""
-    worst = {name: np.full(given.shape[len(grid.shape) :], np.nan) for name, given in matrices.items()}
-    for number in numbers:
-        index = np.unravel_index(number, grid.shape)
-        for d, values in enumerate(_lines(grid)):
-            i = int(index[d])
-            if not 0 < i < len(values) - 1:
-                continue
-            sides = np.array(index), np.array(index)
-            sides[0][d] -= 1
-            sides[1][d] += 1
-            before, after = (tuple(side.tolist()) for side in sides)
-            if not kinds[before] == kinds[index] == kinds[after]:
-                continue
-            w = (values[i] - values[i - 1]) / (values[i + 1] - values[i - 1])
-            for name, given in matrices.items():
-                error = np.abs((1 - w) * given[before] + w * given[after] - given[index])
-                worst[name] = np.fmax(worst[name], error)
-    return worst
+    index = np.unravel_index(list(numbers), grid.shape)
+    part = tuple(slice(max(int(i.min()) - 1, 0), int(i.max()) + 2) for i in index)
+    inside = tuple(i - cut.start for i, cut in zip(index, part, strict=True))
+    each = {name: errors_of_neighbours(given, grid, kinds, part)[inside] for name, given in matrices.items()}
+    return {name: np.fmax.reduce(errors, axis=0) for name, errors in each.items()}
 
 
 def around(grid: Grid, values: Mapping[str, float]) -> dict[int, float]:

@@ -1,13 +1,18 @@
-"""What is asked of every point of a sweep: it travels to whoever computes the points."""
+"""What is asked of every point of a sweep, and who computes the points: an engine takes runs of them, and reports."""
 
 from __future__ import annotations
 
 import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
+from fmilin.families.continuation import SolvedPoint
 from fmilin.families.grid import Grid
+from fmilin.families.rows import Outcome
 from fmilin.ground.errors import UsageError
 from fmilin.linearization.request import Request
 from fmilin.loading.request import LoadRequest
@@ -61,3 +66,48 @@ class Plan:
             "zipped": self.grid.zipped,
             "asked": repr(rest),
         }
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A run of points."""
+
+    numbers: tuple[int, ...]  # each point starts from the one before it
+    predecessor: SolvedPoint | None  # what the first one starts from
+    start: bool = False  # the start of a run, which others wait for
+
+
+@dataclass(slots=True)
+class Report:
+    """What an engine says: some points of a task are done."""
+
+    task: Task
+    outcomes: list[Outcome] = field(default_factory=list)
+    predecessor: SolvedPoint | None = None  # for the points after the task; of its last report
+    finished: bool = True
+
+
+class Engine(ABC):
+    """Computes tasks, in any order."""
+
+    capacity: int = 1  # how many tasks it wants to have at a time
+    least_run: int = 32  # points: few enough to be shared among processes, enough that messages cost nothing
+
+    @abstractmethod
+    def submit(self, task: Task) -> None:
+        """Take in a task."""
+
+    @abstractmethod
+    def reports(self) -> Iterator[Report]:
+        """Yield what is new, after waiting for it."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:  # noqa: B027 - some hold nothing
+        """Give back what the engine holds."""

@@ -8,12 +8,11 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 
 from fmilin.families.continuation import SolvedPoint
-from fmilin.families.engine import Engine, Report, Task
-from fmilin.families.plan import Plan
+from fmilin.families.plan import Engine, Plan, Report, Task
 from fmilin.families.rows import Outcome
 from fmilin.families.solver import Solver
 from fmilin.ground.errors import FmilinError, ModelCrashError, ModelError, UsageError
@@ -85,16 +84,16 @@ def main() -> None:
             pipe.send(("crashed", error))
 
 
+@dataclass(eq=False, slots=True)
 class _Worker:
     """A child and what it works on."""
 
-    def __init__(self, server: Server) -> None:
-        self.server = server
-        self.task: Task | None = None
-        self.left: list[int] = []  # numbers of the task that are not reported yet
-        self.begun: int | None = None
-        self.predecessor: SolvedPoint | None = None
-        self.ready = False
+    server: Server
+    task: Task | None = None
+    left: list[int] = field(default_factory=list)  # numbers of the task that are not reported yet
+    begun: int | None = None
+    predecessor: SolvedPoint | None = None
+    ready: bool = False
 
 
 class Processes(Engine):

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Literal
 
 import numpy as np
 
 from fmilin.connected.loop_transfer import loop_transfer, require_wires
-from fmilin.families.continuation import Balance, SolvedPoint, corrected
+from fmilin.families.continuation import Balance, Fold, FoldError, SolvedPoint, Turning, corrected, fold_between
 from fmilin.families.family_builder import outcome_of
-from fmilin.families.folds import Fold, FoldError, Turning, fold_between
 from fmilin.families.plan import Plan
 from fmilin.families.rows import Outcome, Template
 from fmilin.families.stacked import StackedRuns
@@ -37,10 +36,7 @@ LOST = "From the point before, this one could not be followed: it was searched f
 HALVINGS = 6  # how often the step from one point to the next is halved
 
 
-@dataclass(frozen=True)
-class _Reached:
-    solution: SolvedPoint
-    remarks: tuple[Remark, ...] = ()
+Reached = tuple[SolvedPoint, tuple[Remark, ...]]  # with what is to be said of how it was
 
 
 class Solver:
@@ -51,7 +47,6 @@ class Solver:
         self._models: OrderedDict[tuple[tuple[str, float], ...], Model] = OrderedDict()
         self._own = not isinstance(plan.source, Model)
         self.base = self._shown(self._loaded({}))
-        self._kinds: dict[str, Literal["state", "input", "parameter"]] = {}
         self._barrier: Fold | None = None  # a fold that the points of this run lie behind
         self._turning: tuple[Fold, Turning] | None = None  # its branch around it
 
@@ -120,34 +115,33 @@ class Solver:
     def _point(self, number: int, predecessor: SolvedPoint | None) -> tuple[Outcome, SolvedPoint | None]:
         values = self.plan.grid.values(number)
         try:
-            reached = self._reached(values, predecessor)
-            linear = reached.solution.linear
+            solution, remarks = self._reached(values, predecessor)
+            linear = solution.linear
             if self.plan.loop_at:
                 linear = loop_transfer(
-                    self._model(values), self.plan.loop_at, reached.solution.point, continuous=self.plan.continuous
+                    self._model(values), self.plan.loop_at, solution.point, continuous=self.plan.continuous
                 )
             if self.plan.how.inputs is not None:
                 linear = with_inputs(linear, chosen_inputs(linear.inputs, self.plan.how.inputs))
-            linear = replace(linear, warnings=(*linear.warnings, *reached.remarks))
+            linear = replace(linear, warnings=(*linear.warnings, *remarks))
             if not all(np.isfinite(m).all() for m in (linear.A, linear.B, linear.C, linear.D, linear.T)):
                 raise NumericalError("The linear model has entries that are no finite numbers.")
         except FmilinError as error:
             kind = "fold" if isinstance(error, FoldError) else type(error).__name__
             return Outcome(number, " ".join(str(error).split()), kind=kind), None
         names = dict.fromkeys((*linear.point.parameters, *(n for n in values if self._kind(n) == "parameter")))
-        outcome = outcome_of(number, linear, Template.of(linear, tuple(names)))
-        return outcome, reached.solution
+        return outcome_of(number, linear, Template.of(linear, tuple(names))), solution
 
-    def _reached(self, values: Mapping[str, float], predecessor: SolvedPoint | None) -> _Reached:
+    def _reached(self, values: Mapping[str, float], predecessor: SolvedPoint | None) -> Reached:
         if self.plan.point.trim is None:
             model = self._model(values)
             point = point_of(model, self._point_request(values))
-            return _Reached(self._linearized(model, point, values, predecessor))
+            return self._linearized(model, point, values, predecessor), ()
         if predecessor is None:
             predecessor = self._begun(values)
             solution = None if predecessor is None else self._continued(values, predecessor, HALVINGS)
             try:
-                return _Reached(solution or self._searched(values, None))
+                return solution or self._searched(values, None), ()
             except FmilinError:
                 if predecessor is None:
                     raise
@@ -155,15 +149,15 @@ class Solver:
         if fold is None:
             solution = self._continued(values, predecessor, HALVINGS)
             if solution is not None:
-                return _Reached(solution)
+                return solution, ()
             ends = fold_between(predecessor, values, lambda v, s: self._continued(v, s, 1), self._volume)
             if not isinstance(ends, Fold):
                 solution = self._continued(values, ends, HALVINGS)
-                return _Reached(solution or self._searched(values, None), () if solution else (Remark("branch", LOST),))
+                return solution or self._searched(values, None), () if solution else (Remark("branch", LOST),)
             fold = self._barrier = ends
         sizes = self.base.states.scales(fold.last.point.states)
         solution, around = self._beyond(values, fold)
-        return _Reached(solution, (Remark("branch", fold.to(solution, sizes, around=around)),))
+        return solution, (Remark("branch", fold.to(solution, sizes, around=around)),)
 
     def _beyond(self, values: Mapping[str, float], fold: Fold) -> tuple[SolvedPoint, bool]:
         """Return a point beyond the fold, searched from the plan's guess or around it, and whether it was that way."""
@@ -227,10 +221,9 @@ class Solver:
         begin = {name: float(begin[name]) for name in values}
         if begin == dict(values):
             return None
-        try:
+        with suppress(FmilinError):
             return self._searched(begin, None)
-        except FmilinError:
-            return None
+        return None
 
     def _continued(self, values: Mapping[str, float], predecessor: SolvedPoint, halvings: int) -> SolvedPoint | None:
         """Return the point at ``values`` on the branch of ``predecessor``, in halved steps where need be."""
@@ -286,8 +279,7 @@ class Solver:
     ) -> SolvedPoint:
         previous: Selection | None = None if predecessor is None else predecessor.selection
         linear, selection = linearize_next(model, point, self.plan.how, previous)
-        if any(self._kind(n) == "parameter" for n in values):
-            given = {n: v for n, v in values.items() if self._kind(n) == "parameter"}
+        if given := {n: v for n, v in values.items() if self._kind(n) == "parameter"}:
             named = replace(linear.point, parameters={**linear.point.parameters, **given})
             linear = replace(linear, point=named)
         return SolvedPoint(dict(values), point, linear, selection)
@@ -336,12 +328,8 @@ class Solver:
     def _shown(self, model: Model) -> Model:
         """Return the model with the outputs that are wanted, and with parameters among the inputs that are."""
         further = [n for n in self.plan.how.inputs or () if model.moves_parameters and not model.inputs.has(n)]
-        inputs = [*model.inputs.names, *further] if further else None
-        return (
-            model
-            if inputs is None and self.plan.how.outputs is None
-            else model.with_interface(inputs, self.plan.how.outputs)
-        )
+        inputs, outputs = [*model.inputs.names, *further] if further else None, self.plan.how.outputs
+        return model if inputs is None and outputs is None else model.with_interface(inputs, outputs)
 
     def _refuse_unless_parameter(self, name: str, value: float) -> None:
         try:

@@ -130,7 +130,10 @@ class Store(FamilyBuilder):
     def _put(self, number: int, row: FloatArray) -> None:
         if self.template is not None and "template" not in self._numbers:
             self._numbers["template"] = -1
-            self._written.insert(0, {"template": _packed_template(self.template)})
+            t = self.template
+            groups = [_packed(g) for g in (t.full_states, t.inputs, t.outputs)]
+            packed = [t.order, *groups, list(t.parameters), asdict(t.model), t.sample_time]
+            self._written.insert(0, {"template": packed})
         offset, rest = number * row.nbytes, memoryview(row.tobytes())
         while rest:
             count = os.pwrite(self._rows_file, rest, offset)
@@ -237,8 +240,3 @@ def _packed(signals: Signals) -> list[list[Any]]:
 
 def _signals(packed: list[list[Any]]) -> Signals:
     return Signals(Signal(name, unit, n, s, text, tuple(aliases)) for name, unit, n, s, text, aliases in packed)
-
-
-def _packed_template(t: Template) -> list[Any]:
-    groups = [_packed(g) for g in (t.full_states, t.inputs, t.outputs)]
-    return [t.order, *groups, list(t.parameters), asdict(t.model), t.sample_time]

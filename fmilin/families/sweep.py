@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from fmilin.families.continuation import SolvedPoint
-from fmilin.families.engine import Engine, Here, Task
 from fmilin.families.family import LinearFamily
 from fmilin.families.family_builder import FamilyBuilder
 from fmilin.families.grid import Grid, grid_over
-from fmilin.families.plan import Plan
+from fmilin.families.plan import Engine, Plan, Report, Task
+from fmilin.families.solver import Solver
 from fmilin.ground.errors import UsageError
 from fmilin.ground.sandbox.isolation import can_isolate
 from fmilin.ground.sandbox.limits import Limits
@@ -25,12 +25,37 @@ from fmilin.model.threads import no_model
 from fmilin.numerics.differences.differences import Differences
 from fmilin.points.request import PointRequest, TrimRequest
 
+
+class Here(Engine):
+    """Computes in this process, one task after the other; ``table``: where rows of the family are written to."""
+
+    def __init__(self, plan: Plan, table: Callable[[int], FloatArray] | None = None) -> None:
+        self._solver = Solver(plan, table)
+        self._solver.check()
+        self._tasks: deque[Task] = deque()
+        if self._solver.base.batches:  # nobody to share with: a stack is the quicker the more points it has
+            self.least_run = 1024
+
+    def submit(self, task: Task) -> None:
+        """Take in a task."""
+        self._tasks.append(task)
+
+    def reports(self) -> Iterator[Report]:
+        """Compute the next task."""
+        task = self._tasks.popleft()
+        for outcomes, predecessor in self._solver.solve(task.numbers, task.predecessor):
+            yield Report(task, outcomes, predecessor, finished=outcomes[-1].number == task.numbers[-1])
+
+    def close(self) -> None:
+        """Close the models that were opened."""
+        self._solver.close()
+
+
 # In which order the points of a sweep are computed, and who waits for whom. The grid is cut into runs along its last
 # axis. Where each run starts is computed first, from the start of the run before it: then all runs can be computed side
 # by side, each point from its neighbour, and the result does not depend on who computes what.
 
 RUNS = 16  # runs that a large grid is cut into at least; a run is computed in batches where the source can
-
 LONGEST_RUN = 1024
 
 
@@ -66,12 +91,7 @@ class _Progress:
             self._tell(self._done, self._total)
 
 
-def run(
-    plan: Plan,
-    engine: Engine,
-    builder: FamilyBuilder,
-    progress: Callable[[int, int], None] | None = None,
-) -> None:
+def run(plan: Plan, engine: Engine, builder: FamilyBuilder, progress: Callable[[int, int], None] | None = None) -> None:
     """Compute all points of the plan that a family lacks; ``progress`` is told how many it has, and of how many."""
     counter = _Progress(progress, int(builder.done.sum()), plan.grid.size)
 
@@ -146,7 +166,7 @@ def sweep(  # noqa: PLR0913 - what linearize, trim and load take; all but two by
     limits: Limits | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> LinearFamily:
-    """Return linear models at all points of a grid, or at points that are listed.
+    """Return linear models at all points of a grid, or at points that are listed; some or all of them may fail.
 
     A point that fails is marked with its reason and stops nothing.
 
@@ -165,8 +185,7 @@ def sweep(  # noqa: PLR0913 - what linearize, trim and load take; all but two by
         Where the search of the first point starts.
     settings : mapping of str to float, optional
         States, inputs and parameters that are the same at all points.
-    time : float, optional
-        In seconds.
+    time : float, optional, in seconds
     constraints : sequence of str, optional
         As in :func:`fmilin.load`, of a source that is no model yet.
     independent, inputs, outputs, coordinates, derivatives, stepping
@@ -184,11 +203,6 @@ def sweep(  # noqa: PLR0913 - what linearize, trim and load take; all but two by
         What the code of an FMU may take and reach; paths are those of the machine that it runs on.
     progress : callable, optional
         Is told how many points are done, and of how many.
-
-    Returns
-    -------
-    LinearFamily
-        With all points, also when none has a linear model.
 
     Raises
     ------

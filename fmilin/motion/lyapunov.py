@@ -1,10 +1,8 @@
 """Lyapunov characteristic exponents by Benettin's method, in independent states that are switched on the way.
 
-Deviations dy of a trajectory follow dy' = A(x(t)) dy. They are integrated together with the trajectory, and
-made orthonormal again after each interval: dy = Q R, and the logarithms of the diagonal of R, summed up and
-divided by the time, tend to the exponents (Benettin et al. 1980; Peterson et al. suggest their procedure for A,
-because the independent states can be chosen anew at each point). Lengths are measured in all states, dx = T dy,
-so that they do not depend on which states are independent.
+Deviations, dy' = A(x(t)) dy, are integrated with the trajectory and made orthonormal after each interval, dy = Q R:
+logarithms of the diagonal of R, summed up and divided by the time, tend to the exponents (Benettin et al. 1980).
+Lengths are measured in all states, dx = T dy, so that they do not depend on which states are independent.
 """
 
 from __future__ import annotations

@@ -74,7 +74,6 @@ def _later(equations: Equations, candidate: Candidate) -> float | None:
 
 
 SHOWN = 4
-
 VANISHES = 1e-4  # part of what is left that a quantity leaves over, to first order, when freeing it helps
 
 

@@ -1,9 +1,7 @@
 """When a small residual is a solution: the Newton step there, beside the sizes of the unknowns.
 
-For x' = exp(-x) the residual is as small as one likes, and no equilibrium exists; for T' = (283 - T)/1e7 it is small
-everywhere. With d = -J^+ r and K from one more Jacobian there is one solution within 2 |d| where K |d| <= 1/2 (Newton
-and Kantorovich). Where that cannot be said (a multiple root, a family, rounding in place of slopes) the residual is
-followed along the direction in doubt until it leaves its noise: at once, far away, never, or by fading slowly.
+With d = -J^+ r and K from one more Jacobian there is one solution within 2 |d| where K |d| <= 1/2 (Newton and
+Kantorovich). Where that cannot be said the residual is followed along the direction in doubt until it leaves its noise.
 """
 
 from __future__ import annotations
@@ -30,13 +28,11 @@ PROBED = 1e-5  # how far away, at least, the second Jacobian is taken, in sizes 
 LADDER = (DETERMINED, 1e-2, 0.1, 0.3, 1.0)  # how far the residual is followed along a direction in doubt
 CLEARLY = 10.0  # times its noise, that a residual has left it
 FAINT = 1e-7  # a residual that has left its noise, and is fading nevertheless
-
 LOOSE = 1e-13  # singular values that a step may still use where it need not be believed
 NEARBY = 1e-2  # how far away the usual sizes of slopes are looked for, in sizes of the unknowns
 NOTHING = 1e-26  # a residual that is none, where it leaves that level at once
 NARROW = 1e-20  # an interval for a root, in sizes of the unknowns
 CORRECTIONS = 8  # of a point along a direction, as long as each takes a tenth of the residual
-
 EPS = float(np.finfo(np.float64).eps)
 
 

@@ -1,8 +1,6 @@
-"""Which of many torques: those that ask least of the ground, where held feet leave a choice.
+"""Which of many torques, where feet can be pressed against each other: those with the smallest contact forces.
 
-A robot that stands on several feet can press them against each other: the balance leaves some of its torques open.
-Inputs enter affinely. Of those that keep the point at rest the ones with the smallest contact forces are taken, in the
-sense of least squares; of these the ones with the smallest contact torques, and then the smallest ones.
+Inputs enter affinely: least squares, of contact forces first, then of contact torques, then of the inputs.
 """
 
 from __future__ import annotations

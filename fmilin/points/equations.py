@@ -1,14 +1,10 @@
 """What must vanish: the invariants, the rates of the states that rest, and the change of those rates.
 
-An equilibrium satisfies h(t, x) = 0 and f(t, x, u) = 0. In a steady motion the states S may move and the others,
-the resting ones Z, must not:
-
+In a steady motion some states may move and the others, Z, must not; in an equilibrium all rest:
     h(t, x) = 0,    f_Z(t, x, u) = 0,    d/dt f_Z = (f_t + f_x f)_Z = 0
 
-and what is read of the point (outputs, rates: :mod:`fmilin.points.unknowns`) has the values that were asked for. The
-third row says that they stay at rest while S moves; without it a pendulum that swings through its
-lowest point at any speed would pass for a steady motion. Which independent states rest does not decide where
-the dependent ones go: those are dragged along by the constraints (the rolling disk's u4 and u6 turn with its spin).
+and what is read of the point (:mod:`fmilin.points.unknowns`) has the values that were asked for. Without the third row
+a pendulum that swings through its lowest point at any speed would pass for a steady motion.
 """
 
 from __future__ import annotations

@@ -20,9 +20,7 @@ from fmilin.points.report import TrimmedPoint, TrimReport
 from fmilin.points.request import TrimRequest
 
 ITERATIONS = 60
-
 ROUNDED = 1e-9  # steps, in sizes of the coordinates, that may be rounding
-
 LONGEST = 0.2  # of a step, in sizes of the coordinates: what lies farther away is another equilibrium
 
 

@@ -91,11 +91,12 @@ def operating_points(
     """Return many points: assembled where ``values`` are given, else several rests that many starts lead to.
 
     From every second start Newton's method goes to the nearest rest, from the others damped motion to one that stays.
+    Of rests each is returned once, those that stay first; of a family one member for each kind of stability.
 
     Parameters
     ----------
     model : Model
-    values : mapping of str to array, shape (points,), or float, optional
+    values : mapping of str to array, shape (k,), or float, optional
         States and inputs by name, held at each point; the other states follow on the start's branch. A number holds at
         all points. What comes below is for rests, without values.
     time : float, optional
@@ -108,12 +109,6 @@ def operating_points(
         Of the random starts.
     progress : callable, optional
         Is told after each start how many are done.
-
-    Returns
-    -------
-    tuple of OperatingPoint, or OperatingPoints
-        Of rests a tuple of :class:`TrimmedPoint`, each once, those that stay first; of a family one member for each
-        kind of stability. ``.stable`` are those that stay, ``.plot()`` draws where all are.
 
     Raises
     ------

@@ -22,13 +22,12 @@ from fmilin.points.assessment import TrimError, free_directions, remarks_on
 from fmilin.points.contact_forces import least_contact_forces
 from fmilin.points.equations import Equations
 from fmilin.points.large import answers, search_sparse
-from fmilin.points.obstacles import with_obstacles
 from fmilin.points.optimum import Optimum, OutOfBoundsError
 from fmilin.points.report import TrimmedPoint, TrimReport
 from fmilin.points.request import PointRequest, TrimRequest, names_minimized, quantity, read_name
 from fmilin.points.resting import BLURRED, growing, instability
 from fmilin.points.solver import Solution
-from fmilin.points.solving import equations_of, preferred, read_at, require_staying, solved
+from fmilin.points.solving import equations_of, preferred, read_at, require_staying, solved, with_obstacles
 from fmilin.points.unknowns import Candidate, invariants_at, model_that_shows, recommended
 
 FOLLOWED = 1e-6
@@ -49,7 +48,7 @@ def trim(
     near: Mapping[str, float] | None = None,
     stable: bool = False,
 ) -> TrimmedPoint:
-    """Find an equilibrium, or a steady motion, on the manifold: the one nearest to the guess.
+    """Return an equilibrium, or a steady motion, on the manifold: the one nearest to the guess, with a report on it.
 
     In an equilibrium no state moves. In a steady motion the states listed in ``steady`` may move (at constant
     rate, or, like the position on a circular road, at a rate that changes with them), every other independent
@@ -82,11 +81,6 @@ def trim(
         What should come as near to these values as it can: least squares in nominal sizes (else the value, at least 1).
     stable : bool
         Whether to look for a rest at which the motion stays: by descent, or by the motion with damping added.
-
-    Returns
-    -------
-    TrimmedPoint
-        An operating point; its ``report`` has the rates, and the free directions when the solution is one of a family.
 
     Raises
     ------
@@ -122,7 +116,7 @@ def trim_each(
     bounds: Mapping[str, tuple[float, float]] | None = None,
     time: float | None = None,
 ) -> tuple[TrimmedPoint, ...]:
-    """Find several equilibria or steady motions: one search per guess, each solution once, in the order of the guesses.
+    """Return several equilibria or steady motions: one search per guess, each solution once, in order of the guesses.
 
     Parameters
     ----------
@@ -131,10 +125,6 @@ def trim_each(
         Each as in :func:`trim`; one that leads nowhere is passed over.
     fixed, steady, free, bounds, time
         As in :func:`trim`.
-
-    Returns
-    -------
-    tuple of TrimmedPoint
 
     Raises
     ------

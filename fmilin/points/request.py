@@ -29,23 +29,8 @@ class TrimRequest:
 
     Parameters
     ----------
-    fixed : mapping of str to float
-        States, inputs and parameters that keep these values, and what should come out: outputs, any other continuous
-        variable, ``der(STATE)``. A state whose rate is fixed may move.
-    steady : sequence of str
-        States that may move.
-    free : sequence of str
-        Inputs and parameters to solve for; states are free unless they are fixed.
-    bounds : mapping of str to (float, float)
-        Lowest and highest value of a free quantity or of what comes out; infinite where there is none.
-    time : float or None
-        In seconds; None: where the model starts.
-    minimize : str or None
-        An expression over states, inputs, parameters and whatever can be fixed: small on what freedom is left.
-    near : mapping of str to float
-        What should come as near to these values as it can, in the sense of least squares in nominal sizes.
-    stable : bool
-        Whether only a rest will do at which the motion stays.
+    fixed, steady, free, bounds, time, minimize, near, stable
+        As in :func:`fmilin.trim`.
     targets : mapping of str to float
         Of a checked request: the part of ``fixed`` that is neither a state nor an input nor a parameter.
     """

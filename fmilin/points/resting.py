@@ -1,9 +1,4 @@
-"""Towards a rest at which the motion stays: the motion itself, with damping that no rest of it minds.
-
-Implicit Euler's method on the manifold, (I/h - A) dy = f, with steps so long that what oscillates is damped, and so
-short beside what grows (h Re(lambda) <= 1/2) that no saddle attracts. Where velocities are known they are set to zero
-after every step: a descent of the potential energy in the metric of the masses, (I/h^2 + M^-1 V'') dq = -M^-1 V'.
-"""
+"""Towards a rest at which the motion stays, by implicit Euler's method on the manifold, (I/h - A) dy = f."""
 
 from __future__ import annotations
 

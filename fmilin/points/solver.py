@@ -18,14 +18,12 @@ from fmilin.points.equations import Equations
 from fmilin.points.newton import Corrected, affine, awakened, corrected, released, rounding_of
 
 NOISIEST = 1e-6  # no noise of a model excuses a larger residual
-
 SPREADS = (0.03, 0.1, 0.3, 1.0, 2.0)
 """How far from the guess, in sizes of the unknowns, the search starts again when the guess leads nowhere."""
 
 FAR = 0.3  # A spread that leaves the neighbourhood of the guess
 ROUNDS = 12  # how often least squares starts again where it stopped, as long as that helps
 ITERATIONS = 40  # of least squares in one round
-
 TOWARDS_GUESS = 1e-4
 """Weight of the distance from the start of a round among residuals of weight one; the last steps do without."""
 
@@ -132,10 +130,7 @@ def _attempts(equations: Equations, z0: FloatArray) -> Iterator[tuple[str, _Atte
         yield "the free inputs beyond what does nothing", newton_from(lambda **_: awakened(equations, z0))
     yield "Newton's method from the guess", newton_from(lambda **_: z0)
     yield "least squares from the guess", least_squares_too
-    yield (
-        "the guess held by forces that were then taken away step by step",
-        newton_from(released_from_guess),
-    )
+    yield ("the guess held by forces that were then taken away step by step", newton_from(released_from_guess))
 
 
 BACK = (0.25, 0.5, 0.625, 0.75, 0.875, 0.95)
@@ -171,15 +166,11 @@ def _searched_nearby(
             reached = assessed(equations, end, exact=exact)
         same = abs(reached.cost - best.cost) <= 1e-3 * best.cost and not reached.is_balanced
         best = _better(best, reached)
-        if best.is_zero or (same and spread >= FAR and not _at_bound(equations, best.z)):
+        # A bound may have stopped the search: there may be a solution at another one.
+        at_bound = ((best.z - unknowns.low <= 1e-3) | (unknowns.high - best.z <= 1e-3)).any()
+        if best.is_zero or (same and spread >= FAR and not at_bound):
             break  # two searches from different places end in the same dead end
     return best, [f"{count} start{'s' * (count > 1)} beside the guess"]
-
-
-def _at_bound(equations: Equations, z: FloatArray) -> bool:
-    """Whether a bound stopped the search: there may be a solution at another one."""
-    unknowns = equations.unknowns
-    return bool(((z - unknowns.low <= 1e-3) | (unknowns.high - z <= 1e-3)).any())
 
 
 def _better(one: Solution, other: Solution) -> Solution:
@@ -298,7 +289,9 @@ def assessed(equations: Equations, end: FloatArray | Corrected, *, exact: bool) 
         allowed = np.maximum(allowed, np.minimum(10 * _noise(equations, z), NOISIEST))
     second = ~first
     if second.any() and np.isfinite(residual).all():
-        allowed[second] = np.maximum(allowed[second], STEADY * _speed(equations, z))
+        rates = equations.described(equations.unknowns.at(z))[0]
+        speed = float(np.max(np.abs(rates) / equations.state_scales, initial=0.0))  # its square: of terms in d/dt f
+        allowed[second] = np.maximum(allowed[second], STEADY * max(1.0, speed**2))
     solution = Solution(z, residual, allowed, J, is_exact, seen if distance > LOOKED_AROUND else None)
     return _certified(equations, solution) if solution.is_balanced else solution
 
@@ -319,9 +312,3 @@ def _noise(equations: Equations, z: FloatArray) -> FloatArray:
     line = np.cos(np.arange(len(z)) + 1.0)
     values = np.array([equations.values(z + 1e-8 * s * line) for s in range(POINTS)])
     return noise_from_table(values) if np.isfinite(values).all() else np.zeros(len(equations.rows))
-
-
-def _speed(equations: Equations, z: FloatArray) -> float:
-    """Return the rate of the fastest state, in sizes per second, squared: the size of terms in d/dt f."""
-    f, _ = equations.described(equations.unknowns.at(z))
-    return max(1.0, float(np.max(np.abs(f) / equations.state_scales, initial=0.0)) ** 2)

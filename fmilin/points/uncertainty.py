@@ -103,26 +103,15 @@ SAFETY = 1.5  # by which the bound of the remainder is more than the largest tha
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Uncertain(Shown):
-    """A family of linear models over a box of parameters; see :func:`fmilin.uncertain`.
+    """A family of linear models over a box of parameters; see :func:`fmilin.uncertain`."""
 
-    Attributes
-    ----------
-    nominal : LinearModel
-        In the middle of the box, with its derivatives.
-    M : LinearModel
-        Its first inputs w and first outputs z are those of the blocks, w = d z; then those of the nominal model.
-    blocks : tuple of (str, int)
-        The parameters, each a real d in [-1, 1] repeated so many times.
-    box : mapping of str to (float, float)
-    remainder : mapping of str to array
-        By matrix, A to D, of its shape: how far the true entries may be from the affine ones in the box, as measured
-        at its corners and between, enlarged by one half.
-    """
-
-    nominal: LinearModel
+    nominal: LinearModel  #: in the middle of the box, with its derivatives
+    #: its first inputs w and first outputs z are those of the blocks, w = d z; then those of the nominal model
     M: LinearModel
-    blocks: tuple[tuple[str, int], ...]
-    box: Mapping[str, tuple[float, float]]
+    blocks: tuple[tuple[str, int], ...]  #: the parameters, each a real d in [-1, 1] repeated so many times
+    box: Mapping[str, tuple[float, float]]  #: lowest and highest value of each parameter
+    #: by matrix, A to D, of its shape: how far the true entries may be from the affine ones in the box, as measured at
+    #: its corners and between, enlarged by one half
     remainder: Mapping[str, FloatArray]
 
     def at(self, parameters: Mapping[str, float]) -> LinearModel:
@@ -172,10 +161,6 @@ class Uncertain(Shown):
         ``at_least`` by the structured singular value at many frequencies, with slycot, ``at_most`` by the nearest
         unstable model along corners and ``n`` random directions (by a ``seed``), with its ``parameters``.
 
-        Returns
-        -------
-        RobustStability
-
         Raises
         ------
         UsageError
@@ -185,12 +170,7 @@ class Uncertain(Shown):
         return robust_stability(self.nominal, self.M, channels, self.box, n, seed)
 
     def save(self, path: str | Path) -> None:
-        """Write a function file of MATLAB that builds a ``uss`` with a ``ureal`` for each parameter.
-
-        Parameters
-        ----------
-        path : str or Path
-            As ``plant.m``.
+        """Write a function file of MATLAB to ``path``, as ``plant.m``: a ``uss`` with a ``ureal`` for each parameter.
 
         Raises
         ------
@@ -212,10 +192,6 @@ def uncertain(model: Model, point: OperatingPoint | None, box: Box) -> Uncertain
         independent states.
     box : mapping of str to (float, float)
         Lowest and highest value of each parameter, in its unit.
-
-    Returns
-    -------
-    Uncertain
 
     Raises
     ------

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import fmilin as fl
-from fmilin.motion.verifying.excitation import excitations
+from fmilin.motion.verifying.relaxation import excitations
 from tests.shared import unmeasured
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows interrupts in another way")

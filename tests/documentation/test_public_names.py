@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import inspect
+import itertools
 import re
 import textwrap
 from collections.abc import Callable, Iterator
@@ -97,6 +98,12 @@ def complaints(name: str, annotation: str, said: str) -> Iterator[str]:
         yield f"the number '{name}' has no unit"
 
 
+def commented(lines: list[str], node: ast.stmt) -> str:
+    """Return what the reference shows of a field: its comment ``#:``, behind it or in the lines above."""
+    above = itertools.takewhile(lambda line: line.strip().startswith("#:"), reversed(lines[: node.lineno - 1]))
+    return " ".join(re.findall(r"#: (.*)", "\n".join([*reversed([*above]), lines[(node.end_lineno or 0) - 1]])))
+
+
 POINT = described(fmilin.Model.products) | described(fmilin.Model.evaluate)
 
 
@@ -135,7 +142,8 @@ def test_a_public_class_is_documented(name: str) -> None:
     assert inspect.getdoc(kind), f"{name} has no docstring"
     if not dataclasses.is_dataclass(kind):
         return
-    tree = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0]
+    source = textwrap.dedent(inspect.getsource(kind))
+    lines, tree = source.splitlines(), ast.parse(source).body[0]
     assert isinstance(tree, ast.ClassDef)
     said, problems = described(kind), []
     for node, following in zip(tree.body, [*tree.body[1:], None], strict=True):
@@ -143,7 +151,7 @@ def test_a_public_class_is_documented(name: str) -> None:
             "_"
         ):
             continue
-        text = said.get(node.target.id, "")
+        text = said.get(node.target.id, "") + commented(lines, node)
         if isinstance(following, ast.Expr) and isinstance(following.value, ast.Constant):
             text += str(following.value.value)
         if not text:

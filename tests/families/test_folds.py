@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.families.continuation import SolvedPoint
-from fmilin.families.folds import Fold, fold_between
+from fmilin.families.continuation import Fold, SolvedPoint, fold_between
 from fmilin.native.ode import OdeModel
 
 

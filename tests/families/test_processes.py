@@ -17,10 +17,9 @@ import pytest
 import fmilin as fl
 from fmilin.families import processes
 from fmilin.families.cluster import PackedPlan
-from fmilin.families.engine import Engine
 from fmilin.families.family_builder import FamilyBuilder
 from fmilin.families.grid import grid_over
-from fmilin.families.plan import Plan
+from fmilin.families.plan import Engine, Plan
 from fmilin.families.sweep import engine_for, run, runs_of
 from fmilin.ground.sandbox.limits import Limits
 from fmilin.ground.sandbox.server import Pipe, Server

@@ -106,4 +106,4 @@ def test_pictures_say_which_there_are() -> None:
     pictures = ["bode", "eigenvalues", "errors", "modes", "nyquist", "participation", "reduction"]
     pictures += ["sensitivities", "sparsity", "step"]
     assert repr(linear.plot) == "Pictures: " + ", ".join(f"{name}()" for name in pictures)
-    assert import_module("fmilin.families.plots").FamilyPlots(None).campbell.__doc__
+    assert import_module("fmilin.families.family").FamilyPlots(None).campbell.__doc__

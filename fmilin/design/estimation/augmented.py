@@ -173,9 +173,7 @@ class _Evaluator(QuantityEvaluator):
             at = self._model.products(t, states, np.concatenate((u, parameters)), ds, np.concatenate((du, dp)))
             if at is None:
                 return None
-            rates, z = (
-                np.concatenate((at.derivatives, np.zeros((len(x) - len(states), dx.shape[1])))),
-                at.outputs.copy(),
-            )
+            nothing = np.zeros((len(x) - len(states), dx.shape[1]))
+            rates, z = np.concatenate((at.derivatives, nothing)), at.outputs.copy()
             z[self._biased] += db
         return rates, z[self._rows[: self._count]], z[self._rows[self._count :]]

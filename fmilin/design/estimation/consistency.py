@@ -22,28 +22,16 @@ LAGS = 20  # of autocorrelations
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Filtered(Shown):
-    """What a filter made of recorded data: K samples, N states, m outputs; :func:`filtered` makes it.
+    """What a filter made of recorded data: K samples, N states, m outputs; :func:`filtered` makes it."""
 
-    Attributes
-    ----------
-    times : array, shape (K,)
-    states, deviations : array, shape (K, N)
-        Estimates and their standard deviations.
-    innovations, whitened : array, shape (K, m)
-        Measured less predicted, as it is and in independent standard deviations; NaN where nothing was measured.
-    state_signals, output_signals : Signals
-    log_likelihood : float
-        Of the measurements, a sum of logarithms of densities, in their units.
-    """
-
-    times: FloatArray
-    states: FloatArray
-    deviations: FloatArray
-    innovations: FloatArray
-    whitened: FloatArray
-    state_signals: Signals
-    output_signals: Signals
-    log_likelihood: float
+    times: FloatArray  #: shape (K,)
+    states: FloatArray  #: shape (K, N), estimates
+    deviations: FloatArray  #: shape (K, N), their standard deviations
+    innovations: FloatArray  #: shape (K, m), measured less predicted; NaN where nothing was measured
+    whitened: FloatArray  #: the same in independent standard deviations, shape (K, m)
+    state_signals: Signals  #: of ``states``
+    output_signals: Signals  #: of what was measured
+    log_likelihood: float  #: of the measurements, a sum of logarithms of densities, in their units
 
     @property
     def nis(self) -> FloatArray:
@@ -85,10 +73,8 @@ def filtered(kf: Estimator, inputs: FloatArray, measured: FloatArray) -> Filtere
     ----------
     kf : Estimator
         Begins again, and stays at the end of the data.
-    inputs : array, shape (K, nu)
-        What was held over the sample that ends with each measurement.
-    measured : array, shape (K, m)
-        NaN where nothing was.
+    inputs, measured : array, shapes (K, nu), (K, m)
+        What was held over the sample that ends with each measurement, which is NaN where nothing was measured.
 
     Raises
     ------

@@ -58,8 +58,7 @@ class Estimator(Shown):
     model : Model
         With the measured outputs, augmented states among its states.
     kind : str
-    sample_time : float
-        In seconds.
+    sample_time : float, in seconds
     R : array, shape (m, m)
         Covariance of the measurements.
     """
@@ -132,9 +131,8 @@ class Estimator(Shown):
         """What one should know: directions that nothing observes, measurements that were skipped, divergence."""
         remarks = list(self._remarks)
         if self._skipped:
-            counts = ", ".join(
-                f"{count} of {self.model.outputs.names[i]}" for i, count in sorted(self._skipped.items())
-            )
+            names = self.model.outputs.names
+            counts = ", ".join(f"{count} of {names[i]}" for i, count in sorted(self._skipped.items()))
             text = f"Measurements that were no numbers or beyond the sensor's limits were skipped: {counts}."
             remarks.append(Remark("skipped", text))
         recent = self.whitened[-RECENT:]
@@ -254,9 +252,8 @@ class Estimator(Shown):
         rows = np.flatnonzero(np.isfinite(y)).tolist()
         if not rows:
             return
-        corrected = self._filter.corrected(
-            self.motion, self._at, self._u, Measured(rows, y[rows], self._factor_of(rows))
-        )
+        measured = Measured(rows, y[rows], self._factor_of(rows))
+        corrected = self._filter.corrected(self.motion, self._at, self._u, measured)
         self._at = corrected.belief
         if again:
             return

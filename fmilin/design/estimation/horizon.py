@@ -24,6 +24,7 @@ from fmilin.design.estimation.motion import Motion
 from fmilin.ground.errors import NumericalError, UsageError
 from fmilin.ground.signals import FloatArray
 from fmilin.model.interface import Model
+from fmilin.numerics.steps import runge_kutta_step
 
 DONE = ("Solve_Succeeded", "Solved_To_Acceptable_Level")
 
@@ -142,6 +143,7 @@ class _Solver:
         from fmilin.native.to_casadi import to_casadi
 
         nonlinear, chart = to_casadi(model), motion.chart
+        step: Any = runge_kutta_step  # of symbols
         N, m, nu, P = len(model.states), len(model.outputs), len(model.inputs), len(chart.kept)
         X_w, U_w = motion.noise
         self.noise = X_w.shape[1]
@@ -156,14 +158,11 @@ class _Solver:
             x, s, scale = X[:, k], h[k] / motion.substeps, 1 / ca.sqrt(ca.fmax(h[k], 1e-12))
             force, drift = u[:, k] + ca.mtimes(ca.DM(U_w), w[:, k]) * scale, ca.mtimes(ca.DM(X_w), w[:, k]) * scale
 
-            def rates(x: Any, t: Any, force: Any = force, drift: Any = drift) -> Any:
+            def rates(t: Any, x: Any, force: Any = force, drift: Any = drift) -> Any:
                 return nonlinear.f(x, force, t) + drift
 
             for _ in range(motion.substeps):
-                k1 = rates(x, t)
-                k2 = rates(x + s / 2 * k1, t + s / 2)
-                k3 = rates(x + s / 2 * k2, t + s / 2)
-                x, t = x + s / 6 * (k1 + 2 * (k2 + k3) + rates(x + s * k3, t + s)), t + s
+                x, t = step(rates, t, x, s, rates(t, x)), t + s
             equations += [X[chart.kept, k + 1] - x[chart.kept], h_of(X[:, k + 1], u[:, k], t)]
             residual = y[:, k] - nonlinear.c(X[:, k + 1], u[:, k], t)
             cost += ca.sumsqr(ca.mtimes(weights[:, m * k : m * (k + 1)], residual))

@@ -26,6 +26,7 @@ from scipy.linalg.lapack import dgeqrf, dgesv
 from fmilin.design.estimation.visits import Visits
 from fmilin.ground.errors import NumericalError
 from fmilin.ground.signals import FloatArray
+from fmilin.numerics.steps import runge_kutta_step
 
 TERMS = 4  # powers of A in the integral of the noise: as exact as Runge and Kutta's method
 BENT = 4.0  # slopes of dependent states, in sizes of the states, above which other coordinates are looked for
@@ -33,7 +34,6 @@ ITERATIONS = 12  # Newton's steps back to the manifold
 QUADRATIC = 1e-9  # a step of Newton's method, in sizes of the states, after which the next would be rounding
 SETTLED = 1e-8  # of a change of the estimate, in standard deviations: the iteration of the IEKF ends
 NO_PIVOT = 1e-9  # a pivot of the normalized gradient below this is none
-
 _POWERS = np.arange(TERMS + 1)
 _FACTORIAL = np.cumprod([1.0, *range(1, TERMS + 1)])
 HILBERT = np.linalg.cholesky(1.0 / (_POWERS[:, None] + _POWERS + 1.0))
@@ -175,13 +175,10 @@ class Motion:
     def later(self, t: float, x: FloatArray, u: FloatArray, sample_time: float) -> FloatArray:
         """Return the states alone a sample later."""
         s = sample_time / self.substeps
-        for k in range(self.substeps):
-            at = t + k * s
+        for at in t + s * np.arange(self.substeps):
             f1 = self.visits.values(at, x, u)[0]
-            f2 = self.visits.values(at + s / 2, x + s / 2 * f1, u)[0]
-            f3 = self.visits.values(at + s / 2, x + s / 2 * f2, u)[0]
-            f4 = self.visits.values(at + s, x + s * f3, u)[0]
-            x = self.on_manifold(at + s, x + s / 6 * (f1 + 2 * (f2 + f3) + f4), u)
+            x = runge_kutta_step(lambda t, x: self.visits.values(t, x, u)[0], at, x, s, f1)
+            x = self.on_manifold(at + s, x, u)
         return x
 
 

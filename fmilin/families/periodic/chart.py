@@ -12,7 +12,7 @@ from scipy.optimize import linear_sum_assignment
 
 from fmilin.families.grid import Grid, grid_over
 from fmilin.families.periodic.linearize import linearize_periodic_as
-from fmilin.families.periodic.problem import OrbitRequest
+from fmilin.families.periodic.orbit import OrbitRequest
 from fmilin.families.periodic.search import ORBIT_METHOD, orbit_as
 from fmilin.ground.errors import FmilinError, NumericalError
 from fmilin.ground.signals import FloatArray
@@ -31,36 +31,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FloquetChart(Shown):
-    r"""What Floquet's theory says at the points of a grid.
+    """What Floquet's theory says at the points of a grid."""
 
-    Attributes
-    ----------
-    axes : mapping of str to array, shape (n,)
-        What varies, in its own unit.
-    period : array, shape (\*shape)
-        In seconds; NaN where no periodic motion was found, as in all arrays.
-    multipliers, exponents : array of complex, shape (\*shape, P)
-        A column is one mode, followed along the last axis.
-    frequencies : array, shape (\*shape, P)
-        At which each mode is mostly seen, in rad/s.
-    stable : array of bool, shape (\*shape)
-    margin : array, shape (\*shape)
-        The largest real part of an exponent in 1/s, symmetries left out.
-    reasons : array of str, shape (\*shape)
-        Why there is nothing; empty where there is something.
-    name : str
-        Of the model.
-    """
-
-    axes: Mapping[str, FloatArray]
-    period: FloatArray
-    multipliers: ComplexArray
-    exponents: ComplexArray
-    frequencies: FloatArray
-    stable: NDArray[np.bool_]
-    margin: FloatArray
-    reasons: NDArray[np.object_]
-    name: str = ""
+    axes: Mapping[str, FloatArray]  #: shape (n,); what varies, in its own unit
+    period: FloatArray  #: shape (\*shape); in seconds; NaN where no periodic motion was found, as in all arrays
+    multipliers: ComplexArray  #: shape (\*shape, P); a column is one mode, followed along the last axis
+    exponents: ComplexArray  #: shape (\*shape, P); a column is one mode, followed along the last axis
+    frequencies: FloatArray  #: shape (\*shape, P); at which each mode is mostly seen, in rad/s
+    stable: NDArray[np.bool_]  #: shape (\*shape)
+    margin: FloatArray  #: shape (\*shape); the largest real part of an exponent in 1/s, symmetries left out
+    reasons: NDArray[np.object_]  #: shape (\*shape); why there is nothing; empty where there is something
+    name: str = ""  #: of the model
 
     @property
     def ok(self) -> NDArray[np.bool_]:
@@ -68,23 +49,11 @@ class FloquetChart(Shown):
         return np.asarray(np.isfinite(self.period))
 
     def campbell(self) -> Figure:
-        """Return Campbell's diagram over the one axis: frequencies, harmonics' rays, growth where there is any.
-
-        Raises
-        ------
-        UsageError
-            When more than one thing varies.
-        """
+        """Return Campbell's diagram over the one axis: frequencies, harmonics' rays, growth where there is any."""
         return perform("FloquetChart.campbell", self)
 
     def stability(self) -> Figure:
-        """Return the stability chart over two axes.
-
-        Raises
-        ------
-        UsageError
-            When it is not two things that vary.
-        """
+        """Return the stability chart over two axes."""
         return perform("FloquetChart.stability", self)
 
 
@@ -117,10 +86,6 @@ def floquet_chart(
         What turns, what is held, solved for, may drift; inputs over time.
     points : int
         Phases of a period.
-
-    Returns
-    -------
-    FloquetChart
 
     Raises
     ------

@@ -8,10 +8,9 @@ from dataclasses import replace
 import numpy as np
 from scipy import linalg
 
-from fmilin.families.periodic.beside import measured_slopes
 from fmilin.families.periodic.model import PeriodicModel
 from fmilin.families.periodic.orbit import PeriodicOrbit
-from fmilin.families.periodic.path import PathSlopes, slopes_along
+from fmilin.families.periodic.path import PathSlopes, measured_slopes, slopes_along
 from fmilin.families.periodic.resolved import resolved
 from fmilin.ground.errors import UsageError
 from fmilin.ground.signals import FloatArray
@@ -50,10 +49,6 @@ def linearize_periodic(
     independent, inputs, outputs, coordinates, derivatives, keep_inaccurate
         As in :func:`fmilin.linearize`. Where nothing is named, states are taken that are good coordinates all along the
         orbit; where there are none such, a basis of the tangent space is carried along it.
-
-    Returns
-    -------
-    PeriodicModel
 
     Raises
     ------

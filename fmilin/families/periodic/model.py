@@ -14,6 +14,7 @@ import numpy as np
 from fmilin.families.family import LinearFamily
 from fmilin.families.family_builder import FamilyBuilder, outcome_of
 from fmilin.families.grid import Grid
+from fmilin.families.multiblade import change_of
 from fmilin.ground.errors import NumericalError, UnknownNameError, UsageError
 from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray, Signals
@@ -22,65 +23,40 @@ from fmilin.linear_model.builder import IndependentCoordinates, Named, Slopes, b
 from fmilin.linear_model.model import LinearModel, Point
 from fmilin.model.interface import ModelInfo, OperatingPoint
 from fmilin.motion.periodic.floquet import Floquet, Periodic, floquet, mismatch
-from fmilin.motion.periodic.harmonic import harmonic_matrix, harmonic_signals, turning
-from fmilin.motion.periodic.lifted import Matrices, lifted_matrices, lifted_signals
-from fmilin.motion.periodic.multiblade import change_of
+from fmilin.motion.periodic.fourier import harmonic_matrix, harmonic_signals, turning
+from fmilin.motion.periodic.transition import Matrices, lifted_matrices, lifted_signals
 
 EXACT = ("exact", 0, 0)  # how slopes were taken, of what is made of them
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PeriodicModel(Shown):
-    """y' = A(t) y + B(t) u, out = C(t) y + D(t) u: deviations from a periodic motion, at m equally spaced times.
+    """y' = A(t) y + B(t) u, out = C(t) y + D(t) u: deviations from a periodic motion, at m equally spaced times."""
 
-    Attributes
-    ----------
-    A, B, C, D, T : array, shapes (m, P, P), (m, P, nu), (m, ny, P), (m, ny, nu), (m, N, P)
-        As of :class:`~fmilin.LinearModel`; A has the rate at which carried coordinates turn in it.
-    period : float
-        In seconds.
-    times : array, shape (m,)
-        In seconds, from the start of the orbit.
-    points : tuple of OperatingPoint
-        The orbit at these times.
-    states, full_states, inputs, outputs : Signals
-    error : array, shape (m, P, P)
-        By what the entries of A may be off.
-    jump : array, shape (P, P)
-        What becomes of y at the end of a period, where coordinates cannot come back to themselves; mostly the identity.
-    info : ModelInfo
-        Whose model it is.
-    closure : float
-        Of the orbit, in sizes of the states.
-    symmetries : mapping of str to array, shape (P,)
-        Deviations at the start that may come back as they are.
-    f0 : array, shape (m, P)
-        How the coordinates move along the orbit.
-    remarks : tuple of Remark
-    transitions : array, shape (m, P, P), or None
-        What becomes of y from each time to the next, where A does not say it: past events (their saltation matrices are
-        in it), in co-simulation, of which A has means alone, and where A changes too fast for these phases.
-    """
-
-    A: FloatArray
-    B: FloatArray
-    C: FloatArray
-    D: FloatArray
-    T: FloatArray
-    period: float
-    times: FloatArray
-    points: tuple[OperatingPoint, ...]
-    states: Signals
-    full_states: Signals
-    inputs: Signals
-    outputs: Signals
-    error: FloatArray
+    A: FloatArray  #: shape (m, P, P); the rate at which carried coordinates turn is in it
+    B: FloatArray  #: shape (m, P, nu)
+    C: FloatArray  #: shape (m, ny, P)
+    D: FloatArray  #: shape (m, ny, nu)
+    T: FloatArray  #: shape (m, N, P)
+    period: float  #: in seconds
+    times: FloatArray  #: shape (m,); in seconds, from the start of the orbit
+    points: tuple[OperatingPoint, ...]  #: the orbit at these times
+    states: Signals  #: the P coordinates
+    full_states: Signals  #: all N states
+    inputs: Signals  #: nu of them
+    outputs: Signals  #: ny of them
+    error: FloatArray  #: shape (m, P, P); by what the entries of A may be off
+    #: shape (P, P); what becomes of y at the end of a period, where coordinates cannot come back to themselves; mostly
+    #: the identity
     jump: FloatArray
-    info: ModelInfo
-    closure: float = 0.0
+    info: ModelInfo  #: whose model it is
+    closure: float = 0.0  #: of the orbit, in sizes of the states
+    #: shape (P,); deviations at the start that may come back as they are
     symmetries: Mapping[str, FloatArray] = field(default_factory=dict)
-    remarks: tuple[Remark, ...] = ()
-    f0: FloatArray | None = None
+    remarks: tuple[Remark, ...] = ()  #: of the orbit
+    f0: FloatArray | None = None  #: shape (m, P); how the coordinates move along the orbit
+    #: shape (m, P, P), or None; what becomes of y from each time to the next, where A does not say it: past events
+    #: (their saltation matrices are in it), in co-simulation, of which A has means alone, and where A changes too fast
     transitions: FloatArray | None = None
 
     @property
@@ -138,27 +114,15 @@ class PeriodicModel(Shown):
     def harmonic(self, count: int) -> LinearModel:
         """Return the harmonic state space: mean, cosines and sines of the states, driven by those of the inputs.
 
-        Its transfer matrix says which harmonics of the outputs a harmonic of an input moves.
-
-        Parameters
-        ----------
-        count : int
-            Harmonics that are kept: 2 count + 1 blocks.
-
-        Returns
-        -------
-        LinearModel
-            Time-invariant, in real coordinates: ``x.0``, ``x.c1``, ``x.s1``, ...
+        It is time-invariant, in real coordinates ``x.0``, ``x.c1``, ``x.s1``, ... of ``count`` harmonics. Its transfer
+        matrix says which harmonics of the outputs a harmonic of an input moves; its eigenvalues are Floquet's exponents
+        and their shifts by multiples of i 2 pi/T; the middle ones are good (Wereley, Analysis and control of linear
+        periodically time varying systems, 1990).
 
         Raises
         ------
         UsageError
             When the samples do not tell so many harmonics, or the coordinates do not come back to themselves.
-
-        Notes
-        -----
-        Its eigenvalues are Floquet's exponents and their shifts by multiples of i 2 pi/T; the middle ones are good
-        (Wereley, Analysis and control of linear periodically time varying systems, 1990).
         """
         most = (len(self.A) - 1) // 4
         if not 0 <= count <= most:
@@ -172,16 +136,8 @@ class PeriodicModel(Shown):
     def lifted(self, count: int = 1) -> LinearModel:
         """Return a period as one sample: inputs are held over its parts, outputs are read where each of them begins.
 
-        Parameters
-        ----------
-        count : int
-            Equal parts of the period.
-
-        Returns
-        -------
-        LinearModel
-            With the period as its sample time: states at the start of a period, inputs ``u.0``, ``u.1``, ... and
-            outputs ``y.0``, ``y.1``, ... of the parts. Its eigenvalues are the multipliers.
+        Its states are those at the start of a period, its inputs ``u.0``, ``u.1``, ... and outputs ``y.0``, ``y.1``,
+        ... those of ``count`` equal parts; its eigenvalues are the multipliers.
 
         Raises
         ------
@@ -197,6 +153,9 @@ class PeriodicModel(Shown):
     def multiblade(self, groups: Mapping[str, Sequence[str] | str], *, azimuth: str | None = None) -> PeriodicModel:
         """Return the model in Coleman's multiblade coordinates, in which rotors of equal blades are constant.
 
+        They are ``flap.mean``, ``flap.cos``, ``flap.sin`` (and ``flap.difference`` of an even number); ``variation``
+        says how constant it is.
+
         Parameters
         ----------
         groups : mapping of str to sequence of str or str
@@ -204,12 +163,6 @@ class PeriodicModel(Shown):
             pattern (``"b*.q"``) stands for all that fit it. Rates go along with their states.
         azimuth : str, optional
             The state that is the rotor's angle; by default the angle is 0 at the start and grows by a turn a period.
-
-        Returns
-        -------
-        PeriodicModel
-            With states ``flap.mean``, ``flap.cos``, ``flap.sin`` (and ``flap.difference`` of an even number);
-            ``variation`` says how constant it is.
 
         Raises
         ------
@@ -231,10 +184,6 @@ class PeriodicModel(Shown):
             How far eigenvalues of the mean may be from Floquet's exponents, relative to the largest of them or one
             turn a period [1].
 
-        Returns
-        -------
-        LinearModel
-
         Raises
         ------
         NumericalError
@@ -255,12 +204,11 @@ class PeriodicModel(Shown):
         return self.A, self.B, self.C, self.D
 
     def require_closed(self, what: str) -> None:
-        """Make sure that coordinates come back to themselves, which ``what`` needs.
+        """Raise a :class:`UsageError` where coordinates do not come back to themselves, which ``what`` needs.
 
         Raises
         ------
         UsageError
-            When they do not.
         """
         if self.transitions is not None:
             raise UsageError(
@@ -327,12 +275,7 @@ class PeriodicModel(Shown):
         return built(named, coordinates, slopes, where, EXACT, self.remarks, sample_time=sample_time)
 
     def save(self, path: str | Path) -> None:
-        """Write to a file, completely or not at all.
-
-        Parameters
-        ----------
-        path : str or Path
-            Its suffix picks the format: .nc, .mat, .npz or .json.
+        """Write to a file, completely or not at all; the suffix of ``path`` picks the format: .nc, .mat, .npz or .json.
 
         Raises
         ------
@@ -343,12 +286,7 @@ class PeriodicModel(Shown):
 
     @classmethod
     def load(cls, path: str | Path) -> PeriodicModel:
-        """Return what :meth:`save` wrote.
-
-        Parameters
-        ----------
-        path : str or Path
-            Its suffix picks the format.
+        """Return what :meth:`save` wrote to ``path``.
 
         Raises
         ------

@@ -8,8 +8,17 @@ from functools import partial
 
 import numpy as np
 
-from fmilin.families.periodic.orbit import PeriodicOrbit, samples_of, simulated
-from fmilin.families.periodic.problem import PERIOD, REPEATED, OrbitProblem, OrbitRequest, after_turn, orbit_problem
+from fmilin.families.periodic.orbit import (
+    PERIOD,
+    REPEATED,
+    OrbitProblem,
+    OrbitRequest,
+    PeriodicOrbit,
+    after_turn,
+    orbit_problem,
+    samples_of,
+    simulated,
+)
 from fmilin.families.periodic.shooting import ORBIT_CLOSED, Shooting, Shot
 from fmilin.ground.errors import ConstraintError, NumericalError
 from fmilin.ground.remarks import Remark
@@ -50,7 +59,7 @@ def periodic_orbit(
     segments: int | None = None,
     method: Method | str | None = None,
 ) -> PeriodicOrbit:
-    """Find a periodic motion on the manifold, by shooting from a first guess.
+    """Return a periodic motion on the manifold, by shooting from a first guess.
 
     Parameters
     ----------
@@ -78,10 +87,6 @@ def periodic_orbit(
         Stretches of multiple shooting; one, and where that fails eight, by default.
     method : Method or str, optional
         The integrator.
-
-    Returns
-    -------
-    PeriodicOrbit
 
     Raises
     ------

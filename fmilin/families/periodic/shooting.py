@@ -14,10 +14,8 @@ from functools import cached_property
 import numpy as np
 from scipy.interpolate import make_interp_spline
 
-from fmilin.families.periodic.beside import Beside, slopes_at_ends
-from fmilin.families.periodic.orbit import simulated
-from fmilin.families.periodic.path import PathSlopes, slopes_along
-from fmilin.families.periodic.problem import OrbitProblem
+from fmilin.families.periodic.orbit import OrbitProblem, simulated
+from fmilin.families.periodic.path import Beside, PathSlopes, slopes_along, slopes_at_ends
 from fmilin.ground.errors import ConstraintError, NumericalError
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import RANK

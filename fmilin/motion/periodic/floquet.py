@@ -17,7 +17,6 @@ from fmilin.motion.periodic.fourier import ComplexArray, Interpolant, harmonics,
 from fmilin.motion.periodic.transition import condensed, factors, logarithms_of_multipliers, product
 
 EPS = float(np.finfo(np.float64).eps)
-
 NEUTRAL = 1e-9  # beyond its error a multiplier may be this much larger than 1 and be called neutral
 UNTOLD = 1e-3  # error of the multipliers from which neutral ones are not called that
 FAST = 1e8  # modes that decay by more than this in a period are carried backwards
@@ -59,38 +58,20 @@ class Periodic:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Floquet(Shown):
-    r"""What becomes of small deviations from a periodic motion: y(t) = p(t) e^(lambda t), p of the period T.
+    """What becomes of small deviations from a periodic motion: y(t) = p(t) e^(lambda t), p of the period T."""
 
-    Attributes
-    ----------
-    multipliers : array of complex, shape (P,)
-        mu: by what a mode has grown after a period; largest first.
-    exponents : array of complex, shape (P,)
-        lambda = log(mu)/T in 1/s, imaginary parts in (-pi/T, pi/T]: they are known modulo 2 pi/T.
-    modes : array of complex, shape (m, P, P)
-        p(t) at the m times of the samples; a column is a mode, of length 1 over the period.
-    period : float
-        In seconds.
-    states : Signals
-        The P coordinates.
-    accuracy : mapping of str to float
-        ``multipliers`` (absolute, of those about 1; relative of larger ones) and ``exponents`` (in 1/s).
-    unit : mapping of str to int
-        Which multiplier 1 belongs to which symmetry.
-    remarks : tuple of Remark
-    name : str
-        Of the model.
-    """
-
-    multipliers: ComplexArray
+    multipliers: ComplexArray  #: shape (P,); mu: by what a mode has grown after a period; largest first
+    #: shape (P,); lambda = log(mu)/T in 1/s, imaginary parts in (-pi/T, pi/T]: they are known modulo 2 pi/T
     exponents: ComplexArray
+    #: shape (m, P, P); p(t) at the m times of the samples; a column is a mode, of length 1 over the period
     modes: ComplexArray
-    period: float
-    states: Signals
+    period: float  #: in seconds
+    states: Signals  #: the P coordinates
+    #: ``multipliers`` (absolute, of those about 1; relative of larger ones) and ``exponents`` (in 1/s)
     accuracy: dict[str, float]
-    unit: dict[str, int] = field(default_factory=dict)
-    remarks: tuple[Remark, ...] = ()
-    name: str = ""
+    unit: dict[str, int] = field(default_factory=dict)  #: which multiplier 1 belongs to which symmetry
+    remarks: tuple[Remark, ...] = ()  #: of the motion
+    name: str = ""  #: of the model
 
     @cached_property
     def margin(self) -> float:

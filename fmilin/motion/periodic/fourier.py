@@ -1,7 +1,9 @@
-"""Matrices that repeat, from equally spaced samples of one period: the trigonometric polynomial through them.
+"""Matrices that repeat, as trigonometric polynomials through equally spaced samples, and the harmonic state space.
 
-Of smooth functions it converges faster than any power of the number of samples (Trefethen, Spectral methods in MATLAB,
-chapter 3), and what its upper harmonics contribute says how well the samples tell the function.
+The polynomials converge faster than any power of the number of samples (Trefethen, Spectral methods in MATLAB, chapter
+3). In the harmonic state space (Wereley 1990) y = Y_0 + sum_k Y_kc cos kWt + Y_ks sin kWt with coefficients that move
+slowly: with A(t) = sum A_k e^(ikWt) the complex ones obey Y_j' = sum_k A_(j-k) Y_k - i j W Y_j. Its eigenvalues are
+the exponents, shifted by i k W: the middle ones are good, those at the ends of the truncation are not.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.ground.signals import FloatArray
+from fmilin.ground.signals import FloatArray, Signal, Signals
 
 ComplexArray = NDArray[np.complex128]
 
@@ -73,3 +75,34 @@ def with_upper_harmonics_mistaken(samples: FloatArray, signs: FloatArray) -> Flo
     tail = np.abs(c[upper]).sum(axis=0) / m
     c[upper] = 0.0
     return np.asarray(np.fft.ifft(c, axis=0).real + signs * tail)
+
+
+def harmonic_matrix(samples: FloatArray, count: int) -> FloatArray:
+    """Return what a product with samples (m, r, c) makes of harmonics up to ``count``, real: (r (2n+1), c (2n+1))."""
+    orders = range(-count, count + 1)
+    blocks = np.block([[matrix_of_harmonic(samples, j - k) for k in orders] for j in orders])
+    r, c = samples.shape[1:]
+    blocks = blocks.reshape(r * len(orders), c * len(orders))
+    return np.asarray((_mixed(count, r, inverse=True) @ blocks @ _mixed(count, c)).real)
+
+
+def turning(order: int, count: int, speed: float) -> FloatArray:
+    """Return what the turning of the harmonics adds to A, real: -i j W in the complex coefficients."""
+    complex_part = np.diag(np.repeat(-1j * speed * np.arange(-count, count + 1), order))
+    return np.asarray((_mixed(count, order, inverse=True) @ complex_part @ _mixed(count, order)).real)
+
+
+def harmonic_signals(signals: Signals, count: int) -> Signals:
+    """Return names for mean, cosines and sines of signals, all of one harmonic together."""
+    labels = ["0", *(f"{part}{k}" for k in range(1, count + 1) for part in ("c", "s"))]
+    return Signals(Signal(f"{signal.name}.{label}", signal.unit) for label in labels for signal in signals)
+
+
+def _mixed(count: int, size: int, *, inverse: bool = False) -> ComplexArray:
+    """Return how complex coefficients -n ... n follow from mean, cosines and sines, for ``size`` signals each."""
+    U = np.zeros((2 * count + 1, 2 * count + 1), dtype=np.complex128)
+    U[count, 0] = 1.0
+    for k in range(1, count + 1):
+        U[count + k, 2 * k - 1 : 2 * k + 1] = 0.5, -0.5j
+        U[count - k, 2 * k - 1 : 2 * k + 1] = 0.5, 0.5j
+    return np.asarray(np.kron(np.linalg.inv(U) if inverse else U, np.eye(size)))

@@ -7,13 +7,14 @@ Solving ordinary differential equations II, section IV.5); the number of steps d
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import numpy as np
 from scipy import special
 
 from fmilin.ground.errors import NumericalError
-from fmilin.ground.signals import FloatArray
-from fmilin.motion.periodic.fourier import ComplexArray
+from fmilin.ground.signals import FloatArray, Signals
+from fmilin.motion.periodic.fourier import ComplexArray, Interpolant
 
 STAGES = 6
 CONVERGED = 1e-13  # how much twice as many steps may change the product, relative, unless less is asked for
@@ -161,3 +162,31 @@ def _of_group(W: FloatArray, triangles: FloatArray, group: slice) -> ComplexArra
         block, scale = block / size, scale + np.log(size)
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(np.linalg.eigvals(W[group, group] @ block).astype(np.complex128)) + scale)
+
+
+Matrices = tuple[FloatArray, FloatArray, FloatArray, FloatArray]  # A, B, C, D
+
+
+def lifted_matrices(matrices: Matrices, period: float, count: int) -> Matrices:
+    """Return A, B, C, D over a period from those at m times; B (P, count nu), C (count ny, P)."""
+    A, B, C, D = matrices
+    P, nu, ny = A.shape[1], B.shape[2], C.shape[1]
+    held = np.zeros((len(A), P + nu, P + nu))
+    held[:, :P, :P], held[:, :P, P:] = A, B
+    steps = factors(Interpolant(held), period, count).reshape(count, -1, P + nu, P + nu)
+    phases = np.arange(count) / count
+    seen, at_once = Interpolant(C)(phases), Interpolant(D)(phases)
+    x, u = np.eye(P), np.zeros((P, count * nu))  # how the state at a part follows from the start, and from the inputs
+    outputs, feed = np.zeros((count, ny, P)), np.zeros((count, ny, count * nu))
+    for k, part in enumerate(product(step) for step in steps):
+        own = slice(k * nu, (k + 1) * nu)
+        outputs[k], feed[k] = seen[k] @ x, seen[k] @ u
+        feed[k][:, own] += at_once[k]
+        x, u = part[:P, :P] @ x, part[:P, :P] @ u
+        u[:, own] += part[:P, P:]
+    return x, u, outputs.reshape(count * ny, P), feed.reshape(count * ny, count * nu)
+
+
+def lifted_signals(signals: Signals, count: int) -> Signals:
+    """Return names for signals in the parts of a period, ``u.0``, ``u.1``, ..., all of one part together."""
+    return Signals(replace(signal, name=f"{signal.name}.{k}", aliases=()) for k in range(count) for signal in signals)

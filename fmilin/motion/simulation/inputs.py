@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -32,12 +31,16 @@ Inputs = Mapping[str, float | Callable[[float], float]] | InputTable | Course
 """By name: a constant or a function of time each; or a table; or one function for all inputs, in their order."""
 
 
-class InputCourse(ABC):
-    """All inputs of a model over time, in pieces on which they are smooth."""
+class InputCourse:
+    """All inputs of a model over time, in pieces on which they are smooth: here one."""
 
-    @abstractmethod
+    def __init__(self, course: Course) -> None:
+        self._course = course
+
     def piece(self, start: float, end: float) -> Course:
         """Return the inputs on [start, end], which has no break inside; the values at its ends are those inside."""
+        del start, end
+        return self._course
 
     def breaks(self, start: float, end: float) -> FloatArray:
         """Return the times strictly inside where the inputs jump or have a kink, in order."""
@@ -50,32 +53,19 @@ class InputCourse(ABC):
         return False
 
 
-class _Constant(InputCourse):
-    def __init__(self, values: FloatArray) -> None:
-        self._values = values
+def _checked(course: Course, count: int) -> Course:
+    """Return a function of the user's that refuses to return anything but ``count`` numbers."""
 
-    def piece(self, start: float, end: float) -> Course:
-        del start, end
-        return lambda _: self._values
-
-
-class _Function(InputCourse):
-    def __init__(self, course: Course, count: int) -> None:
-        self._course = course
-        self._count = count
-
-    def piece(self, start: float, end: float) -> Course:
-        del start, end
-        return self._checked
-
-    def _checked(self, t: float) -> FloatArray:
-        u = np.array(self._course(t), dtype=np.float64)
-        if u.shape != (self._count,):
+    def checked(t: float) -> FloatArray:
+        u = np.array(course(t), dtype=np.float64)
+        if u.shape != (count,):
             raise UsageError(
                 f"The function for the inputs returned an array of shape {u.shape} at t = {t:g}; it should be "
-                f"({self._count},), one value per input of the model."
+                f"({count},), one value per input of the model."
             )
         return u
+
+    return checked
 
 
 class _Tabulated(InputCourse):
@@ -112,12 +102,12 @@ class _Tabulated(InputCourse):
 def input_course(signals: Signals, held: FloatArray, given: Inputs | None) -> InputCourse:
     """Return the course of all inputs; those that ``given`` does not mention stay at ``held`` (nu,)."""
     if given is None:
-        return _Constant(held)
+        return InputCourse(lambda _: held)
     if isinstance(given, InputTable):
         columns = [signals.index_of(name, "an input of the model") for name in given.names]
         return _Tabulated(given, columns, held)
     if callable(given):
-        return _Function(given, len(signals))
+        return InputCourse(_checked(given, len(signals)))
     values = held.copy()
     moving: dict[int, Callable[[float], float]] = {}
     for name, value in given.items():
@@ -129,7 +119,7 @@ def input_course(signals: Signals, held: FloatArray, given: Inputs | None) -> In
         if not np.isfinite(values[i]):
             raise UsageError(f"The input '{name}' cannot be {value}: give a finite number.")
     if not moving:
-        return _Constant(values)
+        return InputCourse(lambda _: values)
 
     def course(t: float) -> FloatArray:
         u = values.copy()
@@ -137,7 +127,7 @@ def input_course(signals: Signals, held: FloatArray, given: Inputs | None) -> In
             u[i] = function(t)
         return u
 
-    return _Function(course, len(signals))
+    return InputCourse(course)
 
 
 def _kinks(times: FloatArray, values: FloatArray) -> FloatArray:

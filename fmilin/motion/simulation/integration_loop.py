@@ -16,8 +16,7 @@ from fmilin.ground.errors import NumericalError
 from fmilin.ground.signals import FloatArray
 from fmilin.model.stepping import Hybrid, Passage
 from fmilin.motion.simulation.method import Method, moved, next_step
-from fmilin.motion.simulation.plant import Plant
-from fmilin.motion.simulation.stabilization import IntegratedCoordinates, Moved
+from fmilin.motion.simulation.stabilization import IntegratedCoordinates, Moved, Plant
 from fmilin.motion.simulation.trajectory import EventRecord
 from fmilin.numerics.steps import domains, first_crossing
 

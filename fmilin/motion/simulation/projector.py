@@ -1,17 +1,8 @@
 """The way back to the manifold (Spencer section 3.1.3), also close to a singular configuration.
 
-    |x_n - x~_n| = min,   h(t_n, x_n) = 0
-
-First the positions, repeated until they satisfy their constraints, then the velocities, which satisfy theirs
-at once:
-
-    dq = -G^+ g(q),    dv = -G^+ G v
-
-with distances in sizes of the states. States that are no positions or velocities of each other are projected
-in one go with the constraints that hold them. Where the energy is kept, too, the states move along what its
-gradient leaves in the tangent space, and back onto the manifold, until it has its first value.
-
-Whether the model's own motion keeps the constraints that it is to be held to is checked once, before the first step.
+First the positions, dq = -G^+ g(q), repeated until they satisfy their constraints, then the velocities, dv = -G^+ G v,
+with distances in sizes of the states; states of other kinds in one go with the constraints that hold them. Where the
+energy is kept, the states move along what its gradient leaves in the tangent space until it has its first value.
 """
 
 from __future__ import annotations
@@ -25,7 +16,7 @@ from fmilin.ground.errors import FmilinError, NumericalError
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import INVARIANT, INVARIANT_MEASURED, ON_MANIFOLD, RANK
 from fmilin.manifold.verification import require_invariants
-from fmilin.motion.simulation.plant import Plant
+from fmilin.motion.simulation.stabilization import Plant
 
 ITERATIONS = 30
 ROUNDS = 4

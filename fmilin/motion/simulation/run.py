@@ -21,9 +21,8 @@ from fmilin.model.threads import one_at_a_time
 from fmilin.motion.simulation.inputs import Inputs, input_course
 from fmilin.motion.simulation.integration_loop import Integration, Plan, Sample
 from fmilin.motion.simulation.method import Method
-from fmilin.motion.simulation.plant import Energy, Plant
 from fmilin.motion.simulation.projector import require_invariance
-from fmilin.motion.simulation.stabilization import Clocked, IntegratedCoordinates, Stabilization
+from fmilin.motion.simulation.stabilization import Clocked, Energy, IntegratedCoordinates, Plant, Stabilization
 from fmilin.motion.simulation.stabilizations import Underlying, stabilization_named
 from fmilin.motion.simulation.trajectory import Statistics, Trajectory
 
@@ -48,7 +47,7 @@ def simulate(
     stop: Callable[[], bool] = lambda: False,
     formulation: Stabilization | str | None = None,
 ) -> Trajectory:
-    """Integrate a model on the manifold of its constraints.
+    """Return the motion of a model on the manifold of its constraints.
 
     Parameters
     ----------
@@ -56,8 +55,7 @@ def simulate(
         A hybrid one starts in its first mode, and stays in the mode that it has reached.
     point : OperatingPoint, optional
         Where to start; where the model itself starts by default.
-    stop_time : float
-        In seconds.
+    stop_time : float, in seconds
     start_time : float, optional
         In seconds; that of the point, or the model's own.
     step : float, optional
@@ -65,7 +63,7 @@ def simulate(
     inputs : mapping, InputTable or callable, optional
         Inputs over time; they keep the values of the point where nothing is said.
     stabilization : Stabilization or {"projection", "local", "baumgarte", "none"}
-        How the states are kept on the manifold.
+        How the states are kept on the manifold; ``formulation`` is its old name.
     method : Method or str
         The integrator and its tolerances.
     energy : str, optional
@@ -75,11 +73,6 @@ def simulate(
     stop : callable, optional
         Asked after each sample; once it says yes, the motion ends there, with a remark ``interrupted``.
     formulation : Stabilization or str, optional
-        The old name of ``stabilization``.
-
-    Returns
-    -------
-    Trajectory
 
     Raises
     ------
@@ -196,10 +189,9 @@ def _waiting(times: FloatArray, start: float, stop: float | None) -> FloatArray:
 
 
 def _never(until: str, integration: Integration, end: float) -> str:
-    text = f"'{until}' does not come true before t = {end:g} s"
-    if np.isfinite(integration.nearest):
-        text += f": {-integration.nearest:.4g} is missing at the nearest"
-    return f"{text}. {integration.ended} Wait longer (--simulate-to, stop_time=), or ask for less.".replace("  ", " ")
+    short = f": {-integration.nearest:.4g} is missing at the nearest" if np.isfinite(integration.nearest) else ""
+    more = "Wait longer (--simulate-to, stop_time=), or ask for less."
+    return f"'{until}' does not come true before t = {end:g} s{short}. {integration.ended} {more}".replace("  ", " ")
 
 
 # -- preparation -------------------------------------------------------------------------------------

@@ -1,26 +1,164 @@
-"""What all ways to integrate on a manifold have in common; and what is integrated without states."""
+"""A model in motion, with the inputs of that time, and what all ways to integrate it on its manifold have in common.
+
+Its energy is recorded along the motion, and where wanted kept as one more invariant.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
+from fmilin.ground.errors import ConstraintError, FmilinError, ModelError, NumericalError, UsageError
 from fmilin.ground.signals import FloatArray
-from fmilin.motion.simulation.plant import Plant
+from fmilin.manifold.invariants import Gradient, Invariants
+from fmilin.model.constraints.declared import Constraint
+from fmilin.model.constraints.expressions import parse
+from fmilin.model.counting import CountedModel
+from fmilin.model.interface import Evaluation, Model, OperatingPoint
+from fmilin.model.stepping import Hybrid
+from fmilin.motion.simulation.inputs import InputCourse
+from fmilin.motion.simulation.trajectory import Switch
 
 
-@dataclass(frozen=True, slots=True)
-class Switch:
-    """A change of independent coordinates on the way."""
+class Energy:
+    """An expression over the variables of a model, and how far it is from its first value; errors name ``what``."""
 
-    time: float  # in seconds
-    before: tuple[str, ...]  # the coordinates
-    after: tuple[str, ...]  # the coordinates
-    # condition_before, condition_after: their condition numbers at this point
-    condition_before: float
-    condition_after: float
+    def __init__(
+        self,
+        model: Model,
+        text: str,
+        start: OperatingPoint,
+        *,
+        pairs: Mapping[int, int],
+        scales: FloatArray,
+        what: str = "energy",
+    ) -> None:
+        declared = model.constraints.declared
+        self._row = len(declared)
+        expression = parse(text)
+        if expression.is_variable:  # its formula, where the model knows one
+            expression = model.formula(expression.names[0]) or expression
+
+        def view(level: float) -> CountedModel:
+            row = Constraint(expression.minus(level), name=what, level="velocity")
+            try:
+                return CountedModel(model.with_constraints([*declared, row]).compiled_for(0))
+            except ConstraintError as error:
+                raise UsageError(f"The {what} '{text}' cannot be computed. {error}") from None
+
+        self._first = float(view(0.0).evaluate(start.time, start.states, start.inputs).residuals[self._row])
+        self.model = view(self._first)
+        self._invariants = Invariants(self.model, start.inputs, pairs, scales)
+        self._scales = scales
+        self.size = abs(self._first)  # the largest slope met so far: what a difference is compared with
+
+    def value(self, t: float, x: FloatArray, u: FloatArray) -> float:
+        """Return the energy at a point, in the units of the expression."""
+        return self._first + self.excess(t, x, u)
+
+    def excess(self, t: float, x: FloatArray, u: FloatArray) -> float:
+        """Return how much more it is than at the start."""
+        return float(self._invariants.values(t, x, u)[self._row])
+
+    def slope(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
+        """Return its gradient with the states, shape (N,)."""
+        row: FloatArray = self._invariants.gradient(t, x, u).H[self._row]
+        self.size = max(self.size, float(np.linalg.norm(row * self._scales)))
+        return row
+
+
+class Plant:
+    """What the stabilizations integrate; ``pairs`` are states whose derivative is another state, ``scales`` (N,)."""
+
+    def __init__(
+        self, model: Model, start: OperatingPoint, course: InputCourse, pairs: Mapping[int, int], energy: str | None
+    ) -> None:
+        self.model = CountedModel(model)
+        self.scales = model.states.scales(start.states)
+        self.invariants = Invariants(self.model, start.inputs, pairs, self.scales)
+        self.energy = None if energy is None else Energy(model, energy, start, pairs=pairs, scales=self.scales)
+        self.course = course
+        self.trouble: FmilinError | None = None  # of the last visit: a step that ends there is tried again, shorter
+        self._dynamics = self.model
+        self._visited = [self.model, *([self.energy.model] if self.energy else [])]
+        self._inputs: Callable[[float], FloatArray] = course.piece(start.time, start.time)
+
+    @property
+    def evaluations(self) -> int:
+        """Visits to the model so far."""
+        return sum(m.evaluations for m in self._visited)
+
+    def replace_dynamics(self, model: Model) -> None:
+        """Take the rates from another model of the same states, inputs and outputs."""
+        self._dynamics = CountedModel(model.compiled_for(0))
+        self._visited.append(self._dynamics)
+
+    def enter(self, start: float, end: float) -> None:
+        """Take the inputs of the piece [start, end]."""
+        self._inputs = self.course.piece(start, end)
+        if self.invariants.prescribing and end > start:
+            for part in (0.25, 0.5, 0.75):
+                self._require_derivatives(start + part * (end - start), end - start)
+
+    def _require_derivatives(self, t: float, length: float) -> None:
+        h = 1e-3 * length
+        slope = (8 * (self.u(t + h) - self.u(t - h)) - (self.u(t + 2 * h) - self.u(t - 2 * h))) / (12 * h)
+        names = self.model.inputs.names
+        for j, k in self.invariants.chain.items():
+            given = self.u(t)[k]
+            if abs(slope[j] - given) > 1e-4 * (abs(slope[j]) + abs(given) + 1e-6 * abs(self.u(t)[j]) / length):
+                raise UsageError(
+                    f"The input '{names[j]}' prescribes a motion and changes at {slope[j]:.6g} per second at t = {t:g} "
+                    f"s, but its derivative, the input '{names[k]}', is {given:.6g}: give both, and let them agree."
+                )
+
+    def u(self, t: float) -> FloatArray:
+        """Return the inputs, shape (nu,)."""
+        return self._inputs(t)
+
+    def evaluate(self, t: float, x: FloatArray) -> Evaluation:
+        """Return everything that the model says at a point."""
+        return self._dynamics.evaluate(t, x, self.u(t))
+
+    def f(self, t: float, x: FloatArray) -> FloatArray:
+        """Return the rates, shape (N,); NaN where the model has none, with the reason in :attr:`trouble`."""
+        if not np.isfinite(x).all():
+            return np.full(len(x), np.nan)  # a stage of a step that has failed already
+        try:
+            rates = self.evaluate(t, x).derivatives
+        except (ModelError, NumericalError) as error:
+            source = self._dynamics.source
+            if isinstance(source, Hybrid) and not source.remembers_mode:
+                raise  # it would go on in another mode
+            self.trouble = error
+            return np.full(len(x), np.nan)
+        if not np.isfinite(rates).all():
+            name = self.model.states.names[int(np.flatnonzero(~np.isfinite(rates))[0])]
+            self.trouble = NumericalError(
+                f"The model returns no number for the derivative of the state '{name}' near t = {t:.9g} s.",
+                variable=name,
+            )
+        return rates
+
+    def h(self, t: float, x: FloatArray) -> FloatArray:
+        """Return the invariants, shape (m,)."""
+        return self.invariants.values(t, x, self.u(t))
+
+    def gradient(self, t: float, x: FloatArray) -> Gradient:
+        """Return H = Dh and its error."""
+        return self.invariants.gradient(t, x, self.u(t))
+
+    def indicators(self, t: float, x: FloatArray) -> FloatArray:
+        """Return the event indicators, shape (ne,)."""
+        indicators: FloatArray = self.model.event_indicators(t, x, self.u(t))
+        return indicators
+
+    def point(self, t: float, x: FloatArray) -> OperatingPoint:
+        """Return the operating point at a time of the motion."""
+        return OperatingPoint(t, x.copy(), self.u(t).copy(), self.model.start.parameters)
 
 
 @dataclass(frozen=True, slots=True)

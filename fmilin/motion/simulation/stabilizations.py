@@ -1,23 +1,13 @@
 """The ways to integrate on the manifold, by name.
 
-*Underlying*: the ODE x' = f(t, x) as it is (Spencer eq. 2.6): the invariants drift. *Projection*: the same, every
-accepted step projected onto the manifold (Spencer eqs. (3.10) and (3.11)).
+*Underlying*: the ODE x' = f(t, x) as it is (Spencer eq. 2.6). *Projection*: the same, every accepted step projected
+onto the manifold (eqs. (3.10) and (3.11)). *Local form*: y' = R f(t, Psi(t, y)) (eqs. (2.13) to (2.16)), in other
+coordinates where their condition number grows (section 2.3.3.1, remark 1).
 
-*Baumgarte*'s stabilization: the manifold attracts. Spencer eqs. (3.8) and (3.9).
-
-Where every state is a position or its velocity (q' = v), the constraints on the accelerations become
-
-    0 = g'' + 2 alpha g' + beta^2 g,
-
-for a nonholonomic constraint 0 = a' + 2 alpha a. A model that can do this itself (Lagrange's equations, in the
-metric of the masses) is asked to; any other one gets the correction of its accelerations of least norm,
-v' = f_v - D (G D)^+ (2 alpha g' + beta^2 g), with D the sizes of the velocities. States of other kinds are
-attracted at first order, x' = f - alpha D (H D)^+ h, so that h' = -alpha h.
-
-*Local form*: y' = R f(t, Psi(t, y)): Spencer eqs. (2.13) to (2.16).
-
-Every state that is ever evaluated lies on the manifold. No choice of coordinates is good everywhere: when
-their condition number grows (section 2.3.3.1, remark 1), others are chosen and the integration goes on in them.
+*Baumgarte* (eqs. (3.8) and (3.9)): where every state is a position or its velocity, 0 = g'' + 2 alpha g' + beta^2 g, of
+a nonholonomic constraint 0 = a' + 2 alpha a. A model that can do this itself is asked to; any other one gets the
+correction of least norm, v' = f_v - D (G D)^+ (2 alpha g' + beta^2 g), with D the sizes of the velocities. States of
+other kinds are attracted at first order, x' = f - alpha D (H D)^+ h, so that h' = -alpha h.
 """
 
 from __future__ import annotations
@@ -34,9 +24,9 @@ from fmilin.ground.tolerances import RANK
 from fmilin.manifold.coordinates import LocalParametrization, conditioning
 from fmilin.manifold.frame import frame_at
 from fmilin.manifold.selection import require_kind
-from fmilin.motion.simulation.plant import Plant
 from fmilin.motion.simulation.projector import Projector
-from fmilin.motion.simulation.stabilization import IntegratedCoordinates, Moved, Stabilization, Switch
+from fmilin.motion.simulation.stabilization import IntegratedCoordinates, Moved, Plant, Stabilization
+from fmilin.motion.simulation.trajectory import Switch
 
 
 @dataclass(frozen=True, slots=True)

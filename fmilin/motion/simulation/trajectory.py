@@ -18,9 +18,18 @@ from fmilin.ground.signals import FloatArray, Signals
 from fmilin.ground.verbs import Shown
 from fmilin.model.interface import OperatingPoint
 from fmilin.motion.simulation.inputs import InputTable
-from fmilin.motion.simulation.stabilization import Switch
 
-__all__ = ["TIME", "EventRecord", "Statistics", "Switch", "Trajectory", "read_inputs", "trajectory_as_csv"]
+
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """A change of independent coordinates on the way."""
+
+    time: float  # in seconds
+    before: tuple[str, ...]  # the coordinates
+    after: tuple[str, ...]  # the coordinates
+    # condition_before, condition_after: their condition numbers at this point
+    condition_before: float
+    condition_after: float
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -43,51 +52,26 @@ class Statistics:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Trajectory(Shown):
-    """K samples of a motion.
+    """K samples of a motion."""
 
-    Parameters
-    ----------
-    times : array, shape (K,)
-        In seconds, never decreasing; at an event there is a sample before and one after it.
-    states : array, shape (K, N)
-        Dependent ones included.
-    inputs : array, shape (K, nu)
-    outputs : array, shape (K, ny)
-    state_signals, input_signals, output_signals : Signals
-        Names and units of the columns.
-    drift : array, shape (K, m)
-        The invariants h(t, x), which would all be zero, in the units of the constraints.
-    invariants : tuple of str
-        m names for them: declared constraints, then hidden ones.
-    energy : array, shape (K,) or (0,)
-        Empty where it was not asked for.
-    stabilization, method : str
-    switches : tuple of Switch
-        Changes of independent coordinates (local form only).
-    events : tuple of EventRecord
-    statistics : Statistics
-    parameters : tuple of (str, float)
-        Those changed from the model's own values.
-    remarks : tuple of Remark
-    """
-
+    #: shape (K,); in seconds, never decreasing; at an event there is a sample before and one after it
     times: FloatArray
-    states: FloatArray
-    inputs: FloatArray
-    outputs: FloatArray
-    state_signals: Signals
-    input_signals: Signals
-    output_signals: Signals
-    drift: FloatArray
-    invariants: tuple[str, ...]
-    energy: FloatArray
-    stabilization: str
-    method: str
-    switches: tuple[Switch, ...]
-    events: tuple[EventRecord, ...]
-    statistics: Statistics
-    parameters: tuple[tuple[str, float], ...] = ()
-    remarks: tuple[Remark, ...] = ()
+    states: FloatArray  #: shape (K, N); dependent ones included
+    inputs: FloatArray  #: shape (K, nu)
+    outputs: FloatArray  #: shape (K, ny)
+    state_signals: Signals  #: names and units of the columns
+    input_signals: Signals  #: names and units of the columns
+    output_signals: Signals  #: names and units of the columns
+    drift: FloatArray  #: shape (K, m); the invariants h(t, x), which would all be zero, in the units of the constraints
+    invariants: tuple[str, ...]  #: m names for them: declared constraints, then hidden ones
+    energy: FloatArray  #: shape (K,) or (0,); empty where it was not asked for
+    stabilization: str  #: its name
+    method: str  #: the integrator
+    switches: tuple[Switch, ...]  #: changes of independent coordinates (local form only)
+    events: tuple[EventRecord, ...]  #: in order of time
+    statistics: Statistics  #: what it took
+    parameters: tuple[tuple[str, float], ...] = ()  #: those changed from the model's own values
+    remarks: tuple[Remark, ...] = ()  #: on the run
 
     @property
     def formulation(self) -> str:

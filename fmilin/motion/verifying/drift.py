@@ -101,7 +101,6 @@ def _noise(reduced: Reduced) -> tuple[FloatArray, FloatArray]:
 
 
 SHORT = 2e-4  # of the horizon: where the slopes of the motion are compared
-
 SHORTER = 4.0
 """How much shorter it is made, as long as that brings the slopes together: where A changes fast along the motion."""
 

@@ -19,9 +19,16 @@ from fmilin.model.interface import Model
 from fmilin.model.stepping import Stepped
 from fmilin.model.threads import one_at_a_time
 from fmilin.motion.verifying.drift import Integrator, at_rest, drift_channel
-from fmilin.motion.verifying.excitation import Excitation, excitations, fastest_period, horizon_of, slowest_period
 from fmilin.motion.verifying.reduced import Reduced, reduced_model
-from fmilin.motion.verifying.relaxation import Relaxation, ResponseError
+from fmilin.motion.verifying.relaxation import (
+    Excitation,
+    Relaxation,
+    ResponseError,
+    excitations,
+    fastest_period,
+    horizon_of,
+    slowest_period,
+)
 from fmilin.motion.verifying.validity import Comparison, Sizes, compare_slopes, trace_at, validity_of
 
 EVALUATIONS, FOR_EACH = 5000, 200
@@ -36,7 +43,6 @@ NODES, FEWEST, MOST_NODES = 24, 12, 400
 
 PER_PERIOD = 8.0  # of them in a period of the fastest mode that swings
 SWEEPS = 11  # along each response, for the verdict and the limit
-
 MOST_EVALUATIONS = 1_000_000
 """For all responses together: about a quarter of an hour of a model that takes a millisecond."""
 
@@ -53,7 +59,7 @@ def verify(
     progress: Callable[[float], None] = lambda _: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Verification:
-    """Compare a linear model with the nonlinear one on the manifold, channel by channel.
+    """Return a comparison of a linear model with the nonlinear one on the manifold, channel by channel.
 
     Channels are an offset of each independent coordinate, a step of each input, sines of each input around the
     model's own frequencies, the values at the point and, where the point is no equilibrium, the undisturbed motion.
@@ -67,9 +73,8 @@ def verify(
     Parameters
     ----------
     model : Model
-        The nonlinear model, with its constraints.
     linear : LinearModel
-        Made from it, at any point.
+        Made from the model, at any point.
     horizon : float, optional
         How long responses are followed, in seconds; by default two periods of the slowest mode, fewer where the
         model is unstable or has much faster modes, too.
@@ -77,10 +82,6 @@ def verify(
         Is told the fraction done after each channel.
     stop : callable, optional
         Asked after each channel; once it says yes, the rest is left out, with a remark ``interrupted``.
-
-    Returns
-    -------
-    Verification
 
     Raises
     ------
@@ -171,7 +172,7 @@ def _verified(
 
 def _nodes(linear: LinearModel, duration: float, affordable: float) -> tuple[int, float]:
     """Return in how many intervals the nonlinear model is visited, and the part of the duration that they resolve."""
-    period = fastest_period(linear) if len(linear.states) else 0.0
+    period = fastest_period(linear)
     wanted = max(NODES, PER_PERIOD * duration / period if period > 0 else 0.0)
     nodes = int(np.clip(np.ceil(min(wanted, max(affordable, FEWEST))), FEWEST, MOST_NODES))
     return nodes, min(1.0, 2 * nodes / wanted)
@@ -193,7 +194,7 @@ def _remarks(linear: LinearModel, duration: float, left: int) -> Iterator[Remark
     """Say what was left out, and where the responses are too short to show the slowest modes."""
     if left:
         yield Remark("interrupted", f"The comparison was interrupted: channels that were not looked at: {left}.")
-    period = slowest_period(linear) if len(linear.states) else 0.0
+    period = slowest_period(linear)
     if duration < 0.5 * period:
         yield Remark(
             "horizon",
@@ -251,8 +252,7 @@ def _rounding(linear: LinearModel, comparison: Comparison, noise: FloatArray) ->
 
 
 def _natural(reduced: Reduced, excitation: Excitation) -> float:
-    sizes = reduced.y_sizes if excitation.kind == "offset" else reduced.u_sizes
-    return float(sizes[excitation.index])
+    return float((reduced.y_sizes if excitation.kind == "offset" else reduced.u_sizes)[excitation.index])
 
 
 def _sizes(

@@ -20,8 +20,7 @@ import numpy as np
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import SLOPES_AT_WORST
 from fmilin.linear_model.verification import Trace, Validity
-from fmilin.motion.verifying.excitation import Excitation
-from fmilin.motion.verifying.relaxation import Deviation, Relaxation, ResponseError
+from fmilin.motion.verifying.relaxation import Deviation, Excitation, Relaxation, ResponseError
 
 FIRST = 1e-2  # size of the deviations at the first amplitude tried, in sizes of the states
 BENT = 3e-3  # relative deviation at the largest amplitude above which a smaller one is tried

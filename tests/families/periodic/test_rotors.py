@@ -9,8 +9,8 @@ import pytest
 from scipy.linalg import expm
 
 import fmilin as fl
+from fmilin.families.multiblade import change_of
 from fmilin.motion.periodic.floquet import mismatch
-from fmilin.motion.periodic.multiblade import change_of
 from fmilin.native import OdeModel
 from tests.families.periodic.rotors import SPEED, rotor
 

@@ -9,7 +9,7 @@ import fmilin as fl
 from fmilin.manifold.selection import kinematic_pairs
 from fmilin.motion.simulation import Baumgarte, Method, Projection, Underlying
 from fmilin.motion.simulation.inputs import input_course
-from fmilin.motion.simulation.plant import Plant
+from fmilin.motion.simulation.stabilization import Plant
 from fmilin.native import LagrangeModel, MultiplierModel, NullSpaceModel
 from fmilin.native.systems import cartesian_pendulum, five_bar, rolling_disk
 

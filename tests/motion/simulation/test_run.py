@@ -7,9 +7,9 @@ import pytest
 
 import fmilin as fl
 from fmilin.motion.simulation import LocalForm, Method, Underlying
-from fmilin.motion.simulation.fixed_step import FixedRungeKutta4
 from fmilin.motion.simulation.inputs import input_course
-from fmilin.motion.simulation.plant import Plant
+from fmilin.motion.simulation.method import FixedRungeKutta4
+from fmilin.motion.simulation.stabilization import Plant
 from fmilin.native import OdeModel, SymbolicConstraint
 from fmilin.native.systems import cartesian_pendulum, four_bar, rolling_disk
 from tests.by_hand import FunctionModel, Parts, pendulum

@@ -14,9 +14,8 @@ import fmilin as fl
 from fmilin.ground.errors import UsageError
 from fmilin.linear_model.verification import Channel
 from fmilin.motion.verifying import procedure as verifying
-from fmilin.motion.verifying.excitation import Excitation, excitations, horizon_of, linear_response
 from fmilin.motion.verifying.reduced import reduced_model
-from fmilin.motion.verifying.relaxation import Relaxation
+from fmilin.motion.verifying.relaxation import Excitation, Relaxation, excitations, horizon_of, linear_response
 from fmilin.native.declaration import SymbolicConstraint
 from fmilin.native.lagrange import LagrangeModel
 from fmilin.native.ode import OdeModel
