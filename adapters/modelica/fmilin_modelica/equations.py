@@ -184,6 +184,22 @@ class Equations(TableWalker):
         more = f" and {len(held) - SHOWN} more" if len(held) > SHOWN else ""
         return (f"What changes at events only is held at its start value: {', '.join(shown)}{more}.",)
 
+    def assertions(self) -> list[tuple[Value, str]]:
+        """Return when each assertion of the model fails, and what it says then, as far as that can be read."""
+        found = []
+        for action in self.flat["event_actions"]:
+            kind, content = tagged(action["kind"])
+            if kind == "assert":
+                with contextlib.suppress(UnsupportedError):
+                    found.append((self._event_condition(action["guard"]), self._said(content["message"])))
+        return found
+
+    def _said(self, number: int) -> str:
+        kind, content = self._nodes[number]
+        if kind == "literal" and "string" in content:
+            return str(content["string"])
+        return self._said(content["lhs"]) + self._said(content["rhs"]) if kind == "binary" else "..."
+
     # ------------------------------------------------------------------ numbers
 
     def number(self, value: Value, *, freeze: bool = False) -> Any:

@@ -54,6 +54,11 @@ class ModelicaEngine(DaeEngine):
         sizes = _sizes(graph.states, T, chosen)
         self.independent = tuple(graph.states.names[i] for i in sorted(chosen))
         free = dict(zip(equations.free, point.free.tolist(), strict=True))
+        said = self.equations.assertions()
+        fails = starting.holds(point, [condition for condition, _ in said])
+        failed = [f"'{words}'" for (_, words), now in zip(said, fails, strict=True) if now]
+        if failed:
+            self.notes = (*self.notes, f"What the model asserts does not hold at its start: {', '.join(failed)}.")
         moved = replace(
             graph,
             states=Signals(

@@ -119,6 +119,17 @@ class Starting:
             y[free] += step * self._sizes[free] / max(1.0, longest)
         return best
 
+    def holds(self, point: Point, conditions: Sequence[Any]) -> list[bool]:
+        """Return which conditions hold there."""
+        system, graph = self._engine.reduced, self._engine.graph
+        written = self._engine.written([ca.SX(condition) for condition in conditions])
+        given = [graph.time, system.u, graph.p, ca.vertcat(graph.x, system.unknowns)]
+        p = self._p.copy()
+        p[self._free] = point.free
+        values = ca.Function("conditions", given, [ca.vertcat(ca.SX(0, 1), *written)])
+        inputs = self._engine.inputs.starts
+        return [bool(v) for v in values(0.0, inputs, p, np.concatenate((point.x, point.w))).full().ravel()]
+
     def motions(self, point: Point, *, conditions: bool) -> FloatArray:
         """Return the directions of the states (N, P) that the equations, and the conditions, leave free."""
         _, J = self._values(np.concatenate((point.x, point.w, point.free)))

@@ -145,6 +145,11 @@ def test_initial_equations_and_a_parameter_among_them():
     assert_same(fl.linearize(model), np.diag([-2 * np.sqrt(3), -2 * np.sqrt(3)]))
 
 
+def test_an_assertion_that_fails_at_the_start_is_told():
+    (note,) = load("Asserted").notes
+    assert note == "What the model asserts does not hold at its start: 'x is too large'."
+
+
 def test_a_singular_model_is_refused_with_its_equations():
     with pytest.raises(ModelError, match=r"systems.mo:\d+"):
         load("Singular")

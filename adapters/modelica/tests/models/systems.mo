@@ -191,6 +191,14 @@ package Systems "Small plants, each with a linear model that is known otherwise"
     der(y) = -p*y;
   end Started;
 
+  model Asserted "Outside what it is made for"
+    Real x(start = 2, fixed = true);
+  equation
+    der(x) = -x;
+    assert(x < 1, "x is too large");
+    assert(x > 0, "x is too small");
+  end Asserted;
+
   model Singular "Which leaves one variable open"
     Real x(start = 1), y, z;
   equation
