@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from typing import IO, Any, TextIO
 
 from fmilin.ground.errors import UsageError
-from fmilin.ground.sandbox.channel import close_all_but, high
+from fmilin.ground.sandbox.watchdog import close_all_but, high
 
 
 class Results(io.StringIO):

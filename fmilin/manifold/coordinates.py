@@ -21,7 +21,7 @@ from fmilin.ground.signals import FloatArray
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.rank import singular_values
 from fmilin.model.constraints.functions import ExpressionFunctions
-from fmilin.numerics.saddle_point.factors import lu_solved
+from fmilin.numerics.factors import lu_solved
 
 Solver = Callable[[FloatArray, FloatArray], FloatArray]
 """(r, h) -> d with D rho d = r and H d = h; r (P,) or (P, k), h (M,) or (M, k)."""

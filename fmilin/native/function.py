@@ -22,7 +22,7 @@ from fmilin.model.interface import ModelInfo
 from fmilin.native.native_engine import NativeEngine, Quantity, QuantityEvaluator, offered
 from fmilin.native.native_model import NativeModel
 from fmilin.numerics.codegen.implicit import Guess, Point, solved
-from fmilin.numerics.saddle_point.factors import DenseFactors, Factors, require_regular
+from fmilin.numerics.factors import DenseFactors, Factors, require_regular
 
 Array = NDArray[Any]
 Function = Callable[[float, Array, Array], Any]

@@ -14,7 +14,7 @@ from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import REACHED
 from fmilin.numerics.codegen.functions import SystemFunctions
 from fmilin.numerics.codegen.implicit import cse_option, jacobian
-from fmilin.numerics.saddle_point.factors import LARGEST_DENSE, Factors, SparseFactors, regular_factors
+from fmilin.numerics.factors import LARGEST_DENSE, Factors, SparseFactors, regular_factors
 
 if TYPE_CHECKING:
     from fmilin.model.constraints.declared import Constraints

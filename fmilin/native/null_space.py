@@ -25,8 +25,8 @@ from fmilin.model.equations import SymbolicSystem
 from fmilin.model.interface import SecondOrderForm
 from fmilin.native.symbolic import SymbolicEngine, SymbolicModel, is_lagrange
 from fmilin.numerics.codegen.functions import SystemFunctions
-from fmilin.numerics.saddle_point.factors import Factors
-from fmilin.numerics.saddle_point.null_space import MultiplierFactors, NullSpaceFactors
+from fmilin.numerics.factors import Factors
+from fmilin.numerics.null_space import MultiplierFactors, NullSpaceFactors
 
 
 @dataclass(frozen=True, slots=True)

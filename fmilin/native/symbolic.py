@@ -18,7 +18,7 @@ from fmilin.model.equations import SymbolicSystem
 from fmilin.model.interface import ModelInfo, SecondOrderForm
 from fmilin.native.native_engine import AdjustableEngine, Quantity, QuantityEvaluator, offered
 from fmilin.native.native_model import NativeModel
-from fmilin.numerics.saddle_point.null_space import NullSpaceFactors
+from fmilin.numerics.null_space import NullSpaceFactors
 
 if TYPE_CHECKING:
     from fmilin.numerics.codegen.functions import SystemFunctions

@@ -25,8 +25,8 @@ from fmilin.model.interface import ModelInfo
 from fmilin.native.contacts import Foot, contact_signals
 from fmilin.native.engine import Engine
 from fmilin.native.mechanism.changes import Stance, Standing
-from fmilin.numerics.saddle_point.factors import require_regular
-from fmilin.numerics.saddle_point.null_space import NullSpaceFactors
+from fmilin.numerics.factors import require_regular
+from fmilin.numerics.null_space import NullSpaceFactors
 from fmilin_mujoco.closing import anchored, closed_start, start_of
 from fmilin_mujoco.equalities import equalities
 from fmilin_mujoco.feet import held_feet

@@ -21,7 +21,7 @@ import numpy as np
 
 from fmilin.ground.signals import FloatArray
 from fmilin.native.native_engine import side_of
-from fmilin.numerics.saddle_point.null_space import NullSpaceFactors
+from fmilin.numerics.null_space import NullSpaceFactors
 from fmilin_mujoco.loops import Loops, Posture
 from fmilin_mujoco.saturation import Muscle
 

@@ -22,8 +22,8 @@ from fmilin.ground.signals import FloatArray, Signal, Signals
 from fmilin.model.constraints.declared import Constraint
 from fmilin.model.interface import ModelInfo
 from fmilin.native.engine import Engine
-from fmilin.numerics.saddle_point.factors import DenseFactors, Factors, require_regular
-from fmilin.numerics.saddle_point.null_space import NullSpaceFactors
+from fmilin.numerics.factors import DenseFactors, Factors, require_regular
+from fmilin.numerics.null_space import NullSpaceFactors
 from fmilin_pinocchio.closing import Weld
 from fmilin_pinocchio.mimicking import Couplings, Mimic
 from fmilin_pinocchio.names import Joint, joints_of, signals_of

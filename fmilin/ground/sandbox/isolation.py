@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 from fmilin.ground.errors import ModelCrashError
 from fmilin.ground.files import temporary_folder
 from fmilin.ground.sandbox import cage, watchdog
-from fmilin.ground.sandbox.channel import Channel, ChannelError, read_nothing
 from fmilin.ground.sandbox.guard import Ending, Guard
 from fmilin.ground.sandbox.limits import Limits, say_what_is_missing
+from fmilin.ground.sandbox.watchdog import Channel, ChannelError, read_nothing
 
 if TYPE_CHECKING:
     import psutil

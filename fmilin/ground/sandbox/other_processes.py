@@ -21,10 +21,10 @@ from typing import IO, Any, NoReturn, TypeVar
 from fmilin.ground.errors import FmilinError, ModelCrashError, ModelError, UsageError
 from fmilin.ground.files import temporary_folder
 from fmilin.ground.sandbox import cage, watchdog
-from fmilin.ground.sandbox.channel import Channel, ChannelError, open_descriptors
 from fmilin.ground.sandbox.guard import Ending, Guard, fork
 from fmilin.ground.sandbox.isolation import can_isolate, how_it_ended, in_a_child
 from fmilin.ground.sandbox.limits import Limits
+from fmilin.ground.sandbox.watchdog import Channel, ChannelError, open_descriptors
 
 Result = TypeVar("Result")
 Opened = TypeVar("Opened")

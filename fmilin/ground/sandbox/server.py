@@ -21,9 +21,9 @@ import psutil
 from fmilin.ground.errors import ModelCrashError
 from fmilin.ground.files import new_folder
 from fmilin.ground.sandbox import cage, isolation, watchdog
-from fmilin.ground.sandbox.channel import close_all_but, high, read_nothing
 from fmilin.ground.sandbox.guard import Guard
 from fmilin.ground.sandbox.limits import Limits, say_what_is_missing
+from fmilin.ground.sandbox.watchdog import close_all_but, high, read_nothing
 
 _HEADER = 8
 _ROUND = 0.2  # seconds between two looks at a child, at least

@@ -13,7 +13,7 @@ from scipy import linalg
 from fmilin.ground.errors import NumericalError
 from fmilin.ground.signals import FloatArray
 from fmilin.native.dae.semi_explicit import Motion, Row, SemiExplicit, column_of
-from fmilin.numerics.saddle_point.factors import LARGEST_DENSE, regular_factors
+from fmilin.numerics.factors import LARGEST_DENSE, regular_factors
 
 SX = Any
 Unknown = tuple[int, int]  # which of w, and how often differentiated

@@ -30,7 +30,7 @@ from fmilin.native.declaration import Symbol, der
 from fmilin.native.kane.form import KaneForm, LinearRow
 from fmilin.numerics.codegen.evaluator import Backend, Evaluator
 from fmilin.numerics.codegen.graph import Graph
-from fmilin.numerics.saddle_point.factors import DenseFactors, require_regular
+from fmilin.numerics.factors import DenseFactors, require_regular
 
 SX = Any  # casadi.SX: casadi ships no types
 

@@ -28,7 +28,7 @@ from fmilin.ground.signals import FloatArray, Signals
 from fmilin.native.declaration import Expr, Name
 from fmilin.native.kane.form import KaneForm
 from fmilin.native.kane.functions import Expansion
-from fmilin.numerics.saddle_point.factors import inverses, norms
+from fmilin.numerics.factors import inverses, norms
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,8 +37,8 @@ from fmilin.native.mechanism.row_columns import RowDerivatives
 from fmilin.native.mechanism.rows import FixedRows, RowMotion, Rows
 from fmilin.native.mechanism.screws import Array, Partials
 from fmilin.native.mechanism.tree import Tree
-from fmilin.numerics.saddle_point.factors import require_regular
-from fmilin.numerics.saddle_point.null_space import NullSpaceFactors
+from fmilin.numerics.factors import require_regular
+from fmilin.numerics.null_space import NullSpaceFactors
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from fmilin.model.interface import ModelInfo, SecondOrderForm
 from fmilin.native.native_engine import NativeEngine, Quantity, QuantityEvaluator, offered
 from fmilin.native.native_model import NativeModel
 from fmilin.native.sparse.equations import NumericEquations, Pattern
-from fmilin.numerics.saddle_point.factors import LARGEST_DENSE, regular_factors
+from fmilin.numerics.factors import LARGEST_DENSE, regular_factors
 
 LARGEST_FORM = 2000  # coordinates up to which matrices of all states are made dense
 

@@ -22,7 +22,7 @@ from fmilin.native.declaration import Labels, SymbolicConstraint
 from fmilin.native.formulations.form import ConstrainedForm, Motion
 from fmilin.native.lagrange import LagrangeModel
 from fmilin.native.large import sparse_function
-from fmilin.numerics.saddle_point.factors import SparseFactors
+from fmilin.numerics.factors import SparseFactors
 
 GRAVITY = 9.81
 STIFFNESS = 25.0

@@ -20,7 +20,7 @@ from fmilin.numerics.codegen.compiler import PRINTING, CompilationBudget, compil
 from fmilin.numerics.codegen.evaluator import Backend, Evaluator
 from fmilin.numerics.codegen.implicit import ImplicitSystem, Point, jacobian, solved
 from fmilin.numerics.codegen.vectorized import VectorizedCode, VectorizedSource
-from fmilin.numerics.saddle_point.factors import DenseFactors, Factors, require_regular
+from fmilin.numerics.factors import DenseFactors, Factors, require_regular
 
 SX = Any  # casadi.SX: casadi ships no types
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from fmilin.ground.errors import NumericalError
 from fmilin.ground.signals import FloatArray, Signals
-from fmilin.numerics.saddle_point.factors import Factors
+from fmilin.numerics.factors import Factors
 
 Point = tuple[float, FloatArray, FloatArray, FloatArray]  # (t, x, u, p)
 Linearized = Callable[[Point, FloatArray], tuple[Factors, FloatArray]]  # (point, w) -> factors of W, and r

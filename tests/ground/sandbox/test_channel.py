@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fmilin.ground.sandbox.channel import Channel, ChannelError
+from fmilin.ground.sandbox.watchdog import Channel, ChannelError
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
 

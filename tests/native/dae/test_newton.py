@@ -12,7 +12,7 @@ from fmilin.fmi.write.fmu import build_fmu
 from fmilin.native import DaeModel, OdeModel
 from fmilin.numerics.codegen.c99 import PointCode
 from fmilin.numerics.codegen.implicit import Guess, solved
-from fmilin.numerics.saddle_point.factors import DenseFactors
+from fmilin.numerics.factors import DenseFactors
 
 
 def tanks(s: float = 2.0, **start: float) -> DaeModel:

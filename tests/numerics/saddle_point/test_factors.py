@@ -7,7 +7,7 @@ import pytest
 from scipy.linalg.lapack import dgetrf
 
 from fmilin.ground.signals import FloatArray
-from fmilin.numerics.saddle_point.factors import DenseFactors, lu_solved
+from fmilin.numerics.factors import DenseFactors, lu_solved
 
 
 @pytest.mark.parametrize("count", [1, 4])

@@ -7,8 +7,8 @@ import pytest
 
 from fmilin.ground.errors import NumericalError
 from fmilin.ground.signals import FloatArray
-from fmilin.numerics.saddle_point.factors import require_regular
-from fmilin.numerics.saddle_point.null_space import MultiplierFactors, NullSpaceFactors
+from fmilin.numerics.factors import require_regular
+from fmilin.numerics.null_space import MultiplierFactors, NullSpaceFactors
 
 
 def system(redundant: int) -> tuple[FloatArray, FloatArray, FloatArray]:

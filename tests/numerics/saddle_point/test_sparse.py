@@ -8,8 +8,8 @@ from scipy import sparse
 
 from fmilin.ground.errors import NumericalError
 from fmilin.ground.signals import FloatArray
-from fmilin.numerics.saddle_point.factors import DenseFactors, SparseFactors, regular_factors, singular
-from fmilin.numerics.saddle_point.null_space import NullSpaceFactors
+from fmilin.numerics.factors import DenseFactors, SparseFactors, regular_factors, singular
+from fmilin.numerics.null_space import NullSpaceFactors
 
 
 def chain(n: int) -> tuple[FloatArray, FloatArray]:

@@ -16,7 +16,7 @@ from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import CANCELLED
 from fmilin.native.formulations.formulation import ComplexArray, without_inertia
 from fmilin.native.formulations.sparse.problem import EXTENDED, LinearPencil, QuadraticProblem, RefinedFactors, extended
-from fmilin.numerics.saddle_point.factors import SparseFactors
+from fmilin.numerics.factors import SparseFactors
 
 SMALL = 60  # problems of fewer coordinates are solved whole
 

@@ -27,7 +27,7 @@ from fmilin.ground.tolerances import UNTURNED
 from fmilin.native.formulations.form import ConstrainedForm
 from fmilin.native.formulations.formulation import UCS, ComplexArray
 from fmilin.native.formulations.sparse.elimination import SparseNullSpace, sparse_null_space
-from fmilin.numerics.saddle_point.factors import SparseFactors
+from fmilin.numerics.factors import SparseFactors
 
 EXTENDED = float(np.finfo(np.longdouble).eps)  # what the residuals are rounded to
 MOST = 4  # corrections; one is enough unless the matrix is very stiff

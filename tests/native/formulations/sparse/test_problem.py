@@ -10,7 +10,7 @@ from scipy import sparse
 
 from fmilin import NumericalError
 from fmilin.native.formulations.sparse.problem import EXTENDED, RefinedFactors, extended
-from fmilin.numerics.saddle_point.factors import SparseFactors
+from fmilin.numerics.factors import SparseFactors
 
 
 def beam(n: int) -> Any:

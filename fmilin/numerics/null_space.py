@@ -11,7 +11,7 @@ from scipy.linalg import lapack
 
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import RANK
-from fmilin.numerics.saddle_point.factors import DenseFactors
+from fmilin.numerics.factors import DenseFactors
 
 
 class NullSpaceFactors:
