@@ -1,7 +1,6 @@
-"""What all commands have in common: options under headings, those of every day first, and files kept apart.
+"""What all commands share: files kept apart, and options under headings, those of every day first.
 
-No command writes to a file that it reads, or writes one file twice. A new option needs no entry in the tables of
-headings: without one it counts among those of every day of its command.
+A new option needs no entry in the tables of headings: without one it counts among those of every day.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Where a command does its work: what goes to standard output, what is closed at the end, what a failure looks like.
+"""Where a command does its work: it collects texts and files, and is closed and told of at the end.
 
-A job collects what it has to deliver: texts and files. All of it is delivered at once when the job has ended, by the
-process that the user has started, whichever process did the job.
+All is delivered at once when the job has ended, by the process that the user has started, whichever process did it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""``fmilin linearize system.ssp --as-cosimulated``: the linear model of a co-simulation itself.
-
-Linear models on the way: ``fmilin linearize --simulate-to T`` and ``--snapshots T1,T2,...``.
-"""
+"""Linear models for ``fmilin linearize``: of a co-simulation itself, on the way of a motion, at a point."""
 
 from __future__ import annotations
 

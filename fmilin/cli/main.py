@@ -1,7 +1,4 @@
-"""``fmilin``: the program. Each command is a module, which imports nothing heavy before it runs.
-
-``fmilin --install-completion``: commands, options and files are completed by the shell from then on.
-"""
+"""``fmilin``: the program, and ``--install-completion``. Each command is a module that imports nothing heavy."""
 
 from __future__ import annotations
 

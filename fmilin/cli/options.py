@@ -1,7 +1,7 @@
 """What is written on the command line, as values: checked before any model is touched.
 
-Options that several commands share come in groups: a frozen dataclass whose fields say which :func:`option` sets them,
-and a decorator (:func:`grouped`) that hands it to the command.
+Options that several commands share are the fields of a frozen dataclass, each made by :func:`option`, which
+:func:`grouped` hands to a command.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from fmilin.cli.command import Command
 from fmilin.cli.duration import progress_bar
 from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.options import number_field, one_of, option
-from fmilin.cli.request import Request, at_point, request_of
+from fmilin.cli.request import at_point, request_of
 from fmilin.ground.errors import UsageError
 from fmilin.ground.interrupts import stoppable
 from fmilin.output.formats import listed, suffixes
@@ -107,15 +107,21 @@ def command(
     request = request_of(model, time=run.start_time, **given)
 
     def job(runner: JobRunner) -> None:
-        table = _inputs(inputs)
-        loaded, start = _opened(request, runner)
+        from fmilin.linear_model.model import LinearModel
+        from fmilin.motion.simulation.linear_response import compare
+        from fmilin.motion.simulation.trajectory import read_inputs, trajectory_as_csv
+
+        table = None if inputs is None else read_inputs(inputs)
+        loaded, start = at_point(request, runner)
+        if request.how.outputs is not None:
+            loaded = loaded.with_interface(None, request.how.outputs)
         trajectory = _simulated(loaded, start, run, table)
         runner.restore_directory()
-        comparison = None if against is None else _compared(trajectory, against, run, table)
+        comparison = None
+        if against is not None:
+            comparison = compare(trajectory, LinearModel.load(against), inputs=table, method=run.integrator())
         name = loaded.info.name
         if output is not None:
-            from fmilin.motion.simulation.trajectory import trajectory_as_csv
-
             runner.write_files({output: trajectory_as_csv(trajectory)})
         if plot is not None:
             from fmilin.output.report.trajectory import trajectory_figure
@@ -125,15 +131,6 @@ def command(
         runner.end_where_interrupted(trajectory.remarks)
 
     return request.work(job)
-
-
-# -- the job -----------------------------------------------------------------------------------------
-
-
-def _opened(request: Request, runner: JobRunner) -> tuple[Model, OperatingPoint]:
-    model, point = at_point(request, runner)
-    outputs = request.how.outputs
-    return model if outputs is None else model.with_interface(None, outputs), point
 
 
 def _simulated(model: Model, point: OperatingPoint, run: Run, table: InputTable | None) -> Trajectory:
@@ -152,21 +149,6 @@ def _simulated(model: Model, point: OperatingPoint, run: Run, table: InputTable 
             progress=progress,
             stop=stop,
         )
-
-
-def _inputs(path: Path | None) -> InputTable | None:
-    if path is None:
-        return None
-    from fmilin.motion.simulation.trajectory import read_inputs
-
-    return read_inputs(path)
-
-
-def _compared(trajectory: Trajectory, path: Path, run: Run, table: InputTable | None) -> Comparison:
-    from fmilin.linear_model.model import LinearModel
-    from fmilin.motion.simulation.linear_response import compare
-
-    return compare(trajectory, LinearModel.load(path), inputs=table, method=run.integrator())
 
 
 def _print(trajectory: Trajectory, comparison: Comparison | None, name: str, runner: JobRunner, *, quiet: bool) -> None:

@@ -200,15 +200,12 @@ def _sweep(
             collected.close()
     deliver(family, delivery, runner, [path.resolve() in refused for path in delivery.output])
     if refused:
-        raise _not_written(family, refused, kept=len(refused) == len(files))
-
-
-def _not_written(family: LinearFamily, refused: dict[Path, UsageError], *, kept: bool) -> UsageError:
-    """Return why some files were not written, and that nothing is lost."""
-    text = " ".join(str(error) for error in refused.values())
-    if kept:
-        text += f" All {len(family)} points are kept: go on with --resume, and name another file behind this one (-o)."
-    return UsageError(text)
+        text = " ".join(str(error) for error in refused.values())
+        if len(refused) == len(files):
+            text += (
+                f" All {len(family)} points are kept: go on with --resume, and name another file behind this one (-o)."
+            )
+        raise UsageError(text)
 
 
 def _interrupted(store: Store, delivery: Delivery, error: BaseException) -> None:

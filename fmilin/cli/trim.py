@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,6 @@ from fmilin.ground.errors import UsageError
 if TYPE_CHECKING:
     from fmilin.model.interface import Model
     from fmilin.points.report import TrimmedPoint
-    from fmilin.points.request import PointRequest
 
 
 @click.command(
@@ -51,19 +50,15 @@ def command(
     request = request_of(model, settings=trimming.with_settings(settings), trim=trimming.request(), **given)
 
     def job(runner: JobRunner) -> None:
+        from fmilin.points.procedure import search_each
+
         loaded = open_model(request, runner)
-        points = _trimmed(loaded, request.point, trimming.guess or [{}])
+        problem, start = request.point.trim_of(loaded)  # its states are where every search starts, its inputs are held
+        guesses = [start | dict(guess) for guess in trimming.guess or [{}]]
+        points = search_each(loaded, problem, guesses, anywhere=request.point.project)
         _deliver(loaded, points, files, runner, as_json=as_json)
 
     return request.work(job)
-
-
-def _trimmed(model: Model, request: PointRequest, guesses: Sequence[Mapping[str, float]]) -> Sequence[TrimmedPoint]:
-    """Return the points; states of ``--set`` are where every search starts, its inputs are held unless free."""
-    from fmilin.points.procedure import search_each
-
-    problem, start = request.trim_of(model)
-    return search_each(model, problem, [start | dict(guess) for guess in guesses], anywhere=request.project)
 
 
 def _checked_files(paths: Sequence[Path], trimming: model_options.TrimOptions) -> list[Path]:

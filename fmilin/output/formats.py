@@ -1,8 +1,7 @@
 """Every kind of file that leaves the program, in one table: what it holds, who writes and reads it, for whom.
 
-A new format is a module and a line in :data:`FORMATS`; writing, reading, help texts, completion, refusals and the
-table in ``docs/howto/files.md`` are made from it. Nothing heavy is imported here: the command line asks for suffixes
-before it loads anything.
+Writing, reading, help texts, completion and the table in ``docs/howto/files.md`` are made from it; nothing heavy is
+imported, as the command line asks for suffixes before it loads anything.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""What runs inside an FMU that wraps a Python model: pythonfmu calls it, fmilin computes.
-
-Imported by the FMU's own script alone; needs the package pythonfmu, which every such FMU brings with it.
-"""
+"""What runs inside an FMU that wraps a Python model, imported by its script alone: pythonfmu calls, fmilin computes."""
 
 from __future__ import annotations
 

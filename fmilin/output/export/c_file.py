@@ -1,10 +1,8 @@
-"""A linear model, a filter, a regulator or a gain schedule as C99 for the machine that it runs on, or in an FMU.
+"""A linear model, a filter, a regulator or a gain schedule as C99, or as an FMU around it.
 
-    out = g0 + C x + D (in - u0),    x := f0 + A x + B (in - u0) + F (limited out - out),
-
-x being the deviation from the operating point: numbers near zero keep their digits in single precision, too. F, which a
-regulator with limits brings, tells its states what the actuators really do (anti-windup). A schedule is tables over the
-scheduling variables, and the regulator that they make at a step.
+out = g0 + C x + D (in - u0), x := f0 + A x + B (in - u0) + F (limited out - out), where x is the deviation from the
+operating point (numbers near zero keep their digits in single precision, too) and F tells the states of a regulator
+what its actuators really do (anti-windup).
 """
 
 from __future__ import annotations

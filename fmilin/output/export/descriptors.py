@@ -1,9 +1,4 @@
-"""A descriptor system as plain data, for every format that carries one, and as a file of its own: .mat or .npz.
-
-In the .mat file the matrices stand under their own names, so that::
-
-    S = load('plant.mat'); sys = dss(S.A, S.B, S.C, S.D, S.E)
-"""
+"""A descriptor system as plain data, for every format that carries one, and as a file of its own: .mat or .npz."""
 
 from __future__ import annotations
 

@@ -1,12 +1,6 @@
-"""A LinearModel as plain data, and back; as strict JSON, format ``fmilin-linear/1``.
+"""Linear models as plain data with the names of the format ``fmilin-linear/1``, and as strict JSON; spectra, too.
 
-The names are those of the format: ``A B C D T f0``, ``states`` (independent), ``full_states``, ``inputs``, ``outputs``,
-``units``, ``eigenvalues``, ``point``, ``accuracy``, ``method``, ``model``, ``warnings``, ``sample_time``, ``format``;
-``y0``, ``T_u``, ``errors`` (an estimate for every entry of A, B, C, D, T), ``signals`` (everything known about each
-signal), ``fmilin_version`` and, where there are some, ``descriptor`` and ``derivatives`` (by parameter) are added.
-
-In JSON, which is ASCII, numbers have the shortest text that reads back as the same double; what is unknown or unbounded
-is ``null``, which reads back as NaN.
+JSON is ASCII; numbers have the shortest text that reads back as the same double, and NaN and infinity are ``null``.
 """
 
 from __future__ import annotations

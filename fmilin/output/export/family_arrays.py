@@ -1,16 +1,9 @@
-r"""A family of linear models as arrays with the grid in front: netCDF 4 (HDF5), and NumPy's .npz.
+r"""A family of linear models as arrays with the grid in front: netCDF 4 (HDF5), and NumPy's .npz without pickles.
 
-In .nc, which xarray reads with labelled axes, every axis of the grid is a dimension with its values; rows and columns
-of matrices are the dimensions ``state``, ``state_``, ``full_state``, ``input``, ``output`` with the names of the
-signals. Written in runs of points, so that a family larger than the memory goes into a file.
-
-In .npz, without pickles, ``A`` to ``T_u``, ``f0``, ``y0``, ``x0``, ``u0``, ``out0``, ``time``, ``error_A``, ... have
-the shape (\\*shape, ...), ``eigenvalues`` are tracked, ``ok`` is Boolean, every axis is ``axis_0``, ``axis_1``, ... in
-the order of the names in ``axes``. In both the rest is one JSON text under ``fmilin``.
-
-References
-----------
-Unidata, NetCDF-4 format: dimension scales of HDF5.
+In .nc, which xarray reads with labelled axes, every axis of the grid is a dimension with its values (dimension scales
+of HDF5), as are rows and columns of matrices; it is written in runs of points, so that a family larger than the memory
+goes into a file. In .npz arrays have the shape (\\*shape, ...), and axes are ``axis_0``, ... in the order of ``axes``.
+In both the rest is one JSON text under ``fmilin``.
 """
 
 from __future__ import annotations

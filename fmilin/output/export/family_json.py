@@ -1,9 +1,7 @@
-"""A family of linear models as plain data, format ``fmilin-family/1``, and as strict JSON.
+"""A family of linear models as plain data, format ``fmilin-family/1``, and as strict JSON with one object per point.
 
-What the points share stands once (``states``, ``full_states``, ``inputs``, ``outputs``, ``units``, ``signals``,
-``model``, ``sample_time``), in the same words as in a linear model. What differs and is a number is an array with one
-row per point in the order of the grid; texts are ``reasons``, ``remarks`` and ``choices`` (independent states and
-method of those points whose ``chosen`` names them). In JSON there is one object per point, in the order of the grid.
+What the points share stands once, in the words of a linear model; what differs and is a number is an array with one row
+per point in the order of the grid; ``choices`` are coordinates and method of the points whose ``chosen`` names them.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
 """A family of linear models for MATLAB and Octave: arrays in a .mat file, or a function that returns models.
 
-In the .mat file ``A``, ``B``, ``C``, ``D``, ``T``, ``T_u`` have the grid behind the matrix, as MATLAB's arrays of
-models have it: (P, P, shape...); so have ``offsets.x``, ``.u``, ``.y`` and ``.dx``, which are columns, as the LPV
-System block wants them. ``grid`` has the axes (``names``, ``values``), ``ok`` tells which points have a linear model,
-``eigenvalues`` are tracked: (P, shape...). Failed points are NaN; their reasons stand in ``fmilin.texts``, one JSON
-text.
+In the .mat file the grid stands behind the matrix, as in MATLAB's arrays of models: (P, P, shape...); ``offsets`` are
+columns, as the LPV System block wants them. Failed points are NaN.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""Linear models as FMUs, for model exchange and co-simulation: ``plant.fmu``.
-
-The equations are in the FMU in the way its C code wants them; everything else that belongs to a linear model (accuracy,
-warnings, where it comes from) lies beside them as ``extra/org.fmilin/linear.npz``, from where it is read back.
-"""
+"""Linear models as FMUs, and back: all that an FMU has no place for lies inside as ``extra/org.fmilin/linear.npz``."""
 
 from __future__ import annotations
 

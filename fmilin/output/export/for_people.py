@@ -1,9 +1,4 @@
-"""The linear model to be read by people: plain text, and LaTeX to be read into a report.
-
-The .txt file has the table that the terminal shows, and the matrices under their names. The .tex file is no document
-of its own; it needs the packages amsmath and longtable, and for names in other alphabets an engine with such fonts
-(LuaLaTeX, XeLaTeX).
-"""
+"""The linear model to be read by people: plain text, and LaTeX to be read into a report, no document of its own."""
 
 from __future__ import annotations
 

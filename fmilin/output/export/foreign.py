@@ -1,13 +1,8 @@
 """Linear models that other programs leave: Dymola's ``dslin.mat``, and OpenFAST's linearization files (``.lin``).
 
-``dslin.mat``, which Modelica_LinearSystems2 reads, too, is a MAT-file of version 4: ``ABCD`` = [A B; C D], the number
-of states ``nx``, and a matrix of characters ``xuyName`` with the names of states, inputs and outputs in its rows, in
-UTF-8 and without blanks at their ends. It knows no operating point, no units and no sample time.
-
-``.lin`` is text, of a full system or one of its modules at one azimuth: a header with rotor speed, azimuth and wind
-speed, tables of states, their rates, inputs and outputs (number, operating point, whether it turns with the rotor,
-order of the derivative, description with its unit), then A, B, C, D under their names. Nothing reads a file of another
-layout in silence: sizes, tables and matrices must agree. Orientations have three numbers and are one channel.
+``dslin.mat`` is a MAT-file of version 4: ``ABCD`` = [A B; C D], the number of states ``nx``, and a matrix of characters
+``xuyName`` with the names of states, inputs and outputs in its rows, in UTF-8. ``.lin`` is text: a header, tables of
+states, rates, inputs and outputs, then A, B, C, D; orientations have three numbers and are one channel.
 """
 
 from __future__ import annotations

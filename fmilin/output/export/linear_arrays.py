@@ -1,18 +1,7 @@
-"""The linear model as arrays under their names: a MATLAB 5 .mat file, for MATLAB, Octave and SciPy, and NumPy's .npz.
+"""The linear model as arrays under their names: a MATLAB 5 .mat file, and NumPy's .npz without pickles.
 
-In the .mat file matrices are doubles (``f0`` and ``y0`` columns), the four name lists cell arrays of char, and the rest
-sits in a struct ``fmilin``, a descriptor system in ``descriptor``. A variable's name is seldom a legal field name:
-whatever is looked up by name is a struct with a cell array ``names`` and a column or cell array ``values``
-(``S.fmilin.units``, ``S.fmilin.point.states``)::
-
-    S = load('plant.mat'); sys = ss(S.A, S.B, S.C, S.D)
-
-In the .npz file, without pickles, error estimates are ``error_A``, ..., the name lists arrays of strings, and the rest
-is one JSON text under ``fmilin``::
-
-    with np.load("plant.npz") as S:
-        A, names = S["A"], list(S["states"])
-        point = json.loads(str(S["fmilin"]))["point"]
+In .mat files the rest is a struct ``fmilin``; what is looked up by name is a struct with ``names`` and ``values``, as
+few names are legal ones of fields. In .npz files it is one JSON text.
 """
 
 from __future__ import annotations

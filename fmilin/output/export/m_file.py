@@ -1,12 +1,7 @@
-"""The linear model as a function file of MATLAB and Octave.
+"""The linear model as a function file of MATLAB and Octave: ``[sys, offsets, points] = plant();``.
 
-``plant.m`` returns a state-space model with its names, units and point; of several models of one plant an array
-with its sampling grid and the offsets that the LPV System block of Simulink asks for::
-
-    [sys, offsets, points] = plant();
-
-Octave has no arrays of models: there ``sys`` is a cell array of the same shape. Every number is written with the
-digits that read back as the same double.
+Of several models of one plant an array with its sampling grid and offsets, in Octave a cell array. Every number is
+written with the digits that read back as the same double.
 """
 
 from __future__ import annotations

@@ -1,14 +1,8 @@
-"""MAT-files of version 5 (MATLAB 5 to 7): what fmilin needs of them, texts in any alphabet included.
+"""MAT-files of version 5 (MATLAB 5 to 7; MathWorks, MAT-File Format R2024a, chapter 1), texts in any alphabet included.
 
-SciPy's writer stores texts as UTF-8, of which Octave loses the end when they are not ASCII. MATLAB itself writes
-UTF-16, which MATLAB, Octave and SciPy all read; so does this module. Characters beyond 16 bits are the exception:
-SciPy refuses files that have them in UTF-16, and takes them in UTF-8.
-
-Values are plain: a text is a str, a cell array a list, a struct a dict, a matrix an array of doubles.
-
-References
-----------
-MathWorks, MAT-File Format (R2024a), chapter 1: Level 5.
+SciPy's writer stores texts as UTF-8, of which Octave loses the end when they are not ASCII. MATLAB, Octave and SciPy
+all read UTF-16; but SciPy refuses files that have characters beyond 16 bits in it, and takes those in UTF-8. A text is
+a str, a cell array a list, a struct a dict, a matrix an array of doubles.
 """
 
 from __future__ import annotations

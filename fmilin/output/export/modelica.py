@@ -1,8 +1,6 @@
 """The linear model as a Modelica model: y' = f0 + A (y - y0) + B (u - u0), out = g0 + C (y - y0) + D (u - u0).
 
-Every signal keeps a readable name and its own name stands beside it; the operating point is in the documentation and,
-for programs, in the annotation ``__fmilin``. A sampled model becomes a when-clause. In deviations from the point,
-f0, the point's own motion, is left out.
+A sampled model becomes a when-clause; deviations leave out f0. Programs find the point in the annotation ``__fmilin``.
 """
 
 from __future__ import annotations

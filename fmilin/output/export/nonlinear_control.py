@@ -1,9 +1,6 @@
 """The nonlinear model itself for python-control, in independent coordinates: every state stays on the manifold.
 
 y' = D rho(x) f(t, x, u),  out = c(t, x, u),  x = Psi(t, y, u)    (Spencer eqs. 2.13 to 2.16)
-
-``control.input_output_response``, ``control.find_operating_point``, ``control.linearize`` and interconnections then
-work with the constrained model as with any other system.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """Periodic models as files: matrices over the phase, the orbit, and what Floquet's theory says of them.
 
-All formats hold the same names: ``A`` (m, P, P), ``B``, ``C``, ``D``, ``T``, ``error``, ``x`` (m, N), ``u``, ``f0``,
-``times``, ``jump``, ``transitions`` (where events are passed), ``multipliers``, ``exponents`` and ``participation`` are
-arrays, complex ones with a last axis of real and imaginary part; the rest is text.
+All formats hold the same arrays, complex ones with a last axis of real and imaginary part; the rest is text.
 """
 
 from __future__ import annotations

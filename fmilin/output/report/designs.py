@@ -186,15 +186,13 @@ def filtered_figure(filtered: Any, truth: FloatArray | None = None) -> Figure:
         innovations.plot(t, filtered.whitened[:, k], ".", markersize=2.5, color=COLORS[k % len(COLORS)], label=name)
         rho = filtered.autocorrelation()[1:, k]
         correlation.plot(np.arange(1, len(rho) + 1), rho, "o-", markersize=3, color=COLORS[k % len(COLORS)], label=name)
-    innovations.set_ylabel("innovation / std")
-    innovations.set_xlabel("time [s]")
+    innovations.set(xlabel="time [s]", ylabel="innovation / std")
     band = 2 / np.sqrt(max(int(np.isfinite(filtered.whitened).sum(axis=0).min()), 1))
     for axes, ends in ((innovations, 2.0), (correlation, band)):
         for end in (-ends, ends):
             axes.axhline(end, color=QUIET, linewidth=0.9, linestyle=":")
         gridded(axes)
-    correlation.set_ylabel("autocorrelation")
-    correlation.set_xlabel("lag [samples]")
+    correlation.set(xlabel="lag [samples]", ylabel="autocorrelation")
     if m <= MOST_PANELS:
         correlation.legend(fontsize=7, ncols=2, framealpha=0.6, loc="upper right")
     return figure

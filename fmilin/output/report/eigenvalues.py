@@ -66,11 +66,9 @@ def _draw(axes: Axes, true: Complex, naive: Complex, *, reach: float) -> float:
         naive.real, naive.imag, "x", markersize=7.5, color=COLORS[1], markeredgewidth=1.9, zorder=3, linestyle="none",
         label=f"naive: Jacobian of all {len(naive)} states",
     )  # fmt: skip
-    axes.set_xlim(-reach, reach)
-    axes.set_ylim(-reach, reach)
     unit = rf"$10^{{{power}}}$ " if power else ""
-    axes.set_xlabel(f"real part [{unit}1/s]")
-    axes.set_ylabel(f"imaginary part [{unit}rad/s]")
+    axes.set(xlim=(-reach, reach), ylim=(-reach, reach))
+    axes.set(xlabel=f"real part [{unit}1/s]", ylabel=f"imaginary part [{unit}rad/s]")
     gridded(axes)
     return scale
 

@@ -1,7 +1,6 @@
-"""Spectra of constrained coordinates: labelled, side by side, a few of many, and the matrices behind them.
+"""Spectra of constrained coordinates: labelled, side by side, a few of many, and the mass matrices behind them.
 
-What of the mass matrices is not zero is figure 5 of González et al.: M_r of minimal coordinates couples everything, M
-of redundant ones keeps the bodies apart, and the penalty adds what the constraints couple.
+What of those is not zero is figure 5 of González et al.: M_r couples everything, M keeps the bodies apart.
 """
 
 from __future__ import annotations
@@ -234,8 +233,6 @@ def sparsity_figure(form: ConstrainedForm, *, title: str) -> Figure:
 def _spy(axes: Axes, entries: tuple[NDArray[Any], NDArray[Any]], size: int, name: str) -> None:
     rows, columns = entries
     axes.plot(columns, rows, "s", ms=max(0.4, 150.0 / max(size, 1)), color=COLORS[0], mec="none")
-    axes.set_xlim(-0.5, size - 0.5)
-    axes.set_ylim(size - 0.5, -0.5)
-    axes.set_aspect("equal")
+    axes.set(xlim=(-0.5, size - 0.5), ylim=(size - 0.5, -0.5), aspect="equal")
     axes.tick_params(labelsize=8, color=QUIET, labelcolor=QUIET)
     axes.set_title(f"{name}: {size} × {size}, {len(rows):,} entries", fontsize=9.5, loc="left")

@@ -113,8 +113,7 @@ def nyquist_figure(linear: LinearModel, inputs: Names = None, outputs: Names = N
         channel = f"{plain(linear.inputs[j].name)} to {plain(linear.outputs[i].name)}"
         axes.set_title(f"-L, {channel}" if is_loop else channel, fontsize=10, loc="left")
         ratio = _ratio(linear.outputs[i], linear.inputs[j])
-        axes.set_xlabel(f"real part [{ratio}]")
-        axes.set_ylabel(f"imaginary part [{ratio}]")
+        axes.set(xlabel=f"real part [{ratio}]", ylabel=f"imaginary part [{ratio}]")
         if (legend := axes.get_legend()) is not None:
             legend.remove()
         gridded(axes)

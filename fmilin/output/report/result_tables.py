@@ -329,8 +329,7 @@ def points_figure(points: OperatingPoints, x: str | None, y: str | None) -> Figu
                 values[some, i], values[some, j], "o", markersize=9, markeredgewidth=1.8, linestyle="none",
                 markerfacecolor=face, markeredgecolor=COLORS[0] if face != "white" else COLORS[1], label=label,
             )  # fmt: skip
-    axes.set_xlabel(labelled(signals[i]))
-    axes.set_ylabel(labelled(signals[j]))
+    axes.set(xlabel=labelled(signals[i]), ylabel=labelled(signals[j]))
     gridded(axes)
     axes.legend(frameon=False)
     return figure

@@ -200,8 +200,7 @@ def _draw_responses(axes: Axes, channel: Channel) -> None:
     axes.axhline(0, color=QUIET, linewidth=0.6, zorder=0)
     axes.margins(x=0)
     peak = float(max(np.abs(trace.nonlinear).max(), np.abs(trace.linear).max())) / scale or 1.0
-    low, high = _limits(trace, scale, peak)
-    axes.set_ylim(low, high)
+    axes.set_ylim(_limits(trace, scale, peak))
     title, color = "\n".join(textwrap.wrap(shortened(channel.label), 40)), "black" if channel.passed else WRONG
     axes.set_title(title, fontsize=10, loc="left", color=color, fontweight="bold")
     amplitude = f"amplitude {rough(trace.amplitude)} {channel.unit}".rstrip()
@@ -257,8 +256,7 @@ def _draw_bars(axes: Axes, channels: Sequence[Channel]) -> None:
                 fontsize=8.5, color="white",
             )  # fmt: skip
     axes.set_yticks(positions, [shortened(c.label) for c in channels], fontsize=9.5)
-    axes.set_ylim(-0.6, len(channels) - 0.4)
-    axes.set_xlim(0, longest)
+    axes.set(xlim=(0, longest), ylim=(-0.6, len(channels) - 0.4))
     along = "largest linear deviation of a state at the limit, in sizes of the states (logarithmic)"
     axes.set_xlabel(along, fontsize=9)
     ticks = [t for t in (-3, -2, -1, 0, 1, 2) if t + 3 <= longest]

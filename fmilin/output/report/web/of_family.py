@@ -1,7 +1,4 @@
-"""The report of a family of linear models.
-
-Modes of a family in a report: each followed over the grid, with what takes part in it and what moves it.
-"""
+"""The report of a family of linear models: its modes followed over the grid, accuracy, remarks, every point."""
 
 from __future__ import annotations
 

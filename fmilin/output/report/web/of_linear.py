@@ -1,7 +1,4 @@
-"""The report of one linear model.
-
-A verification in a report.
-"""
+"""The report of one linear model, and of its verification."""
 
 from __future__ import annotations
 
