@@ -100,7 +100,10 @@ class Command(click.Command):
     def __init__(self, *given: Any, examples: Sequence[str] = (), **more: Any) -> None:
         super().__init__(*given, **more)
         self.params.append(deadline_option())
-        self._sort_options()
+        # in the order of the help, in which the documentation shows them, too
+        options = [p for p in self.params if isinstance(p, click.Option)]
+        self.params = [p for p in self.params if not isinstance(p, click.Option)]
+        self.params += [option for group in self._grouped(options).values() for option in group]
         self.examples = tuple(examples)
         self.help = cleandoc(self.help or "").format_map(
             {
@@ -116,12 +119,6 @@ class Command(click.Command):
             self.help = f"{self.help}\n\n{KINDS}"
         if examples:
             self.epilog = "\b\nExamples:\n" + "\n".join(f"  {line}" for line in examples)
-
-    def _sort_options(self) -> None:
-        """Put the options in the order of the help, in which the documentation shows them, too."""
-        options = [p for p in self.params if isinstance(p, click.Option)]
-        self.params = [p for p in self.params if not isinstance(p, click.Option)]
-        self.params += [option for group in self._grouped(options).values() for option in group]
 
     def _grouped(self, options: Sequence[click.Parameter]) -> dict[str, list[click.Parameter]]:
         return grouped((self.callback.__module__ if self.callback else "").rpartition(".")[2], options)

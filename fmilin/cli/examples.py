@@ -34,12 +34,12 @@ def names(folder: Path) -> dict[str, str]:
     return headings
 
 
-def _completed(_context: click.Context, _parameter: click.Parameter, typed: str) -> list[str]:
-    return [name for name in names(folder_of_examples()) if name.startswith(typed)]
-
-
 @click.command(cls=Command, examples=["fmilin examples", "fmilin examples bicycle"])
-@click.argument("name", required=False, shell_complete=_completed)
+@click.argument(
+    "name",
+    required=False,
+    shell_complete=lambda *given: [n for n in names(folder_of_examples()) if n.startswith(given[2])],
+)
 @click.option(
     "--to", metavar="FOLDER", type=click.Path(path_type=Path), help="Where the copy goes; a folder of its name, here."
 )

@@ -12,7 +12,7 @@ from fmilin.cli import model_options, options
 from fmilin.cli.command import Command
 from fmilin.cli.duration import progress_bar
 from fmilin.cli.job_runner import JobRunner
-from fmilin.cli.options import assignments, names_field, names_option, number_field, one_of, option, read_by
+from fmilin.cli.options import assignments, names_field, names_option, number_field, one_of, option, read_by, repeated
 from fmilin.cli.request import Request, open_model, request_of
 from fmilin.cli.sweep import axes_of
 from fmilin.ground.errors import UsageError
@@ -35,17 +35,14 @@ class Orbit:
 
     period: float | None = number_field("T", "In seconds, of what forces the motion; found where it is left out.")
     turn: str | None = option(metavar="NAME", help="The state that grows by one turn a period.")
-    fix: Mapping[str, float] = option(
-        metavar="NAME=VALUE",
-        multiple=True,
-        callback=read_by(assignments),
-        help="Repeatable: a state at the start of the period, an input or a parameter that keeps this value.",
+    fix: Mapping[str, float] = repeated(
+        "NAME=VALUE",
+        "Repeatable: a state at the start of the period, an input or a parameter that keeps this value.",
+        assignments,
     )
     free: Sequence[str] | None = names_field("Inputs and parameters to solve for; period: --period is a first guess.")
     steady: Sequence[str] | None = names_field("States that may gain something every period: distances gone.")
-    guess: Mapping[str, float] = option(
-        metavar="NAME=VALUE", multiple=True, callback=read_by(assignments), help="Repeatable: where the search starts."
-    )
+    guess: Mapping[str, float] = repeated("NAME=VALUE", "Repeatable: where the search starts.", assignments)
     inputs: Path | None = None
     method: str = option(
         type=one_of("DOP853", "RK45", "Radau", "BDF"), default="DOP853", help="Radau and BDF for stiff models."

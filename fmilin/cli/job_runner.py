@@ -258,7 +258,8 @@ def _worked(
     runner = JobRunner(results, home=_working_directory(), instances=instances or INSTANCES[0])
     status, failed = 0, ""
     try:
-        with elapsed_time(_command_name()):
+        context = click.get_current_context(silent=True)
+        with elapsed_time("fmilin" if context is None else context.command_path):
             job(runner)
     except BaseException as error:  # noqa: BLE001 - whatever it is, it becomes one paragraph and a status
         status, failed = _status_and_paragraph(error, debug=debug)
@@ -276,11 +277,6 @@ def _worked(
         except FmilinError as error:
             failure(error, debug=debug)
     return status
-
-
-def _command_name() -> str:
-    context = click.get_current_context(silent=True)
-    return "fmilin" if context is None else context.command_path
 
 
 def _delivered(outcome: _Outcome, stdout: TextIO, *, debug: bool) -> int:

@@ -36,13 +36,10 @@ def linearize_cosimulation(
     if not isinstance(model, ConnectedModel):
         raise UsageError(f"'{request.source}' is no system of several members: --as-cosimulated is for those.")
     model = model.with_interface(request.how.inputs, request.how.outputs)
-    cosimulation = fl.cosimulated(model, _on(model, point), step=wanted.step, master=wanted.master, order=wanted.order)
+    if len(point.inputs) != len(model.inputs):  # those that were not chosen stand at their start values
+        point = replace(point, inputs=model.start.inputs)
+    cosimulation = fl.cosimulated(model, point, step=wanted.step, master=wanted.master, order=wanted.order)
     _deliver(cosimulation, wanted, files, runner, as_json=as_json)
-
-
-def _on(model: Any, point: Any) -> Any:
-    """Return the point with the inputs that were chosen; the others stand at their start values."""
-    return point if len(point.inputs) == len(model.inputs) else replace(point, inputs=model.start.inputs)
 
 
 def _deliver(cosimulation: Any, wanted: Wanted, files: Sequence[Path], runner: JobRunner, *, as_json: bool) -> None:

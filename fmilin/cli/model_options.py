@@ -40,16 +40,13 @@ class FileOptions:
 
     floating_base: bool = options.flag("Let the root link of a URDF file move freely.")
     fix_joint: Sequence[str] | None = options.names_field("Joints of a URDF file that stay where they are at zero.")
-    hold: tuple[str, ...] = options.option(
-        metavar="FOOT[:point|:flat|:center|:lowest]",
-        multiple=True,
-        help="Repeatable: a body, site, geom or marker that stays where it is at the point, as a foot on the ground.",
+    hold: tuple[str, ...] = options.repeated(
+        "FOOT[:point|:flat|:center|:lowest]",
+        "Repeatable: a body, site, geom or marker that stays where it is at the point, as a foot on the ground.",
     )
     keyframe: str | None = options.option(metavar="NAME", help="Start at this keyframe of an MJCF file.")
-    library: tuple[str, ...] = options.option(
-        metavar="FOLDER",
-        multiple=True,
-        help="Repeatable: libraries of a Modelica model are in here; also those of MODELICAPATH.",
+    library: tuple[str, ...] = options.repeated(
+        "FOLDER", "Repeatable: libraries of a Modelica model are in here; also those of MODELICAPATH."
     )
 
     def given(self) -> dict[str, Any]:
@@ -65,9 +62,7 @@ file_options = options.grouped("opened", FileOptions)
 class Constraints:
     """What stands on the command line about constraints."""
 
-    constraint: tuple[str, ...] = options.option(
-        metavar="TEXT", multiple=True, help="Repeatable: an expression or a variable that must be zero."
-    )
+    constraint: tuple[str, ...] = options.repeated("TEXT", "Repeatable: an expression or a variable that must be zero.")
     constraints: Path | None = options.option(by=options.path_option, metavar="FILE.toml", help="The same from a file.")
     no_constraints: bool = False
 
@@ -112,34 +107,24 @@ def _guesses(texts: Sequence[str], option: str) -> list[dict[str, float]]:
 class TrimOptions:
     """What stands on the command line about the point that is looked for."""
 
-    fix: Mapping[str, float] = options.option(
-        metavar="NAME=VALUE,...",
-        multiple=True,
-        help="Repeatable: what has this value: a state, input, parameter, output, any variable or der(STATE).",
-        callback=options.read_by(_assigned),
+    fix: Mapping[str, float] = options.repeated(
+        "NAME=VALUE,...",
+        "Repeatable: what has this value: a state, input, parameter, output, any variable or der(STATE).",
+        _assigned,
     )
     free: Sequence[str] | None = options.names_field("Inputs and parameters to solve for; states are free.")
     steady: Sequence[str] | None = options.names_field("States that may move: rolling, turning, cruising.")
-    bound: Mapping[str, tuple[float, float]] = options.option(
-        metavar="NAME=LO:HI",
-        multiple=True,
-        help="Repeatable: bounds of what is free or comes out; one side may be left out.",
-        callback=options.read_by(_bounds),
+    bound: Mapping[str, tuple[float, float]] = options.repeated(
+        "NAME=LO:HI", "Repeatable: bounds of what is free or comes out; one side may be left out.", _bounds
     )
-    near: Mapping[str, float] = options.option(
-        metavar="NAME=VALUE,...",
-        multiple=True,
-        help="Repeatable: what comes as near to this value as it can.",
-        callback=options.read_by(_assigned),
+    near: Mapping[str, float] = options.repeated(
+        "NAME=VALUE,...", "Repeatable: what comes as near to this value as it can.", _assigned
     )
     minimize: str | None = options.option(metavar="EXPRESSION", help="What is to be small where freedoms are left.")
     stable: bool = options.flag("Look for a rest at which the motion stays.")
     # one search each; empty: one search from where the model starts
-    guess: Sequence[Mapping[str, float]] = options.option(
-        metavar="A=VALUE,B=...",
-        multiple=True,
-        help="Where to start; repeat it to look for several points.",
-        callback=options.read_by(_guesses),
+    guess: Sequence[Mapping[str, float]] = options.repeated(
+        "A=VALUE,B=...", "Where to start; repeat it to look for several points.", _guesses
     )
 
     def with_settings(self, settings: Mapping[str, float]) -> dict[str, float]:
@@ -190,15 +175,10 @@ class Running:
         type=float,
         help="Relative tolerance that a co-simulation FMU's solver is asked for; 1e-10; 0: its own.",
     )
-    allow_read: tuple[Path, ...] = options.option(
-        by=options.path_option,
-        metavar="PATH",
-        multiple=True,
-        help="Repeatable: a file or folder that the FMU may read.",
+    allow_read: tuple[Path, ...] = options.repeated(
+        "PATH", "Repeatable: a file or folder that the FMU may read.", by=options.path_option
     )
-    allow_env: tuple[str, ...] = options.option(
-        metavar="NAME", multiple=True, help="Repeatable: an environment variable that the FMU may see."
-    )
+    allow_env: tuple[str, ...] = options.repeated("NAME", "Repeatable: an environment variable that the FMU may see.")
     allow_network: bool = options.flag("Let the FMU use the network, as for a licence server.")
     verbose: bool = False
     debug: bool = False

@@ -145,6 +145,11 @@ def names_field(help: str) -> Any:  # noqa: A002 - as click says
     return option(by=names_option, help=help)
 
 
+def repeated(metavar: str, help: str, read: Callable[[Any, str], Any] | None = None, **more: Any) -> Any:  # noqa: A002
+    """Return a field of a group whose option may be given several times; ``read`` takes all of them."""
+    return option(metavar=metavar, multiple=True, help=help, callback=read and read_by(read), **more)
+
+
 def number_field(metavar: str, help: str, **more: Any) -> Any:  # noqa: A002 - as click says
     """Return a field of a group that takes a finite number."""
     return option(by=number_option, metavar=metavar, help=help, **more)

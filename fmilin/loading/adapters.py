@@ -171,9 +171,8 @@ def load_with(adapter: Installed, path: Path, options: Mapping[str, Any], *, by_
             raise missing_file(path)
         path = named or path
     if path.suffix.lower() not in reader.suffixes and not by_the_engine:
-        raise UsageError(
-            f"The adapter '{adapter.name}' reads {_listed(reader.suffixes)}, not '{path.suffix}' ('{path}')."
-        )
+        read = ", ".join(map(repr, reader.suffixes))
+        raise UsageError(f"The adapter '{adapter.name}' reads {read}, not '{path.suffix}' ('{path}').")
     if unknown := [name for name in options if name not in reader.options]:
         others = f"It knows {', '.join(reader.options)}." if reader.options else "It knows none."
         raise UsageError(f"The adapter '{adapter.name}' does not know the option '{unknown[0]}' ('{path}'). {others}")
@@ -232,7 +231,3 @@ def suggestion_for(path: Path) -> str:
         if suffix in published.suffixes and published.mark in beginning and published.name not in have:
             return f"'{path}' looks like {published.engine}: pip install {published.distribution}"
     return ""
-
-
-def _listed(suffixes: Sequence[str]) -> str:
-    return ", ".join(f"'{suffix}'" for suffix in suffixes)

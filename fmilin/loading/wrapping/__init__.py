@@ -66,7 +66,10 @@ def wrap_as_fmu(source: str | Path, path: str | Path, *, name: str = "", files: 
         spec = folder / WRAPPED
         spec.write_text(json.dumps({"source": text, "description": f"{identifier}, wrapped by fmilin"}))
         for file in inside:
-            (folder / file.name).write_bytes(_read(file))
+            try:
+                (folder / file.name).write_bytes(file.read_bytes())
+            except OSError as error:
+                raise ModelError(f"'{file}' cannot be read: {error.strerror or error}.") from None
         project = [spec, *(folder / file.name for file in inside)]
         built = folder / "built"
         command = [sys.executable, "-m", "pythonfmu", "build", "--handle-state", "-f", str(script), "-d", str(built)]
@@ -113,13 +116,6 @@ def _carried(source: str) -> tuple[str, list[Path]]:
 def _with(file: Path) -> list[Path]:
     constraints_file = file.with_name(f"{file.stem}.fmilin.toml")
     return [file, constraints_file] if constraints_file.is_file() else [file]
-
-
-def _read(file: Path) -> bytes:
-    try:
-        return file.read_bytes()
-    except OSError as error:
-        raise ModelError(f"'{file}' cannot be read: {error.strerror or error}.") from None
 
 
 def _name_in(source: str) -> str:

@@ -219,13 +219,13 @@ class Page:
             return
         parameters = {n: v for n, v in linear.point.parameters.items() if n in model.parameters}
         drawn = (model.with_parameters(parameters) if parameters else model).description
-        self._picture.set_source(await asyncio.to_thread(_standing, drawn, linear))
+        self._picture.set_source(await asyncio.to_thread(_picture, drawn, linear, 0))
         named_modes = enumerate(map(named, moving(linear, Shapes(drawn))), 1)
         modes = {0: "at the point"} | {k: f"{k}: {name}" for k, name in named_modes}
         if modes != self._mode.options:
             self._mode.set_options(modes, value=self._mode.value if self._mode.value in modes else 0)
         if self._mode.value and not self._again:
-            self._picture.set_source(await asyncio.to_thread(_swinging, drawn, linear, self._mode.value))
+            self._picture.set_source(await asyncio.to_thread(_picture, drawn, linear, self._mode.value))
 
     def _write_line(self) -> None:
         ending = self._ending.value
@@ -250,14 +250,13 @@ class Page:
             self._coordinates.set_value([])
 
 
-def _standing(drawn: MechanismDescription, linear: LinearModel) -> str:
-    content = rendered(mechanism_figure(drawn, linear, modes=0), dpi=100)
-    return f"data:image/png;base64,{base64.b64encode(content).decode()}"
-
-
-def _swinging(drawn: MechanismDescription, linear: LinearModel, number: int) -> str:
-    content = mechanism_motion(drawn, linear, numbers=[number])
-    return f"data:image/gif;base64,{base64.b64encode(content).decode()}"
+def _picture(drawn: MechanismDescription, linear: LinearModel, number: int) -> str:
+    """Return the address of a picture at the point, or of one that swings in a mode."""
+    if number:
+        content, kind = mechanism_motion(drawn, linear, numbers=[number]), "gif"
+    else:
+        content, kind = rendered(mechanism_figure(drawn, linear, modes=0), dpi=100), "png"
+    return f"data:image/{kind};base64,{base64.b64encode(content).decode()}"
 
 
 def _replace(chart: ui.echart, options: dict[str, Any]) -> None:

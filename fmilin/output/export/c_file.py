@@ -100,6 +100,7 @@ def component(linear: LinearModel, writing: Writing, limits: Limits | None = Non
         )
     )
     f0 = np.zeros(P) if zero else sampled.f0
+    states = [f"{described(s)}, less {v:.6g}" for s, v in zip(sampled.states, sampled.y0, strict=True)]
     constants = [
         Constant("A", sampled.A, "A, by rows: of the states, for their next values"),
         Constant("B", sampled.B, "B, by rows: of the inputs, for the next values of the states"),
@@ -126,7 +127,7 @@ def component(linear: LinearModel, writing: Writing, limits: Limits | None = Non
         ],
         inputs=[described(s, v) for s, v in zip(sampled.inputs, u0, strict=True)],
         outputs=[described(s, v) for s, v in zip(sampled.outputs, g0, strict=True)],
-        memory=[Memory("x", np.zeros(P), _states(sampled))],
+        memory=[Memory("x", np.zeros(P), states)],
         constants=constants,
         step=_step(sampled, limits),
         operations=operations(*matrices) + nu + (3 * ny if limits is not None else 0),
@@ -168,10 +169,6 @@ def _values(signals: Signals, at: Mapping[str, float], what: str) -> FloatArray:
                 "Write deviations instead: --deviation."
             )
     return values
-
-
-def _states(linear: LinearModel) -> list[str]:
-    return [f"{described(s)}, less {v:.6g}" for s, v in zip(linear.states, linear.y0, strict=True)]
 
 
 def _step(linear: LinearModel, limits: Limits | None) -> str:

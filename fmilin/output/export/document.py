@@ -125,7 +125,9 @@ def _linear_model(document: Mapping[str, Any]) -> LinearModel:
     matrix: dict[str, Any] = {
         name: _array(document, name, (sizes[rows], sizes[columns])) for name, (rows, columns) in MATRICES.items()
     }
+    shapes = {n: matrix[n].shape for n in "ABCD"} | {"states": (sizes["full_states"],), "inputs": (sizes["inputs"],)}
     point, method, model = document["point"], document["method"], document["model"]
+    values = {part: {str(n): _float(v) for n, v in point[part].items()} for part in POINT_PARTS}
     if not 0 <= (sample_time := _float(document["sample_time"])) < float("inf"):
         raise ValueError(f"the sample time is {sample_time:g} s")
     errors = {name: _array(document["errors"], name, matrix[name].shape, real_array) for name in ERRORS}
@@ -134,7 +136,7 @@ def _linear_model(document: Mapping[str, Any]) -> LinearModel:
         **groups,
         f0=_array(document, "f0", (sizes["states"],)),
         y0=_array(document, "y0", (sizes["states"],)),
-        point=Point(time=_float(point["time"]), **{part: _by_name(point[part]) for part in POINT_PARTS}),
+        point=Point(_float(point["time"]), **values),
         accuracy=Accuracy(**{f.name: _float(document["accuracy"][f.name]) for f in fields(Accuracy)}),
         method=Method(*(kind(method[name]) for name, kind in METHOD.items())),
         model=ModelInfo(**{f.name: str(model[f.name]) for f in fields(ModelInfo)}),
@@ -143,14 +145,9 @@ def _linear_model(document: Mapping[str, Any]) -> LinearModel:
         errors=EntryErrors(**errors),
         descriptor=None if document.get("descriptor") is None else from_part(document["descriptor"]),
         derivatives={
-            str(name): _derivative_of(part, {**{n: matrix[n].shape for n in "ABCD"}, **_vectors(sizes)})
-            for name, part in (document.get("derivatives") or {}).items()
+            str(name): _derivative_of(part, shapes) for name, part in (document.get("derivatives") or {}).items()
         },
     )
-
-
-def _vectors(sizes: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
-    return {"states": (sizes["full_states"],), "inputs": (sizes["inputs"],)}
 
 
 def details_of(signals: Signals) -> dict[str, list[Any]]:
@@ -187,10 +184,6 @@ def _array(document: Mapping[str, Any], name: str, shape: tuple[int, ...], read:
     if array.size == 0 and 0 in shape:
         return array.reshape(shape)
     raise ValueError(f"{name} has the shape {array.shape}, but the names say {shape}")
-
-
-def _by_name(values: Mapping[str, float | None]) -> dict[str, float]:
-    return {str(name): _float(value) for name, value in values.items()}
 
 
 def _float(value: float | None) -> float:

@@ -74,7 +74,8 @@ def _document(top: Mapping[str, Any]) -> dict[str, Any]:
     document["y0"] = _flat(rest["y0"])
     document |= {group: _texts(top[group]) for group in GROUPS}
     point = rest["point"]
-    document["point"] = {"time": _number(point["time"])} | {part: _pairs(point[part]) for part in POINT_PARTS}
+    values = ((part, _texts(point[part]["names"]), _flat(point[part]["values"]).tolist()) for part in POINT_PARTS)
+    document["point"] = {"time": _number(point["time"])} | {p: dict(zip(n, v, strict=True)) for p, n, v in values}
     document["accuracy"] = {key: _number(value) for key, value in rest["accuracy"].items()}
     document["method"] = {
         name: _text(rest["method"][name]) if kind is str else int(_number(rest["method"][name]))
@@ -133,10 +134,6 @@ def _texts(cell: Any) -> list[str]:
     if not isinstance(cell, list) and np.size(cell):
         raise ValueError(f"{cell!r} stands where a cell array should be")
     return [_text(item) for item in cell]
-
-
-def _pairs(fields: Mapping[str, Any]) -> dict[str, float]:
-    return dict(zip(_texts(fields["names"]), _flat(fields["values"]).tolist(), strict=True))
 
 
 def _unpacked(fields: Mapping[str, Any]) -> dict[str, list[Any]]:

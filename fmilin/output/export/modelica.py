@@ -121,7 +121,8 @@ def _parameters(linear: LinearModel, writing: Writing) -> Iterator[str]:
     for letter in "ABCD":
         matrix = getattr(linear, letter)
         if matrix.size:
-            yield f"  parameter Real {letter}[{matrix.shape[0]}, {matrix.shape[1]}] = [{_rows(matrix)}];"
+            rows = "; ".join(_broken([_number(v) for v in row]) for row in matrix.tolist())
+            yield f"  parameter Real {letter}[{matrix.shape[0]}, {matrix.shape[1]}] = [{rows}];"
     vectors = (
         ("f0", linear.f0, "rate"),
         ("x0", linear.y0, "states"),
@@ -244,10 +245,6 @@ def _described(signal: Signal) -> str:
 
 def _start_time(linear: LinearModel) -> float:
     return linear.point.time if np.isfinite(linear.point.time) else 0.0
-
-
-def _rows(matrix: FloatArray) -> str:
-    return "; ".join(_broken([_number(v) for v in row]) for row in matrix.tolist())
 
 
 def _vector(values: FloatArray) -> str:

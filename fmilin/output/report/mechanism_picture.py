@@ -108,8 +108,9 @@ class Motion:
 def moving(linear: LinearModel, shapes: Shapes) -> list[Motion]:
     """Return the modes that move something, those with the same shape once."""
     motions: list[Motion] = []
+    positions = [linear.full_states.index_of(n) for n in shapes.system.tree.state_names[0]]
     for each in linear.modes():
-        mode = replace(each, shape=_in_order(shapes, each, linear.full_states.names))
+        mode = replace(each, shape=each.shape[positions])
         a, eigenvalue = _real(mode.shape), mode.eigenvalue.real
         if not a.any():
             continue
@@ -124,11 +125,6 @@ def moving(linear: LinearModel, shapes: Shapes) -> list[Motion]:
 
 def _alike(a: Floats, b: Floats) -> bool:
     return bool(abs(a @ b) > (1 - 1e-6) * np.linalg.norm(a) * np.linalg.norm(b))
-
-
-def _in_order(shapes: Shapes, mode: Mode, names: Sequence[str]) -> NDArray[np.complex128]:
-    positions = {name: i for i, name in enumerate(names)}
-    return np.array([mode.shape[positions[n]] for n in shapes.system.tree.state_names[0]])
 
 
 def _real(shape: NDArray[np.complex128]) -> Floats:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.native.mechanism import LineForce, MechanismDescription, Placement, PointSpring
+from fmilin.native.mechanism import LineForce, MechanismDescription, PointSpring
 from fmilin.native.mechanism.parts import Joint
 from fmilin.native.mechanism.recursions import positions
 from fmilin.native.mechanism.system import System
@@ -161,17 +161,14 @@ class Shapes:
         link, offset = self.system.tree.frame_of[body]
         return np.asarray((X[link] @ offset @ np.array([*point, 1.0]))[:3])
 
-    def _frame(self, X: Floats, body: str, placement: Placement) -> Floats:
-        link, offset = self.system.tree.frame_of[body]
-        return np.asarray(X[link] @ offset @ placement.matrix)
-
     def _tube(self, X: Floats, joint: Joint) -> Floats:
         """Return the outer half of a telescope: from the frame on the parent over 55 percent of the way."""
         foot, head = self._ends(X, joint)
         return np.stack((foot, foot + 0.55 * (head - foot)))
 
     def _rail(self, X: Floats, joint: Joint) -> Floats:
-        frame = self._frame(X, joint.parent, joint.placement)
+        link, offset = self.system.tree.frame_of[joint.parent]
+        frame = X[link] @ offset @ joint.placement.matrix
         here = self._at(X, joint.child, joint.child_placement.position)
         along = 0.3 * self.size * frame[:3, :3] @ np.array(joint.axis)
         return np.stack((here - along, here + along))

@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fmilin.families.periodic.chart import FloquetChart
 from fmilin.families.periodic.model import PeriodicModel
 from fmilin.families.periodic.orbit import PeriodicOrbit
 from fmilin.ground.errors import UsageError
-from fmilin.ground.signals import FloatArray
 from fmilin.motion.periodic.floquet import Floquet
 from fmilin.output.report.family_pictures import rays_of_orders
 from fmilin.output.report.figures import COLORS, QUIET, UNSTABLE, gridded, line_style, over_one_axis, titled_figure
@@ -194,9 +192,10 @@ def campbell_figure(chart: FloquetChart) -> Figure:
                        markerfacecolor="white", markersize=5)  # fmt: skip
     top = 1.1 * float(np.nanmax(chart.frequencies[:, visible], initial=1e-300))
     rays_of_orders(frequency, axis, 2 * np.pi / chart.period, range(1, 7), top)
+    middle = np.concatenate((axis[:1], (axis[1:] + axis[:-1]) / 2, axis[-1:]))
     for axes in (frequency, growth):
-        for low, high in _unstable_stretches(axis, chart.ok & ~chart.stable):
-            axes.axvspan(low, high, color=UNSTABLE, zorder=0)
+        for k in np.flatnonzero(chart.ok & ~chart.stable):  # and half a step beyond
+            axes.axvspan(middle[k], middle[k + 1], color=UNSTABLE, zorder=0)
     frequency.set(ylim=(0, top), ylabel="seen at [rad/s]")
     growth.axhline(0, color=QUIET, linewidth=0.8)
     growth.set(ylabel="growth [1/s]", xlabel=shortened(name))
@@ -211,12 +210,6 @@ def _is_first_of_pair(chart: FloquetChart, k: int) -> bool:
         np.nanmax(np.abs(np.concatenate((rows[j][0] - rows[k][0], rows[j][1] - rows[k][1]))), initial=0.0) <= size
         for j in range(k)
     )
-
-
-def _unstable_stretches(axis: FloatArray, unstable: NDArray[np.bool_]) -> list[tuple[float, float]]:
-    """Return where the motion is unstable, half a step beyond its points."""
-    middle = np.concatenate((axis[:1], (axis[1:] + axis[:-1]) / 2, axis[-1:]))
-    return [(float(middle[k]), float(middle[k + 1])) for k in np.flatnonzero(unstable)]
 
 
 def stability_figure(chart: FloquetChart) -> Figure:

@@ -37,7 +37,11 @@ def trajectory_figure(trajectory: Trajectory, comparison: Comparison | None = No
         _draw(axes, trajectory.times, lines, comparison)
         axes.set_ylabel(f"[{unit}]" if unit else "")
     if with_drift:
-        _draw_drift(every[-1], trajectory)
+        largest = np.max(np.abs(trajectory.drift), axis=1)
+        every[-1].semilogy(trajectory.times, np.maximum(largest, FLOOR), color=QUIET, linewidth=1.2)
+        every[-1].set_ylabel("drift")
+        residual = f"Largest constraint residual ({trajectory.stabilization})"
+        every[-1].set_title(residual, fontsize=9.5, loc="left", color=QUIET)
     every[-1].set_xlabel("time [s]")
     for axes in every:
         for event in trajectory.events:
@@ -74,13 +78,6 @@ def _draw(axes: Axes, times: FloatArray, lines: list[Line], comparison: Comparis
     more = f"and {len(lines) - MOST_LINES} more" if len(lines) > MOST_LINES else None
     at_right: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)}
     axes.legend(**at_right, frameon=False, fontsize=9, title=more, title_fontsize=8)
-
-
-def _draw_drift(axes: Axes, trajectory: Trajectory) -> None:
-    largest = np.max(np.abs(trajectory.drift), axis=1)
-    axes.semilogy(trajectory.times, np.maximum(largest, FLOOR), color=QUIET, linewidth=1.2)
-    axes.set_ylabel("drift")
-    axes.set_title(f"Largest constraint residual ({trajectory.stabilization})", fontsize=9.5, loc="left", color=QUIET)
 
 
 MOST_ROWS = 40
