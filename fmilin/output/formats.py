@@ -147,11 +147,11 @@ FORMATS: tuple[Format, ...] = (
     ),
     Format(
         "descriptor system", ".mat", "MATLAB and Octave", "`S = load('plant.mat'); sys = dss(S.A, S.B, S.C, S.D, S.E)`",
-        ".export.descriptors:dumps_mat", ".export.descriptors:loads_mat", complete=True,
+        ".export.linear_arrays:dumps_descriptor_mat", ".export.linear_arrays:loads_descriptor_mat", complete=True,
     ),
     Format(
         "descriptor system", ".npz", "NumPy", "arrays under their names",
-        ".export.descriptors:dumps_npz", ".export.descriptors:loads_npz", complete=True,
+        ".export.linear_arrays:dumps_descriptor_npz", ".export.linear_arrays:loads_descriptor_npz", complete=True,
     ),
     Format(
         "periodic model", ".nc", "xarray", "matrices over the phase, multipliers, exponents: `fmilin floquet -o`",

@@ -17,11 +17,10 @@ from fmilin.ground.errors import FmilinError, ModelError, UsageError
 from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray, Signal, Signals
 from fmilin.ground.version import __version__
-from fmilin.linear_model.descriptor import Derivative, MatrixErrors
+from fmilin.linear_model.descriptor import Derivative, Descriptor, MatrixErrors
 from fmilin.linear_model.model import Accuracy, EntryErrors, LinearModel, Method, Point
 from fmilin.model.interface import ModelInfo
 from fmilin.output.export.archives import finite_array, real_array
-from fmilin.output.export.descriptors import from_part, require_text, to_part
 
 if TYPE_CHECKING:
     from fmilin.model.interface import Model, OperatingPoint
@@ -42,6 +41,8 @@ ERRORS = ("A", "B", "C", "D", "T")  # matrices that have an error estimate for e
 GROUPS = ("states", "full_states", "inputs", "outputs")  # the four lists of names
 POINT_PARTS = ("states", "inputs", "outputs", "parameters")  # what a point has values of, by name
 DERIVATIVE = ("A", "B", "C", "D", "states", "inputs")  # arrays of a derivative by a parameter
+DESCRIPTOR = ("E", "A", "B", "C", "D", "f0")  # arrays of a descriptor system
+NAMES = ("states", "inputs", "outputs")  # its lists of names
 METHOD = {"derivatives": str, "coordinates": str, "evaluations": int, "products": int}  # the fields, in their order
 
 
@@ -148,6 +149,40 @@ def _linear_model(document: Mapping[str, Any]) -> LinearModel:
             str(name): _derivative_of(part, shapes) for name, part in (document.get("derivatives") or {}).items()
         },
     )
+
+
+def to_part(descriptor: Descriptor) -> dict[str, Any]:
+    """Return the matrices as arrays, the names as lists, ``order`` and ``difference``."""
+    part: dict[str, Any] = {name: getattr(descriptor, name) for name in DESCRIPTOR}
+    for name, array in part.items():
+        if not np.isfinite(array).all():
+            raise UsageError(
+                f"The matrix {name} of the descriptor system contains NaN or infinite entries, which no file should "
+                "carry. Linearize again at a point where the model is defined."
+            )
+    part |= {name: list(getattr(descriptor, name)) for name in NAMES}
+    return part | {"order": int(descriptor.order), "difference": float(descriptor.difference)}
+
+
+def from_part(part: Mapping[str, Any]) -> Descriptor:
+    """Return the descriptor system that :func:`to_part` described; a difference of None was NaN."""
+    names: dict[str, Any] = {group: tuple(require_text(n) for n in part[group]) for group in NAMES}
+    k, nu, ny = map(len, names.values())
+    arrays: dict[str, Any] = {}
+    for name, shape in zip(DESCRIPTOR, ((k, k), (k, k), (k, nu), (ny, k), (ny, nu), (k,)), strict=True):
+        array = finite_array(part[name], f"{name} of the descriptor system")
+        if array.shape != shape and (array.size != np.prod(shape) or (array.size and 1 not in array.shape)):
+            raise ValueError(f"{name} of the descriptor system has the shape {array.shape}, but the names say {shape}")
+        arrays[name] = array.reshape(shape)
+    difference = float("nan") if part["difference"] is None else float(part["difference"])
+    return Descriptor(**arrays, **names, order=int(part["order"]), difference=difference)
+
+
+def require_text(value: object) -> str:
+    """Return a name or unit, which must be a text."""
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} stands where a name or unit should be")
+    return value
 
 
 def details_of(signals: Signals) -> dict[str, list[Any]]:

@@ -1,4 +1,4 @@
-"""The linear model as arrays under their names: a MATLAB 5 .mat file, and NumPy's .npz without pickles.
+"""Linear models and descriptor systems as arrays under their names: MATLAB 5 .mat files, NumPy's .npz without pickles.
 
 In .mat files the rest is a struct ``fmilin``; what is looked up by name is a struct with ``names`` and ``values``, as
 few names are legal ones of fields. In .npz files it is one JSON text.
@@ -13,19 +13,22 @@ from typing import Any
 import numpy as np
 
 from fmilin.ground.signals import FloatArray
+from fmilin.linear_model.descriptor import Descriptor
 from fmilin.linear_model.model import LinearModel
 from fmilin.output.export.archives import archive_of, arrays_of, reading, real_array
-from fmilin.output.export.descriptors import ARRAYS as DESCRIPTOR_ARRAYS
-from fmilin.output.export.descriptors import of_mat, to_mat, to_part
 from fmilin.output.export.document import (
+    DESCRIPTOR,
     ERRORS,
     GROUPS,
     MATRICES,
     METHOD,
+    NAMES,
     POINT_PARTS,
     from_document,
+    from_part,
     plain,
     to_document,
+    to_part,
 )
 from fmilin.output.export.foreign import is_dslin, loads_dslin
 from fmilin.output.export.mat5 import READABLE, read, write
@@ -158,7 +161,7 @@ def dumps_npz(linear: LinearModel) -> bytes:
     arrays |= {f"error_{name}": array for name, array in document.pop("errors").items()}
     if "descriptor" in document:
         part = document["descriptor"]
-        arrays |= {f"descriptor_{name}": part.pop(name) for name in DESCRIPTOR_ARRAYS}
+        arrays |= {f"descriptor_{name}": part.pop(name) for name in DESCRIPTOR}
     arrays["format"] = np.array(document["format"])
     arrays["sample_time"] = np.array(document["sample_time"])
     if "derivatives" in document:
@@ -177,5 +180,45 @@ def loads_npz(content: bytes, origin: str) -> LinearModel:
         document["errors"] = {name: arrays[f"error_{name}"] for name in ERRORS}
         document |= {group: arrays[group].tolist() for group in GROUPS}
         if "descriptor" in document:
-            document["descriptor"] |= {name: arrays[f"descriptor_{name}"] for name in DESCRIPTOR_ARRAYS}
+            document["descriptor"] |= {name: arrays[f"descriptor_{name}"] for name in DESCRIPTOR}
     return from_document(document, origin)
+
+
+WRITTEN = "descriptor system that fmilin wrote"
+
+
+def dumps_descriptor_mat(descriptor: Descriptor) -> bytes:
+    """Return the content of a .mat file."""
+    return write(to_mat(to_part(descriptor)))
+
+
+def loads_descriptor_mat(content: bytes, origin: str) -> Descriptor:
+    """Read what :func:`dumps_descriptor_mat` wrote."""
+    with reading(origin, WRITTEN):
+        return of_mat(read(content))
+
+
+def dumps_descriptor_npz(descriptor: Descriptor) -> bytes:
+    """Return the content of a .npz file."""
+    part = to_part(descriptor)
+    return archive_of(part | {name: np.array(part[name], dtype=np.str_) for name in NAMES})
+
+
+def loads_descriptor_npz(content: bytes, origin: str) -> Descriptor:
+    """Read what :func:`dumps_descriptor_npz` wrote."""
+    with reading(origin, WRITTEN):
+        part: dict[str, Any] = dict(arrays_of(content))
+        return from_part(part | {name: part[name].tolist() for name in NAMES})
+
+
+def to_mat(part: dict[str, Any]) -> dict[str, Any]:
+    """Return the part as variables of a MAT-file: f0 is a column."""
+    return part | {"f0": part["f0"].reshape(-1, 1), "order": float(part["order"])}
+
+
+def of_mat(variables: dict[str, Any]) -> Descriptor:
+    """Return the descriptor system that stands in the variables of a MAT-file."""
+    part = {name: variables[name] for name in DESCRIPTOR}
+    part |= {name: list(variables[name]) for name in NAMES}
+    numbers = {name: float(np.asarray(variables[name]).reshape(-1)[0]) for name in ("order", "difference")}
+    return from_part(part | numbers | {"f0": np.asarray(part["f0"]).reshape(-1)})

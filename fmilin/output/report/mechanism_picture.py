@@ -14,8 +14,7 @@ from fmilin.ground.errors import ConstraintError, UsageError
 from fmilin.native.mechanism.assembly import assemble
 from fmilin.native.mechanism.description import MechanismDescription
 from fmilin.output.report.figures import new_figure, plain
-from fmilin.output.report.mechanism_axes import MechanismAxes, View, tallness, view_of
-from fmilin.output.report.mechanism_shapes import Posture, Shapes
+from fmilin.output.report.mechanism_shapes import MechanismAxes, Posture, Shapes, View, tallness, view_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

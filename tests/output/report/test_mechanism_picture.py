@@ -23,7 +23,6 @@ from fmilin.native.systems import (
     stewart_platform,
 )
 from fmilin.output.report.figures import rendered
-from fmilin.output.report.mechanism_axes import view_of
 from fmilin.output.report.mechanism_picture import (
     FRAMES,
     REACH,
@@ -33,7 +32,7 @@ from fmilin.output.report.mechanism_picture import (
     moving,
     named,
 )
-from fmilin.output.report.mechanism_shapes import Shapes, outline
+from fmilin.output.report.mechanism_shapes import Shapes, outline, view_of
 from tests.native.systems.linkages import four_bar_mechanism, parallel_robot
 
 

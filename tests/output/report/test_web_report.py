@@ -16,7 +16,7 @@ from fmilin.linear_model.modal import modal_analysis
 from fmilin.model.interface import ModelInfo
 from fmilin.native.systems import bicycle, cartesian_pendulum
 from fmilin.output.report.web import report_html
-from fmilin.output.report.web.of_modes import ill_moved
+from fmilin.output.report.web.of_linear import ill_moved
 from tests.browser import Browser, browsing, needs_chromium
 from tests.families.plants import oscillator
 from tests.hand_made import pendulum, sized
