@@ -56,14 +56,8 @@ def deadline_option() -> click.Option:
         if seconds is not None and not (math.isfinite(seconds) and seconds > 0):
             raise click.UsageError(f"--deadline {seconds:g}: give seconds, more than 0.")
 
-    return click.Option(
-        ["--deadline"],
-        metavar="S",
-        type=float,
-        expose_value=False,
-        callback=positive,
-        help="Seconds that the whole command may take; status 6 when they are over.",
-    )
+    text = "Seconds that the whole command may take; status 6 when they are over."
+    return click.Option(["--deadline"], metavar="S", type=float, expose_value=False, callback=positive, help=text)
 
 
 def deadline_in(arguments: Sequence[str]) -> float | None:

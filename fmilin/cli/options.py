@@ -3,6 +3,7 @@
 Options that several commands share are the fields of a frozen dataclass, each made by :func:`option`, which
 :func:`grouped` hands to a command.
 """
+# ruff: noqa: A002 - help is what click calls it
 
 from __future__ import annotations
 
@@ -27,41 +28,24 @@ Decorator = Callable[[Command], Command]
 MODEL = click.argument("model", shell_complete=lambda *given: [CompletionItem(given[2], type="file")])
 
 
-def path_option(*names: str, metavar: str, help: str, **more: Any) -> Decorator:  # noqa: A002 - as click says
+def path_option(*names: str, metavar: str, help: str, **more: Any) -> Decorator:
     """Return an option that names a file to read."""
     return click.option(*names, metavar=metavar, type=click.Path(path_type=Path), help=help, **more)
 
 
-def output_option(
-    *names: str,
-    metavar: str,
-    help: str,  # noqa: A002 - as click says
-    suffixes: Sequence[str] = (),
-    **more: Any,
-) -> Decorator:
+def output_option(*names: str, metavar: str, help: str, suffixes: Sequence[str] = (), **more: Any) -> Decorator:
     """Return an option that names a file to write."""
     return click.option(*names, metavar=metavar, type=NewFile(suffixes), help=help, **more)
 
 
 def outputs_of(holds: Holds, **more: Any) -> Decorator:
     """Return ``-o`` for files that hold such a thing."""
-    return output_option(
-        "-o",
-        "--output",
-        metavar="FILE",
-        multiple=True,
-        help=f"Repeatable; the suffix picks the format: {listed(holds)}",
-        suffixes=suffixes(holds),
-        **more,
-    )
+    text = f"Repeatable; the suffix picks the format: {listed(holds)}"
+    more |= {"multiple": True, "suffixes": suffixes(holds)}
+    return output_option("-o", "--output", metavar="FILE", help=text, **more)
 
 
-def new_file_option(
-    *names: str,
-    suffix: str | tuple[str, ...],
-    help: str,  # noqa: A002 - as click says
-    **more: Any,
-) -> Decorator:
+def new_file_option(*names: str, suffix: str | tuple[str, ...], help: str, **more: Any) -> Decorator:
     """Return an option that names a file to write, of one kind: refused at once where that cannot be done."""
     kinds = (suffix,) if isinstance(suffix, str) else suffix
 
@@ -76,12 +60,12 @@ def new_file_option(
     return output_option(*names, metavar=metavar, help=help, suffixes=kinds, callback=read_by(checked), **more)
 
 
-def picture_option(help: str, name: str = "--plot") -> Decorator:  # noqa: A002 - as click says
+def picture_option(help: str, name: str = "--plot") -> Decorator:
     """Return ``--plot``."""
     return new_file_option(name, suffix=suffixes("picture"), help=help)
 
 
-def json_option(help: str) -> Decorator:  # noqa: A002 - as click says
+def json_option(help: str) -> Decorator:
     """Return ``--json``."""
     return click.option("--json", "as_json", is_flag=True, help=help)
 
@@ -91,17 +75,17 @@ def read_by(read: Callable[[Any, str], Any]) -> Callable[[click.Context, click.P
     return lambda _, parameter, value: read(value, parameter.opts[-1])
 
 
-def names_option(name: str, help: str) -> Decorator:  # noqa: A002 - as click says
+def names_option(name: str, help: str) -> Decorator:
     """Return an option for several names."""
     return click.option(name, metavar="A,B,...", help=help, callback=read_by(names))
 
 
-def number_option(*names: str, metavar: str, help: str, **more: Any) -> Decorator:  # noqa: A002 - as click says
+def number_option(*names: str, metavar: str, help: str, **more: Any) -> Decorator:
     """Return an option for a finite number."""
     return click.option(*names, metavar=metavar, type=float, help=help, callback=read_by(finite), **more)
 
 
-def settings_option(help: str) -> Decorator:  # noqa: A002 - as click says
+def settings_option(help: str) -> Decorator:
     """Return ``--set``."""
     read = read_by(assignments)
     return click.option("--set", "settings", metavar="NAME=VALUE", multiple=True, help=help, callback=read)
@@ -135,22 +119,22 @@ def option(*names: str, by: Callable[..., Decorator] = click.option, **more: Any
     return field(default=more.get("default", empty), metadata={"names": names, "by": by, "more": more})
 
 
-def flag(help: str) -> Any:  # noqa: A002 - as click says
+def flag(help: str) -> Any:
     """Return a field of a group that a switch turns on."""
     return option(is_flag=True, help=help)
 
 
-def names_field(help: str) -> Any:  # noqa: A002 - as click says
+def names_field(help: str) -> Any:
     """Return a field of a group that takes several names."""
     return option(by=names_option, help=help)
 
 
-def repeated(metavar: str, help: str, read: Callable[[Any, str], Any] | None = None, **more: Any) -> Any:  # noqa: A002
+def repeated(metavar: str, help: str, read: Callable[[Any, str], Any] | None = None, **more: Any) -> Any:
     """Return a field of a group whose option may be given several times; ``read`` takes all of them."""
     return option(metavar=metavar, multiple=True, help=help, callback=read and read_by(read), **more)
 
 
-def number_field(metavar: str, help: str, **more: Any) -> Any:  # noqa: A002 - as click says
+def number_field(metavar: str, help: str, **more: Any) -> Any:
     """Return a field of a group that takes a finite number."""
     return option(by=number_option, metavar=metavar, help=help, **more)
 

@@ -218,15 +218,11 @@ def products(s: Subject) -> bool | None:
         rows = len(getattr(s.at_point(), part))
         s.promise(J.shape == (rows, dx.shape[1]), f"products() returns {part} of shape {J.shape}.")
         is_finite = np.isfinite(J)
-        close(
-            s,
-            np.where(is_finite, J, 0.0) @ weights,
-            sums,
+        text, along_weights = (
             f"products() is not linear in the direction: {part}",
-            1e-9,
-            rows=is_finite.all(axis=1),
-            allowed=NEGLIGIBLE,
+            np.where(is_finite, J, 0.0) @ weights,
         )
+        close(s, along_weights, sums, text, 1e-9, rows=is_finite.all(axis=1), allowed=NEGLIGIBLE)
 
         def value(c: FloatArray, part: str = part) -> FloatArray:
             moved = z + along @ c
@@ -283,14 +279,8 @@ def derivatives(s: Subject) -> bool | None:
     s.promise(exact.states.names == measured.states.names, "coordinates differ between exact slopes and differences.")
     for name in "ABCD":
         error = 10 * getattr(measured.errors, name)
-        close(
-            s,
-            getattr(exact, name),
-            getattr(measured, name),
-            f"the matrix {name} by exact derivatives and by differences differ",
-            s.tolerance,
-            allowed=error,
-        )
+        text = f"the matrix {name} by exact derivatives and by differences differ"
+        close(s, getattr(exact, name), getattr(measured, name), text, s.tolerance, allowed=error)
     return None
 
 
