@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from fmilin.model.interface import Model, OperatingPoint
     from fmilin.native.formulations import Formulation, Spectrum
 
-
 FORMS = ("mcs", "rcs", "ucs")
 
 

@@ -14,7 +14,6 @@ from urllib.parse import parse_qs
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-
 LOOPBACK = "127.0.0.1"
 LOOK = 0.5  # seconds between two looks at whether the parent lives
 

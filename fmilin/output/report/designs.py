@@ -16,7 +16,6 @@ from fmilin.output.report.table import print_fact, print_remarks, print_rows, si
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-
 WEAKEST = 8  # points shown
 
 

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from fmilin.native.formulations.form import ConstrainedForm
     from fmilin.output.report.page import Sheet
 
-
 MOST = 40  # rows shown of a table; the rest is counted
 MOST_NAMES = 8
 _NAMES = {"mcs": "MCS", "rcs": "RCS", "ucs": "UCS"}

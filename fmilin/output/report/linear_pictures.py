@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from fmilin.linear_model.reduction.gramians import StateSpace
 
-
 MOST_MODES, MOST_STATES = 6, 12
 MOST_ROWS = 40  # modes of which participation is drawn
 MOST_BARS = 12

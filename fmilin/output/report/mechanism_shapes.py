@@ -21,7 +21,6 @@ from fmilin.output.report.figures import COLORS, INK, QUIET
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-
 Floats = NDArray[np.float64]
 SLIDING = ("prismatic", "cylindrical")
 LONGEST = 1.5  # of the extent of all else: longer springs are drawn as their beginning

@@ -21,7 +21,6 @@ from fmilin.output.report.table import print_fact, print_names, print_remarks, s
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-
 NAMES = 8  # shown of a list
 MODES = 24
 ROWS = 24  # of a chart
@@ -194,7 +193,7 @@ def campbell_figure(chart: FloquetChart) -> Figure:
     rays_of_orders(frequency, axis, 2 * np.pi / chart.period, range(1, 7), top)
     middle = np.concatenate((axis[:1], (axis[1:] + axis[:-1]) / 2, axis[-1:]))
     for axes in (frequency, growth):
-        for k in np.flatnonzero(chart.ok & ~chart.stable):  # and half a step beyond
+        for k in np.flatnonzero(chart.ok & ~chart.stable).tolist():  # and half a step beyond
             axes.axvspan(middle[k], middle[k + 1], color=UNSTABLE, zorder=0)
     frequency.set(ylim=(0, top), ylabel="seen at [rad/s]")
     growth.axhline(0, color=QUIET, linewidth=0.8)

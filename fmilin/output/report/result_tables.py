@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from fmilin.families.family import LinearFamily
 
-
 MOST_STATES = 60  # longer tables are cut, and say how much was left out
 WORTH_SAYING = 1e-8  # how far the solution may be from a point, in sizes of the unknowns, before that is shown
 SHOWN_AS_ZERO = 1e-12  # of a state's size: shown as zero

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from fmilin.fmi.read.description import Description
     from fmilin.output.report.page import Sheet
 
-
 MOST_ROWS = 40
 SIGNALS = ("states", "inputs", "outputs", "parameters")
 SAID = ("name", "unit", "start", "nominal", "description")  # of each of them in a document

@@ -23,7 +23,6 @@ from fmilin.output.report.web.blocks import Block, Cell, Section, html_of, numbe
 if TYPE_CHECKING:
     from fmilin.model.interface import Model
 
-
 ALIKE = "eigenvalues that are equal as far as they are known count together"
 REACHED = (
     "Amplitude that an input of unit energy reaches (from the controllability Gramian of the mode), in the unit of the "
