@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
 
 from fmilin.ground.signals import FloatArray
 
@@ -30,6 +31,9 @@ SUBINTERVALS = 4
 within a part is not seen."""
 
 
+AT_END = 1e-4  # of a part: where it is seen whether an indicator comes or goes
+
+
 @dataclass(frozen=True, slots=True)
 class Crossing:
     """The first event of a step."""
@@ -43,8 +47,13 @@ def domains(values: FloatArray) -> Domains:
     return values > 0
 
 
-def first_crossing(indicators: Indicators, before: Domains, start: float, end: float) -> Crossing | None:
-    """Return where the indicators first leave ``before`` (ne,), their sides at ``start``; None when they do not."""
+def first_crossing(
+    indicators: Indicators, before: Domains, start: float, end: float, *, last_turns: bool = False
+) -> Crossing | None:
+    """Return where the indicators first leave ``before`` (ne,), their sides at ``start``; None when they do not.
+
+    With ``last_turns`` the last one is followed where it turns within a part, too.
+    """
     if not before.size:
         return None
     a = start
@@ -52,8 +61,22 @@ def first_crossing(indicators: Indicators, before: Domains, start: float, end: f
         b = end if k == SUBINTERVALS else start + (end - start) * k / SUBINTERVALS
         if (domains(indicators(b)) != before).any():
             return _bisected(indicators, before, a, b)
+        if last_turns and (domains(indicators(peak := _turn(indicators, before, a, b))) != before).any():
+            return _bisected(indicators, before, a, peak)
         a = b
     return None
+
+
+def _turn(indicators: Indicators, before: Domains, a: float, b: float) -> float:
+    """Return where the last indicator comes nearest to zero in a part that it enters towards it and leaves from it."""
+    away, h = (1.0 if before[-1] else -1.0), AT_END * (b - a)
+    first, second, third, last = (away * float(indicators(t)[-1]) for t in (a, a + h, b - h, b))
+    if not (second < first and third < last):
+        return b
+    found = minimize_scalar(
+        lambda t: away * indicators(t)[-1], bounds=(a, b), method="bounded", options={"xatol": AT_END**2 * (b - a)}
+    )
+    return float(found.x)
 
 
 def _bisected(indicators: Indicators, before: Domains, a: float, b: float) -> Crossing:

@@ -82,7 +82,7 @@ def linearize_periodic_as(model: Model, orbit: PeriodicOrbit, request: Request, 
     if orbit.measured:
         slopes, transitions = measured_slopes(replace(orbit, model=own), samples, request)
     else:
-        slopes, transitions = slopes_along(own, samples, request), None
+        slopes, transitions = slopes_along(own, samples, request, closed=True), None
     chosen = [own.inputs.positions[name] for name in slopes.inputs.names]
     slopes, jump = _closed(slopes, orbit.period) if slopes.carried else (slopes, np.eye(len(slopes.states)))
     if not orbit.measured and np.allclose(jump, np.eye(len(jump))):

@@ -75,8 +75,13 @@ class PathSlopes:
         return np.asarray(self.R[0] @ self.T[-1])
 
 
-def slopes_along(model: Model, points: Sequence[OperatingPoint], request: Request) -> PathSlopes:
-    """Return slopes at points of a motion, in their order, in coordinates that are carried along."""
+def slopes_along(
+    model: Model, points: Sequence[OperatingPoint], request: Request, *, closed: bool = False
+) -> PathSlopes:
+    """Return slopes at points of a motion, in their order, in coordinates that are carried along.
+
+    With ``closed`` the last point is the first one a period later, where states that are kept have the same slopes.
+    """
     if request.outputs is not None:
         model, request = model.with_interface(None, request.outputs), replace(request, outputs=None)
     if request.independent is None and request.coordinates == "partition":
@@ -84,7 +89,13 @@ def slopes_along(model: Model, points: Sequence[OperatingPoint], request: Reques
         request = replace(request, coordinates="tangent") if kept is None else replace(request, independent=kept)
     if request.coordinates != "partition":
         return _carried(model, points, request)
-    return _at_once(model, points, request) or _of_family(linearize_along_as(model, points, request))
+    own = points[:-1] if closed else points
+    slopes = _at_once(model, own, request) or _of_family(linearize_along_as(model, own, request))
+    if not closed:
+        return slopes
+    arrays: dict[str, Any] = {name: getattr(slopes, name) for name in (*OF_MODELS, "error", "R")}
+    again = {name: np.concatenate((values, values[:1])) for name, values in arrays.items()}
+    return replace(slopes, times=np.append(slopes.times, points[-1].time), **again)
 
 
 def _at_once(model: Model, points: Sequence[OperatingPoint], request: Request) -> PathSlopes | None:

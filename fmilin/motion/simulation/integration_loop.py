@@ -139,7 +139,10 @@ class Integration:
         while True:
             solver = self._stepped(solver, end)
             along = _Along(solver, integrated)
-            crossing = first_crossing(lambda s: self._indicators(s, along(s)), sides, solver.t_old, solver.t)  # noqa: B023
+            crossing = first_crossing(
+                lambda s: self._indicators(s, along(s)), sides, solver.t_old, solver.t,  # noqa: B023
+                last_turns=self._plan.until is not None,
+            )  # fmt: skip
             if crossing is not None:
                 yield from self._due(crossing.time, along)
                 if self._holds(crossing.time, along(crossing.time)):

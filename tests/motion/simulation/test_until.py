@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from math import acos, cos, sqrt
+from math import acos, cos, pi, sin, sqrt
 from pathlib import Path
 
 import numpy as np
@@ -36,6 +36,14 @@ def test_expressions_over_outputs_and_times_on_the_way() -> None:
     points = list(fl.snapshots(fall(), times=[0.1, 0.5], until="2*product <= -40"))
     t = np.roots([G**2 / 2, 0.0, -10 * G, 20.0])  # (10 - g t^2/2)(-g t) = -20
     assert [p.time for p in points] == pytest.approx([0.1, min(t[t > 0])], rel=1e-9)
+
+
+@pytest.mark.parametrize("phase", [0.5, 2.0, 3.5, 5.5])
+def test_what_holds_for_a_part_of_a_step(phase: float) -> None:
+    """A state is beyond 0.99999 for 9 ms of a period, and the integrator's steps are half a second long."""
+    oscillator = OdeModel("oscillator", {"x": "v", "v": "-x"}, start={"x": cos(phase), "v": -sin(phase)})
+    (point,) = fl.snapshots(oscillator, until="x > 0.99999", stop_time=20.0)
+    assert point.time == pytest.approx(2 * pi - phase - acos(0.99999), abs=1e-6)
 
 
 def test_on_the_manifold() -> None:
