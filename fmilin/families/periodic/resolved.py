@@ -19,7 +19,7 @@ from fmilin.motion.periodic.floquet import Periodic
 from fmilin.motion.periodic.fourier import Interpolant, derivative, with_upper_harmonics_mistaken
 from fmilin.motion.periodic.transition import NODES, factors_of, product
 
-LOOKS = 16  # phases between the samples at which A is looked at
+LOOKS = 12  # phases between the samples at which A is looked at
 ASIDE = 1e-4  # in sizes of the coordinates: how far beside the motion
 TOLD = 1e-6  # what A may be off between samples that tell it, relative to a turn per period or its own size
 UPPER = 1e-3  # so many times more the upper harmonics of the samples may be: they are there, not between them

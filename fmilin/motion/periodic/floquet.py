@@ -43,17 +43,22 @@ class Periodic:
         measured = None if self.transitions is None else self.transitions * ratio
         return Periodic(self.A * ratio, self.period, self.jump * ratio, self.error * ratio, symmetries, measured), D
 
-    def steps(self, A: FloatArray | None = None, count: int = 0) -> FloatArray:
+    def steps(self) -> FloatArray:
         """Return factors of the transition matrix from 0 to T, shape (n, P, P), the jump left out; n as they need."""
-        samples = self.A if A is None else A
         if self.transitions is not None:
-            return np.asarray(self.transitions + (samples - self.A) * (self.period / len(samples)))
+            return self.transitions
+        samples = self.A
         if np.allclose(self.jump, np.eye(len(self.jump)), rtol=0, atol=1e-12):
-            return factors(Interpolant(samples), self.period, len(samples), count=count)
+            return factors(Interpolant(samples), self.period, len(samples))
         # Over two periods a reflection has come back to itself; only the first one counts.
         again = np.linalg.solve(self.jump, samples @ self.jump)
         both = Interpolant(np.concatenate((samples, again)))
-        return factors(lambda phases: both(phases / 2), self.period, len(samples), count=count)
+        return factors(lambda phases: both(phases / 2), self.period, len(samples))
+
+    def moved(self, steps: FloatArray, by: FloatArray) -> FloatArray:
+        """Return what factors become, to first order, when A changes by (m, P, P)."""
+        n = len(steps)
+        return np.asarray(steps + steps @ np.repeat(by, n // len(by), axis=0) * (self.period / n))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -138,7 +143,7 @@ def floquet(periodic: Periodic, states: Signals, remarks: tuple[Remark, ...] = (
     ranks = {int(k): i for i, k in enumerate(order)}
     with np.errstate(under="ignore"):
         multipliers = np.exp(logarithms)
-    error, relative = _errors(periodic, logarithms, len(steps))
+    error, relative = _errors(periodic, logarithms, steps)
     imaginary = np.where(logarithms.imag <= -np.pi + 1e-12, logarithms.imag + 2 * np.pi, logarithms.imag)
     exponents = (logarithms.real + 1j * imaginary) / periodic.period
     modes, unit = D[:, None] * _modes(periodic, steps, exponents), {text: ranks[k] for text, k in unit.items()}
@@ -183,7 +188,7 @@ def _logarithms(periodic: Periodic, steps: FloatArray) -> tuple[ComplexArray, di
         return np.concatenate((np.zeros(k, dtype=np.complex128), np.log(rest))), {t: i for i, t in enumerate(kept)}
 
 
-def _errors(periodic: Periodic, logarithms: ComplexArray, count: int) -> tuple[float, float]:
+def _errors(periodic: Periodic, logarithms: ComplexArray, steps: FloatArray) -> tuple[float, float]:
     """Return by what multipliers and their logarithms may be off: upper harmonics, and errors of the entries of A."""
     signs = np.sign(np.random.default_rng(1883).uniform(-1, 1, periodic.error.shape))
     error, relative = 0.0, 0.0
@@ -191,7 +196,7 @@ def _errors(periodic: Periodic, logarithms: ComplexArray, count: int) -> tuple[f
     for samples in (mistaken, periodic.A + periodic.error * signs):
         if np.array_equal(samples, periodic.A):
             continue
-        other = _logarithms(periodic, periodic.steps(samples, count))[0]
+        other = _logarithms(periodic, periodic.moved(steps, samples - periodic.A))[0]
         a, b = np.exp(logarithms), np.exp(other)
         size = np.maximum(np.abs(a), 1.0)
         gaps = np.abs(a[:, None] - b) / size[:, None]

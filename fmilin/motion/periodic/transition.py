@@ -40,15 +40,12 @@ NODES, WEIGHTS = _radau()
 
 
 def factors(
-    A: Callable[[FloatArray], FloatArray], period: float, samples: int, *, precision: float = CONVERGED, count: int = 0
+    A: Callable[[FloatArray], FloatArray], period: float, samples: int, *, precision: float = CONVERGED
 ) -> FloatArray:
     """Return matrices (n, P, P) whose product, the last one leftmost, is the transition matrix over a period.
 
-    ``A`` takes phases (...) in parts of a period, and returns matrices (..., P, P); n is ``samples`` times some 2^k, or
-    ``count`` where others are to be compared with those of so many steps.
+    ``A`` takes phases (...) in parts of a period, and returns matrices (..., P, P); n is ``samples`` times some 2^k.
     """
-    if count:
-        return _steps(A, period, count)
     some = A(np.linspace(0, 1, 64, endpoint=False))
     if not np.isfinite(some).all():
         raise NumericalError("A is not finite along the period.")
