@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from fmilin.families.family import LinearFamily
     from fmilin.families.periodic.chart import FloquetChart
     from fmilin.families.periodic.model import PeriodicModel
-    from fmilin.linear_model.model import LinearModel
-    from fmilin.linear_model.plots import Pictures
+    from fmilin.linear_model.model import LinearModel, Pictures
     from fmilin.model.interface import Model
 
 LINEAR = (

@@ -12,12 +12,18 @@ from fmilin.ground.errors import UnknownNameError, UsageError
 from fmilin.ground.signals import Signal
 from fmilin.model.interface import Model
 
+Value = float | int | bool | str  # of a parameter, or what a wire carries
+
 
 class Affine(NamedTuple):
     """``value = factor * other + offset``."""
 
     factor: float = 1.0
     offset: float = 0.0
+
+    def of(self, value: Value) -> Value:
+        """Return what this makes of a number; other values as they are."""
+        return value if isinstance(value, (bool, str)) or self == (1.0, 0.0) else self.factor * value + self.offset
 
     def after(self, first: Affine) -> Affine:
         """Return what ``first`` and then this one make of a value."""

@@ -76,9 +76,9 @@ def reduce_members(system: Model, orders: Mapping[str, int], point: OperatingPoi
     B, C = block_diag(*(part.B for part in scaled)), block_diag(*(part.C for part in scaled))
     P, Q = lyapunov(closed.A, B @ B.T, sampled=False), lyapunov(closed.A.T, C.T @ C, sampled=False)
     ends = np.cumsum([0, *(len(part.A) for part in scaled)]).tolist()
-    own = {name: slice(i, j) for name, i, j in zip(members, ends, ends[1:], strict=False)}
+    blocks = {name: slice(i, j) for name, i, j in zip(members, ends, ends[1:], strict=False)}
     small = {
-        name: _reduced(name, members[name], P[own[name], own[name]], Q[own[name], own[name]], order)
+        name: _reduced(name, members[name], P[blocks[name], blocks[name]], Q[blocks[name], blocks[name]], order)
         for name, order in orders.items()
     }
     result = _connected(system, members | small)

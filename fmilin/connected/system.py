@@ -53,10 +53,8 @@ class ConnectedModel(Model):
         self._chosen = list(range(len(declaration.feeds)) if declaration.chosen is None else declaration.chosen)
         self.inputs = Signals(declaration.feeds[i].signal for i in self._chosen)
         self.parameters = Prefixed({name: m.parameters for name, m in self.members.items() if m.parameters})
-        self.compilable, self.moves_parameters = (
-            all(m.compilable for m in models),
-            any(m.moves_parameters for m in models),
-        )
+        self.compilable = all(m.compilable for m in models)
+        self.moves_parameters = any(m.moves_parameters for m in models)
         self.start = self._start(models)
         self.constraints = self._bound()
         self.coupling = self._coupled()

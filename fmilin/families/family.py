@@ -18,9 +18,8 @@ from fmilin.ground.remarks import Remark, off_equilibrium, rate_of_change
 from fmilin.ground.signals import FloatArray, Signals
 from fmilin.ground.verbs import Shown, perform
 from fmilin.linear_model.builder import with_errors
-from fmilin.linear_model.model import EntryErrors, LinearModel
+from fmilin.linear_model.model import EntryErrors, LinearModel, Pictures
 from fmilin.linear_model.no_response import is_at_rest
-from fmilin.linear_model.plots import Pictures
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from fmilin.connected.declaration import AbsoluteUnit, Affine, conversion
-from fmilin.connected.ssp.reading import Binding, Component, Connector, System, SystemStructure, Value, Wire
+from fmilin.connected.declaration import AbsoluteUnit, Affine, Value, conversion
+from fmilin.connected.ssp.reading import Binding, Component, Connector, System, SystemStructure, Wire
 from fmilin.connected.ssp.xml import INTEGERS
 from fmilin.ground.errors import ModelError
 
@@ -29,7 +29,7 @@ class Placed:
 class _Driver:
     source: Node
     wire: Wire
-    system: System
+    where: str
     units: Mapping[str, AbsoluteUnit]
 
 
@@ -52,24 +52,14 @@ class Flat:
         self, node: Node, unit_of: Callable[[Node], str], *, own_unit: str | None = None
     ) -> tuple[Node, Affine] | None:
         """Return the connector, of a component or the whole system, that feeds a node, and by which factor."""
-        chain: list[tuple[Node, _Driver]] = []
-        here, seen = node, {node}
-        while (driver := self.drivers.get(here)) is not None:
-            chain.append((here, driver))
-            here = driver.source
-            if here in seen:
-                raise ModelError(f"{driver.system.where}, line {driver.wire.line}: the connections form a circle.")
-            seen.add(here)
-            if here[0] in self.placed:
-                break
+        here, chain = self._chain(node, self.drivers)
         if not chain:
             return None
         change, unit = Affine(), self._unit(here, unit_of)
-        for target, driver in reversed(chain):
+        for target, driver in chain:
             wanted = own_unit if target == node and own_unit is not None else self._unit(target, unit_of)
             if driver.wire.convert_units:
-                where = f"{driver.system.where}, line {driver.wire.line}"
-                change = conversion(unit, wanted, where, driver.units).after(change)
+                change = conversion(unit, wanted, driver.where, driver.units).after(change)
             change = driver.wire.change.after(change)
             unit = wanted or (unit if driver.wire.convert_units else "")
         return here, change
@@ -86,16 +76,22 @@ class Flat:
 
     def held_chain(self, node: Node) -> tuple[Node, list[tuple[Node, Wire, str]]]:
         """Return where such a value comes from, and all connections on its way: target, connection, place in a file."""
-        here, chain, seen = node, [], {node}
-        while (driver := self.held.get(here)) is not None:
-            where = f"{driver.system.where}, line {driver.wire.line}"
-            chain.append((here, driver.wire, where))
+        here, chain = self._chain(node, self.held)
+        return here, [(target, driver.wire, driver.where) for target, driver in chain]
+
+    def _chain(self, node: Node, drivers: Mapping[Node, _Driver]) -> tuple[Node, list[tuple[Node, _Driver]]]:
+        """Return where a value comes from, and what drives each node on its way."""
+        chain: list[tuple[Node, _Driver]] = []
+        here, seen = node, {node}
+        while here[0] not in self.placed or here == node:
+            driver = drivers.get(here)
+            if driver is None:
+                break
+            chain.append((here, driver))
             here = driver.source
             if here in seen:
-                raise ModelError(f"{where}: the connections form a circle.")
+                raise ModelError(f"{driver.where}: the connections form a circle.")
             seen.add(here)
-            if here[0] in self.placed:
-                break
         return here, chain[::-1]
 
     def inputs_of(self, path: str) -> list[Node]:
@@ -196,13 +192,11 @@ def _mapped(binding: Binding) -> Iterator[tuple[str, Value, str]]:
                     f"It has: {', '.join(entry.table)}. Add it."
                 )
             value = entry.table[text]
-        if entry.change != Affine():
-            if isinstance(value, (str, bool)):
-                raise ModelError(
-                    f"{binding.where}: the parameter '{entry.source}' is no number, and its mapping would transform it."
-                )
-            value = entry.change.factor * value + entry.change.offset
-        yield entry.target, value, parameter.unit if entry.convert_units else ""
+        if entry.change != Affine() and isinstance(value, (str, bool)):
+            raise ModelError(
+                f"{binding.where}: the parameter '{entry.source}' is no number, and its mapping would transform it."
+            )
+        yield entry.target, entry.change.of(value), parameter.unit if entry.convert_units else ""
 
 
 def _connect(
@@ -231,7 +225,7 @@ def _connect(
             "Boolean, Integer and Enumeration connectors have such transformations."
         )
     drivers = flat.held if types & _NO_NUMBER else flat.drivers
-    drivers[end] = _Driver(start, wire, system, structure.units)
+    drivers[end] = _Driver(start, wire, where, structure.units)
 
 
 def _end(flat: Flat, scopes: tuple[tuple[str, System], ...], element: str, name: str, where: str) -> Node:

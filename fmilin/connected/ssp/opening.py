@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fmilin.connected.connect import member_of, system_of
-from fmilin.connected.declaration import Affine, conversion
+from fmilin.connected.declaration import Value, conversion
 from fmilin.connected.names import in_member
 from fmilin.connected.ssp.flattening import Flat, Node, Placed, flattened
-from fmilin.connected.ssp.reading import Component, SystemStructure, Value, read_structure
+from fmilin.connected.ssp.reading import Component, SystemStructure, read_structure
 from fmilin.connected.ssp.wiring import declaration_of, held_values, in_order
 from fmilin.connected.system import ConnectedModel
 from fmilin.fmi.read.archive import FmuFile, read_description, unpacked_together
@@ -319,9 +319,7 @@ def _handed_down(flat: Flat, node: Node) -> tuple[Value, str, Mapping[str, objec
         here = driver.source
         if here in flat.values and here[0] not in flat.placed:
             value, unit, units = flat.values[here]
-            if driver.wire.change != Affine() and not isinstance(value, (str, bool)):
-                value = driver.wire.change.factor * value + driver.wire.change.offset
-            return value, unit, units
+            return driver.wire.change.of(value), unit, units
     return None
 
 
@@ -330,7 +328,6 @@ def _in_unit(bound: tuple[Value, str, Mapping[str, object]], unit: str, node: No
     if isinstance(value, (str, bool)) or not given or not unit or given == unit:
         return value
     try:
-        change = conversion(given, unit, f"The parameter '{node[0]}.{node[1]}'", units)  # type: ignore[arg-type]
+        return conversion(given, unit, f"The parameter '{node[0]}.{node[1]}'", units).of(value)  # type: ignore[arg-type]
     except UsageError as error:
         raise ModelError(str(error)) from None
-    return change.factor * value + change.offset

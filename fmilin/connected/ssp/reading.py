@@ -7,12 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
 
-from fmilin.connected.declaration import AbsoluteUnit, Affine
+from fmilin.connected.declaration import AbsoluteUnit, Affine, Value
 from fmilin.connected.ssp.xml import SSB, SSC, SSD, SSM, SSV, Reader, local_name
 from fmilin.fmi.read.description import is_true
 from fmilin.ground.errors import ModelError
-
-Value = float | int | bool | str
 
 
 @dataclass(frozen=True, slots=True)

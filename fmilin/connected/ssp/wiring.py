@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 
-from fmilin.connected.declaration import Affine, Feed, Link, Wanted, inputs_of, outputs_of, signal_of
+from fmilin.connected.declaration import Affine, Feed, Link, Value, Wanted, inputs_of, outputs_of, signal_of
 from fmilin.connected.names import elements
 from fmilin.connected.ssp.flattening import Flat, Node, named
-from fmilin.connected.ssp.reading import Connector, Value, Wire
+from fmilin.connected.ssp.reading import Connector, Wire
 from fmilin.connected.system import Declaration
 from fmilin.ground.errors import FmilinError, ModelError, UsageError
 from fmilin.ground.signals import Signal
@@ -170,11 +170,7 @@ def _source_value(flat: Flat, source: Node, value_of: ValueOf) -> Value | None:
 
 def _passed(value: Value, wire: Wire, source: Connector | None, target: Connector | None, where: str) -> Value:
     """Return what arrives at the end of one connection."""
-    if wire.table:
-        return _mapped(value, wire, source, target, where)
-    if isinstance(value, (bool, str)) or wire.change == Affine():
-        return value
-    return wire.change.factor * value + wire.change.offset
+    return _mapped(value, wire, source, target, where) if wire.table else wire.change.of(value)
 
 
 def _mapped(value: Value, wire: Wire, source: Connector | None, target: Connector | None, where: str) -> Value:

@@ -52,10 +52,9 @@ class StateSpace:
 
     def plus(self, other: StateSpace, sign: float = 1.0) -> StateSpace:
         """Return the sum of two systems side by side."""
-        A = np.block(
-            [[self.A, np.zeros((len(self.A), len(other.A)))], [np.zeros((len(other.A), len(self.A))), other.A]]
-        )
-        C = np.hstack((self.C, sign * other.C))
+        from scipy.linalg import block_diag
+
+        A, C = block_diag(self.A, other.A), np.hstack((self.C, sign * other.C))
         return StateSpace(A, np.vstack((self.B, other.B)), C, self.D + sign * other.D)
 
     def minus(self, other: StateSpace) -> StateSpace:
