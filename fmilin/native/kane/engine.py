@@ -6,8 +6,7 @@ Along (dx, dr) Peterson et al. say M~ dx' = A~ dx + B~ dr, and their procedure s
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -22,101 +21,55 @@ from fmilin.native.kane.form import KaneForm, constraints_of, solved_form
 from fmilin.native.kane.functions import Expansion, KaneFunctions, Numerics, check_constraints
 from fmilin.native.kane.procedure import Partition, dependence, eliminate
 from fmilin.native.symbolic import SymbolicEngine
-from fmilin.numerics.codegen.evaluator import Evaluator
-
-Point = tuple[float, FloatArray, FloatArray, FloatArray]
-
-
-@dataclass(frozen=True, slots=True)
-class OutputSlopes:
-    """Outputs c(t, x, r, w) and their gradients at a point, w = (q', u', lambda)."""
-
-    values: FloatArray  # shape (ny,)
-    x: FloatArray  # shape (ny, N)
-    r: FloatArray  # shape (ny, s), the chosen inputs
-    w: FloatArray  # shape (ny, n + o + k)
+from fmilin.numerics.codegen.functions import SystemFunctions
+from fmilin.numerics.codegen.implicit import ImplicitSystem
+from fmilin.numerics.saddle_point.factors import DenseFactors, Factors, require_regular
 
 
-class KaneNumeric:
-    """What models made of a symbolic system ask of its functions, which all choices of inputs and outputs share."""
+class KaneNumeric(SystemFunctions):
+    """The functions of W w = r, with the kinematic equations first: where these are singular, that is said."""
 
-    def __init__(self, functions: KaneFunctions, system: SymbolicSystem) -> None:
-        self.functions = functions
-        self.system = system
-        form = functions.form
-        arguments = [form.time, *form.states, *system.inputs, *system.parameters]
-        index = {str(s): i for i, s in enumerate(arguments)}
-        self._order = np.array([index[str(s)] for s in functions.symbols], dtype=np.intp)
-        names = [str(r) for r in form.inputs]
-        chosen = [names.index(str(r)) for r in system.inputs]
-        n = len(form.states)
-        self.input_columns = [1 + len(form.q) + n + i for i in chosen]
-        """Where the chosen inputs stand among the columns of J."""
-        self._inputs = [1 + n + i for i in chosen]
-        """Where they stand among (t, q, u, r, p)."""
+    def __init__(self, system: ImplicitSystem, coordinate_rates: Sequence[str]) -> None:
+        super().__init__(system)
+        self.coordinate_rates = coordinate_rates
 
-    def arguments(self, t: float, x: FloatArray, u: FloatArray, p: FloatArray) -> FloatArray:
-        """Return (t, q, u, r, p) as the functions take it."""
-        return np.concatenate(((t,), x, u, p))[self._order]
-
-    def stacked_arguments(self, t: FloatArray, x: FloatArray, u: FloatArray, p: FloatArray) -> FloatArray:
-        """Return the same for k points: t (k,), x (k, N), u (k, nu) and p for all of them."""
-        return np.hstack((t[:, None], x, u, np.broadcast_to(p, (len(t), len(p)))))[:, self._order]
-
-    def values(self, t: float, x: FloatArray, u: FloatArray, p: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return x', shape (N,), and the outputs, shape (ny,)."""
-        arguments = self.arguments(t, x, u, p)
-        q_dot, w = self.functions.solve(arguments)
-        (c,) = self._values(arguments, q_dot, w)
-        return np.concatenate((q_dot, w[: len(self.functions.form.u)])), c[:, 0]
-
-    def products(self, point: Point, dx: FloatArray, du: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the derivatives of x', (N, k), and of the outputs, (ny, k), along the columns of (dx, du)."""
-        arguments = self.arguments(*point)
-        expansion = self.functions.at(arguments[None])
-        dw = self.rates_along(expansion, dx, du)
-        c = self.outputs(arguments, expansion)
-        return dw[: len(dx)], c.x @ dx + c.r @ du + c.w @ dw
-
-    def rates_along(self, expansion: Expansion, dx: FloatArray, du: FloatArray) -> FloatArray:
-        """Return M~^-1 (A~ dx + B~ du): how (q', u', lambda) change, shape (n + o + k, columns)."""
-        form = self.functions.form
-        n, o = len(form.q), len(form.u)
-        J = expansion.J[0, len(form.f_c) + len(form.velocity) :]
-        A_dx = J[:, 1 : 1 + n] @ dx[:n] + J[:, 1 + 2 * n : 1 + 2 * n + o] @ dx[n:]
-        along: FloatArray = expansion.solve(-(A_dx + J[:, self.input_columns] @ du)[None])[0]
-        return along
-
-    def outputs(self, arguments: FloatArray, expansion: Expansion) -> OutputSlopes:
-        """Return the outputs and their gradients."""
-        n = len(self.functions.form.q)
-        q_dot, u_dot = expansion.rates[0, :n], expansion.rates[0, n:]
-        w = np.concatenate((u_dot, expansion.multipliers[0]))
-        values, c, c_w = self._values_and_gradients(arguments, q_dot, w)
-        return OutputSlopes(values[:, 0], c[:, 1 : 1 + n + len(u_dot)], c[:, self._inputs], c_w)
-
-    @cached_property
-    def _values(self) -> Evaluator:
-        return self.functions.outputs(self.system.outputs, gradients=False)
-
-    @cached_property
-    def _values_and_gradients(self) -> Evaluator:
-        return self.functions.outputs(self.system.outputs, gradients=True)
+    def solver(self, W: Any, t: float) -> Factors:
+        """Return the factors of W; singular kinematic or dynamic equations are refused."""
+        try:
+            return super().solver(W, t)
+        except NumericalError:
+            names = self.system.unknown_names
+            n = sum(name in names for name in self.coordinate_rates)
+            require_regular(DenseFactors(W[:n, :n]), "The kinematic equations", names[:n])
+            require_regular(DenseFactors(W[n:, n:]), "The dynamic equations", names[n:])
+            raise
 
 
 class KaneEngine(SymbolicEngine):
-    """Kane's equations; the functions are shared by all choices of inputs and outputs."""
+    """Kane's equations: their form as functions, shared by all choices of inputs and outputs, beside W w = r."""
 
     visit_seconds = 1e-4
 
     def __init__(self, system: SymbolicSystem, functions: KaneFunctions) -> None:
         super().__init__(system)
         self.functions, self.form = functions, functions.form
-        self.freedoms_known = not system.constraints and len(self.form.q) == len(self.form.u)
+        form, n = functions.form, len(functions.form.q)
+        self.freedoms_known = not system.constraints and n == len(form.u)
+        given = [str(s) for s in (form.time, *form.states, *system.inputs, *system.parameters)]
+        self._order = np.array([given.index(str(s)) for s in functions.symbols], dtype=np.intp)
+        # where the inputs stand among the columns of J
+        self.input_columns = [1 + n + len(form.states) + form.inputs.index(r) for r in system.inputs]
+        # where the unknowns w of the system stand among (q', u', lambda)
+        self.unknowns = [form.unknowns.index(w) for w in system.unknowns]
+
+    def arguments(self, t: FloatArray | float, x: FloatArray, u: FloatArray) -> FloatArray:
+        """Return points t (...), x (..., N), u (..., nu) as the functions of the form take them: (t, q, u, r, p)."""
+        p = np.broadcast_to(self.p, (*x.shape[:-1], len(self.p)))
+        return np.concatenate((np.asarray(t)[..., None], x, u, p), axis=-1)[..., self._order]
 
     def numeric(self, system: SymbolicSystem) -> KaneNumeric:
         """Return the functions with the outputs of ``system``."""
-        return KaneNumeric(self.functions, system)
+        return KaneNumeric(system.in_graph(), [str(w) for w in self.form.q_dot])
 
 
 def engine_of(declaration: Declaration, form: KaneForm, given: Given, numerics: Numerics | None) -> KaneEngine:
@@ -151,14 +104,17 @@ def are_smooth(expressions: tuple[Any, ...]) -> bool:
 
 
 class KaneSlopes(ExactSlopes):
-    """The equations and their gradients at a point, ready for a choice of states of sizes ``scales`` (N,)."""
+    """The equations and their gradients at a point, ready for a choice of states of sizes ``scales`` (N,).
+
+    ``outputs`` are the slopes of the outputs by (x, r, q', u', lambda), of shape (ny, N + s + n + o + k).
+    """
 
     def __init__(
         self,
         form: KaneForm,
         expansion: Expansion,
         input_columns: list[int],
-        outputs: OutputSlopes,
+        outputs: FloatArray,
         values: Evaluation,
         *,
         scales: FloatArray,
@@ -190,12 +146,6 @@ class KaneSlopes(ExactSlopes):
         index = {state: i for i, state in enumerate(partition.states)}
         order = [index[i] for i in independent]
         T, T_u, A_prime, B_prime = matrices.T[:, order], matrices.T_u, matrices.A_prime[:, order], matrices.B_prime
-        c, ny = self._seen, len(self.values.outputs)
-        along_states = c.x[:ny] @ T + c.w[:ny] @ A_prime
-        along_inputs = c.r[:ny] + c.x[:ny] @ T_u + c.w[:ny] @ B_prime
-        return Tangent(
-            T=T,
-            T_u=T_u,
-            derivatives=np.hstack((A_prime[: n + o], B_prime[: n + o])),
-            outputs=np.hstack((along_states, along_inputs)),
-        )
+        primes = np.hstack((A_prime, B_prime))
+        steady = np.block([[T, T_u], [np.zeros((len(inputs), len(order))), np.eye(len(inputs))]])
+        return Tangent(T, T_u, primes[: n + o], self._seen @ np.vstack((steady, primes)))

@@ -114,15 +114,6 @@ class KaneFunctions:
         J = np.concatenate((H, J), axis=1)
         return Expansion(rates, w[:, o:], J, solve)
 
-    def solve(self, arguments: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return q', shape (n,), and (u', lambda), shape (o + k,), at one point."""
-        form = self.form
-        K, k = self._kinematics(arguments)
-        explicit = self._kinematics_are_explicit
-        q_dot = -k[:, 0] if explicit else _factors(K, form.q_dot, "kinematic").solve(-k[:, 0])
-        W, b = self._dynamics(arguments, q_dot)
-        return q_dot, _factors(W, (*form.u_dot, *form.multipliers), "dynamic").solve(-b[:, 0])
-
     def constraints(self, arguments: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return f_c and f_v, shape (l + m,), and their gradients for (t, q, q', u, r), at one point."""
         H, values = self._constraints(arguments)
@@ -159,12 +150,6 @@ class KaneFunctions:
     def _gradients(self) -> Evaluator:
         rows = ca.vertcat(self._K @ self._q_dot + self._k, self._W @ self._w + self._b)
         return self._evaluator([self._arguments, self._q_dot, self._w], _gradients(rows, self._columns))
-
-    def outputs(self, expressions: Sequence[Any], *, gradients: bool) -> Evaluator:
-        """Return c(t, q, u, r, p, q', (u', lambda)), with gradients for (t, q, u, r, p) and (q', u', lambda)."""
-        c = self._graph.column(expressions)
-        of = (self._arguments, ca.vertcat(self._q_dot, self._w)) if gradients else ()
-        return self._evaluator([self._arguments, self._q_dot, self._w], c, *(_gradients(c, part) for part in of))
 
     def _evaluator(self, arguments: list[Any], *results: Any) -> Evaluator:
         return Evaluator(arguments, results, self.numerics.backend)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -14,12 +13,12 @@ from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import REFUSED
 from fmilin.manifold.frame import kept_states
 from fmilin.manifold.operating_points import require_sizes
-from fmilin.model.interface import Evaluation, OperatingPoint
+from fmilin.model.interface import OperatingPoint
 from fmilin.native.declaration import Declaration, Expr, Given, Labels, Name
-from fmilin.native.kane.engine import KaneEngine, KaneNumeric, KaneSlopes, are_smooth, engine_of
+from fmilin.native.kane.engine import KaneEngine, KaneSlopes, are_smooth, engine_of
 from fmilin.native.kane.equations import KaneEquations, form_of, kane_form
 from fmilin.native.kane.form import KaneForm
-from fmilin.native.kane.functions import Expansion, KaneFunctions, Numerics
+from fmilin.native.kane.functions import Expansion, Numerics
 from fmilin.native.kane.procedure import (
     Matrices,
     Partition,
@@ -159,13 +158,14 @@ class KaneModel(SymbolicModel):
         """Return the procedure of Peterson et al. at a point; None with other constraints than the equations' own."""
         if not self._has_own_constraints:
             return None
-        numeric = self._numeric
-        arguments = numeric.arguments(t, x, self._full(u), self.engine.p)
-        expansion = self._functions.at(arguments[None])
-        seen, ny = numeric.outputs(arguments, expansion), len(self.outputs)
-        seen = replace(seen, r=seen.r[:, self._input_indices])
-        residuals = self.constraints.residuals(t, x, u, seen.values[ny:])
-        values = Evaluation(expansion.rates[0], seen.values[:ny], residuals)
+        engine, full, n, ny = self.engine, self._full(u), len(x), len(self.outputs)
+        expansion = engine.functions.at(engine.arguments(t, x, full)[None])
+        every = np.concatenate((expansion.rates[0], expansion.multipliers[0]))
+        _, c_s, c_w = self._evaluator.numeric.partials((t, x, full, engine.p), every[engine.unknowns])
+        seen = np.zeros((ny, n + len(u) + len(every)))
+        seen[:, : n + len(u)] = c_s[:ny, [*range(n), *(n + i for i in self._input_indices)]]
+        seen[:, [n + len(u) + i for i in engine.unknowns]] = c_w[:ny]
+        values = self.evaluate(t, x, u)
         return KaneSlopes(
             self.form, expansion, self._input_columns, seen, values, scales=self._scales, smooth=self._is_smooth
         )
@@ -195,10 +195,8 @@ class KaneModel(SymbolicModel):
         for first in range(0, len(points), AT_ONCE):
             some = points[first : first + AT_ONCE]
             t, x, u = ([getattr(point, part) for point in some] for part in ("time", "states", "inputs"))
-            arguments = self._numeric.stacked_arguments(
-                np.array(t), np.array(x), self._full(np.array(u)), self.engine.p
-            )
-            matrices += self._eliminated(self._functions.at(arguments), partition)
+            arguments = self.engine.arguments(np.array(t), np.array(x), self._full(np.array(u)))
+            matrices += self._eliminated(self.engine.functions.at(arguments), partition)
         return matrices
 
     def partition(self, independent: Sequence[str]) -> Partition:
@@ -238,19 +236,9 @@ class KaneModel(SymbolicModel):
     # -- parts -------------------------------------------------------------------------------------
 
     @property
-    def _functions(self) -> KaneFunctions:
-        return self.engine.functions
-
-    @property
-    def _numeric(self) -> KaneNumeric:
-        numeric: KaneNumeric = self._evaluator.numeric
-        return numeric
-
-    @property
     def _input_columns(self) -> list[int]:
         """Where the chosen inputs stand among the columns of J."""
-        every = self._numeric.input_columns
-        return [every[i] for i in self._input_indices]
+        return [self.engine.input_columns[i] for i in self._input_indices]
 
     def second_order_form(self, t: float, x: FloatArray, u: FloatArray) -> None:
         """Return None: the equations are not in Lagrange's form."""

@@ -175,11 +175,15 @@ def test_the_form_for_code_is_the_same_system() -> None:
         x, u = random.uniform(-0.5, 0.5, len(model.states)), random.uniform(-1, 1, len(model.inputs))
         general = SystemFunctions(model.system.in_graph())
         p = np.array(list(model.parameters.values()))
-        np.testing.assert_allclose(model._numeric.values(0.0, x, u, p)[0], general.values(0.0, x, u, p)[0], rtol=1e-12)
+        form, engine = model.form, model.engine
+        expansion = engine.functions.at(engine.arguments(0.0, x, u)[None])
+        np.testing.assert_allclose(expansion.rates[0], general.values(0.0, x, u, p)[0], rtol=1e-12)
         dx, du = random.normal(size=(len(x), 5)), random.normal(size=(len(u), 5))
-        ours, theirs = (n.products((0.0, x, u, p), dx, du) for n in (model._numeric, general))
-        np.testing.assert_allclose(ours[0], theirs[0], rtol=1e-11, atol=1e-12)
-        np.testing.assert_allclose(ours[1], theirs[1], rtol=1e-11, atol=1e-12)
+        n, o = len(form.q), len(form.u)
+        J = expansion.J[0, len(form.f_c) + len(form.velocity) :]
+        moved = J[:, 1 : 1 + n] @ dx[:n] + J[:, 1 + 2 * n : 1 + 2 * n + o] @ dx[n:] + J[:, engine.input_columns] @ du
+        along = expansion.solve(-moved[None])[0]
+        np.testing.assert_allclose(along[: len(x)], general.products((0.0, x, u, p), dx, du)[0], rtol=1e-11, atol=1e-12)
 
 
 # ---------------------------------------------------------------------- independent sets
