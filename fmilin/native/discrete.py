@@ -59,8 +59,7 @@ def discrete_along(
 ) -> DiscreteModels:
     """Return A_k, B_k, c_k at a sample time (points not verified), with the exact sensitivity of the integrator.
 
-    ``"rk4"`` is the classical method of Runge and Kutta; ``"midpoint"`` the implicit rule of order 2, for stiff
-    models: it damps nothing and never blows up. ``steps`` are those within dt.
+    ``"rk4"`` is the classical method, ``"midpoint"`` the implicit rule of order 2, for stiff models.
     """
     advance = _INTEGRATORS.get(integrator)
     if advance is None:

@@ -19,9 +19,8 @@ from fmilin.native.native_model import NativeModel
 class Engine(NativeEngine):
     """Foreign code that computes x' = f(t, x, u) and quantities z = c(t, x, u) in one visit.
 
-    ``constraints`` are expressions over states, inputs, fixed ``parameters`` and quantities that must be zero; the
-    name of a quantity is one, with a ``rate`` where its time derivative is a quantity too. ``notes`` become
-    warnings of every linear model.
+    ``constraints`` are over states, inputs, fixed ``parameters`` and quantities, with a ``rate`` where the time
+    derivative is a quantity too. ``notes`` become warnings of every linear model.
     """
 
     # what else it computes, nz of them: sensors, positions of points, gaps of loops. May be empty

@@ -188,11 +188,7 @@ def compiled_visits(
 
 
 class CompiledVisits:
-    """Visits for some outputs and observed quantities of an engine, shared by all its models that want these.
-
-    The engine's own evaluator answers at first, always where there is no compiler, and wherever the equations are close
-    to singular.
-    """
+    """Visits for some quantities of an engine, shared by its models; near singular points it answers itself."""
 
     def __init__(self, engine: NativeEngine, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> None:
         from fmilin.numerics.codegen.compiler import CompilationBudget

@@ -58,9 +58,8 @@ class CasadiModel:
     ) -> IndependentForm:
         """Return y' = F(y, u), out = C(y, u): the model on its manifold, as :func:`fmilin.linearize` sees it.
 
-        The dependent states solve h(t, x) = 0, constraints and their rates, by Newton's iteration
-        (``casadi.rootfinder``) from the tangent at the point, with exact derivatives: good beside the point, as
-        far as y determines x.
+        Newton's iteration finds the dependent states from the tangent at the point, with exact derivatives: good
+        beside the point, as far as y determines x.
         """
         from fmilin.manifold.frame import frame_at
 

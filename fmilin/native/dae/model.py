@@ -187,10 +187,7 @@ def descriptor_form(
     solution: tuple[FloatArray, FloatArray],  # x' and z there
     order: int,
 ) -> DescriptorForm | None:
-    """Return E = (F_x', 0), A = -(F_x, F_z), B = -F_u; None where an output is no expression of the graph.
-
-    Outputs that contain derivatives of states get these as algebraic variables, d = x'.
-    """
+    """Return E = (F_x', 0), A = -(F_x, F_z), B = -F_u, with d = x' for outputs; None where an output is in no graph."""
     symbols = _named(graph)
     if any(name not in symbols for name in outputs):
         return None

@@ -155,10 +155,7 @@ class Reduced:
 
 
 def reduced(form: SemiExplicit) -> Reduced:
-    """Return the unknowns, their equations and the invariants.
-
-    UsageError where the structure is singular, NumericalError where the motion is not determined in numbers.
-    """
+    """Return unknowns, equations and invariants; UsageError or NumericalError where they determine no motion."""
     try:
         structure = _structure(form)
     except UsageError:

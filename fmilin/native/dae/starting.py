@@ -50,10 +50,7 @@ class Point:
 def consistent_point(
     form: SemiExplicit, motion: Motion, rows: Sequence[Row], unknowns: Sequence[Unknown], *, moved: float = 0.0
 ) -> Point | None:
-    """Return a point near the start, or about ``moved`` sizes beside it along the manifold; None where none is found.
-
-    Rows that are differentiated further come first, as unknowns can follow in the others mostly.
-    """
+    """Return a point near the start, or about ``moved`` sizes beside it along the manifold; None without one."""
     every = Rows(form, motion, [row.value for row in rows], unknowns)
     has_rate = {(row.i, row.order - 1) for row in rows}
     lower = [row.value for row in rows if row.is_true and (row.i, row.order) in has_rate]
@@ -129,10 +126,7 @@ class Rows:
         return next((solution for free in ways if (solution := self.nearest(x, w, free)) is not None), None)
 
     def nearest(self, x: FloatArray, w: FloatArray, free: FloatArray) -> tuple[FloatArray, FloatArray, bool] | None:
-        """Return (x, w) at which all rows vanish, near given ones, and whether the search was slow; None without.
-
-        States move as much as they are ``free``, shape (N,), from 0 to 1.
-        """
+        """Return near (x, w) where rows vanish, x moved as ``free`` (N,) says, and whether slowly; None without."""
         n, sizes = len(x), np.concatenate((self.sizes[0] * free, FREE * self.sizes[1]))
         previous, was_slow = np.inf, False
         for _ in range(ITERATIONS):

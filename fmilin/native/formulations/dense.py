@@ -241,10 +241,7 @@ def _labels(broken: FloatArray, is_true: NDArray[np.bool_]) -> list[Remark]:
 
 
 def _moved(pencil: Pencil, other: Pencil, pairs: Eigenpairs) -> ComplexArray:
-    """Return, to first order, how far each eigenvalue is in another pencil, such as one of twice the penalty.
-
-    An eigenvalue's error is c/alpha, and the pencil is linear in alpha: the slope times alpha estimates it.
-    """
+    """Return how far each eigenvalue is in another pencil, to first order: twice the penalty moves it by its error."""
     y, x, finite = pairs.left.conj(), pairs.right, np.isfinite(pairs.values)
     s = np.where(finite, pairs.values, 0.0)
     change = (other.A - pencil.A) @ x - (other.E - pencil.E) @ x * s

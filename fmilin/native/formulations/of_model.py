@@ -189,10 +189,7 @@ def linear_model(
 
 
 def _outputs(source: ModelAtPoint, reduced: ReducedSystem, T: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return C and D: outputs see (dq, dv), and the accelerations and multipliers that follow from them.
-
-    They are a = R z'' - G (gamma_q dq + gamma_v dv), and M a + C dv + K dq + Phi_q' dlambda = B du.
-    """
+    """Return C and D, with a = R z'' - G (gamma_q dq + gamma_v dv) and M a + C dv + K dq + Phi_q' dlambda = B du."""
     form, taken, basis = source.form, source.second_order, reduced.basis
     p, n = basis.R.shape[1], form.n
     dq, dv = reduced.T[:n], reduced.T[n:]

@@ -90,8 +90,7 @@ def state_space(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return A (p, p), B (p, nu), T (2n, p) of the motion of ``chosen`` eigenvalues, y = S (dq, dv), (dq, dv) = T y.
 
-    With bases V and W of the right and left deflating subspaces, z = V zeta + (what W* E and W* A do not see), so
-    that (W* E V) zeta' = (W* A V) zeta + W* B u. Complex eigenvalues are chosen with their conjugates.
+    With bases V, W of the deflating subspaces (W* E V) zeta' = (W* A V) zeta + W* B u; conjugates are chosen together.
     """
     p = int(np.count_nonzero(chosen))
     if p == 0:

@@ -23,9 +23,8 @@ from fmilin.native.kane.form import LinearRow, SymbolsIn, linear_row, plain_name
 class Translation:
     """Rewrites expressions; shared subexpressions stay shared, so that large equations take a moment only.
 
-    ``f(t)`` becomes the symbol ``f``, its derivatives ``der(f)`` and ``der(der(f))``, time the symbol ``time``; or
-    what ``meanings`` says: a callable is asked when it is needed, and its expression translated in turn.
-    ``dynamic`` and ``constants`` collect what had no meaning, in the order of meeting.
+    ``f(t)`` becomes the symbol ``f``, its derivatives ``der(f)`` and so on, time the symbol ``time``; or what
+    ``meanings`` says, a callable when it is needed. ``dynamic`` and ``constants`` collect what had no meaning.
     """
 
     def __init__(self, time: Symbol, meanings: Mapping[Expr, Expr | Callable[[], Expr]]) -> None:

@@ -104,10 +104,7 @@ def are_smooth(expressions: tuple[Any, ...]) -> bool:
 
 
 class KaneSlopes(ExactSlopes):
-    """The equations and their gradients at a point, ready for a choice of states of sizes ``scales`` (N,).
-
-    ``outputs`` are the slopes of the outputs by (x, r, q', u', lambda), of shape (ny, N + s + n + o + k).
-    """
+    """Gradients at a point; ``outputs`` are those by (x, r, q', u', lambda), shape (ny, N + s + n + o + k)."""
 
     def __init__(
         self,

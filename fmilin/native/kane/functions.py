@@ -49,11 +49,7 @@ class Numerics:
 
 @dataclass(frozen=True)
 class Expansion:
-    """The equations and their gradients at a stack of k points: everything that the linearization is made of.
-
-    The gradients of the rows of (f_c, f_v, f_0 + f_1, f_a, f_2 + f_3 + f_4) stand in one matrix J whose columns are
-    (t, q, q', u, r), at the values of q', u' and lambda that solve the equations.
-    """
+    """The equations at k points, with the gradients of the rows of (f_c, f_v, f_0 + f_1, f_a, f_2 + f_3 + f_4)."""
 
     rates: FloatArray  # (k, n + o), q' and u'
     multipliers: FloatArray  # shape (k, multipliers)
@@ -62,10 +58,7 @@ class Expansion:
 
 
 class KaneFunctions:
-    """The functions of a form, made once; their ``arguments`` are points (t, q, u, r, p) or stacks of them.
-
-    They are made of one graph, in which every subexpression stands once.
-    """
+    """The functions of a form, of one graph; their ``arguments`` are points (t, q, u, r, p) or stacks of them."""
 
     def __init__(self, form: KaneForm, numerics: Numerics) -> None:
         self.form, self.numerics, self._graph = form, numerics, Graph()

@@ -21,10 +21,9 @@ LISTED = 6  # start values that a remark names
 
 
 def velocities(motions: Motions, free: Floats) -> tuple[Floats, tuple[str, ...]]:
-    """Return velocities (n,) that keep the loops closed with as many of the given ones as can be held.
+    """Return velocities (n,) that keep the loops closed, holding what is not ``free`` (n,), and the loops that open so.
 
-    Of those that contradict each other the first are held, moving ones before zeros, and always those that are not
-    ``free`` (n,). With them come the loops that cannot be kept closed even so.
+    Of given ones that contradict each other the first are held, moving ones before zeros.
     """
     v, free, stated = motions.given, free.copy(), motions.stated
     if not motions.broken(v):
@@ -114,11 +113,7 @@ def moved_starts(
     changes: tuple[Floats, Floats],
     stated: NDArray[np.bool_],
 ) -> tuple[Moved, ...]:
-    """Return the start values that were given, positions not as zero, and had to move by more than their rounding.
-
-    ``stated`` (n,) says which velocities were. Each pair is that of the positions (n_q,) and the velocities
-    (n,), the changes in rad or sizes of the mechanism, or relative to the fastest.
-    """
+    """Return given start values that had to move by more than rounding; pairs are of positions and velocities."""
     tree, before = system.tree, {m.state: m.given for m in system.description.moved}
     neutral = np.zeros(tree.n_q)
     neutral[tree.ball_coordinates[:, 0]] = 1.0

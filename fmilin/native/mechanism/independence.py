@@ -220,10 +220,7 @@ OTHERS = 1e-3  # how much a joint without a drive counts beside one with a drive
 
 
 def preferred_states(system: System, independence: Independence, q: NDArray[np.float64]) -> tuple[str, ...]:
-    """Return the positions and the speeds to keep, driven joints first of all; empty where pivoting may choose.
-
-    With positions and speeds of the same joints A has rows [0 I]; pivoting may mix them where there are quaternions.
-    """
+    """Return the positions and the speeds to keep, driven joints first of all; empty where pivoting may choose."""
     tree, p = system.tree, system.tree.n - len(independence.all)
     driven = _driven(system.description, tree)
     holonomic = len(independence.position) == len(independence.all)

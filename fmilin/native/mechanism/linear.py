@@ -67,10 +67,9 @@ class MechanismEquations:
 
 
 class LocalForm:
-    """The local state-space form at the points of a solution: K_q (..., n, p_q), K (..., n, p_v), K_dot (..., n, p_q).
+    """The local form at a solution: K_q (..., n, p_q), K (..., n, p_v), K_dot (..., n, p_q), dq (..., n_q, p_q).
 
-    dq (..., n_q, p_q) is what the kept positions do to all; dv_dot (..., n, P + nu) and multipliers (..., m, P +
-    nu) what the kept states and inputs do to vdot and lambda.
+    dv_dot (..., n, P + nu), multipliers (..., m, P + nu): what kept states and inputs do to vdot and lambda.
     """
 
     def __init__(
@@ -217,10 +216,7 @@ class LocalForm:
 
 
 class MechanismSlopes(ExactSlopes):
-    """The recursion at a point, and some bits beside it, ready for a choice of states.
-
-    ``gradient`` is that of all residuals, (m, N).
-    """
+    """The recursion at a point and some bits beside it; ``gradient`` is that of all residuals, shape (m, N)."""
 
     def __init__(
         self,

@@ -148,10 +148,7 @@ def coordinate_columns(tree: Tree, q: Array, v: Array) -> tuple[Array, Array]:
 
 
 def displacement_of(tree: Tree, q: Array, dq: Array) -> Array:
-    """Return displacements theta (..., n, k) of small changes dq (n_q, k) of the coordinates.
-
-    On a ball theta = 2 E' de / |e|^2, E of e' = E w: the part of de along e turns nothing.
-    """
+    """Return theta (..., n, k) of small changes dq (n_q, k) of coordinates: 2 E' de / |e|^2 on balls, E of e' = E w."""
     theta = np.zeros((*q.shape[:-1], tree.n, dq.shape[-1]), dtype=np.result_type(q, dq))
     theta[..., tree.screw_speeds, :] = dq[..., tree.screw_coordinates, :]
     if len(tree.balls):
@@ -257,10 +254,7 @@ def mass_matrix(tree: Tree, S: Array, I_c: Array) -> Array:
 
 
 def torque_columns(tree: Tree, motion: Motion, inertia: Inertia, I_c: Array, outside: Array) -> tuple[Array, Array]:
-    """Return d tau_NE/d theta and d tau_NE/dv (4.3), (..., n, n), for I_c (..., n, 6, 6), at vdot of ``motion``.
-
-    tau_NE has subtracted the wrenches ``outside`` (..., N + 1, 6) on the links; how they change is left out here.
-    """
+    """Return d tau_NE/d theta and d tau_NE/dv (4.3), (..., n, n), at the vdot of ``motion``, ``outside`` held."""
     S, psi, phi = motion.at.S, motion.psi, motion.phi
     ad_V, tensors = inertia.ad_V, inertia.I
     turned = np.swapaxes(ad_V, -1, -2) @ tensors  # ad_V^* I, and I ad_V is its transpose

@@ -98,11 +98,10 @@ def read_urdf_description(
 ) -> tuple[MechanismDescription, SourceLines]:
     """Read a mechanism from a URDF file, with ``parts`` that a TOML file adds, and where it describes them.
 
-    The root link is the ground, or a body on a free joint ``floating_base`` (``floating_base_2`` where that name is
-    taken). Links without ``<inertial>`` or with a mass of 0 are massless frames. A joint that mimics another one is
-    coupled to it, unless it is fixed. Without ``[[input]]`` tables every other joint with one freedom has an input
-    ``JOINT.force`` or ``JOINT.torque``, and without ``[[sensor]]`` tables its position is an output. Joints in
-    ``fixed_joints`` stay where they are at zero. Remarks say what was left out (friction) or is doubtful (inertias).
+    The root link is the ground, or a body on a free joint ``floating_base``. Links without mass are frames. A joint
+    that mimics another one is coupled to it, unless it is fixed, as those in ``fixed_joints`` are at zero. Without
+    ``[[input]]`` tables every other joint with one freedom has an input ``JOINT.force`` or ``JOINT.torque``, and
+    without ``[[sensor]]`` tables its position is an output. Remarks say what was left out or is doubtful.
     """
     parts = parts or Parts({}, {}, SourceLines(path), Lines({}))
     tree, given, more = read_urdf(path).with_fixed(fixed_joints), parts.content, dict(parts.fields)

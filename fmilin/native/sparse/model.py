@@ -149,10 +149,7 @@ class _SparseEngine(NativeEngine):
         return SolvedPoint(q, v, w[:n], w[n:], solve)
 
     def _solver(self, mass: FloatArray, jacobian: FloatArray) -> Callable[[FloatArray], FloatArray]:
-        """Return what solves [[M, G'], [G, 0]] w = b, from the values of M and G.
-
-        A coordinate that a constraint determines alone gets a = 0, not 1e-17: rounding is no motion.
-        """
+        """Return what solves [[M, G'], [G, 0]] w = b; what a constraint determines alone gets a = 0, not 1e-17."""
         values, is_small = np.concatenate((mass, jacobian, jacobian)), self._saddle.shape[0] <= LARGEST_DENSE
         W = self._saddle.dense(values) if is_small else self._saddle.sparse(values)
         factors = regular_factors(W, f"The equations of '{self.info.name}'", estimate=is_small)

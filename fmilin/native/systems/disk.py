@@ -34,23 +34,17 @@ def rolling_disk(
         f_0 + f_1 = 0    kinematics,    f_2 + f_3 = 0    dynamics,    f_a = d f_v/dt = 0
 
     are solved for all 12 derivatives. The inputs are torques on the disk: ``lean_torque`` about the horizontal axis
-    b_x in the disk's plane, and ``steer_torque`` about b_z, from the centre to the contact. The outputs are
-    ``lean`` = q2, ``yaw_rate`` = q1' and ``contact.y``, the lateral position of the contact. ``speed`` is v = -r
-    q3'; without ``yaw_rate`` a leaning disk starts in the slower of its two steady turns, with another one at a
-    consistent point that is no steady motion.
-
-    No steady motion of the disk is an equilibrium of its 12 states (q3, q4, u4 and u6 move), so the spectrum
-    depends on the coordinates. In the recommended ones, q1..q5 and u1, u2, u3 as in the source, all rates are
-    steady and two eigenvalues differ from zero,
+    b_x in the disk's plane, and ``steer_torque`` about b_z, from the centre to the contact; the outputs ``lean`` = q2,
+    ``yaw_rate`` = q1' and ``contact.y``. ``speed`` is v = -r q3'; without ``yaw_rate`` a leaning disk starts in the
+    slower of its two steady turns. No steady motion is an equilibrium of the 12 states, so the spectrum depends on the
+    coordinates: in the recommended ones, q1..q5 and u1, u2, u3, two eigenvalues differ from zero,
 
         lambda^2 = 4/5 (g/r) cos(q2) - q1'^2 - 14/5 sin(q2) q1' q3' - 12/5 q3'^2,
 
     +- 2 sqrt(1 - 3 v^2)/sqrt(5) upright with g = r = 1; the other six are zero and defective. The Jacobian of all
-    12 states has these, and a spurious pair lambda^2 = -2/3 v^2 that no motion of the disk knows.
-
-    The kinematic equations of q4, q5, q6 have the rolling constraints substituted, as printed by the source, so
-    that f_c is kept for any u4, u5, u6 and hides no further constraint. Written in u4, u5, u6 instead they would
-    give the same 12 eigenvalues, because nothing depends on q4, q5, q6 in turn.
+    12 states has these, and a spurious pair lambda^2 = -2/3 v^2 that no motion of the disk knows. The kinematic
+    equations of q4, q5, q6 have the rolling constraints substituted, as printed by the source, so that f_c is kept for
+    any u4, u5, u6 and hides no further constraint.
     """
     if not (mass > 0 and radius > 0):
         raise UsageError(f"A disk needs a positive mass and radius, not {mass:g} and {radius:g}.")

@@ -142,11 +142,7 @@ class FlexibleLink:
         return self.pull + self.rod.mu * self.gravity * (self.rod.length - s)
 
     def hanging(self) -> FloatArray:
-        """Return the displacements d of the link hanging at rest, its own axis pointing down.
-
-        Stretched by its weight unless it has its length as it hangs; the linear elements give the exact
-        displacements u(s) = (pull s + mu g (L s - s^2/2))/EA at their nodes.
-        """
+        """Return d of the link hanging at rest: u(s) = (pull s + mu g (L s - s^2/2))/EA at its nodes, exactly."""
         d = np.zeros(self.size)
         if not self.stiffened:
             s, L = self.reference[0::3], self.rod.length

@@ -142,10 +142,7 @@ def _constraints(A: Sequence[Vector], B: Sequence[Vector], phi: Any, angle: floa
 
 
 def equilibrium_angle(loops: int, branch: str) -> float:
-    """Return phi where g (3N + 1)/2 cos(phi) = N k (s - l0) sin(phi/2), s = 2 cos(phi/2): springs carry the weight.
-
-    Hanging, the springs are at their natural length and phi = -pi/2.
-    """
+    """Return phi where g (3N + 1)/2 cos(phi) = N k (s - l0) sin(phi/2), s = 2 cos(phi/2): springs carry the weight."""
     if branch == "hanging":
         return -pi / 2
 

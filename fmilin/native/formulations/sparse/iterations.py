@@ -144,9 +144,8 @@ def _require_inertia(M: FloatArray) -> None:
 def _errors(problem: QuadraticProblem, s: ComplexArray, x: ComplexArray, around: Around) -> FloatArray:
     """Return what the solver's rounding may do to each eigenvalue, the matrices taken as they are given.
 
-    Residuals and Rayleigh quotients are rounded to extended precision (those of a penalty, an approximation anyway,
-    to double precision), with whose eps and x for the left vector it is eps |x|' (|s|^2 |M| + |s| |C| + |K|) |x| /
-    |x' (2 s M + C) x|. The iteration itself sees 1/(s - shift) to double precision of the largest.
+    With x for the left vector it is eps |x|' (|s|^2 |M| + |s| |C| + |K|) |x| / |x' (2 s M + C) x|, eps that of
+    extended precision (of a penalty: double). The iteration itself sees 1/(s - shift) to double precision.
     """
     if not len(s):
         return np.empty(0)
