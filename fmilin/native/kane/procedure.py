@@ -281,32 +281,14 @@ def _at(expression: Any, at: Mapping[Any, Any], rates: Mapping[Any, Any]) -> Any
 
 def _dependence(form: KaneForm, partition: Partition, gradient: Any) -> tuple[Matrix, Matrix, Matrix, Matrix, Matrix]:
     """Return C_0, C_1, C_2, D_0 and D_2."""
-    n, o, s = len(form.q), len(form.u), len(form.inputs)
-    q_i, q_d, u_i, u_d = (list(p) for p in (partition.q_i, partition.q_d, partition.u_i, partition.u_d))
-    C_0, D_0 = sympy.zeros(n, len(q_i)), sympy.zeros(n, s)
-    C_1, C_2, D_2 = sympy.zeros(o, n), sympy.zeros(o, len(u_i)), sympy.zeros(o, s)
-    for column, i in enumerate(q_i):
-        C_0[i, column] = 1
-    for column, i in enumerate(u_i):
-        C_2[i, column] = 1
-    if q_d:
-        f_c = list(form.f_c)
-        G_d = gradient(f_c, [form.q[i] for i in q_d])
-        _fill(C_0, q_d, -_solved(G_d, gradient(f_c, [form.q[i] for i in q_i])))
-        _fill(D_0, q_d, -_solved(G_d, gradient(f_c, form.inputs)))
-    if u_d:
-        f_v = list(form.f_v)
-        B_d = gradient(f_v, [form.u[i] for i in u_d])
-        _fill(C_1, u_d, -_solved(B_d, gradient(f_v, form.q)))
-        _fill(C_2, u_d, -_solved(B_d, gradient(f_v, [form.u[i] for i in u_i])))
-        _fill(D_2, u_d, -_solved(B_d, gradient(f_v, form.inputs)))
-    return C_0, C_1, C_2, D_0, D_2
-
-
-def _fill(matrix: Matrix, rows: Sequence[int], block: Matrix) -> None:
-    for k, i in enumerate(rows):
-        for j in range(matrix.cols):
-            matrix[i, j] = block[k, j]
+    q_i, q_d = (sympy.eye(len(form.q))[:, list(part)] for part in (partition.q_i, partition.q_d))
+    u_i, u_d = (sympy.eye(len(form.u))[:, list(part)] for part in (partition.u_i, partition.u_d))
+    G_c, D_c = gradient(form.f_c, form.q), gradient(form.f_c, form.inputs)
+    G_v, B, D_v = (gradient(form.f_v, symbols) for symbols in (form.q, form.u, form.inputs))
+    on_q = -q_d * _solved(G_c * q_d, (G_c * q_i).row_join(D_c))
+    on_u = -u_d * _solved(B * u_d, G_v.row_join(B * u_i).row_join(D_v))
+    p, n, o = q_i.cols, len(form.q), u_i.cols
+    return q_i + on_q[:, :p], on_u[:, :n], u_i + on_u[:, n : n + o], on_q[:, p:], on_u[:, n + o :]
 
 
 def _solved(M: Matrix, right: Matrix) -> Matrix:

@@ -14,7 +14,7 @@ from fmilin.ground.files import DocumentError, read_toml
 from fmilin.native.mechanism.description import INPUTS, PARTS, MechanismDescription
 from fmilin.native.mechanism.part import Part, Placement
 from fmilin.native.mechanism.parts import COORDINATES, SPEEDS, Body, Joint
-from fmilin.native.mechanism.source_lines import LARGEST_NUMBER, KeyPath, Lines, SourceLines, lines_of
+from fmilin.native.mechanism.sources import LARGEST_NUMBER, KeyPath, Lines, SourceLines, lines_of
 
 if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError

@@ -12,8 +12,7 @@ import numpy as np
 
 from fmilin.ground.errors import ModelError, UnknownNameError, nearest_names
 from fmilin.native.mechanism.part import ORIGIN, Placement, Vector, unit, vector
-from fmilin.native.mechanism.source_lines import LARGEST_NUMBER
-from fmilin.native.mechanism.urdf_mending import mended_root
+from fmilin.native.mechanism.sources import LARGEST_NUMBER, mended_root
 
 JOINT_TYPES = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
 

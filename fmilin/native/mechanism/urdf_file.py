@@ -15,7 +15,7 @@ from fmilin.ground.tolerances import NEGATIVE_INERTIA
 from fmilin.native.mechanism.description import Input, MechanismDescription
 from fmilin.native.mechanism.elements import Coupling, JointForce, Sensor
 from fmilin.native.mechanism.parts import SPEEDS, TRIANGLE, Body, Joint, JointType, beyond_triangle
-from fmilin.native.mechanism.source_lines import Lines, SourceLines
+from fmilin.native.mechanism.sources import Lines, SourceLines
 from fmilin.native.mechanism.toml_file import Parts, offset_in_radians, with_settings
 from fmilin.native.mechanism.urdf_elements import Inertial, UrdfJoint, UrdfLink, UrdfTree, read_urdf
 

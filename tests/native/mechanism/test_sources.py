@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fmilin.native.mechanism.source_lines import KeyPath, lines_of
+from fmilin.native.mechanism.sources import KeyPath, lines_of
 
 TEXT = '''# a comment with [brackets] and a = sign
 title = "x # y"
