@@ -24,7 +24,7 @@ from fmilin.model.constraints.declared import Constraint, Constraints
 
 if TYPE_CHECKING:
     from fmilin.model.constraints.expressions import Expression
-    from fmilin.model.equations import SparseEquations, SparseForm
+    from fmilin.model.equations import SparseEquations
     from fmilin.numerics.codegen.implicit import ImplicitSystem
 
 
@@ -405,8 +405,8 @@ class Model(ABC):
         """Return the equations as they are written, linearized at a point of the manifold; None without."""
         return None
 
-    def sparse_form(self, t: float, x: FloatArray, u: FloatArray) -> SparseForm | None:
-        """Return the equations in parts, sparse matrices; None unless ``sparse``. NumericalError where singular."""
+    def sparse_form(self, t: float, x: FloatArray, u: FloatArray) -> SecondOrderForm | None:
+        """Return the equations in parts, sparse, without outputs; None unless ``sparse``. NumericalError if singular."""
         return None
 
     def sparse_equations(self) -> SparseEquations | None:

@@ -96,10 +96,13 @@ def is_at_rest(model: Model, point: OperatingPoint, form: SecondOrderForm) -> Re
     return RestAt(names[fastest], float(rates[fastest]))
 
 
-def numeric_form(model: Model, point: OperatingPoint, form: SecondOrderForm) -> ConstrainedForm:
+def numeric_form(
+    model: Model, point: OperatingPoint, form: SecondOrderForm, *, moving: bool | None = None
+) -> ConstrainedForm:
     """Return ``form``, which belongs to ``point``, with the names and signs of the formulations."""
     qs, vs = form.positions, form.velocities
     gamma_v = form.constraint_states[:, vs]
+    moving = not is_at_rest(model, point, form) if moving is None else moving
     return ConstrainedForm(
         M=form.M,
         C=-form.force_states[:, vs],
@@ -109,7 +112,7 @@ def numeric_form(model: Model, point: OperatingPoint, form: SecondOrderForm) -> 
         multipliers=form.multipliers,
         names=tuple(model.states.names[int(i)] for i in qs),
         motion=None
-        if is_at_rest(model, point, form)
+        if not moving
         else Motion(
             velocities=point.states[vs],
             accelerations=form.accelerations,
@@ -237,26 +240,15 @@ def sparse_form_of(model: Model, point: OperatingPoint | None = None) -> Constra
             f"The model '{model.info.name}' is not made of sparse matrices: use fmilin.formulations.form_of, or write "
             "its equations as a fmilin.models.sparse.NumericEquations."
         )
-    n = form.M.shape[0]
-    q, v = x[:n], x[n:]
-    _require_consistent(x, model.states.scales(x), form.residuals, form.G)
+    found = numeric_form(model, point, form, moving=True)
+    g: Any = model.constraint_residuals(point.time, x, point.inputs)
+    _require_consistent(x, model.states.scales(x), g, form.G)
     # Stiff terms balance each other to rounding only: what counts as no force is a part of these terms.
-    forces = abs(form.force_positions) @ np.abs(q) + abs(form.G.T) @ np.abs(form.multipliers)
-    moving = np.max(np.abs(v) / model.states.scales(x)[n:], initial=0.0) > EQUILIBRIUM
+    forces = abs(found.K) @ np.abs(x[: found.n]) + abs(form.G.T) @ np.abs(form.multipliers)
+    fastest = np.max(np.abs(x[found.n :]) / model.states.scales(x)[found.n :], initial=0.0)
     inertial = np.max(np.abs(form.M @ form.accelerations), initial=0.0)
-    moving = moving or inertial > EQUILIBRIUM * np.max(forces, initial=0.0)
-    return ConstrainedForm(
-        M=form.M,
-        C=-form.force_velocities,
-        K=-form.force_positions,
-        Phi_q=form.G,
-        B=form.force_inputs,
-        multipliers=form.multipliers,
-        names=model.states.names[:n],
-        motion=Motion(v, form.accelerations, form.rate_positions, form.bend_positions, form.bend_velocities)
-        if moving
-        else None,
-    )
+    moving = fastest > EQUILIBRIUM or inertial > EQUILIBRIUM * np.max(forces, initial=0.0)
+    return found if moving else replace(found, motion=None)
 
 
 def _require_consistent(x: FloatArray, sizes: FloatArray, g: FloatArray, Phi_q: Any) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,6 @@ import numpy as np
 from fmilin.ground.errors import NumericalError, UsageError
 from fmilin.ground.signals import FloatArray, Signal, Signals
 from fmilin.model.constraints.declared import Constraint, Constraints
-from fmilin.model.equations import SparseForm
 from fmilin.model.interface import ModelInfo, SecondOrderForm
 from fmilin.native.native_engine import NativeEngine, Quantity, QuantityEvaluator, offered
 from fmilin.native.native_model import NativeModel
@@ -54,26 +53,13 @@ class NumericModel(NativeModel):
 
     sparse = True
 
-    def sparse_form(self, t: float, x: FloatArray, u: FloatArray) -> SparseForm:
-        """Return the equations of motion taken apart at a point."""
+    def sparse_form(self, t: float, x: FloatArray, u: FloatArray) -> SecondOrderForm:
+        """Return the equations of motion taken apart at a point, in sparse matrices and without outputs."""
         from scipy.sparse import csc_array
 
-        del t
-        eq, s = self.equations, self.engine.solved(x, self._full(u))
-        e, (bend_q, bend_v) = eq.slopes(s.q, s.v, s.a, s.multipliers), self.engine.acceleration_slopes(s)
-        return SparseForm(
-            residuals=eq.residuals(s.q),
-            accelerations=s.a,
-            multipliers=s.multipliers,
-            M=eq.pattern_M.sparse(eq.mass(s.q)),
-            G=eq.pattern_G.sparse(eq.jacobian(s.q)),
-            force_positions=eq.pattern_e_q.sparse(e.e_q),
-            force_velocities=eq.pattern_e_v.sparse(e.e_v),
-            force_inputs=csc_array(eq.input_matrix[:, self._input_indices]),
-            rate_positions=eq.pattern_G.sparse(eq.rate_slopes(s.q, s.v)),
-            bend_positions=eq.pattern_G.sparse(bend_q),
-            bend_velocities=eq.pattern_G.sparse(bend_v),
-        )
+        form: SecondOrderForm = self._evaluator.second_order_form(t, x, self._full(u), dense=False)
+        inputs: Any = csc_array(form.force_inputs[:, self._input_indices])
+        return replace(form, force_inputs=inputs)
 
     # -- its own constraints need no expressions ---------------------------------------------------
 
@@ -224,28 +210,33 @@ class _SparseEvaluator(QuantityEvaluator):
         outputs, z = (self._gradient(some, s, len(u)) @ moved for some in (self._outputs, self._observed))
         return np.vstack((dv, w[:n])), outputs, z
 
-    def second_order_form(self, t: float, x: FloatArray, u: FloatArray) -> SecondOrderForm:
-        """Return the equations taken apart as dense matrices."""
+    def second_order_form(self, t: float, x: FloatArray, u: FloatArray, *, dense: bool = True) -> SecondOrderForm:
+        """Return the equations taken apart as dense matrices, or as sparse ones without outputs."""
+        from scipy import sparse
+
         del t
         eq, n, m, k = self._engine.equations, self._engine.equations.n, self._engine.equations.m, len(u)
-        self._engine.require_dense("The dense form of the equations")
+        made, joined = (Pattern.dense, np.hstack) if dense else (Pattern.sparse, partial(sparse.hstack, format="csc"))
+        if dense:
+            self._engine.require_dense("The dense form of the equations")
         s = self._engine.solved(x, u)
         e = eq.slopes(s.q, s.v, s.a, s.multipliers)
-        by_x, by_u, by_w = np.split(self._gradient(self._outputs, s, k).toarray(), [2 * n, 2 * n + k], axis=1)
+        gradient = self._gradient(self._outputs if dense else (), s, k).toarray()
+        by_x, by_u, by_w = np.split(gradient, [2 * n, 2 * n + k], axis=1)
         return SecondOrderForm(
             positions=np.arange(n),
             velocities=np.arange(n, 2 * n),
-            M=eq.pattern_M.dense(eq.mass(s.q)),
-            G=eq.pattern_G.dense(eq.jacobian(s.q)),
+            M=made(eq.pattern_M, eq.mass(s.q)),
+            G=made(eq.pattern_G, eq.jacobian(s.q)),
             multipliers=s.multipliers,
             accelerations=s.a,
-            force_states=np.hstack((eq.pattern_e_q.dense(e.e_q), eq.pattern_e_v.dense(e.e_v))),
+            force_states=joined((made(eq.pattern_e_q, e.e_q), made(eq.pattern_e_v, e.e_v))),
             force_inputs=eq.input_matrix,
             output_states=by_x,
             output_inputs=by_u,
             output_unknowns=by_w,
             bend=lambda direction: eq.bend(s.q, direction),
-            constraint_states=np.hstack([eq.pattern_G.dense(values) for values in self._engine.acceleration_slopes(s)]),
+            constraint_states=joined([made(eq.pattern_G, values) for values in self._engine.acceleration_slopes(s)]),
             constraint_inputs=np.zeros((m, k)),
         )
 
