@@ -406,7 +406,7 @@ class Model(ABC):
         return None
 
     def sparse_form(self, t: float, x: FloatArray, u: FloatArray) -> SecondOrderForm | None:
-        """Return the equations in parts, sparse, without outputs; None unless ``sparse``. NumericalError if singular."""
+        """Return the equations in parts, sparse, without outputs; None unless ``sparse``. NumericalError: singular."""
         return None
 
     def sparse_equations(self) -> SparseEquations | None:

@@ -23,7 +23,7 @@ from fmilin.native.kane.procedure import Partition, dependence, eliminate
 from fmilin.native.symbolic import SymbolicEngine
 from fmilin.numerics.codegen.functions import SystemFunctions
 from fmilin.numerics.codegen.implicit import ImplicitSystem
-from fmilin.numerics.saddle_point.factors import DenseFactors, Factors, require_regular
+from fmilin.numerics.factors import DenseFactors, Factors, require_regular
 
 
 class KaneNumeric(SystemFunctions):
