@@ -43,13 +43,13 @@ def bicycle(speed: float = 4.6, *, parameters: Mapping[str, float] | None = None
     stable between 4.292382 (weave) and 6.024262 m/s (capsize). The equations are derived when they are first
     needed, which takes a few seconds.
     """
-    values = dict(BENCHMARK)
-    for name, value in (parameters or {}).items():
-        if name not in values:
-            raise UnknownNameError.among(name, values, "a parameter of the bicycle")
-        values[name] = float(value)
+    changed = {name: float(value) for name, value in (parameters or {}).items()}
+    for name in changed:
+        if name not in BENCHMARK:
+            raise UnknownNameError.among(name, BENCHMARK, "a parameter of the bicycle")
+    values = {**BENCHMARK, **changed}
     start = {"rear_rate": -speed / values["r_R"], "front_rate": -speed / values["r_F"]}
-    return _benchmark_model().with_parameters(values).with_start(start)
+    return _benchmark_model().with_parameters(changed).with_start(start)
 
 
 @cache

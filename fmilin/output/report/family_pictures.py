@@ -154,7 +154,7 @@ def family_eigenvalue_figure(family: LinearFamily) -> Figure:
     figure, real, imaginary = over_one_axis(_title(family, "Eigenvalues"))
     line = lines[0]
     shown: set[int] = set()
-    for mode, values in zip(_mode_numbers(line.eigenvalues), line.eigenvalues.T, strict=True):
+    for mode, values in zip(mode_numbers(line.eigenvalues), line.eigenvalues.T, strict=True):
         style = line_style(mode) | {"linewidth": 1.8}
         real.plot(line.axis, values.real, **style, label=None if mode in shown else f"mode {mode + 1}")
         imaginary.plot(line.axis, values.imag, **style)
@@ -224,7 +224,7 @@ def campbell_figure(family: LinearFamily, *, orders: Sequence[float] = (), hertz
     figure, frequency, damping = over_one_axis(_title(family, "Campbell diagram"), (3, 2))
     factor = 1 / (2 * np.pi) if hertz else 1.0
     drawn, marked, largest = 0, False, 0.0
-    for mode, values in zip(_mode_numbers(line.eigenvalues), line.eigenvalues.T, strict=True):
+    for mode, values in zip(mode_numbers(line.eigenvalues), line.eigenvalues.T, strict=True):
         swings = values.imag > 1e-9 * np.abs(values)
         if not swings.any():
             continue
@@ -298,7 +298,7 @@ def _lines(family: LinearFamily) -> Iterator[_Line]:
         yield _Line(axis_label(family, name), title, np.asarray(family.axes[name], float), values[k], k * length)
 
 
-def _mode_numbers(eigenvalues: Complex) -> list[int]:
+def mode_numbers(eigenvalues: Complex) -> list[int]:
     """Return the number of the mode that each tracked eigenvalue (n, P) belongs to: both of a pair have the same."""
     numbers: list[int] = []
     waiting: dict[int, Complex] = {}  # the first of a pair, by its number

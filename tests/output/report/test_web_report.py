@@ -171,3 +171,12 @@ def test_the_page_prints(browser: Browser, pages: Path) -> None:
     content = browser.pdf()
     assert content.startswith(b"%PDF")
     assert len(re.findall(rb"/Type\s*/Page\b", content)) >= 3
+
+
+def test_tables_of_a_family_number_pairs_as_its_pictures_do(unpainted: None) -> None:
+    del unpainted
+    two = fl.models.OdeModel("two", {"x": "v", "v": "-k*x", "y": "w", "w": "-9*k*y"}, parameters={"k": 1.0})
+    report = report_html(fl.sweep(two, {"k": [1.0, 2.0]}))
+    table = report[report.index("Modes followed over the grid") :].split("</table>")[0]
+    rows = [re.sub(r"<[^>]+>", " ", row).split() for row in table.split("<tr>")[2:]]
+    assert [row[0] for row in rows] == ["1", "2"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -12,6 +12,7 @@ import numpy as np
 from fmilin.families.family import LinearFamily
 from fmilin.ground.signals import FloatArray, Signals
 from fmilin.linear_model.modal import ModalAnalysis, modal_analysis
+from fmilin.output.report.family_pictures import mode_numbers
 from fmilin.output.report.numbers import eigenvalue_text, matrices_of, rough, rounded, shortened
 from fmilin.output.report.web.blocks import Block, Cell, Section, html_of, number, picture, table, text
 
@@ -37,22 +38,24 @@ def family_mode_sections(family: LinearFamily) -> list[Section]:
         return []
     values = family.eigenvalues.reshape(len(family), -1)
     # Of two modes that are conjugates of each other at every point one is shown.
-    shown = np.flatnonzero((np.isfinite(values) & (values.imag >= 0)).any(axis=0)).tolist()[:MOST_MODES]
+    numbers = [k + 1 for k in mode_numbers(values)]
+    columns = np.flatnonzero((np.isfinite(values) & (values.imag >= 0)).any(axis=0)).tolist()[:MOST_MODES]
+    shown = {m: numbers[m] for m in sorted(columns, key=numbers.__getitem__)}
     followed = _follow(family, values)
     names = [f"coordinate {k + 1}" for k in range(family.template.order)] if family.switches else family.states.names
     mean = followed.participation.mean(axis=0)
-    rows = ([number(m + 1, digits=4), *(number(100 * p, digits=3) for p in mean[m])] for m in shown)
+    rows = ([number(shown[m], digits=4), *(number(100 * p, digits=3) for p in mean[m])] for m in shown)
     heads = ["Mode", *map(shortened, names)]
     caption = (
         f"Participation factors in percent, mean over {_count(family, followed)}; independent of units and scaling"
     )
     return [
-        Section("Modes", [*_modes(family, values, shown), table(caption, heads, rows), *_events(family)]),
+        Section("Modes", [*_modes(family, values, shown), table(caption, heads, rows), *_events(family, numbers)]),
         Section("Controllability and observability", _channels(family, followed, shown)),
     ]
 
 
-def _modes(family: LinearFamily, values: np.ndarray, shown: Sequence[int]) -> list[Block]:
+def _modes(family: LinearFamily, values: np.ndarray, shown: Mapping[int, int]) -> list[Block]:
     rows = []
     for m in shown:
         w = values[:, m]
@@ -64,7 +67,7 @@ def _modes(family: LinearFamily, values: np.ndarray, shown: Sequence[int]) -> li
         right = int(np.nanargmax(np.where(finite, w.real, -np.inf)))
         rows.append(
             [
-                number(m + 1, digits=4), number(float(np.nanmin(w.real))),
+                number(shown[m], digits=4), number(float(np.nanmin(w.real))),
                 number(float(np.nanmax(w.real)), alarm=growing > 0),
                 Cell(_at(family, right)), number(_least(np.where(swings, np.abs(w.imag), np.nan))),
                 number(-_least(-np.where(swings, np.abs(w.imag), np.nan))), number(_least(ratio), digits=4),
@@ -84,9 +87,9 @@ def _at(family: LinearFamily, point: int) -> str:
     return ", ".join(f"{name} = {value:.6g}" for name, value in family.grid.values(point).items())
 
 
-def _events(family: LinearFamily) -> list[Block]:
+def _events(family: LinearFamily, numbers: Sequence[int]) -> list[Block]:
     rows = [
-        [e.kind, *(number(m + 1, digits=4) for m in e.modes), *(_at(family, k) for k in e.between)]
+        [e.kind, *(number(numbers[m], digits=4) for m in e.modes), *(_at(family, k) for k in e.between)]
         for e in family.mode_events
     ]
     heads = ["What", "Mode", "and mode", "Between", "and"]
@@ -121,7 +124,7 @@ def _count(family: LinearFamily, followed: _Followed) -> str:
     return f"{len(followed.points)} points" + ("" if len(followed.points) == good else f" of {good}, evenly chosen")
 
 
-def _channels(family: LinearFamily, followed: _Followed, shown: Sequence[int]) -> list[Block]:
+def _channels(family: LinearFamily, followed: _Followed, shown: Mapping[int, int]) -> list[Block]:
     blocks: list[Block] = [
         text(
             "The share of a mode is the largest part that it has in the impulse response of any coordinate to the "
@@ -137,10 +140,10 @@ def _channels(family: LinearFamily, followed: _Followed, shown: Sequence[int]) -
     return [*blocks, *(_shares(*channel, shown) for channel in channels if len(channel[1]))]
 
 
-def _shares(caption: str, signals: Signals, shares: FloatArray, lack: FloatArray, shown: Sequence[int]) -> Block:
+def _shares(caption: str, signals: Signals, shares: FloatArray, lack: FloatArray, shown: Mapping[int, int]) -> Block:
     rows: list[list[Cell]] = []
     for m in shown:
-        cells = [number(m + 1, digits=4)]
+        cells = [number(shown[m], digits=4)]
         for c in range(len(signals)):
             low, high, never = 100 * shares[:, m, c].min(), 100 * shares[:, m, c].max(), int(lack[:, m, c].sum())
             said = f"{rough(low)} to {rough(high)}" if high - low > 0.5 else rough(high)
