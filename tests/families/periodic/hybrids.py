@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.integrate import solve_ivp
 
 from fmilin.ground.signals import FloatArray
 from fmilin.model.stepping import Hybrid, Passage
@@ -60,3 +61,53 @@ class BuckConverter(FunctionModel, Hybrid):
         else:
             self.on = self.GAIN * (x[0] - self.WANTED) <= self.ramp(t) + 1e-9
         return Passage(x)
+
+
+class CompassWalker(FunctionModel, Hybrid):
+    """Two legs with a mass at the hip and small ones at the feet, on a slope; a, b: the leg that stands, that swings.
+
+    The simplest walker (Garcia, Chatterjee, Ruina and Coleman 1998); at the impact the momentum about the foot that
+    lands and that of the leg behind about the hip stay. Feet that meet the ground as the legs pass do not stick.
+    """
+
+    def __init__(self, slope: float = 0.009, feet: float = 1e-3) -> None:
+        self.slope, self.feet = slope, feet
+        super().__init__(Parts(["a", "b", "da", "db"], [0.15, -0.15, -0.17, 0.0], self.rates))
+
+    def rates(self, t: float, s: FloatArray, u: FloatArray) -> FloatArray:
+        (a, b, da, db), m = s, self.feet
+        M = np.array([[1 + m, -m * np.cos(a - b)], [-m * np.cos(a - b), m]])
+        F = [
+            m * np.sin(a - b) * db**2 + (1 + m) * np.sin(a - self.slope),
+            -m * (np.sin(a - b) * da**2 + np.sin(b - self.slope)),
+        ]
+        return np.array([da, db, *np.linalg.solve(M, F)])
+
+    def landed(self, x: FloatArray) -> FloatArray:
+        """Return what an impact makes of a state: angles from the slope's normal, the legs change places."""
+        a, b, da, _ = x
+        c = np.cos(a - b)
+        da = c * da / (1 + self.feet * (1 - c**2))
+        return np.array([b, a, da, c * da])
+
+    def event_indicators(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
+        return np.array([x[0] + x[1]])
+
+    def restart(self) -> None:
+        pass
+
+    def pass_event(self, t: float, x: FloatArray, u: FloatArray) -> Passage:
+        return Passage(self.landed(x) if x[0] < -0.05 and abs(x[0] + x[1]) < 1e-9 else x)
+
+    def stride(self, angle: float, rate: float) -> FloatArray:
+        """Return angle and rate of the leg that stands after the next impact, from those after one: by scipy."""
+        start = [angle, -angle, rate, np.cos(2 * angle) * rate]
+
+        def passing(_: float, s: FloatArray) -> float:
+            return float(s[0] + s[1])
+
+        run = solve_ivp(
+            lambda t, s: self.rates(t, s, s), (0, 6), start, "DOP853", events=passing, rtol=1e-12, atol=1e-13
+        )
+        impact = next(s for s in run.y_events[0] if s[0] < -0.05)
+        return np.asarray(self.landed(impact)[[0, 2]])

@@ -12,7 +12,9 @@ from scipy.linalg import expm
 import fmilin as fl
 from fmilin.cli.main import main
 from fmilin.native import OdeModel
-from tests.families.periodic.hybrids import BuckConverter, RimlessWheel
+from tests.families.periodic.hybrids import BuckConverter, CompassWalker, RimlessWheel
+
+STEPS = ((1e-5, 0.0), (0.0, 1e-5))
 
 
 def test_a_rimless_wheel_loses_the_same_at_every_impact() -> None:
@@ -33,6 +35,38 @@ def test_a_rimless_wheel_loses_the_same_at_every_impact() -> None:
         periodic.harmonic(2)
     with pytest.raises(fl.UsageError, match=smooth):
         periodic.lifted(2)
+
+
+def gait(slope: float, size: float = 1.0) -> fl.PeriodicOrbit:
+    """The long-period gait, looked for from a tenth of a second after an impact on the slope 0.009."""
+    start = {"a": 0.181, "b": -0.199, "da": -0.1809, "db": -0.0037}
+    return fl.periodic_orbit(CompassWalker(slope), {name: size * value for name, value in start.items()})
+
+
+def test_the_simplest_walker_walks_as_published() -> None:
+    """The fixed point with a thousandth of the mass in the feet is Bhounsule's, printed in the program of his lab."""
+    angle, rate, between, relative = 0.200161072169750, -0.199906060087682, 0.400322144339512, -0.015805473227965
+    walker, orbit = CompassWalker(), gait(0.009)
+    impact = orbit.events[-1]
+    x = fl.simulate(walker, orbit.start, stop_time=impact.time + 1e-9).point().states
+    assert x[[0, 2]] == pytest.approx([angle, rate], abs=1e-8)
+    assert [x[0] - x[1], x[2] - x[3]] == pytest.approx([between, relative], abs=1e-8)
+    floquet = fl.linearize_periodic(walker, orbit, points=16).floquet()
+    # The map from impact to impact, its slopes measured by another integrator; the impact leaves no fourth multiplier.
+    J = np.array([(walker.stride(angle + h, rate + k) - walker.stride(angle - h, rate - k)) / 2e-5 for h, k in STEPS]).T
+    assert np.sort_complex(floquet.multipliers[1:3]) == pytest.approx(np.sort_complex(np.linalg.eigvals(J)), abs=4e-5)
+    assert floquet.multipliers[[0, 3]] == pytest.approx([1.0, 0.0], abs=4e-5)
+    assert floquet.stable
+
+
+@pytest.mark.parametrize(("slope", "stable"), [(0.0145, True), (0.0155, False)])
+def test_the_gait_loses_stability_at_a_slope_of_0_015(slope: float, stable: bool) -> None:
+    """Garcia, Chatterjee, Ruina and Coleman 1998: stable when 0 < slope < 0.015 rad, then the period doubles."""
+    orbit = gait(slope, (slope / 0.009) ** (1 / 3))
+    floquet = fl.linearize_periodic(orbit.model, orbit, points=16).floquet()
+    assert floquet.stable == stable
+    own = floquet.multipliers[np.abs(floquet.multipliers - 1) > 1e-3]
+    assert own[np.argmax(np.abs(own))].real == pytest.approx(-1.0, abs=0.15)
 
 
 @pytest.mark.parametrize(("supply", "stable"), [(24.45, True), (24.58, False)])
