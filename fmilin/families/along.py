@@ -131,7 +131,7 @@ class _Path:
         if linear.descriptor is not None:
             self._descriptors[number] = linear.descriptor
         self._choice = linear.states, ("exact", linear.method.coordinates)
-        return selection, StackProcedure(model, self._request, point, linear, selection)
+        return selection, StackProcedure(model, self._request, point, linear, selection, own=model)
 
     def _stacked(self, stacks: StackProcedure, left: int) -> Iterator[list[Outcome]]:
         """Yield what stacks say of the points that follow, as far as everything is as usual."""

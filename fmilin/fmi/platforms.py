@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from fmilin.ground.errors import UnknownNameError
+from fmilin.ground.errors import ModelError, UnknownNameError
 from fmilin.numerics.codegen.compiler import library_suffix
 
 _SYSTEMS = {"linux": ("linux", ".so"), "windows": ("win", ".dll"), "darwin": ("darwin", ".dylib")}
@@ -110,9 +110,9 @@ def c_library() -> Any:
     return ctypes.cdll.msvcrt if sys.platform == "win32" else ctypes.CDLL(None)
 
 
-def fmpy_folder() -> Path | None:
+def fmpy_folder() -> Path:
     """Return where FMPy keeps what it ships: schemas, headers, a logger in C. It is not imported, which takes long."""
     package = importlib.util.find_spec("fmpy")
     if package is None or not package.submodule_search_locations:  # pragma: no cover - FMPy is a dependency
-        return None
+        raise ModelError("The package FMPy, which brings the headers of FMI, is not installed. Install it.")
     return Path(package.submodule_search_locations[0])

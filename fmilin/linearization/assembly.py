@@ -28,7 +28,6 @@ from fmilin.model.counting import CountedModel
 from fmilin.model.interface import Evaluation, Model, OperatingPoint, TangentStack
 from fmilin.numerics.differences.sweep import StepSweep, step_sweep
 
-# From independent coordinates and slopes along them to the linear model, with its accuracy.
 # With y = R (x - x0) and x = Psi(y) (Spencer sections 2.2 and 4.1), at any consistent point:
 #     A = R f_x DPsi,  B = R f_u,  C = c_x DPsi,  D = c_u,  T = DPsi,  f0 = R f(t0, x0, u0)
 # Nonlinear coordinates y = rho(x) have R = D rho(x0) and d(D rho(x) f0)/dx DPsi in A besides, from y' = D rho x'.
@@ -146,73 +145,49 @@ Mask = NDArray[np.bool_]
 Parts = Mapping[str, FloatArray]
 
 
-class StackWriter:
-    """Writes the matrices of a stack; the error of an entry is that of its row over the size of its column."""
+def write_stack(
+    parts: Parts,
+    model: Model,
+    facts: VerifiedFacts,
+    points: PointStack,
+    tangents: TangentStack,
+    geometry: StackGeometry,
+    *,
+    errors: FloatArray,
+) -> None:
+    """Write the matrices of a stack by name; an entry's error is that of its row over the size of its column."""
+    t, kept, p = tangents, list(tangents.kept), len(tangents.kept)
+    in_order = not geometry.others and kept == list(range(p))
+    J = t.derivatives if in_order else t.derivatives[:, kept]
+    matrices = {"A": J[..., :p], "B": J[..., p:], "C": t.outputs[..., :p], "D": t.outputs[..., p:], "T": t.T}
+    values = {"f0": t.rates[:, kept], "y0": points.states[:, kept], "x0": points.states, "u0": points.inputs}
+    for name, array in (matrices | values | {"out0": t.values, "time": points.time}).items():
+        parts[name][...] = array
+    y, u = geometry.y_sizes, geometry.u_sizes
+    largest, seen = geometry.slopes.largest, geometry.output_slopes.largest
+    rows = _row_errors(model, dict(facts.pairs or {}), kept, geometry.row_errors_of_T, errors)
+    columns = {"A": y, "B": u, "C": y, "D": u, "T": y}
+    entries = largest[:, :p], largest[:, p:], seen[:, :p], seen[:, p:], geometry.largest_of_T[:, None]
+    for number, (name, entry) in enumerate(zip(columns, entries, strict=True)):
+        np.divide(rows[name][..., None], columns[name][:, None], out=parts[f"error_{name}"])
+        worst = _worst(rows[name], columns[name])
+        parts["accuracy"][:, number] = relative_to(entry.max(axis=1, initial=0.0), worst)
+    parts["accuracy"][:, 5] = np.where(parts["f0"].any(axis=1), EPS, 0.0)
+    parts["accuracy"][:, 6], parts["accuracy"][:, 7] = geometry.distance, geometry.condition_number
 
-    def __init__(
-        self,
-        model: Model,
-        facts: VerifiedFacts,
-        points: PointStack,
-        tangents: TangentStack,
-        geometry: StackGeometry,
-        errors: FloatArray,
-    ) -> None:
-        self._model, self._pairs, self._points = model, dict(facts.pairs or {}), points
-        self._tangents, self._geometry, self._errors = tangents, geometry, errors
-        self._kept, self._p = list(tangents.kept), len(tangents.kept)
 
-    def write(self, parts: Parts) -> None:
-        """Write them by name, with the accuracy that follows."""
-        t, p, points, geometry = self._tangents, self._p, self._points, self._geometry
-        J = t.derivatives if not geometry.others and self._in_order else t.derivatives[:, self._kept]
-        values = {
-            "A": J[..., :p],
-            "B": J[..., p:],
-            "C": t.outputs[..., :p],
-            "D": t.outputs[..., p:],
-            "T": t.T,
-            "f0": t.rates[:, self._kept],
-            "y0": points.states[:, self._kept],
-            "x0": points.states,
-            "u0": points.inputs,
-            "out0": t.values,
-            "time": points.time,
-        }
-        for name, array in values.items():
-            parts[name][...] = array
-        y, u = geometry.y_sizes, geometry.u_sizes
-        largest, seen = geometry.slopes.largest, geometry.output_slopes.largest
-        rows = {**self._row_errors(), **self._row_errors_of_outputs(), "T": geometry.row_errors_of_T}
-        columns = {"A": y, "B": u, "C": y, "D": u, "T": y}
-        entries = largest[:, :p], largest[:, p:], seen[:, :p], seen[:, p:], geometry.largest_of_T[:, None]
-        for number, (name, entry) in enumerate(zip(columns, entries, strict=True)):
-            np.divide(rows[name][..., None], columns[name][:, None], out=parts[f"error_{name}"])
-            worst = _worst(rows[name], columns[name])
-            parts["accuracy"][:, number] = relative_to(entry.max(axis=1, initial=0.0), worst)
-        parts["accuracy"][:, 5] = np.where(parts["f0"].any(axis=1), EPS, 0.0)
-        parts["accuracy"][:, 6], parts["accuracy"][:, 7] = geometry.distance, geometry.condition_number
-
-    @property
-    def _in_order(self) -> bool:
-        return self._kept == list(range(len(self._kept)))
-
-    def _row_errors(self) -> dict[str, FloatArray]:
-        """Return what rows of A and B may be off by."""
-        along_y = self._errors[:, self._kept]
-        along_u = along_y.copy()
-        for row, i in enumerate(self._kept):
-            if i in self._pairs:  # known without asking
-                along_y[:, row], along_u[:, row] = self._geometry.row_errors_of_T[:, self._pairs[i]], 0.0
-        return {"A": along_y, "B": along_u}
-
-    def _row_errors_of_outputs(self) -> dict[str, FloatArray]:
-        along_y = self._errors[:, len(self._model.states) :].copy()
-        along_u = along_y.copy()
-        for row, copy in self._model.copies.items():
-            along_y[:, row] = self._geometry.row_errors_of_T[:, copy.index] if copy.kind == "state" else 0.0
-            along_u[:, row] = 0.0
-        return {"C": along_y, "D": along_u}
+def _row_errors(
+    model: Model, pairs: Mapping[int, int], kept: list[int], of_T: FloatArray, errors: FloatArray
+) -> dict[str, FloatArray]:
+    """Return what rows of matrices may be off by; what is known without asking is as good as T (k, N), or exact."""
+    along_y, seen_y = errors[:, kept], errors[:, len(model.states) :].copy()
+    along_u, seen_u = along_y.copy(), seen_y.copy()
+    for row, i in enumerate(kept):
+        if i in pairs:
+            along_y[:, row], along_u[:, row] = of_T[:, pairs[i]], 0.0
+    for row, copy in model.copies.items():
+        seen_y[:, row], seen_u[:, row] = of_T[:, copy.index] if copy.kind == "state" else 0.0, 0.0
+    return {"A": along_y, "B": along_u, "C": seen_y, "D": seen_u, "T": of_T}
 
 
 def _worst(rows: FloatArray, columns: FloatArray) -> FloatArray:
@@ -228,10 +203,7 @@ def relative_to(largest: FloatArray, worst: FloatArray) -> FloatArray:
 
 
 def connected_points(parts: Parts) -> Mask:
-    """Say where some input reaches some output, or there are none of them: by the path of the first point if possible.
-
-    Entries no larger than their errors are zero.
-    """
+    """Say where inputs reach outputs by entries larger than their errors, or there are none, shape (k,)."""
     k, inputs, outputs = len(parts["f0"]), parts["D"].shape[2], parts["D"].shape[1]
     if not inputs or not outputs:
         return np.ones(k, dtype=bool)

@@ -216,10 +216,8 @@ def with_remark_on_dependence(linear: LinearModel, model: Model, point: Operatin
     return replace(linear, warnings=(*linear.warnings, remark))
 
 
-# Loops that nobody declared, off equilibrium: functions g of positions for which g'' is zero wherever the states are.
-# There the linear model shows nothing of them: the rate of their gradient is curvature times motion. A mechanism that
-# starts at a dead centre and falls from it is such a point. With q' = v the second rate needs no differences: g'' = v'
-# D2g v + Dg v'.
+# Loops that nobody declared, off equilibrium: functions g of positions with g'' = v' D2g v + Dg v' = 0 wherever the
+# states are, of which the linear model shows nothing, as where a mechanism falls from a dead centre.
 
 MOST_FUNCTIONS = 300  # one visit for each is too many for a remark beyond these
 

@@ -34,6 +34,7 @@ INSTEAD_OF_TURNING = (
     "about, angles about them, and what does not turn sees of its velocities. --independent takes others."
 )
 WITH_TIME = Remark("periodic", "The model depends on time.")
+Along = tuple[tuple[str, ...], tuple[str, ...], float]  # coordinates, idle ones among them, and how much later in s
 HUGE = 1e150  # rates and outputs whose squares overflow say nothing
 FREE = "f0 keeps the motion."  # what it means for a model without constraints: there is no choice of coordinates
 
@@ -92,18 +93,8 @@ def motion_remarks(model: Model, base: Evaluation, scales: FloatArray, slopes: F
     return [motion_remark(what, constrained=bool(len(model.constraints)))]
 
 
-def motion_remark(
-    what: str,
-    *,
-    constrained: bool,
-    steady: tuple[tuple[str, ...], tuple[str, ...], float] | None = None,
-    in_use: bool = True,
-) -> Remark:
-    """Say whether A and its eigenvalues depend on the coordinates: not without constraints, nor in steady ones.
-
-    ``steady`` are such coordinates, those among them on which nothing depends, and how much later A was the same, in s;
-    ``in_use`` says whether A is in them.
-    """
+def motion_remark(what: str, *, constrained: bool, steady: Along | None = None, in_use: bool = True) -> Remark:
+    """Say whether A depends on the coordinates; ``steady`` ones, the idle among them, how much later A was the same."""
     if not constrained:
         return off_equilibrium(what, FREE)
     if steady is None:
@@ -139,14 +130,8 @@ def change_remarks(motion: Remark, change: Change | None, k: int = 0) -> list[Re
         return [replace(motion, message=f"{motion.message} A is the same along it, {seen}.")]
     if change.turning[k]:
         return [replace(motion, message=f"{motion.message} {changes}, and its eigenvalues do not: {TURNING}")]
-    return [
-        motion,
-        Remark(
-            "periodic",
-            f"{changes}: these are the eigenvalues of an instant, and say nothing of stability; where it repeats, "
-            "'fmilin floquet' does.",
-        ),
-    ]
+    instant = "these are the eigenvalues of an instant, and say nothing of stability; where it repeats"
+    return [motion, Remark("periodic", f"{changes}: {instant}, 'fmilin floquet' does.")]
 
 
 def remarks_along(model: Model, base: Evaluation, frame: Frame, motion: Motion, otherwise: Remark) -> list[Remark]:
@@ -183,13 +168,11 @@ def _of_memory(model: RememberingModel, nearby: Neighbourhood) -> list[Remark]:
         return []
     worst = int(np.argmax(change))
     reckoned = "the error estimates reckon with that" if nearby.revisited else "the error estimates do not cover that"
-    return [
-        Remark(
-            "memory",
-            f"The model does not repeat itself: evaluated again at the same point, {nearby.rows[worst]} differs by up "
-            f"to {change[worst]:.3g}. It keeps memory between calls, and {reckoned}.",
-        )
-    ]
+    text = (
+        f"The model does not repeat itself: evaluated again at the same point, {nearby.rows[worst]} differs by up "
+        f"to {change[worst]:.3g}. It keeps memory between calls, and {reckoned}."
+    )
+    return [Remark("memory", text)]
 
 
 def _prescribed(model: RememberingModel, frame: Frame) -> list[Remark]:
@@ -199,13 +182,11 @@ def _prescribed(model: RememberingModel, frame: Frame) -> list[Remark]:
     names = model.inputs.names
     driven = ", ".join(f"'{names[j]}'" for j in invariants.prescribing)
     rates = ", ".join(f"'{names[j]}'" for j in invariants.chain.values()) or "none"
-    return [
-        Remark(
-            "prescribed-motion",
-            f"The inputs {driven} prescribe a motion: dependent states follow them at once (T_u), their derivatives "
-            f"({rates}) are inputs of their own. with_prescribed_states() makes states of all but the highest.",
-        )
-    ]
+    text = (
+        f"The inputs {driven} prescribe a motion: dependent states follow them at once (T_u), their derivatives "
+        f"({rates}) are inputs of their own. with_prescribed_states() makes states of all but the highest."
+    )
+    return [Remark("prescribed-motion", text)]
 
 
 AHEAD = 1e-6  # seconds that the model is followed, times the size of its time
@@ -215,8 +196,6 @@ def chattering_at(model: Model, point: OperatingPoint) -> str:
     """Return a sentence when events at the point never end, else nothing; the model ends in the mode of its start."""
     if not isinstance(model, Hybrid):
         return ""
-    import numpy as np
-
     from fmilin.motion.simulation.integration_loop import ChatteringError
     from fmilin.motion.simulation.run import RunRequest, simulate_at
 

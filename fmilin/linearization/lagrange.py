@@ -129,13 +129,11 @@ def _null_space(G: Any, independent: Sequence[int], model: Model) -> Any:
         raise NumericalError(f"{error} {names} would do.", condition_number=np.inf) from None
 
 
-def _compare(
-    model: Model, equations: SparseEquations, point: OperatingPoint, w: FloatArray, directions: FloatArray
-) -> None:
+def _compare(model: Model, equations: SparseEquations, point: OperatingPoint, w: FloatArray, along: FloatArray) -> None:
     """Compare the slopes of r - W w with a central difference, along one direction in which all columns take part."""
     t, n, x, u = point.time, equations.n, point.states, point.inputs
     sizes = np.concatenate((model.states.scales(x), np.maximum(np.abs(u), 1.0)))
-    direction = directions @ np.random.default_rng(7).uniform(0.5, 1.0, directions.shape[1])
+    direction = along @ np.random.default_rng(7).uniform(0.5, 1.0, along.shape[1])
     direction /= np.max(np.abs(direction / sizes), initial=1e-300)
     residuals, rounding = [], 0.0
     for sign in (1.0, -1.0):
@@ -176,12 +174,10 @@ def linearize_at_singularity(model: Model, point: OperatingPoint, *, independent
     K, chosen = _basis(model, form, scales, independent)
     names = [model.states[int(form.positions[i])] for i in chosen]
     speeds = [model.states[int(form.velocities[i])] for i in chosen]
-    return _assembled(model, point, form, K, Signals([*names, *speeds]))
+    return _linear(model, point, form, K, Signals([*names, *speeds]))
 
 
-def _assembled(
-    model: Model, point: OperatingPoint, form: SecondOrderForm, K: FloatArray, signals: Signals
-) -> LinearModel:
+def _linear(model: Model, point: OperatingPoint, form: SecondOrderForm, K: FloatArray, signals: Signals) -> LinearModel:
     p, n_states = K.shape[1], len(model.states)
     T = np.zeros((n_states, 2 * p))
     T[np.ix_(form.positions, np.arange(p))] = K

@@ -242,7 +242,6 @@ def _linearized(
 ) -> tuple[LinearModel, Frame]:
     """Go the general way; at a singular configuration say so, whatever went wrong there."""
     try:
-        # Go the way of any model that can be evaluated: the point, coordinates at it, slopes along them.
         visited, base, nearby, slopes, motion = _measured(model, point, request, previous)
         frame, named = nearby.frame, request.independent or model.independent or previous
         free = request.coordinates == "partition" and not named
@@ -308,20 +307,14 @@ def _frame(
             return replace(frame, selection=replace(frame.selection, kind=NOT_TURNING))
     named: tuple[str, ...] = tuple(request.independent or ())
     advised: tuple[str, ...] = ()
-    if request.independent is None and request.coordinates == "partition" and len(model.constraints):
+    kind = request.coordinates
+    if request.independent is None and kind == "partition" and len(model.constraints):
         if model.independent_by_default:
             advised = model.independent
         elif previous is None:
             named = model.independent  # as if the user had named them: refused where they are singular
     return frame_at(
-        model,
-        point,
-        named=named,
-        advised=advised,
-        kind=request.coordinates,
-        previous=previous,
-        facts=facts,
-        inputs_too=False,
+        model, point, named=named, advised=advised, kind=kind, previous=previous, facts=facts, inputs_too=False
     )
 
 

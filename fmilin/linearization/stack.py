@@ -8,7 +8,7 @@ stack says of a point is what is said of it alone.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -19,7 +19,7 @@ from fmilin.ground.remarks import Remark, model_remarks, rate_of_change
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import INACCURATE
 from fmilin.linear_model.model import LinearModel
-from fmilin.linearization.assembly import Mask, Parts, StackWriter, comparable_sizes, connected_points
+from fmilin.linearization.assembly import Mask, Parts, comparable_sizes, connected_points, write_stack
 from fmilin.linearization.findings import HUGE, change_remarks, motion_remark
 from fmilin.linearization.request import Request
 from fmilin.manifold.rank import independent_rows, scaled
@@ -47,56 +47,45 @@ class LinearStack:
     usual: Mask
 
 
+@dataclass(eq=False)
 class StackProcedure:
-    """Linearizes stacks of points in the coordinates (``selection``) of the point before, and its linear model.
+    """Linearizes stacks of points in the coordinates of the point before, which has ``linear``."""
 
-    Where parameters are ``varied``, ``own`` is the model with those of the point before.
-    """
-
-    def __init__(
-        self,
-        model: Model,
-        request: Request,
-        point: OperatingPoint,
-        linear: LinearModel,
-        selection: Selection | None,
-        *,
-        own: Model | None = None,
-        varied: Sequence[str] = (),
-    ) -> None:
-        self._model, self._own, self._request, self._point = model, own or model, request, point
-        self._linear, self._selection = linear, selection
-        self._varied = tuple(varied)
+    model: Model
+    request: Request
+    point: OperatingPoint
+    linear: LinearModel
+    selection: Selection | None
+    _: KW_ONLY
+    own: Model  # the model with the parameters of the point before, where some are varied
+    varied: Sequence[str] = ()
 
     @cached_property
     def kept(self) -> list[int]:
         """The states that are the coordinates."""
-        return list(self._selection.kept or ()) if self._selection is not None else []
+        return list(self.selection.kept or ()) if self.selection is not None else []
 
     @cached_property
     def dependent(self) -> list[int]:
         """The other states."""
-        return [i for i in range(len(self._model.states)) if i not in set(self.kept)]
+        return [i for i in range(len(self.model.states)) if i not in set(self.kept)]
 
     @cached_property
     def usable(self) -> bool:
         """Whether the model, the request and the point before are such that stacks are worth a try."""
-        how, model, point = self._request, self._model, self._point
-        if self._selection is None or self._selection.kept is None or how.descriptor or how.at_singularity:
+        how, model, point, linear = self.request, self.model, self.point, self.linear
+        plain = how.derivatives in ("auto", "exact") and not (how.descriptor or how.at_singularity)
+        if self.selection is None or self.selection.kept is None or not plain or how.stepping or how.formulation:
             return False
-        if type(model).tangents is Model.tangents:  # which has no answer
-            return False
-        if how.derivatives not in ("auto", "exact") or how.stepping is not None or how.formulation is not None:
-            return False
-        own = OF_EVERY_POINT | {remark.kind for remark in point.remarks}
-        if self._linear.method.derivatives != "exact" or any(w.kind not in own for w in self._linear.warnings):
+        if type(model).tangents is Model.tangents or len(linear.inputs) != len(model.inputs):
+            return False  # which has no answer
+        said = OF_EVERY_POINT | {remark.kind for remark in point.remarks}
+        if linear.method.derivatives != "exact" or any(w.kind not in said for w in linear.warnings):
             return False
         if model.names_limits or model.constraints.prescribing or model.discrete_states():
             return False
-        t, x, u = point.time, point.states, point.inputs
-        if len(model.event_indicators(t, x, u)) or model.sparse_equations() is not None:
-            return False
-        if len(self._linear.inputs) != len(model.inputs):
+        indicators = model.event_indicators(point.time, point.states, point.inputs)
+        if len(indicators) or model.sparse_equations() is not None:
             return False
         if self._facts.moving or (len(model.constraints) and self._facts.rank is None):
             return False
@@ -105,27 +94,27 @@ class StackProcedure:
 
     @cached_property
     def _facts(self) -> VerifiedFacts:
-        point = self._point
-        return verified_facts_of(self._own, point, self._own.evaluate(point.time, point.states, point.inputs))
+        point = self.point
+        return verified_facts_of(self.own, point, self.own.evaluate(point.time, point.states, point.inputs))
 
     @cached_property
     def _before(self) -> TangentStack:
         """The point before, as a stack of one."""
-        point = self._point
-        parameters = {name: np.array([point.parameters[name]]) for name in self._varied}
+        point = self.point
+        parameters = {name: np.array([point.parameters[name]]) for name in self.varied}
         return self.tangents(PointStack(np.array([point.time]), point.states[None], point.inputs[None], parameters))
 
     @cached_property
     def _rows(self) -> list[int]:
         """Invariants that are independent at the point before, as many as there are dependent states."""
-        sizes, H = self._model.states.scales(self._point.states), self._before.gradient[0]
+        sizes, H = self.model.states.scales(self.point.states), self._before.gradient[0]
         rows, _ = scaled(H, sizes, np.abs(H) @ sizes, np.zeros_like(H))
-        return independent_rows(rows, len(self.dependent), len(self._model.constraints))
+        return independent_rows(rows, len(self.dependent), len(self.model.constraints))
 
     @cached_property
     def _agrees(self) -> bool:
         """Whether a stack says of the point before what the procedure at one point has said of it."""
-        here, linear, p = self._before, self._linear, len(self.kept)
+        here, linear, p = self._before, self.linear, len(self.kept)
         J, seen = here.derivatives[0][self.kept], here.outputs[0]
         stacked = {"A": J[:, :p], "B": J[:, p:], "C": seen[:, :p], "D": seen[:, p:], "T": here.T[0]}
         for name, matrix in stacked.items():
@@ -138,7 +127,7 @@ class StackProcedure:
 
     def tangents(self, points: PointStack) -> TangentStack:
         """Return what the model says at points, and its slopes along the coordinates; refuse what it cannot."""
-        tangents = self._model.tangents(points.time, points.states, points.inputs, self.kept, points.parameters)
+        tangents = self.model.tangents(points.time, points.states, points.inputs, self.kept, points.parameters)
         if tangents is None:
             raise NumericalError("The model does not answer for many points at once.")
         return tangents
@@ -173,11 +162,11 @@ class StackProcedure:
         return LinearStack([r for s in stacks for r in s.remarks], np.concatenate([s.usual for s in stacks]))
 
     def _linearized(self, points: PointStack, tangents: TangentStack, parts: Parts) -> LinearStack:
-        model, facts = self._model, self._facts
+        model, facts = self.model, self._facts
         geometry = StackGeometry(model, points, tangents, self._rows)
         surroundings = StackSurroundings(model, self._rows)
         errors, usual = self._row_errors(points, tangents, geometry, surroundings)
-        StackWriter(model, facts, points, tangents, geometry, errors).write(parts)
+        write_stack(parts, model, facts, points, tangents, geometry, errors=errors)
         motion = stack_motion(model, points, tangents, geometry, surroundings, errors[:, : len(model.states)])
         usual &= (geometry.condition_number <= CONDITION_LIMIT) & geometry.is_regular(facts.rates) & ~motion.open
         usual &= geometry.is_finite & connected_points(parts)
@@ -196,12 +185,12 @@ class StackProcedure:
         errors = sizes * relative[:, None]
         if facts.procedure or (self._procedure is not None and self._procedure.smooth):  # asked again, some bits on
             errors = np.fmax(errors, _most_nearby(self._rounding(points, tangents, geometry, some), count))
-        if self._request.derivatives == "auto" and not (tangents.smooth and facts.procedure):
+        if self.request.derivatives == "auto" and not (tangents.smooth and facts.procedure):
             seen = some if tangents.smooth else np.arange(count)  # a kink may lie at any point
             shown = self._compared(points, tangents, geometry, surroundings, seen)
             errors = np.maximum(errors, _most_nearby(shown, count) if tangents.smooth else shown)
-        terms = np.concatenate((geometry.sizes, self._model.outputs.scales(tangents.values)), axis=1)
-        rows = [*self.kept, *range(len(self._model.states), errors.shape[1])]
+        terms = np.concatenate((geometry.sizes, self.model.outputs.scales(tangents.values)), axis=1)
+        rows = [*self.kept, *range(len(self.model.states), errors.shape[1])]
         accurate = errors <= INACCURATE * comparable_sizes(sizes, errors, terms)
         return errors, np.asarray(accurate[:, rows].all(axis=1))
 
@@ -215,8 +204,8 @@ class StackProcedure:
 
     @cached_property
     def _procedure(self) -> ExactSlopes | None:
-        point = self._point
-        return self._own.exact_slopes(point.time, point.states, point.inputs)
+        point = self.point
+        return self.own.exact_slopes(point.time, point.states, point.inputs)
 
     @property
     def _by_procedure(self) -> bool:
@@ -268,14 +257,12 @@ class StackProcedure:
         self, points: PointStack, tangents: TangentStack, motion: StackMotion, usual: Mask
     ) -> list[tuple[Remark, ...]]:
         """Return what is to be said of each point, in the order of the procedure at one point."""
-        model = self._model
+        model = self.model
         notes = tuple(model_remarks(model.notes))
         constrained = bool(len(self._rows)) and bool(self.kept)
         names = tuple(model.states.names[i] for i in self.kept)
-        point = self._point
-        own_remarks = bool(
-            model.contact_forces(point.time, point.states, point.inputs) or model.remarks_at(model.start)
-        )
+        point = self.point
+        own_remarks = model.contact_forces(point.time, point.states, point.inputs) or model.remarks_at(model.start)
         remarks = []
         sizes = model.states.scales(points.states)
         for k, fastest in enumerate(motion.fastest.tolist()):

@@ -70,12 +70,10 @@ class LinearCoordinates(Coordinates):
 
     def jacobian(self, x: FloatArray) -> FloatArray:
         """Return R, wherever x is."""
-        del x
         return self.R
 
     def curvature(self, x: FloatArray, w: FloatArray) -> FloatArray:
         """Return zeros."""
-        del x, w
         return np.zeros_like(self.R)
 
     def graph(self, x: Any) -> Any:
@@ -86,7 +84,6 @@ class LinearCoordinates(Coordinates):
 
     def solver(self, H: FloatArray, x: FloatArray) -> Solver:
         """Factor the M x M matrix H Sbar of eq. (2.37); a solution moves along Sbar alone where r = 0."""
-        del x
         factors = _factor(H @ self.Sbar)
 
         def solve(r: FloatArray, h: FloatArray) -> FloatArray:

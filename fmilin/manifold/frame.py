@@ -13,31 +13,15 @@ from numpy.typing import NDArray
 from fmilin.ground.errors import NumericalError
 from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray
-from fmilin.ground.tolerances import DOUBTFUL, REFUSED
+from fmilin.ground.tolerances import DOUBTFUL
 from fmilin.manifold.coordinates import Coordinates, LocalParametrization
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.nonlinear import has_expressions, select_expressions
 from fmilin.manifold.nonvanishing import require_nonvanishing
 from fmilin.manifold.projection import require_on_manifold
 from fmilin.manifold.rank import RankDecision, decide_rank, independent_rows
-from fmilin.manifold.selection import (
-    Manifold,
-    Selection,
-    carried_on,
-    kinematic_pairs,
-    linear_states,
-    select_named,
-    select_partition,
-    select_tangent,
-)
-from fmilin.manifold.verification import (
-    Verified,
-    VerifiedFacts,
-    conserved_quantities,
-    input_gradient,
-    verify_inputs,
-    verify_invariance,
-)
+from fmilin.manifold.selection import Manifold, Selection, carried_on, kinematic_pairs, linear_states, selected
+from fmilin.manifold.verification import Verified, VerifiedFacts, conserved_quantities, verify_inputs, verify_invariance
 from fmilin.model.interface import Model, OperatingPoint
 
 
@@ -75,7 +59,7 @@ class Frame:
     def verify_inputs(self, f_u: FloatArray, error: FloatArray) -> None:
         """Check that no input leaves the manifold, from slopes of the rates and their errors, each (N, nu)."""
         if self.verified is not None:
-            verify_inputs(self.parametrization, self.verified, f_u, error)
+            verify_inputs(self.parametrization, self.verified, (f_u, error))
 
     @cached_property
     def x_u(self) -> FloatArray:
@@ -101,10 +85,8 @@ def frame_at(
 ) -> Frame:
     """Find the manifold at ``point``, choose coordinates on it, and verify both.
 
-    ``named`` are states to keep, ``advised`` ones taken as long as they determine the other states well,
-    ``previous`` the coordinates of the point before on a path, kept or carried on as long as they are good.
-    ``facts`` of the model are not verified again, those of this point are added. Without ``inputs_too``,
-    :meth:`Frame.verify_inputs` checks later, with slopes at hand, that no input leaves the manifold.
+    ``advised`` states, and ``previous`` coordinates on a path, are taken as long as they are good. ``facts`` are not
+    verified again, those of this point are added; without ``inputs_too``, :meth:`Frame.verify_inputs` is for later.
     """
     facts = facts or VerifiedFacts()
     invariants = _invariants_at(model, point, facts, named)
@@ -126,9 +108,8 @@ def frame_at(
     if len(invariants):
         checked_before = facts.rank is not None
         verified = verify_invariance(parametrization, facts)
-        if inputs_too and not invariants.prescribing:
-            f_u, error = input_gradient(invariants, point.time, point.states)
-            verify_inputs(parametrization, verified, f_u, error)
+        if inputs_too:
+            verify_inputs(parametrization, verified)
         facts.moving = invariants.moving
         if not checked_before:
             conserved = _conserved(parametrization)
@@ -203,17 +184,7 @@ def _chosen(
 def _selected(manifold: Manifold, named: Sequence[str], kind: str, parameters: Mapping[str, float]) -> Selection:
     if has_expressions(named):
         return select_expressions(manifold, named, parameters)
-    if named:
-        return select_named(manifold, named)
-    selection = select_tangent(manifold) if kind == "tangent" else select_partition(manifold)
-    if selection.condition_number > REFUSED:
-        raise NumericalError(
-            "No choice of coordinates is regular at this point (condition number "
-            f"{selection.condition_number:.3g}): the configuration is singular or very nearly so. "
-            "Choose a point beside it with --set.",
-            condition_number=selection.condition_number,
-        )
-    return selection
+    return selected(manifold, named, kind)
 
 
 def _switch(previous: Selection, selection: Selection) -> Remark:

@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.ground.errors import ConstraintError, ModelError, NumericalError
 from fmilin.ground.signals import FloatArray
-from fmilin.manifold.rank import TINY, scaled, threshold
+from fmilin.manifold.rank import TINY, fixed_direction, scaled, threshold
 from fmilin.model.interface import Evaluation, Model
 from fmilin.numerics.differences.differences import jacobian_by_differences
 from fmilin.numerics.differences.sweep import noise_level
@@ -36,10 +36,8 @@ class Gradient:
 
     H: FloatArray  # shape (m, N)
     error: FloatArray  # (m, N), estimated absolute error of each entry; 0 where exact
-    # (m,), the size of the terms that a row was summed from, in units of the row, with states scaled
-    reference: FloatArray
-    # (m,), of h itself: rates that come from the model bring their noise; 0 where that is no more than rounding
-    noise: FloatArray
+    reference: FloatArray  # (m,), the size of the terms of a row, states scaled
+    noise: FloatArray  # (m,), of h itself, from rates of the model; 0 where rounding
     scales: FloatArray  # (N,), sizes of the states
 
     @cached_property
@@ -199,7 +197,7 @@ class Invariants:
 
     def _sizes_nearby(self, t: float, x: FloatArray, u: FloatArray, here: FloatArray) -> FloatArray:
         """Return how large the rows of G are nearby, (m,), where terms do not cancel; zeros where no row is small."""
-        displaced = x + DISPLACEMENT * self.scales * _random_direction(len(x))
+        displaced = x + DISPLACEMENT * self.scales * fixed_direction(1736, -1.0, len(x))
         if self._analytic:
             G = self.model.constraints.partials(t, displaced, u, np.empty(0)).states
         elif (here > SUSPICIOUS * here.max(initial=0.0)).all():
@@ -277,10 +275,8 @@ class Invariants:
         if moving and finite.any():
             rates += derivative_along(lambda s: self.model.evaluate(t + s, x, u).residuals, STEP)
         if not finite[self.hidden].all():
-            h, t_rate = STEP / fastest, float(moving)  # a model's time is left alone where nothing depends on it
-            measured = derivative_along(
-                lambda s: self.model.evaluate(t + s * t_rate, x + s * w, u + s * du).residuals, h
-            )
+            h, dt = STEP / fastest, float(moving)  # a model's time is left alone where nothing depends on it
+            measured = derivative_along(lambda s: self.model.evaluate(t + s * dt, x + s * w, u + s * du).residuals, h)
             rates = np.where(finite, rates, measured)
         return rates[self.hidden]
 
@@ -332,23 +328,25 @@ class Invariants:
         """Return d/dx (g_t + g_x w + g_u u'), w held, of the hidden rows, with its error."""
         du = self._input_rates(u) if self.prescribing else np.zeros_like(u)
         exact = self.model.constraints.curvature(t, x, u, w, du).states[self.hidden]
-        if np.isfinite(exact).all():
-            return exact, np.zeros_like(exact)
-        measured, error = jacobian_by_differences(lambda s: self._rates(t, s, u, w), x, self.scales)
-        finite = np.isfinite(exact)
-        return np.where(finite, exact, measured), np.where(finite, 0.0, error)
+        return self._completed(exact, lambda s: self._rates(t, s, u, w), x)
 
     def _exact_or_measured(self, t: float, x: FloatArray, u: FloatArray, what: str) -> tuple[FloatArray, FloatArray]:
         n = len(x)
         exact = self.model.products(t, x, u, np.eye(n), np.zeros((len(u), n)))
         products: FloatArray | None = None if exact is None else getattr(exact, what)
-        if products is not None and np.isfinite(products).all():
-            return products, np.zeros_like(products)
-        measured, error = jacobian_by_differences(lambda s: getattr(self.model.evaluate(t, s, u), what), x, self.scales)
-        if products is None:
+        return self._completed(products, lambda s: getattr(self.model.evaluate(t, s, u), what), x)
+
+    def _completed(
+        self, exact: FloatArray | None, function: Callable[[FloatArray], FloatArray], x: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return a Jacobian and its error: differenced where it is not known exactly, or not finite."""
+        if exact is not None and np.isfinite(exact).all():
+            return exact, np.zeros_like(exact)
+        measured, error = jacobian_by_differences(function, x, self.scales)
+        if exact is None:
             return measured, error
-        finite = np.isfinite(products)
-        return np.where(finite, products, measured), np.where(finite, 0.0, error)
+        finite = np.isfinite(exact)
+        return np.where(finite, exact, measured), np.where(finite, 0.0, error)
 
     def _require_derivatives(self) -> None:
         """Refuse a constraint whose rate needs the derivative of an input that the model does not take."""
@@ -362,12 +360,6 @@ class Invariants:
                     f"time derivative enters the model, but there is no input 'der({u})'. Give the model the inputs "
                     f"'der({u})' and, for mechanics, 'der(der({u}))', or make '{u}' a state driven by its derivative."
                 )
-
-
-@cache
-def _random_direction(count: int) -> FloatArray:
-    """Return one random direction, the same every time, shape (count,)."""
-    return np.random.default_rng(1736).uniform(-1.0, 1.0, count)
 
 
 def derivative_along(function: Callable[[float], FloatArray], step: float) -> FloatArray:

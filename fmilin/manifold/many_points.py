@@ -187,11 +187,9 @@ class _Batch:
         assert answer is not None  # noqa: S101 - it answered before
         return answer
 
-    def _least(
-        self, constraints: tuple[FloatArray, FloatArray], D: FloatArray, moved: FloatArray | None = None
-    ) -> FloatArray:
+    def _least(self, both: tuple[FloatArray, FloatArray], D: FloatArray, moved: FloatArray | None = None) -> FloatArray:
         """Return the steps (points, N), shortest in sizes D of the states, 0 where held, that make h + H moved 0."""
-        h, H = (values[:, self.rows] for values in constraints)
+        h, H = (values[:, self.rows] for values in both)
         right = h if moved is None else h + (H @ moved[..., None])[..., 0]
         A = H * D[:, None]
         norms = np.maximum(np.linalg.norm(A, axis=-1, keepdims=True), 1e-300)

@@ -46,7 +46,7 @@ def select_expressions(manifold: Manifold, named: Sequence[str], parameters: Map
         raise UsageError(f"A coordinate is named twice in {', '.join(names)}.")
     if len(chosen) != manifold.order:
         chosen = _with_rates(manifold, chosen)
-    coordinates = _coordinates(manifold, chosen, parameters)
+    coordinates = _built(manifold, chosen, parameters)
     y0 = coordinates.values(manifold.x0)
     condition = conditioning(coordinates.R, manifold.H, manifold.scales) if np.isfinite(y0).all() else np.inf
     if condition > REFUSED:
@@ -65,12 +65,10 @@ def select_expressions(manifold: Manifold, named: Sequence[str], parameters: Map
 
 def expressed(manifold: Manifold, texts: Sequence[str]) -> NonlinearCoordinates:
     """Return as many functions of the states as there are texts, which need not be coordinates together."""
-    return _coordinates(manifold, [_coordinate(text, manifold.states, {}) for text in texts], {})
+    return _built(manifold, [_coordinate(text, manifold.states, {}) for text in texts], {})
 
 
-def _coordinates(
-    manifold: Manifold, chosen: Sequence[_Coordinate], parameters: Mapping[str, float]
-) -> NonlinearCoordinates:
+def _built(manifold: Manifold, chosen: Sequence[_Coordinate], parameters: Mapping[str, float]) -> NonlinearCoordinates:
     positions = manifold.states.positions_of_own_names
     used = {n: parameters[n] for c in chosen for n in c.expression.names if n not in positions}
     functions = ExpressionFunctions([c.expression for c in chosen], positions, len(manifold.states), used)
@@ -143,10 +141,7 @@ class Turn(NamedTuple):
 def turns_of(
     x: FloatArray, f: FloatArray, *, H: FloatArray, structure: Mask, T: FloatArray, f_y: FloatArray
 ) -> list[Turn]:
-    """Return the bodies whose quaternions are four states that a declared constraint keeps at unit length.
-
-    Rates f (N,) with slopes f_y (N, P) along the columns of T (N, P) tell which states are angular velocities.
-    """
+    """Return bodies whose quaternions a constraint keeps at unit length, from rates f (N,) and slopes f_y (N, P)."""
     turns = []
     for row in np.flatnonzero(structure.sum(axis=1) == 4):
         four = np.flatnonzero(structure[row])
@@ -172,19 +167,14 @@ class Chart(NamedTuple):
 
 
 def charts(
-    turns: Sequence[Turn],
-    names: Sequence[str],
-    pairs: Mapping[int, int],
-    x: FloatArray,
-    f: FloatArray,
-    second: FloatArray,
+    turns: Sequence[Turn], names: Sequence[str], pairs: Mapping[int, int], x: FloatArray, f: FloatArray, f2: FloatArray
 ) -> Iterator[tuple[list[str], set[int]]]:
     """Yield coordinates for bodies that turn at a point, as texts, and the states in whose place they are."""
-    bodies = [_Body(turn, names, pairs, x) for turn in turns if turn.may_be_steady(x[None], f[None], second[None])[0]]
+    bodies = [_Body(turn, names, pairs, x) for turn in turns if turn.may_be_steady(x[None], f[None], f2[None])[0]]
     seen: list[list[str]] = []
     # In free flight a velocity keeps its axes, on a wheel it turns with them.
     for of_body, moved in product((True, False), (False, True)):
-        chosen = [body.chart(f, second, of_body=of_body) for body in bodies]
+        chosen = [body.chart(f, f2, of_body=of_body) for body in bodies]
         texts = [text for chart in chosen for text in (*chart.own, *(chart.velocity if moved else ()))]
         if texts and texts not in seen:
             seen.append(texts)

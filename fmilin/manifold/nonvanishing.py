@@ -1,4 +1,8 @@
-"""Constraints must not vanish identically: with one that does, the unconstrained model would come out."""
+"""Constraints must not vanish identically: with one that does, the unconstrained model would come out.
+
+``sin(x)^2 + cos(x)^2 - 1`` says nothing. Expressions are computed together with the size of the terms that they sum, at
+a few points at random: one that is rounding at all of them is zero.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +18,6 @@ from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import CANCELLED, ROUNDING
 from fmilin.manifold.invariants import Invariants
 from fmilin.model.constraints.expressions import Expression
-
-# Constraints that say nothing: ``x - x``, ``0*x``, ``sin(x)^2 + cos(x)^2 - 1`` vanish wherever the states are. What is
-# left of terms that cancel is rounding, and small in comparison. So an expression is computed together with the size of
-# the terms that it sums, at a few points at random: one that is rounding at all of them is zero.
 
 
 class _Sized(NamedTuple):
@@ -119,7 +119,8 @@ def _written(invariants: Invariants, t: float, x: FloatArray) -> list[int]:
     displaced = _directions(invariants, x)
     unknown = np.zeros(len(constraints.observed))
     sizes = [np.abs(constraints.residuals(t, s, invariants.inputs, unknown)[rows]) for s in displaced]
-    written = np.array([_largest_number(constraints.rows[i].expression) for i in rows])
+    steps = (constraints.rows[i].expression.steps for i in rows)
+    written = np.array([max((abs(float(s.value)) for s in t if s.operation == "number"), default=0.0) for t in steps])
     largest = np.maximum(written, max(1.0, *(float(np.abs(s).max(initial=0.0)) for s in displaced)))
     small = np.max(np.nan_to_num(sizes, nan=0.0), axis=0) <= SUSPICIOUS * largest
     if not small.any():
@@ -130,10 +131,6 @@ def _written(invariants: Invariants, t: float, x: FloatArray) -> list[int]:
         states = dict(zip(model.states.names, s.tolist(), strict=True))
         values.append({"time": t, **constraints.parameters, **inputs, **states})
     return [int(i) for i in rows[small] if vanishes(constraints.rows[i].expression, values)]
-
-
-def _largest_number(expression: Expression) -> float:
-    return max((abs(float(s.value)) for s in expression.steps if s.operation == "number"), default=0.0)
 
 
 def _computed(invariants: Invariants, t: float, x: FloatArray) -> list[int]:

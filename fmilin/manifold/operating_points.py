@@ -262,48 +262,36 @@ def _adjusted(point: OperatingPoint, projected: FloatArray, scales: FloatArray) 
 
 
 def consistent_states(
-    model: Model,
-    equations: SparseEquations,
-    t: float,
-    x: FloatArray,
-    u: FloatArray,
-    held: Sequence[int],
-    *,
-    project: bool,
+    model: Model, sparse: SparseEquations, t: float, x: FloatArray, u: FloatArray, held: Sequence[int], *, project: bool
 ) -> FloatArray:
     """Return the states of a large model on its manifold, nearest to x."""
     if not held and not project:
-        distance = equations.distance(x, u, t)
+        distance = sparse.distance(x, u, t)
         if not distance <= CONSISTENT:
-            gaps = equations.residuals(t, x, u)
+            gaps = sparse.residuals(t, x, u)
             i = int(np.argmax(np.abs(gaps)))
             away = f"The nearest point is {distance:.3g} sizes of the states away."
             residual = {model.constraints.names[i]: float(gaps[i])}
             raise projection.not_on_manifold(residual, otherwise=WRONG, advice=f"{away} {_advice(model)}")
         if distance <= 1e-14:
             return x
-    return equations.projected(t, x, u, held)
+    return sparse.projected(t, x, u, held)
 
 
-_starts: WeakKeyDictionary[Model, tuple[OperatingPoint, dict[str, str], OperatingPoint]] = WeakKeyDictionary()
-"""By model: its start values and mode, and the point that was assembled from them."""
+_Start = tuple[tuple[float, bytes, bytes], dict[str, str], OperatingPoint]
+_starts: WeakKeyDictionary[Model, _Start] = WeakKeyDictionary()  # start values, mode, what was assembled from them
 
 
 def start_of(model: Model) -> OperatingPoint:
     """Return the point of the manifold where a model starts; assembled anew when start values or mode have changed."""
     mode, start = dict(model.discrete_states()), model.start
     try:
-        entry = _starts.get(model)
-        if entry is None or not _same(entry[0], start) or entry[1] != mode:
-            copied = OperatingPoint(start.time, start.states.copy(), start.inputs.copy(), start.parameters)
-            entry = _starts[model] = (copied, mode, operating_point(model))
-    except TypeError:  # as above
+        entry, now = _starts.get(model), (start.time, start.states.tobytes(), start.inputs.tobytes())
+        if entry is None or entry[:2] != (now, mode):
+            entry = _starts[model] = (now, mode, operating_point(model))
+    except TypeError:  # a model of somebody's own that has no hash or takes no weak references
         return operating_point(model)
     return entry[2]
-
-
-def _same(a: OperatingPoint, b: OperatingPoint) -> bool:
-    return a.time == b.time and np.array_equal(a.states, b.states) and np.array_equal(a.inputs, b.inputs)
 
 
 def model_at(model: Model, point: OperatingPoint) -> Model:

@@ -25,10 +25,7 @@ ASSEMBLE = "Let fmilin.operating_point assemble it."
 def project(
     invariants: Invariants, t: float, x: FloatArray, held: Sequence[int] = (), *, restart: bool = True
 ) -> FloatArray:
-    """Return the nearest point with h(t, x) = 0 and ``held`` states unmoved, distances scaled by the states' sizes.
-
-    Gauss-Newton with the pseudo-inverse, damped; ``restart`` starts again near x when that leads nowhere.
-    """
+    """Return the nearest point with h(t, x) = 0, in sizes of the states, ``held`` ones unmoved: damped Gauss-Newton."""
     if not len(invariants):
         return x.copy()
     start = x
@@ -213,9 +210,8 @@ def _values(invariants: Invariants, t: float, x: FloatArray) -> FloatArray:
         return np.full(len(invariants), np.nan)
 
 
-# The loops of a mechanism close in several ways. A projection takes the closure that it happens to reach; followed
-# along the manifold from the start values, in steps that the tangent predicts well, a point stays on the start's own
-# branch. Many points are followed together, each with its own length of step.
+# Loops close in several ways. Followed along the manifold from the start values, in steps that the tangent predicts
+# well, a point stays on the start's own branch. Many are followed together, each with its own length of step.
 
 BENT = 0.25  # how far a point may lie from its prediction, relative to the step: beyond, the step is halved
 SHORTEST = 1e-3  # of a step, relative to the whole path

@@ -9,6 +9,7 @@ al., section 5.1).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,12 @@ from fmilin.ground.tolerances import CLEAR_GAP, RANK, RANK_MEASURED, RANK_UNKNOW
 from fmilin.model.interface import Model, OperatingPoint, SecondOrderForm
 
 TINY = float(np.finfo(float).tiny)
+
+
+@cache
+def fixed_direction(seed: int, low: float, count: int) -> FloatArray:
+    """Return a direction with random components from ``low`` to 1, the same every time, shape (count,)."""
+    return np.random.default_rng(seed).uniform(low, 1.0, count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,21 +43,15 @@ class RankDecision:
         return self.gap > CLEAR_GAP
 
 
-def scaled(
-    H: FloatArray, scales: FloatArray, reference: FloatArray, error: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Return H (m, N) with columns times ``scales`` and rows normalized, and what each row was divided by, (m,).
-
-    Rows that are only rounding become zero, and are divided by the size of their terms: those 1e-12 times smaller
-    than ``reference`` (m,), or that are mostly ``error`` (m, N).
-    """
+def scaled(H: FloatArray, scales: FloatArray, terms: FloatArray, error: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return H (m, N), columns scaled and rows normalized (0 where rounding), and what each was divided by (m,)."""
     rows = H * scales
     norms = np.linalg.norm(rows, axis=1)
-    floor = np.maximum(1e-12 * reference, TINY)
+    floor = np.maximum(1e-12 * terms, TINY)
     if error.any():
         floor = np.maximum(floor, 10 * np.linalg.norm(error * scales, axis=1))
     keep = norms > floor
-    sizes = np.where(keep, norms, np.where(reference > 0, reference, 1.0))
+    sizes = np.where(keep, norms, np.where(terms > 0, terms, 1.0))
     return np.where(keep[:, None], rows / sizes[:, None], 0.0), sizes
 
 

@@ -27,13 +27,11 @@ PERTURBATION = 1e-6  # of sizes: tells equal from equal by chance, and stays in 
 def kinematic_pairs(model: Model, point: OperatingPoint) -> Mapping[int, int]:
     """Return ``{i: j}`` where the derivative of state i is state j itself, bitwise, at the point and at two near it."""
     # A model that cannot be evaluated off its manifold has no pairs by this test: nothing is lost but the short cut.
-    random = np.random.default_rng(20160901)
+    rng = np.random.default_rng(20160901)
     scales = model.states.scales(point.states)
     candidates: set[tuple[int, int]] | None = None
     for amount in (0.0, PERTURBATION, PERTURBATION):
-        x = point.states + amount * scales * random.uniform(0.5, 1.0, len(scales)) * random.choice(
-            [-1.0, 1.0], len(scales)
-        )
+        x = point.states + amount * scales * rng.uniform(0.5, 1.0, len(scales)) * rng.choice([-1.0, 1.0], len(scales))
         try:
             rates = model.evaluate(point.time, x, point.inputs).derivatives
         except (ModelError, NumericalError):
@@ -72,8 +70,7 @@ class Manifold:
     H: FloatArray  # (M, N), gradient of the independent invariants
     Hs: FloatArray  # (M, N), the same with columns in sizes of the states and rows normalized
     position_rows: np.ndarray  # shape (M,)
-    # returns in which states all velocity-level invariants are linear, array of bool, shape (N,)
-    linear: Callable[[], NDArray[np.bool_]]
+    linear: Callable[[], NDArray[np.bool_]]  # (N,): in which states velocity-level invariants are linear
     pairs: Mapping[int, int]  # position to velocity where der(q) = v
     scales: FloatArray  # shape (N,)
     x0: FloatArray  # shape (N,)
@@ -112,8 +109,7 @@ class Selection:
     coordinates: Coordinates
     condition_number: float  # of (R; H), scaled
     kept: tuple[int, ...] | None = None  # the states that the coordinates are, in order; None where they are none
-    # (N,), sizes of the states in which a tangent basis is orthonormal: they stay when it is carried on
-    scales: FloatArray | None = None
+    scales: FloatArray | None = None  # (N,), sizes in which a tangent basis is and stays orthonormal
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -129,9 +125,24 @@ def require_kind(kind: str) -> None:
         raise UsageError(f"'{kind}' is no way to choose coordinates: use partition or tangent.")
 
 
-def select_partition(manifold: Manifold, *, keep: Sequence[int] = ()) -> Selection:
-    """Choose a subset of the states by QR with column pivoting; ``keep`` lists states to keep if possible."""
-    dependent = set(_dependent_columns(manifold, keep))
+def selected(manifold: Manifold, named: Sequence[str], kind: str) -> Selection:
+    """Return the coordinates that are named, or chosen by ``kind``; refuse what is singular."""
+    if named:
+        return select_named(manifold, named)
+    selection = select_tangent(manifold) if kind == "tangent" else select_partition(manifold)
+    if selection.condition_number > REFUSED:
+        raise NumericalError(
+            "No choice of coordinates is regular at this point (condition number "
+            f"{selection.condition_number:.3g}): the configuration is singular or very nearly so. "
+            "Choose a point beside it with --set.",
+            condition_number=selection.condition_number,
+        )
+    return selection
+
+
+def select_partition(manifold: Manifold) -> Selection:
+    """Choose a subset of the states by QR with column pivoting."""
+    dependent = set(_dependent_columns(manifold))
     return select_states(manifold, [i for i in range(len(manifold.states)) if i not in dependent], "partition")
 
 
@@ -170,7 +181,6 @@ def select_states(manifold: Manifold, states: Sequence[int], kind: str) -> Selec
     chosen = set(independent)
     R = identity[independent]
     coordinates = LinearCoordinates(R, R.T.copy(), identity[:, [i for i in range(n) if i not in chosen]])
-    # Without constraints the states are their own coordinates.
     condition = condition_number(np.concatenate((R, manifold.Hs))) if len(manifold.Hs) else 1.0
     values = manifold.x0[independent].tolist()
     signals = Signals(manifold.states[i].starting_at(v) for i, v in zip(independent, values, strict=True))
@@ -179,25 +189,11 @@ def select_states(manifold: Manifold, states: Sequence[int], kind: str) -> Selec
 
 def select_tangent(manifold: Manifold) -> Selection:
     """Coordinates along an orthonormal basis of the tangent space (Spencer eq. 3.1, y = V2' x), columns scaled."""
-    # The basis nearest to the partition coordinates (orthogonal Procrustes): sign and order are reproducible, and
-    # ``tangent[phi]`` goes with the partition coordinate ``phi``.
-    partition = select_partition(manifold)
-    positions = [manifold.states.positions[name] for name in partition.signals.names]
-    D = tangent_scales(manifold)
-    if manifold.is_second_order:
-        qs, vs = manifold.position_states, manifold.velocity_states
-        yq = [k for k, i in enumerate(positions) if i in manifold.pairs]
-        yv = [positions.index(manifold.pairs[positions[k]]) for k in yq]
-        Hq = manifold.H[manifold.position_rows][:, qs] * D[qs]
-        Vq = _nearest_orthonormal(Hq, [int(np.flatnonzero(qs == positions[k])[0]) for k in yq])
-        U = np.zeros((len(D), manifold.order))
-        U[np.ix_(qs, np.array(yq, dtype=np.intp))] = Vq
-        U[np.ix_(vs, np.array(yv, dtype=np.intp))] = Vq
-    else:
-        U = _nearest_orthonormal(manifold.H * D, positions)
-    signals = Signals(
-        replace(s, name=f"tangent[{s.name}]", unit="", nominal=None, aliases=()) for s in partition.signals
-    )
+    # That nearest to the chosen coordinates (orthogonal Procrustes): ``tangent[phi]`` goes with ``phi``.
+    chosen = select_partition(manifold)
+    positions = [manifold.states.positions[name] for name in chosen.signals.names]
+    U = _tangent_basis(manifold, positions)
+    signals = Signals(replace(s, name=f"tangent[{s.name}]", unit="", nominal=None, aliases=()) for s in chosen.signals)
     return from_basis(manifold, U, signals)
 
 
@@ -218,15 +214,13 @@ def from_basis(manifold: Manifold, U: FloatArray, signals: Signals) -> Selection
     return Selection("tangent", signals, coordinates, condition, scales=D)
 
 
-def _dependent_columns(manifold: Manifold, keep: Sequence[int]) -> list[int]:
+def _dependent_columns(manifold: Manifold) -> list[int]:
     """Choose M dependent states, positions first."""
     Hs = manifold.Hs
     if not len(Hs):
         return []
-    weights = np.ones(len(manifold.states))
-    weights[list(keep)] = 1e-3
     position = manifold.position_rows
-    dependent = _pivots(Hs[position] * weights, int(position.sum()))
+    dependent = _pivots(Hs[position], int(position.sum()))
     partners = [manifold.pairs[i] for i in dependent if i in manifold.pairs]
     remaining = Hs[~position]
     if len(partners) == len(dependent) == len(remaining) and dependent:
@@ -241,7 +235,7 @@ def _dependent_columns(manifold: Manifold, keep: Sequence[int]) -> list[int]:
         reduced[:, dependent] = 0.0
     if not len(remaining):
         return sorted(dependent)
-    preferred = np.where(manifold.linear(), weights, 1e-6 * weights)
+    preferred = np.where(manifold.linear(), 1.0, 1e-6)
     preferred[[i for i in manifold.pairs if i not in dependent]] *= 1e-6  # a position is not a speed
     preferred[partners] *= 10.0
     return sorted([*dependent, *_pivots(reduced * preferred, len(remaining))])
@@ -265,35 +259,23 @@ def _with_velocities(manifold: Manifold, chosen: list[int]) -> list[int]:
     )
 
 
-def _nearest_orthonormal(Hs: FloatArray, independent: list[int]) -> FloatArray:
-    """Return the orthonormal basis of null(Hs) nearest to the partition basis, shape (n, p)."""
-    n = Hs.shape[1]
-    p = n - len(Hs)
-    V = linalg.svd(Hs)[2][len(Hs) :].T if len(Hs) else np.eye(n)
-    # Partition basis T: rows ``independent`` are the identity. T = V (V_i)^-1; polar factor of V' T.
-    T = V @ np.linalg.inv(V[independent]) if p else V
-    W, _, Zt = linalg.svd(V.T @ T) if p else (np.eye(0), None, np.eye(0))
-    return V @ (W @ Zt)
-
-
 def _figure(value: float) -> str:
     return "infinite" if not np.isfinite(value) else f"{value:.3g}"
 
 
-# Coordinates carried along a path: the same choice as long as it is good, a null space basis without jumps. A basis of
-# the null space from a decomposition alone may change sign and order from one point to the next. Carried on, it does
-# not: of all bases at the new point the one nearest to the old is taken (orthogonal Procrustes), which is the
-# differentiable null space of Spencer's chapter 2 integrated step by step. A partition keeps its states until their
-# condition number passes a limit, then a new one is chosen, and the switch is reported.
+# Along a path a basis of the null space is carried on: of all at the new point the one nearest to the old (orthogonal
+# Procrustes), the differentiable null space of Spencer's chapter 2 step by step, without jumps of sign and order.
 
 CONDITION_LIMIT = 1e3  # condition number up to which a choice of coordinates is kept along a path
 
 
-def carried_basis(H: FloatArray, previous: FloatArray) -> FloatArray:
-    """Return the orthonormal basis (N, P) of null(H), H of full row rank and scaled, nearest to ``previous``."""
-    n = H.shape[1]
-    V = linalg.svd(H)[2][len(H) :].T if len(H) else np.eye(n)
-    W, _, Zt = linalg.svd(V.T @ previous)
+def carried_basis(H: FloatArray, previous: FloatArray | list[int]) -> FloatArray:
+    """Return the orthonormal basis (N, P) of null(H), of full row rank, nearest to another or a partition's."""
+    V = linalg.svd(H)[2][len(H) :].T if len(H) else np.eye(H.shape[1])
+    if not V.shape[1]:
+        return np.asarray(V)
+    near = V @ np.linalg.inv(V[previous]) if isinstance(previous, list) else previous
+    W, _, Zt = linalg.svd(V.T @ near)
     return np.asarray(V @ (W @ Zt))
 
 
@@ -302,7 +284,7 @@ def carried_on(manifold: Manifold, previous: Selection) -> tuple[Selection, bool
     if previous.kind == "tangent" and isinstance(previous.coordinates, LinearCoordinates):
         if previous.scales is not None:  # sizes that change with the point would bend the path of the basis
             manifold = replace(manifold, scales=previous.scales)
-        U = _carried_tangent(manifold, previous.coordinates)
+        U = _tangent_basis(manifold, previous.coordinates.Rbar / tangent_scales(manifold)[:, None])
         return from_basis(manifold, U, previous.signals), True
     if previous.kept is not None and len(previous.kept) == manifold.order:
         selection = select_states(manifold, previous.kept, previous.kind)
@@ -311,16 +293,20 @@ def carried_on(manifold: Manifold, previous: Selection) -> tuple[Selection, bool
     return select_partition(manifold), False
 
 
-def _carried_tangent(manifold: Manifold, previous: LinearCoordinates) -> FloatArray:
-    """Carry a tangent basis on; positions and velocities share theirs where the model is of second order."""
+def _tangent_basis(manifold: Manifold, near: FloatArray | list[int]) -> FloatArray:
+    """Return the basis nearest to that of a path, scaled, or of a partition; q and v share theirs in second order."""
     D = tangent_scales(manifold)
-    old = previous.Rbar / D[:, None]
     if not manifold.is_second_order:
-        return carried_basis(manifold.H * D, old)
+        return carried_basis(manifold.H * D, near)
     qs, vs = manifold.position_states, manifold.velocity_states
-    yq, yv = np.flatnonzero(old[qs].any(axis=0)), np.flatnonzero(old[vs].any(axis=0))
-    Vq = carried_basis(manifold.H[manifold.position_rows][:, qs] * D[qs], old[np.ix_(qs, yq)])
-    U = np.zeros_like(old)
-    U[np.ix_(qs, yq)] = Vq
-    U[np.ix_(vs, yv)] = Vq
+    if isinstance(near, list):
+        yq = np.array([k for k, i in enumerate(near) if i in manifold.pairs], dtype=np.intp)
+        yv = np.array([near.index(manifold.pairs[near[k]]) for k in yq], dtype=np.intp)
+        of_q: FloatArray | list[int] = [int(np.flatnonzero(qs == near[k])[0]) for k in yq]
+    else:
+        yq, yv = (np.flatnonzero(near[states].any(axis=0)) for states in (qs, vs))
+        of_q = near[np.ix_(qs, yq)]
+    U = np.zeros((len(D), manifold.order))
+    U[np.ix_(qs, yq)] = carried_basis(manifold.H[manifold.position_rows][:, qs] * D[qs], of_q)
+    U[np.ix_(vs, yv)] = U[np.ix_(qs, yq)]
     return U

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import AGREEMENT, INACCURATE, KINK, PRECISE, ROUNDING
 from fmilin.manifold.frame import Frame, with_selection
 from fmilin.manifold.neighbourhood import Neighbourhood
+from fmilin.manifold.rank import fixed_direction
 from fmilin.manifold.selection import Selection
 from fmilin.manifold.verification import VerifiedFacts
 from fmilin.model.interface import Evaluation, ExactSlopes, Model, OperatingPoint
@@ -140,6 +141,7 @@ def _smooth(J: FloatArray, error: FloatArray) -> Slopes:
     return Slopes(J, error, none, none)
 
 
+random_direction = partial(fixed_direction, 1848, 0.5)
 SMALL_STEP = 2.0**-17  # for one direction through all columns, in sizes of the variables
 LEFT_OUT = 4.0  # times step squared and second derivative: a central difference's own error at a zero
 SOLVED = 8.0  # times the rounding of all states: what solving for constraints may leave of them
@@ -236,10 +238,7 @@ def compared(
     precision: FloatArray | float,
     floor: FloatArray | float = 0.0,
 ) -> tuple[NDArray[np.bool_], FloatArray]:
-    """Compare slopes J (k, r, c) with a difference along a direction: where they agree (k,), visible gaps (k, r).
-
-    ``values`` (k, r) of the model ahead, at the points and behind, :data:`SMALL_STEP` away; gaps up to ``floor`` round.
-    """
+    """Compare slopes J (k, r, c) with ``values`` (k, r) ahead, here and behind: agreement (k,), visible gaps (k, r)."""
     # Where a slope vanishes a gap is what the difference leaves out, of the order of the step squared times the
     # curvature. Where the model bends they do not agree.
     ahead, base, behind = values
@@ -251,12 +250,6 @@ def compared(
     allowed = np.maximum(np.maximum(visible, floor), np.maximum(LEFT_OUT * SMALL_STEP * bend, AGREEMENT * sizes))
     straight = bend <= KINK / 4 * sizes.max(axis=1, initial=0.0, keepdims=True)
     return ((gap <= allowed) & straight).all(axis=1), np.where(gap > visible, gap, 0.0)
-
-
-@cache
-def random_direction(count: int) -> FloatArray:
-    """Return one random direction, the same every time, shape (count,)."""
-    return np.random.default_rng(1848).uniform(0.5, 1.0, count)
 
 
 def _precision(nearby: Neighbourhood, exact: Slopes, quick: Slopes) -> FloatArray | None:
@@ -348,11 +341,9 @@ def _narrow(nearby: Neighbourhood, measured: Slopes) -> tuple[Remark, ...]:
     if not parts or max(parts.values()) <= INACCURATE:
         return ()
     i, j = max(parts, key=lambda entry: parts[entry])
-    reach, beyond = measured.narrow[i, j]
+    far, beyond = measured.narrow[i, j]
     name = f"d {nearby.rows[i]} / d {nearby.columns[j]}"
-    text = (
-        f"{name} = {measured.J[i, j]:.6g} holds near the point only: steps of {reach:.1g} leave it, and farther away "
-    )
+    text = f"{name} = {measured.J[i, j]:.6g} holds near the point only: steps of {far:.1g} leave it, and farther away "
     return (Remark("narrow", f"{text}it is {beyond:.4g}. Larger motions of '{nearby.columns[j]}' see another slope."),)
 
 
@@ -376,9 +367,7 @@ def in_coordinates(
     error = np.block([[f_y_error, slopes.f_u_error], [c_y_error, slopes.c_u_error]])
     none = np.zeros_like(J)
     nearby = Neighbourhood(model, other, point, base)
-    return other, _split(
-        nearby, nearby.with_exact_rows(Slopes(J, error, none, none.copy())), slopes.method, slopes.remarks
-    )
+    return other, _split(nearby, nearby.with_exact_rows(Slopes(J, error, none, none)), slopes.method, slopes.remarks)
 
 
 def _split(nearby: Neighbourhood, slopes: Slopes, method: str, remarks: tuple[Remark, ...]) -> TangentSlopes:

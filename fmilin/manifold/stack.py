@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -203,16 +204,11 @@ class StackSurroundings:
         self._model, self._rows = model, list(rows)
 
     def reached(
-        self,
-        points: PointStack,
-        kept: Sequence[int],
-        guess: FloatArray,
-        sizes: FloatArray,
-        back: FloatArray | None = None,
+        self, points: PointStack, kept: Sequence[int], x0: FloatArray, sizes: FloatArray, back: FloatArray | None = None
     ) -> tuple[PointStack, Mask]:
-        """Return points with the kept states of a guess (k, N), where they were reached; ``back``: H_z^-1 nearby."""
-        others = sorted(set(range(guess.shape[1])).difference(kept))
-        x, size, largest = guess.copy(), np.full(len(guess), np.inf if others else 0.0), np.inf
+        """Return points with the kept states of a x0 (k, N), where they were reached; ``back``: H_z^-1 nearby."""
+        others = sorted(set(range(x0.shape[1])).difference(kept))
+        x, size, largest = x0.copy(), np.full(len(x0), np.inf if others else 0.0), np.inf
         before: tuple[FloatArray, FloatArray] | None = None
         reached, limit = PointStack(points.time, x, points.inputs, points.parameters), SQUARED
         for _ in range(NEWTON if others else 0):
@@ -257,7 +253,7 @@ class StackSurroundings:
         """Return rates (k, N) and outputs (k, ny); NaN where the model cannot be evaluated."""
         model = self._model
         single = (model.autonomous or len(set(points.time.tolist())) <= 1) and not points.parameters
-        try:
+        with suppress(FmilinError, np.linalg.LinAlgError):
             if single and model.batches:
                 parts = [points[i : i + AT_ONCE] for i in range(0, len(points), AT_ONCE)]
                 visits = [model.evaluate(float(part.time[0]), part.states, part.inputs) for part in parts]
@@ -266,9 +262,7 @@ class StackSurroundings:
                 visited = evaluations(model, points.time, points.states, points.inputs)
                 return visited.derivatives, visited.outputs
             tangents = model.tangents(points.time, points.states, points.inputs, kept, points.parameters)
-        except (FmilinError, np.linalg.LinAlgError):
-            tangents = None
-        if tangents is None:
-            nothing = np.full((len(points), len(model.states)), np.nan)
-            return nothing, np.full((len(points), len(model.outputs)), np.nan)
-        return tangents.rates, tangents.values
+            if tangents is not None:
+                return tangents.rates, tangents.values
+        nothing = np.full((len(points), len(model.states)), np.nan)
+        return nothing, np.full((len(points), len(model.outputs)), np.nan)

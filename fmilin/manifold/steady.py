@@ -5,7 +5,7 @@ Rows of A of states that nothing depends on (where a wheel touches the ground) m
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,6 +15,7 @@ import numpy as np
 from fmilin.ground.errors import ModelError, NumericalError, UsageError
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import DOUBTFUL, EQUILIBRIUM, ROUNDING, SAME_ALONG, UNIFORM
+from fmilin.manifold.coordinates import Coordinates
 from fmilin.manifold.frame import Frame, with_selection
 from fmilin.manifold.nonlinear import Turn, charts, expressed, select_expressions, turns_of
 from fmilin.manifold.rank import independent_rows, pivoted_qr, scaled
@@ -27,19 +28,19 @@ from fmilin.manifold.uniform import (
     SLOWEST,
     STEP,
     ZEROS,
+    Asides,
     Beyond,
     Change,
     Mask,
     Moving,
+    Times,
     Uniform,
     Visited,
     change_along,
     compared,
     confirmed,
-    depending,
     falls_on,
     fastest_states,
-    influential,
     may_turn,
     unseen,
 )
@@ -198,16 +199,13 @@ class _Search:
     def change(self, *, spectra: bool) -> Change | None:
         """Compare A along the motion, in the coordinates in use."""
         R, A, at, bend = self.frame.coordinates.R, self._slopes_of_rates(self.frame)[None], self.at, self._second[None]
-        dependence = depending(A, (np.abs(R) @ self.slopes.f_y_error)[None], at.y_sizes)
-        leading = influential(dependence)
-        if not compared(at, bend, A, dependence, leading)[0]:
+        wanted, leading = compared(at, bend, A, (np.abs(R) @ self.slopes.f_y_error)[None])
+        if not wanted[0]:
             return None
         uniform = Uniform(at.y_rates, at.y_sizes, A, leading)
         turns, kept = np.array([spectra]), self.frame.selection.kept
         if spectra and kept is not None:
-            leads = np.ones(at.rates.shape, dtype=bool)
-            leads[:, list(kept)] = leading
-            turns = may_turn(at, leads, self.model.states.units)
+            turns = may_turn(at, kept, leading, self.model.states.units)
         change = None if self._beyond is None else change_along(at, uniform, bend, self._beyond, turns)
         if change is None or np.isnan(change.part[0]):
             change = change_along(at, uniform, bend, _BeyondPoint(self.model, self.point, self.frame), turns)
@@ -241,11 +239,14 @@ class _Search:
     @cached_property
     def _second(self) -> FloatArray:
         """The second derivatives y'' (P,) in the coordinates in use, without what is rounding."""
-        coordinates, bends = self.frame.coordinates, self.at.bends[0]
-        curved = coordinates.curvature(self.point.states, self.rates)
-        second = coordinates.R @ bends + curved @ self.rates
-        terms = np.abs(coordinates.R) @ np.abs(bends) + np.abs(curved) @ np.abs(self.rates)
+        second, terms = self._second_of(self.frame.coordinates)
         return np.where(self.at.vanishes(second, terms)[0], 0.0, second)
+
+    def _second_of(self, coordinates: Coordinates) -> tuple[FloatArray, FloatArray]:
+        """Return the second derivatives of coordinates, and the size of their terms."""
+        R, curved, bends = coordinates.R, coordinates.curvature(self.point.states, self.rates), self.at.bends[0]
+        terms = np.abs(R) @ np.abs(bends) + np.abs(curved) @ np.abs(self.rates)
+        return R @ bends + curved @ self.rates, terms
 
     def _keeps_to_uniform(self) -> bool:
         """Whether y'' = 0 in the coordinates in use, but for states on which nothing depends."""
@@ -272,12 +273,10 @@ class _Search:
 
     def _selected_of(self, texts: Sequence[str]) -> Selection | None:
         """Return well-conditioned coordinates among functions of the states that move uniformly; None without any."""
-        functions, bends, pace = expressed(self.frame.manifold, texts), self.at.bends[0], self.at.pace[0]
-        R, curved = functions.R, functions.curvature(self.point.states, self.rates)
+        functions, pace = expressed(self.frame.manifold, texts), self.at.pace[0]
+        R, (second, terms) = functions.R, self._second_of(functions)
         sizes, rates = np.abs(R) @ self.sizes, R @ self.rates
-        second = np.abs(R @ bends + curved @ self.rates)
-        terms = np.abs(R) @ np.abs(bends) + np.abs(curved) @ np.abs(self.rates)
-        uniform = second <= UNIFORM * terms + ROUNDING * pace**2 * sizes
+        uniform = np.abs(second) <= UNIFORM * terms + ROUNDING * pace**2 * sizes
         candidates = np.flatnonzero(uniform | self._are_free(texts))
         rows = ((R * self.sizes) @ self._tangents / sizes[:, None])[candidates]
         for choice in self._choices(rows, (np.abs(rates) <= EQUILIBRIUM * sizes)[candidates]):
@@ -330,11 +329,7 @@ class _BeyondPoint(Beyond):
         self._model, self._point, self._frame = model, point, frame
 
     def further(
-        self,
-        path: FloatArray,
-        times: Sequence[FloatArray],
-        bend: FloatArray | float = 0.0,
-        asides: Iterable[FloatArray | float] = ZEROS,
+        self, path: FloatArray, times: Times, bend: FloatArray | float = 0.0, asides: Asides = ZEROS
     ) -> Iterator[Visited]:
         """Go on in y, from the tangent."""
         parts = PARTS if self._frame.coordinates.is_linear else (*PARTS, *SHORTER)

@@ -5,7 +5,8 @@ A point where the motion may be steady in others is left to the search at one po
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -21,19 +22,19 @@ from fmilin.manifold.uniform import (
     FURTHER,
     STEP,
     ZEROS,
+    Asides,
     Beyond,
     Change,
     Mask,
     Moving,
+    Times,
     Uniform,
     Visited,
     change_along,
     compared,
     confirmed,
-    depending,
     falls_on,
     fastest_states,
-    influential,
     is_straight,
     may_turn,
     unseen,
@@ -167,13 +168,10 @@ class _Search:
         varying = (motion.fastest >= 0) & ~motion.steady & ~motion.open & np.isnan(motion.change.part)
         if not varying.any():
             return
-        A = at.f_y[:, self.kept]
-        dependence = depending(A, self.errors[:, self.kept], at.y_sizes)
-        leading, leads = influential(dependence), np.ones(at.rates.shape, dtype=bool)
-        varying &= compared(at, bend, A, dependence, leading)
-        ahead, leads[:, self.kept] = is_straight(bend, leading), leading
+        wanted, leading = compared(at, bend, at.f_y[:, self.kept], self.errors[:, self.kept])
+        varying, ahead = varying & wanted, is_straight(bend, leading)
         for some in (*_groups(varying & ahead), *_groups(varying & ~ahead)):
-            turns = may_turn(at[some], leads[some], self.model.states.units)
+            turns = may_turn(at[some], self.kept, leading[some], self.model.states.units)
             part, uniform, beyond = self.of(some, leading)
             motion.write_change(some, change_along(part, uniform, bend[some], beyond, turns))
         if (motion.change.part > SAME_ALONG).any():
@@ -211,16 +209,10 @@ class BeyondStack(Beyond):
         return self.model.compilable
 
     def further(
-        self,
-        path: FloatArray,
-        times: Sequence[FloatArray],
-        bend: FloatArray | float = 0.0,
-        asides: Iterable[FloatArray | float] = ZEROS,
+        self, path: FloatArray, times: Times, bend: FloatArray | float = 0.0, asides: Asides = ZEROS
     ) -> list[Visited]:
         """Go on in y, from the tangent."""
-        steps = [
-            (t, t[:, None] * path + t[:, None] ** 2 / 2 * bend + aside) for t, aside in zip(times, asides, strict=False)
-        ]
+        steps = [(t, t[:, None] * path + t[:, None] ** 2 / 2 * bend + a) for t, a in zip(times, asides, strict=False)]
         return self._visited([(self.points.states, step, t) for t, step in steps])
 
     def beside(self, far: Visited, displacements: Sequence[FloatArray]) -> list[Visited]:
@@ -229,16 +221,12 @@ class BeyondStack(Beyond):
 
     def A(self, far: Visited, sizes: FloatArray, some: Mask) -> FloatArray:
         """Return A as the model tells it; by differences where it does not."""
-        near = self.points[some]
-        try:
-            tangents = self.model.tangents(
-                far.later[some] + near.time, far.x[some], near.inputs, self.kept, near.parameters
-            )
-        except (FmilinError, np.linalg.LinAlgError):
-            tangents = None
-        if tangents is None:
-            return super().A(far, sizes, some)
-        return tangents.derivatives[:, self.kept, : len(self.kept)]
+        near, times = self.points[some], far.later[some] + self.points.time[some]
+        with suppress(FmilinError, np.linalg.LinAlgError):
+            tangents = self.model.tangents(times, far.x[some], near.inputs, self.kept, near.parameters)
+            if tangents is not None:
+                return tangents.derivatives[:, self.kept, : len(self.kept)]
+        return super().A(far, sizes, some)
 
     def slopes(self, far: Visited, direction: FloatArray) -> tuple[FloatArray, Mask]:
         """Return the slopes by a short one-sided difference: exact equations allow it, and it hardly bends."""

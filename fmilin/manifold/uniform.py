@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
-from functools import cache, cached_property
+from functools import cached_property
 from itertools import repeat
 from typing import Any, NamedTuple
 
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import BALANCED_EXACTLY, EQUILIBRIUM, ROUNDING, SAME_ALONG, STEADY, UNIFORM
+from fmilin.manifold.rank import fixed_direction
 from fmilin.numerics.balanced import UNTOLD, is_equilibrium
 
 FURTHER = 0.3
@@ -42,6 +43,8 @@ ZEROS = repeat(0.0)
 ALIKE = 1 - 1e-9  # speeds above this part of the largest are as large
 
 Mask = NDArray[np.bool_]
+Times = Sequence[FloatArray]
+Asides = Iterable[FloatArray | float]
 
 
 def fastest_states(
@@ -144,16 +147,12 @@ class Beyond(ABC):
 
     @abstractmethod
     def further(
-        self,
-        path: FloatArray,
-        times: Sequence[FloatArray],
-        bend: FloatArray | float = 0.0,
-        asides: Iterable[FloatArray | float] = ZEROS,
+        self, path: FloatArray, times: Times, bend: FloatArray | float = 0.0, asides: Asides = ZEROS
     ) -> Iterable[Visited]:
         """Go on for so long (k,), or as far as coordinates lead, y' = path, y'' = bend, then aside, each (k, P)."""
 
     def along(
-        self, path: FloatArray, times: Sequence[FloatArray], bend: FloatArray, direction: FloatArray
+        self, path: FloatArray, times: Times, bend: FloatArray, direction: FloatArray
     ) -> Iterator[tuple[Visited, FloatArray]]:
         """Yield what is further on, as above, and the slopes (k, P) of y' along a direction (k, P) there."""
         for ahead in self.further(path, times, bend, [SHORT_STEP * direction] * len(times)):
@@ -242,10 +241,7 @@ def confirmed(at: Moving, uniform: Uniform, beyond: Beyond) -> Confirmed:
 
 
 def change_along(at: Moving, uniform: Uniform, bend: FloatArray, beyond: Beyond, turns: Mask) -> Change:
-    """Compare rows of A that lead at a few moments of the motion, seen to second order with y'' = bend (k, P).
-
-    Where ``turns`` (k,) and A changes it is asked whether it only turns, which takes all of it.
-    """
+    """Compare leading rows of A along a motion with y'' = bend (k, P); where it ``turns`` and A changes, all of A."""
     direction, times = _direction(uniform.sizes), _moments(at, bend, uniform.leading)
     first, noise, good = (uniform.A @ direction[..., None])[..., 0], np.zeros(()), np.ones(len(bend), dtype=bool)
     at_point, further = None, list(beyond.along(uniform.rates, times, bend, direction))
@@ -299,9 +295,10 @@ def falls_on(at: Moving, uniform: Uniform, bend: FloatArray, beyond: Beyond) -> 
     return Change(np.where(falls, part, np.nan), np.where(falls, times[-1], np.nan), np.zeros_like(falls))
 
 
-def may_turn(at: Moving, leading: Mask, units: Sequence[str]) -> Mask:
+def may_turn(at: Moving, kept: Sequence[int], leading: Mask, units: Sequence[str]) -> Mask:
     """Return where the speed in each unit stays, (k,): what turns keeps the length of its vectors, x' x'' = 0."""
-    power = np.where(leading, at.rates * at.bends, 0.0)
+    power = at.rates * at.bends
+    power[:, list(kept)] = np.where(leading, power[:, list(kept)], 0.0)
     of_units = np.array([[unit == other for unit in dict.fromkeys(units)] for other in units], dtype=np.float64)
     return np.asarray((np.abs(power @ of_units) <= TURNS * (np.abs(power) @ of_units)).all(axis=1))
 
@@ -324,14 +321,7 @@ def _same_spectrum(A: FloatArray, B: FloatArray, part: FloatArray) -> Mask:
     return same
 
 
-def depending(A: FloatArray, errors: FloatArray, sizes: FloatArray) -> Mask:
-    """Return which y' depends on which y, shape (k, P, P), from A and its errors (k, P, P)."""
-    entries = np.abs(A) * sizes[:, None]
-    noise = 10 * errors * sizes[:, None] + ROUNDING * entries.max(axis=2, initial=0.0, keepdims=True)
-    return np.asarray(entries > noise)
-
-
-def influential(dependence: Mask) -> Mask:
+def _influential(dependence: Mask) -> Mask:
     """Return on which coordinates (k, P) others depend, but for those that nothing depends on, as a track's."""
     leading: Mask = np.ones(dependence.shape[:2], dtype=bool)
     for _ in range(dependence.shape[1]):
@@ -342,13 +332,17 @@ def influential(dependence: Mask) -> Mask:
     return leading
 
 
-def compared(at: Moving, bend: FloatArray, A: FloatArray, dependence: Mask, leading: Mask) -> Mask:
-    """Return where A is compared along the motion, shape (k,): it goes straight on, or some y' is a speed, not zero."""
+def compared(at: Moving, bend: FloatArray, A: FloatArray, errors: FloatArray) -> tuple[Mask, Mask]:
+    """Return where A is compared along the motion (k,), as it goes straight on or has speeds, and what leads (k, P)."""
+    entries = np.abs(A) * at.y_sizes[:, None]
+    noise = 10 * errors * at.y_sizes[:, None] + ROUNDING * entries.max(axis=2, initial=0.0, keepdims=True)
+    dependence = np.asarray(entries > noise)  # of which y' on which y
+    leading = _influential(dependence)
     # What begins from rest does not move yet, and what bends without a speed is on its way to a rest.
     moving = np.abs(at.y_rates) > STEADY * at.pace[:, None] * at.y_sizes
     is_one = dependence & (np.abs(A - 1.0) <= UNIFORM) & ~np.eye(A.shape[1], dtype=bool)
     speeds = (dependence.sum(axis=2) == 1) & is_one.any(axis=2)
-    return np.asarray((moving & speeds).any(axis=1) | is_straight(bend, leading))
+    return np.asarray((moving & speeds).any(axis=1) | is_straight(bend, leading)), leading
 
 
 def is_straight(bend: FloatArray, leading: Mask) -> Mask:
@@ -358,10 +352,4 @@ def is_straight(bend: FloatArray, leading: Mask) -> Mask:
 
 def _direction(sizes: FloatArray) -> FloatArray:
     """Return a direction (k, P) in which A is compared, the same at every call."""
-    return _parts(sizes.shape[1]) * sizes
-
-
-@cache
-def _parts(count: int) -> FloatArray:
-    """Return parts of a direction at random, the same every time, shape (count,)."""
-    return np.random.default_rng(1851).uniform(0.5, 1.0, count)
+    return fixed_direction(1851, 0.5, sizes.shape[1]) * sizes

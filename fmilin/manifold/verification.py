@@ -31,15 +31,12 @@ class VerifiedFacts:
     along one direction. Nothing is remembered of models with event indicators, nor from one mode to another.
     """
 
-    # what the model held (:meth:`fmilin.Model.discrete_states`) when this was verified
-    mode: Mapping[str, str] = field(default_factory=dict)
+    mode: Mapping[str, str] = field(default_factory=dict)  # what the model held when this was verified
     pairs: Mapping[int, int] | None = None  # states whose derivative is another state
     moving: bool | None = None  # whether constraints depend on time
-    # how many constraints are independent near a point, once the motion was verified to keep them there
-    rank: int | None = None
+    rank: int | None = None  # of the constraints near a point, which the motion keeps
     rates: FloatArray | None = None  # (N,), the largest rates that were seen when that was checked
-    # (N + ny,), error of a quick difference over the size of its row, once all products agreed with differences
-    precision: FloatArray | None = None
+    precision: FloatArray | None = None  # (N + ny,), relative, of a quick difference that all products agreed with
     solving: FloatArray | float = 0.0  # of differences, (N + ny,): what solving for the manifold leaves of them
     procedure: bool = False  # whether the slopes of the model's exact procedure agreed with a difference
 
@@ -56,13 +53,11 @@ def verified_facts_of(model: Model, point: OperatingPoint, base: Evaluation) -> 
         facts = _facts.get(model)
     except TypeError:  # a model of somebody's own that has no hash or takes no weak references
         return VerifiedFacts(mode)
-    if facts is None or facts.mode != mode or not _still_pairs(facts.pairs, point, base):
+    pairs = {} if facts is None else facts.pairs or {}
+    still = np.array_equal(base.derivatives[list(pairs)], point.states[list(pairs.values())])
+    if facts is None or facts.mode != mode or not still:
         facts = _facts[model] = VerifiedFacts(mode)
     return facts
-
-
-def _still_pairs(pairs: Mapping[int, int] | None, point: OperatingPoint, base: Evaluation) -> bool:
-    return np.array_equal(base.derivatives[list(pairs)], point.states[list(pairs.values())]) if pairs else True
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,22 +117,16 @@ def _verified_here(parametrization: LocalParametrization, facts: VerifiedFacts) 
 
 
 def drift(
-    H: FloatArray,
-    f: FloatArray,
-    typical: FloatArray,
-    scales: FloatArray,
-    reference: FloatArray,
-    moving: FloatArray | float = 0.0,
+    H: FloatArray, f: FloatArray, usual: FloatArray, sizes: FloatArray, terms: FloatArray, h_t: FloatArray | float = 0.0
 ) -> tuple[FloatArray, FloatArray]:
     """Return |H f + h_t| and the size of its terms, each (..., m), from H (..., m, N) and rates f (..., N).
 
-    ``typical`` (..., N) is the usual size of f, ``reference`` (..., m) that of the terms of H in ``scales`` of the
-    states (..., N), and ``moving`` is h_t.
+    ``usual`` (..., N) is the usual size of f, ``terms`` (..., m) that of the terms of H in ``sizes`` (..., N).
     """
-    size = (np.abs(H) @ np.maximum(np.abs(f), 1e-3 * typical)[..., None])[..., 0] + np.abs(moving)
-    fastest = (typical / scales).max(axis=-1, initial=0.0, keepdims=True)
+    size = (np.abs(H) @ np.maximum(np.abs(f), 1e-3 * usual)[..., None])[..., 0] + np.abs(h_t)
+    fastest = (usual / sizes).max(axis=-1, initial=0.0, keepdims=True)
     # A row that cancelled to rounding proves nothing.
-    return np.abs((H @ f[..., None])[..., 0] + moving), np.maximum(size, 1e-3 * fastest * reference)
+    return np.abs((H @ f[..., None])[..., 0] + h_t), np.maximum(size, 1e-3 * fastest * terms)
 
 
 def _violation(samples: list[_Sample], scales: FloatArray, noise: FloatArray) -> FloatArray:
@@ -222,11 +211,14 @@ def _refuse_singular(parametrization: LocalParametrization, rank: int, rank_near
 
 
 def verify_inputs(
-    parametrization: LocalParametrization, verified: Verified, f_u: FloatArray, error: FloatArray
+    parametrization: LocalParametrization, verified: Verified, slopes: tuple[FloatArray, FloatArray] | None = None
 ) -> None:
-    """Check H f_u = 0, of independent rows: what moves states off the manifold is no input of a constrained model."""
+    """Check H f_u = 0, of independent rows: no input moves states off the manifold; ``slopes``: f_u and its error."""
     invariants, rows, g = parametrization.invariants, parametrization.rows, parametrization.gradient
-    if invariants.prescribing or not rows or not f_u.size:
+    if invariants.prescribing or not rows:
+        return
+    f_u, error = slopes or input_gradient(invariants, parametrization.time, parametrization.x0)
+    if not f_u.size:
         return
     H, H_error, sizes = g.H[rows], g.error[rows], np.abs(f_u)
     through, size = np.abs(H @ f_u), np.abs(H) @ sizes

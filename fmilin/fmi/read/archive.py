@@ -15,7 +15,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fmilin.fmi.read.description import Description
 from fmilin.fmi.read.printed import absolute
@@ -25,9 +25,6 @@ from fmilin.ground.files import new_folder, temporary_folder
 from fmilin.ground.sandbox import cage
 from fmilin.ground.tolerances import SOLVER_TOLERANCE
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 GIB = 2**30
 
 
@@ -35,18 +32,11 @@ GIB = 2**30
 class FmuOptions:
     """How an FMU is opened."""
 
-    # that its files may take when they are unpacked; the model description alone a quarter of it
-    most_bytes: float = 4 * GIB
-    # whether C sources inside may be compiled with this machine's compiler when there is no binary for it
-    compile_sources: bool = False
-    # whether discrete-time numbers are inputs and outputs, too: for the discrete model over a base period
-    sampled: bool = False
-    # where the instances of its code live that are made one after the other: in one loaded library; in one each; or a
-    # single one, of which a copy of the process is made for every run. The command line begins with the first, or the
-    # second where the FMU says that it can be instantiated only once, and goes on when that crashes
-    instances: str = "shared"
-    # relative tolerance that the solver inside a co-simulation FMU is asked for; None: its own
-    solver_tolerance: float | None = SOLVER_TOLERANCE
+    most_bytes: float = 4 * GIB  # that may be unpacked; the model description alone a quarter
+    compile_sources: bool = False  # C sources inside, where there is no binary
+    sampled: bool = False  # discrete-time numbers are inputs and outputs, too
+    instances: str = "shared"  # in one library, "reloaded" in one each, or one "copied" with the process for each run
+    solver_tolerance: float | None = SOLVER_TOLERANCE  # of a co-simulation FMU's solver, relative; None: its own
 
 
 CONSTRAINTS = "extra/org.fmilin/constraints.toml"
@@ -62,12 +52,11 @@ _UNREADABLE = (
     lzma.LZMAError,
     struct.error,
     EOFError,
-    NotImplementedError,
     RuntimeError,
     OverflowError,
-    ValueError,  # names that are no UTF-8 among them
+    ValueError,
 )
-"""What Python's zipfile raises for archives that are damaged or made to do harm."""
+"""What Python's zipfile raises for archives that are damaged or made to do harm, names that are no UTF-8 included."""
 
 
 _unpacked_together: ContextVar[list[int] | None] = ContextVar("unpacked_together", default=None)
@@ -298,9 +287,6 @@ def _extract(archive: zipfile.ZipFile, member: zipfile.ZipInfo, target: Path) ->
     with archive.open(member) as source, os.fdopen(descriptor, "wb") as sink:
         shutil.copyfileobj(source, sink)
 
-
-# What FMPy says about a model description: the rules of the standard that it breaks, and what it reads otherwise. FMPy
-# is imported here alone, and when it is asked: that takes longer than reading most models.
 
 READ_BY_FMPY = ("modelDescription.xml", "sources/buildDescription.xml")
 MOST_NAMES = 3

@@ -18,6 +18,8 @@ from fmilin.fmi.read.layout import Scalar, ScalarLayout
 from fmilin.fmi.read.settings import Assignment
 from fmilin.ground.signals import FloatArray
 
+Scalars = Sequence[Scalar]
+
 
 class Group:
     """Variables of one type, read or written in one call; ``values`` (size,) is a contiguous part of the buffers."""
@@ -84,13 +86,7 @@ class Buffers:
     behind the FMU's own inputs. ``inputs`` may be set at any time, discrete-time ``sampled_inputs`` in event mode.
     """
 
-    def __init__(
-        self,
-        layout: ScalarLayout,
-        others: Iterable[Scalar] = (),
-        observed: Iterable[Scalar] = (),
-        tuned: Sequence[Scalar] = (),
-    ) -> None:
+    def __init__(self, layout: ScalarLayout, others: Scalars = (), observed: Scalars = (), tuned: Scalars = ()) -> None:
         n, own = len(layout.states), len(layout.inputs)
         k = own + len(tuned)
         in_constraints = {s.variable.reference: s.variable for s in observed}

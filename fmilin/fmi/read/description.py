@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple, overload
+from typing import Any, NamedTuple
 
 from fmilin.ground.errors import UsageError
 
@@ -16,9 +16,8 @@ def is_true(attributes: Mapping[str, str], name: str) -> bool:
 
 
 FLOATS = frozenset({"Real", "Float64", "Float32"})
-INTEGERS = frozenset(
-    {"Integer", "Enumeration", "Int8", "UInt8", "Int16", "UInt16", "Int32", "UInt32", "Int64", "UInt64"}
-)
+INTEGERS = frozenset({"Integer", "Enumeration", *(f"{u}Int{bits}" for u in ("", "U") for bits in (8, 16, 32, 64))})
+TYPES = FLOATS | INTEGERS | {"Boolean", "String", "Binary", "Clock"}
 _DIRECTIONAL_FLAGS = ("providesDirectionalDerivative", "providesDirectionalDerivatives")  # of FMI 2.0 and of FMI 3.0
 PARAMETERS = frozenset({"parameter", "calculatedParameter", "structuralParameter"})
 
@@ -36,18 +35,14 @@ class Variable(NamedTuple):
     name: str
     reference: int  # the value reference
     type: str  # as in the XML: ``"Real"``, ``"Float64"``, ``"Integer"``, ...
-    # causality, variability, initial: with the defaults of the standard filled in; ``initial`` is empty where the
-    # standard has none
-    causality: str = "local"
+    causality: str = "local"  # this and the next two with the standard's defaults; empty where it has none
     variability: str = "continuous"
     initial: str = ""
     unit: str = ""
     nominal: float | None = None  # positive and finite, or None
     start: str = ""  # as written; empty when there is none
     description: str = ""
-    # the state that this is the derivative of, as a key of the FMI version's own kind (an index in FMI 2.0, a value
-    # reference in FMI 3.0)
-    derivative_of: int | None = None
+    derivative_of: int | None = None  # the state, by index in FMI 2.0, by value reference in FMI 3.0
     dimensions: tuple[Dimension, ...] = ()
     aliases: tuple[str, ...] = ()  # names from FMI 3 ``<Alias>`` elements
     line: int = 0  # in the XML
@@ -83,9 +78,7 @@ class Unknown(NamedTuple):
     """An entry of ``ModelStructure``."""
 
     variable: Variable
-    # what it depends on according to the description, a claim and no proof; None: the description does not say, so it
-    # may depend on everything. An empty tuple: on nothing
-    dependencies: tuple[Variable, ...] | None = None
+    dependencies: tuple[Variable, ...] | None = None  # a claim; None: none is made, it may depend on everything
 
 
 class Variables(Sequence[Variable]):
@@ -96,11 +89,7 @@ class Variables(Sequence[Variable]):
     def __init__(self, items: Iterable[Variable] = ()) -> None:
         self._items = tuple(items)
 
-    @overload
-    def __getitem__(self, index: int) -> Variable: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Variable]: ...
-    def __getitem__(self, index: int | slice) -> Variable | Sequence[Variable]:
+    def __getitem__(self, index: Any) -> Any:
         return self._items[index]
 
     def __len__(self) -> int:
@@ -142,7 +131,6 @@ class Description:
     """The model description of an FMU; reading it never loads the FMU's code."""
 
     source: str  # the file, for messages
-    # fmi_version, model_name, token, tool: ``token``: GUID in FMI 2.0, instantiation token in FMI 3.0
     fmi_version: str
     model_name: str
     token: str

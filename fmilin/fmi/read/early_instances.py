@@ -15,10 +15,9 @@ import numpy as np
 
 from fmilin.fmi.platforms import fmi2_folders
 from fmilin.fmi.read.buffers import SCALARS, Group, pointer_to
-from fmilin.fmi.read.component import Call, LoadedCode
+from fmilin.fmi.read.component import Call, Callbacks, LoadedCode, callbacks
 from fmilin.fmi.read.description import Description
 from fmilin.fmi.read.instance import Event, Instance
-from fmilin.fmi.read.log import Callbacks, callbacks
 from fmilin.fmi.read.model_structure import with_states
 from fmilin.fmi.read.settings import Assignment
 from fmilin.fmi.read.stepped_instance import SteppedInstance
@@ -75,14 +74,12 @@ class Instance1(Version1):
 
     def described(self) -> Description:
         """Return the description with the states that the code has."""
-        references = np.full(self._number_of_states, _UNDEFINED, dtype=np.uint32)
-        if references.size:
-            ask = self.component.bound(
-                "GetStateValueReferences", pointer_to(references), ctypes.c_size_t(references.size)
-            )
+        found = np.full(self._number_of_states, _UNDEFINED, dtype=np.uint32)
+        if found.size:
+            ask = self.component.bound("GetStateValueReferences", pointer_to(found), ctypes.c_size_t(found.size))
             if self.component.first_bad((ask,)) is not None:  # it only serves names
-                references[:] = _UNDEFINED
-        return with_states(self.description, references.tolist())
+                found[:] = _UNDEFINED
+        return with_states(self.description, found.tolist())
 
     def pass_event(self, inputs: Sequence[Group] = ()) -> bool:
         """Carry out an event at the point that is held; return whether the FMU asks to end the simulation."""

@@ -26,7 +26,7 @@ _INITIAL: Mapping[str, Mapping[str, str]] = {
     "continuous": _OF_SIGNALS,
 }
 
-TypeDefaults = Mapping[str, Mapping[str, str]]  # attributes of the declared types, by type name
+Types = Mapping[str, Mapping[str, str]]  # attributes of the declared types, by type name
 
 
 class ModelStructure(NamedTuple):
@@ -78,11 +78,6 @@ def shortened(names: Iterable[str], most: int = 4) -> str:
     return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
 
 
-def default_initial(variability: str, causality: str) -> str:
-    """Return the value of ``initial`` that holds when it is not written; empty where there is none."""
-    return _INITIAL.get(variability, {}).get(causality, "")
-
-
 def integer(text: str | None) -> int | None:
     """Return the integer, or None when ``text`` is none."""
     try:
@@ -91,7 +86,7 @@ def integer(text: str | None) -> int | None:
         return None
 
 
-def number_of_event_indicators(root: Any, notes: Notes) -> int:
+def declared_indicators(root: Any, notes: Notes) -> int:
     """Return what the attribute numberOfEventIndicators says; 0 without it."""
     number = integer(root.get("numberOfEventIndicators")) or 0
     if not 0 <= number <= MOST_EVENT_INDICATORS:
@@ -112,9 +107,10 @@ def declared_types(root: Any, element: str) -> dict[str, dict[str, str]]:
 
 
 def read_variable(
-    element: Any, value: Any, types: TypeDefaults, notes: Notes, causality: str, variability: str, **particular: Any
+    element: Any, value: Any, types: Types, notes: Notes, causality: str, variability: str, **particular: Any
 ) -> Variable | None:
     """Return a variable, None where the element is too broken; ``value`` is the element with type and value, if any."""
+    written = element.get("initial") or _INITIAL.get(variability, {}).get(causality, "")
     name = element.get("name") or ""
     reference = _value_reference(element, name, notes)
     if not name or value is None or reference is None:
@@ -135,6 +131,7 @@ def read_variable(
         type=value.tag,
         causality=causality,
         variability=variability,
+        initial=particular.pop("initial", written),
         unit=(value.get("unit") or declared.get("unit") or "") if is_float else "",
         nominal=_nominal(value, declared, name, notes) if is_float else None,
         start=(value.get("start") if start is None else start.get("value")) or "",

@@ -13,9 +13,8 @@ import numpy as np
 
 from fmilin.fmi.platforms import library_in
 from fmilin.fmi.read.buffers import Buffers, Group, VariableAccess, Visit, pointer_to
-from fmilin.fmi.read.component import Call, LoadedCode
+from fmilin.fmi.read.component import Call, LoadedCode, LogSink, logger
 from fmilin.fmi.read.description import Description, is_true
-from fmilin.fmi.read.log import LogSink, logger
 from fmilin.fmi.read.settings import Assignment
 from fmilin.ground.errors import AnotherInstanceError, ModelError
 from fmilin.ground.sandbox import cage, watchdog
@@ -244,10 +243,6 @@ class Instance(VariableAccess):
         self.component.call("CompletedIntegratorStep", self.truth(1), *map(ctypes.byref, answers))
         return bool(answers[0].value), bool(answers[1].value)
 
-    def load_afresh(self) -> None:
-        """Give every instance a library of its own, whatever the description says; before the first begins."""
-        self.component.may_change = True
-
     def _component(self, library: Path) -> LoadedCode:
         return LoadedCode(library, self.prefix, self.sink)
 
@@ -315,10 +310,7 @@ class Instance(VariableAccess):
             )
 
     def _refused_number(self) -> int | None:
-        """Return the number of states that the code has, when it is not the declared one.
-
-        They are asked for: before FMI 3.0 no function tells their number.
-        """
+        """Return the number of states that the code has, where it is not the declared one, by asking for them."""
         # Code that checks the number refuses a wrong one; other code writes beyond it, into room kept free for that.
         declared = self._number_of_states
         buffer = np.full(declared + _GUARD, np.nan)

@@ -11,10 +11,9 @@ from typing import Any, ClassVar
 
 from fmilin.fmi.platforms import fmi3_folders
 from fmilin.fmi.read.buffers import Group
-from fmilin.fmi.read.component import Call
+from fmilin.fmi.read.component import Call, LogSink
 from fmilin.fmi.read.description import Description, Variable, is_true
 from fmilin.fmi.read.instance import Event, Instance
-from fmilin.fmi.read.log import LogSink
 from fmilin.fmi.read.settings import Assignment
 from fmilin.fmi.read.stepped_instance import SteppedInstance
 from fmilin.ground.errors import NumericalError
@@ -80,9 +79,7 @@ class Instance3(Instance):
         return (*super()._located(variable, numbers), ctypes.c_size_t(len(numbers)))
 
     def _get_or_set(self, verb: str, group: Group) -> Call:
-        return self.component.bound(
-            f"{verb}{group.type}", group.references_pointer, group.count, group.pointer, group.size
-        )
+        return self.component.bound(f"{verb}{group.type}", *_referred(group), group.pointer, group.size)
 
     def directional(self, unknowns: Group, knowns: Group, target: ctypes.c_void_p) -> Call:
         """Return the call for derivatives along the seed in ``knowns``; see :class:`Instance`."""
@@ -153,7 +150,6 @@ class SteppedInstance3(SteppedInstance, Instance3):
             return
         end = time + step
         while time < end - _SIMULTANEOUS * step:
-            # Let the clocks tick that are due, and the discrete states follow.
             due = [v.reference for v in self._ticking if self._ticks(v.interval or 0.0, v.shift, time)[0]]
             if due:
                 references = (ctypes.c_uint32 * len(due))(*due)
@@ -162,7 +158,6 @@ class SteppedInstance3(SteppedInstance, Instance3):
             if self._iterated(f"at t = {time:g} s"):
                 self.component.health = 3
                 raise self._ended()
-            # When the next clock ticks or the FMU's next event is due, ``end`` at the latest.
             times = [self._ticks(v.interval or 0.0, v.shift, time)[1] for v in self._ticking]
             if self.next_event is not None and self.next_event > time:
                 times.append(self.next_event)
@@ -175,14 +170,12 @@ class SteppedInstance3(SteppedInstance, Instance3):
 
     def _advance(self, time: float, step: float) -> float | None:
         """Take one step; return the time that it reaches, where the FMU has an event of its own before its end."""
-        # ``noSetFMUStatePriorToCurrentPoint``: no step is taken back. Told otherwise, some FMUs save and go back at
-        # every step. That a run starts anew from a saved state is no rollback.
-        forgets = self.truth(1)
+        forgets = self.truth(1)  # no step is taken back: told otherwise, some FMUs save and go back at every step
         needs_event, terminates, returns_early = (self.truth() for _ in range(3))
         reached = ctypes.c_double()
-        answers = (needs_event, terminates, returns_early, reached)
-        arguments = (ctypes.c_double(time), ctypes.c_double(step), forgets, *(ctypes.byref(a) for a in answers))
-        self.component.run((self.component.bound("DoStep", *arguments),))
+        answers = (ctypes.byref(a) for a in (needs_event, terminates, returns_early, reached))
+        given = ctypes.c_double(time), ctypes.c_double(step), forgets
+        self.component.run((self.component.bound("DoStep", *given, *answers),))
         if terminates.value:
             self.component.health = 3  # nothing but freeing is allowed now
             raise self._ended()

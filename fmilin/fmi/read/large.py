@@ -11,8 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from functools import cached_property
-from itertools import islice
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,17 +73,8 @@ class Scanned(Variables):
     def __len__(self) -> int:
         return len(self._starts) - 1
 
-    @overload
-    def __getitem__(self, index: int) -> Variable: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Variable]: ...
-    def __getitem__(self, index: int | slice) -> Variable | list[Variable]:
-        if isinstance(index, slice):
-            return list(self)[index]
-        variable = next(islice(self, index, None), None)
-        if variable is None:
-            raise IndexError(index)
-        return variable
+    def __getitem__(self, index: Any) -> Any:
+        return list(self)[index]
 
     def __iter__(self) -> Iterator[Variable]:
         return self._read_from(range(len(self)))

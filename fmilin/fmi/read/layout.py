@@ -110,11 +110,8 @@ class ScalarLayout:
         """Return where the scalar stands among states, inputs or derivatives, or None."""
         return self._roles.get(scalar.key) if scalar.variable.is_float else None
 
-    def signal(self, scalar: Scalar, *, name: str = "", start: float | None = None) -> Signal:
+    def signal(self, scalar: Scalar, *, name: str = "", start: float | None = None, aliases: bool = True) -> Signal:
         """Return the scalar as a signal; ``name`` is what the user calls it, ``start`` what the FMU holds."""
-        return self._signal(scalar, name, start, self.names(scalar))
-
-    def _signal(self, scalar: Scalar, name: str, start: float | None, names: Iterable[str]) -> Signal:
         v = scalar.variable
         name = name or scalar.name
         return Signal(
@@ -123,7 +120,7 @@ class ScalarLayout:
             nominal=v.nominal,
             start=self.start(scalar) if start is None else start,
             description=v.description,
-            aliases=tuple(alias for alias in names if alias != name),
+            aliases=tuple(alias for alias in (self.names(scalar) if aliases else ()) if alias != name),
         )
 
     def names(self, scalar: Scalar) -> tuple[str, ...]:
@@ -147,7 +144,7 @@ class ScalarLayout:
 
     def signals(self, scalars: Iterable[Scalar]) -> Signals:
         """Return signals as the description has them, without loading the FMU's code, and without their aliases."""
-        return Signals(self._signal(s, "", None, ()) for s in scalars)
+        return Signals(self.signal(s, aliases=False) for s in scalars)
 
     def continuous_names(self) -> list[str]:
         """Return the names of everything that may be an output: for suggestions."""

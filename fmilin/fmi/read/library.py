@@ -90,7 +90,6 @@ class _Plan:
 
 def compile_sources(folder: Path, description: Description, binaries: str) -> str:
     """Compile an unpacked FMU's C sources to ``binaries``, writing nothing outside; return a sentence about it."""
-    # What the FMU says is to be compiled; without a word about it all C files at the top.
     root = (folder / "sources").resolve()
     build = root / "buildDescription.xml"
     if build.is_file():
@@ -116,10 +115,8 @@ def compile_sources(folder: Path, description: Description, binaries: str) -> st
 
 
 def _command(folder: Path, plan: _Plan, target: Path) -> list[str]:
-    headers = fmpy_folder()
-    standard = [] if headers is None else [headers / "c-code"]
     settings = [f"-D{d}" for d in plan.definitions]
-    settings += [f"-I{i}" for i in (*plan.includes, folder / "sources", *standard)]
+    settings += [f"-I{i}" for i in (*plan.includes, folder / "sources", fmpy_folder() / "c-code")]
     cplusplus = [] if all(s.suffix == ".c" for s in plan.sources) else ["stdc++"]
     libraries = [f"-l{name}" for name in ("m", *cplusplus, *plan.libraries)]
     position = [] if sys.platform == "win32" else ["-fPIC"]

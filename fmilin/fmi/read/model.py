@@ -71,16 +71,11 @@ class FmuModel(Model, Hybrid):
         independent: tuple[str, ...] = (),
         notes: Sequence[str] = (),
     ) -> Self:
-        """Unpack, load and initialize an FMU; return the first view of it, with all inputs and outputs.
-
-        ``settings`` are like ``parameters``, but states and inputs among them are left to the operating point.
-        Variables of ``constraints`` are no outputs by default; any may still be chosen as one.
-        """
+        """Load and initialize an FMU; return its first view. States and inputs of ``settings`` are left to points."""
         fmu = source if isinstance(source, FmuFile) else FmuFile(Path(source))
         session = cls.session_class(fmu, parameters or {}, time, settings or {})
         session.notes += notes
         try:
-            # Variables that must be zero: they are no outputs unless somebody asks for them.
             every = [e for c in constraints for e in (c.expression, c.rate) if e is not None]
             hidden, layout = {e.names[0] for e in every if e.is_variable}, session.layout
             inputs = tuple((s.name, s) for s in layout.inputs)
@@ -180,11 +175,7 @@ class FmuModel(Model, Hybrid):
 
     @_in_turn
     def products(self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray) -> Evaluation | None:
-        """Return directional derivatives that the FMU itself provides; see :meth:`fmilin.Model.products`.
-
-        None when it advertises none or has refused one; NaN along parameters that are inputs. They are the FMU's word:
-        some tools take differences inside, some answer zero.
-        """
+        """Return the FMU's own directional derivatives: None without any, NaN along parameters that are inputs."""
         if self._closed or not self._session.directional:
             return None
         buffers = self._aim(t, x, u)

@@ -9,25 +9,15 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from fmilin.fmi.read.description import (
-    FLOATS,
-    INTEGERS,
-    PARAMETERS,
-    Description,
-    Dimension,
-    Unknown,
-    Variable,
-    Variables,
-)
+from fmilin.fmi.read.description import FLOATS, PARAMETERS, TYPES, Description, Dimension, Unknown, Variable, Variables
 from fmilin.fmi.read.elements import (
     SCALAR_TYPES,
     ModelStructure,
     Notes,
-    TypeDefaults,
+    Types,
+    declared_indicators,
     declared_types,
-    default_initial,
     integer,
-    number_of_event_indicators,
     read_variable,
     shortened,
 )
@@ -35,8 +25,6 @@ from fmilin.fmi.read.elements import (
 if TYPE_CHECKING:
     from fmilin.fmi.read.large import Scanned
 
-
-_TYPES = FLOATS | INTEGERS | {"Boolean", "String", "Binary", "Clock"}
 
 Find = Callable[[int], Variable | None]
 
@@ -69,9 +57,9 @@ def read_structure2(root: Any, notes: Notes, scanned: Scanned | None = None) -> 
         return listed[index - 1] if 0 < index <= len(listed) else None
 
     refer = _References("index", "lists variable no. {}", "no. {}, which is no Real", find, find)
-    derivatives, states = _derivatives(root, "Derivatives/Unknown", refer, notes)
+    derivatives, states = _rates(root, "Derivatives/Unknown", refer, notes)
     outputs = _unknowns(root, "Outputs/Unknown", refer, find, notes)
-    return ModelStructure(variables, derivatives, states, outputs, number_of_event_indicators(root, notes))
+    return ModelStructure(variables, derivatives, states, outputs, declared_indicators(root, notes))
 
 
 def read_structure3(root: Any, notes: Notes, scanned: Scanned | None = None) -> ModelStructure:
@@ -82,7 +70,7 @@ def read_structure3(root: Any, notes: Notes, scanned: Scanned | None = None) -> 
     rates: Mapping[int, Variable]
     arrays: Iterable[Variable]
     if scanned is None:
-        read = (_variable3(e, types, notes) for e in root.findall("ModelVariables/*") if e.tag in _TYPES)
+        read = (_variable3(e, types, notes) for e in root.findall("ModelVariables/*") if e.tag in TYPES)
         variables = Variables(v for v in read if v is not None)
         by_reference = {v.reference: v for v in reversed(variables)}
         rates = by_reference | {v.reference: v for v in variables if v.derivative_of is not None}
@@ -93,7 +81,7 @@ def read_structure3(root: Any, notes: Notes, scanned: Scanned | None = None) -> 
         arrays, clocks = scanned.with_dimensions(), scanned.number_of("Clock")
     words = "valueReference", "has the value reference {}", "value reference {}, which is no float"
     refer = _References(*words, by_reference.get, rates.get)
-    derivatives, states = _derivatives(root, "ContinuousStateDerivative", refer, notes)
+    derivatives, states = _rates(root, "ContinuousStateDerivative", refer, notes)
     for v in arrays:
         for d in v.dimensions:
             holder = None if d.reference is None else by_reference.get(d.reference)
@@ -105,9 +93,7 @@ def read_structure3(root: Any, notes: Notes, scanned: Scanned | None = None) -> 
     return ModelStructure(variables, derivatives, states, outputs, len(root.findall("ModelStructure/EventIndicator")))
 
 
-def _derivatives(
-    root: Any, path: str, refer: _References, notes: Notes
-) -> tuple[tuple[Unknown, ...], tuple[Variable, ...]]:
+def _rates(root: Any, path: str, refer: _References, notes: Notes) -> tuple[tuple[Unknown, ...], tuple[Variable, ...]]:
     """Return the derivatives, and the state of each."""
     derivatives = _unknowns(root, path, refer, refer.find_rate, notes)
     orphans = [u.variable.name for u in derivatives if u.variable.derivative_of is None] if notes.steps else []
@@ -151,7 +137,7 @@ def _dependencies(element: Any, find: Find, notes: Notes) -> tuple[Variable, ...
     return tuple(v for v in variables if v is not None)
 
 
-def _variable2(element: Any, types: TypeDefaults, notes: Notes) -> Variable | None:
+def _variable2(element: Any, types: Types, notes: Notes) -> Variable | None:
     """Return the variable, or None where the element is too broken to tell: its index still counts."""
     value: Any = next((child for child in element if child.tag in SCALAR_TYPES), None)
     is_real = value is not None and value.tag == "Real"
@@ -159,17 +145,16 @@ def _variable2(element: Any, types: TypeDefaults, notes: Notes) -> Variable | No
     variability = element.get("variability") or ("continuous" if is_real else "discrete")
     return read_variable(
         element, value, types, notes, causality, variability,
-        initial=element.get("initial") or default_initial(variability, causality),
         derivative_of=integer(value.get("derivative")) if is_real else None,
     )  # fmt: skip
 
 
-def _variable3(element: Any, types: TypeDefaults, notes: Notes) -> Variable | None:
+def _variable3(element: Any, types: Types, notes: Notes) -> Variable | None:
     causality, is_clock = element.get("causality") or "local", element.tag == "Clock"
-    variability = element.get("variability") or _default_variability(causality, is_float=element.tag in FLOATS)
+    usual = "fixed" if causality in PARAMETERS else "continuous" if element.tag in FLOATS else "discrete"
+    variability = element.get("variability") or usual
     return read_variable(
         element, element, types, notes, causality, variability,
-        initial=element.get("initial") or default_initial(variability, causality),
         derivative_of=integer(element.get("derivative")) if element.tag in FLOATS else None,
         dimensions=tuple(
             Dimension(integer(d.get("start")), integer(d.get("valueReference"))) for d in element.findall("Dimension")
@@ -189,12 +174,6 @@ def _seconds(clock: Any, which: str) -> float | None:
         return float(clock.get(f"{which}Decimal") or "0") or None
     except ValueError:
         return None
-
-
-def _default_variability(causality: str, *, is_float: bool) -> str:
-    if causality in PARAMETERS:
-        return "fixed"
-    return "continuous" if is_float else "discrete"
 
 
 _CO_SIMULATION = ("CoSimulation_StandAlone", "CoSimulation_Tool")
@@ -228,10 +207,8 @@ def read_structure1(root: Any, notes: Notes, scanned: Scanned | None = None) -> 
     if states:
         notes.add(UNNAMED)
     outputs = tuple(Unknown(v) for v in variables if v.causality == "output")
-    indicators = number_of_event_indicators(root, notes)
-    return ModelStructure(
-        variables, tuple(Unknown(_rate(s, i)) for i, s in enumerate(states)), states, outputs, indicators
-    )
+    count = declared_indicators(root, notes)
+    return ModelStructure(variables, tuple(Unknown(_rate(s, i)) for i, s in enumerate(states)), states, outputs, count)
 
 
 def with_states(description: Description, references: Sequence[int]) -> Description:
@@ -266,7 +243,7 @@ def _declared_rate(description: Description, state: Variable) -> Variable | None
     return next((v for v in candidates if v is not None and v.is_float and v.variability == "continuous"), None)
 
 
-def _variable(element: Any, types: TypeDefaults, notes: Notes) -> Variable | None:
+def _variable(element: Any, types: Types, notes: Notes) -> Variable | None:
     if element.get("alias") == "negatedAlias":
         name = element.get("name") or ""
         notes.add_name(name, "{names}: left out, since each is the negative of another variable (a negated alias).")
@@ -274,14 +251,8 @@ def _variable(element: Any, types: TypeDefaults, notes: Notes) -> Variable | Non
     value: Any = next((child for child in element if child.tag in SCALAR_TYPES), None)
     start, is_real = ("", False) if value is None else (value.get("start"), value.tag == "Real")
     variability = element.get("variability") or ("continuous" if is_real else "discrete")
-    causality = _causality(element.get("causality") or "internal", variability)
-    fixed = "fixed" if variability == "parameter" else variability
+    causality, fixed = ("parameter", "fixed") if variability == "parameter" else ("local", variability)
+    if element.get("causality") in ("input", "output"):
+        causality = element.get("causality")
     initial = ("approx" if value.get("fixed") == "false" else "exact") if start else "calculated"
     return read_variable(element, value, types, notes, causality, fixed, initial=initial)
-
-
-def _causality(causality: str, variability: str) -> str:
-    """Return the word of later versions."""
-    if causality in ("input", "output"):
-        return causality
-    return "parameter" if variability == "parameter" else "local"

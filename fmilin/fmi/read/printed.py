@@ -157,11 +157,6 @@ def _flush(stream: int | None) -> None:
         _libc.fflush(ctypes.c_void_p(stream))
 
 
-# The process that an FMU's code runs in: what the code borrows is given back, one thread at a time. What all threads
-# share and an FMU touches while it is loaded are the working directory, the locale and standard output. A relative path
-# means what it meant before any thread began to load: it is made absolute while no other is loading.
-
-
 class _Held:
     lock = threading.RLock()
 
@@ -196,11 +191,7 @@ _FENV = 256  # bytes: more than fenv_t has anywhere
 
 @contextmanager
 def undisturbed_process() -> Iterator[None]:
-    """Restore working directory, locale and arithmetic afterwards, and keep standard output clean meanwhile.
-
-    These belong to the whole process: one thread at a time. Some FMUs call ``setlocale`` or ``chdir`` and leave it so,
-    or switch floating-point traps on, with which the next division by zero of ours would end the process.
-    """
+    """Restore directory, locale and arithmetic, which some FMUs change for all; keep standard output clean."""
     with process_state():
         language = locale.setlocale(locale.LC_ALL)
         arithmetic = _floating_point()

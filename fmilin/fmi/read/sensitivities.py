@@ -24,12 +24,11 @@ from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import COLUMNS_AGREE
 from fmilin.numerics.differences.coloring import column_groups
 
+Mask = NDArray[np.bool_]
 _LARGEST = 50_000_000  # entries of a structure; above it would take more memory than it saves time
 
 
-def declared_structure(
-    layout: ScalarLayout, outputs: Sequence[Scalar], inputs: NDArray[np.intp]
-) -> NDArray[np.bool_] | None:
+def declared_structure(layout: ScalarLayout, outputs: Sequence[Scalar], inputs: NDArray[np.intp]) -> Mask | None:
     """Return the FMU's claim, if any, of (derivatives, outputs) over (states, inputs), shape (N + ny, N + nu)."""
     description = layout.description
     unknowns = {u.variable.reference: u for u in (*description.outputs, *description.derivatives)}
@@ -44,7 +43,7 @@ def declared_structure(
         columns.setdefault(s.key, []).append(i)
     chosen = np.concatenate((np.arange(n), n + inputs))
     structure = np.ones((n + len(outputs), width), dtype=bool)
-    rows: dict[int, NDArray[np.bool_]] = {}  # the elements of an array share theirs
+    rows: dict[int, Mask] = {}  # the elements of an array share theirs
     for row, scalar in enumerate((*layout.derivatives, *outputs)):
         unknown = unknowns.get(scalar.variable.reference)
         if scalar.key in columns:  # it is a state or an input itself
@@ -58,9 +57,7 @@ def declared_structure(
     return structure[:, chosen]
 
 
-def _row(
-    layout: ScalarLayout, unknown: Unknown, columns: dict[tuple[int, int], list[int]], width: int
-) -> NDArray[np.bool_]:
+def _row(layout: ScalarLayout, unknown: Unknown, columns: dict[tuple[int, int], list[int]], width: int) -> Mask:
     row = np.zeros(width, dtype=bool)
     keys = {s.key for v in unknown.dependencies or () if v.is_float for s in layout.scalars(v)}
     row[[i for key in keys for i in columns.get(key, ())]] = True
@@ -80,7 +77,7 @@ class Together:
         self,
         unknowns: Sequence[Variable],
         knowns: Sequence[Variable],
-        pattern: NDArray[np.bool_],
+        pattern: Mask,
         directional: Product,
         adjoint: Product | None = None,
     ) -> None:
@@ -106,7 +103,7 @@ class Together:
         """The calls; the last one is the test, as long as it has not been passed."""
         return self._calls[:-1] if self._confirmed else self._calls
 
-    def pays(self, missing: NDArray[np.bool_]) -> bool:
+    def pays(self, missing: Mask) -> bool:
         """Whether there are fewer calls than columns that are wanted."""
         return 2 * len(self.calls) < int(np.count_nonzero(missing))
 
@@ -125,7 +122,7 @@ class Together:
         return self._confirmed
 
 
-def _cheapest(pattern: NDArray[np.bool_]) -> tuple[list[list[int]], list[int]]:
+def _cheapest(pattern: Mask) -> tuple[list[list[int]], list[int]]:
     """Return groups of columns, and the rows beside them: no row, the full ones, or all, whichever needs fewest."""
     counts = pattern.sum(axis=1)
     full = np.flatnonzero(counts > FULL + 2 * np.median(counts)).tolist()
@@ -136,10 +133,7 @@ def _cheapest(pattern: NDArray[np.bool_]) -> tuple[list[list[int]], list[int]]:
 
 
 class Sensitivities:
-    """Derivatives J of the rates x' and further variables z by all states and inputs; moves ``buffers``' point.
-
-    Parameters that are inputs have columns, too, of zeros: along them nothing is to be asked.
-    """
+    """Derivatives J of x' and further variables z by states and inputs, 0 by parameters; moves ``buffers``' point."""
 
     def __init__(self, session: Session, buffers: Buffers) -> None:
         self._session = session
@@ -176,10 +170,7 @@ class Sensitivities:
             self._prepare(list(variables.values()), targets)
 
     def along(self, directions: FloatArray) -> tuple[FloatArray, FloatArray] | None:
-        """Return the buffers' values (size,) and their changes (size, m) along ``directions`` (N + nu, m), or None.
-
-        Only what they contain is asked for, nothing twice at a point; NaN in rows that may be no unknowns.
-        """
+        """Return values (size,) and changes (size, m) along directions (N + nu, m), NaN where no unknowns; or None."""
         needed = np.logical_or.reduce(directions, axis=1)
         every = b"\0" not in needed.tobytes()
         if not (self._in_one_go and every and self._filled_in_one_go()) and not self._fill(needed):
@@ -192,7 +183,7 @@ class Sensitivities:
             changes[self._first :] = self._J[:, needed] @ directions[needed]
         return self._base, changes
 
-    def _fill(self, needed: NDArray[np.bool_]) -> bool:
+    def _fill(self, needed: Mask) -> bool:
         """Ask for the ``needed`` columns at the buffers' point; False when the FMU refuses."""
         session, buffers = self._session, self._buffers
         self._is_known()
@@ -252,7 +243,7 @@ class Sensitivities:
         self._done[:] = True
         return True
 
-    def _asked_together(self, missing: NDArray[np.bool_]) -> bool:
+    def _asked_together(self, missing: Mask) -> bool:
         """Ask for columns in groups of which no unknown depends on two, as declared; False where it cannot be done."""
         together = self._together
         if together is None or self._moves or not together.pays(missing):

@@ -12,13 +12,12 @@ import numpy as np
 
 from fmilin.fmi.read.archive import FmuFile
 from fmilin.fmi.read.buffers import Buffers
-from fmilin.fmi.read.component import Call
+from fmilin.fmi.read.component import Call, LogSink
 from fmilin.fmi.read.description import is_true
 from fmilin.fmi.read.elements import shortened
 from fmilin.fmi.read.instance import Instance
 from fmilin.fmi.read.layout import Scalar, ScalarLayout
 from fmilin.fmi.read.library import class_of_instances, must_be_compiled, unexpected_library
-from fmilin.fmi.read.log import LogSink
 from fmilin.fmi.read.printed import undisturbed_process
 from fmilin.fmi.read.settings import Assignment, Tuning, Value, settings_of, structural_sizes
 from fmilin.ground.errors import ModelError, UsageError
@@ -93,8 +92,11 @@ class Session:
     def visit(self, buffers: Buffers, wanted: str = "everything", then: tuple[Call, ...] = ()) -> None:
         """Evaluate at the point of the buffers, whose states are afterwards those that the model really holds."""
         states, at_start = buffers.x.tobytes(), not (self.left_start or self.tuning.held or then)
-        if self._refusals and at_start:
-            self._repeat_refusal(buffers, wanted)
+        # An instance is not asked again after an error (FMI 2.0.4 section 2.1.3), and a fresh one would repeat it.
+        if at_start and (text := self._refusals and self._refusals.get(_request(buffers, states, wanted))):
+            refusal = ModelError(text)
+            refusal.costs_start = True
+            raise refusal
         instance = self.instance
         try:
             instance.visit(buffers, wanted, then)
@@ -108,17 +110,6 @@ class Session:
             raise
         if buffers.x.tobytes() != states:
             self._note_moved_state(np.frombuffer(states), buffers.x)
-
-    def _repeat_refusal(self, buffers: Buffers, wanted: str) -> None:
-        """Raise the error that was met when the same was asked for before, in the same mode.
-
-        An instance is not asked again after an error (FMI 2.0.4 section 2.1.3). A fresh one takes milliseconds, and its
-        answer would be the same.
-        """
-        if (text := self._refusals.get(_request(buffers, buffers.x.tobytes(), wanted))) is not None:
-            error = ModelError(text)
-            error.costs_start = True
-            raise error
 
     def event_indicators(self, buffers: Buffers) -> FloatArray:
         """Return the event indicators at the point of the buffers; empty from then on when the FMU refuses."""
@@ -164,11 +155,7 @@ class Session:
         return None if self._instance is None else self._instance.next_event
 
     def tune(self, parameters: Sequence[Scalar], values: FloatArray) -> None:
-        """Give parameters these values, and those that were moved before their first ones.
-
-        Tunable ones change in event mode (FMI 2.0.4 section 3.2.2); for others, and where that is refused, the instance
-        begins again.
-        """
+        """Give parameters these values, others moved before their first: at an event (FMI 2.0.4, 3.2.2), or anew."""
         changed = self.tuning.change(self.instance.values, self.layout, parameters, values)
         if not changed:
             return
@@ -256,7 +243,7 @@ class Session:
         if self.copies:
             self.note(f"{_BEARS_ONE} Every run is made in a copy of the process.")
         elif self.options.instances == "reloaded":
-            instance.load_afresh()
+            instance.component.may_change = True  # a library of its own for every instance
             self.note(f"{_BEARS_ONE} The library was loaded again for each.")
 
     @property

@@ -68,9 +68,7 @@ def _completed(layout: ScalarLayout, variable: Variable, items: list[Any]) -> tu
             f"'{variable.name}' is an array of {len(items)} numbers, of which only some are given, and the description "
             f"has no start values for the others. Give them all: {variable.name} = {' '.join(['0'] * len(items))}."
         )
-    return tuple(
-        layout.start(Scalar(variable, i, variable.name)) if item is None else item for i, item in enumerate(items)
-    )
+    return tuple(layout.start(Scalar(variable, i, variable.name)) if x is None else x for i, x in enumerate(items))
 
 
 def _elements(variable: Variable, name: str, value: Value, size: int) -> list[Any]:

@@ -31,9 +31,7 @@ class SteppedInstance(Instance):
     save_flag: str  # the attribute of the interface that promises them
 
     def _do_step(self, time: float, step: float) -> None:
-        # ``noSetFMUStatePriorToCurrentPoint``, in FMI 1.0 ``newStep``: no step is taken back. Told otherwise, some FMUs
-        # save and go back at every step. That a run starts anew from a saved state is no rollback.
-        forgets = self.truth(1)
+        forgets = self.truth(1)  # no step is taken back: told otherwise, some FMUs save and go back at every step
         self.component.run((self.component.bound("DoStep", ctypes.c_double(time), ctypes.c_double(step), forgets),))
 
     @property

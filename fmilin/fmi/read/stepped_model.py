@@ -74,11 +74,7 @@ _EXCURSION = 1e-4  # how far states are moved to see whether they can be, in the
 
 
 class SteppedFmu(FmuModel, Stepped):
-    """A view of a running co-simulation FMU; see :class:`~fmilin.fmi.read.model.FmuModel`.
-
-    Its states are those that the description declares; others may be hidden. Derivatives can be evaluated only at the
-    communication point where the FMU stands, and only when it lets its states be set there.
-    """
+    """A view of a co-simulation FMU, whose derivatives are had where it stands, if its states can be set there."""
 
     session_class = SteppedSession
     _session: SteppedSession
@@ -117,7 +113,9 @@ class SteppedFmu(FmuModel, Stepped):
         self._aim(point.time, point.states, point.inputs if not K else inputs[0])
         buffers, session = self._buffers, self._session
         instance = session.begin_run(buffers, step)
-        read = (*buffers.states, *(buffers.derivatives if self._needs_rates else ()), *buffers.readings)
+        first = 1 + buffers.n + buffers.k
+        needs_rates = ((first <= self._output_positions) & (self._output_positions < first + buffers.n)).any()
+        read = (*buffers.states, *(buffers.derivatives if needs_rates else ()), *buffers.readings)
         set_inputs, reading = instance.calls(writing=buffers.inputs), instance.calls(reading=read)
         run, values, shown = instance.component.run, buffers.values, self._output_positions
         for k, u in enumerate(inputs):
@@ -270,11 +268,6 @@ class SteppedFmu(FmuModel, Stepped):
         y = self.outputs.scales(first.at_once[0])
         size = np.concatenate((y, y, self.states.scales(point.states)))
         return float(np.max(np.abs(one - other) / size, initial=0.0))
-
-    @property
-    def _needs_rates(self) -> bool:
-        first = 1 + self._buffers.n + self._buffers.k
-        return bool(((first <= self._output_positions) & (self._output_positions < first + self._buffers.n)).any())
 
     @staticmethod
     def _directions(n: int) -> FloatArray:

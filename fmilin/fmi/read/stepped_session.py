@@ -7,7 +7,7 @@ restore, or restores wrongly, a fresh instance is led to the anchor along the sa
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -79,22 +79,24 @@ class SteppedSession(Session):
         self.come_back()
 
     @contextmanager
-    def asked_for(self, tolerance: float) -> Iterator[None]:
-        """Let fresh instances be asked for another tolerance; afterwards all is as before."""
-        before, restores = self.stepped.tolerance, self._restores
-        self.stepped.tolerance = tolerance
+    def _fresh_with(self, owner: object, name: str, value: object) -> Iterator[None]:
+        """Let runs start from fresh instances, with another value of an attribute; afterwards all is as before."""
+        before, restores = getattr(owner, name), self._restores
+        setattr(owner, name, value)
         try:
             self.trust_restoring(trusted=False)
             yield
         finally:
-            self.stepped.tolerance = before
+            setattr(owner, name, before)
             self.trust_restoring(trusted=restores)
 
-    @contextmanager
-    def started_from(self, factor: float) -> Iterator[None]:
+    def asked_for(self, tolerance: float) -> AbstractContextManager[None]:
+        """Let fresh instances be asked for another tolerance; afterwards all is as before."""
+        return self._fresh_with(self.stepped, "tolerance", tolerance)
+
+    def started_from(self, factor: float) -> AbstractContextManager[None]:
         """Let fresh instances begin with start values times ``factor``; afterwards all is as before."""
-        before, restores = self.settings, self._restores
-        given = {s.variable: s.values for s in before}
+        given = {s.variable: s.values for s in self.settings}
         moved = {
             v: tuple(factor * float(value) for value in given.get(v) or v.start.split())
             for v in self.layout.description.looked_through()
@@ -102,14 +104,9 @@ class SteppedSession(Session):
         }
         if not any(value for values in moved.values() for value in values):
             raise UsageError("No start value can be changed.")
-        others = (s for s in before if s.variable not in moved)
-        self.settings = (*others, *(Assignment(v, values) for v, values in moved.items()))
-        try:
-            self.trust_restoring(trusted=False)
-            yield
-        finally:
-            self.settings = before
-            self.trust_restoring(trusted=restores)
+        others = (s for s in self.settings if s.variable not in moved)
+        settings = (*others, *(Assignment(v, values) for v, values in moved.items()))
+        return self._fresh_with(self, "settings", settings)
 
     def come_back(self) -> SteppedInstance:
         """Return the instance, standing at the anchor, as nobody had ever stepped it further."""

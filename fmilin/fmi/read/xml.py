@@ -33,18 +33,18 @@ class _Version(NamedTuple):
     interfaces: Callable[[Any], dict[str, dict[str, str]]]  # from the root to the attributes of every interface
 
 
-def _interfaces(root: Any) -> dict[str, dict[str, str]]:
+def _listed(root: Any) -> dict[str, dict[str, str]]:
     return {kind: dict(root.find(kind).attrib) for kind in _INTERFACES if root.find(kind) is not None}
 
 
 _VERSIONS = {
     "1": _Version(read_structure1, "guid", "", "fmi1/fmiModelDescription.xsd", interfaces1),
     "2": _Version(
-        read_structure2, "guid", "providesDirectionalDerivative", "fmi2/fmi2ModelDescription.xsd", _interfaces
+        read_structure2, "guid", "providesDirectionalDerivative", "fmi2/fmi2ModelDescription.xsd", _listed
     ),
     "3": _Version(
         read_structure3, "instantiationToken", "providesDirectionalDerivatives", "fmi3/fmi3ModelDescription.xsd",
-        _interfaces,
+        _listed,
     ),
 }  # fmt: skip
 
@@ -114,12 +114,12 @@ def departures(xml: bytes, source: str) -> list[str]:
     """Return how a description departs from its version's XML schema, as FMPy ships it, one sentence each, in order."""
     from lxml import etree
 
-    root, folder = _root(_decodable(xml)[0], source), fmpy_folder()
+    root = _root(_decodable(xml)[0], source)
     reader = _VERSIONS.get((root.get("fmiVersion") or "").strip().split(".")[0])
-    if reader is None or folder is None:
+    if reader is None:
         return []
     try:
-        checker = etree.XMLSchema(file=str(folder / "schema" / reader.schema))
+        checker = etree.XMLSchema(file=str(fmpy_folder() / "schema" / reader.schema))
         checker.validate(root)
     except etree.LxmlError as error:  # what the validator itself cannot cope with, such as entities
         return [f"it cannot be checked ({error})."]

@@ -17,14 +17,7 @@ from typing import Literal
 from xml.etree.ElementTree import Element, SubElement
 
 from fmilin.fmi.platforms import Machine, fmpy_folder, host
-from fmilin.fmi.write.description import (
-    FmuDescription,
-    Standard,
-    common_attributes,
-    real_attributes,
-    root_attributes,
-    to_bytes,
-)
+from fmilin.fmi.write.description import FmuDescription, Standard, root_attributes, to_bytes
 from fmilin.fmi.write.variables import FmuVariable
 from fmilin.ground.errors import ModelError, UsageError
 from fmilin.numerics.codegen.compiler import (
@@ -153,25 +146,14 @@ def runtime_sources(standard: Standard, kind: Kind) -> dict[str, bytes]:
     """Return the runtime's files by name, with the standard's headers, without the model's own and ``identity.h``."""
     runtime = files("fmilin.fmi.write") / "runtime"
     names = (*SHARED, *PARTICULAR[kind], *standard.runtime)
-    package = fmpy_folder()
-    if package is None:
+    try:
+        headers = {name: (fmpy_folder() / "c-code" / name).read_bytes() for name in standard.headers}
+    except OSError as error:
         raise ModelError(
-            "The package FMPy, which brings the headers of the FMI standard, is not installed. Install it."
-        )
-    folder = package / "c-code"
-    headers = {}
-    for name in standard.headers:
-        try:
-            headers[name] = (folder / name).read_bytes()
-        except OSError as error:
-            raise ModelError(
-                f"The header '{name}' of the FMI standard is missing in the installed package FMPy "
-                f"({error.strerror}). Install FMPy again."
-            ) from None
+            f"The header '{Path(error.filename).name}' of the FMI standard is missing in the installed package FMPy "
+            f"({error.strerror}). Install FMPy again."
+        ) from None
     return {name: (runtime / name).read_bytes() for name in names} | headers
-
-
-# What is particular to FMI 2.0 and to FMI 3.0: the model description, folders, and how sources are built.
 
 
 def _slopes(model: FmuDescription, *flags: str) -> dict[str, str]:
@@ -205,8 +187,8 @@ class Fmi2(Standard):
 
     def variable(self, parent: Element, v: FmuVariable) -> Element:
         """Add a ``ScalarVariable``."""
-        element = SubElement(parent, "ScalarVariable", common_attributes(v))
-        return SubElement(element, "Real", real_attributes(v))
+        element = SubElement(parent, "ScalarVariable", v.common_attributes)
+        return SubElement(element, "Real", v.real_attributes)
 
 
 def _add_interface(root: Element, name: str, attributes: dict[str, str]) -> None:
@@ -241,7 +223,7 @@ class Fmi3(Standard):
 
     def variable(self, parent: Element, v: FmuVariable) -> Element:
         """Add a ``Float64``."""
-        return SubElement(parent, "Float64", {**common_attributes(v), **real_attributes(v)})
+        return SubElement(parent, "Float64", {**v.common_attributes, **v.real_attributes})
 
     def build_description(self, model: FmuDescription) -> dict[str, bytes]:
         """Return ``buildDescription.xml``."""

@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import ClassVar
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from fmilin.fmi.write.variables import ILLEGAL, FmuVariable
+from fmilin.fmi.write.variables import ILLEGAL, FmuVariable, described
 from fmilin.ground.version import __version__
 
 BASE_UNITS = ("kg", "m", "s", "A", "K", "mol", "cd", "rad")  # in the order of the standard's schema
@@ -132,15 +132,12 @@ LOG_CATEGORIES = {
 class FmuDescription:
     """Everything that a model description says, in the words of neither version."""
 
-    # name, identifier, description: of the model; the identifier is a C identifier
-    name: str
+    name: str  # of the model; the identifier is one of C
     identifier: str
     description: str
     variables: tuple[FmuVariable, ...]
     outputs: tuple[int, ...]  # references of the outputs, in their order
-    # for each state derivative and each computed output, by reference, the references of the variables on which it
-    # depends
-    depends: Mapping[int, Sequence[int]]
+    depends: Mapping[int, Sequence[int]]  # what rates and computed outputs depend on, by references
     start_time: float
     directional_derivatives: bool
     sample_time: float = 0.0  # in seconds; 0 for a continuous model. Sampled models are for co-simulation only
@@ -166,11 +163,7 @@ class FmuDescription:
         return sum(v.is_state or v.causality == "input" for v in self.variables)
 
     def dependencies(self, reference: int, *, initial: bool) -> Sequence[int] | None:
-        """Return the known variables on which an unknown one depends; None: on all, and there are many.
-
-        States and parameters are known by their start values in initialization mode; later, parameters and the states
-        of a sampled model are no variables. A long list of everything is left out, which means the same.
-        """
+        """Return the variables on which an unknown one depends, known ``initial``ly or later; None: on all of many."""
         variables = self.variables
         references = (reference,) if variables[reference].is_state else self.depends[reference]
         if LONG_LIST < len(references) == self._n_known and not self.is_sampled:
@@ -246,33 +239,15 @@ class Standard(ABC):
         return to_bytes(root)
 
 
-def _described(description: str) -> dict[str, str]:
-    return {"description": ILLEGAL.sub("", description)} if description else {}
-
-
 def root_attributes(model: FmuDescription) -> dict[str, str]:
     """Return the attributes of the root element that both versions have."""
     structured = all(_STRUCTURED.fullmatch(v.name) for v in model.variables)  # by that grammar of the standard
     return {
         "modelName": ILLEGAL.sub("", model.name),
-        **_described(model.description),
+        **described(model.description),
         "generationTool": f"fmilin {__version__}",
         "variableNamingConvention": "structured" if structured else "flat",
     }
-
-
-def real_attributes(v: FmuVariable) -> dict[str, str]:
-    """Return the attributes of a real variable that both versions have."""
-    numbers = {"nominal": v.nominal, "start": v.start}
-    written = {name: repr(float(value)) for name, value in numbers.items() if value is not None}
-    return ({"unit": v.unit} if v.unit else {}) | written
-
-
-def common_attributes(v: FmuVariable) -> dict[str, str]:
-    """Return name, reference, description, causality, variability and initial of a variable."""
-    initial = {"initial": "exact"} if v.is_state or v.causality == "parameter" else {}
-    identity = {"name": v.name, "valueReference": str(v.reference)} | _described(v.description)
-    return identity | {"causality": v.causality, "variability": v.variability} | initial
 
 
 def to_bytes(root: Element) -> bytes:

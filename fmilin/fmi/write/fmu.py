@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from fmilin.numerics.codegen.c99 import GeneratedModel
     from fmilin.numerics.codegen.implicit import ImplicitSystem
 
-# The FMU as a file: identifier and token, the constraints inside, a zip archive that depends on its content alone.
-
 FIRST_DAY = (1980, 1, 1, 0, 0, 0)  # the earliest of zip archives: builds of the same model are the same bytes
 SMALL = 1 << 20  # larger content is compressed in a hurry
 

@@ -36,8 +36,7 @@ class AffineEquations:
 
     A: FloatArray  # shape (P, P)
     B: FloatArray  # shape (P, nu)
-    # C, D: computed outputs, then dependent states
-    C: FloatArray  # shape (nz, P)
+    C: FloatArray  # computed outputs, then dependent states, shape (nz, P)
     D: FloatArray  # shape (nz, nu)
     f0: FloatArray  # shape (P,)
     x0: FloatArray  # shape (P,)
@@ -49,9 +48,7 @@ class AffineEquations:
 class LinearLayout:
     """What an FMU of a linear model consists of."""
 
-    # in the order that the C runtime expects: time, states, their derivatives (none where the model is sampled),
-    # inputs, computed outputs, dependent states
-    variables: tuple[FmuVariable, ...]
+    variables: tuple[FmuVariable, ...]  # in the C runtime's order: time, x, x' if continuous, u, outputs, dependent x
     outputs: tuple[int, ...]  # references of the outputs, in their order
     depends: Mapping[int, Sequence[int]]  # for each derivative and each computed variable, what it depends on
     equations: AffineEquations
@@ -59,11 +56,7 @@ class LinearLayout:
 
 
 def lay_out_linear(linear: LinearModel, *, deviation: bool) -> LinearLayout:
-    """Decide the variables of an FMU; with ``deviation`` they are deviations from the point, and f0 is left out.
-
-    An output that is a state, or a state's derivative, under the same name is that variable; one with the name of
-    something else, an input for example, is called ``output.NAME``; control characters become underscores.
-    """
+    """Decide the variables of an FMU, or deviations from the point; a name that is taken becomes ``output.NAME``."""
     point = _point(linear, deviation=deviation)
     names = _Names(linear)
     copies = _copies(linear, point)

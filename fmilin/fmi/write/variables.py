@@ -31,8 +31,7 @@ class FmuVariable:
     name: str
     reference: int  # the value reference, which is also the position in ``ModelVariables``, counted from 0
     causality: Causality
-    # unit, description: empty where there is none
-    unit: str = ""
+    unit: str = ""  # empty where there is none, as the description
     description: str = ""
     nominal: float | None = None
     start: float | None = None
@@ -46,6 +45,25 @@ class FmuVariable:
         if self.causality == "parameter":
             return "fixed"
         return "discrete" if self.is_discrete else "continuous"
+
+    @property
+    def common_attributes(self) -> dict[str, str]:
+        """Name, reference, description, causality, variability and initial, as both versions have them."""
+        initial = {"initial": "exact"} if self.is_state or self.causality == "parameter" else {}
+        identity = {"name": self.name, "valueReference": str(self.reference)} | described(self.description)
+        return identity | {"causality": self.causality, "variability": self.variability} | initial
+
+    @property
+    def real_attributes(self) -> dict[str, str]:
+        """Unit, nominal value and start value."""
+        numbers = {"nominal": self.nominal, "start": self.start}
+        written = {name: repr(float(value)) for name, value in numbers.items() if value is not None}
+        return ({"unit": self.unit} if self.unit else {}) | written
+
+
+def described(description: str) -> dict[str, str]:
+    """Return the attribute ``description``, if any."""
+    return {"description": ILLEGAL.sub("", description)} if description else {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +80,9 @@ class DeclaredConstraint:
 class FmuInterface:
     """All variables, and the expressions behind those that are neither states, derivatives, inputs nor parameters."""
 
-    # in the order that the C runtime expects: time, states, their derivatives, inputs, computed outputs, computed local
-    # variables, parameters
-    variables: tuple[FmuVariable, ...]
+    variables: tuple[FmuVariable, ...]  # in the C runtime's order: time, x, x', u, outputs, locals, parameters
     outputs: tuple[int, ...]  # references of the outputs, in their order
-    # output_expressions, local_expressions: for the computed outputs and local variables
-    output_expressions: tuple[SX, ...]
+    output_expressions: tuple[SX, ...]  # of the computed ones
     local_expressions: tuple[SX, ...]
     constraints: tuple[DeclaredConstraint, ...]
     knowns: tuple[int, ...]  # the references of states, inputs, time and parameters
@@ -82,11 +97,7 @@ class _Computed:
 
 
 def lay_out(system: ImplicitSystem, constraints: Sequence[Constraint]) -> FmuInterface:
-    """Decide the variables of an FMU; the further names of the system are local.
-
-    An output that is a state, or the derivative of one, under the same name is that variable. Each residual of a
-    constraint, and each rate that was declared with one, is an output: ``residual[1]``, ``residual_rate[1]``.
-    """
+    """Decide the variables: further names are local, residuals and their rates outputs, ``residual[1]``."""
     own, passed_on = _sorted_outputs(system)
     residuals, declared = _residuals(system, constraints, taken={*_names(system), *(o.signal.name for o in own)})
     outputs = [*own, *residuals]
@@ -239,9 +250,7 @@ def legal_name(name: str) -> str:
 
 def check(variables: Sequence[FmuVariable], model: str) -> None:
     """Make sure that an FMU can have these variables."""
-    problems = [
-        f"'{name}' stands for several variables" for name, n in Counter(v.name for v in variables).items() if n > 1
-    ]
+    problems = [f"'{a}' stands for several variables" for a, n in Counter(v.name for v in variables).items() if n > 1]
     problems += [f"{v.name!r} is no name: it is empty or has a line break, a tab or another control character"
                  for v in variables if v.name != legal_name(v.name)]  # fmt: skip
     problems += [f"the start value of '{v.name}' is {v.start}" for v in variables

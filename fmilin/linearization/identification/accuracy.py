@@ -35,8 +35,7 @@ class SolverError:
     """By how much responses change with the step or the tolerance, relative to them."""
 
     change: float
-    # used, compared: what was compared: in steps of which length, or with which tolerance
-    used: str
+    used: str  # in which steps, or with which tolerance
     compared: str
 
 
@@ -125,9 +124,8 @@ def with_accuracy_required(linear: LinearModel, *, keep: bool) -> LinearModel:
     return require_parts(linear, part, lambda *_: ask, keep=keep, said=bool(reasons))
 
 
-# A solver with steps of its own: between them a model stands still, whatever communication steps it is asked for. Such
-# a model is a discrete one over its own step. It is noticed by communication steps that move nothing while others do,
-# at equal distances, the inputs displaced once and held.
+# Between its solver's own steps a model may stand still. It is discrete over its own step then: communication steps
+# move nothing while others do, at equal distances, the inputs displaced once and held.
 
 LOOKS = tuple(8.0**k for k in range(1, -5, -1))  # lengths of communication steps, in suggested ones, of the looks
 LOOKED, LONG = 128, 200  # communication steps of a look, and of what confirms a step
@@ -193,10 +191,8 @@ def with_own_step(linear: LinearModel, own: float, *, stands: bool) -> LinearMod
     M[:n, :n], M[:n, n:] = linear.A, linear.B
     ahead, back = (sign * (linalg.expm(sign * own * M) - np.eye(n + k)) / own for sign in (1.0, -1.0))
     off: FloatArray = np.maximum(np.abs(ahead - M), np.abs(back - M))[:n]
-    errors = replace(
-        linear.errors, A=np.maximum(linear.errors.A, off[:, :n]), B=np.maximum(linear.errors.B, off[:, n:])
-    )
-    A, B = relative_error(errors.A, linear.A), relative_error(errors.B, linear.B)
+    new = replace(linear.errors, A=np.maximum(linear.errors.A, off[:, :n]), B=np.maximum(linear.errors.B, off[:, n:]))
+    A, B = relative_error(new.A, linear.A), relative_error(new.B, linear.B)
     what = "stands still between its own steps of" if stands else "takes no shorter steps than"
     text = (
         f"The model {what} {own:.6g} s: it is discrete, and was identified so; the continuous model agrees with it at "
@@ -204,13 +200,11 @@ def with_own_step(linear: LinearModel, own: float, *, stands: bool) -> LinearMod
         "with Euler's method: which method is inside cannot be told."
     )
     remark = Remark("accuracy" if max(A, B) > INACCURATE else "solver", text)
-    return with_errors(replace(linear, warnings=(remark, *linear.warnings)), errors)
+    return with_errors(replace(linear, warnings=(remark, *linear.warnings)), new)
 
 
-# Whether responses that disagree with a model's derivatives are those of a coarse solver, and of nothing else. The
-# model's own derivatives are integrated from the point as a solver of first order would, and exactly: hidden states and
-# sampled parts are missing in both. Where the responses are no farther from the exact motion than Euler's methods are
-# in the same steps, the derivatives say what the plant does, and the responses what the solver makes of it.
+# Whether responses that disagree with derivatives are those of a coarse solver alone: where they are no farther from
+# the exact motion of the derivatives than Euler's methods in the same steps, the derivatives say what the plant does.
 
 OF_FIRST_ORDER = 40  # steps
 IMPLICIT = 12  # fixed-point iterations of the implicit method
@@ -223,12 +217,12 @@ def is_coarse_solver(runner: Runner, step: float) -> bool:
     try:
         amplitudes = REDUCED * runner.choose_amplitudes(step)
         deviations = np.random.default_rng(27).uniform(-1.0, 1.0, (OF_FIRST_ORDER, nu)) * amplitudes
-        up, down = (runner.run(sign * deviations, step).after for sign in (1.0, -1.0))
-        exact, explicit, implicit = (_motion(runner, deviations, step, m) for m in (_runge_kutta, _explicit, _implicit))
+        responses = runner.odd(deviations, step).after
+        exact, explicit, implicit = (_motion(runner, deviations, step, method) for method in _METHODS)
     except FmilinError:
         return False
     for count in (OF_FIRST_ORDER, OF_FIRST_ORDER // 2, OF_FIRST_ORDER // 4, OF_FIRST_ORDER // 8):
-        seen, true = (up - down)[:count] / 2, exact[:count]
+        seen, true = responses[:count], exact[:count]
         euler = max(_apart(motion[:count], true) for motion in (explicit, implicit))
         if euler <= COARSEST:
             return _apart(seen, true) <= max(euler, CONFIRMED)
@@ -254,10 +248,6 @@ def _motion(runner: Runner, deviations: FloatArray, step: float, method: Callabl
     return np.asarray(ends[0] - ends[1], dtype=np.float64) / 2
 
 
-def _explicit(f: Callable[[FloatArray], FloatArray], x: FloatArray, h: float) -> FloatArray:
-    return x + h * f(x)
-
-
 def _implicit(f: Callable[[FloatArray], FloatArray], x: FloatArray, h: float) -> FloatArray:
     end = x
     for _ in range(IMPLICIT):
@@ -265,5 +255,8 @@ def _implicit(f: Callable[[FloatArray], FloatArray], x: FloatArray, h: float) ->
     return end
 
 
-def _runge_kutta(f: Callable[[FloatArray], FloatArray], x: FloatArray, h: float) -> FloatArray:
-    return runge_kutta_step(lambda _, y: f(y), 0.0, x, h, f(x))
+_METHODS: tuple[Callable[..., FloatArray], ...] = (
+    lambda f, x, h: runge_kutta_step(lambda _, y: f(y), 0.0, x, h, f(x)),
+    lambda f, x, h: x + h * f(x),
+    _implicit,
+)

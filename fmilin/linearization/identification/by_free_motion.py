@@ -34,7 +34,11 @@ class ByFreeMotion(ByResponse):
 
     def linearize(self, independent: Sequence[str] | None) -> LinearModel:
         """Return the linear model."""
-        step = self._fitting()
+
+        def attempt(step: float) -> tuple[Sampled, float]:
+            return self._without_input(self._seen(step, SHORT).model), float("nan")
+
+        step = given_step(self.stepping, self.runner) or fitting_step(attempt, self.runner)
         realized = self._realized_at(step)
         discrete = realized.model
         findings = self.findings
@@ -48,12 +52,6 @@ class ByFreeMotion(ByResponse):
         model, other = (sampled, half) if self.stepping.lifted else (continuous_of(sampled), continuous_of(half))
         errors = replace(model, **{name: np.abs(getattr(model, name) - getattr(other, name)) for name in "ABCDT"})
         return self.named(model, errors, coordinates, "free motion", step)
-
-    def _fitting(self) -> float:
-        def attempt(step: float) -> tuple[Sampled, float]:
-            return self._without_input(self._seen(step, SHORT).model), float("nan")
-
-        return given_step(self.stepping, self.runner) or fitting_step(attempt, self.runner)
 
     def _seen(self, step: float, count: int, order: int | None = None) -> Realized:
         """Realize the differences of a run."""
@@ -159,10 +157,7 @@ class ByFreeMotion(ByResponse):
         return off if np.isfinite(off) else float("inf")
 
     def _remark(self, order: int) -> Remark:
-        missing = [
-            word for word, signals in (("inputs", self.model.inputs), ("outputs", self.model.outputs)) if not signals
-        ]
-        why = f"The model has no {' and no '.join(missing)}, and its states cannot be set"
+        why = f"The model has no {' and no '.join(self.missing)}, and its states cannot be set"
         tuned = "" if self.model.inputs or not self.model.moves_parameters else _TUNED
         if not order:
             return Remark(

@@ -51,7 +51,6 @@ class ByMultisine(ByResponse):
         amplitudes = self.runner.choose_amplitudes(step).tolist()
         pulses = [self.runner.pulse(j, a, step, 20) for j, a in enumerate(amplitudes)]
         reading = Probe(self.runner).reading(step, pulses)
-        # G, from as many experiments as there are inputs: all move in each, with orthogonal phases.
         nu = len(self.runner.scales)
         waves = _orthogonal(LENGTH, nu) * (PART * self.runner.scales)[None, :, None]  # (experiments, nu, M)
         periods = max(FEWEST, -(-PERIODS // nu))
@@ -114,14 +113,12 @@ class ByMultisine(ByResponse):
         most = max(1, min(int(np.count_nonzero(s > floor)), 40))
         orders = [self.stepping.order] if self.stepping.order is not None else range(1, most + 1)
         weights = 1.0 / np.maximum(noise, 1e-9)
-        # Fits of rising order, up to the first that leaves nothing but rounding.
-        fits: list[tuple[_Fit, float]] = []
+        fits: list[_Fit] = []
         for n in orders:
             fits.append(_subspace(G, P, n, weights))
-            if fits[-1][0].leaves_nothing:
+            if fits[-1].leaves_nothing:
                 break
-        losses = np.array([loss + fit.size_penalty for fit, loss in fits])
-        best = fits[int(np.argmin(losses))][0]
+        best = fits[int(np.argmin([fit.criterion for fit in fits]))]
 
         def sampled(fit: _Fit) -> Sampled:
             A, B, C, D = fit.matrices
@@ -129,7 +126,7 @@ class ByMultisine(ByResponse):
             return Sampled(A, B / columns[None, :], C[:ny], D[:ny], step, reading, C[ny:], np.zeros(len(A)))
 
         G_half = frequencies.half / rows[:, None] * columns[None, :]
-        half, _ = _subspace(G_half, _column_space(G_half)[0], len(best.matrices[0]), weights)
+        half = _subspace(G_half, _column_space(G_half)[0], len(best.matrices[0]), weights)
         model = sampled(best)
         return Realized(model, aligned(sampled(half), model), s[: MOST + 1], float("nan"))
 
@@ -137,7 +134,7 @@ class ByMultisine(ByResponse):
 @dataclass(frozen=True)
 class _Fit:
     matrices: tuple[FloatArray, FloatArray, FloatArray, FloatArray]
-    size_penalty: float
+    criterion: float  # Akaike's: negative log likelihood with the noise level unknown, a parameter per number
     leaves_nothing: bool  # whether what is left is far below noise and rounding
 
 
@@ -155,9 +152,8 @@ def _multisine(length: int) -> FloatArray:
 
 def _orthogonal(length: int, count: int) -> FloatArray:
     """Return ``count`` experiments with ``count`` multisines each, shape (experiments, inputs, length)."""
-    # At every frequency the amplitudes form an orthogonal matrix: phases of experiment e and input j differ by those
-    # of the discrete Fourier transform, 2 pi e j / count (Dobrowiecki, Schoukens and Guillaume 2006). The two
-    # frequencies at which a real signal has no phase take the signs of a matrix that is regular all the same.
+    # Amplitudes form an orthogonal matrix at every frequency, by phases 2 pi e j / count (Dobrowiecki, Schoukens and
+    # Guillaume 2006); the two at which a real signal has no phase take the signs of a regular one.
     spectrum = np.fft.rfft(_multisine(length))
     e = np.arange(count)
     turned = np.exp(-2j * np.pi * np.outer(e, e) / count)
@@ -180,8 +176,8 @@ def _column_space(G: np.ndarray) -> tuple[FloatArray, FloatArray]:
     return P, s
 
 
-def _subspace(G: np.ndarray, P: FloatArray, n: int, weights: FloatArray) -> tuple[_Fit, float]:
-    """Return the model of order n and its weighted loss; the penalty is that of Akaike's criterion."""
+def _subspace(G: np.ndarray, P: FloatArray, n: int, weights: FloatArray) -> _Fit:
+    """Return the model of order n, by weighted least squares."""
     M, ny, nu = G.shape
     A = np.asarray(np.linalg.lstsq(P[:-ny, :n], P[ny:, :n], rcond=None)[0], dtype=np.float64)
     C = P[:ny, :n]
@@ -199,6 +195,5 @@ def _subspace(G: np.ndarray, P: FloatArray, n: int, weights: FloatArray) -> tupl
         B[:, j], D[:, j] = solution[:n], solution[n:]
         loss += float(np.sum((target - stacked @ solution) ** 2))
     count = 2 * M * ny * nu
-    # negative log likelihood with the noise level unknown, and one parameter per number of a canonical form
-    likelihood = count * float(np.log(max(loss, 1e-300) / count))
-    return _Fit((A, B, C, D), 2.0 * n * (ny + nu), loss < NOTHING * count), likelihood
+    criterion = count * float(np.log(max(loss, 1e-300) / count)) + 2.0 * n * (ny + nu)
+    return _Fit((A, B, C, D), criterion, loss < NOTHING * count)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fmilin.ground.errors import FmilinError, NumericalError, UsageError
-from fmilin.ground.remarks import Remark, off_equilibrium
+from fmilin.ground.remarks import off_equilibrium
 from fmilin.ground.signals import FloatArray, Signal, Signals
 from fmilin.ground.tolerances import CONFIRMED, MOVES, ROUNDING
 from fmilin.linear_model.builder import IndependentCoordinates, Slopes, built, point_of
@@ -55,6 +55,18 @@ class Identification:
         slopes = Slopes(M.A, M.B, M.C, M.D, f0, *doubts)
         return built(self.model, own, slopes, held, (method, evaluations, 0), sample_time=sample_time)
 
+    @property
+    def missing(self) -> list[str]:
+        """Which there are none of, inputs or outputs."""
+        every = (("inputs", self.model.inputs), ("outputs", self.model.outputs))
+        return [word for word, signals in every if not signals]
+
+    def confirmed(self, sampled: Sampled) -> Continuous:
+        """Return the continuous model, confirmed at half the step, with the findings of that."""
+        confirmation = confirmed(sampled, self.runner, self.findings.error)
+        self.findings.half_error, self.findings.nyquist = confirmation.error, confirmation.model.nyquist
+        return confirmation.model
+
 
 class ByResponse(Identification):
     """Linearizes by pulses on the inputs."""
@@ -78,31 +90,22 @@ class ByResponse(Identification):
         if self.stepping.lifted:
             linear = self.named(sampled, apart(sampled, half), coordinates, method, sampled.step)
         else:
-            confirmation = confirmed(sampled, self.runner, self.findings.error)
-            self.findings.half_error, self.findings.nyquist = confirmation.error, confirmation.model.nyquist
-            self._note_short_record(confirmation.model, sampled.step)
-            doubts = self._continuous_errors(confirmation.model, half)
-            linear = self.named(confirmation.model, doubts, coordinates, method, sampled.step)
+            model = self.confirmed(sampled)
+            self._note_short_record(model, sampled.step)
+            linear = self.named(model, self._continuous_errors(model, half), coordinates, method, sampled.step)
         moving = np.flatnonzero(linear.f0)
         if moving.size:
             name = linear.states.names[int(moving[np.argmax(np.abs(linear.f0[moving]))])]
-            self.findings.extra.append(
-                off_equilibrium(
-                    f"'{name}' moves while inputs are held",
-                    "What was identified are deviations from that motion; f0 is its beginning.",
-                )
-            )
+            beginning = "What was identified are deviations from that motion; f0 is its beginning."
+            self.findings.extra.append(off_equilibrium(f"'{name}' moves while inputs are held", beginning))
         return linear
 
     def _require_channels(self) -> None:
-        missing = [
-            word for word, signals in (("inputs", self.model.inputs), ("outputs", self.model.outputs)) if not signals
-        ]
-        if missing:
+        if self.missing:
             raise UsageError(
-                f"'{self.model.info.name}' has no {' and no '.join(missing)}, so there are no responses to identify a "
-                "model from, and its states cannot be used instead. Export it for model exchange, or with inputs and "
-                "outputs."
+                f"'{self.model.info.name}' has no {' and no '.join(self.missing)}, so there are no responses to "
+                "identify a model from, and its states cannot be used instead. Export it for model exchange, or with "
+                "inputs and outputs."
             )
 
     def _step(self, probe: Probe) -> float:
@@ -136,12 +139,10 @@ class ByResponse(Identification):
         if held is not None:
             findings.fit(held.errors(realized.model), held.step, held.noise)
         if realized.significant is not None and realized.model.order > realized.significant:
-            findings.extra.append(
-                Remark(
-                    "order-beyond-noise",
-                    f"Of the {realized.model.order} directions that were asked for, only {realized.significant} stand "
-                    "above noise and rounding: the other eigenvalues mean nothing. Ask for a smaller --order.",
-                )
+            findings.note(
+                "order-beyond-noise",
+                f"Of the {realized.model.order} directions that were asked for, only {realized.significant} stand "
+                "above noise and rounding: the other eigenvalues mean nothing. Ask for a smaller --order.",
             )
 
     def _coordinates(
@@ -219,12 +220,10 @@ class ByResponse(Identification):
             return
         fastest = float(np.max(np.abs(np.linalg.eigvals(model.A))))
         if fastest * step * LONG < GLIMPSE:
-            self.findings.extra.append(
-                Remark(
-                    "short-record",
-                    f"The {LONG} steps of {step:g} s of a run are far shorter than the fastest motion that was found "
-                    f"({fastest:.3g} rad/s): slower motions may be missing. Take a longer --step, or leave it out.",
-                )
+            self.findings.note(
+                "short-record",
+                f"The {LONG} steps of {step:g} s of a run are far shorter than the fastest motion that was found "
+                f"({fastest:.3g} rad/s): slower motions may be missing. Take a longer --step, or leave it out.",
             )
 
 
@@ -236,10 +235,5 @@ def before_growth(markov: Markov) -> Markov:
     if not late.size or early == 0:
         return markov
     count = SHORTEST + int(late[0])
-    half = markov.half
-    return replace(
-        markov,
-        Y=markov.Y[:count],
-        errors=markov.errors[:count],
-        half=None if half is None else replace(half, Y=half.Y[:count], errors=half.errors[:count]),
-    )
+    half = markov.half and replace(markov.half, Y=markov.half.Y[:count], errors=markov.half.errors[:count])
+    return replace(markov, Y=markov.Y[:count], errors=markov.errors[:count], half=half)

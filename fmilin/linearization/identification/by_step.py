@@ -1,4 +1,9 @@
-"""Method a, from frame to linear model: see :mod:`fmilin.linearization.identification.by_step`."""
+"""Method a: displace each coordinate on the manifold and each input, take one step, and difference.
+
+The map over one step is given the shape of a model, x' = (Phi_h(x, u) - x) / h, so that steps are chosen and errors are
+estimated as for any other; then A_h = 1 + h R f_x T, B_h = h R f_u. That the rate of a position is a velocity does not
+hold over a step.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +19,7 @@ from fmilin.linear_model.builder import IndependentCoordinates
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.identification.by_response import Identification
 from fmilin.linearization.identification.sampled import Continuous, Sampled, apart, continuous_of
-from fmilin.linearization.identification.steps import confirmed, fitting_step, given_step, has_halves, held_out
+from fmilin.linearization.identification.steps import fitting_step, given_step, has_halves, held_out
 from fmilin.manifold.frame import Frame, frame_at
 from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.manifold.nonlinear import has_expressions
@@ -24,11 +29,6 @@ from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.model.stepping import Stepped
 from fmilin.numerics.balanced import is_equilibrium
 from fmilin.numerics.differences.differences import Differences
-
-# Way a: displace each coordinate on the manifold and each input, take one step, and difference. The map over one step
-# is given the shape of a model, x' = (Phi_h(x, u) - x) / h, so that steps are chosen, noise is met and errors are
-# estimated as for any other model; then A_h = 1 + h R f_x T, B_h = h R f_u. What follows from x = Psi(y) only (that the
-# rate of a position is a velocity) does not hold over a step and is not used.
 
 
 class _StepMap(Model):
@@ -50,12 +50,10 @@ class _StepMap(Model):
 
     def with_interface(self, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Model:
         """Keep the interface: nobody asks for another."""
-        del inputs, outputs
         return self
 
     def with_constraints(self, constraints: Sequence[Constraint]) -> Model:
         """Keep the constraints."""
-        del constraints
         return self
 
 
@@ -111,10 +109,9 @@ class ByStep(Identification):
         if self.stepping.lifted:
             linear = self.named(sampled, errors, coordinates, "steps", step)
         else:
-            confirmation = confirmed(sampled, self.runner, self.findings.error)
-            self.findings.half_error, self.findings.nyquist = confirmation.error, confirmation.model.nyquist
-            doubts = self._errors(confirmation.model, errors, displacements, step)
-            linear = self.named(settled(confirmation.model, doubts, frame.y_scales), doubts, coordinates, "steps", step)
+            model = self.confirmed(sampled)
+            doubts = self._errors(model, errors, displacements, step)
+            linear = self.named(settled(model, doubts, frame.y_scales), doubts, coordinates, "steps", step)
         return replace(linear, warnings=(*frame.remarks, *linear.warnings))
 
     def _frame(self, stepped: Stepped, independent: Sequence[str] | None, kind: str) -> Frame:

@@ -65,6 +65,10 @@ class Findings:
         self.extra: list[Remark] = []
         self._worst = ""
 
+    def note(self, kind: str, text: str) -> None:
+        """Add a remark."""
+        self.extra.append(Remark(kind, text))
+
     def fit(self, errors: FloatArray, step: float, noise: FloatArray) -> None:
         """Note the errors on held-out responses, output by output, and what of them is noise."""
         self.step = step
@@ -82,16 +86,12 @@ class Findings:
     def remarks(self) -> list[Remark]:
         """Return all findings as remarks."""
         remarks = [Remark("sampled", text) for text in self._sampled()]
-        # Whether one remark is enough: an exact table of gains.
         exact = self.error <= PREDICTED and self.excess <= POOR and self.noise <= SAME_AGAIN
         if self.method in ("response", "multisine") and not self.order and exact:
             words = [_GAIN.format(method=self.method), *self._step_words(), self._solver, self._fit_words()]
             return [*remarks, Remark("method", " ".join(w for w in words if w)), *self.extra]
-        remarks += [
-            Remark(
-                "method", " ".join([_METHODS.get(self.method, self.method), *self._step_words(), self._solver]).strip()
-            )
-        ]
+        how = [_METHODS.get(self.method, self.method), *self._step_words(), self._solver]
+        remarks += [Remark("method", " ".join(how).strip())]
         remarks += [Remark("other-method", f"Another method was left. {text}") for text in self.others]
         remarks += [Remark("fit", self._fit_words())]
         if self.singular_values.size:
@@ -104,21 +104,17 @@ class Findings:
             text = f"Equal runs differ by {100 * self.noise:.3g}% of the responses: --method multisine averages that."
             remarks.append(Remark("noise", text))
         if self.excess > POOR:
-            remarks.append(
-                Remark(
-                    "poor-fit",
-                    f"The model misses held-out responses by {100 * self.excess:.3g}% of their size beyond noise: a "
-                    "kink, or motion that is not linear. Look at it before you rely on it.",
-                )
+            text = (
+                f"The model misses held-out responses by {100 * self.excess:.3g}% of their size beyond noise: a "
+                "kink, or motion that is not linear. Look at it before you rely on it."
             )
+            remarks.append(Remark("poor-fit", text))
         return [*remarks, *self.extra]
 
     def _sampled(self) -> list[str]:
-        if not self._cadence.sampled:
+        if not self._cadence.sampled or self.lifted:
             return []
         what = " ".join(self._cadence.sampled)
-        if self.lifted:
-            return []
         return [
             f"The model is SAMPLED in part. {what} A continuous model holds these parts as they are: a loop that "
             "closes through them is open in it. The discrete model over the base period: --lifted --step PERIOD."

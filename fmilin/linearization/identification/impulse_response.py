@@ -49,14 +49,16 @@ class Runner:
             return self.stepped.respond_within(tolerance, self.point, self.point.inputs + deviations, step)
         return self.stepped.respond(self.point, self.point.inputs + deviations, step)
 
+    def odd(self, deviations: FloatArray, step: float, size: float = 1.0) -> Response:
+        """Return half the difference of the runs with ``deviations`` and their opposites, per ``size``."""
+        up, down = self.run(deviations, step), self.run(-deviations, step)
+        return Response(*((getattr(up, p) - getattr(down, p)) / (2 * size) for p in ("at_once", "after", "states")))
+
     def pulse(self, j: int, amplitude: float, step: float, count: int) -> Response:
         """Return the response to a unit pulse on input j, from two runs of ``count`` steps."""
         deviations = np.zeros((count, len(self.scales)))
         deviations[0, j] = amplitude
-        up, down = self.run(deviations, step), self.run(-deviations, step)
-        return Response(
-            *((getattr(up, part) - getattr(down, part)) / (2 * amplitude) for part in ("at_once", "after", "states"))
-        )
+        return self.odd(deviations, step, amplitude)
 
     def choose_amplitudes(self, step: float) -> FloatArray:
         """Find the amplitudes for runs with this step, shape (nu,), by halving and superposition."""
@@ -79,10 +81,9 @@ class Runner:
         smaller = together
         for _ in range(0 if self.is_noisy else REDUCTIONS):
             try:
-                ups, downs = ([self.run(s * part * smaller * pattern, step) for part in (1, 0.5)] for s in (1, -1))
+                whole, half = (_stacked(self.odd(part * smaller * pattern, step)) for part in (1, 0.5))
             except FmilinError:  # beyond what the model can do
                 return together
-            whole, half = (_stacked(up) - _stacked(down) for up, down in zip(ups, downs, strict=True))
             if not relative_change(2 * half, whole) > BENT:
                 if smaller is not together:
                     self.reduced = float(np.max(smaller / self.scales))
@@ -144,8 +145,7 @@ class Runner:
         for _ in range(3):
             deviations = np.zeros((SHORT_RUN, len(amplitudes)))
             deviations[0] = amplitudes
-            up, down = self.run(deviations, step), self.run(-deviations, step)
-            together = (_stacked(up) - _stacked(down)) / 2
+            together = _stacked(self.odd(deviations, step))
             parts = [a * _stacked(self.pulse(j, a, step, SHORT_RUN)) for j, a in enumerate(amplitudes.tolist())]
             size = max(float(np.linalg.norm(part)) for part in parts)
             if float(np.linalg.norm(together - sum(parts))) <= allowed * size:
@@ -226,9 +226,8 @@ class Probe:
             return None
         deviations = np.zeros((count, len(amplitudes)))
         deviations[0, unresponsive] = amplitudes[unresponsive]
-        up, down = self.runner.run(deviations, step), self.runner.run(-deviations, step)
-        differences = [getattr(up, part) - getattr(down, part) for part in ("at_once", "after", "states")]
-        return None if any(part.any() for part in differences) else Response(*differences)
+        response = self.runner.odd(deviations, step)
+        return None if _stacked(response).any() else response
 
     def reading(self, step: float, responses: list[Response]) -> str:
         """Find out how the outputs are to be read: the self-test of the sampling convention."""

@@ -14,7 +14,7 @@ from typing import TypeVar
 import numpy as np
 
 from fmilin.ground.errors import FmilinError, KinkError, ModelError, NumericalError, UsageError
-from fmilin.ground.remarks import Remark, discrete_states_remarks, model_remarks
+from fmilin.ground.remarks import discrete_states_remarks, model_remarks
 from fmilin.ground.tolerances import COARSE_SOLVER, CONFIRMED, MISSES, PREDICTED
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.no_response import dead_zone_error, dead_zone_text, has_no_response, with_remark_on_response
@@ -51,8 +51,7 @@ class Task:
     stepping: Stepping
     independent: Sequence[str] | None  # states that the user wants as coordinates
     kind: str
-    # linearizes as a model whose derivatives can be evaluated, by ``derivatives`` of a kind, or None: as asked for
-    direct: Callable[[str | None], LinearModel]
+    direct: Callable[[str | None], LinearModel]  # linearizes by ``derivatives`` of a kind, or None: as asked for
     keep_inaccurate: bool = False  # whether a model that nothing moves is wanted even where larger pushes move it
 
 
@@ -73,30 +72,24 @@ def linearize_stepped(task: Task) -> LinearModel:
     methods = _Methods(task, model, runner, findings, begin)
     linear = methods.chosen()
     if findings.method in ("direct", "step") and (how := model.how_states_are_set()):
-        findings.extra.append(Remark("method", how))
+        findings.note("method", how)
     if findings.coarse_solver and findings.method in ("direct", "products"):
-        findings.extra.append(
-            Remark(
-                "solver",
-                f"The model's own solver is coarse: {findings.coarse_solver}. The derivatives were trusted, not the "
-                "responses. A smaller --solver-tolerance may help.",
-            )
+        findings.note(
+            "solver",
+            f"The model's own solver is coarse: {findings.coarse_solver}. The derivatives were trusted, not the "
+            "responses. A smaller --solver-tolerance may help.",
         )
         findings.excess = 0.0
     if runner.reduced:
-        findings.extra.append(
-            Remark(
-                "narrow",
-                f"Inputs were moved by {runner.reduced:.1g} of their sizes only: more is not answered in proportion, "
-                "as by a limiter. The linear model holds that near the point.",
-            )
+        findings.note(
+            "narrow",
+            f"Inputs were moved by {runner.reduced:.1g} of their sizes only: more is not answered in proportion, "
+            "as by a limiter. The linear model holds that near the point.",
         )
     if dead := runner.in_dead_zone:
         if has_no_response(linear) and not task.keep_inaccurate:
             raise dead_zone_error(dead)
-        findings.extra.append(
-            Remark("stuck", f"{dead_zone_text(dead)} The linear model is that of the model as it stands.")
-        )
+        findings.note("stuck", f"{dead_zone_text(dead)} The linear model is that of the model as it stands.")
     if findings.excess > MISSES and task.stepping.method != "direct":
         raise NumericalError(
             f"The responses belong to no linear model that was found: held-out responses are missed by "
@@ -224,11 +217,9 @@ class _Methods:
         if off <= CONFIRMED or self.findings.coarse_solver or (np.isnan(off) and not (measured and self._has_channels)):
             return linear, ""
         self.findings.restart()
-        verdict = (
-            "could not be compared with responses" if np.isnan(off) else f"is off by {100 * off:.3g}% of responses"
-        )
+        said = "could not be compared with responses" if np.isnan(off) else f"is off by {100 * off:.3g}% of responses"
         why = "hidden states, sampled parts, or outputs that are old between steps"
-        return None, f"{what}: the model {verdict} ({why})."
+        return None, f"{what}: the model {said} ({why})."
 
     def _direct(self) -> LinearModel:
         reason = self.stepped.why_not_direct(self.task.point)

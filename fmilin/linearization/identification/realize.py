@@ -18,10 +18,9 @@ from fmilin.linearization.identification.impulse_response import Markov
 from fmilin.linearization.identification.sampled import Sampled
 from fmilin.linearization.identification.steps import HeldOut
 
-# The eigensystem realization algorithm (Juang and Pappa 1985): from Markov parameters to matrices.
 # With Markov parameters Y_k = C A^(k-1) B, k = 1, 2, ..., and block Hankel matrices
 #     H(k) = [Y_(k+1) Y_(k+2) ...; Y_(k+2) Y_(k+3) ...; ...],    H(0) = P diag(s) Q',
-# the realization of order n from the n largest singular values s is
+# the n largest singular values s give, of order n (eigensystem realization, Juang and Pappa 1985),
 #     A = s^-1/2 P' H(1) Q s^-1/2,   B = s^1/2 Q' E_nu,   C = E_ny' P s^1/2.
 
 MOST = 60  # the highest order that is tried
@@ -64,10 +63,7 @@ class Hankel:
 
 
 def _leading(H: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the singular value decomposition, of a large matrix its leading :data:`MOST` values alone.
-
-    By random projections with power iterations (Halko, Martinsson and Tropp 2011, algorithms 4.4 and 5.1).
-    """
+    """Return the SVD, of a large matrix its leading values (Halko, Martinsson and Tropp 2011, algorithms 4.4, 5.1)."""
     if min(H.shape) <= LARGE:
         P, s, Qt = np.linalg.svd(H, full_matrices=False)
         return P, s, Qt
@@ -96,8 +92,7 @@ class Realized:
     half: Sampled  # the same from pulses of half the amplitude, in coordinates close to those of ``model``
     singular_values: FloatArray  # of the scaled Hankel matrix, falling
     error: float  # the largest error on held-out responses; NaN without any
-    # singular values that stand above noise and rounding, where that was estimated: no higher order is significant
-    significant: int | None = None
+    significant: int | None = None  # singular values above noise and rounding, where estimated
 
 
 def realize(markov: Markov, ny: int, held: HeldOut | None, order: int | None, scales: FloatArray) -> Realized:

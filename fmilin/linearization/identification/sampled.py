@@ -79,7 +79,6 @@ def apart(one: Model, other: Model) -> Model:
 def continuous_of(model: Sampled) -> Continuous:
     """Return the continuous model whose inputs are held over each step."""
     n, k = model.order, model.B.shape[1]
-    # The largest angle in parts of pi; refuse what has no logarithm.
     if not np.isfinite(model.A).all():
         raise NumericalError(_ENDLESS)
     values = np.linalg.eigvals(model.A) if model.order else np.empty(0)

@@ -71,7 +71,6 @@ class SampledModel(Model, Stepped):
         t = first
         for k, u in enumerate(inputs):
             end = first + (k + 1) * step
-            # The time of an event that is due at t up to rounding, else t.
             due = self.hybrid.next_event_time()
             t = due if due is not None and abs(due - t) <= SIMULTANEOUS * step else t
             x = self.hybrid.pass_event(t, x, u).states
@@ -85,12 +84,10 @@ class SampledModel(Model, Stepped):
 
     def advance(self, point: OperatingPoint, to: float, step: float | None = None) -> OperatingPoint:
         """Refuse: the mode of a later time cannot be restored."""
-        del point, step
         raise UsageError(f"A model with events is lifted at its start, not at t = {to:g} s.")
 
     def why_not_direct(self, point: OperatingPoint) -> str:
         """Say that discrete states cannot be set."""
-        del point
         return "The discrete states of the model cannot be set."
 
     def why_not_settable(self, point: OperatingPoint) -> str:

@@ -18,8 +18,6 @@ from fmilin.linearization.identification.impulse_response import Runner, relativ
 from fmilin.linearization.identification.sampled import Continuous, Sampled, continuous_of, sampled_from
 from fmilin.model.stepping import Cadence, Stepping
 
-# Held-out responses: random inputs that no identification has seen, against the prediction of a linear model.
-
 COUNT = 60
 PART = 0.3  # of the amplitudes of single pulses: many steps add up
 
@@ -29,12 +27,10 @@ class HeldOut:
     """One held-out experiment: every input moves at every step, up and down by turns."""
 
     inputs: FloatArray  # (K, nu), deviations
-    # at_once, after: (K, ny), deviations of the outputs, even terms taken out
-    at_once: FloatArray
+    at_once: FloatArray  # (K, ny), deviations of the outputs, odd terms
     after: FloatArray
     step: float
-    # (ny,), what equal runs differ by, relative to each output's response: no model can predict better
-    noise: FloatArray
+    noise: FloatArray  # (ny,), by which equal runs differ, of each output's response
 
     def errors(self, model: Sampled) -> FloatArray:
         """Return the error of each output, (ny,), relative to its own response; 0 of one that stays far more quiet."""
@@ -54,25 +50,21 @@ class HeldOut:
 
 
 def solver_noise(runner: Runner, held: HeldOut) -> float:
-    """Return how much held-out responses change when every step is taken as two, relative; 0 where it cannot be told.
-
-    The inputs are the same at all times, so that only the model's own solver makes a difference.
-    """
+    """Return how much held-out responses change when each step is taken as two; 0 where it cannot be told."""
     inputs = np.repeat(held.inputs, 2, axis=0)
     try:
-        up, down = (runner.run(sign * inputs, held.step / 2).after[1::2] for sign in (1.0, -1.0))
+        change = relative_change(runner.odd(inputs, held.step / 2).after[1::2], held.after)
     except FmilinError:
         return 0.0
-    change = relative_change((up - down) / 2, held.after)
     return change if np.isfinite(change) else 0.0
 
 
-def held_out(runner: Runner, step: float, seed: int = 8) -> HeldOut | None:
+def held_out(runner: Runner, step: float) -> HeldOut | None:
     """Measure one; None when there are no inputs or outputs, or the model does not take such steps."""
     nu, ny = len(runner.scales), len(runner.model.outputs)
     if not nu or not ny:
         return None
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(8)
     try:
         amplitudes = runner.choose_amplitudes(step)
         inputs = random.uniform(-1.0, 1.0, (COUNT, nu)) * amplitudes * PART
@@ -146,7 +138,8 @@ def fitting_step(attempt: Try, runner: Runner) -> float:
     for _ in range(ATTEMPTS):
         try:
             sampled, error = attempt(step)
-            fastest = _fastest(confirmed(sampled, runner, error).model)
+            A = confirmed(sampled, runner, error).model.A
+            fastest = float(np.max(np.abs(np.linalg.eigvals(A)), initial=0.0)) if len(A) else 0.0
         except NumericalError as failure:
             reason = reason or failure
             tried[step] = 0
@@ -188,10 +181,6 @@ def given_step(stepping: Stepping, runner: Runner) -> float | None:
             "SECONDS."
         )
     return period
-
-
-def _fastest(model: Continuous) -> float:
-    return float(np.max(np.abs(np.linalg.eigvals(model.A)), initial=0.0)) if len(model.A) else 0.0
 
 
 def _better(fastest: float, step: float, longest: float) -> float | None:
