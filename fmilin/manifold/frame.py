@@ -120,10 +120,8 @@ def frame_at(
 
 def with_selection(frame: Frame, point: OperatingPoint, selection: Selection) -> Frame:
     """Return the frame of other coordinates at the same point; what was verified of the manifold holds on."""
-    rows, coordinates, condition = frame.parametrization.rows, selection.coordinates, selection.condition_number
-    parametrization = LocalParametrization(
-        frame.invariants, rows, coordinates, point.time, point.states, condition_number=condition
-    )
+    own, condition = (frame.parametrization.rows, selection.coordinates), selection.condition_number
+    parametrization = LocalParametrization(frame.invariants, *own, point.time, point.states, condition_number=condition)
     return replace(frame, parametrization=parametrization, selection=selection)
 
 

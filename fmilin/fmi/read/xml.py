@@ -39,9 +39,7 @@ def _listed(root: Any) -> dict[str, dict[str, str]]:
 
 _VERSIONS = {
     "1": _Version(read_structure1, "guid", "", "fmi1/fmiModelDescription.xsd", interfaces1),
-    "2": _Version(
-        read_structure2, "guid", "providesDirectionalDerivative", "fmi2/fmi2ModelDescription.xsd", _listed
-    ),
+    "2": _Version(read_structure2, "guid", "providesDirectionalDerivative", "fmi2/fmi2ModelDescription.xsd", _listed),
     "3": _Version(
         read_structure3, "instantiationToken", "providesDirectionalDerivatives", "fmi3/fmi3ModelDescription.xsd",
         _listed,

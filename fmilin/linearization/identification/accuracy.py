@@ -74,11 +74,9 @@ def solver_error(runner: Runner, step: float) -> SolverError | None:
     return largest if largest is not None and largest.change else None
 
 
-def _response(
-    runner: Runner, deviations: FloatArray, step: float, parts: int, tolerance: float | None = None
-) -> FloatArray:
+def _response(runner: Runner, moves: FloatArray, step: float, parts: int, tolerance: float | None = None) -> FloatArray:
     """Return by how much the outputs are moved at the end of every step, each taken in so many parts."""
-    held = np.repeat(deviations, parts, axis=0)
+    held = np.repeat(moves, parts, axis=0)
     moved, still = (runner.run(inputs, step / parts, tolerance).after for inputs in (held, np.zeros_like(held)))
     return moved[parts - 1 :: parts] - still[parts - 1 :: parts]
 

@@ -40,15 +40,13 @@ class ByFreeMotion(ByResponse):
 
         step = given_step(self.stepping, self.runner) or fitting_step(attempt, self.runner)
         realized = self._realized_at(step)
-        discrete = realized.model
+        own = realized.model
         findings = self.findings
         findings.method, findings.step, findings.lifted = "free motion", step, self.stepping.lifted
-        findings.order, findings.singular_values = discrete.order, realized.singular_values
-        findings.extra.append(self._remark(discrete.order))
+        findings.order, findings.singular_values = own.order, realized.singular_values
+        findings.extra.append(self._remark(own.order))
         coordinates, S, S_half = self._coordinates(realized, independent)
-        sampled, half = (
-            self._without_input(m) for m in (discrete.in_coordinates(S), realized.half.in_coordinates(S_half))
-        )
+        sampled, half = (self._without_input(m) for m in (own.in_coordinates(S), realized.half.in_coordinates(S_half)))
         model, other = (sampled, half) if self.stepping.lifted else (continuous_of(sampled), continuous_of(half))
         errors = replace(model, **{name: np.abs(getattr(model, name) - getattr(other, name)) for name in "ABCDT"})
         return self.named(model, errors, coordinates, "free motion", step)
@@ -90,10 +88,8 @@ class ByFreeMotion(ByResponse):
             return most
         h = step / 2 if not self.stepping.lifted and has_halves(step, self.runner.cadence) else step
         seen = self._differences(h, SHORT)[:, : len(self.model.outputs) + len(self.model.states), 0]
-        orders = (
-            range(1, min(most.model.order, MOST_FREE) + 1) if self.stepping.order is None else [self.stepping.order]
-        )
-        tried = [self._seen(step, LONG, n) for n in orders]
+        tries = range(1, min(most.model.order, MOST_FREE) + 1) if self.stepping.order is None else [self.stepping.order]
+        tried = [self._seen(step, LONG, n) for n in tries]
         off = np.array([self._misfit(r.model, h, seen) for r in tried])
         best = float(np.min(off))
         if not best <= MISSES:

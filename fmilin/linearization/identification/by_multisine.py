@@ -69,11 +69,9 @@ class ByMultisine(ByResponse):
         self.findings.method = "multisine"
         return self._delivered(realized, independent)
 
-    def _periods(
-        self, wave: FloatArray, step: float, reading: str, settling: int, periods: int
-    ) -> tuple[FloatArray, int]:
-        """Return the answers to a wave (nu, M) once periodic, (periods, M, ny + N), and the periods that this took."""
-        deviations = np.tile(wave.T, (settling + periods, 1))
+    def _periods(self, w: FloatArray, step: float, reading: str, settling: int, periods: int) -> tuple[FloatArray, int]:
+        """Return the answers to w (nu, M) once periodic, (periods, M, ny + N), and the periods that this took."""
+        deviations = np.tile(w.T, (settling + periods, 1))
         up, down = self.runner.run(deviations, step), self.runner.run(-deviations, step)
         outputs = [(r.at_once if reading == "at once" else r.after) for r in (up, down)]
         states = [np.vstack((np.tile(self.point.states, (1, 1)), r.states[:-1])) for r in (up, down)]

@@ -151,12 +151,10 @@ class Findings:
 
     def _order_words(self) -> str:
         s = self.singular_values
-        first = ", ".join(f"{v:.2e}" for v in s[max(0, self.order - MOST_VALUES) : self.order])
-        rest = ", ".join(f"{v:.2e}" for v in s[self.order : self.order + 3]) or "none"
-        dots = "..., " if self.order > MOST_VALUES else ""
-        return (
-            f"The order {self.order} was chosen from the singular values {dots}{first} (kept) | {rest}, ... (left out)."
-        )
+        kept = ", ".join(f"{v:.2e}" for v in s[max(0, self.order - MOST_VALUES) : self.order])
+        out = ", ".join(f"{v:.2e}" for v in s[self.order : self.order + 3]) or "none"
+        etc = "..., " if self.order > MOST_VALUES else ""
+        return f"The order {self.order} was chosen from the singular values {etc}{kept} (kept) | {out}, ... (left out)."
 
     def _reading_words(self) -> str:
         words = _READINGS[self.reading]

@@ -141,9 +141,8 @@ class _Methods:
             return self._lifted() if self.task.stepping.lifted else self._first_that_works()
         if method == "direct" and self.task.stepping.lifted:
             raise UsageError("--method direct reads derivatives, which make a continuous model: leave out --lifted.")
-        return {"direct": self._direct, "step": self._step, "response": self._response, "multisine": self._multisine}[
-            method
-        ]()
+        ways = {"direct": self._direct, "step": self._step, "response": self._response, "multisine": self._multisine}
+        return ways[method]()
 
     def _lifted(self) -> LinearModel:
         settable = not self.stepped.why_not_settable(self.task.point)

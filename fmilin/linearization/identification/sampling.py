@@ -121,11 +121,9 @@ class SampledModel(Model, Stepped):
         if not len(x) or until <= t:
             return until, x, False
         model = self.source
-        size = float(np.min(self.states.scales(x)))
+        atol = INTEGRATED * float(np.min(self.states.scales(x)))
         before = domains(model.event_indicators(t, x, u))
-        solver = DOP853(
-            lambda s, y: model.evaluate(s, y, u).derivatives, t, x, until, rtol=INTEGRATED, atol=INTEGRATED * size
-        )
+        solver = DOP853(lambda s, y: model.evaluate(s, y, u).derivatives, t, x, until, rtol=INTEGRATED, atol=atol)
         while solver.t < until:
             start = float(solver.t)
             message = solver.step()

@@ -39,9 +39,8 @@ class HeldOut:
         size = np.linalg.norm(measured, axis=0)
         largest = float(np.max(size, initial=0.0))
         responding = size > QUIET * largest
-        errors: FloatArray = np.where(
-            responding, off / np.where(responding, size, 1.0), np.where(off > QUIET * largest, 1.0, 0.0)
-        )
+        part = off / np.where(responding, size, 1.0)
+        errors: FloatArray = np.where(responding, part, np.where(off > QUIET * largest, 1.0, 0.0))
         return np.where(np.isfinite(errors), errors, np.inf)
 
     def error(self, model: Sampled) -> float:
