@@ -74,12 +74,12 @@ class Instance1(Version1):
 
     def described(self) -> Description:
         """Return the description with the states that the code has."""
-        found = np.full(self._number_of_states, _UNDEFINED, dtype=np.uint32)
-        if found.size:
-            ask = self.component.bound("GetStateValueReferences", pointer_to(found), ctypes.c_size_t(found.size))
+        numbers = np.full(self._number_of_states, _UNDEFINED, dtype=np.uint32)
+        if numbers.size:
+            ask = self.component.bound("GetStateValueReferences", pointer_to(numbers), ctypes.c_size_t(numbers.size))
             if self.component.first_bad((ask,)) is not None:  # it only serves names
-                found[:] = _UNDEFINED
-        return with_states(self.description, found.tolist())
+                numbers[:] = _UNDEFINED
+        return with_states(self.description, numbers.tolist())
 
     def pass_event(self, inputs: Sequence[Group] = ()) -> bool:
         """Carry out an event at the point that is held; return whether the FMU asks to end the simulation."""

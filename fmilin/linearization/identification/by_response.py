@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fmilin.ground.errors import FmilinError, NumericalError, UsageError
-from fmilin.ground.remarks import off_equilibrium
+from fmilin.ground.remarks import Remark, off_equilibrium
 from fmilin.ground.signals import FloatArray, Signal, Signals
 from fmilin.ground.tolerances import CONFIRMED, MOVES, ROUNDING
 from fmilin.linear_model.builder import IndependentCoordinates, Slopes, built, point_of
@@ -139,11 +139,11 @@ class ByResponse(Identification):
         if held is not None:
             findings.fit(held.errors(realized.model), held.step, held.noise)
         if realized.significant is not None and realized.model.order > realized.significant:
-            findings.note(
-                "order-beyond-noise",
+            text = (
                 f"Of the {realized.model.order} directions that were asked for, only {realized.significant} stand "
-                "above noise and rounding: the other eigenvalues mean nothing. Ask for a smaller --order.",
+                "above noise and rounding: the other eigenvalues mean nothing. Ask for a smaller --order."
             )
+            findings.extra.append(Remark("order-beyond-noise", text))
 
     def _coordinates(
         self, realized: Realized, independent: Sequence[str] | None
@@ -220,11 +220,11 @@ class ByResponse(Identification):
             return
         fastest = float(np.max(np.abs(np.linalg.eigvals(model.A))))
         if fastest * step * LONG < GLIMPSE:
-            self.findings.note(
-                "short-record",
+            text = (
                 f"The {LONG} steps of {step:g} s of a run are far shorter than the fastest motion that was found "
-                f"({fastest:.3g} rad/s): slower motions may be missing. Take a longer --step, or leave it out.",
+                f"({fastest:.3g} rad/s): slower motions may be missing. Take a longer --step, or leave it out."
             )
+            self.findings.extra.append(Remark("short-record", text))
 
 
 def before_growth(markov: Markov) -> Markov:

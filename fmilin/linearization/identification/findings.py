@@ -65,10 +65,6 @@ class Findings:
         self.extra: list[Remark] = []
         self._worst = ""
 
-    def note(self, kind: str, text: str) -> None:
-        """Add a remark."""
-        self.extra.append(Remark(kind, text))
-
     def fit(self, errors: FloatArray, step: float, noise: FloatArray) -> None:
         """Note the errors on held-out responses, output by output, and what of them is noise."""
         self.step = step

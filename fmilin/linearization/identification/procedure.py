@@ -14,7 +14,7 @@ from typing import TypeVar
 import numpy as np
 
 from fmilin.ground.errors import FmilinError, KinkError, ModelError, NumericalError, UsageError
-from fmilin.ground.remarks import discrete_states_remarks, model_remarks
+from fmilin.ground.remarks import Remark, discrete_states_remarks, model_remarks
 from fmilin.ground.tolerances import COARSE_SOLVER, CONFIRMED, MISSES, PREDICTED
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.no_response import dead_zone_error, dead_zone_text, has_no_response, with_remark_on_response
@@ -72,24 +72,26 @@ def linearize_stepped(task: Task) -> LinearModel:
     methods = _Methods(task, model, runner, findings, begin)
     linear = methods.chosen()
     if findings.method in ("direct", "step") and (how := model.how_states_are_set()):
-        findings.note("method", how)
+        findings.extra.append(Remark("method", how))
     if findings.coarse_solver and findings.method in ("direct", "products"):
-        findings.note(
-            "solver",
+        text = (
             f"The model's own solver is coarse: {findings.coarse_solver}. The derivatives were trusted, not the "
-            "responses. A smaller --solver-tolerance may help.",
+            "responses. A smaller --solver-tolerance may help."
         )
+        findings.extra.append(Remark("solver", text))
         findings.excess = 0.0
     if runner.reduced:
-        findings.note(
-            "narrow",
+        text = (
             f"Inputs were moved by {runner.reduced:.1g} of their sizes only: more is not answered in proportion, "
-            "as by a limiter. The linear model holds that near the point.",
+            "as by a limiter. The linear model holds that near the point."
         )
+        findings.extra.append(Remark("narrow", text))
     if dead := runner.in_dead_zone:
         if has_no_response(linear) and not task.keep_inaccurate:
             raise dead_zone_error(dead)
-        findings.note("stuck", f"{dead_zone_text(dead)} The linear model is that of the model as it stands.")
+        findings.extra.append(
+            Remark("stuck", f"{dead_zone_text(dead)} The linear model is that of the model as it stands.")
+        )
     if findings.excess > MISSES and task.stepping.method != "direct":
         raise NumericalError(
             f"The responses belong to no linear model that was found: held-out responses are missed by "
