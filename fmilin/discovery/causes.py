@@ -19,7 +19,6 @@ from fmilin.linear_model.no_response import PUSHES
 from fmilin.model.interface import SecondOrderForm
 
 Answer = tuple[str, tuple[str, ...], str, bool]
-
 SMALL = (1e-3, 1e-2)  # pushes, in sizes of the input, that a dead zone or a limit swallows
 NEAR, FAR = 1e-3, (1e-3, 1.0, 30.0)  # how far another point is, in sizes of what moves; a factor shows at once
 BROKEN = 0.1  # of a parameter that breaks a symmetry, relative

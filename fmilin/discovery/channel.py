@@ -17,7 +17,6 @@ from fmilin.model.interface import Model, OperatingPoint
 
 ZERO = 1e-9  # of a transfer function, beside the sum of the absolute values of its terms
 FREQUENCIES = 5  # at which it is looked at, anywhere in the complex plane
-
 Matrices = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
 
 

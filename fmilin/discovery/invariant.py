@@ -107,7 +107,6 @@ class Numbers:
 
 
 TINY = 1e-300
-
 LEVEL = 0.3  # how much the level's number counts beside those of the terms when the simplest ones are chosen
 
 
@@ -195,9 +194,7 @@ class Invariant:
 
 STEPS = 40
 ARRIVED = 1e-13
-
 FURTHEST = 10.0  # how far a projection may go, in sizes of the states
-
 
 INDEPENDENT = 1e-6  # what a gradient adds to the span of others, relative to itself, that makes it one of its own
 

@@ -15,7 +15,6 @@ from fmilin.model.constraints.expressions import name_in_expression
 
 MOST_TERMS = 2_200  # A library with more of them is not tried: its singular values would take minutes
 MOST_ANGLES = 5  # of sums of more angles than these there are too many
-
 Harmonic = tuple[Literal["", "cos", "sin"], tuple[tuple[int, int], ...]]
 """The function, and (state, +1 or -1) of each angle in its argument."""
 

@@ -12,9 +12,7 @@ from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import DISCOVERED, DISCOVERED_GAP
 
 TINY = 1e-300
-
 FULL_RANK = 1e-6  # smallest pivot of a triangle, of the largest, where no singular value is nothing
-
 MOST_SHORTENED = 60  # rows among which sums with fewer terms are looked for
 LARGEST_SUPPORT = 40  # terms of an expression that somebody may want to read
 

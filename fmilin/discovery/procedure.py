@@ -25,12 +25,9 @@ from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.threads import one_at_a_time
 
 POINTS = 2
-
 WORTH_TELLING = 100  # functions among which a search takes its time
-
 STEP = 1e-3  # of differences, in sizes of the states
 ROUNDING_OF_RATES = 1e-12  # of a rate, in the sum of its terms
-
 APART = 1e-2
 """What a gradient adds to the span of others at the point, to be preferred: parallel ones are nearly singular."""
 

@@ -14,11 +14,8 @@ from fmilin.model.stepping import Stepped
 from fmilin.numerics.differences.sweep import noise_level
 
 REACH = 0.5  # how far around the point samples are taken at first, in sizes of the states
-
 SMALLEST_REACH = 1e-3
-
 FROM_NOISE = 20  # difference of rates, in sizes of the model's noise, that is more than noise
-
 TURNED = 2.0
 """How far around the point angles are sampled, in rad: sums of several sines are nearly dependent on a short way."""
 

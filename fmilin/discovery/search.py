@@ -19,7 +19,6 @@ from fmilin.ground.signals import FloatArray
 
 UNCHANGED = 1e-6  # relative difference of rates that counts as none
 
-
 MOST_TERMS_DECAYING = 700  # A library with more of them is not searched for what decays
 
 

@@ -18,7 +18,6 @@ from fmilin.discovery.null_space import LARGEST_SUPPORT, NullSpace, sparse_basis
 from fmilin.ground.signals import FloatArray
 
 DECAYS = 1e-6  # real part of an eigenvalue, of the largest, that is a decay
-
 TINY = 1e-300
 
 

@@ -15,7 +15,6 @@ from fmilin.discovery.sampler import FROM_NOISE, Sampler
 from fmilin.ground.signals import FloatArray
 
 Mask: TypeAlias = NDArray[np.bool_]
-
 POINTS = 3  # points at which every state is moved alone: equality by chance does not survive
 LEAST = 1e-11  # difference of rates, relative to the largest, that is more than rounding
 HELD_AT_START = 1e-6

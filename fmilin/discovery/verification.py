@@ -19,9 +19,7 @@ from fmilin.numerics.steps import runge_kutta_step
 
 POINTS = 10
 STEPS = 20
-
 FURTHEST = 0.02  # how far the fastest state moves in one step, in its size
-
 LATER = 0.7
 """Seconds after the point, where the other inputs are looked at: what depends on time is kept at one time only."""
 
@@ -84,7 +82,6 @@ class Verification:
 
 
 Kind = Literal["constraint", "open", "conserved"]
-
 TURN = 0.3  # how far positions are displaced, in sizes or rad
 UNIT = 1e-9  # distance from 1 of the norm of a unit vector
 

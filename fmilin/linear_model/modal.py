@@ -20,9 +20,7 @@ from fmilin.linear_model.modes import Complex, eigenvectors, groups_of, lyapunov
 if TYPE_CHECKING:
     from fmilin.linear_model.model import LinearModel
 
-
 EPS = float(np.finfo(np.float64).eps)
-
 SLACK = 10.0  # by how much more than its estimated uncertainty an eigenvalue may be off
 UNANSWERED = 1e-9  # A sum that is smaller than this part of its terms is zero: that coordinate does not answer
 

@@ -16,7 +16,6 @@ from fmilin.numerics.balanced import NewtonStep, is_equilibrium, newton_step
 
 PUSHES = (1.0, 30.0)  # pushes, in sizes of an input, that tell what is stuck from what is not connected
 
-
 Pattern = NDArray[np.bool_]
 
 

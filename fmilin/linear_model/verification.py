@@ -15,7 +15,6 @@ from fmilin.model.interface import ModelInfo
 if TYPE_CHECKING:
     from pathlib import Path
 
-
 Kind = Literal["point", "offset", "step", "sine", "drift"]
 
 

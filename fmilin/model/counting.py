@@ -11,7 +11,6 @@ from fmilin.model.constraints.declared import Constraint
 from fmilin.model.interface import Evaluation, ExactSlopes, Model
 
 _Key = tuple[float, bytes, bytes]
-
 REMEMBERED = 2_000_000  # numbers that are remembered at most
 
 

@@ -16,7 +16,6 @@ from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import SINGULAR
 
 SHOWN = 6  # names of undetermined unknowns in a message
-
 FEW = 3  # matrices that are solved one by one: an inverse is not as exact where a matrix is ill-conditioned
 SMALL = 40_000
 """Entries of a right-hand side below which its columns are solved one by one: given several at once OpenBLAS starts

@@ -23,13 +23,10 @@ def runge_kutta_step(f: Rates, t: float, y: FloatArray, h: float, k1: FloatArray
 
 
 Indicators = Callable[[float], FloatArray]  # time in seconds to event indicators, shape (ne,)
-
 Domains = NDArray[np.bool_]
-
 SUBINTERVALS = 4
 """Parts of a step at whose ends the indicators are looked at: an indicator that dips below zero and comes back
 within a part is not seen."""
-
 
 AT_END = 1e-4  # of a part: where it is seen whether an indicator comes or goes
 
@@ -73,10 +70,10 @@ def _turn(indicators: Indicators, before: Domains, a: float, b: float) -> float:
     first, second, third, last = (away * float(indicators(t)[-1]) for t in (a, a + h, b - h, b))
     if not (second < first and third < last):
         return b
-    found = minimize_scalar(
+    minimum = minimize_scalar(
         lambda t: away * indicators(t)[-1], bounds=(a, b), method="bounded", options={"xatol": AT_END**2 * (b - a)}
     )
-    return float(found.x)
+    return float(minimum.x)
 
 
 def _bisected(indicators: Indicators, before: Domains, a: float, b: float) -> Crossing:

@@ -33,7 +33,6 @@ _INSIDE = ".ssp!/"  # between the path of an archive inside the archive and a pa
 _DEEPEST = 16  # files that lead to a component: a system needs few, and an archive can contain itself
 _DEFINITION, _PACKAGE = "application/x-ssp-definition", "application/x-ssp-package"
 _MEND = "Put it there, or export the system again"
-
 Opener = Callable[[Path, Mapping[str, Value], Mapping[str, Value]], Model]
 """From the path of an FMU, its parameters, and what the user sets of it, to the model."""
 

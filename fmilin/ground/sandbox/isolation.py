@@ -28,7 +28,6 @@ UNLOADING_TIME = 10.0  # seconds that a model may take to be unloaded after the 
 _ROUND = 0.05  # seconds between two looks at the child
 _FIRST_CHECK = 0.3  # seconds after the start: before that Python itself is loaded
 _SHARE = 20  # a look at all descendants may take one part in so many of the time
-
 Work = Callable[[Callable[[bytes], None]], int]
 """What the child does: it is given a function that delivers the answer, and returns its exit status."""
 

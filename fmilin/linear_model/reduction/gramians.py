@@ -26,7 +26,6 @@ from fmilin.linear_model.modes import lyapunov
 from fmilin.linear_model.reduction.transformation import is_at_rest, new_states, sizes, transformed
 
 _WIDTH = 1e-3  # relative distance between what was seen and what is certain
-
 _NEAR_AXIS = 1e-6
 """Relative real part of what rounding made of an imaginary eigenvalue: too many crossings cost a look, no result."""
 

@@ -16,7 +16,6 @@ from fmilin.model.constraints.expressions import Expression, ExpressionError, pa
 from fmilin.model.constraints.functions import ExpressionFunctions
 
 LONGEST_LABEL = 200  # characters of an expression that stands for a name in a message
-
 Level = Literal["position", "velocity"]
 
 

@@ -41,7 +41,6 @@ LONGEST_TEXT = 20_000
 DEEPEST_NESTING = 200
 DEEPEST_TREE = 500
 MOST_STEPS = 5000  # of a computation: about three seconds until it and its two derivatives can be evaluated
-
 LARGEST_POWER = 1000
 """Factors that a power may have: in exact arithmetic ``(3*x)^999999999`` is a number of 477 million digits."""
 

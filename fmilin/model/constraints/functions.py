@@ -16,7 +16,6 @@ from fmilin.model.constraints.expressions import Expression
 if TYPE_CHECKING:
     from fmilin.numerics.codegen.evaluator import Buffered
 
-
 SX = Any  # casadi.SX: casadi ships no types
 Node = Any  # casadi.SX or casadi.MX
 LARGEST_DENSE = 100_000  # entries of dg/ds up to which a product with the whole matrix is the quicker one

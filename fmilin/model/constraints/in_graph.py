@@ -12,7 +12,6 @@ import casadi as ca
 if TYPE_CHECKING:
     from fmilin.numerics.codegen.graph import Graph
 
-
 SX = Any  # casadi.SX: casadi ships no types
 
 

@@ -22,9 +22,7 @@ from fmilin.numerics.codegen.statements import Statements
 
 SX = Any  # casadi.SX: casadi ships no types
 Function = Any  # casadi.Function
-
 _KINDS = ("auto", "c", "casadi")
-
 SMALL = 400  # entries of a matrix up to which its zeros are computed, too: that is quicker than scattering the others
 
 

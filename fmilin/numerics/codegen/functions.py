@@ -23,7 +23,6 @@ from fmilin.numerics.codegen.vectorized import VectorizedCode, VectorizedSource
 from fmilin.numerics.factors import DenseFactors, Factors, require_regular
 
 SX = Any  # casadi.SX: casadi ships no types
-
 _NOTHING = DenseFactors(np.empty((0, 0))), np.empty(0)
 
 _KINKED = {

@@ -22,7 +22,6 @@ from fmilin.numerics.factors import Factors
 
 Point = tuple[float, FloatArray, FloatArray, FloatArray]  # (t, x, u, p)
 Linearized = Callable[[Point, FloatArray], tuple[Factors, FloatArray]]  # (point, w) -> factors of W, and r
-
 ITERATIONS = 30
 CONVERGED = 1e-13  # the last step, in sizes of the unknowns: W is then right to as much
 STALLED = 1e-8  # a step that no longer shrinks below this is rounding
@@ -112,12 +111,10 @@ def _refusal(linearized: Linearized, guess: Guess, point: Point, w: FloatArray, 
 
 
 SX = Any  # casadi.SX: casadi ships no types
-
 LARGEST_SHARED = 5_000
 """Entries up to which common parts are searched: time and memory of CasADi's search grow with their square."""
 
 Operation = Callable[[SX, SX], SX]
-
 plus: Operation = partial(ca.SX.binary, ca.OP_ADD)
 """The operations on scalars without the conversions of the operators, which take seven times as long."""
 minus: Operation = partial(ca.SX.binary, ca.OP_SUB)

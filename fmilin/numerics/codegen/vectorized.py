@@ -30,16 +30,13 @@ from fmilin.numerics.codegen.implicit import ImplicitSystem, cse_option, jacobia
 from fmilin.numerics.codegen.statements import Statements
 
 SX = Any  # casadi.SX: casadi ships no types
-
 _UNIT = "vectorized.c"
-
 GOOD = 1e-13
 """Backward error of w up to which an elimination without interchanges counts; a point beyond is left to others."""
 
 NEARLY_SYMMETRIC = 1e-12  # how far W may be from its transpose, of its largest entry
 CHUNK = 16  # columns that are solved for together, as in vectorized.c
 ALIGNED = 64  # bytes to whose multiples vectors are aligned
-
 _CHOICES = {ca.OP_SIGN, ca.OP_LT, ca.OP_LE, ca.OP_EQ, ca.OP_NE, ca.OP_NOT, ca.OP_AND, ca.OP_OR, ca.OP_IF_ELSE_ZERO}
 """Operations that go different ways at different points."""
 

@@ -27,13 +27,9 @@ ABSENT = 0.02  # differences below this part of the noise show that there is non
 STRAIGHT = 0.2  # part of its slope by which a row may change its slope far away
 STRAIGHT_PART = 4.0  # lengths that many times a step leave a slope over it as it is, to a tenth
 NARROW = 1e-3  # A slope that holds over less than this part of the variable's size is reported
-
 LONG = 1e-2  # of a length, a step
-
 BEHIND = 5.0  # times the noise, that a solver inside which starts from its last solution is more than noise
-
 BETWEEN = 8.0  # times what was seen of it at steps of that ratio, that it may be between them
-
 UNCLEAR = 1e-6
 """Error of an entry, relative to its row, for which other steps are tried where one column was not what it seemed."""
 

@@ -26,12 +26,10 @@ from fmilin.numerics.differences.sweep import (
 
 CONTRADICTS = 10.0  # A slope nearer to the point is another one when they differ by this many of their errors
 LEFT = 0.1  # of what the slope makes: where F is farther away from it than that, the plateau has ended
-
 RIPPLE = 1e-9
 """Of what the slope makes over the variable's size: a smaller wave is noise, if it changes the slope by little."""
 
 WAVE = 0.2  # of the largest slope of the row, that a ripple may change the slope by
-
 COUNTED = 0.9 * TOO_INACCURATE
 """The same that counts as error: more would be refused, though what a ripple lies on is determined well."""
 

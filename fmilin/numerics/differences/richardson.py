@@ -19,7 +19,6 @@ from fmilin.numerics.differences.plateau import CONTRADICTS
 from fmilin.numerics.differences.sweep import SMALLEST, are_numbers, power_of_two
 
 Line = Callable[[int, float], FloatArray]  # (column j, displacement s along it) -> value, shape (r,)
-
 Terms = Callable[[FloatArray], FloatArray]
 """The largest scaled slope of each row (r,) -> the size of the terms that each row sums, shape (r,)."""
 

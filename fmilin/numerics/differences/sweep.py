@@ -14,9 +14,7 @@ from fmilin.ground.errors import ModelError, NumericalError
 from fmilin.ground.signals import FloatArray
 
 S = TypeVar("S")
-
 LARGEST = 1e300  # of a value beside the point
-
 POINTS = 8  # values along the line, equally spaced and very close together
 _WITHIN = 4.0  # three orders whose estimates lie within this factor of each other show the noise
 
@@ -66,19 +64,16 @@ def are_numbers(values: Sequence[FloatArray] | FloatArray) -> bool:
 
 
 RATIO = 4.0  # of a step to the next smaller one
-
 SMALLEST = 2.0**-54
 """Step, in sizes of the variable; where the variable is not zero, none is smaller than :data:`LOST` of it."""
 
 LOST = 2.0**-50
-
 EVEN = 0.1  # second differences over h that stay the same to this part, from step to step, are a kink's
 STILL = 1e-3  # changes of F that stay the same to this part are a jump's: noise does so less often
 RUN = 4  # steps over which they must
 AT_POINT = 2.0**-49  # in sizes of the variable: a jump as close as that counts as being at the point
 STAIRS = 4.0  # jumps of one height that are no accident
 SUDDEN = 0.02  # of what F changes by from one step to the next, that it changes by within 2^-14 of it: a jump
-
 HALVINGS = 14
 
 
