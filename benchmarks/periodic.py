@@ -15,7 +15,7 @@ import fmilin as fl
 from benchmarks.tables import show
 from fmilin.cli.main import main as main_of
 from fmilin.fmi.read import FmuModel
-from fmilin.model.counting import CountedModel
+from fmilin.model.visits import CountedModel
 from fmilin.motion.periodic.floquet import mismatch
 from fmilin.motion.periodic.fourier import derivative
 from fmilin.native import OdeModel

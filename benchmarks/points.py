@@ -20,7 +20,7 @@ from benchmarks import published_trims as published
 from benchmarks.tables import show
 from fmilin.ground.errors import NumericalError
 from fmilin.ground.signals import FloatArray
-from fmilin.model.counting import CountedModel
+from fmilin.model.visits import CountedModel
 from fmilin.native.systems import four_bar
 from tests.points.test_targets import car, motors, tank
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fmilin.ground.signals import FloatArray
-from fmilin.model.counting import CountedModel
 from fmilin.model.interface import ExactSlopes, Model
+from fmilin.model.visits import CountedModel
 
 __all__ = ["GeneralWay"]
 

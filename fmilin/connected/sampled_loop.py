@@ -22,7 +22,7 @@ from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.procedure import linearize
 from fmilin.manifold.operating_points import model_at, operating_point
 from fmilin.model.interface import OperatingPoint
-from fmilin.model.threads import one_at_a_time
+from fmilin.model.visits import one_at_a_time
 
 
 @one_at_a_time

@@ -16,7 +16,7 @@ from fmilin.ground.signals import FloatArray
 from fmilin.ground.verbs import Shown
 from fmilin.linear_model.model import LinearModel
 from fmilin.model.interface import Model, OperatingPoint
-from fmilin.model.threads import one_at_a_time
+from fmilin.model.visits import one_at_a_time
 from fmilin.points.uncertainty import Box, VariedModel
 
 UNDETERMINED = 1e-7  # of the largest singular value of the slopes: a combination of parameters that changes nothing

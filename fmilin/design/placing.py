@@ -23,7 +23,7 @@ from fmilin.ground.verbs import Shown
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.procedure import linearize
 from fmilin.model.interface import Model, OperatingPoint
-from fmilin.model.threads import one_at_a_time
+from fmilin.model.visits import one_at_a_time
 from fmilin.points.uncertainty import Box, VariedModel
 
 Complex = NDArray[np.complex128]

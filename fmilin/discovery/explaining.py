@@ -12,7 +12,7 @@ from fmilin.ground.verbs import Shown
 from fmilin.linearization.procedure import linearize
 from fmilin.manifold.operating_points import model_at, operating_point
 from fmilin.model.interface import Model, OperatingPoint
-from fmilin.model.threads import one_at_a_time
+from fmilin.model.visits import one_at_a_time
 
 
 @dataclass(frozen=True, repr=False)

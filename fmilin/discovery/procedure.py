@@ -22,7 +22,7 @@ from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import EQUILIBRIUM, INVARIANT, INVARIANT_MEASURED
 from fmilin.model.constraints.declared import Level
 from fmilin.model.interface import Model, OperatingPoint
-from fmilin.model.threads import one_at_a_time
+from fmilin.model.visits import one_at_a_time
 
 POINTS = 2
 WORTH_TELLING = 100  # functions among which a search takes its time

@@ -21,7 +21,7 @@ from fmilin.linearization.request import Request
 from fmilin.loading.request import LoadRequest, is_fmu
 from fmilin.model.interface import Model
 from fmilin.model.stepping import Stepping
-from fmilin.model.threads import no_model
+from fmilin.model.visits import no_model
 from fmilin.numerics.differences.differences import Differences
 from fmilin.points.request import PointRequest, TrimRequest
 

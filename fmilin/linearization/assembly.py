@@ -24,8 +24,8 @@ from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.manifold.slopes import TangentSlopes
 from fmilin.manifold.stack import PointStack, StackGeometry
 from fmilin.manifold.verification import VerifiedFacts
-from fmilin.model.counting import CountedModel
 from fmilin.model.interface import Evaluation, Model, OperatingPoint, TangentStack
+from fmilin.model.visits import CountedModel
 from fmilin.numerics.differences.sweep import StepSweep, step_sweep
 
 # With y = R (x - x0) and x = Psi(y) (Spencer sections 2.2 and 4.1), at any consistent point:

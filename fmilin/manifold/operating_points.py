@@ -19,9 +19,8 @@ from fmilin.manifold.nonvanishing import require_nonvanishing
 from fmilin.manifold.projection import followed
 from fmilin.manifold.rank import singular_values
 from fmilin.manifold.selection import kinematic_pairs
-from fmilin.model.counting import RememberingModel
 from fmilin.model.interface import Model, OperatingPoint
-from fmilin.model.threads import one_at_a_time
+from fmilin.model.visits import RememberingModel, one_at_a_time
 
 if TYPE_CHECKING:
     from fmilin.model.equations import SparseEquations

@@ -11,9 +11,8 @@ from fmilin.ground.errors import REFUSALS, NumericalError, UsageError
 from fmilin.ground.signals import FloatArray, Signals
 from fmilin.ground.verbs import perform
 from fmilin.manifold.many_points import points_with
-from fmilin.model.counting import RememberingModel
 from fmilin.model.interface import Model, OperatingPoint
-from fmilin.model.threads import one_at_a_time
+from fmilin.model.visits import RememberingModel, one_at_a_time
 from fmilin.points.equations import Equations
 from fmilin.points.newton import corrected
 from fmilin.points.procedure import point_at, start_of

@@ -24,7 +24,7 @@ from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.procedure import linearize
 from fmilin.manifold.operating_points import assembled_from, model_at, operating_point
 from fmilin.model.interface import Model, OperatingPoint
-from fmilin.model.threads import one_at_a_time
+from fmilin.model.visits import one_at_a_time
 from fmilin.points.procedure import search
 from fmilin.points.report import TrimmedPoint
 

@@ -8,7 +8,7 @@ import pytest
 import fmilin as fl
 from fmilin.families.continuation import Balance, SolvedPoint, corrected
 from fmilin.manifold.frame import frame_at
-from fmilin.model.counting import CountedModel
+from fmilin.model.visits import CountedModel
 from fmilin.native import Labels, OdeModel
 from fmilin.points.request import TrimRequest
 

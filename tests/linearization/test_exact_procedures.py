@@ -10,8 +10,8 @@ import pytest
 
 import fmilin as fl
 from fmilin.ground.signals import FloatArray
-from fmilin.model.counting import CountedModel
 from fmilin.model.interface import ExactSlopes, Tangent
+from fmilin.model.visits import CountedModel
 from fmilin.native import KaneModel, Labels
 from fmilin.native.kane import KaneEquations
 from fmilin.native.systems import rolling_disk

@@ -16,7 +16,7 @@ from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.manifold.slopes import measure
 from fmilin.manifold.steady import motion_at
 from fmilin.model.constraints.declared import Constraint
-from fmilin.model.counting import RememberingModel
+from fmilin.model.visits import RememberingModel
 from fmilin.native.mechanism import Body, Joint, Mechanism, MechanismDescription
 from fmilin.native.systems import bicycle, furuta_pendulum, rolling_disk
 from fmilin.native.systems.disk import steady_yaw_rates

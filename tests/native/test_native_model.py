@@ -10,8 +10,8 @@ import pytest
 
 from fmilin import Constraint, ConstraintError, UnknownNameError, UsageError
 from fmilin.ground.signals import FloatArray, Signal, Signals
-from fmilin.model.counting import CountedModel
 from fmilin.model.interface import Copy, Evaluation, Model, ModelInfo
+from fmilin.model.visits import CountedModel
 from fmilin.native import FunctionModel, NullSpaceModel, OdeModel
 from fmilin.native.engine import Engine, EngineModel
 from fmilin.native.mechanism import Body, Joint, JointForce, Mechanism, MechanismDescription, Sensor

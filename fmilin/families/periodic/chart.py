@@ -19,7 +19,7 @@ from fmilin.ground.signals import FloatArray
 from fmilin.ground.verbs import Shown, perform
 from fmilin.linearization.request import Request
 from fmilin.model.interface import Model, OperatingPoint
-from fmilin.model.threads import one_at_a_time
+from fmilin.model.visits import one_at_a_time
 from fmilin.motion.periodic.floquet import Floquet
 from fmilin.motion.periodic.fourier import ComplexArray
 from fmilin.motion.simulation.inputs import Inputs

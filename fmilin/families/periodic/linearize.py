@@ -16,7 +16,7 @@ from fmilin.ground.errors import UsageError
 from fmilin.ground.signals import FloatArray
 from fmilin.linearization.request import Request
 from fmilin.model.interface import Model
-from fmilin.model.threads import one_at_a_time
+from fmilin.model.visits import one_at_a_time
 from fmilin.motion.periodic.fourier import derivative
 from fmilin.numerics.differences.differences import Differences
 

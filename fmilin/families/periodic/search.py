@@ -25,7 +25,7 @@ from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Stepped
-from fmilin.model.threads import one_at_a_time
+from fmilin.model.visits import one_at_a_time
 from fmilin.motion.simulation.inputs import Inputs, InputTable, input_course
 from fmilin.motion.simulation.method import Method
 from fmilin.motion.simulation.run import RunRequest

@@ -22,7 +22,7 @@ from fmilin.fmi.read.printed import undisturbed_process
 from fmilin.fmi.read.settings import Assignment, Tuning, Value, settings_of, structural_sizes
 from fmilin.ground.errors import ModelError, UsageError
 from fmilin.ground.signals import FloatArray, Signals
-from fmilin.model.threads import lock_of
+from fmilin.model.visits import lock_of
 
 _BEARS_ONE = "The model's code does not bear a second instance after the first."
 REMEMBERED = 1000  # points at which the instance was lost, at most; the oldest are forgotten

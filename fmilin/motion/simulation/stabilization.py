@@ -16,9 +16,9 @@ from fmilin.ground.signals import FloatArray
 from fmilin.manifold.invariants import Gradient, Invariants
 from fmilin.model.constraints.declared import Constraint
 from fmilin.model.constraints.expressions import parse
-from fmilin.model.counting import CountedModel
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.model.stepping import Hybrid
+from fmilin.model.visits import CountedModel
 from fmilin.motion.simulation.inputs import InputCourse
 from fmilin.motion.simulation.trajectory import Switch
 

@@ -17,7 +17,7 @@ from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.verification import Channel, Validity, Verification
 from fmilin.model.interface import Model
 from fmilin.model.stepping import Stepped
-from fmilin.model.threads import one_at_a_time
+from fmilin.model.visits import one_at_a_time
 from fmilin.motion.verifying.drift import Integrator, at_rest, drift_channel
 from fmilin.motion.verifying.reduced import Reduced, reduced_model
 from fmilin.motion.verifying.relaxation import (

@@ -21,8 +21,8 @@ from fmilin.linear_model.model import LinearModel
 from fmilin.manifold.coordinates import Coordinates, LinearCoordinates, LocalParametrization
 from fmilin.manifold.frame import Frame, frame_at
 from fmilin.manifold.operating_points import model_at
-from fmilin.model.counting import CountedModel, RememberingModel
 from fmilin.model.interface import Model, OperatingPoint
+from fmilin.model.visits import CountedModel, RememberingModel
 
 
 class Reduced:
