@@ -30,10 +30,7 @@ def noise_through(linear: LinearModel, intensities: Mapping[str, float]) -> tupl
 
     ``intensities`` are spectral densities of white noise, in the input's unit squared times seconds.
 
-    Raises
-    ------
-    UsageError, UnknownNameError
-        When an intensity is negative or no number, or there is no such input.
+    UsageError, UnknownNameError: when an intensity is negative or no number, or there is no such input.
     """
     columns = require_intensities(linear.inputs, intensities)
     return linear.B[:, columns], np.diag(np.array(list(intensities.values()), dtype=np.float64))

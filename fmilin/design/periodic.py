@@ -33,10 +33,7 @@ Passage = tuple[FloatArray, FloatArray, FloatArray]  # F, W, H, each (..., P, P)
 def periodic_riccati(A: FloatArray, G: FloatArray, Q: FloatArray, period: float) -> FloatArray:
     """Return S (m, P, P) at m equally spaced times, with which A - G S is stable; ``A``, ``G``, ``Q`` are (m, P, P).
 
-    Raises
-    ------
-    NumericalError
-        When there is none.
+    NumericalError: when there is none.
     """
     m, P = A.shape[:2]
     hamiltonian = np.block([[A, -G], [-Q, -np.swapaxes(A, 1, 2)]])

@@ -207,10 +207,7 @@ class Schedule(Shown, Savable):
     def verdict(self, at: Mapping[str, float] | Sequence[float] | FloatArray) -> ScheduleVerdict:
         """Return what the interpolated model says of the closed loop at fixed scheduling variables.
 
-        Raises
-        ------
-        UsageError, NumericalError
-            Outside the range and in a hole of the grid.
+        UsageError, NumericalError: outside the range and in a hole of the grid.
         """
         return verdict(self, self._values(at))
 

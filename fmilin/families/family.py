@@ -310,10 +310,7 @@ class LinearFamily(Shown, Sequence[LinearModel]):
     def to_xarray(self) -> xarray.Dataset:
         """Return everything as an ``xarray.Dataset`` with labelled axes.
 
-        Raises
-        ------
-        UsageError
-            When xarray is not installed.
+        UsageError: when xarray is not installed.
         """
         return perform("LinearFamily.to_xarray", self)
 
@@ -328,45 +325,29 @@ class LinearFamily(Shown, Sequence[LinearModel]):
     def multiblade(self, groups: Mapping[str, Sequence[str]] | None = None) -> LinearFamily:
         """Return a family over the azimuth of a rotor (OpenFAST's files) in multiblade coordinates.
 
-        Parameters
-        ----------
-        groups : mapping of str to sequence of str, optional
-            Quantities of three or more blades, by a name for them; by default those whose names differ in "blade 1".
-
-        Raises
-        ------
-        UsageError
-            When the points do not say azimuth and rotor speed, or a group has fewer than three blades.
+        ``groups`` are quantities of three or more blades, by a name for them; by default those whose names differ in
+        "blade 1". UsageError: when the points do not say azimuth and rotor speed, or a group has fewer than three.
         """
         return perform("LinearFamily.multiblade", self, groups)
 
     def averaged(self) -> LinearFamily | LinearModel:
         """Return the mean over the axis ``azimuth``, with a remark on how much A varies around it.
 
-        Raises
-        ------
-        UsageError
-            When there is no such axis, or a point of the grid has no linear model.
+        UsageError: when there is no such axis, or a point of the grid has no linear model.
         """
         return perform("LinearFamily.averaged", self)
 
     def save(self, path: str | Path) -> None:
         """Write the family; the suffix of ``path`` picks the format: .nc, .mat, .npz, .json or .m.
 
-        Raises
-        ------
-        UsageError
-            When no format has the suffix, or the file cannot be written; an old file is then unharmed.
+        UsageError: when no format has the suffix, or the file cannot be written; an old file is then unharmed.
         """
         perform("LinearFamily.save", self, path)
 
     def save_report(self, path: str | Path) -> None:
         """Write everything about the family to ``path``, one HTML file that needs no network: tables and pictures.
 
-        Raises
-        ------
-        UsageError
-            When the file does not end in .html, or cannot be written.
+        UsageError: when the file does not end in .html, or cannot be written.
         """
         perform("LinearFamily.save_report", self, path)
 
@@ -374,12 +355,7 @@ class LinearFamily(Shown, Sequence[LinearModel]):
     def load(cls, path: str | Path) -> LinearFamily:
         """Return the family in the file ``path``, which :meth:`save` wrote as .nc, .mat, .npz or .json.
 
-        Raises
-        ------
-        UsageError
-            When the suffix is none of these.
-        ModelError
-            When the file is missing, damaged, of another version or something else.
+        UsageError, ModelError: when the suffix is none of these; when the file is missing, damaged, of another version.
         """
         return perform("LinearFamily.load", path)
 

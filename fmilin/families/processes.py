@@ -156,13 +156,14 @@ class Processes(Engine):
             worker.server.kill()
         self._workers = []
 
-    # -- one round ---------------------------------------------------------------------------------------
-
     def _round(self) -> Iterator[Report]:
         """Give work to who has none, listen, and look after the silent."""
         for worker in self._workers:
             if worker.ready and worker.task is None and self._tasks:
-                self._hand(worker, self._tasks.popleft())
+                worker.task = task = self._tasks.popleft()
+                worker.left, worker.begun, worker.predecessor = list(task.numbers), None, task.predecessor
+                with suppress(OSError):  # one that has ended is found when its end of the pipe is read
+                    worker.server.pipe.send(task)
         ends = {w.server.pipe.read_end: w for w in self._workers}
         readable = select.select(list(ends), [], [], ROUND)[0]
         for end in readable:
@@ -175,11 +176,6 @@ class Processes(Engine):
                     yield from self._lost(worker, error)
             now = time.monotonic()
             self._next_check = now + max(ROUND, SHARE * (now - begin))
-
-    def _hand(self, worker: _Worker, task: Task) -> None:
-        worker.task, worker.left, worker.begun, worker.predecessor = task, list(task.numbers), None, task.predecessor
-        with suppress(OSError):  # one that has ended is found when its end of the pipe is read
-            worker.server.pipe.send(task)
 
     def _received(self, worker: _Worker) -> Iterator[Report]:
         try:

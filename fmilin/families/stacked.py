@@ -23,7 +23,6 @@ from fmilin.families.stacked_equations import FIRST_BLOCK, GROWTH, LARGEST_BLOCK
 from fmilin.ground.errors import FmilinError
 from fmilin.ground.signals import FloatArray
 from fmilin.linear_model.builder import chosen_inputs
-from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.request import Request
 from fmilin.linearization.stack import StackProcedure
 from fmilin.manifold.stack import PointStack
@@ -73,17 +72,14 @@ class StackedRuns:
             if seed.point.remarks:  # how it was assembled: each of the others may have to say its own
                 return
         try:
-            equations = Equations(self._model, procedure, seed, request, self._held(request))
+            held = {**self._settings, **self._grid.axes} if request is None else request.fixed
+            positions = [self._model.states.positions[name] for name in held if self._model.states.has(name)]
+            equations = Equations(self._model, procedure, seed, request, positions)
             if not equations.hold_at(self._given([], seed)):
                 return
         except (FmilinError, np.linalg.LinAlgError):
             return
         yield from self._blocks(equations, procedure, list(numbers), seed)
-
-    def _held(self, request: TrimRequest | None) -> list[int]:
-        states = self._model.states
-        names = {**self._settings, **self._grid.axes} if request is None else request.fixed
-        return [states.positions[name] for name in names if states.has(name)]
 
     def _fits(self, seed: SolvedPoint, request: TrimRequest | None) -> bool:
         if request is None:
@@ -123,7 +119,9 @@ class StackedRuns:
                 for k, number in enumerate(block[:good])
             ]
             linear = layout.unpacked(last, seed.linear.states, method, answer.remarks[good - 1])
-            seed = self._seed(block[good - 1], linear, solved.points[good - 1 : good], seed)
+            x, u = solved.points.states[good - 1].copy(), solved.points.inputs[good - 1].copy()
+            point = OperatingPoint(seed.point.time, x, u, dict(linear.point.parameters))
+            seed = replace(seed, values=self._grid.values(block[good - 1]), point=point, linear=linear)
             yield outcomes, seed
             numbers = numbers[good:]
             equations.block = min(GROWTH * equations.block, LARGEST_BLOCK) if good == len(block) else good
@@ -154,9 +152,3 @@ class StackedRuns:
         fewer = self._rows(numbers, layout.with_inputs(self._chosen).width)
         layout.write_with_inputs(self._chosen, rows, fewer)
         return fewer
-
-    def _seed(self, number: int, linear: LinearModel, points: PointStack, seed: SolvedPoint) -> SolvedPoint:
-        """Return the last point of a block, with all its inputs, as a seed."""
-        x, u = points.states[0].copy(), points.inputs[0].copy()
-        point = OperatingPoint(seed.point.time, x, u, dict(linear.point.parameters))
-        return replace(seed, values=self._grid.values(number), point=point, linear=linear)

@@ -83,8 +83,6 @@ class Store(FamilyBuilder):
             )
         return True
 
-    # -- growing -----------------------------------------------------------------------------------------
-
     def add_all(self, outcomes: Iterable[Outcome]) -> None:
         """Take in what came of some points, and write it."""
         points = []
@@ -152,8 +150,6 @@ class Store(FamilyBuilder):
             raise self._refusal(error) from None
         table: FloatArray = np.memmap(self._folder / "rows.bin", np.float64, "r", shape=(self.grid.size, width))
         return table
-
-    # -- going on, and the end ---------------------------------------------------------------------------
 
     def _read(self) -> None:
         """Take in what the journal says, as far as it is whole, of the points whose rows are."""

@@ -50,8 +50,10 @@ def tracked(rows: FloatArray, layout: Layout, ok: NDArray[np.bool_]) -> Tracks:
             before = _compared_with(ok.shape, k, shapes)
             sort = np.lexsort((w.imag, w.real)) if before is None else _assignment(values[before], shapes[before], w, V)
             values[k], errors[k], shapes[k] = w[sort], error[sort], V[:, sort]
-            if before is not None and (same := _coincide(values[k], errors[k])).any():
-                shapes[k] = np.where(same, shapes[before], shapes[k])
+            if before is not None:  # eigenvalues that have another one within rounding
+                close = np.abs(values[k][:, None] - values[k]) <= np.maximum(errors[k][:, None], errors[k])
+                np.fill_diagonal(close, val=False)
+                shapes[k] = np.where(close.any(axis=1), shapes[before], shapes[k])
             shapes.pop(k - 1 if k % length > 1 else -1, None)  # the starts of lines stay
     return Tracks(values, errors)
 
@@ -82,13 +84,6 @@ def _eigen(A: FloatArray, T: FloatArray) -> tuple[Complex, Complex, FloatArray]:
     full = T @ v
     lengths = np.linalg.norm(full, axis=1, keepdims=True)
     return w.astype(np.complex128), full / np.where(lengths > 0, lengths, 1.0), errors
-
-
-def _coincide(w: Complex, errors: FloatArray) -> NDArray[np.bool_]:
-    """Return which of the eigenvalues of a point have another one within rounding, shape (P,)."""
-    close = np.abs(w[:, None] - w) <= np.maximum(errors[:, None], errors)
-    np.fill_diagonal(close, val=False)
-    return np.asarray(close.any(axis=1))
 
 
 def _assignment(w0: Complex, V0: Complex, w1: Complex, V1: Complex) -> NDArray[np.intp]:

@@ -104,8 +104,6 @@ class _Search:
             return Certificate(self.z, np.full(len(d), np.inf), d, self.seen, runs_away=True)
         return self._judged(d)
 
-    # -- nearer ------------------------------------------------------------------------------------
-
     def _slopes(self) -> _Slopes:
         unknowns = self.equations.unknowns
         inside = (self.z > unknowns.low) & (self.z < unknowns.high)
@@ -149,8 +147,6 @@ class _Search:
 
     def _jacobian(self, z: FloatArray) -> FloatArray:
         return self.equations.jacobian(z, exact=self.exact, quick=not self.exact)[0]
-
-    # -- how near ----------------------------------------------------------------------------------
 
     def _judged(self, d: FloatArray) -> Certificate:
         noise = self._noise()

@@ -85,19 +85,10 @@ class TrimReport(Shown):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrimmedPoint(OperatingPoint):
-    """An operating point from :func:`fmilin.trim`: the argument ``point`` of :func:`fmilin.linearize`.
+    """An :class:`fmilin.OperatingPoint` from :func:`fmilin.trim`; ``parameters`` are those fixed or solved for."""
 
-    Parameters
-    ----------
-    time, states, inputs, parameters, adjusted
-        As in :class:`fmilin.OperatingPoint`. ``parameters`` has those that were fixed or solved for.
-    report : TrimReport
-    request : TrimRequest, optional
-        What was fixed, free and steady: the point moves with parameters as it has it.
-    """
-
-    report: TrimReport
-    request: TrimRequest | None = None
+    report: TrimReport  #: rates, free directions, stability: what was found beside the point
+    request: TrimRequest | None = None  #: what was fixed, free and steady: the point moves with parameters as it has it
 
     __repr__ = OperatingPoint.__repr__
 

@@ -234,7 +234,13 @@ def freedoms_of_targets(equations: Equations, without: Solution) -> str:
         return " Nothing is left free to meet targets with."
     # By chance the slopes of targets may depend on each other at one point: look beside it, too.
     elsewhere = corrected(others, without.z + FARTHER * Z @ np.cos(np.arange(Z.shape[1]) + 1.0)).z
-    slopes = [_slopes_on_freedoms(equations, z) for z in (without.z, elsewhere)]
+
+    def slopes_on_freedoms(z: FloatArray) -> FloatArray:
+        J = np.nan_to_num(equations.jacobian(z, quick=True)[0])[equations.kinds("target")]
+        Z = _open(others, z)
+        return np.where(np.abs(J @ Z) > STANDS * (np.abs(J) @ np.abs(Z)), J @ Z, 0.0)
+
+    slopes = [slopes_on_freedoms(z) for z in (without.z, elsewhere)]
     still = [t.name for i, t in enumerate(equations.targets) if not any(np.any(S[i] != 0.0) for S in slopes)]
     if still:
         return f" Nothing that is free moves {', '.join(map(repr, still))}, to first order."
@@ -248,10 +254,3 @@ def _open(others: Equations, z: FloatArray) -> FloatArray:
     """Return a basis (n, f) of what the equations leave open."""
     form = balanced(np.nan_to_num(others.jacobian(z, quick=True)[0]))
     return form.columns[:, None] * form.null_space(RANK_MEASURED)
-
-
-def _slopes_on_freedoms(equations: Equations, z: FloatArray) -> FloatArray:
-    """Return the slopes of the targets (k, f) along what the other equations leave open; 0 for rounding."""
-    J = np.nan_to_num(equations.jacobian(z, quick=True)[0])[equations.kinds("target")]
-    Z = _open(equations.with_targets(()), z)
-    return np.where(np.abs(J @ Z) > STANDS * (np.abs(J) @ np.abs(Z)), J @ Z, 0.0)

@@ -160,11 +160,7 @@ class Uncertain(Shown):
 
         ``at_least`` by the structured singular value at many frequencies, with slycot, ``at_most`` by the nearest
         unstable model along corners and ``n`` random directions (by a ``seed``), with its ``parameters``.
-
-        Raises
-        ------
-        UsageError
-            When slycot is not installed, or the model in the middle is not stable.
+        UsageError: when slycot is not installed, or the model in the middle is not stable.
         """
         channels = sum(size for _, size in self.blocks)
         return robust_stability(self.nominal, self.M, channels, self.box, n, seed)
@@ -172,10 +168,7 @@ class Uncertain(Shown):
     def save(self, path: str | Path) -> None:
         """Write a function file of MATLAB to ``path``, as ``plant.m``: a ``uss`` with a ``ureal`` for each parameter.
 
-        Raises
-        ------
-        UsageError
-            When the file does not end in .m, or cannot be written.
+        UsageError: when the file does not end in .m, or cannot be written.
         """
         perform("Uncertain.save", self, path)
 

@@ -60,20 +60,19 @@ def _values(model: Model, names: Sequence[str]) -> dict[str, float]:
     return {name: float(model.parameters[name]) for name in names}
 
 
-def _signal(model: Model, name: str) -> Signal:
-    """Return a parameter with its unit."""
-    graph = model.in_graph() if model.compilable else None
-    signals = model.with_interface([name]).inputs if graph is None else graph.parameter_signals
-    return signals[signals.index_of(name)]
-
-
 class _AugmentedEngine(NativeEngine):
     """The states of a model, then parameters, then biases."""
 
     def __init__(self, model: Model, parameters: Mapping[str, float], biased: Sequence[str]) -> None:
         self.model, self.moved, self.info = model, list(parameters), model.info
         self.biased = [model.outputs.index_of(name) for name in biased]
-        further = [replace(_signal(model, name), start=value) for name, value in parameters.items()]
+        graph = model.in_graph() if model.compilable else None
+        signals = (
+            model.with_interface([*model.inputs.names, *self.moved]).inputs
+            if graph is None
+            else graph.parameter_signals
+        )
+        further = [replace(signals[signals.index_of(name)], start=value) for name, value in parameters.items()]
         further += [Signal(f"{model.outputs[i].name}{BIAS}", model.outputs[i].unit) for i in self.biased]
         starts = zip(model.states, model.start.states.tolist(), strict=True)
         self.states = Signals([*(replace(s, start=x) for s, x in starts), *further])

@@ -78,8 +78,6 @@ class Estimator(Shown):
         self._factors: dict[tuple[int, ...], FloatArray] = {}
         self.reset()
 
-    # -- what it knows -----------------------------------------------------------------------------------
-
     @property
     def time(self) -> float:
         """Of the present estimate, in seconds."""
@@ -144,8 +142,6 @@ class Estimator(Shown):
             )
             remarks.append(Remark("diverging", text))
         return tuple(remarks)
-
-    # -- what it does ------------------------------------------------------------------------------------
 
     def reset(self, point: OperatingPoint | None = None) -> None:
         """Begin again, at the first point or at another one, with the first covariance."""
@@ -225,8 +221,6 @@ class Estimator(Shown):
         of an input are ``output.NAME``, the last two ``nis`` and ``failed``), and takes its first step at its start.
         """
         perform("Estimator.save", self, path, precision, fmi)
-
-    # -- parts -------------------------------------------------------------------------------------------
 
     def _inputs(self, u: Inputs) -> FloatArray:
         if u is None:

@@ -88,8 +88,6 @@ class MovingHorizon(Filter):
         belief = Belief(at.time, x, linear.belief.S)
         return Corrected(belief, linear.innovations, linear.whitened, linear.log_determinant)
 
-    # -- the optimization --------------------------------------------------------------------------------
-
     def _solved(self, motion: Motion, t: float) -> FloatArray:
         """Return the states at the samples, shape (K, N); what the window lacks is padded with samples of no length."""
         arrival, window = self._arrival, list(self._window)
@@ -106,7 +104,10 @@ class MovingHorizon(Filter):
         chart = motion.chart
         root = np.linalg.pinv(arrival.S, rcond=1e-12)
         guess = np.array([arrival.x] * (missing + 1) + [sample.x for sample in window])
-        solver = self._solver(motion)
+        key = tuple(chart.kept)
+        if key not in self._solvers:
+            self._solvers[key] = _Solver(self._model, motion, K)
+        solver = self._solvers[key]
         ends = np.tile(self._ends, (1, K + 1))
         noise = np.full(solver.noise * K, np.inf)
         start = t - float(h.sum())
@@ -126,12 +127,6 @@ class MovingHorizon(Filter):
             )
         states = np.asarray(answer["x"]).ravel()[: (K + 1) * len(chart.kept + chart.others)]
         return np.asarray(states.reshape(K + 1, -1)[1:], dtype=np.float64)
-
-    def _solver(self, motion: Motion) -> Any:
-        key = tuple(motion.chart.kept)
-        if key not in self._solvers:
-            self._solvers[key] = _Solver(self._model, motion, self._horizon)
-        return self._solvers[key]
 
 
 class _Solver:

@@ -84,8 +84,6 @@ class Motion:
         self.held = list(held)  # states that are always coordinates
         self.switches = 0
 
-    # -- the manifold ------------------------------------------------------------------------------------
-
     def on_manifold(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
         """Return the point with the coordinates of x that lies on the manifold."""
         chart = self.chart
@@ -128,8 +126,6 @@ class Motion:
             return S
         self.chart, self.switches = other, self.switches + 1
         return triangular((T[other.kept] @ S).T)
-
-    # -- the step ----------------------------------------------------------------------------------------
 
     def predicted(
         self, t: float, x: FloatArray, u: FloatArray, S: FloatArray, sample_time: float

@@ -74,10 +74,7 @@ class PeriodicModel(Shown):
     def floquet(self) -> Floquet:
         """Return multipliers, exponents and modes: what becomes of small deviations period by period.
 
-        Raises
-        ------
-        NumericalError
-            When the matrices cannot be integrated over the period.
+        NumericalError: when the matrices cannot be integrated over the period.
         """
         return self._floquet
 
@@ -108,8 +105,6 @@ class PeriodicModel(Shown):
             Named(self.info, self.inputs, self.outputs), coordinates, Slopes(A, B, C, D, f0, *errors),
             Point(point.time, x, u, {}, dict(point.parameters)), EXACT, self.remarks,
         )  # fmt: skip
-
-    # -- other coordinates -------------------------------------------------------------------------------------------
 
     def harmonic(self, count: int) -> LinearModel:
         """Return the harmonic state space: mean, cosines and sines of the states, driven by those of the inputs.
@@ -277,10 +272,7 @@ class PeriodicModel(Shown):
     def save(self, path: str | Path) -> None:
         """Write to a file, completely or not at all; the suffix of ``path`` picks the format: .nc, .mat, .npz or .json.
 
-        Raises
-        ------
-        UsageError
-            When the suffix is another one, or the file cannot be written.
+        UsageError: when the suffix is another one, or the file cannot be written.
         """
         perform("PeriodicModel.save", self, path)
 
@@ -288,9 +280,6 @@ class PeriodicModel(Shown):
     def load(cls, path: str | Path) -> PeriodicModel:
         """Return what :meth:`save` wrote to ``path``.
 
-        Raises
-        ------
-        ModelError
-            When the file holds no periodic model.
+        ModelError: when the file holds no periodic model.
         """
         return perform("PeriodicModel.load", path)

@@ -130,8 +130,6 @@ class Shooting:
         transition[:, columns] = slopes.R[-1] @ neighbours.sensitivities(times, columns)[0][-1]
         return Arc(slopes, transition)
 
-    # -- the motion ----------------------------------------------------------------------------------------------
-
     def _ends(self, shot: Shot) -> list[tuple[OperatingPoint, ...]]:
         count = max(8, POINTS // len(shot.nodes))
         length = shot.period / len(shot.nodes)
@@ -166,8 +164,6 @@ class Shooting:
 
     def _size(self, gaps: list[FloatArray]) -> float:
         return float(np.max([np.max(np.abs(gap) / self._scales, initial=0.0) for gap in gaps]))
-
-    # -- Newton's step -------------------------------------------------------------------------------------------
 
     def _step(self, shot: Shot, arcs: list[Arc], gaps: list[FloatArray]) -> FloatArray:
         """Return the least step of (y at all nodes, period, free inputs, free parameters, drift)."""

@@ -107,8 +107,6 @@ class Integration:
             elif t >= stop:
                 return
 
-    # -- a piece -----------------------------------------------------------------------------------
-
     def _end_of_piece(self, t: float, stop: float) -> tuple[float, str]:
         """Return how far the inputs are smooth and no event in time is due, and what comes then."""
         end, why = stop, ""
@@ -133,7 +131,9 @@ class Integration:
     def _piece(self, t: float, z: FloatArray, end: float) -> Generator[Sample, None, _Arrival]:
         """Integrate until ``end`` or the first event."""
         integrated = self._integrated
-        self._require_rates(t, z)
+        self._plant.trouble = None
+        if not np.isfinite(integrated.rates(t, z)).all():
+            raise self._no_progress(t, None)
         solver = self._solver(t, z, end)
         sides = domains(self._indicators(t, integrated.states(t, z)))
         while True:
@@ -186,8 +186,6 @@ class Integration:
             self._done += 1
             yield Sample(time, states(time))
 
-    # -- a step ------------------------------------------------------------------------------------
-
     def _solver(self, t: float, z: FloatArray, end: float) -> Any:
         with np.errstate(all="ignore"):
             return self._plan.method.solver(
@@ -220,11 +218,6 @@ class Integration:
             self._first_step = next_step(solver)
             return self._solver(solver.t, change.z, end)
 
-    def _require_rates(self, t: float, z: FloatArray) -> None:
-        self._plant.trouble = None
-        if not np.isfinite(self._integrated.rates(t, z)).all():
-            raise self._no_progress(t, None)
-
     def _no_progress(self, t: float, message: str | None) -> NumericalError:
         trouble = self._plant.trouble
         if trouble is not None:
@@ -241,8 +234,6 @@ class Integration:
             condition_number=getattr(trouble, "condition_number", None),
             variable=getattr(trouble, "variable", None),
         )
-
-    # -- events ------------------------------------------------------------------------------------
 
     def _completed(self, t: float, x: FloatArray) -> Passage:
         if self._plan.hybrid is None:

@@ -30,7 +30,13 @@ class LinearSystem(Model):
             )
         self.linear = linear
         self.info, self.states, self.inputs = linear.model, linear.states, linear.inputs
-        self.outputs = Signals([*linear.outputs, *(_state_signal(s, linear.outputs) for s in linear.full_states)])
+        further = []
+        for state in linear.full_states:
+            name = state.name
+            while linear.outputs.has(name):  # a state's signal under a name that no output has
+                name += "'"
+            further.append(Signal(name, state.unit, state.nominal))
+        self.outputs = Signals([*linear.outputs, *further])
         self._x0 = np.array([linear.point.states[n] for n in linear.full_states.names])
         self._u0 = np.array([linear.point.inputs[n] for n in linear.inputs.names])
         self._g0 = np.array([linear.point.outputs[n] for n in linear.outputs.names])
@@ -131,14 +137,6 @@ def _require_same_model(trajectory: Trajectory, linear: LinearModel) -> None:
                 f"The linear model of '{linear.model.name}' has the {what} '{lacking[0]}', which the simulated model "
                 "does not have: they do not belong together."
             )
-
-
-def _state_signal(state: Signal, outputs: Signals) -> Signal:
-    """Return the state's signal under a name that no output has."""
-    name = state.name
-    while outputs.has(name):
-        name += "'"
-    return Signal(name, state.unit, state.nominal)
 
 
 def _last_of_each_time(times: FloatArray) -> NDArray[np.intp]:

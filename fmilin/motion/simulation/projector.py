@@ -52,8 +52,6 @@ class Projector:
         x = self._onto_constraints(t, x)
         return x if self._energy is None else self._onto_energy(t, x)
 
-    # -- constraints -------------------------------------------------------------------------------
-
     def _onto_constraints(self, t: float, x: FloatArray) -> FloatArray:
         if not len(self._plant.invariants):
             return x
@@ -136,8 +134,6 @@ class Projector:
             f"'{self._plant.invariants.names[worst]}' stays off by {h[worst]:.3g}. The steps are too long there, or "
             "the configuration is nearly singular: ask for smaller tolerances or another stabilization."
         )
-
-    # -- energy ------------------------------------------------------------------------------------
 
     def _onto_energy(self, t: float, x: FloatArray) -> FloatArray:
         """Move within the manifold to the energy that the motion began with."""

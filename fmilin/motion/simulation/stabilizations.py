@@ -218,8 +218,6 @@ class _Local(IntegratedCoordinates):
         switched = self._improve(t, self.states(t, z), limit=1.0)
         return Moved(self._psi.y0, is_small=False) if switched else None
 
-    # -- the parts ---------------------------------------------------------------------------------
-
     @property
     def _psi(self) -> LocalParametrization:
         assert self._map is not None  # noqa: S101 - begin() comes first
