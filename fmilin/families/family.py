@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -22,8 +23,6 @@ from fmilin.linear_model.model import EntryErrors, LinearModel, Pictures
 from fmilin.linear_model.no_response import is_at_rest
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import control
     import xarray
     from matplotlib.figure import Figure

@@ -14,10 +14,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fmilin.families.family import LinearFamily
 from fmilin.families.family_builder import FamilyBuilder, outcome_of
 from fmilin.families.grid import Grid
 from fmilin.families.rows import Outcome
@@ -26,9 +26,6 @@ from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray, Signal, Signals
 from fmilin.linear_model.builder import with_errors
 from fmilin.linear_model.model import EntryErrors, LinearModel
-
-if TYPE_CHECKING:
-    from fmilin.families.family import LinearFamily
 
 LEAST = 3  # blades
 

@@ -220,8 +220,7 @@ def _tangent(slope: FloatArray, towards: FloatArray) -> FloatArray | None:
     """Return the direction of the path nearest to another, of length one; None where there is none."""
     if not np.isfinite(slope).all():
         return None
-    V = linalg.svd(slope)[2]
-    sigma = linalg.svdvals(slope)
+    _, sigma, V = linalg.svd(slope)
     V = V[int(np.count_nonzero(sigma > RANK * sigma[0])) :]
     along: FloatArray = V.T @ (V @ towards)
     size = float(np.linalg.norm(along))

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from functools import lru_cache
+from typing import Literal
 
 import numpy as np
 from scipy import linalg
@@ -17,11 +18,8 @@ from fmilin.ground.signals import FloatArray, rate_unit
 from fmilin.ground.tolerances import RANK
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.rank import decide_rank, scaled
-from fmilin.model.interface import Model
+from fmilin.model.interface import Evaluation, Model
 from fmilin.points.request import TrimRequest, is_quantity, quantity, rate_of
-
-if TYPE_CHECKING:
-    from fmilin.model.interface import Evaluation, Model
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +57,7 @@ class Unknowns:
         bounds = np.array([request.bounds.get(name, (-np.inf, np.inf)) for name in self.names]).reshape(-1, 2)
         self.low, self.high = bounds[:, 0] / self.scales, bounds[:, 1] / self.scales
         self.z0 = np.clip(values / self.scales, self.low, self.high)
-        self._models: dict[tuple[float, ...], Model] = {}
+        self._model = lru_cache(maxsize=8)(self._with)  # making one may cost
 
     def __len__(self) -> int:
         return len(self.names)
@@ -85,19 +83,14 @@ class Unknowns:
         x, u = self.start.states.copy(), self.start.inputs.copy()
         x[self.states] = values[self.state_columns]
         u[self.inputs] = values[self.input_columns]
-        parameters = dict(zip(self.parameters, values[len(values) - len(self.parameters) :].tolist(), strict=True))
-        return Candidate(self._model(parameters), self.start.time, x, u, {**self.start.parameters, **parameters})
+        further = tuple(values[len(values) - len(self.parameters) :].tolist())
+        parameters = {**self.start.parameters, **dict(zip(self.parameters, further, strict=True))}
+        return Candidate(self._model(further), self.start.time, x, u, parameters)
 
-    def _model(self, parameters: Mapping[str, float]) -> Model:
-        """Return the model with these parameters; a few are kept, because making one may cost."""
-        if not parameters:
-            return self.start.model
-        key = tuple(parameters.values())
-        if key not in self._models:
-            if len(self._models) >= 8:
-                self._models.pop(next(iter(self._models)))
-            self._models[key] = self.start.model.with_parameters(parameters)
-        return self._models[key]
+    def _with(self, values: tuple[float, ...]) -> Model:
+        """Return the model with these values of the parameters that are solved for."""
+        model = self.start.model
+        return model.with_parameters(dict(zip(self.parameters, values, strict=True))) if values else model
 
 
 STEP = 2e-3  # how far along the motion its change is measured, in sizes of the fastest state
@@ -145,16 +138,13 @@ def _movement(candidate: Candidate, scales: FloatArray) -> FloatArray:
     """Return how much each state moves, and changes its rate, between 0 and 2; zeros where that cannot be said."""
     try:
         f = candidate.model.evaluate(candidate.time, candidate.states, candidate.inputs).derivatives
-        parts = [np.abs(f) / scales, np.abs(change_of_rates(candidate, f, scales)) / scales]
+        parts = np.abs([f, change_of_rates(candidate, f, scales)]) / scales
     except REFUSALS:
         return np.zeros(len(scales))
-    largest = [float(np.max(part, initial=0.0)) for part in parts]
+    largest = parts.max(axis=1, keepdims=True, initial=0.0)
     if not np.isfinite(largest).all():
         return np.zeros(len(scales))
-    movement = np.zeros(len(scales))
-    for part, size in zip(parts, largest, strict=True):
-        movement += part / size if size > 0 else 0.0
-    return movement
+    return np.asarray((parts / np.where(largest > 0, largest, 1.0)).sum(axis=0))
 
 
 def recommended(model: Model, pairs: Mapping[int, int]) -> list[int]:

@@ -247,14 +247,9 @@ class PeriodicModel(Shown):
 
     def _rates(self) -> dict[int, int]:
         """Return which states are the rates of which: rows of A that hold a 1 alone, at all phases."""
-        pairs = {}
-        for i in range(len(self.states)):
-            (j,) = np.nonzero(np.any(self.A[:, i] != 0, axis=0))[0][:1] if np.any(self.A[:, i]) else (i,)
-            unit = np.zeros(len(self.states))
-            unit[j] = 1.0
-            if j != i and np.allclose(self.A[:, i], unit, rtol=0, atol=1e-12):
-                pairs[i] = int(j)
-        return pairs
+        ones, zeros = (np.isclose(self.A, value, rtol=0, atol=1e-12).all(axis=0) for value in (1.0, 0.0))
+        alone = (ones | zeros).all(axis=1) & (ones.sum(axis=1) == 1)
+        return {i: j for i, j in np.argwhere(ones).tolist() if alone[i] and i != j}
 
     def _constant(self, matrices: Matrices, signals: Sequence[Signals], sample_time: float = 0.0) -> LinearModel:
         """Return a time-invariant model A, B, C, D in coordinates of its own, with its states, inputs and outputs."""

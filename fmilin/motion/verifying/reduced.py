@@ -71,15 +71,13 @@ class Reduced:
 def reduced_model(model: Model, linear: LinearModel) -> Reduced:
     """Return ``model`` in the coordinates and at the point of ``linear``."""
     _require_comparable(model, linear)
-    remarks = []
+    remarks: tuple[Remark, ...] = ()
     if linear.model.guid and model.info.guid and linear.model.guid != model.info.guid:
-        remarks.append(
-            Remark(
-                "model",
-                f"The linear model was made from another build of '{linear.model.name}' (its GUID is "
-                f"{linear.model.guid}, that of the model {model.info.guid}).",
-            )
+        text = (
+            f"The linear model was made from another build of '{linear.model.name}' (its GUID is {linear.model.guid}, "
+            f"that of the model {model.info.guid})."
         )
+        remarks = (Remark("model", text),)
     at = linear.point
     point = OperatingPoint(
         at.time,
@@ -100,7 +98,7 @@ def reduced_model(model: Model, linear: LinearModel) -> Reduced:
     coordinates = _coordinates(frame, linear)
     if coordinates is not psi.coordinates:
         psi = LocalParametrization(psi.invariants, psi.rows, coordinates, point.time, point.states)
-    return Reduced(visited, psi, point, tuple(remarks))
+    return Reduced(visited, psi, point, remarks)
 
 
 def _require_comparable(model: Model, linear: LinearModel) -> None:
