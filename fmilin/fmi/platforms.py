@@ -69,8 +69,6 @@ def host() -> Machine:
 def machines(names: Sequence[str]) -> tuple[Machine, ...]:
     """Return the machines that ``names`` mean, each once; this machine where there are no names.
 
-    ``darwin64`` is both kinds of Apple's machines.
-
     >>> [machine.fmi3_folder for machine in machines(["win64", "darwin64"])]
     ['x86_64-windows', 'x86_64-darwin', 'aarch64-darwin']
     """

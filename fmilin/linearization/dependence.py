@@ -32,8 +32,7 @@ MOST_NAMED = 8
 
 def _unmovable(linear: LinearModel) -> FloatArray:
     """Return combinations w (N, r), for states in their sizes, that cannot change to first order."""
-    # Left null vectors survive any scaling of rows and columns, so both are brought to size 1 first: neither units nor
-    # a mixture of fast and slow states has a part in the answer.
+    # Left null vectors survive any scaling: units, and a mixture of fast and slow states, have no part in the answer.
     sizes = linear.states.scales(linear.y0)
     units = np.concatenate((sizes, linear.inputs.scales()))
     both = np.hstack((linear.A, linear.B)) * units / sizes[:, None]

@@ -29,6 +29,7 @@ from fmilin.manifold.uniform import (
     STEP,
     ZEROS,
     Asides,
+    Bend,
     Beyond,
     Change,
     Mask,
@@ -328,9 +329,7 @@ class _BeyondPoint(Beyond):
     def __init__(self, model: Model, point: OperatingPoint, frame: Frame) -> None:
         self._model, self._point, self._frame = model, point, frame
 
-    def further(
-        self, path: FloatArray, times: Times, bend: FloatArray | float = 0.0, asides: Asides = ZEROS
-    ) -> Iterator[Visited]:
+    def further(self, path: FloatArray, times: Times, bend: Bend = 0.0, asides: Asides = ZEROS) -> Iterator[Visited]:
         """Go on in y, from the tangent."""
         parts = PARTS if self._frame.coordinates.is_linear else (*PARTS, *SHORTER)
         for (later,), aside in zip(times, asides, strict=False):

@@ -23,6 +23,7 @@ from fmilin.manifold.uniform import (
     STEP,
     ZEROS,
     Asides,
+    Bend,
     Beyond,
     Change,
     Mask,
@@ -208,9 +209,7 @@ class BeyondStack(Beyond):
         """Whether its equations are at hand."""
         return self.model.compilable
 
-    def further(
-        self, path: FloatArray, times: Times, bend: FloatArray | float = 0.0, asides: Asides = ZEROS
-    ) -> list[Visited]:
+    def further(self, path: FloatArray, times: Times, bend: Bend = 0.0, asides: Asides = ZEROS) -> list[Visited]:
         """Go on in y, from the tangent."""
         steps = [(t, t[:, None] * path + t[:, None] ** 2 / 2 * bend + a) for t, a in zip(times, asides, strict=False)]
         return self._visited([(self.points.states, step, t) for t, step in steps])

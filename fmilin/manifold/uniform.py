@@ -44,7 +44,8 @@ ALIKE = 1 - 1e-9  # speeds above this part of the largest are as large
 
 Mask = NDArray[np.bool_]
 Times = Sequence[FloatArray]
-Asides = Iterable[FloatArray | float]
+Bend = FloatArray | float
+Asides = Iterable[Bend]
 
 
 def fastest_states(
@@ -146,9 +147,7 @@ class Beyond(ABC):
     exact: bool = False  # whether rates and slopes are off by no more than rounding
 
     @abstractmethod
-    def further(
-        self, path: FloatArray, times: Times, bend: FloatArray | float = 0.0, asides: Asides = ZEROS
-    ) -> Iterable[Visited]:
+    def further(self, path: FloatArray, times: Times, bend: Bend = 0.0, asides: Asides = ZEROS) -> Iterable[Visited]:
         """Go on for so long (k,), or as far as coordinates lead, y' = path, y'' = bend, then aside, each (k, P)."""
 
     def along(

@@ -26,9 +26,8 @@ SAMPLES = 3
 class VerifiedFacts:
     """What was verified of a model as a whole at one point, and is not again at others; None where nothing is yet.
 
-    At every point it is looked at whether pairs are still pairs, bitwise, H f = 0, H f_u = 0 and the rank; a point that
-    disagrees is looked at as the first one was. Products, and slopes of a procedure that may have kinks, are compared
-    along one direction. Nothing is remembered of models with event indicators, nor from one mode to another.
+    Pairs, H f = 0, H f_u = 0, the rank, and products along one direction are looked at at every point, all where they
+    disagree. Nothing is remembered of models with event indicators, nor from one mode to another.
     """
 
     mode: Mapping[str, str] = field(default_factory=dict)  # what the model held when this was verified

@@ -35,8 +35,7 @@ _LONGEST = 600
 _pointer, _text = ctypes.c_void_p, ctypes.c_char_p
 
 _numbers = itertools.count(1)
-# The C function that formats FMI 2 messages (FMPy's proxy for the variable arguments) keeps one callback for
-# the whole process, so the callback must find the instance that speaks; see `deliver`.
+# FMPy's proxy, which formats FMI 2 messages, keeps one callback for the process: it finds the instance that speaks.
 _sinks: weakref.WeakValueDictionary[int, LogSink] = weakref.WeakValueDictionary()
 
 

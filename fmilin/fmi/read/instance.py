@@ -169,8 +169,7 @@ class Instance(VariableAccess):
         inputs = (call for group in buffers.inputs for call in self._writing(group))
         readings, further = [*self._state_reading(buffers)], self.calls(reading=self._wanted(buffers, wanted))
         if buffers.n and wanted == "everything":
-            # OpenModelica computes outputs with the rates if they are asked for first; others do it after the rates.
-            # Reading twice everywhere would hide a getter that alternates.
+            # OpenModelica computes outputs with the rates if asked for first; others alternate when read twice.
             readings += (*further,) if self.description.tool.startswith("OpenModelica") else ()
             readings.append(bound(self.rates_function, rates, n))
         readings += further

@@ -313,8 +313,7 @@ class Sensitivities:
         instance = self._session.instance
         instance.sink.forget()
         instance.forget_point()
-        # States and inputs are looked at once, at the end; if they ever moved, all is asked again, with a look
-        # after each.
+        # States and inputs are looked at once, at the end; if they ever moved, all is asked again, with a look each.
         if self._moves:
             return all(self._answered(self._columns[column]) and self._restore() for column in columns)
         if not self._answered([call for column in columns for call in self._columns[column]]):

@@ -233,10 +233,9 @@ class LinearFmu:
 def linear_fmu(linear: LinearModel, options: LinearFmu, extra: Mapping[str, bytes] | None = None) -> bytes:
     """Return an FMU that runs the linear model by itself; ``extra`` are further files by their names in the archive.
 
-    States start at the operating point and can be set until initialization ends; dependent ones are local variables.
-    Directional (in FMI 3.0 adjoint) derivatives are the entries of A, B, C and D. Co-simulation is exact, by the matrix
-    exponential, for inputs that are held or go on linearly. A sampled model is for co-simulation only: every
-    ``sample_time`` after the start it takes over its inputs, and changes its states and outputs.
+    States start at the operating point and can be set until initialization ends; dependent ones are local. Directional
+    (in FMI 3.0 adjoint) derivatives are entries of A, B, C and D. Co-simulation is exact for inputs that are held or go
+    on linearly. A sampled model is for it only: it takes over inputs, and changes, every ``sample_time``.
     """
     standard = standard_of(options.fmi_version)
     targets = machines(options.platforms)

@@ -107,8 +107,8 @@ class ByFreeMotion(ByResponse):
 
     def _require_linear(self, model: Sampled, step: float) -> None:
         """Refuse a motion that goes on otherwise, or is another one from another start."""
-        # Any motion is that of a linear model of sufficient order for a while, a limit cycle for ever: its modes have
-        # multiples of one frequency. What differs between two motions of a linear model obeys the same A and C.
+        # Any motion is that of a linear model of sufficient order for a while, a limit cycle for ever: by multiples of
+        # one frequency. What differs between two motions of a linear model obeys the same A and C.
         if cycle := _limit_cycle(np.linalg.eigvals(model.A), step):
             raise self._refusal(f"a limit cycle of about {cycle:.3g} rad/s, as multiples of that frequency tell")
         rows, power = [], np.vstack((model.C, model.T))
