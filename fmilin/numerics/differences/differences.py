@@ -18,6 +18,7 @@ from fmilin.numerics.differences.directional import (
     with_rounding,
 )  # fmt: skip
 from fmilin.numerics.differences.richardson import (
+    SHORT,
     Column,
     Differences,
     EventCrossingError,
@@ -41,10 +42,6 @@ from fmilin.numerics.differences.sweep import (
 )
 
 __all__ = ["Differences", "EventCrossingError", "Slopes", "Surroundings", "jacobian_by_differences", "slopes"]
-
-SHORT = (
-    2.0**-3
-)  # lengths over which a function is as curved as steps tell, in sizes of the variables: shorter ones count
 
 FEW = 1 / 8  # part of the columns that may not be as curved as a smooth function, by chance: these are looked at alone
 

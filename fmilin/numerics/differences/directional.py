@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from itertools import pairwise
 
 import numpy as np
@@ -68,9 +68,13 @@ def with_rounding(
 
 def direction_of(scales: FloatArray) -> FloatArray:
     """Return one direction through all columns, the same every time, shape (k,)."""
+    return _direction(len(scales)) * scales
+
+
+@cache
+def _direction(count: int) -> FloatArray:
     random = np.random.default_rng(1905)
-    direction: FloatArray = random.uniform(0.5, 1.0, len(scales)) * random.choice([-1.0, 1.0], len(scales)) * scales
-    return direction
+    return np.asarray(random.uniform(0.5, 1.0, count) * random.choice([-1.0, 1.0], count))
 
 
 @dataclass(frozen=True, slots=True)

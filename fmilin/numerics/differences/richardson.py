@@ -65,6 +65,9 @@ class Slopes:
 SMALLEST_AT_EVENT = 1e-7  # steps, in sizes of the variable, below which an event counts as being at the point itself
 WEAK = 1e-3  # A column that moves no row by more than this fraction of the row's largest slope is measured as if it did
 CURVED = 0.003  # part of an h^2 term, extrapolated to a smaller step, that is left at least unless it came from a jump
+SHORT = (
+    2.0**-3
+)  # lengths over which a function is as curved as steps tell, in sizes of the variables: shorter ones count
 ROUGH = 50.0  # s(2h) - 4 S(h) beyond this many times what a smooth function leaves asks for a step-size sweep
 SMOOTH = 1e6  # times its noise, that a row which only rounding moves does not change by
 FLAT = 1e-4  # A row that changes by less than this fraction of itself over the size of a variable counts as flat there
@@ -172,7 +175,7 @@ def with_best_step(setting: Setting, j: int, column: Column) -> Column:
             break
 
     best = min(tried, key=lambda c: sum(_truncation_and_rounding(c, setting, scale)) * _size(c, setting, scale))
-    best.doubtful = any(_contradict(best, other) for other in tried)
+    best.doubtful = any(_contradict(best, other, setting, scale) for other in tried)
     expected = CURVED * np.abs(tried[0].curvature) * (best.h / tried[0].h) ** 2
     best.curved = bool((np.abs(best.curvature) >= expected - 10 * best.rounding).all())
     return best
@@ -182,14 +185,20 @@ def is_rough(column: Column, scale: float) -> bool:
     """Whether second differences at h and 2h are less alike than those of a smooth function: knots of a table."""
     h, eps = column.h / scale, np.finfo(float).eps
     slope = np.abs(column.D) * scale
-    smooth = h**2 * np.abs(column.S1) + h**4 * slope + column.noise + eps * slope * h
+    bend = np.abs(column.curvature) / np.maximum(np.abs(column.D), 1e-300)  # the h^2 terms: over these lengths
+    bent = np.clip(bend, h**2, (h / SHORT) ** 2)
+    smooth = bent * np.abs(column.S1) + h**4 * slope + column.noise + eps * slope * h
     return bool((np.abs(column.S2 - 4 * column.S1) > ROUGH * smooth).any())
 
 
-def _contradict(one: Column, other: Column) -> bool:
-    """Whether the slopes at two steps differ by more than their errors explain."""
+def _contradict(one: Column, other: Column, setting: Setting, scale: float) -> bool:
+    """Whether the slopes at two steps differ by more than their errors, or what extrapolation leaves, explain."""
     errors = one.rounding + other.rounding + np.abs(one.curvature) + np.abs(other.curvature)
-    return bool((np.abs(one.D - other.D) > CONTRADICTS * errors).any())
+    gap = np.abs(one.D - other.D)
+    if not (beyond := gap > CONTRADICTS * errors).any():
+        return False
+    left = max(_truncation_and_rounding(c, setting, scale)[0] * _size(c, setting, scale) for c in (one, other))
+    return bool((setting.weights * gap > left)[beyond].any())
 
 
 def _is_noisier(tried: list[Column]) -> bool:

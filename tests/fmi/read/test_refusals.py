@@ -48,16 +48,26 @@ def matrices(m: float, k: float, r: float) -> tuple[np.ndarray, ...]:
 def test_one_instance_is_lost_for_three_columns_and_none_the_second_time(
     divides: FmuModel, restarts: list[float]
 ) -> None:
-    first = fl.linearize(divides)
+    point = fl.operating_point(divides, {"m": 2.0, "k": 0.5, "r": 1.5})
+    first = fl.linearize(divides, point)
     assert len(restarts) == 1
-    second = fl.linearize(divides)
+    second = fl.linearize(divides, point)
     assert len(restarts) == 1
-    for name, expected in zip("ABCD", matrices(1.0, 1.0, 1.0), strict=True):
+    for name, expected in zip("ABCD", matrices(2.0, 0.5, 1.5), strict=True):
         actual = getattr(first, name)
         assert_array_equal(getattr(second, name), actual)
         allowed = getattr(first.accuracy, name) * np.abs(expected).max(axis=1, keepdims=True)
         assert (np.abs(actual - expected) <= allowed + 1e-15).all(), name
     assert first.accuracy == second.accuracy
+
+
+def test_a_model_that_is_smooth_over_its_lengths_is_not_looked_at_far_away(
+    divides: FmuModel, restarts: list[float]
+) -> None:
+    lin = fl.linearize(divides)
+    assert not restarts
+    for name, expected in zip("ABCD", matrices(1.0, 1.0, 1.0), strict=True):
+        np.testing.assert_allclose(getattr(lin, name), expected, atol=1e-10)
 
 
 def test_another_point_is_looked_at_by_itself(divides: FmuModel, restarts: list[float]) -> None:
