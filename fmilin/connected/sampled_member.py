@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Protocol, Self
@@ -73,19 +74,19 @@ class HeldMember(Model, Hybrid):
         outputs: Signals,
         *,
         actuator: Actuator | None = None,
-        shown: Sequence[int] | None = None,
-        mode: _Mode | None = None,
     ) -> None:
         self.info, self.law, self.schedule = info, law, schedule
         self.actuator = Actuator() if actuator is None else actuator
         self.states, self.inputs, self._every = Signals(), inputs, outputs
-        self._shown = list(range(len(outputs)) if shown is None else shown)
-        self.outputs = outputs.select(self._shown)
         self.constraints = Constraints((), self.states, self.inputs)
         self.start = OperatingPoint(schedule.start, np.empty(0), inputs.starts)
         self.copies = MappingProxyType({})
-        self.structure = np.zeros((len(self.outputs), len(inputs)), dtype=bool)
-        self._mode = mode or _Mode(outputs.starts)
+        self._mode = _Mode(outputs.starts)
+        self._show(range(len(outputs)))
+
+    def _show(self, outputs: Sequence[int]) -> None:
+        self._shown, self.outputs = list(outputs), self._every.select(outputs)
+        self.structure = np.zeros((len(outputs), len(self.inputs)), dtype=bool)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -142,12 +143,9 @@ class HeldMember(Model, Hybrid):
         if outputs is None:
             return self
         what = f"an output of '{self.info.name}'"
-        return self._view([self._every.index_of(name, what) for name in outputs])
-
-    def _view(self, shown: Sequence[int]) -> Self:
-        signals = self.inputs, self._every
-        view = {"actuator": self.actuator, "shown": shown, "mode": self._mode}
-        return type(self)(self.info, self.law, self.schedule, *signals, **view)  # type: ignore[arg-type]
+        view = copy(self)
+        view._show([self._every.index_of(name, what) for name in outputs])
+        return view
 
     def with_constraints(self, constraints: Sequence[Constraint]) -> Self:
         """Return the same: it has no states that constraints could be about."""
@@ -185,19 +183,10 @@ class LinearLaw:
 class SampledMember(HeldMember):
     """A sampled linear model between its samples."""
 
-    def __init__(
-        self, linear: LinearModel, *, actuator: Actuator | None = None, shown: Sequence[int] | None = None,
-        law: LinearLaw | None = None, mode: _Mode | None = None,
-    ) -> None:  # fmt: skip
+    def __init__(self, linear: LinearModel) -> None:
         self.linear = linear
-        law = LinearLaw(linear) if law is None else law
-        schedule = Schedule(linear.sample_time, linear.point.time)
-        signals = law.inputs, law.outputs
-        super().__init__(linear.model, law, schedule, *signals, actuator=actuator, shown=shown, mode=mode)
-
-    def _view(self, shown: Sequence[int]) -> Self:
-        assert isinstance(self.law, LinearLaw)  # noqa: S101 - made above
-        return type(self)(self.linear, actuator=self.actuator, shown=shown, law=self.law, mode=self._mode)
+        law, schedule = LinearLaw(linear), Schedule(linear.sample_time, linear.point.time)
+        super().__init__(linear.model, law, schedule, law.inputs, law.outputs)
 
     def shown(self) -> LinearModel:
         """Return the linear model with the outputs of this view."""

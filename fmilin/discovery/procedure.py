@@ -161,9 +161,7 @@ def discover(
     states, by the null space of a matrix with one visit per row; then functions of positions that change nowhere
     where these are zero.
 
-    Libraries of sparse identification (pysindy was looked at) regress measured rates on functions and take one term
-    at a time for the left side. Here rates are exact and every term is unknown: a null space says how many
-    combinations there are, and the gap in its singular values that there are no more.
+    Sparse identification (pysindy) takes one term at a time for the left side; a null space says how many there are.
 
     Parameters
     ----------

@@ -118,10 +118,9 @@ class LinearModel(Shown):
     errors : EntryErrors, optional
         An estimated absolute error for every entry; zeros by default.
     descriptor : Descriptor, optional
-        The same system as ``E z' = f0 + A z + B u`` with all coordinates and multipliers in z, where it was asked for:
-        by ``linearize(..., descriptor=True)`` or :func:`fmilin.descriptor`. Of DAEs these are the
-        equations as they are written. Other models that are not made of Lagrange's equations with constraints on
-        positions have none, nor have inputs that prescribe a motion, and sampled models.
+        The same system as ``E z' = f0 + A z + B u`` with all coordinates and multipliers in z, where it was asked for
+        (``linearize(..., descriptor=True)``, :func:`fmilin.descriptor`): DAEs as they are written, and Lagrange's
+        equations with constraints on positions, unless inputs prescribe a motion or the model is sampled.
     derivatives : mapping of str to Derivative
         By parameter, where they were asked for: ``linearize(..., parameters=["m"])``, ``lin.derivatives["m"].A``. In
         the coordinates of the linear model: what changes these (reductions, samples) leaves them out.

@@ -48,16 +48,14 @@ class Flat:
     notes: list[str] = field(default_factory=list)
     elements: int = 0  # components and systems so far
 
-    def origin(
-        self, node: Node, unit_of: Callable[[Node], str], *, own_unit: str | None = None
-    ) -> tuple[Node, Affine] | None:
+    def origin(self, node: Node, unit_of: Callable[[Node], str]) -> tuple[Node, Affine] | None:
         """Return the connector, of a component or the whole system, that feeds a node, and by which factor."""
         here, chain = self._chain(node, self.drivers)
         if not chain:
             return None
         change, unit = Affine(), self._unit(here, unit_of)
         for target, driver in chain:
-            wanted = own_unit if target == node and own_unit is not None else self._unit(target, unit_of)
+            wanted = self._unit(target, unit_of)
             if driver.wire.convert_units:
                 change = conversion(unit, wanted, driver.where, driver.units).after(change)
             change = driver.wire.change.after(change)
