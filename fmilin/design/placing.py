@@ -143,9 +143,9 @@ def _margins(goal: ModeGoal, value: complex, slopes: Complex, unit: float) -> li
     along, ratio = (np.conj(value) * slopes).real / size, -value.real / size
     told: list[tuple[str, float, Any]] = []
     if goal.damping is not None:
-        told.append((f"damping {ratio:.4g}", ratio - goal.damping, -(slopes.real + ratio * along) / size))
+        told.append((f"damping {ratio + 0.0:.4g}", ratio - goal.damping, -(slopes.real + ratio * along) / size))
     if goal.decay is not None:
-        told.append((f"decay {-value.real:.4g}", (-value.real - goal.decay) / unit, -slopes.real / unit))
+        told.append((f"decay {0.0 - value.real:.4g}", (-value.real - goal.decay) / unit, -slopes.real / unit))
     for sign, limit in zip((1, -1), goal.frequency or (), strict=False):
         told.append((f"frequency {size:.4g}", sign * (size - limit) / unit, sign * along / unit))
     return told

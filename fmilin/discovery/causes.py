@@ -158,6 +158,29 @@ def vanishing(channel: Channel) -> Answer | None:
     return None
 
 
+def together(channel: Channel) -> Answer | None:
+    """Look for factors that are zero at the point beside parameters that are zero, too."""
+    zeros = [name for name, value in channel.model.parameters.items() if value == 0.0]
+
+    def at_another_point(names: Sequence[str]) -> Answer | None:
+        try:
+            return vanishing(replace(channel, model=channel.model.with_parameters(dict.fromkeys(names, 1.0))))
+        except FmilinError:
+            return None
+
+    needed = _needed(zeros, lambda names: at_another_point(names) is not None)
+    answer = at_another_point(needed) if needed else None
+    if answer is None:
+        return None
+    kind, culprits, text, confirmed = answer
+    return (
+        kind,
+        (*needed, *culprits),
+        f"The parameter {_listed(needed)} is zero, and with another value: {text}",
+        confirmed,
+    )
+
+
 def constrained(channel: Channel) -> Answer | None:
     """Look for constraints without which the input would move the output."""
     model, point = channel.model, channel.point
@@ -295,5 +318,5 @@ def _listed(names: Sequence[str]) -> str:
 
 
 Cause = Callable[[Channel], Answer | None]
-CAUSES: tuple[Cause, ...] = (held, swallowed, symmetric, zero_parameters, vanishing, constrained, unconnected)
+CAUSES: tuple[Cause, ...] = (held, swallowed, symmetric, zero_parameters, vanishing, together, constrained, unconnected)
 """In the order in which they are asked for; the last one always answers."""

@@ -93,3 +93,9 @@ def test_goals_that_are_none() -> None:
     free = OdeModel("free", {"s": "v", "v": "-d*v"}, parameters={"d": 1.0})
     with pytest.raises(UsageError, match="An eigenvalue is zero"):
         place_modes(free, {"d": (0.1, 0.6)}, ModeGoal(decay=0.05))
+
+
+def test_nothing_is_told_as_minus_nothing() -> None:
+    model = OdeModel("oscillator", {"x": "v", "v": "-k*x - c*v"}, parameters={"k": 4.0, "c": 0.0})
+    with pytest.raises(NumericalError, match=r"The closest is damping 0 with k = "):
+        fl.design.place_modes(model, {"k": (1.0, 9.0)}, fl.design.ModeGoal(near=2j, damping=0.1))

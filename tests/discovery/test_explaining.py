@@ -73,3 +73,12 @@ def test_names_that_are_none() -> None:
         fl.explain(model, None, "u", "z")
     with pytest.raises(UsageError, match="no inputs or no outputs"):
         fl.explain_zeros(OdeModel("o", {"x": "-x"}))
+
+
+def test_a_parameter_and_a_factor_that_are_zero_together() -> None:
+    """u reaches z by k and by z itself: with one of them nonzero the channel stays shut, and a path there is."""
+    rates, start = {"x": "-x + k*u", "z": "-z + x*z"}, {"x": 0.0}
+    model = OdeModel("both", rates, inputs=["u"], outputs={"y": "z"}, parameters={"k": 0.0, "c": 0.0}, start=start)
+    why = fl.explain(model, None, "u", "y")
+    assert (why.kind, why.culprits, why.confirmed) == ("point", ("k", "z"), True)
+    assert "The parameter 'k' is zero, and with another value: It is due to the point (z = 0)" in why.text
