@@ -9,18 +9,8 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from fmilin.cli.options import (
-    Renamed,
-    flag,
-    grouped,
-    names,
-    names_field,
-    number_field,
-    one_of,
-    option,
-    picture_option,
-    read_by,
-)
+from fmilin.cli import options
+from fmilin.cli.options import flag, grouped, names, names_field, number_field, one_of, option, read_by
 from fmilin.ground.errors import UsageError
 from fmilin.ground.remarks import Remark
 from fmilin.output.formats import Writing
@@ -39,7 +29,7 @@ class Stepped:
     method: str = option(
         "--method",
         "--way",
-        cls=Renamed,
+        cls=options.Renamed,
         type=one_of("auto", "direct", "step", "response", "multisine"),
         default="auto",
         help="Of a co-simulation FMU: how the linear model is made; the first that works.",
@@ -220,7 +210,9 @@ class Coupled:
 
 
 composition_options = grouped(
-    "coupled", Coupled, picture_option("A picture: of the eigenvalues; with --as-cosimulated of the damping lost.")
+    "coupled",
+    Coupled,
+    options.picture_option("A picture: of the eigenvalues; with --as-cosimulated of the damping lost."),
 )
 
 

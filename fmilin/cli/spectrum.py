@@ -10,20 +10,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from fmilin.cli import options
 from fmilin.cli.command import Command
 from fmilin.cli.job_runner import JobRunner, work
 from fmilin.cli.model_options import DEBUG
-from fmilin.cli.options import (
-    MODEL,
-    grouped,
-    json_option,
-    names_option,
-    one_of,
-    option,
-    picture_option,
-    read_by,
-    settings_option,
-)
+from fmilin.cli.options import MODEL, grouped, names_option, one_of, option, read_by
 from fmilin.ground.errors import NumericalError, UsageError
 
 if TYPE_CHECKING:
@@ -189,12 +180,12 @@ def _at(request: Request, runner: JobRunner) -> tuple[Model, OperatingPoint]:
 @click.option("--count", metavar="K", default=4, help="How many, a pair of complex ones counting once.")
 @names_option("--independent", "Coordinates to keep; chosen by elimination otherwise.")
 @PENALTY
-@settings_option("Repeatable: a start value or input.")
-@picture_option("Draw the mass matrices of all formulations and their factors.", "--sparsity")
+@options.settings_option("Repeatable: a start value or input.")
+@options.picture_option("Draw the mass matrices of all formulations and their factors.", "--sparsity")
 @click.option(
     "--at-singularity", is_flag=True, help="With mcs at a singular configuration: over all velocities with G v = 0."
 )
-@json_option("One JSON document on standard output.")
+@options.json_option("One JSON document on standard output.")
 @DEBUG
 def command(
     model: str,

@@ -192,15 +192,8 @@ def _from_fmu(path: Path, request: LoadRequest, at: PointRequest) -> Model:
 
         kind = SteppedFmu
     settings = at.settings_at_loading(description.has_parameter)
-    model = kind.opened(
-        fmu,
-        parameters=request.parameters,
-        settings=settings,
-        time=at.time,
-        constraints=declared,
-        independent=independent,
-        notes=notes,
-    )
+    how: dict[str, Any] = {"parameters": request.parameters, "settings": settings, "time": at.time, "notes": notes}
+    model = kind.opened(fmu, constraints=declared, independent=independent, **how)
     try:
         _require_shown(model, at, settings)
     except BaseException:

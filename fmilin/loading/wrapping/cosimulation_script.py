@@ -23,6 +23,7 @@ from fmilin.manifold.projection import project
 from fmilin.manifold.selection import kinematic_pairs
 from fmilin.model.interface import Evaluation, Model
 
+Getter, Setter = Callable[[], float], Callable[[float], None]
 RELATIVE = 1e-9  # tolerance of the integration within a step
 
 
@@ -46,20 +47,19 @@ class WrappedModel(Fmi2Slave):  # type: ignore[misc]  # pythonfmu has no types
         self._pairs = kinematic_pairs(self.model, start)
         self._last: tuple[object, Evaluation] | None = None
         self._units: dict[str, str] = {}
-        units = self._units
         for i, signal in enumerate(self.model.inputs):
-            self._register(signal, units, Fmi2Causality.input, self._entry("u", i), self._setter("u", i))
+            self._register(signal, Fmi2Causality.input, self._entry("u", i), self._setter("u", i))
         for i, signal in enumerate(self.model.states):
-            self._register(signal, units, Fmi2Causality.local, self._entry("x", i), self._setter("x", i))
+            self._register(signal, Fmi2Causality.local, self._entry("x", i), self._setter("x", i))
         for i, signal in enumerate(self.model.states):
             rate = Signal(f"der({signal.name})", rate_unit(signal.unit))
-            self._register(rate, units, Fmi2Causality.local, self._part("derivatives", i), None)
+            self._register(rate, Fmi2Causality.local, self._part("derivatives", i), None)
         for i in range(len(self.model.constraints)):
-            self._register(Signal(residual_name(i)), units, Fmi2Causality.local, self._part("residuals", i), None)
+            self._register(Signal(residual_name(i)), Fmi2Causality.local, self._part("residuals", i), None)
         for i, signal in enumerate(self.model.outputs):
             copy = self.model.copies.get(i)
             name = signal.name if copy is None or copy.kind == "input" else f"out.{signal.name}"
-            self._register(Signal(name, signal.unit), units, Fmi2Causality.output, self._part("outputs", i), None)
+            self._register(Signal(name, signal.unit), Fmi2Causality.output, self._part("outputs", i), None)
 
     def exit_initialization_mode(self) -> None:
         """Project the states that were set onto the manifold."""
@@ -89,33 +89,19 @@ class WrappedModel(Fmi2Slave):  # type: ignore[misc]  # pythonfmu has no types
     def _set_fmu_state(self, state: dict[str, Any]) -> None:
         self.time, self.x, self.u = state["time"], np.array(state["x"]), np.array(state["u"])
 
-    def _register(
-        self,
-        signal: Signal,
-        units: dict[str, str],
-        causality: Any,
-        getter: Callable[[], float],
-        setter: Callable[[float], None] | None,
-    ) -> None:
-        if signal.name in units:
+    def _register(self, signal: Signal, causality: Any, getter: Getter, setter: Setter | None) -> None:
+        if signal.name in self._units:
             return
-        units[signal.name] = signal.unit
+        self._units[signal.name] = signal.unit
         settable = setter is not None and causality == Fmi2Causality.local
-        variable = Real(
-            signal.name,
-            causality=causality,
-            variability=Fmi2Variability.continuous,
-            initial=Fmi2Initial.exact if settable else None,
-            description=signal.description or None,
-            getter=getter,
-            setter=setter,
-        )
-        self.register_variable(variable, nested=False)
+        given = {"initial": Fmi2Initial.exact if settable else None, "description": signal.description or None}
+        given |= {"causality": causality, "variability": Fmi2Variability.continuous, "getter": getter, "setter": setter}
+        self.register_variable(Real(signal.name, **given), nested=False)
 
-    def _entry(self, vector: str, i: int) -> Callable[[], float]:
+    def _entry(self, vector: str, i: int) -> Getter:
         return lambda: float(getattr(self, vector)[i])
 
-    def _setter(self, vector: str, i: int) -> Callable[[float], None]:
+    def _setter(self, vector: str, i: int) -> Setter:
         def put(value: float) -> None:
             changed: FloatArray = getattr(self, vector).copy()
             changed[i] = value
@@ -123,7 +109,7 @@ class WrappedModel(Fmi2Slave):  # type: ignore[misc]  # pythonfmu has no types
 
         return put
 
-    def _part(self, part: str, i: int) -> Callable[[], float]:
+    def _part(self, part: str, i: int) -> Getter:
         return lambda: float(getattr(self._visit(), part)[i])
 
     def _visit(self) -> Evaluation:

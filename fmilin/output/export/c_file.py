@@ -20,18 +20,7 @@ from fmilin.ground.files import write_atomically
 from fmilin.ground.signals import FloatArray, Signal, Signals, limits_by_name
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.reduction.transformation import discretize
-from fmilin.numerics.codegen.c_component import (
-    ACCUMULATE,
-    CComponent,
-    Constant,
-    Memory,
-    Precision,
-    described,
-    loop,
-    operations,
-    product,
-    runtime,
-)
+from fmilin.numerics.codegen import c_component as c99
 from fmilin.output.export.files import save
 from fmilin.output.formats import Writing, alternatives, format_of, suffixes
 
@@ -70,7 +59,7 @@ def save_law(
     law: Any,
     path: str | Path,
     limits: Bounds,
-    precision: Precision,
+    precision: c99.Precision,
     fmi: Literal["2.0", "3.0"] = "2.0",
 ) -> None:
     """Write a filter or a regulator (``linear_model()``, ``limited()``) of the room beside this one, or a schedule."""
@@ -87,7 +76,7 @@ def save_law(
     write_atomically(path, dumps(linear, writing, limits_of(linear, limits, law.limited()) if limits else None))
 
 
-def component(linear: LinearModel, writing: Writing, limits: Limits | None = None) -> CComponent:
+def component(linear: LinearModel, writing: Writing, limits: Limits | None = None) -> c99.CComponent:
     """Return the parts of the file."""
     sampled, how = _sampled(linear, writing.sample_time)
     (P, nu), ny = sampled.B.shape, len(sampled.C)
@@ -100,24 +89,24 @@ def component(linear: LinearModel, writing: Writing, limits: Limits | None = Non
         )
     )
     f0 = np.zeros(P) if zero else sampled.f0
-    states = [f"{described(s)}, less {v:.6g}" for s, v in zip(sampled.states, sampled.y0, strict=True)]
+    states = [f"{c99.described(s)}, less {v:.6g}" for s, v in zip(sampled.states, sampled.y0, strict=True)]
     constants = [
-        Constant("A", sampled.A, "A, by rows: of the states, for their next values"),
-        Constant("B", sampled.B, "B, by rows: of the inputs, for the next values of the states"),
-        Constant("C", sampled.C, "C, by rows: of the states, for the outputs"),
-        Constant("D", sampled.D, "D, by rows: of the inputs, for the outputs"),
-        Constant("f0", f0, "what a sample adds to the states at the operating point"),
-        Constant("u0", u0, "the inputs at the operating point"),
-        Constant("g0", g0, "the outputs at the operating point"),
+        c99.Constant("A", sampled.A, "A, by rows: of the states, for their next values"),
+        c99.Constant("B", sampled.B, "B, by rows: of the inputs, for the next values of the states"),
+        c99.Constant("C", sampled.C, "C, by rows: of the states, for the outputs"),
+        c99.Constant("D", sampled.D, "D, by rows: of the inputs, for the outputs"),
+        c99.Constant("f0", f0, "what a sample adds to the states at the operating point"),
+        c99.Constant("u0", u0, "the inputs at the operating point"),
+        c99.Constant("g0", g0, "the outputs at the operating point"),
     ]
     if limits is not None:
         constants += [
-            Constant("lower", limits.lower, "the least outputs"),
-            Constant("upper", limits.upper, "the largest outputs"),
-            Constant("F", limits.back, "what limits take from the outputs, for the next values of the states"),
+            c99.Constant("lower", limits.lower, "the least outputs"),
+            c99.Constant("upper", limits.upper, "the largest outputs"),
+            c99.Constant("F", limits.back, "what limits take from the outputs, for the next values of the states"),
         ]
     matrices = [sampled.A, sampled.B, sampled.C, sampled.D, *([] if limits is None else [limits.back])]
-    return CComponent(
+    return c99.CComponent(
         name=writing.name,
         about=[
             f"linear model of {linear.model.name or 'a model'} in {P} independent coordinates.",
@@ -125,12 +114,12 @@ def component(linear: LinearModel, writing: Writing, limits: Limits | None = Non
             *([] if not zero else ["in and out are deviations from the operating point."]),
             *(str(remark) for remark in sampled.warnings),
         ],
-        inputs=[described(s, v) for s, v in zip(sampled.inputs, u0, strict=True)],
-        outputs=[described(s, v) for s, v in zip(sampled.outputs, g0, strict=True)],
-        memory=[Memory("x", np.zeros(P), states)],
+        inputs=[c99.described(s, v) for s, v in zip(sampled.inputs, u0, strict=True)],
+        outputs=[c99.described(s, v) for s, v in zip(sampled.outputs, g0, strict=True)],
+        memory=[c99.Memory("x", np.zeros(P), states)],
         constants=constants,
         step=_step(sampled, limits),
-        operations=operations(*matrices) + nu + (3 * ny if limits is not None else 0),
+        operations=c99.operations(*matrices) + nu + (3 * ny if limits is not None else 0),
         sample_time=sampled.sample_time,
         locals=nu + P + ny,
         precision=writing.precision,
@@ -178,14 +167,14 @@ def _step(linear: LinearModel, limits: Limits | None) -> str:
         f"    @real {name}[{size}];\n" for name, size in (("du", nu), ("next", P), ("taken", ny if told else 0)) if size
     )
     text += "\n" + ("" if P else "    (void)self;\n")
-    text += loop(nu, "du[i] = in[i] - @u0[i];") or "    (void)in;\n"
-    text += loop(ny, "out[i] = @g0[i];") or "    (void)out;\n"
-    text += product("C", linear.C, "self->x", "out") + product("D", linear.D, "du", "out")
+    text += c99.loop(nu, "du[i] = in[i] - @u0[i];") or "    (void)in;\n"
+    text += c99.loop(ny, "out[i] = @g0[i];") or "    (void)out;\n"
+    text += c99.product("C", linear.C, "self->x", "out") + c99.product("D", linear.D, "du", "out")
     text += limit_statements(ny, told=told) if limits is not None and ny else ""
-    text += loop(P, "next[i] = @f0[i];")
-    text += product("A", linear.A, "self->x", "next") + product("B", linear.B, "du", "next")
-    text += product("F", limits.back, "taken", "next") if limits is not None else ""
-    return text + loop(P, "self->x[i] = next[i];")
+    text += c99.loop(P, "next[i] = @f0[i];")
+    text += c99.product("A", linear.A, "self->x", "next") + c99.product("B", linear.B, "du", "next")
+    text += c99.product("F", limits.back, "taken", "next") if limits is not None else ""
+    return text + c99.loop(P, "self->x[i] = next[i];")
 
 
 def limit_statements(ny: int, *, told: bool) -> str:
@@ -200,7 +189,7 @@ def limit_statements(ny: int, *, told: bool) -> str:
     )
 
 
-def save_schedule(schedule: Any, path: str | Path, limits: Bounds, precision: Precision, fmi: str) -> None:
+def save_schedule(schedule: Any, path: str | Path, limits: Bounds, precision: c99.Precision, fmi: str) -> None:
     """Write a schedule of the room beside this one."""
     path = Path(path)
     if path.suffix.lower() not in suffixes("schedule"):
@@ -214,7 +203,7 @@ def save_schedule(schedule: Any, path: str | Path, limits: Bounds, precision: Pr
         write_atomically(path, schedule_component(schedule, path.stem, limits, precision).text().encode("ascii"))
 
 
-def dumps_fmu(schedule: Any, path: Path, limits: Bounds, precision: Precision, fmi: str) -> bytes:
+def dumps_fmu(schedule: Any, path: Path, limits: Bounds, precision: c99.Precision, fmi: str) -> bytes:
     """Return the content of an FMU around the C code, its inputs those of the first point of the grid."""
     from fmilin.fmi.write.fmu import NAME, block_fmu
 
@@ -226,8 +215,8 @@ def dumps_fmu(schedule: Any, path: Path, limits: Bounds, precision: Precision, f
 
 
 def schedule_component(
-    schedule: Any, name: str, limits: Mapping[str, tuple[float, float]], precision: Precision
-) -> CComponent:
+    schedule: Any, name: str, limits: Mapping[str, tuple[float, float]], precision: c99.Precision
+) -> c99.CComponent:
     """Return the parts of the file."""
     table, parts = schedule.table, schedule.parts
     P, k, m, n = len(schedule.states), len(schedule.drives), len(schedule.measured), len(schedule.over)
@@ -239,29 +228,29 @@ def schedule_component(
     remembers = schedule.estimates or schedule.form == "velocity"
     kept = "what is predicted for the next step" if schedule.estimates else "what was read at the last step"
     memory = [
-        Memory("at", table.first, [f"{name}, the last inside the range" for name in schedule.over]),
-        Memory("outside", np.zeros(1), ["the steps outside the range or in a hole, which took the values of at"]),
+        c99.Memory("at", table.first, [f"{name}, the last inside the range" for name in schedule.over]),
+        c99.Memory("outside", np.zeros(1), ["the steps outside the range or in a hole, which took the values of at"]),
     ]
     if remembers:
-        memory += [Memory("y", np.zeros(P), [f"{described(s)}: {kept}" for s in schedule.states])]
-        memory += [Memory("begun", np.zeros(1), ["1 after the first step"])]
+        memory += [c99.Memory("y", np.zeros(P), [f"{c99.described(s)}: {kept}" for s in schedule.states])]
+        memory += [c99.Memory("begun", np.zeros(1), ["1 after the first step"])]
     if schedule.form == "velocity":
-        memory += [Memory("u", np.zeros(k), [f"{name}: at the last step" for name in schedule.drives])]
+        memory += [c99.Memory("u", np.zeros(k), [f"{name}: at the last step" for name in schedule.drives])]
     sizes = [len(axis) for axis in table.axes]
     lengths = f"static const int @sizes[{n}] = {{{', '.join(map(str, sizes))}}};"
     constants = [
-        Constant("axes", np.concatenate(table.axes), f"values of {', '.join(schedule.over)}"),
-        Constant("good", table.good[order].astype(np.float64), "1 where the grid has a point, 0 in its holes"),
-        Constant("rows", rows, f"of each point of the grid: {', '.join(n for n in offsets if offsets[n] < width)}"),
+        c99.Constant("axes", np.concatenate(table.axes), f"values of {', '.join(schedule.over)}"),
+        c99.Constant("good", table.good[order].astype(np.float64), "1 where the grid has a point, 0 in its holes"),
+        c99.Constant("rows", rows, f"of each point of the grid: {', '.join(n for n in offsets if offsets[n] < width)}"),
     ]
     if bounds is not None:
-        constants += [Constant("lower", bounds.lower, "the least outputs")]
-        constants += [Constant("upper", bounds.upper, "the largest outputs")]
+        constants += [c99.Constant("lower", bounds.lower, "the least outputs")]
+        constants += [c99.Constant("upper", bounds.upper, "the largest outputs")]
     products = sum(2 * int(np.prod(s)) for name, s in parts.shapes.items() if len(s) == 2 and offsets[name] < width)
     counts = {"N": n, "CORNERS": 2**n, "WIDTH": width, "P": P, "K": k, "M": m}
     form = "estimate" if schedule.estimates else schedule.form
     limiting = limit_statements(k, told=False) if bounds is not None else ""
-    return CComponent(
+    return c99.CComponent(
         name=name,
         about=[
             f"gain schedule over {', '.join(schedule.over)}, linear between {int(table.good.sum())} points, for "
@@ -269,12 +258,12 @@ def schedule_component(
             "Outside the range, and in holes of the grid, it goes on with the nearest or the last values inside, and "
             "counts such steps in outside.",
         ],
-        inputs=[*schedule.over, *(described(s) for s in schedule.measured)],
-        outputs=[described(schedule.family.inputs[schedule.family.inputs.index_of(d)]) for d in schedule.drives],
+        inputs=[*schedule.over, *(c99.described(s) for s in schedule.measured)],
+        outputs=[c99.described(schedule.family.inputs[schedule.family.inputs.index_of(d)]) for d in schedule.drives],
         memory=memory,
         constants=constants,
-        step=runtime(f"schedule_{form}.c").replace("/* limits */\n", limiting),
-        functions=(ACCUMULATE, lengths, runtime("schedule.c")),
+        step=c99.runtime(f"schedule_{form}.c").replace("/* limits */\n", limiting),
+        functions=(c99.ACCUMULATE, lengths, c99.runtime("schedule.c")),
         sizes=counts | {f"AT_{name}": start for name, start in offsets.items()},
         operations=products + 2 * (2**n * (width + n + 1) + sum(sizes)) + 12 * n + 6 * (P + k + m) + 2**n * 2 * width,
         sample_time=schedule.sample_time,

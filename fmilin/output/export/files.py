@@ -9,17 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from fmilin.ground.errors import ModelError, UsageError
 from fmilin.ground.files import check_writable, write_atomically
-from fmilin.output.formats import (
-    Holds,
-    Writing,
-    alternatives,
-    format_of,
-    formats,
-    function_of,
-    is_named_as,
-    refuse_written_only,
-    suffixes,
-)
+from fmilin.output import formats
 
 if TYPE_CHECKING:
     from fmilin.families.family import LinearFamily
@@ -32,7 +22,7 @@ if TYPE_CHECKING:
 
 MARK = "fmilin-family/"  # stands in every file of a family, before the number of its version
 
-_HOLDS: dict[str, Holds] = {
+_HOLDS: dict[str, formats.Holds] = {
     "LinearModel": "linear model",
     "LinearFamily": "family",
     "Descriptor": "descriptor system",
@@ -41,23 +31,23 @@ _HOLDS: dict[str, Holds] = {
 }
 
 
-def _holds(result: Result) -> Holds:
+def _holds(result: Result) -> formats.Holds:
     """Return what a file of a result holds, without importing what it is none of."""
     return next(_HOLDS[kind.__name__] for kind in type(result).__mro__ if kind.__name__ in _HOLDS)
 
 
-def save(result: Result, path: str | Path, writing: Writing | None = None, **choices: Any) -> None:
+def save(result: Result, path: str | Path, writing: formats.Writing | None = None, **choices: Any) -> None:
     """Write a result, completely or not at all, in the format of the suffix and under the name of the stem.
 
     ``choices`` are fields of :class:`Writing`.
     """
-    writing = replace(writing or Writing(), **choices)
+    writing = replace(writing or formats.Writing(), **choices)
     for name in choices:
-        if getattr(writing, name) != getattr(Writing(), name) and Path(path).suffix.lower() != ".c":
+        if getattr(writing, name) != getattr(formats.Writing(), name) and Path(path).suffix.lower() != ".c":
             raise UsageError(f"'{name}' is a choice of C code: '{path}' has none. Leave it out, or write a .c file.")
-    stream = format_of(path, _holds(result)).stream
+    stream = formats.format_of(path, _holds(result)).stream
     if stream:
-        function_of(stream)(result, Path(path))
+        formats.function_of(stream)(result, Path(path))
     else:
         write_atomically(path, dumps(result, path, writing))
 
@@ -73,15 +63,15 @@ def save_all(family: LinearFamily, paths: Sequence[Path]) -> dict[Path, UsageErr
     return refused
 
 
-def dumps(result: Result, path: str | Path, writing: Writing | None = None) -> bytes:
+def dumps(result: Result, path: str | Path, writing: formats.Writing | None = None) -> bytes:
     """Return what :func:`save` would write to ``path``, of a family that the memory holds twice."""
-    kind = format_of(path, _holds(result))
-    choices = (replace(writing or Writing(), name=Path(path).stem),) if kind.choices else ()
-    return cast(bytes, function_of(kind.write)(result, *choices))
+    kind = formats.format_of(path, _holds(result))
+    choices = (replace(writing or formats.Writing(), name=Path(path).stem),) if kind.choices else ()
+    return cast(bytes, formats.function_of(kind.write)(result, *choices))
 
 
 def dumps_each(
-    models: Sequence[LinearModel], paths: Sequence[Path], axes: Sequence[str] | None, writing: Writing
+    models: Sequence[LinearModel], paths: Sequence[Path], axes: Sequence[str] | None, writing: formats.Writing
 ) -> dict[Path, bytes]:
     """Return each file's content: one linear model, or the family over ``axes`` (what varies by default) of several."""
     if len(models) == 1:
@@ -107,8 +97,8 @@ def load(path: str | Path) -> LinearModel:
 
 def load_family(path: str | Path) -> LinearFamily:
     """Read a family; the suffix picks the format."""
-    if is_named_as(path, "family"):
-        refuse_written_only(path, f"Load the family from {alternatives('family', complete=True)}.")
+    if formats.is_named_as(path, "family"):
+        formats.refuse_written_only(path, f"Load the family from {formats.alternatives('family', complete=True)}.")
     return cast("LinearFamily", _load("family", path))
 
 
@@ -122,26 +112,26 @@ def load_result(source: str) -> LinearModel | LinearFamily | None:
     path = Path(source)
     if ":" in source and not path.exists():
         return None
-    refuse_written_only(
+    formats.refuse_written_only(
         path,
-        f"Save the linear model as {alternatives('linear model', complete=True)}, a family as "
-        f"{alternatives('family', complete=True)}.",
+        f"Save the linear model as {formats.alternatives('linear model', complete=True)}, a family as "
+        f"{formats.alternatives('family', complete=True)}.",
     )
     if path.suffix.lower() == ".fmu":
         from fmilin.output.export.fmu_file import holds_linear_model
 
         if not holds_linear_model(path):
             return None
-    elif path.suffix.lower() not in suffixes("linear model", "family", readable=True):
+    elif path.suffix.lower() not in formats.suffixes("linear model", "family", readable=True):
         return None
     if not path.exists():
         raise ModelError(f"There is no file '{source}'. Name a file that 'fmilin linearize' or 'fmilin sweep' wrote.")
     return load_family(path) if is_family(path) else load(path)
 
 
-def check_output(path: str | Path, holds: Holds = "linear model") -> None:
+def check_output(path: str | Path, holds: formats.Holds = "linear model") -> None:
     """Make sure that such a thing can be written to ``path``; cheap, and leaves nothing behind."""
-    kind = format_of(path, holds)
+    kind = formats.format_of(path, holds)
     check_writable(path)
     if kind.suffix == ".nc":
         from fmilin.output.export.family_arrays import require_installed
@@ -160,8 +150,8 @@ def checked_families(paths: Sequence[Path]) -> list[Path]:
 
 def is_family(path: Path) -> bool:
     """Whether a file holds a family, by what stands in it; False where it cannot be read."""
-    kind = next((f for f in formats("family", readable=True) if f.suffix == path.suffix.lower()), None)
-    if kind is None or not is_named_as(path, "linear model"):
+    kind = next((f for f in formats.formats("family", readable=True) if f.suffix == path.suffix.lower()), None)
+    if kind is None or not formats.is_named_as(path, "linear model"):
         return kind is not None
     try:
         content = path.read_bytes()
@@ -171,15 +161,15 @@ def is_family(path: Path) -> bool:
     if any(mark in content for mark in marks) or kind.suffix == ".json":
         return any(mark in content for mark in marks)
     try:  # a compressed file that somebody saved again
-        function_of(kind.read)(content, "")
+        formats.function_of(kind.read)(content, "")
     except ModelError:
         return False
     return True
 
 
-def _load(holds: Holds, path: str | Path) -> Any:
-    kind = format_of(path, holds, "read")
-    function = function_of(kind.read)
+def _load(holds: formats.Holds, path: str | Path) -> Any:
+    kind = formats.format_of(path, holds, "read")
+    function = formats.function_of(kind.read)
     try:
         content: bytes | Path = Path(path)
         if kind.stream:

@@ -15,33 +15,20 @@ import numpy as np
 from fmilin.ground.signals import FloatArray
 from fmilin.linear_model.descriptor import Descriptor
 from fmilin.linear_model.model import LinearModel
+from fmilin.output.export import document as doc
 from fmilin.output.export.archives import archive_of, arrays_of, reading, real_array
-from fmilin.output.export.document import (
-    DESCRIPTOR,
-    ERRORS,
-    GROUPS,
-    MATRICES,
-    METHOD,
-    NAMES,
-    POINT_PARTS,
-    from_document,
-    from_part,
-    plain,
-    to_document,
-    to_part,
-)
 from fmilin.output.export.foreign import is_dslin, loads_dslin
 from fmilin.output.export.mat5 import READABLE, read, write
 
 
 def dumps_mat(linear: LinearModel) -> bytes:
     """Return the file's content."""
-    document = to_document(linear)
-    top: dict[str, Any] = {name: document.pop(name) for name in MATRICES}
+    document = doc.to_document(linear)
+    top: dict[str, Any] = {name: document.pop(name) for name in doc.MATRICES}
     top["f0"] = _column(document.pop("f0"))
-    top |= {group: document.pop(group) for group in GROUPS}
+    top |= {group: document.pop(group) for group in doc.GROUPS}
     point, units, warnings = (document.pop(name) for name in ("point", "units", "warnings"))
-    values = {p: {"names": list(point[p]), "values": _column(list(point[p].values()))} for p in POINT_PARTS}
+    values = {p: {"names": list(point[p]), "values": _column(list(point[p].values()))} for p in doc.POINT_PARTS}
     rest: dict[str, Any] = {
         "y0": _column(document.pop("y0")),
         "eigenvalues": document.pop("eigenvalues").reshape(-1, 1),
@@ -53,7 +40,7 @@ def dumps_mat(linear: LinearModel) -> bytes:
     if "descriptor" in document:
         top["descriptor"] = to_mat(document.pop("descriptor"))
     if "derivatives" in document:  # by parameter, whose names are no names of fields: one JSON text
-        document["derivatives"] = json.dumps(plain(document["derivatives"]))
+        document["derivatives"] = json.dumps(doc.plain(document["derivatives"]))
     # What remains is texts, numbers and flat structs of both: accuracy, method, model, versions.
     top["fmilin"] = rest | document
     return write(top)
@@ -67,32 +54,32 @@ def loads_mat(content: bytes, origin: str) -> LinearModel:
         top = read(content)
     with reading(origin, "linear model of fmilin"):
         document = _document(top)
-    return from_document(document, origin)
+    return doc.from_document(document, origin)
 
 
 def _document(top: Mapping[str, Any]) -> dict[str, Any]:
     rest: dict[str, Any] = top["fmilin"]
-    document: dict[str, Any] = {name: top[name] for name in MATRICES}
+    document: dict[str, Any] = {name: top[name] for name in doc.MATRICES}
     document["f0"] = _flat(top["f0"])
     document["y0"] = _flat(rest["y0"])
-    document |= {group: _texts(top[group]) for group in GROUPS}
+    document |= {group: _texts(top[group]) for group in doc.GROUPS}
     point = rest["point"]
-    values = ((part, _texts(point[part]["names"]), _flat(point[part]["values"]).tolist()) for part in POINT_PARTS)
+    values = ((part, _texts(point[part]["names"]), _flat(point[part]["values"]).tolist()) for part in doc.POINT_PARTS)
     document["point"] = {"time": _number(point["time"])} | {p: dict(zip(n, v, strict=True)) for p, n, v in values}
     document["accuracy"] = {key: _number(value) for key, value in rest["accuracy"].items()}
     document["method"] = {
         name: _text(rest["method"][name]) if kind is str else int(_number(rest["method"][name]))
-        for name, kind in METHOD.items()
+        for name, kind in doc.METHOD.items()
     }
     document["model"] = {key: _text(value) for key, value in rest["model"].items()}
     remarks = zip(_texts(rest["warnings"]["kinds"]), _texts(rest["warnings"]["messages"]), strict=True)
     document["warnings"] = [{"kind": kind, "message": message} for kind, message in remarks]
     document["errors"] = rest["errors"]
     document["sample_time"] = _number(rest["sample_time"])
-    document["signals"] = {group: _unpacked(rest["signals"][group]) for group in GROUPS}
+    document["signals"] = {group: _unpacked(rest["signals"][group]) for group in doc.GROUPS}
     document["format"] = _text(rest["format"])
     if "descriptor" in top:
-        document["descriptor"] = to_part(of_mat(top["descriptor"]))
+        document["descriptor"] = doc.to_part(of_mat(top["descriptor"]))
     if "derivatives" in rest:
         document["derivatives"] = json.loads(_text(rest["derivatives"]))
     return document
@@ -149,23 +136,23 @@ def _unpacked(fields: Mapping[str, Any]) -> dict[str, list[Any]]:
     }
 
 
-_ARRAYS = (*MATRICES, "f0", "y0", "eigenvalues")
+_ARRAYS = (*doc.MATRICES, "f0", "y0", "eigenvalues")
 
 
 def dumps_npz(linear: LinearModel) -> bytes:
     """Return the file's content."""
-    document = to_document(linear)
+    document = doc.to_document(linear)
     arrays: dict[str, Any] = {name: document.pop(name) for name in _ARRAYS}
-    for group in GROUPS:
+    for group in doc.GROUPS:
         arrays[group] = np.array(document.pop(group), dtype=np.str_)
     arrays |= {f"error_{name}": array for name, array in document.pop("errors").items()}
     if "descriptor" in document:
         part = document["descriptor"]
-        arrays |= {f"descriptor_{name}": part.pop(name) for name in DESCRIPTOR}
+        arrays |= {f"descriptor_{name}": part.pop(name) for name in doc.DESCRIPTOR}
     arrays["format"] = np.array(document["format"])
     arrays["sample_time"] = np.array(document["sample_time"])
     if "derivatives" in document:
-        document["derivatives"] = plain(document["derivatives"])
+        document["derivatives"] = doc.plain(document["derivatives"])
     # NaN and Infinity may stand in this text: Python reads it back, and nothing gets lost.
     arrays["fmilin"] = np.array(json.dumps(document))
     return archive_of(arrays)
@@ -177,11 +164,11 @@ def loads_npz(content: bytes, origin: str) -> LinearModel:
         arrays = arrays_of(content)
         document: dict[str, Any] = json.loads(str(arrays["fmilin"]))
         document |= {name: arrays[name] for name in _ARRAYS}
-        document["errors"] = {name: arrays[f"error_{name}"] for name in ERRORS}
-        document |= {group: arrays[group].tolist() for group in GROUPS}
+        document["errors"] = {name: arrays[f"error_{name}"] for name in doc.ERRORS}
+        document |= {group: arrays[group].tolist() for group in doc.GROUPS}
         if "descriptor" in document:
-            document["descriptor"] |= {name: arrays[f"descriptor_{name}"] for name in DESCRIPTOR}
-    return from_document(document, origin)
+            document["descriptor"] |= {name: arrays[f"descriptor_{name}"] for name in doc.DESCRIPTOR}
+    return doc.from_document(document, origin)
 
 
 WRITTEN = "descriptor system that fmilin wrote"
@@ -189,7 +176,7 @@ WRITTEN = "descriptor system that fmilin wrote"
 
 def dumps_descriptor_mat(descriptor: Descriptor) -> bytes:
     """Return the content of a .mat file."""
-    return write(to_mat(to_part(descriptor)))
+    return write(to_mat(doc.to_part(descriptor)))
 
 
 def loads_descriptor_mat(content: bytes, origin: str) -> Descriptor:
@@ -200,15 +187,15 @@ def loads_descriptor_mat(content: bytes, origin: str) -> Descriptor:
 
 def dumps_descriptor_npz(descriptor: Descriptor) -> bytes:
     """Return the content of a .npz file."""
-    part = to_part(descriptor)
-    return archive_of(part | {name: np.array(part[name], dtype=np.str_) for name in NAMES})
+    part = doc.to_part(descriptor)
+    return archive_of(part | {name: np.array(part[name], dtype=np.str_) for name in doc.NAMES})
 
 
 def loads_descriptor_npz(content: bytes, origin: str) -> Descriptor:
     """Read what :func:`dumps_descriptor_npz` wrote."""
     with reading(origin, WRITTEN):
         part: dict[str, Any] = dict(arrays_of(content))
-        return from_part(part | {name: part[name].tolist() for name in NAMES})
+        return doc.from_part(part | {name: part[name].tolist() for name in doc.NAMES})
 
 
 def to_mat(part: dict[str, Any]) -> dict[str, Any]:
@@ -218,7 +205,7 @@ def to_mat(part: dict[str, Any]) -> dict[str, Any]:
 
 def of_mat(variables: dict[str, Any]) -> Descriptor:
     """Return the descriptor system that stands in the variables of a MAT-file."""
-    part = {name: variables[name] for name in DESCRIPTOR}
-    part |= {name: list(variables[name]) for name in NAMES}
+    part = {name: variables[name] for name in doc.DESCRIPTOR}
+    part |= {name: list(variables[name]) for name in doc.NAMES}
     numbers = {name: float(np.asarray(variables[name]).reshape(-1)[0]) for name in ("order", "difference")}
-    return from_part(part | numbers | {"f0": np.asarray(part["f0"]).reshape(-1)})
+    return doc.from_part(part | numbers | {"f0": np.asarray(part["f0"]).reshape(-1)})

@@ -12,17 +12,8 @@ from numpy.typing import NDArray
 
 from fmilin.ground.errors import UnknownNameError, UsageError
 from fmilin.ground.signals import FloatArray, Signals
+from fmilin.output.report import figures
 from fmilin.output.report.eigenvalues import rays
-from fmilin.output.report.figures import (
-    COLORS,
-    QUIET,
-    UNSTABLE,
-    gridded,
-    line_style,
-    over_one_axis,
-    plain,
-    titled_figure,
-)
 from fmilin.output.report.numbers import matrices_of
 
 if TYPE_CHECKING:
@@ -70,7 +61,9 @@ def _entry(family: LinearFamily, matrix: str, inside: str) -> tuple[FloatArray, 
     for comma in [m.start() for m in re.finditer(",", inside)]:
         i, j = _index(inside[:comma], rows), _index(inside[comma + 1 :], columns)
         if i is not None and j is not None:
-            return family.array(matrix)[..., i, j], f"{matrix}[{plain(rows[i].name)}, {plain(columns[j].name)}]"
+            return family.array(matrix)[
+                ..., i, j
+            ], f"{matrix}[{figures.plain(rows[i].name)}, {figures.plain(columns[j].name)}]"
     raise UsageError(
         f"{matrix}[{inside}] is no entry: its rows are {', '.join(rows.names) or 'none'}, its columns "
         f"{', '.join(columns.names) or 'none'}."
@@ -104,8 +97,8 @@ def surface_figure(family: LinearFamily, quantity: str) -> Figure:
     x, y = np.sort(columns), np.sort(rows)
     shown = np.ma.masked_invalid(values[np.argsort(rows)][:, np.argsort(columns)])
     what = label.split(" [")[0] if quantity in QUANTITIES else label
-    name = plain(family.template.model.name or "sweep", 40)
-    figure = titled_figure(f"{what[0].upper()}{what[1:]}: {name}", 7.5, 5.6)
+    name = figures.plain(family.template.model.name or "sweep", 40)
+    figure = figures.titled_figure(f"{what[0].upper()}{what[1:]}: {name}", 7.5, 5.6)
     axes = figure.subplots()
     if quantity in ("growth", "damping") and shown.min() < 0 < shown.max():
         reach = float(np.abs(shown).max())  # stability is where the colour changes
@@ -119,7 +112,7 @@ def surface_figure(family: LinearFamily, quantity: str) -> Figure:
         axes.clabel(lines, fontsize=8, fmt="%.3g")
     axes.set(xlabel=axis_label(family, second), ylabel=axis_label(family, first))
     figure.colorbar(image, ax=axes, label=label)
-    gridded(axes)
+    figures.gridded(axes)
     axes.grid(visible=False)
     return figure
 
@@ -137,8 +130,8 @@ def axis_label(family: LinearFamily, name: str) -> str:
     for signals in (family.full_states, family.inputs, family.outputs):
         if signals.has(name):
             unit = signals[signals.index_of(name)].unit
-            return f"{plain(name, 40)} [{unit or '1'}]"
-    return plain(name, 40)
+            return f"{figures.plain(name, 40)} [{unit or '1'}]"
+    return figures.plain(name, 40)
 
 
 Complex = NDArray[np.complex128]
@@ -151,30 +144,30 @@ REAL_SPAN = 1e-6  # real parts within this part of the largest eigenvalue are ro
 def family_eigenvalue_figure(family: LinearFamily) -> Figure:
     """Return real and imaginary parts of the eigenvalues over the axis, each mode tracked as one line."""
     lines = list(_lines(family))
-    figure, real, imaginary = over_one_axis(_title(family, "Eigenvalues"))
+    figure, real, imaginary = figures.over_one_axis(_title(family, "Eigenvalues"))
     line = lines[0]
     shown: set[int] = set()
     for mode, values in zip(mode_numbers(line.eigenvalues), line.eigenvalues.T, strict=True):
-        style = line_style(mode) | {"linewidth": 1.8}
+        style = figures.line_style(mode) | {"linewidth": 1.8}
         real.plot(line.axis, values.real, **style, label=None if mode in shown else f"mode {mode + 1}")
         imaginary.plot(line.axis, values.imag, **style)
         shown.add(mode)
     low, high = real.get_ylim()
     if high > 0:
-        real.axhspan(0, high, color=UNSTABLE, zorder=0)
+        real.axhspan(0, high, color=figures.UNSTABLE, zorder=0)
     real.set(ylabel="real part [1/s]", ylim=(low, high))
     imaginary.set(ylabel="imaginary part [rad/s]", xlabel=line.label)
     for axes in (real, imaginary):
-        axes.axhline(0, color=QUIET, linewidth=0.8)
+        axes.axhline(0, color=figures.QUIET, linewidth=0.8)
     length, marked = family.shape[-1], False
     for event in family.mode_events:
         a, b = (k - line.first for k in event.between)
         if event.kind == "coalescence" and 0 <= a < length and 0 <= b < length:
-            real.axvline((line.axis[a] + line.axis[b]) / 2, color=QUIET, linestyle=":", linewidth=0.9,
+            real.axvline((line.axis[a] + line.axis[b]) / 2, color=figures.QUIET, linestyle=":", linewidth=0.9,
                          label=None if marked else "real pair meets")  # fmt: skip
             marked = True
     if line.title:
-        real.set_title(line.title, fontsize=10, loc="left", color=QUIET)
+        real.set_title(line.title, fontsize=10, loc="left", color=figures.QUIET)
     if line.eigenvalues.shape[1] <= 16:
         figure.legend(loc="outside right upper", frameon=False, fontsize=9)
     return figure
@@ -183,7 +176,7 @@ def family_eigenvalue_figure(family: LinearFamily) -> Figure:
 def root_locus_figure(family: LinearFamily) -> Figure:
     """Return how the eigenvalues walk through the complex plane, coloured by the last axis of the grid."""
     lines = list(_lines(family))
-    figure = titled_figure(_title(family, "Root locus"), 8.0, 6.4)
+    figure = figures.titled_figure(_title(family, "Root locus"), 8.0, 6.4)
     axes = figure.subplots()
     every = np.concatenate([line.eigenvalues.ravel() for line in lines])
     finite = every[np.isfinite(every)]
@@ -192,7 +185,7 @@ def root_locus_figure(family: LinearFamily) -> Figure:
     points = None
     for number, line in enumerate(lines):
         for values in line.eigenvalues.T:
-            axes.plot(values.real, values.imag, color=QUIET, linewidth=1.0, zorder=2)
+            axes.plot(values.real, values.imag, color=figures.QUIET, linewidth=1.0, zorder=2)
         axis = np.broadcast_to(line.axis[:, None], line.eigenvalues.shape)
         points = axes.scatter(
             line.eigenvalues.real, line.eigenvalues.imag, c=axis, cmap="viridis", s=18, zorder=3,
@@ -202,7 +195,12 @@ def root_locus_figure(family: LinearFamily) -> Figure:
         good = np.flatnonzero(np.isfinite(line.eigenvalues).all(axis=1))
         for end in good[[0, -1]] if len(good) else []:  # on the branch that swings most
             at = line.eigenvalues[end, int(np.argmax(line.eigenvalues[end].imag))]
-            style: dict[str, Any] = {"xytext": (5, 5), "textcoords": "offset points", "color": QUIET, "fontsize": 8}
+            style: dict[str, Any] = {
+                "xytext": (5, 5),
+                "textcoords": "offset points",
+                "color": figures.QUIET,
+                "fontsize": 8,
+            }
             axes.annotate(f"{line.axis[end]:.4g}", (float(at.real), float(at.imag)), **style)
     right = max(float(finite.real.max(initial=0.0)), 0.0)
     left = min(float(finite.real.min(initial=0.0)), 0.0)
@@ -221,7 +219,7 @@ def root_locus_figure(family: LinearFamily) -> Figure:
 def campbell_figure(family: LinearFamily, *, orders: Sequence[float] = (), hertz: bool = False) -> Figure:
     """Return frequencies and damping ratios of the modes that swing, over the axis (Campbell's diagram)."""
     line = next(_lines(family))
-    figure, frequency, damping = over_one_axis(_title(family, "Campbell diagram"), (3, 2))
+    figure, frequency, damping = figures.over_one_axis(_title(family, "Campbell diagram"), (3, 2))
     factor = 1 / (2 * np.pi) if hertz else 1.0
     drawn, marked, largest = 0, False, 0.0
     for mode, values in zip(mode_numbers(line.eigenvalues), line.eigenvalues.T, strict=True):
@@ -230,32 +228,34 @@ def campbell_figure(family: LinearFamily, *, orders: Sequence[float] = (), hertz
             continue
         w, size = np.where(swings, values.imag, np.nan), np.abs(values)
         ratio = np.where(swings, -values.real / np.where(size > 0, size, 1.0), np.nan)
-        style = line_style(drawn) | {"linewidth": 1.8}
+        style = figures.line_style(drawn) | {"linewidth": 1.8}
         frequency.plot(line.axis, factor * w, **style, label=f"mode {mode + 1}")
         damping.plot(line.axis, ratio, **style)
         largest = max(largest, float(np.nanmax(np.abs(ratio))))
         unstable = swings & (values.real > 1e-9 * size)
         marked |= bool(unstable.any())
         few = np.flatnonzero(unstable)[:: max(1, int(unstable.sum()) // MOST_MARKS)]
-        frequency.plot(line.axis[few], factor * w[few], "o", color=COLORS[1], markerfacecolor="white", markersize=5)
+        frequency.plot(
+            line.axis[few], factor * w[few], "o", color=figures.COLORS[1], markerfacecolor="white", markersize=5
+        )
         drawn += 1
     if not drawn:
         raise UsageError("No mode of the family swings at any point: there is no frequency to draw.")
     if marked:
-        frequency.plot([], [], "o", color=COLORS[1], markerfacecolor="white", markersize=5, label="unstable")
+        frequency.plot([], [], "o", color=figures.COLORS[1], markerfacecolor="white", markersize=5, label="unstable")
     top = frequency.get_ylim()[1]
     rays_of_orders(frequency, line.axis, factor * line.axis, orders, top)
     frequency.set(ylabel=f"frequency [{'Hz' if hertz else 'rad/s'}]", ylim=(0, top))
     damping.set(ylabel="damping ratio [1]", xlabel=line.label)
-    damping.axhline(0, color=QUIET, linewidth=0.8)
+    damping.axhline(0, color=figures.QUIET, linewidth=0.8)
     low, high = damping.get_ylim()
     if largest < 1e-9:  # rounding of modes without damping
         damping.set_ylim(-0.01, 0.01)
     elif low < 0:
-        damping.axhspan(low, 0, color=UNSTABLE, zorder=0)
+        damping.axhspan(low, 0, color=figures.UNSTABLE, zorder=0)
         damping.set_ylim(low, high)
     if line.title:
-        frequency.set_title(line.title, fontsize=10, loc="left", color=QUIET)
+        frequency.set_title(line.title, fontsize=10, loc="left", color=figures.QUIET)
     figure.legend(loc="outside right upper", frameon=False, fontsize=9)
     return figure
 
@@ -264,9 +264,9 @@ def rays_of_orders(axes: Axes, axis: FloatArray, speed: FloatArray, orders: Iter
     """Draw multiples of a speed (n,) over an axis (n,), labelled where they leave the picture, at ``top``."""
     for order in orders:
         if np.nanmin(order * speed, initial=np.inf) < top:
-            axes.plot(axis, order * speed, color=QUIET, linewidth=0.9, linestyle="--")
+            axes.plot(axis, order * speed, color=figures.QUIET, linewidth=0.9, linestyle="--")
             last = np.flatnonzero(order * speed <= top)[-1]
-            axes.annotate(f"{order:g}×", (axis[last], order * speed[last]), color=QUIET, fontsize=9)
+            axes.annotate(f"{order:g}×", (axis[last], order * speed[last]), color=figures.QUIET, fontsize=9)
 
 
 @dataclass(frozen=True, eq=False)
@@ -317,16 +317,16 @@ def mode_numbers(eigenvalues: Complex) -> list[int]:
 def _title(family: LinearFamily, what: str) -> str:
     good, count = int(family.ok.sum()), len(family)
     points = f"{count} points" if good == count else f"{good} of {count} points"
-    return f"{what}: {plain(family.template.model.name or 'sweep', 40)} ({points})"
+    return f"{what}: {figures.plain(family.template.model.name or 'sweep', 40)} ({points})"
 
 
 def margin_figure(family: LinearFamily) -> Figure:
     """Return margins of loops over the last axis, a line for each value of the others; gaps where one is unstable."""
     name, axis = list(family.axes.items())[-1]
-    figure, gain, phase = over_one_axis(_title(family, "Margins"))
+    figure, gain, phase = figures.over_one_axis(_title(family, "Margins"))
     for k, row in enumerate(family.margins().reshape(-1, len(axis))[:MOST_LINES]):
         stable = [m if m is not None and m.stable else None for m in row]
-        style: dict[str, Any] = {"color": COLORS[k], "marker": "o", "markersize": 3}
+        style: dict[str, Any] = {"color": figures.COLORS[k], "marker": "o", "markersize": 3}
         labels = ["phase", "disk phase"] if k == 0 else [None] * 2
         factors = np.array([0.0 if m is None else max(m.gain[0], 1 / m.gain[1]) for m in stable])
         gain.plot(axis, 1 / np.where(factors > 0, factors, np.nan), **style)

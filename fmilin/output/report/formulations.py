@@ -15,17 +15,9 @@ from scipy import sparse
 from fmilin.ground.errors import UsageError
 from fmilin.native.formulations.formulation import ComplexArray, Spectrum
 from fmilin.native.formulations.sparse.elimination import sparse_null_space
+from fmilin.output.report import table as tables
 from fmilin.output.report.figures import COLORS, QUIET, headed_figure
 from fmilin.output.report.numbers import eigenvalue_text, rough
-from fmilin.output.report.table import (
-    cut_list,
-    order_text,
-    print_fact,
-    print_facts,
-    print_remarks,
-    simple_table,
-    table_of,
-)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,7 +36,7 @@ _NAMES = {"mcs": "MCS", "rcs": "RCS", "ucs": "UCS"}
 def show_spectrum(spectrum: Spectrum, page: Sheet) -> None:
     """Print what a formulation found beside the linear model: sizes, and the spurious eigenvalues."""
     page.print()
-    print_facts(page, _facts(spectrum))
+    tables.print_facts(page, _facts(spectrum))
     if len(_finite_spurious(spectrum)):
         page.print()
         at = np.flatnonzero(~spectrum.is_true & np.isfinite(spectrum.eigenvalues))
@@ -54,7 +46,7 @@ def show_spectrum(spectrum: Spectrum, page: Sheet) -> None:
             text = rough(violation) if np.isfinite(violation) else "moves only multipliers"
             rows.append((eigenvalue_text(s, pair=s.imag > 0), text))
         heads = ("Spurious eigenvalue [1/s]", "Violation of the constraints")
-        page.print(table_of(heads, rows, columns="Rr", most=MOST))
+        page.print(tables.table_of(heads, rows, columns="Rr", most=MOST))
 
 
 def show_comparison(spectra: Sequence[Spectrum], page: Sheet) -> None:
@@ -63,13 +55,13 @@ def show_comparison(spectra: Sequence[Spectrum], page: Sheet) -> None:
     if first.linear is not None:
         linear = first.linear
         point = [f"{s.name} = {v:.8g}" for s, v in zip(linear.states, linear.y0, strict=True)]
-        print_fact(page, "Model", [linear.model.name, order_text(linear)])
-        print_fact(page, "Point", [f"t = {linear.point.time:.8g} s", *cut_list(point, MOST_NAMES)])
+        tables.print_fact(page, "Model", [linear.model.name, tables.order_text(linear)])
+        tables.print_fact(page, "Point", [f"t = {linear.point.time:.8g} s", *tables.cut_list(point, MOST_NAMES)])
     sizes = first.sizes
     independent = "" if sizes["rank"] == sizes["m"] else f", {sizes['rank']} of them independent"
-    print_fact(page, "Size", [f"n = {sizes['n']} coordinates", f"m = {sizes['m']} constraints{independent}"])
+    tables.print_fact(page, "Size", [f"n = {sizes['n']} coordinates", f"m = {sizes['m']} constraints{independent}"])
     for spectrum in spectra:
-        print_fact(page, _NAMES[spectrum.formulation], [spectrum.method])
+        tables.print_fact(page, _NAMES[spectrum.formulation], [spectrum.method])
     page.print()
     page.print(_sizes_table(spectra))
     page.print()
@@ -80,7 +72,7 @@ def show_comparison(spectra: Sequence[Spectrum], page: Sheet) -> None:
         for remark in spectrum.remarks:
             distinct.setdefault(str(remark), (spectrum, remark))
     for text, (spectrum, remark) in distinct.items():
-        print_fact(page, remark.heading if remark.kind in _COMMON else _NAMES[spectrum.formulation], text)
+        tables.print_fact(page, remark.heading if remark.kind in _COMMON else _NAMES[spectrum.formulation], text)
     if not distinct:
         page.print("No warnings.")
 
@@ -127,7 +119,9 @@ def _finite_spurious(spectrum: Spectrum) -> ComplexArray:
 
 
 def _sizes_table(spectra: Sequence[Spectrum]) -> Table:
-    table = simple_table("", "Order", "True", "Spurious", "Violation, true", "Violation, spurious", "Rounding [1/s]")
+    table = tables.simple_table(
+        "", "Order", "True", "Spurious", "Violation, true", "Violation, spurious", "Rounding [1/s]"
+    )
     for s in spectra:
         infinite = len(s.spurious) - len(_finite_spurious(s))
         spurious = f"{len(s.spurious)}" + (" (infinite)" if infinite and infinite == len(s.spurious) else "")
@@ -144,7 +138,7 @@ def _comparison_table(spectra: Sequence[Spectrum]) -> Table:
     first, others = spectra[0], spectra[1:]
     heads = [f"{_NAMES[other.formulation]} differs by" for other in others]
     first_head = f"True eigenvalue, {_NAMES[first.formulation]} [1/s]"
-    table = simple_table(first_head, *heads, columns="R" + "r" * len(others))
+    table = tables.simple_table(first_head, *heads, columns="R" + "r" * len(others))
     values = first.true[first.true.imag >= 0]
     for s in values[:MOST]:
         differences = [rough(float(np.abs(other.nearest(np.array([s]))[0] - s))) for other in others]
@@ -158,7 +152,7 @@ def _comparison_table(spectra: Sequence[Spectrum]) -> Table:
 def show_nearest(name: str, spectrum: Spectrum, page: Sheet) -> None:
     """Print one row for each real eigenvalue or pair, with its label and what rounding may do to it."""
     sizes = spectrum.sizes
-    table = simple_table("Eigenvalue [1/s]", "[rad/s]", "Damping ratio", "Rounding", "")
+    table = tables.simple_table("Eigenvalue [1/s]", "[rad/s]", "Damping ratio", "Rounding", "")
     for i in np.flatnonzero(spectrum.eigenvalues.imag >= 0):
         s, size = complex(spectrum.eigenvalues[i]), abs(spectrum.eigenvalues[i])
         table.add_row(
@@ -168,13 +162,13 @@ def show_nearest(name: str, spectrum: Spectrum, page: Sheet) -> None:
             rough(float(spectrum.errors[i])) if np.isfinite(spectrum.errors[i]) else "",
             spectrum.labels[i],
         )
-    print_fact(page, "Model", [name])
-    print_fact(page, "Size", [f"n = {sizes['n']:,} coordinates", f"m = {sizes['m']:,} constraints"])
-    print_fact(page, "Formulation", [spectrum.formulation.upper(), spectrum.method, f"order {sizes['order']:,}"])
+    tables.print_fact(page, "Model", [name])
+    tables.print_fact(page, "Size", [f"n = {sizes['n']:,} coordinates", f"m = {sizes['m']:,} constraints"])
+    tables.print_fact(page, "Formulation", [spectrum.formulation.upper(), spectrum.method, f"order {sizes['order']:,}"])
     page.print()
     page.print(table)
     page.print()
-    print_remarks(page, spectrum.remarks)
+    tables.print_remarks(page, spectrum.remarks)
     if not spectrum.remarks:
         page.print("No warnings.")
 

@@ -147,12 +147,10 @@ def table_of(
     return table
 
 
-def print_rows(
-    page: Sheet, heads: Sequence[str], rows: Iterable[Sequence[str]], *, columns: str = "", most: int | None = None
-) -> None:
+def print_rows(page: Sheet, heads: Sequence[str], rows: Iterable[Sequence[str]], *, columns: str = "") -> None:
     """Print a :func:`table_of` rows below an empty line."""
     page.print()
-    page.print(table_of(heads, rows, columns=columns, most=most))
+    page.print(table_of(heads, rows, columns=columns))
 
 
 def effects_of(linear: LinearModel) -> tuple[list[complex], Any, float]:

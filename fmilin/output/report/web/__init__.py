@@ -15,12 +15,7 @@ from fmilin.ground.errors import UsageError
 from fmilin.ground.files import check_writable, write_atomically
 from fmilin.linear_model.model import LinearModel
 from fmilin.output.formats import is_named_as
-from fmilin.output.report.periodic import (
-    campbell_figure,
-    floquet_mode_figure,
-    multiplier_figure,
-    stability_figure,
-)
+from fmilin.output.report import periodic as motions
 from fmilin.output.report.web.blocks import Section, html_of, number, picture, table, text
 from fmilin.output.report.web.of_family import family_report
 from fmilin.output.report.web.of_linear import linear_report
@@ -46,8 +41,8 @@ def periodic_report(periodic: PeriodicModel) -> str:
     sections = [
         Section("Stability", [text(f"{floquet.verdict.capitalize()}.", closing, alarm=not floquet.stable),
                               table("Multipliers of a period", heads, rows)]),
-        Section("Pictures", [picture("Multipliers", partial(multiplier_figure, floquet)),
-                             picture("Modes over the period", partial(floquet_mode_figure, floquet))]),
+        Section("Pictures", [picture("Multipliers", partial(motions.multiplier_figure, floquet)),
+                             picture("Modes over the period", partial(motions.floquet_mode_figure, floquet))]),
         Section("Remarks", [text(*(remark.message for remark in periodic.remarks))] if periodic.remarks else []),
     ]  # fmt: skip
     subtitle = f"period {periodic.period:.9g} s, {P} independent states, {len(periodic.A)} phases"
@@ -56,7 +51,7 @@ def periodic_report(periodic: PeriodicModel) -> str:
 
 def chart_report(chart: FloquetChart) -> str:
     """Return the report of a chart as one HTML file."""
-    drawn = campbell_figure if len(chart.axes) == 1 else stability_figure
+    drawn = motions.campbell_figure if len(chart.axes) == 1 else motions.stability_figure
     axes = list(chart.axes.values())
     rows = [
         [*(number(float(axis[k])) for axis, k in zip(axes, i, strict=True)), number(float(chart.period[i])),
