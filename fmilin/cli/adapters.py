@@ -48,13 +48,11 @@ def _row(installed: Installed) -> Row:
     from fmilin.ground.errors import FmilinError
 
     row: Row = {"name": installed.name, "distribution": installed.distribution}
-    empty: Row = {"description": "", "suffixes": [], "engine": "", "problem": ""}
+    row |= {"description": "", "suffixes": [], "engine": "", "problem": ""}
     try:
         adapter = installed.adapter()
-        return row | empty | {
-            "description": adapter.description,
-            "suffixes": list(adapter.suffixes),
-            "engine": adapter.engine(),
+        return row | {
+            "description": adapter.description, "suffixes": list(adapter.suffixes), "engine": adapter.engine(),
         }  # fmt: skip
     except FmilinError as error:
-        return row | empty | {"problem": str(error)}
+        return row | {"problem": str(error)}

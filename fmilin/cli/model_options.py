@@ -240,22 +240,13 @@ def of_model(without: str) -> options.Decorator:
     return options.together(constraints_options(without), file_options, running_options)
 
 
-COORDINATES = click.option(
-    "--coordinates",
-    type=options.one_of("partition", "tangent"),
-    default="partition",
-    help="How coordinates are chosen when none are named.",
+COORDINATES = options.choice_option(
+    "--coordinates", "How coordinates are chosen when none are named.", "partition", "tangent", default="partition"
 )
-DERIVATIVES = click.option(
-    "--derivatives",
-    type=options.one_of("auto", "exact", "differences"),
-    default="auto",
-    help="Exact directional derivatives, or differences on the manifold.",
-)
-INTERFACE = click.option(
-    "--interface",
-    type=options.one_of("me", "cs"),
-    help="Of an FMU: model exchange or co-simulation; model exchange where it has both.",
+SLOPES = "Exact directional derivatives, or differences on the manifold."
+DERIVATIVES = options.choice_option("--derivatives", SLOPES, "auto", "exact", "differences", default="auto")
+INTERFACE = options.choice_option(
+    "--interface", "Of an FMU: model exchange or co-simulation; model exchange where it has both.", "me", "cs"
 )
 INPUTS_OVER_TIME = options.path_option(
     "--input", "inputs", metavar="FILE.csv", help="Inputs over time: a column 'time', and one per input."

@@ -96,6 +96,11 @@ def one_of(*choices: str) -> click.Choice[str]:
     return click.Choice(choices)
 
 
+def choice_option(name: str, help: str, *choices: str, default: str | None = None) -> Decorator:
+    """Return an option that has one of these values."""
+    return click.option(name, type=one_of(*choices), default=default, help=help)
+
+
 class Renamed(click.Option):
     """An option whose later names are old ones: accepted, and not shown."""
 

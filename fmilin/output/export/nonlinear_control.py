@@ -92,14 +92,12 @@ def nonlinear_view(
     recommended = model.independent if coordinates == "partition" and len(model.constraints) else ()
     frame = frame_at(model, point, named=recommended if independent is None else independent, kind=coordinates)
 
-    def rates(t: float, y: FloatArray, u: FloatArray, params: Mapping[str, object]) -> FloatArray:
-        del params
+    def rates(t: float, y: FloatArray, u: FloatArray, _: Mapping[str, object]) -> FloatArray:
         u = np.atleast_1d(u)[: len(model.inputs)]
         x = _states(frame, t, y, u)
         return frame.coordinates.jacobian(x) @ model.evaluate(float(t), x, u).derivatives
 
-    def outputs(t: float, y: FloatArray, u: FloatArray, params: Mapping[str, object]) -> FloatArray:
-        del params
+    def outputs(t: float, y: FloatArray, u: FloatArray, _: Mapping[str, object]) -> FloatArray:
         u = np.atleast_1d(u)[: len(model.inputs)]
         return model.evaluate(float(t), _states(frame, t, y, u), u).outputs
 

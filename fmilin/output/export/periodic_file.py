@@ -196,22 +196,19 @@ def _from_json(content: bytes, origin: str) -> tuple[dict[str, Any], dict[str, A
     return document, {name: np.array(document[name], dtype=np.float64) for name in DIMENSIONS if name in document}
 
 
-def _from_npz(content: bytes, origin: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    del origin
+def _from_npz(content: bytes, _: str) -> tuple[dict[str, Any], dict[str, Any]]:
     arrays = arrays_of(content)
     return json.loads(str(arrays["fmilin"])), arrays
 
 
-def _from_mat(content: bytes, origin: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    del origin
+def _from_mat(content: bytes, _: str) -> tuple[dict[str, Any], dict[str, Any]]:
     top: dict[str, Any] = dict(mat5.read(content))
     texts = json.loads(top["fmilin"]["texts"])
     pages = {name: np.moveaxis(np.asarray(top[name]), -1, 0) for name in PAGES if name in top}
     return texts, {**{name: np.asarray(top[name]) for name in DIMENSIONS if name in top}, **pages}
 
 
-def _from_nc(content: bytes, origin: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    del origin
+def _from_nc(content: bytes, _: str) -> tuple[dict[str, Any], dict[str, Any]]:
     import h5netcdf
 
     with h5netcdf.File(io.BytesIO(content), "r") as file:
@@ -231,11 +228,10 @@ def _restored(texts: dict[str, Any], arrays: dict[str, Any]) -> PeriodicModel:
         g: Signals(Signal(n, u) for n, u in zip(texts[g], texts[f"{g}_units"], strict=True)) for g in GROUPS
     }
     P, N, nu, ny = (len(signals[group]) for group in GROUPS)
-    shapes = {"A": (m, P, P), "B": (m, P, nu), "C": (m, ny, P), "D": (m, ny, nu), "T": (m, N, P), "error": (m, P, P),
-              "transitions": (m, P, P), "jump": (P, P), "times": (m,), "f0": (m, P)}  # fmt: skip
+    sizes = {"phase": m, "state": P, "state_": P, "full_state": N, "input": nu, "output": ny}
     matrices: dict[str, Any] = {
-        name: np.asarray(arrays[name], dtype=np.float64).reshape(shape)
-        for name, shape in shapes.items()
+        name: np.asarray(arrays[name], dtype=np.float64).reshape([sizes[d] for d in DIMENSIONS[name]])
+        for name in MATRICES
         if name in arrays
     }
     x, u = np.asarray(arrays["x"]).reshape(m, N), np.asarray(arrays["u"]).reshape(m, -1)
