@@ -105,13 +105,18 @@ def _require_texts(linear: LinearModel) -> None:
         ) from None
 
 
+def require_format(document: Mapping[str, Any], origin: str, wanted: str = FORMAT, what: str = "linear model") -> None:
+    """Refuse a file of another version, or of something else."""
+    if (stated := document.get("format")) != wanted:
+        raise ModelError(
+            f"'{origin}' is no {what} that this fmilin reads: its field 'format' is {stated!r} instead of '{wanted}'. "
+            f"Save it again with fmilin {__version__}."
+        )
+
+
 def from_document(document: Mapping[str, Any], origin: str) -> LinearModel:
     """Return the LinearModel of :func:`to_document`; matrices may be nested lists, a NaN may be None."""
-    if (stated := document.get("format")) != FORMAT:
-        raise ModelError(
-            f"'{origin}' is no linear model that this fmilin reads: its field 'format' is {stated!r} instead of "
-            f"'{FORMAT}'. Save it again with fmilin {__version__}."
-        )
+    require_format(document, origin)
     try:
         return _linear_model(document)
     except KeyError as missing:

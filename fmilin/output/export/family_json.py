@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, fields
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,9 +22,11 @@ from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.version import __version__
 from fmilin.model.interface import ModelInfo
+from fmilin.output.export import document
 from fmilin.output.export.document import details_of, object_in, plain, signals_of
 
 FORMAT = "fmilin-family/1"
+require_format = partial(document.require_format, wanted=FORMAT, what="family of linear models")
 GROUPS = ("full_states", "inputs", "outputs")
 
 
@@ -104,15 +107,6 @@ def _require_numbers(rows: FloatArray, layout: Layout) -> None:
     for name in "ABCD":
         if not np.isfinite(rows[:, layout.slices[name]]).all():
             raise ValueError(f"{name} has NaN or infinite entries at a point that is good")
-
-
-def require_format(texts: Mapping[str, Any], origin: str) -> None:
-    """Refuse a file of another version, or of something else."""
-    if (stated := texts.get("format")) != FORMAT:
-        raise ModelError(
-            f"'{origin}' is no family of linear models that this fmilin reads: its field 'format' is {stated!r} "
-            f"instead of '{FORMAT}'. Save it again with fmilin {__version__}."
-        )
 
 
 _PER_POINT = ("remarks", "reasons", "distinct_remarks")

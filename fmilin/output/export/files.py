@@ -148,21 +148,25 @@ def checked_families(paths: Sequence[Path]) -> list[Path]:
     return list(paths)
 
 
+def has_mark(path: Path, mark: str) -> bool:
+    """Whether a text stands in a file; False where it cannot be read."""
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return False
+    return any(mark.encode(code) in content for code in ("ascii", "utf-16-le", "utf-32-le"))
+
+
 def is_family(path: Path) -> bool:
     """Whether a file holds a family, by what stands in it; False where it cannot be read."""
     kind = next((f for f in formats.formats("family", readable=True) if f.suffix == path.suffix.lower()), None)
     if kind is None or not formats.is_named_as(path, "linear model"):
         return kind is not None
-    try:
-        content = path.read_bytes()
-    except OSError:
-        return False
-    marks = [MARK.encode(code) for code in ("ascii", "utf-16-le", "utf-32-le")]
-    if any(mark in content for mark in marks) or kind.suffix == ".json":
-        return any(mark in content for mark in marks)
+    if has_mark(path, MARK) or kind.suffix == ".json":
+        return has_mark(path, MARK)
     try:  # a compressed file that somebody saved again
-        formats.function_of(kind.read)(content, "")
-    except ModelError:
+        formats.function_of(kind.read)(path.read_bytes(), "")
+    except (ModelError, OSError):
         return False
     return True
 

@@ -22,6 +22,7 @@ from fmilin.motion.periodic.floquet import Floquet
 from fmilin.output.export import mat5
 from fmilin.output.export.archives import archive_of, arrays_of, reading
 from fmilin.output.export.document import object_in, text_of
+from fmilin.output.export.files import has_mark
 from fmilin.output.formats import format_of
 
 FORMAT = "fmilin-floquet/1"
@@ -174,21 +175,11 @@ def load(path: str | Path) -> PeriodicModel:
 def load_any(source: str) -> PeriodicModel | FloquetChart | None:
     """Return the periodic model or the chart in a file, by what stands in it; None where there is neither."""
     path = Path(source)
-    if not path.is_file():
+    if not path.is_file() or path.suffix.lower() not in _READERS:
         return None
-    if _has_mark(path, CHART):
+    if has_mark(path, CHART):
         return load_chart(path)
-    return load(path) if _has_mark(path, FORMAT) else None
-
-
-def _has_mark(path: Path, mark: str) -> bool:
-    if path.suffix.lower() not in _READERS:
-        return False
-    try:
-        content = path.read_bytes()
-    except OSError:
-        return False
-    return any(mark.encode(code) in content for code in ("ascii", "utf-16-le", "utf-32-le"))
+    return load(path) if has_mark(path, FORMAT) else None
 
 
 def _from_json(content: bytes, origin: str) -> tuple[dict[str, Any], dict[str, Any]]:
