@@ -23,7 +23,8 @@ from fmilin.manifold.projection import project
 from fmilin.manifold.selection import kinematic_pairs
 from fmilin.model.interface import Evaluation, Model
 
-Getter, Setter = Callable[[], float], Callable[[float], None]
+Getter = Callable[[], float]
+Setter = Callable[[float], None]
 RELATIVE = 1e-9  # tolerance of the integration within a step
 
 

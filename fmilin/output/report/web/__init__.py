@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,15 +13,13 @@ from fmilin.families.periodic.model import PeriodicModel
 from fmilin.ground.errors import UsageError
 from fmilin.ground.files import check_writable, write_atomically
 from fmilin.linear_model.model import LinearModel
+from fmilin.linear_model.verification import Verification
+from fmilin.model.interface import Model
 from fmilin.output.formats import is_named_as
 from fmilin.output.report import periodic as motions
 from fmilin.output.report.web.blocks import Section, html_of, number, picture, table, text
 from fmilin.output.report.web.of_family import family_report
 from fmilin.output.report.web.of_linear import linear_report
-
-if TYPE_CHECKING:
-    from fmilin.linear_model.verification import Verification
-    from fmilin.model.interface import Model
 
 
 def periodic_report(periodic: PeriodicModel) -> str:

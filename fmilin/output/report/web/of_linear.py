@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,14 +13,12 @@ from fmilin.linear_model.modal import ModalAnalysis, ModeGroup, modal_analysis
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.reduction import hankel_singular_values
 from fmilin.linear_model.verification import Verification
+from fmilin.model.interface import Model
 from fmilin.output.report.mechanism_picture import mechanism_figure
 from fmilin.output.report.numbers import eigenvalue_text, matrices_of, rounded, shortened
 from fmilin.output.report.table import facts_of
 from fmilin.output.report.verification import limit_text, verification_figure
 from fmilin.output.report.web.blocks import Block, Cell, Section, html_of, number, picture, table, text
-
-if TYPE_CHECKING:
-    from fmilin.model.interface import Model
 
 ALIKE = "eigenvalues that are equal as far as they are known count together"
 REACHED = (
