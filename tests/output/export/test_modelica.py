@@ -16,8 +16,7 @@ from fmilin.ground.errors import UsageError
 from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import Signal, Signals
 from fmilin.linear_model.model import LinearModel
-from fmilin.output.export.modelica import dumps
-from fmilin.output.export.modelica_names import RESERVED, identifiers
+from fmilin.output.export.modelica import RESERVED, dumps, identifiers
 from fmilin.output.formats import Writing
 from tests.hand_made import LONG, pendulum, sized
 from tests.output.export.modelica import Flat, flat
