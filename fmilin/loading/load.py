@@ -49,12 +49,11 @@ def load(
     Parameters
     ----------
     source : str or Path
-        The path of an FMU, ``path/to/file.py:name`` or ``package.module:name``:
-        a :class:`~fmilin.Model` or a function that returns one, with literal keyword arguments if any; or a
-        file that an installed adapter claims, ``ADAPTER:FILE`` where several could, or ``ADAPTER:NAME`` of a model that
-        comes with its engine (``jsbsim:c172x``), ``FILE:MODEL`` where a file may hold several
-        (``crane.mo:Package.Crane``); or a mechanism, ``file.toml`` or
-        ``robot.urdf`` (see ``docs/mechanism.md``); or FMUs that are connected, ``system.ssp``.
+        The path of an FMU, ``path/to/file.py:name`` or ``package.module:name``: a :class:`~fmilin.Model` or a function
+        that returns one, with literal keyword arguments if any; or a file that an installed adapter claims,
+        ``ADAPTER:FILE`` where several could, or ``ADAPTER:NAME`` of a model that comes with its engine
+        (``jsbsim:c172x``), ``FILE:MODEL`` where a file may hold several (``crane.mo:Package.Crane``); or a mechanism,
+        ``file.toml`` or ``robot.urdf`` (see ``docs/mechanism.md``); or FMUs that are connected, ``system.ssp``.
     constraints : sequence of str or Constraint, optional
         Expressions that must be zero, or names of variables that must be zero. None: what the model brings
         (for an FMU ``MODEL_STEM.fmilin.toml`` beside it, then ``extra/org.fmilin/constraints.toml`` inside);
