@@ -21,6 +21,7 @@ from fmilin.ground.signals import FloatArray, Signal, Signals, limits_by_name
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.reduction.transformation import discretize
 from fmilin.numerics.codegen import c_component as c99
+from fmilin.numerics.codegen.c_component import Precision
 from fmilin.output.export.files import save
 from fmilin.output.formats import Writing, alternatives, format_of, suffixes
 
@@ -59,7 +60,7 @@ def save_law(
     law: Any,
     path: str | Path,
     limits: Bounds,
-    precision: c99.Precision,
+    precision: Precision,
     fmi: Literal["2.0", "3.0"] = "2.0",
 ) -> None:
     """Write a filter or a regulator (``linear_model()``, ``limited()``) of the room beside this one, or a schedule."""
@@ -189,7 +190,7 @@ def limit_statements(ny: int, *, told: bool) -> str:
     )
 
 
-def save_schedule(schedule: Any, path: str | Path, limits: Bounds, precision: c99.Precision, fmi: str) -> None:
+def save_schedule(schedule: Any, path: str | Path, limits: Bounds, precision: Precision, fmi: str) -> None:
     """Write a schedule of the room beside this one."""
     path = Path(path)
     if path.suffix.lower() not in suffixes("schedule"):
@@ -203,7 +204,7 @@ def save_schedule(schedule: Any, path: str | Path, limits: Bounds, precision: c9
         write_atomically(path, schedule_component(schedule, path.stem, limits, precision).text().encode("ascii"))
 
 
-def dumps_fmu(schedule: Any, path: Path, limits: Bounds, precision: c99.Precision, fmi: str) -> bytes:
+def dumps_fmu(schedule: Any, path: Path, limits: Bounds, precision: Precision, fmi: str) -> bytes:
     """Return the content of an FMU around the C code, its inputs those of the first point of the grid."""
     from fmilin.fmi.write.fmu import NAME, block_fmu
 
@@ -215,7 +216,7 @@ def dumps_fmu(schedule: Any, path: Path, limits: Bounds, precision: c99.Precisio
 
 
 def schedule_component(
-    schedule: Any, name: str, limits: Mapping[str, tuple[float, float]], precision: c99.Precision
+    schedule: Any, name: str, limits: Mapping[str, tuple[float, float]], precision: Precision
 ) -> c99.CComponent:
     """Return the parts of the file."""
     table, parts = schedule.table, schedule.parts
