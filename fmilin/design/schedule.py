@@ -20,8 +20,14 @@ import numpy as np
 from fmilin.design.kalman import KalmanFilter
 from fmilin.design.laws import Savable, linear_law, with_states
 from fmilin.design.regulators import FunctionRegulator
-from fmilin.design.schedule_check import ScheduleReport, ScheduleVerdict, errors_of_points, report, verdict
-from fmilin.design.schedule_table import ScheduleTable
+from fmilin.design.schedule_check import (
+    ScheduleReport,
+    ScheduleTable,
+    ScheduleVerdict,
+    errors_of_points,
+    report,
+    verdict,
+)
 from fmilin.families.family import LinearFamily
 from fmilin.ground.errors import FmilinError, NumericalError, UnknownNameError, UsageError
 from fmilin.ground.signals import FloatArray, Signal, Signals, as_numbers

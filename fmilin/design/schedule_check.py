@@ -1,4 +1,4 @@
-"""What a schedule's closed loop does between the points that it was designed at, with the interpolation's own error.
+"""What a schedule looks up between the points that it was designed at, and what its closed loop does there.
 
 At fixed scheduling variables the loop is A - B K, all three interpolated. How far A and B are off is taken from each
 point of the grid that is left out and interpolated from its neighbours, twice as far apart: four times the error of the
@@ -14,17 +14,99 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import eig
 
 from fmilin.design.laws import with_states
-from fmilin.families.grid import errors_of_neighbours
-from fmilin.ground.errors import NumericalError
+from fmilin.families.grid import Grid, around, errors_of_neighbours
+from fmilin.ground.errors import NumericalError, UsageError
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.verbs import Shown
 from fmilin.linear_model.no_response import is_at_rest
+
+
+@dataclass(frozen=True, eq=False)
+class ScheduleTable:
+    """What a schedule looks up."""
+
+    grid: Grid  # of the family
+    over: tuple[str, ...]  # its axes, in the order of the scheduling variables
+    rows: FloatArray  # (points, width)
+    good: NDArray[np.bool_]  # (points,)
+    reasons: Sequence[str]  # why a point has no row
+
+    @property
+    def axes(self) -> tuple[FloatArray, ...]:
+        """The values of every scheduling variable, ascending."""
+        return tuple(np.sort(self.grid.axes[name]) for name in self.over)
+
+    @property
+    def numbers(self) -> NDArray[np.intp]:
+        """The points in the order of these axes, the last one fastest."""
+        names = list(self.grid.axes)
+        numbers = np.arange(self.grid.size).reshape(self.grid.shape).transpose([names.index(n) for n in self.over])
+        for d, name in enumerate(self.over):
+            numbers = np.take(numbers, np.argsort(self.grid.axes[name]), axis=d)
+        return numbers.ravel()
+
+    @property
+    def first(self) -> FloatArray:
+        """The values of the first point with a row, shape (k,)."""
+        values = self.grid.values(int(next(k for k in self.numbers if self.good[k])))
+        return np.array([values[name] for name in self.over])
+
+    def nearest(self, at: FloatArray) -> FloatArray:
+        """Return the values inside the grid's ranges that are nearest, shape (k,)."""
+        axes = zip(at, self.axes, strict=True)
+        return np.array([min(v, a[-1]) if v >= a[0] else a[0] for v, a in axes])  # of NaN the first
+
+    def corners(self, at: FloatArray) -> dict[int, float]:
+        """Return the points around and their weights, none of them zero."""
+        return around(self.grid, dict(zip(self.over, at.tolist(), strict=True)))
+
+    def weights(self, at: FloatArray) -> dict[int, float]:
+        """Return the points around and their weights; refuse what is outside, and where a point around is missing."""
+        where = ", ".join(f"{name} = {v:g}" for name, v in zip(self.over, at.tolist(), strict=True))
+        if (self.nearest(at) != at).any():
+            ranges = ", ".join(f"{n} from {a[0]:g} to {a[-1]:g}" for n, a in zip(self.over, self.axes, strict=True))
+            raise UsageError(
+                f"The schedule is asked at {where}, outside its range: {ranges}. Sweep a larger range, keep the plant "
+                "inside this one, or choose outside='nearest', which holds the gains of its edge."
+            )
+        weights = self.corners(at)
+        for number in weights:
+            if not self.good[number]:
+                corner = ", ".join(f"{name} = {v:g}" for name, v in self.grid.values(number).items())
+                raise NumericalError(
+                    f"The schedule has a hole at {where}: it has nothing at {corner}. {self.reasons[number]}"
+                )
+        return weights
+
+    def row(self, at: FloatArray) -> FloatArray:
+        """Return the interpolated row, shape (width,)."""
+        weights = self.weights(at)
+        return np.asarray(np.array(list(weights.values())) @ self.rows[list(weights)])
+
+    def slopes(self, at: FloatArray) -> FloatArray:
+        """Return how the row moves with each scheduling variable, by the next points on both sides: (width, k)."""
+        columns = []
+        for d, axis in enumerate(self.axes):
+            below = max(int(np.searchsorted(axis, at[d], side="left")) - 1, 0)
+            above = min(int(np.searchsorted(axis, at[d], side="right")), len(axis) - 1)
+            ends = [np.where(np.arange(len(at)) == d, axis[j], at) for j in (below, above)]
+            columns.append((self.row(ends[1]) - self.row(ends[0])) / (axis[above] - axis[below]))
+        return np.array(columns).T
+
+    def between(self, most: int = 4000) -> FloatArray:
+        """Return values to look at, shape (points, k): those of the grid and the middles, fewer of very many."""
+        lines = [np.sort(np.concatenate((a, (a[1:] + a[:-1]) / 2))) for a in self.axes]
+        every = np.array(list(product(*lines)))
+        return every[:: -(-len(every) // most)]
+
 
 Schedule = Any  # fmilin.design.schedule.Schedule, whose module imports this one
 Kind = Literal["stable", "uncertain", "unstable"]

@@ -83,11 +83,7 @@ class Trajectory(Shown):
 
     def __getitem__(self, name: str) -> FloatArray:
         """Return the course of a state, output or input, shape (K,)."""
-        groups = (
-            (self.state_signals, self.states),
-            (self.output_signals, self.outputs),
-            (self.input_signals, self.inputs),
-        )
+        groups = _groups(self)
         for signals, values in groups:
             if signals.has(name):
                 return values[:, signals.positions[name]]
@@ -109,14 +105,14 @@ class Trajectory(Shown):
 TIME = "time"
 
 
+def _groups(of: Trajectory) -> tuple[tuple[Signals, FloatArray], ...]:
+    return (of.state_signals, of.states), (of.output_signals, of.outputs), (of.input_signals, of.inputs)
+
+
 def trajectory_as_csv(trajectory: Trajectory) -> bytes:
     """Return time, states, outputs, inputs and energy as CSV, each name once; numbers read back to the last bit."""
     columns: dict[str, FloatArray] = {TIME: trajectory.times}
-    for signals, values in (
-        (trajectory.state_signals, trajectory.states),
-        (trajectory.output_signals, trajectory.outputs),
-        (trajectory.input_signals, trajectory.inputs),
-    ):
+    for signals, values in _groups(trajectory):
         for name, column in zip(signals.names, values.T, strict=True):
             columns.setdefault(name, column)
     if trajectory.energy.size:
