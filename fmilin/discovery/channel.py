@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from fmilin.discovery.states import reached_from
 from fmilin.ground.errors import FmilinError
 from fmilin.ground.signals import FloatArray
 from fmilin.linear_model.model import LinearModel
@@ -89,12 +90,7 @@ def moves(matrices: Matrices) -> bool:
 
 def reached(A: FloatArray, B: FloatArray) -> NDArray[np.bool_]:
     """Return which states something moves, by entries that are not zero."""
-    seen = np.asarray((B != 0).any(axis=1))
-    while True:
-        more = seen | (A[:, seen] != 0).any(axis=1)
-        if (more == seen).all():
-            return np.asarray(seen)
-        seen = more
+    return reached_from(np.asarray((B != 0).any(axis=1)), np.asarray(A != 0))
 
 
 def has_path(linear: LinearModel) -> bool:

@@ -75,7 +75,7 @@ def state_kinds(sampler: Sampler) -> StateKinds:
         angles=_set(angle) - speeds,
         speeds=frozenset(speeds),
         driven=_set(driven),
-        reached=_set(_reached(depends, driven)),
+        reached=_set(reached_from(driven, depends)),
         rate_of=rate_of,
         turned_by=turned_by,
         groups=_groups(depends, constant),
@@ -108,7 +108,8 @@ def _pairs(x: FloatArray, f: FloatArray, constant: Mask, noise: float) -> dict[i
     return rate_of
 
 
-def _reached(depends: Mask, driven: Mask) -> Mask:
+def reached_from(driven: Mask, depends: Mask) -> Mask:
+    """Return the states that are driven (n,), and those that depend (n, n) on these, on and on."""
     reached, before = driven.copy(), 0
     while reached.sum() > before:
         before = int(reached.sum())
