@@ -22,6 +22,8 @@ from fmilin.native.mechanism.recursions import velocities
 from fmilin.native.mechanism.system import State, System
 from fmilin.native.native_engine import limit_remarks, side_of
 
+Floats = NDArray[np.float64]
+
 FIELDS = {
     "bodies": ("mass", "center", "inertia"),
     "joints": ("stiffness", "rest", "damping", "placement", "child_placement"),
@@ -142,22 +144,7 @@ def _open(limits: tuple[float, float], side: str) -> tuple[float, float]:
     return (-inf, limits[1]) if side == "lower" else (limits[0], inf)
 
 
-Floats = NDArray[np.float64]
-
 AT_REST = 1e-6  # speed of a foot at the point, in m/s or rad/s, beside that of the fastest joint (or 1)
-
-
-@dataclass(frozen=True)
-class _Held:
-    """A point of a body in the world."""
-
-    body: str
-    point: Floats  # (3,), in the body's frame
-    p: Floats  # shape (3,)
-    R: Floats  # shape (3, 3)
-    v: Floats  # shape (3,)
-    w: Floats  # shape (3,)
-    friction: float | None
 
 
 def loop_of(foot: Foot) -> str:
@@ -189,14 +176,15 @@ def held(
     """Return the description with feet held where q (n_q,), v (n,) put them; these and u (nu,) become start values."""
     description, tree = system.description, system.tree
     at = velocities(tree, q, v)
+    X, V = np.asarray(at.X), np.asarray(at.V)
     fastest = max(1.0, float(np.abs(v).max(initial=0.0)))
-    g = np.array(description.gravity)
-    up = -g / np.linalg.norm(g) if g.any() else np.array([0.0, 0.0, 1.0])
     loops, sensors, contacts = [], [], []
     for foot in feet:
-        stands = None if stance is None else stance.feet[foot.name]
-        at_foot = _held_at(system, foot, stands, np.asarray(at.X), np.asarray(at.V))
-        speed = float(np.linalg.norm(np.concatenate((at_foot.v, at_foot.w if foot.flat else ()))))
+        stands = _standing(system, foot, None if stance is None else stance.feet[foot.name])
+        link, offset = tree.frame_of[stands.body]
+        frame, w = X[link] @ offset, V[link, :3]
+        p = frame[:3, 3] + frame[:3, :3] @ stands.point
+        speed = float(np.linalg.norm(np.concatenate((V[link, 3:] + np.cross(w, p), w if foot.flat else ()))))
         if speed > AT_REST * fastest:
             raise ConstraintError(
                 f"The foot '{foot.name}' cannot be held at this point: it moves there, at {speed:.3g} m/s. Give a "
@@ -207,14 +195,14 @@ def held(
                 loop_of(foot),
                 "fixed" if foot.flat else "spherical",
                 description.ground,
-                at_foot.body,
-                Placement(vector(at_foot.p, "A foot")),
-                Placement(vector(at_foot.point, "A foot"), at_foot.R.T),
+                stands.body,
+                Placement(vector(p, "A foot")),
+                Placement(vector(stands.point, "A foot"), frame[:3, :3].T),
             )
         )
         signals = contact_signals(foot)
         sensors += [Sensor(s.name, "contact", loop_of(foot), coordinate=i) for i, s in enumerate(signals)]
-        contacts.append(Contact(foot, up, at_foot.friction) if stands is None else stands.contact)
+        contacts.append(stands.contact)
     joints = [
         replace(
             joint,
@@ -260,28 +248,25 @@ def _where(names: Sequence[str]) -> str:
     )
 
 
-def _held_at(system: System, foot: Foot, stands: Standing | None, X: Floats, V: Floats) -> _Held:
-    description, tree = system.description, system.tree
+def _standing(system: System, foot: Foot, known: Standing | None) -> Standing:
+    """Return where a foot is held: where it is known to stand, at its marker, or at the origin of its body."""
+    description = system.description
     markers = {marker.name: marker for marker in description.markers}
-    marker = markers.get(foot.name)
-    if stands is None and foot.at != "contact":
+    if known is None and foot.at != "contact":
         raise UsageError(
             f"'{description.name}' knows no shape of the foot '{foot.name}', which ':{foot.at}' is a point of: hold a "
             "[[marker]] at that point."
         )
-    body = stands.body if stands is not None else foot.name if marker is None else marker.body
-    if body not in {b.name for b in description.bodies}:
+    if known is None:
+        g, marker = np.array(description.gravity), markers.get(foot.name)
+        up = -g / np.linalg.norm(g) if g.any() else np.array([0.0, 0.0, 1.0])
+        body, point = (foot.name, np.zeros(3)) if marker is None else (marker.body, np.array(marker.point))
+        known = Standing(body, point, Contact(foot, up, None if marker is None else marker.friction))
+    if known.body not in {b.name for b in description.bodies}:
         names = [*markers, *(b.name for b in description.bodies)]
         raise unknown_foot(foot.name, names, f"a body or marker of '{description.name}' that could be held")
     if any(loop.name == loop_of(foot) for loop in description.loops):
         raise ModelError(f"The foot '{foot.name}' is held already.")
-    link, offset = tree.frame_of[body]
-    if link == 0:
+    if system.tree.frame_of[known.body][0] == 0:
         raise ModelError(f"The foot '{foot.name}' is fixed to the ground by its joints: nothing needs to hold it.")
-    point = stands.point if stands is not None else np.zeros(3) if marker is None else np.array(marker.point)
-    frame = X[link] @ offset
-    p = frame[:3, 3] + frame[:3, :3] @ point
-    w = V[link, :3]
-    return _Held(
-        body, point, p, frame[:3, :3], V[link, 3:] + np.cross(w, p), w, None if marker is None else marker.friction
-    )
+    return known
