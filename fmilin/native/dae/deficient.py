@@ -62,9 +62,7 @@ def selected(J: FloatArray, rows: Sequence[Row], zero: float) -> list[Row]:
     for order in sorted({row.order for row in rows}):
         these = [k for k, row in enumerate(rows) if row.order == order]
         rest = J[these] - (J[these] @ Q.T) @ Q
-        _, R, pivots = linalg.qr(rest.T, mode="economic", pivoting=True)
-        count = int(np.count_nonzero(np.abs(np.diag(R)) > zero))
-        chosen += [these[p] for p in pivots[:count]]
+        chosen += [these[p] for p in _independent(rest.T, zero)]
         Q = np.asarray(linalg.qr(J[chosen].T, mode="economic")[0].T) if chosen else Q
     return [rows[k] for k in sorted(chosen)]
 
@@ -104,12 +102,9 @@ def _differentiated(
     values = motion.along(column_of([rows[k].value for k in these]))
     met = [key for key in motion.jets_in(values) if key not in set(unknowns)]
     block = J[np.ix_(these, [unknowns.index((j, s - 1)) for j, s in met])]
-    needed = [k in seen for k in these]
-    kept_rows = _independent_of(block, [i for i, is_old in enumerate(needed) if is_old], zero)
-    taken = sorted({*kept_rows, *(i for i, is_old in enumerate(needed) if not is_old)})
-    _, R, pivots = linalg.qr(block[taken], mode="economic", pivoting=True)
-    count = int(np.count_nonzero(np.abs(np.diag(R)) > zero)) if block.size else 0
-    stand_ins = {met[p]: motion.substitute_for(*met[p]) for p in pivots[:count]}
+    old, fresh = ([i for i, k in enumerate(these) if (k in seen) == before] for before in (True, False))
+    taken = sorted([*(old[p] for p in _independent(block[old].T, zero)), *fresh])
+    stand_ins = {met[p]: motion.substitute_for(*met[p]) for p in _independent(block[taken], zero)}
     nothing = ca.SX(0)
     values = ca.substitute(
         values,
@@ -122,12 +117,12 @@ def _differentiated(
     return [*rows, *more], [*unknowns, *(stand_ins[key] for key in met if key in stand_ins)]
 
 
-def _independent_of(block: FloatArray, rows: list[int], zero: float) -> list[int]:
-    """Return rows that span the same as all of ``rows``."""
-    if not rows or not block.shape[1]:
+def _independent(A: FloatArray, zero: float) -> list[int]:
+    """Return columns that span the same as all of a matrix, whose other diagonal entries of R are ``zero``."""
+    if not A.size:
         return []
-    _, R, pivots = linalg.qr(block[rows].T, mode="economic", pivoting=True)
-    return [rows[p] for p in pivots[: int(np.count_nonzero(np.abs(np.diag(R)) > zero))]]
+    _, R, pivots = linalg.qr(A, mode="economic", pivoting=True)
+    return [int(p) for p in pivots[: np.count_nonzero(np.abs(np.diag(R)) > zero)]]
 
 
 def _redundant(form: SemiExplicit, motion: Motion, rows: list[Row], unknowns: list[Unknown]) -> Completion:
