@@ -46,7 +46,7 @@ class Savable:
         path : str or Path
             The stem of a .c file is the name of its struct.
         limits : mapping of str to (float, float), optional
-            Of outputs, absolute: .c alone, of schedules .fmu, too. The states are told what the limits leave.
+            Of outputs, absolute: .c and .fmu alone. The states are told what the limits leave.
         precision : str
             ``"double"`` or ``"single"``, for .c.
         fmi : str

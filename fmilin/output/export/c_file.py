@@ -68,13 +68,22 @@ def save_law(
         save_schedule(law, path, limits, precision, fmi)
         return
     linear: LinearModel = law.linear_model()
-    if format_of(path, "linear model").suffix != ".c":
+    suffix = format_of(path, "linear model").suffix
+    bounds = limits_of(linear, limits, law.limited()) if limits else None
+    if suffix == ".fmu" and bounds:
+        from fmilin.fmi.write.fmu import NAME, block_fmu
+
+        made = component(linear, Writing(NAME, precision=precision), bounds)
+        inputs = [signal.starting_at(linear.point.inputs[signal.name]) for signal in linear.inputs]
+        write_atomically(path, block_fmu(made, inputs, list(linear.outputs), Path(path), fmi_version=fmi))
+        return
+    if suffix != ".c":
         if limits:
-            raise UsageError(f"Limits are a choice of C code: '{path}' has none. Leave them out, or write a .c file.")
+            raise UsageError(f"'{path}' has no limits: leave them out, or write a .c or .fmu file.")
         save(linear, path, Writing(embedded=True, fmi=fmi), precision=precision)
         return
     writing = Writing(Path(path).stem, precision=precision)
-    write_atomically(path, dumps(linear, writing, limits_of(linear, limits, law.limited()) if limits else None))
+    write_atomically(path, dumps(linear, writing, bounds))
 
 
 def component(linear: LinearModel, writing: Writing, limits: Limits | None = None) -> c99.CComponent:

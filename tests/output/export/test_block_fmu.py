@@ -150,3 +150,21 @@ def test_what_is_no_fmu_is_told(tmp_path: Path) -> None:
     with pytest.raises(fl.UsageError, match=r"built for FMI 2\.0 or 3\.0"):
         kf.save(tmp_path / "filter.fmu", fmi="1.0")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_filter_of_a_regulator_is_told_its_limits(version: str, tmp_path: Path) -> None:
+    cart = fl.models.OdeModel("cart", {"s": "v", "v": "F"}, inputs=["F"])
+    lin = fl.linearize(cart, outputs=["s"])
+    kf = fl.design.kalman_filter(lin, SAMPLE, process={"F": 1.0}, measured={"s": 1e-4})
+    law = fl.design.KalmanRegulator(kf, np.array([[8.0, 4.0]]))
+    law.save(tmp_path / "lqg.fmu", limits={"F": (-0.5, 0.3)}, fmi=version)  # type: ignore[arg-type]
+    rows = np.random.default_rng(3).uniform(-0.2, 0.2, (30, 1))
+    expected = []
+    law.restart()
+    for k, row in enumerate(rows):
+        expected.append(np.clip(law.answer(k * SAMPLE, row), -0.5, 0.3))
+        law.applied(expected[-1])
+    said = outputs_of(tmp_path / "lqg.fmu", ["s"], rows, SAMPLE)
+    assert {-0.5, 0.3} < set(said.ravel().tolist())
+    np.testing.assert_allclose(said, expected, rtol=1e-12, atol=1e-14)

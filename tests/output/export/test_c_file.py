@@ -275,6 +275,6 @@ def test_bad_input_is_told(furuta: fl.LinearModel, regulator: KalmanRegulator, t
         regulator.save(tmp_path / "lqg.c", limits={"torque": (1.0, -1.0)})
     with pytest.raises(UnknownNameError, match="torqe"):
         regulator.save(tmp_path / "lqg.c", limits={"torqe": (-1.0, 1.0)})
-    with pytest.raises(UsageError, match=r"Limits are a choice of C code"):
-        regulator.save(tmp_path / "lqg.fmu", limits={"torque": (-1.0, 1.0)})
+    with pytest.raises(UsageError, match=r"has no limits: leave them out, or write a \.c or \.fmu file"):
+        regulator.save(tmp_path / "lqg.mat", limits={"torque": (-1.0, 1.0)})
     assert list(tmp_path.iterdir()) == []
