@@ -25,7 +25,6 @@ from fmilin.ground.signals import FloatArray
 from fmilin.linear_model.builder import chosen_inputs
 from fmilin.linearization.request import Request
 from fmilin.linearization.stack import StackProcedure
-from fmilin.manifold.stack import PointStack
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.points.request import TrimRequest
 
@@ -99,8 +98,10 @@ class StackedRuns:
             solved, answer = equations.solved(*line.guess(given), given), None
             rows = self._rows(block, layout.width) if shown is layout else np.empty((len(block), layout.width))
             if solved is not None and solved.good.any():
-                own = self._own_parameters(layout.template, solved.points, seed)
-                answer = procedure(solved.points, layout.written_by_stacks(rows, own), solved.tangents)
+                varied, own = solved.points.parameters, seed.linear.point.parameters  # the others are as at the seed
+                columns = [varied.get(n, np.full(len(block), own.get(n, np.nan))) for n in layout.template.parameters]
+                given_there = np.stack(columns, axis=1) if columns else np.zeros((len(block), 0))
+                answer = procedure(solved.points, layout.written_by_stacks(rows, given_there), solved.tangents)
             good = 0
             if solved is not None and answer is not None:
                 same = equations.connected(line.last, solved, given)
@@ -138,12 +139,6 @@ class StackedRuns:
         if not numbers:
             return {name: np.array([value]) for name, value in seed.values.items()}
         return {name: np.asarray(self._grid.column(name)).reshape(-1)[numbers] for name in self._grid.axes}
-
-    def _own_parameters(self, template: Template, points: PointStack, seed: SolvedPoint) -> FloatArray:
-        """Return the parameters of points, shape (k, np): those that vary, the others as they are at the seed."""
-        own = seed.linear.point.parameters
-        columns = [points.parameters.get(n, np.full(len(points), own.get(n, np.nan))) for n in template.parameters]
-        return np.stack(columns, axis=1) if columns else np.zeros((len(points), 0))
 
     def _with_chosen_inputs(self, layout: Layout, rows: FloatArray, numbers: Sequence[int]) -> FloatArray:
         """Return rows with the inputs that are wanted."""

@@ -194,23 +194,16 @@ class Beside:
 
     def sensitivities(self, times: FloatArray, columns: Sequence[int]) -> tuple[FloatArray, FloatArray]:
         """Return d x(t) / d(y, u) at the start, some columns of them, and its error: (K, N, columns) each."""
-        each = [self._column(times, j) for j in columns]
-        return tuple(np.stack(part, axis=-1) for part in zip(*each, strict=True))  # type: ignore[return-value]
+        x, u = self.model.states.scales(self.start.states), self.model.inputs.scales(self.start.inputs)
+        sizes = STEP * np.concatenate((np.abs(self.slopes.R[0]) @ x, u))
 
-    def _column(self, times: FloatArray, j: int) -> tuple[FloatArray, FloatArray]:
-        size = self._sizes[j] * STEP
-        coarse, fine = (self._difference(times, j, h) for h in (size, size / 2))
+        def difference(j: int, h: float) -> FloatArray:
+            ahead, behind = (simulated(self.model, self._moved(j, s * h), times, self.run).states for s in (1, -1))
+            return (ahead - behind) / (2 * h)
+
+        coarse, fine = (np.stack([difference(j, part * sizes[j]) for j in columns], axis=-1) for part in (1.0, 0.5))
         best = (4 * fine - coarse) / 3
         return best, np.abs(best - fine)
-
-    @property
-    def _sizes(self) -> FloatArray:
-        x, u = self.model.states.scales(self.start.states), self.model.inputs.scales(self.start.inputs)
-        return np.concatenate((np.abs(self.slopes.R[0]) @ x, u))
-
-    def _difference(self, times: FloatArray, j: int, h: float) -> FloatArray:
-        ahead, behind = (simulated(self.model, self._moved(j, s * h), times, self.run).states for s in (1, -1))
-        return (ahead - behind) / (2 * h)
 
     def _moved(self, j: int, by: float) -> OperatingPoint:
         P, start = len(self.slopes.states), self.start

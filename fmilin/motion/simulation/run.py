@@ -175,7 +175,10 @@ def snapshots(
         if sample.is_wanted and (integration.met or until is None or sample.time in wanted):
             yield run.plant.point(sample.time, sample.states)
     if until is not None and not integration.met:
-        raise NumericalError(_never(until, integration, float(grid[-1])))
+        near = integration.nearest
+        short = f": {-near:.4g} is missing at the nearest" if np.isfinite(near) else ""
+        text = f"'{until}' does not come true before t = {grid[-1]:g} s{short}. {integration.ended} Wait longer "
+        raise NumericalError(f"{text}(--simulate-to, stop_time=), or ask for less.".replace("  ", " "))
     if integration.ended:
         raise UsageError(f"{integration.ended} Later snapshots do not exist: ask for earlier times.")
 
@@ -186,12 +189,6 @@ def _waiting(times: FloatArray, start: float, stop: float | None) -> FloatArray:
     if not (np.isfinite(end) and end > start):
         raise UsageError(f"The motion cannot stop at {end:g} s: it starts at {start:g} s.")
     return np.append(times[times < end], end)
-
-
-def _never(until: str, integration: Integration, end: float) -> str:
-    short = f": {-integration.nearest:.4g} is missing at the nearest" if np.isfinite(integration.nearest) else ""
-    more = "Wait longer (--simulate-to, stop_time=), or ask for less."
-    return f"'{until}' does not come true before t = {end:g} s{short}. {integration.ended} {more}".replace("  ", " ")
 
 
 # -- preparation -------------------------------------------------------------------------------------
