@@ -94,7 +94,7 @@ def slopes_along(
     if not closed:
         return slopes
     arrays: dict[str, Any] = {name: getattr(slopes, name) for name in (*OF_MODELS, "error", "R")}
-    again = {name: np.concatenate((values, values[:1])) for name, values in arrays.items()}
+    again: dict[str, Any] = {name: np.concatenate((values, values[:1])) for name, values in arrays.items()}
     return replace(slopes, times=np.append(slopes.times, points[-1].time), **again)
 
 
