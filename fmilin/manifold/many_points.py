@@ -26,19 +26,6 @@ ROUNDED = 1e-12  # distance from the manifold below which a step may lead anywhe
 RIDGE = 1e-15  # keeps the normal equations solvable where rows become dependent; such steps are rejected
 
 
-@dataclass(frozen=True, eq=False)
-class Assembled:
-    """States at many points."""
-
-    states: FloatArray  # (points, N), NaN where there is no point
-    reasons: tuple[str, ...]  # why not; empty where there is one
-
-    @property
-    def ok(self) -> np.ndarray:
-        """Where there is a point, array of bool."""
-        return np.array([not reason for reason in self.reasons], dtype=bool)
-
-
 def points_with(
     model: Model, values: Mapping[str, FloatArray | Sequence[float] | float], *, time: float | None = None
 ) -> tuple[OperatingPoint, ...]:
@@ -47,19 +34,26 @@ def points_with(
     first = operating_point(model, {n: float(c[0]) for n, c in columns.items()}, time=time) if count else None
     if first is None:
         return ()
-    inputs = np.tile(first.inputs, (count, 1))
+    inputs, states = np.tile(first.inputs, (count, 1)), np.full((count, len(model.states)), np.nan)
     for name, column in columns.items():
         if model.inputs.has(name):
             inputs[:, model.inputs.positions[name]] = column
     held = {name: column for name, column in columns.items() if model.states.has(name)}
-    solved = assembled(model, held, inputs, time=first.time)
-    if not solved.ok.all():
-        bad = int(np.argmin(solved.ok))
-        where = ", ".join(f"{name} = {column[bad]:g}" for name, column in columns.items())
-        raise ConstraintError(f"Point {bad + 1} of {count} ({where}): {solved.reasons[bad]}")
-    parameters = model.start.parameters
-    pairs = zip(solved.states, inputs, strict=True)
-    return tuple(OperatingPoint(first.time, x, u, parameters, names=first.names) for x, u in pairs)
+    targets = np.stack(list(held.values()), axis=1) if held else np.empty((count, 0))
+    follow = FollowedFromStart(model, first.time, [model.states.positions[name] for name in held])
+    for some in (slice(i, i + AT_ONCE) for i in range(0, count if follow.possible else 0, AT_ONCE)):
+        states[some] = follow(inputs[some], targets[some])
+    points, previous = [], first.states
+    for number, (x, u, target) in enumerate(zip(states, inputs, targets.tolist(), strict=True)):
+        if not np.isfinite(x).all():  # found alone, from its neighbour
+            try:
+                x[:] = assembled_from(model, first.time, previous, u, dict(zip(held, target, strict=True))).states
+            except (ConstraintError, NumericalError) as error:
+                where = ", ".join(f"{name} = {column[number]:g}" for name, column in columns.items())
+                raise ConstraintError(f"Point {number + 1} of {count} ({where}): {error}") from None
+        points.append(OperatingPoint(first.time, x, u, model.start.parameters, names=first.names))
+        previous = x
+    return tuple(points)
 
 
 def _columns(values: Mapping[str, FloatArray | Sequence[float] | float]) -> tuple[int, dict[str, FloatArray]]:
@@ -70,37 +64,6 @@ def _columns(values: Mapping[str, FloatArray | Sequence[float] | float]) -> tupl
         raise UsageError(f"The values of many points are arrays of one length, or numbers, not {given}.")
     count = next(iter(lengths.values()), 1)
     return count, {name: np.broadcast_to(a, (count,)) for name, a in arrays.items()}
-
-
-def assembled(
-    model: Model, held: Mapping[str, FloatArray], inputs: FloatArray, *, time: float | None = None
-) -> Assembled:
-    """Return the states at points with ``held`` values (points,) by name, with a reason instead where there is none."""
-    t = model.start.time if time is None else float(time)
-    positions = [model.states.positions[name] for name in held]
-    targets = np.stack([np.asarray(column) for column in held.values()], axis=1) if held else np.empty((len(inputs), 0))
-    start = operating_point(model, time=t, project=True).states if len(model.constraints) else model.start.states
-    states = np.full((len(inputs), len(model.states)), np.nan)
-    if not len(model.constraints) or not held:
-        states[:] = start
-        states[:, positions] = targets
-        return Assembled(states, ("",) * len(inputs))
-    if (batch := _Batch.of(model, t, start, positions)) is not None:
-        for i in range(0, len(inputs), AT_ONCE):
-            some = slice(i, i + AT_ONCE)
-            states[some] = batch.followed(inputs[some], targets[some])
-    names = [model.states.names[i] for i in positions]
-    reasons, previous = [], start
-    for x, u, values in zip(states, inputs, targets.tolist(), strict=True):
-        reason = ""
-        if not np.isfinite(x).all():  # found alone, from its neighbour
-            try:
-                x[:] = assembled_from(model, t, previous, u, dict(zip(names, values, strict=True))).states
-            except (ConstraintError, NumericalError) as error:
-                reason = str(error)
-        reasons.append(reason)
-        previous = start if reason else x
-    return Assembled(states, tuple(reasons))
 
 
 class FollowedFromStart:
@@ -121,7 +84,7 @@ class FollowedFromStart:
     def __call__(self, inputs: FloatArray, targets: FloatArray) -> FloatArray:
         """Return the states (k, N) with the held ones at targets (k, h); NaN where the branch could not be followed."""
         if self._batch is not None:
-            return self._batch.followed(inputs, targets, as_alone=True)
+            return self._batch.followed(inputs, targets)
         states = np.tile(self._start, (len(targets), 1))
         states[:, self._held] = targets
         return states
@@ -163,8 +126,8 @@ class _Batch:
             return None  # each point says so
         return cls(model, t, start, list(held), kept, independent_rows(Hs, decide_rank(Hs).rank, len(Hs)))
 
-    def followed(self, inputs: FloatArray, targets: FloatArray, *, as_alone: bool = False) -> FloatArray:
-        """Return the states (points, N), NaN where the branch ends; ``as_alone``: or steps may be others than alone."""
+    def followed(self, inputs: FloatArray, targets: FloatArray) -> FloatArray:
+        """Return the states (points, N), NaN where the branch ends or steps may be others than of a point alone."""
         fixed = [*self.held, *self.kept]
         targets = np.hstack((targets, np.tile(self.start[self.kept], (len(targets), 1))))
         aimed = np.tile(self.model.start.states, (len(targets), 1))
@@ -178,7 +141,7 @@ class _Batch:
 
         def correct(some: Some, ahead: FloatArray) -> Corrected:
             x, reached, direct = self._corrected(ahead, inputs[some], sizes[some], D[some])
-            return Corrected(x, reached, ~direct & as_alone)
+            return Corrected(x, reached, ~direct)
 
         return follow(predict, correct, self.start, fixed, targets, sizes)[0]
 
