@@ -18,27 +18,21 @@ from fmilin.ground.errors import UsageError
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.verbs import perform
 from fmilin.linear_model.modes import Complex, eigenvectors, groups_of, on_subspace
+from fmilin.model.interface import DescriptorForm
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
 @dataclass(frozen=True, eq=False)
-class Descriptor:
-    """``E z' = f0 + A z + B (u - u0)``, ``out = g0 + C z + D (u - u0)``, z measured from the point."""
+class Descriptor(DescriptorForm):
+    """``E z' = f0 + A z + B (u - u0)``, ``out = g0 + C z + D (u - u0)``, z measured from the point.
 
-    E: FloatArray  # shape (k, k)
-    A: FloatArray  # shape (k, k)
-    B: FloatArray  # shape (k, nu)
-    C: FloatArray  # shape (ny, k)
-    D: FloatArray  # shape (ny, nu)
-    f0: FloatArray  # (k,), zero at an equilibrium
-    # names of z: coordinates, velocities, multipliers ``lambda[i]``, and ``der(v)`` for accelerations that an output
-    # needs. The last two kinds are algebraic
-    states: tuple[str, ...]
+    Its states are coordinates, velocities, multipliers ``lambda[i]``, and ``der(v)`` for accelerations in outputs.
+    """
+
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
-    order: int  # the number of finite eigenvalues, that of the linear model in independent coordinates
     # how well the eigenvalues and modes of that linear model solve ``s E z = A z``: the largest residual of a row over
     # the terms in it. NaN when there was no linear model to compare with
     difference: float = float("nan")

@@ -133,7 +133,7 @@ class SecondOrderForm:
     constraint_inputs: FloatArray  # (m, nu), d(G v' + Gdot v)/du: not zero where inputs prescribe a motion
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class DescriptorForm:
     """E z' = f0 + A (z - z0) + B (u - u0), out - out0 = C (z - z0) + D (u - u0): the equations as they are written."""
 
