@@ -13,7 +13,7 @@ from fmilin.connected.connect import connect
 from fmilin.connected.sampled_member import TOGETHER, Actuator, HeldMember, Law, Schedule
 from fmilin.design.regulators import Regulator, regulator_of
 from fmilin.ground.errors import UnknownNameError, UsageError
-from fmilin.ground.signals import FloatArray, Signal, Signals, limits_by_name
+from fmilin.ground.signals import FloatArray, Signal, Signals, as_numbers, limits_by_name
 from fmilin.manifold.operating_points import operating_point
 from fmilin.model.interface import Model, ModelInfo, OperatingPoint
 from fmilin.motion.simulation.run import simulate
@@ -149,15 +149,15 @@ class _Imperfect:
     disturbances: Mapping[str, float | Callable[[float], float]]
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.delay) and self.delay >= 0):
+        if not (np.isfinite(as_numbers(self.delay, "The delay")) and self.delay >= 0):
             raise UsageError(f"The delay is a number of seconds, 0 or more, not {self.delay:g}.")
         limits_by_name(self.limits)
         for name, sd in self.noise.items():
-            if not (np.isfinite(sd) and sd >= 0):
+            if not (np.isfinite(as_numbers(sd, f"The noise of '{name}'")) and sd >= 0):
                 raise UsageError(f"The noise of '{name}' is {sd:g}: a standard deviation is finite and 0 or more.")
         for what, values in (("step in which", self.quantization), ("sample time at which", self.sample_times)):
             for name, value in values.items():
-                if not (np.isfinite(value) and value > 0):
+                if not (np.isfinite(as_numbers(value, f"The {what} '{name}' comes")) and value > 0):
                     raise UsageError(f"The {what} '{name}' comes is {value:g}: it must be positive and finite.")
 
     def actuator(self, drives: tuple[str, ...]) -> Actuator:

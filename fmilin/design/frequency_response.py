@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from fmilin.design.closed_loop import closed_loop
 from fmilin.ground.errors import NumericalError, UsageError
-from fmilin.ground.signals import FloatArray, Signal, Signals
+from fmilin.ground.signals import FloatArray, Signal, Signals, as_numbers
 from fmilin.ground.verbs import Shown, perform
 from fmilin.linear_model.model import LinearModel
 from fmilin.manifold.operating_points import operating_point
@@ -92,7 +92,7 @@ def frequency_response(
     NumericalError
         When the response does not settle: the point is not stable.
     """
-    w, sizes = np.asarray(frequencies, dtype=np.float64), np.atleast_1d(np.asarray(amplitude, dtype=np.float64))
+    w, sizes = as_numbers(frequencies, "One of the frequencies"), np.atleast_1d(as_numbers(amplitude, "The amplitude"))
     if w.ndim != 1 or not len(w) or not all(np.isfinite(v).all() and (v > 0).all() for v in (w, sizes)):
         raise UsageError("Frequencies (in rad/s) and amplitudes are positive numbers: give one at least of each.")
     if signal not in ("sine", "multisine", "chirp"):

@@ -19,7 +19,7 @@ from scipy.linalg import expm
 from fmilin.design.laws import Savable, linear_law
 from fmilin.design.measurement import factor_of, measurement_covariance
 from fmilin.ground.errors import NumericalError, UsageError
-from fmilin.ground.signals import FloatArray, Signals
+from fmilin.ground.signals import FloatArray, Signals, as_numbers
 from fmilin.ground.verbs import Shown
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.reduction.transformation import discretize
@@ -39,7 +39,7 @@ def noise_through(linear: LinearModel, intensities: Mapping[str, float]) -> tupl
 def require_intensities(inputs: Signals, intensities: Mapping[str, float]) -> list[int]:
     """Return which inputs noise enters through; refuse densities that are negative or no numbers."""
     for name, value in intensities.items():
-        if not (np.isfinite(value) and value >= 0):
+        if not (np.isfinite(as_numbers(value, f"The intensity of the noise of '{name}'")) and value >= 0):
             raise UsageError(f"The intensity of the noise of '{name}' is {value:g}: it must be finite and 0 or more.")
     return [inputs.index_of(name, "an input of the linear model") for name in intensities]
 
@@ -66,7 +66,7 @@ def sampled_noise(A: FloatArray, G: FloatArray, W: FloatArray, sample_time: floa
     array([[1. , 1.5],
            [1.5, 3. ]])
     """
-    if not (np.isfinite(sample_time) and sample_time > 0):
+    if not (np.isfinite(as_numbers(sample_time, "The sample time")) and sample_time > 0):
         raise UsageError(f"A sample time of {sample_time:g} s does not exist: give a positive one, in seconds.")
     P = len(A)
     halvings = max(0, int(np.ceil(np.log2(max(float(np.linalg.norm(A, 1)) * sample_time, 1.0)))))

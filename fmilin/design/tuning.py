@@ -18,7 +18,7 @@ from scipy.optimize import minimize
 
 from fmilin.families.family import LinearFamily
 from fmilin.ground.errors import NumericalError, UnknownNameError, UsageError
-from fmilin.ground.signals import FloatArray
+from fmilin.ground.signals import FloatArray, as_numbers
 from fmilin.ground.verbs import Shown
 from fmilin.linear_model.model import LinearModel
 
@@ -87,7 +87,11 @@ def tune(
     """
     models = [plants] if isinstance(plants, LinearModel) else plants
     chosen = [m for _, m in models.good()] if isinstance(models, LinearFamily) else list(models)
-    if not chosen or not start or not all(np.isfinite(v) and v != 0 for v in start.values()):
+    if (
+        not chosen
+        or not start
+        or not all(np.isfinite(as_numbers(v, "The start of a parameter")) and v != 0 for v in start.values())
+    ):
         raise UsageError("Tuning needs a plant at least, and a start for every parameter: a number that is not 0.")
     if not (0 < disk_margin < 2 and bandwidth > 0):
         raise UsageError("The disk margin is a number between 0 and 2, the bandwidth a positive one in rad/s.")
