@@ -240,15 +240,15 @@ def sparse_form_of(model: Model, point: OperatingPoint | None = None) -> Constra
             f"The model '{model.info.name}' is not made of sparse matrices: use fmilin.formulations.form_of, or write "
             "its equations as a fmilin.models.sparse.NumericEquations."
         )
-    found = numeric_form(model, point, form, moving=True)
+    numeric = numeric_form(model, point, form, moving=True)
     g: Any = model.constraint_residuals(point.time, x, point.inputs)
     _require_consistent(x, model.states.scales(x), g, form.G)
     # Stiff terms balance each other to rounding only: what counts as no force is a part of these terms.
-    forces = abs(found.K) @ np.abs(x[: found.n]) + abs(form.G.T) @ np.abs(form.multipliers)
-    fastest = np.max(np.abs(x[found.n :]) / model.states.scales(x)[found.n :], initial=0.0)
+    forces = abs(numeric.K) @ np.abs(x[: numeric.n]) + abs(form.G.T) @ np.abs(form.multipliers)
+    fastest = np.max(np.abs(x[numeric.n :]) / model.states.scales(x)[numeric.n :], initial=0.0)
     inertial = np.max(np.abs(form.M @ form.accelerations), initial=0.0)
     moving = fastest > EQUILIBRIUM or inertial > EQUILIBRIUM * np.max(forces, initial=0.0)
-    return found if moving else replace(found, motion=None)
+    return numeric if moving else replace(numeric, motion=None)
 
 
 def _require_consistent(x: FloatArray, sizes: FloatArray, g: FloatArray, Phi_q: Any) -> None:

@@ -248,25 +248,25 @@ def _where(names: Sequence[str]) -> str:
     )
 
 
-def _standing(system: System, foot: Foot, known: Standing | None) -> Standing:
+def _standing(system: System, foot: Foot, stands: Standing | None) -> Standing:
     """Return where a foot is held: where it is known to stand, at its marker, or at the origin of its body."""
     description = system.description
     markers = {marker.name: marker for marker in description.markers}
-    if known is None and foot.at != "contact":
+    if stands is None and foot.at != "contact":
         raise UsageError(
             f"'{description.name}' knows no shape of the foot '{foot.name}', which ':{foot.at}' is a point of: hold a "
             "[[marker]] at that point."
         )
-    if known is None:
+    if stands is None:
         g, marker = np.array(description.gravity), markers.get(foot.name)
         up = -g / np.linalg.norm(g) if g.any() else np.array([0.0, 0.0, 1.0])
         body, point = (foot.name, np.zeros(3)) if marker is None else (marker.body, np.array(marker.point))
-        known = Standing(body, point, Contact(foot, up, None if marker is None else marker.friction))
-    if known.body not in {b.name for b in description.bodies}:
+        stands = Standing(body, point, Contact(foot, up, None if marker is None else marker.friction))
+    if stands.body not in {b.name for b in description.bodies}:
         names = [*markers, *(b.name for b in description.bodies)]
         raise unknown_foot(foot.name, names, f"a body or marker of '{description.name}' that could be held")
     if any(loop.name == loop_of(foot) for loop in description.loops):
         raise ModelError(f"The foot '{foot.name}' is held already.")
-    if system.tree.frame_of[known.body][0] == 0:
+    if system.tree.frame_of[stands.body][0] == 0:
         raise ModelError(f"The foot '{foot.name}' is fixed to the ground by its joints: nothing needs to hold it.")
-    return known
+    return stands
