@@ -28,18 +28,8 @@ if TYPE_CHECKING:
     from fmilin.linear_model.model import LinearModel, Pictures
     from fmilin.model.interface import Model
 
-LINEAR = (
-    "eigenvalues",
-    "modes",
-    "participation",
-    "bode",
-    "nyquist",
-    "step",
-    "errors",
-    "sparsity",
-    "sensitivities",
-    "reduction",
-)
+CHANNELS = ("bode", "nyquist", "step")  # from inputs to outputs
+LINEAR = ("eigenvalues", "modes", "participation", *CHANNELS, "errors", "sparsity", "sensitivities", "reduction")
 FAMILY = ("eigenvalues", "root-locus", "campbell", "surface")
 NONLINEAR = ("validity",)
 MECHANISM = ("mechanism", "shapes")

@@ -27,12 +27,9 @@ from fmilin.output.formats import Writing
 def dumps_mat(family: LinearFamily) -> bytes:
     """Return the file's content."""
     top: dict[str, Any] = {name: _behind(family.array(name), 2) for name in MATRICES}
-    top["offsets"] = {
-        "x": _columns(family.y0),
-        "u": _columns(family.u0),
-        "y": _columns(family.array("out0")),
-        "dx": _columns(family.f0 + (family.y0 if family.sample_time > 0 else 0.0)),
-    }
+    dx = family.f0 + (family.y0 if family.sample_time > 0 else 0.0)
+    offsets = {"x": family.y0, "u": family.u0, "y": family.array("out0"), "dx": dx}
+    top["offsets"] = {name: _columns(values) for name, values in offsets.items()}
     top["f0"] = _columns(family.f0)
     top["eigenvalues"] = _behind(family.eigenvalues, 1)
     ok = family.ok.astype(np.float64)

@@ -108,13 +108,8 @@ def _variable(name: str, matrix: NDArray[Any]) -> bytes:
 
 
 TOOL = "OpenFAST"
-TABLES = {
-    "states": "Order of continuous states:",
-    "rates": "Order of continuous state derivatives:",
-    "inputs": "Order of inputs:",
-    "outputs": "Order of outputs:",
-}
 COUNTS = {"states": "continuous states", "inputs": "inputs", "outputs": "outputs"}
+TABLES = COUNTS | {"rates": "continuous state derivatives"}
 TURNING = {"azimuth": "Azimuth", "rotor_speed": "Rotor Speed"}
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[EeDd]?[-+]\d+)?"
 _ROW = re.compile(rf"(\d+)\s+({_NUMBER}(?:,\s*{_NUMBER})*)\s+(?:([TF])\s+)?(?:(\d)\s+)?(\S.*)")
@@ -188,7 +183,7 @@ def _of_lin(lines: Sequence[str], origin: str) -> LinearModel:
     for kind in ("discrete", "constraint"):
         if int(_header(lines, f"Number of {kind} states")):
             raise ValueError(f"it has {kind} states, which a linear model in continuous time cannot hold")
-    tables = {group: list(_table(lines, title)) for group, title in TABLES.items()}
+    tables = {group: list(_table(lines, f"Order of {words}:")) for group, words in TABLES.items()}
     for group, n in (*count.items(), ("rates", count["states"])):
         if len(tables[group]) != n:
             raise ValueError(f"its header announces {n} {group}, its table has {len(tables[group])}")

@@ -34,7 +34,7 @@ def show_cosimulation(cosimulation: Cosimulation, page: Sheet) -> None:
     page.print()
     stable = "yes" if cosimulation.is_stable else "no"
     print_fact(page, "Stable", [f"{stable}: the largest |z| is {cosimulation.growth:.9g}"])
-    print_fact(page, "Limit", limit_in_words(cosimulation))
+    print_fact(page, "Limit", limit_of(cosimulation)[1])
     for remark in cosimulation.plant.warnings:
         if not remark.is_information:
             print_fact(page, remark.heading, str(remark))
@@ -47,17 +47,17 @@ def master_in_words(cosimulation: Cosimulation) -> str:
     return f"Gauss-Seidel, in the order {', '.join(cosimulation.master.order or cosimulation.model.members)}"
 
 
-def limit_in_words(cosimulation: Cosimulation) -> str:
-    """Return the largest step as a sentence."""
+def limit_of(cosimulation: Cosimulation) -> tuple[float | None, str]:
+    """Return the largest stable step in seconds, None where there is none to be drawn, and a sentence about it."""
     try:
         limit = cosimulation.largest_step
     except FmilinError as error:
-        return str(error)
+        return None, str(error)
     if limit is None:
-        return "no step is stable, however short: this coupling takes more damping than the plant has"
+        return None, "no step is stable, however short: this coupling takes more damping than the plant has"
     if math.isinf(limit):
-        return "every step that was looked at is stable"
-    return f"stable up to steps of {limit:.4g} s"
+        return None, "every step that was looked at is stable"
+    return limit, f"stable up to steps of {limit:.4g} s"
 
 
 def _row(mode: CoupledMode) -> tuple[str, ...]:
@@ -76,11 +76,10 @@ MODE_COLORS = COLORS[:1] + COLORS[2:]  # the second one marks the largest stable
 
 def cosimulation_figure(cosimulation: Cosimulation) -> Figure:
     """Return two panels over the step: damping ratios of the modes, and the largest |z|."""
-    master, limits = master_in_words(cosimulation), limit_in_words(cosimulation)
-    subtitle = f"{master} master, steps of {cosimulation.step:g} s; {limits}"[:120]
+    limit, words = limit_of(cosimulation)
+    subtitle = f"{master_in_words(cosimulation)} master, steps of {cosimulation.step:g} s; {words}"[:120]
     figure = headed_figure(f"Damping lost: {cosimulation.model.info.name}", subtitle, 10.0, 5.2, (0.945, 0.885))
     figure.subplots_adjust(left=0.085, right=0.975, bottom=0.13, top=0.8, wspace=0.28)
-    limit = _limit(cosimulation)
     marked = cosimulation.step if limit is None else limit
     steps = np.geomspace(0.05 * min(marked, cosimulation.step), 2.0 * max(marked, cosimulation.step), STEPS)
     seen = [replace(cosimulation, step=float(h)) for h in steps]
@@ -97,14 +96,6 @@ def cosimulation_figure(cosimulation: Cosimulation) -> Figure:
         axes.legend(frameon=False, fontsize=9, loc="best")
         gridded(axes)
     return figure
-
-
-def _limit(cosimulation: Cosimulation) -> float | None:
-    try:
-        limit = cosimulation.largest_step
-    except FmilinError:
-        return None
-    return None if limit is None or math.isinf(limit) else limit
 
 
 def _damping(axes: Axes, cosimulation: Cosimulation, steps: np.ndarray, seen: list[Cosimulation]) -> None:
