@@ -40,10 +40,8 @@ def model_in_python(source: str) -> Model:
 def python_object(source: str) -> Any:
     """Return what ``path/to/file.py:name`` or ``package.module:name`` names, functions called; None for other texts."""
     match = _PYTHON.fullmatch(source)
-    return None if match is None else _named_in_python(match)
-
-
-def _named_in_python(match: re.Match[str]) -> Any:
+    if match is None:
+        return None
     where, name = match["where"], match["name"]
     arguments = _arguments(name, match["arguments"] or "")
     with _explained(match[0]):
