@@ -337,9 +337,8 @@ class Equations(TableWalker):
         start = self._initial_value(variable.number)
         value = self._shaped(variable, 0.0 if start is None else self.value(start))
         value = self._as_numbers(value)
-        if not before:
-            for (_, name), item in zip(variable.entries(), self._flattened(value), strict=True):
-                self.held.values[name] = item
+        for (_, name), item in zip(variable.entries(), self._flattened(value), strict=True):
+            self.held.values[f"pre({name})" if before else name] = item
         return value
 
     def _initial_value(self, number: int) -> int | None:

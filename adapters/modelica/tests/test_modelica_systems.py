@@ -145,6 +145,12 @@ def test_initial_equations_and_a_parameter_among_them():
     assert_same(fl.linearize(model), np.diag([-2 * np.sqrt(3), -2 * np.sqrt(3)]))
 
 
+def test_what_was_before_an_event_is_held_and_said():
+    model = load("Hysteresis")
+    assert_same(fl.linearize(model), [[2]])
+    assert model.notes == ("What changes at events only is held at its start value: pre(on) = 1.",)
+
+
 def test_an_assertion_that_fails_at_the_start_is_told():
     (note,) = load("Asserted").notes
     assert note == "What the model asserts does not hold at its start: 'x is too large'."

@@ -191,6 +191,14 @@ package Systems "Small plants, each with a linear model that is known otherwise"
     der(y) = -p*y;
   end Started;
 
+  model Hysteresis "On below 0.5, and up to 1.5 once it is on"
+    Real x(start = 1, fixed = true);
+    Boolean on(start = true, fixed = true);
+  equation
+    on = x < 0.5 or pre(on) and x < 1.5;
+    der(x) = -x + (if on then 3*x else 0);
+  end Hysteresis;
+
   model Asserted "Outside what it is made for"
     Real x(start = 2, fixed = true);
   equation
