@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
 
 from fmilin.ground.signals import FloatArray
 
@@ -70,6 +69,8 @@ def _turn(indicators: Indicators, before: Domains, a: float, b: float) -> float:
     first, second, third, last = (away * float(indicators(t)[-1]) for t in (a, a + h, b - h, b))
     if not (second < first and third < last):
         return b
+    from scipy.optimize import minimize_scalar  # every linear model passes this module, few need that
+
     minimum = minimize_scalar(
         lambda t: away * indicators(t)[-1], bounds=(a, b), method="bounded", options={"xatol": AT_END**2 * (b - a)}
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -73,3 +75,11 @@ def test_memory_is_noticed_at_every_point(tmp_path: Path, monkeypatch: pytest.Mo
         family = fl.linearize_along(model, points)
     remarks = [{w.kind for w in linear.warnings} for linear in family]
     assert ["memory" in kinds for kinds in remarks] == [False] * 3 + [True] * 5
+
+
+def test_the_linear_model_of_an_fmu_imports_no_large_library(tmp_path: Path) -> None:
+    path = build_fmu(four_bar(), tmp_path / "model.fmu")
+    code = f"import fmilin, sys; fmilin.linearize(fmilin.load({str(path)!r})); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    large = {"scipy.optimize", "scipy.sparse", "scipy.special", "sympy", "casadi", "control", "matplotlib", "rich"}
+    assert not large & set(done.stdout.split())
