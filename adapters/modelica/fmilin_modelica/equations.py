@@ -337,8 +337,9 @@ class Equations(TableWalker):
         start = self._initial_value(variable.number)
         value = self._shaped(variable, 0.0 if start is None else self.value(start))
         value = self._as_numbers(value)
-        for (_, name), item in zip(variable.entries(), self._flattened(value), strict=True):
-            self.held.values[f"pre({name})" if before else name] = item
+        if not before or variable.type["scalar"] != "real":  # as the next event of a table
+            for (_, name), item in zip(variable.entries(), self._flattened(value), strict=True):
+                self.held.values[f"pre({name})" if before else name] = item
         return value
 
     def _initial_value(self, number: int) -> int | None:
