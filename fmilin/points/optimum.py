@@ -247,8 +247,9 @@ def _binding(problem: _Problem, equations: Equations, z: FloatArray) -> list[Rea
             )
         sides = (side for side in (limit.low, limit.high) if abs(value - side) <= BINDS * limit.reading.size)
         binding += [replace(limit.reading, value=side) for side in sides]
-    stopped = np.flatnonzero((z <= unknowns.low) | (z >= unknowns.high))
-    return binding + [reading(candidate.model, unknowns.names[i], float(z[i] * unknowns.scales[i])) for i in stopped]
+    end = np.where(z - unknowns.low < unknowns.high - z, unknowns.low, unknowns.high)
+    stopped = np.flatnonzero(np.abs(z - end) <= BINDS)
+    return binding + [reading(candidate.model, unknowns.names[i], float(end[i] * unknowns.scales[i])) for i in stopped]
 
 
 class OutOfBoundsError(NumericalError):

@@ -283,3 +283,12 @@ def test_a_point_with_nothing_free_is_looked_at_as_it_is() -> None:
     assert fl.trim(arm, fixed={"q": 0.0, "w": 0.0, "u": 0.0}).states.tolist() == [0.0, 0.0]
     with pytest.raises(fl.NumericalError, match="no equilibrium was found"):
         fl.trim(arm, fixed={"q": 1.0, "w": 0.0, "u": 0.0})
+
+
+def test_a_wish_that_stops_at_a_bound_of_what_is_free() -> None:
+    """sin x = u holds a pendulum: as near to 2 rad as the torque 1/2 allows, on the branch of the guess."""
+    model = OdeModel("held", {"x": "v", "v": "u - sin(x) - 0.1*v"}, inputs=["u"])
+    point = fl.trim(model, near={"x": 2.0}, free=["u"], bounds={"u": (-0.5, 0.5)})
+    assert [point["x"], point["u"]] == pytest.approx([np.pi / 6, 0.5], abs=1e-9)
+    assert point.report.at_bounds == ("u",)
+    assert point.report.missed["x"] == pytest.approx(np.pi / 6 - 2, abs=1e-9)
