@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 STARTS = 40
 SPREADS = (0.3, 1.0, 3.0)  # of the starts, in sizes of the states; angles anywhere
 SAME_REST = 1e-6  # distance of two solutions, in sizes, that counts as none
+SHOWN = 6  # states in a line
 ALIKE = 1e-2  # difference of eigenvalues of two members of one family, beside the fastest
 
 
@@ -42,6 +43,17 @@ class OperatingPoints(tuple[TrimmedPoint, ...]):
         made = super().__new__(cls, points)
         made.starts, made.signals = starts, signals
         return made
+
+    def __repr__(self) -> str:
+        """Return a line for each rest, with the states in which they differ most."""
+        x = np.array([point.states for point in self]).reshape(len(self), len(self.signals))
+        most = np.argsort(-np.ptp(x, axis=0), kind="stable")[:SHOWN] if len(x) else ()
+        named = [(i, self.signals.names[i]) for i in sorted(most)]
+        lines = [f"{len(self)} rests, {len(self.stable)} of them stay"]
+        for point, row in zip(self, x, strict=True):
+            values = ", ".join(f"{name} = {round(row[i], 9) + 0.0:.6g}" for i, name in named)
+            lines.append(f"{'stays' if point.report.is_stable else 'does not stay'}: {values}")
+        return "\n".join(lines)
 
     @property
     def stable(self) -> tuple[TrimmedPoint, ...]:

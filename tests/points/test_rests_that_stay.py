@@ -89,6 +89,9 @@ class TestManyStarts:
         rests = fl.operating_points(OdeModel("wells", {"x": "v", "v": "x - x^3 - v"}), starts=20)
         assert sorted(round(float(p.states[0]), 9) for p in rests.stable) == [-1.0, 1.0]
         assert [p.report.unstable for p in rests] == [0, 0, 1]
+        lines = repr(rests).splitlines()
+        assert (lines[0], lines[3]) == ("3 rests, 2 of them stay", "does not stay: x = 0, v = 0")
+        assert sorted(lines[1:3]) == ["stays: x = -1, v = 0", "stays: x = 1, v = 0"]
 
     def test_rests_of_a_family_count_once(self) -> None:
         rests = fl.operating_points(fl.load(ARMS), starts=6)
