@@ -24,6 +24,7 @@ ASIDE = 1e-4  # in sizes of the coordinates: how far beside the motion
 TOLD = 1e-6  # what A may be off between samples that tell it, relative to a turn per period or its own size
 UPPER = 1e-3  # so many times more the upper harmonics of the samples may be: they are there, not between them
 HALVINGS = 16
+LOST = 1e-3  # of the fastest rate: from what rates differ between the samples these do not tell the motion either
 STEPS = 2**13  # at once
 ENOUGH = 1e-10  # relative: what halving a step may change
 
@@ -39,6 +40,7 @@ def resolved(slopes: PathSlopes, orbit: PeriodicOrbit, request: Request) -> tupl
         return slopes, None
     if not slopes.carried:
         transitions, off = _halved(slopes, orbit, request, D)
+    off = min(off, 1 / period)  # nothing is known then
     return replace(slopes, error=slopes.error + off / max(P, 1) / ratio), transitions
 
 
@@ -50,16 +52,20 @@ def _left_open(slopes: PathSlopes, orbit: PeriodicOrbit, D: FloatArray) -> float
     gain, R = x[-1] - x[0], slopes.R[:-1]
     staying = x[:-1] - np.outer(np.arange(m) / m, gain)
     inputs = np.array([point.inputs for point in samples[:-1]])
-    courses = [Interpolant(part) for part in (slopes.A[:-1], slopes.T[:-1], staying, R, derivative(R, period), inputs)]
-    D = D * ASIDE / float(np.max(D / np.maximum(np.abs(R[0]) @ model.states.scales(x[0]), 1e-300), initial=1e-300))
-    off = np.zeros(len(D))
+    rate, sizes = derivative(staying, period) + gain / period, model.states.scales(x[0])
+    parts = (slopes.A[:-1], slopes.T[:-1], staying, R, derivative(R, period), inputs, rate)
+    courses = [Interpolant(part) for part in parts]
+    D = D * ASIDE / float(np.max(D / np.maximum(np.abs(R[0]) @ sizes, 1e-300), initial=1e-300))
+    off, lost, fastest = np.zeros(len(D)), 0.0, max(float(np.max(np.abs(rate) / sizes)), 1e-300)
     for phase in (random.random(LOOKS) + np.arange(LOOKS)) / LOOKS:
-        A, T, at, R, turns, u = (course(np.array([phase]))[0] for course in courses)
+        A, T, at, R, turns, u, rate = (course(np.array([phase]))[0] for course in courses)
         aside = D * np.sign(random.uniform(-1, 1, len(D)))
         time, at = samples[0].time + phase * period, at + phase * gain
         ahead, behind = (model.evaluate(time, at + s * T @ aside, u).derivatives for s in (1, -1))
         off += np.abs(R @ (ahead - behind) / 2 - (A - turns @ T) @ aside) / D / LOOKS
-    return float(off.max(initial=0.0))
+        lost = max(lost, float(np.max(np.abs((ahead + behind) / 2 - rate) / sizes) / fastest))
+    blurred = lost * float(np.abs(slopes.A * D / D[:, None]).max(initial=0.0)) if lost > LOST else 0.0
+    return max(float(off.max(initial=0.0)), blurred)
 
 
 def _halved(slopes: PathSlopes, orbit: PeriodicOrbit, request: Request, D: FloatArray) -> tuple[FloatArray, float]:

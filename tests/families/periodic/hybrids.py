@@ -109,5 +109,5 @@ class CompassWalker(FunctionModel, Hybrid):
         run = solve_ivp(
             lambda t, s: self.rates(t, s, s), (0, 6), start, "DOP853", events=passing, rtol=1e-12, atol=1e-13
         )
-        impact = next(s for s in run.y_events[0] if s[0] < -0.05)
+        impact = next(s for s in np.asarray(run.y_events)[0] if s[0] < -0.05)
         return np.asarray(self.landed(impact)[[0, 2]])

@@ -10,7 +10,7 @@ from scipy.integrate import solve_ivp
 from scipy.linalg import expm
 
 import fmilin as fl
-from fmilin.native import OdeModel
+from fmilin.native import LagrangeModel, OdeModel
 
 
 @pytest.mark.parametrize("points", [64, 128])
@@ -70,3 +70,19 @@ def test_a_period_with_which_nothing_acts_is_refused_even_where_the_motion_is_ba
     orbit = fl.periodic_orbit(pushed, period=2 * np.pi / 1.2, inputs=course)
     with pytest.raises(fl.UsageError, match=r"needs 4 points at least, not 3"):
         fl.linearize_periodic(pushed, orbit, points=3)
+
+
+def test_carried_coordinates_say_that_they_do_not_know() -> None:
+    """The ripple of the fortieth harmonic is not seen in 64 samples; a basis that turns along is not halved."""
+    forces = ["-0.2*vx + 3*cos(40*time)", "-9.81 - 0.2*vy"]
+    rod = LagrangeModel(
+        "rod", {"x": "vx", "y": "vy"}, [[1, 0], [0, 1]], forces, constraints=["x^2 + y^2 - 1"], start={"y": -1.0}
+    )
+    orbit = fl.periodic_orbit(rod, period=2 * np.pi)
+    kept, carried, fine = (
+        fl.linearize_periodic(rod, orbit, coordinates=how, points=points).floquet()
+        for how, points in (("partition", 64), ("tangent", 64), ("tangent", 256))
+    )
+    assert np.sort_complex(kept.multipliers) == pytest.approx(np.sort_complex(fine.multipliers), abs=1e-10)
+    off = np.abs(np.sort_complex(carried.multipliers) - np.sort_complex(fine.multipliers)).max()
+    assert 1e-4 < off < carried.accuracy["multipliers"] < np.inf
