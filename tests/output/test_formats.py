@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -34,12 +35,21 @@ def page() -> ModuleType:
 
 
 @pytest.fixture
-def one_more(monkeypatch: pytest.MonkeyPatch) -> Format:
+def one_more(monkeypatch: pytest.MonkeyPatch) -> Iterator[Format]:
     """A format that was added by one line; the command line is imported afresh, as by another run."""
     monkeypatch.setattr(formats, "FORMATS", (*FORMATS, ADDED))
-    for name in [name for name in sys.modules if name.split(".")[:2] == ["fmilin", "cli"]]:
-        monkeypatch.delitem(sys.modules, name)
-    return ADDED
+    before = without_commands()
+    yield ADDED
+    without_commands()
+    sys.modules.update(before)
+    if "fmilin.cli" in before:
+        vars(fl)["cli"] = before["fmilin.cli"]
+
+
+def without_commands() -> dict[str, ModuleType]:
+    """Forget the modules of the command line, and return them."""
+    names = [name for name in sys.modules if name.split(".")[:2] == ["fmilin", "cli"]]
+    return {name: sys.modules.pop(name) for name in names}
 
 
 def program() -> click.Command:
