@@ -17,17 +17,11 @@ from typing import Any, Literal
 
 import numpy as np
 
+from fmilin.design import schedule_check
 from fmilin.design.kalman import KalmanFilter
 from fmilin.design.laws import Savable, linear_law, with_states
 from fmilin.design.regulators import FunctionRegulator
-from fmilin.design.schedule_check import (
-    ScheduleReport,
-    ScheduleTable,
-    ScheduleVerdict,
-    errors_of_points,
-    report,
-    verdict,
-)
+from fmilin.design.schedule_check import ScheduleReport, ScheduleTable, ScheduleVerdict
 from fmilin.families.family import LinearFamily
 from fmilin.ground.errors import FmilinError, NumericalError, UnknownNameError, UsageError
 from fmilin.ground.signals import FloatArray, Signal, Signals, as_numbers
@@ -203,19 +197,19 @@ class Schedule(Shown, Savable):
     @cached_property
     def report(self) -> ScheduleReport:
         """The closed loop at the points of the grid and between them; where it is weak."""
-        return report(self)
+        return schedule_check.report(self)
 
     @cached_property
     def interpolation_errors(self) -> Mapping[str, FloatArray]:
         """How far A, B (and C) of each point are from what its neighbours say, shape (points, rows, columns)."""
-        return errors_of_points(self)
+        return schedule_check.errors_of_points(self)
 
     def verdict(self, at: Mapping[str, float] | Sequence[float] | FloatArray) -> ScheduleVerdict:
         """Return what the interpolated model says of the closed loop at fixed scheduling variables.
 
         UsageError, NumericalError: outside the range and in a hole of the grid.
         """
-        return verdict(self, self._values(at))
+        return schedule_check.verdict(self, self._values(at))
 
 
 class Along(FunctionRegulator):

@@ -31,18 +31,15 @@ def held(channel: Channel) -> Answer | None:
     if not isinstance(model, ConnectedModel):
         return None
     names = tuple(name for name, m in model.members.items() if isinstance(m, HeldMember))
-    if not names:
+    if not names or not all(isinstance(model.members[name], SampledMember) for name in names):
         return None
-    confirmed = False
-    if all(isinstance(model.members[name], SampledMember) for name in names):
-        try:
-            view = model.with_interface([channel.input], [channel.output])
-            at = replace(channel.point, inputs=channel.point.inputs[[model.inputs.index_of(channel.input)]])
-            linear = sampled_loop(view, at)
-            confirmed = moves((linear.A, linear.B, linear.C, linear.D))
-        except FmilinError:
-            pass
-    if not confirmed:
+    try:
+        view = model.with_interface([channel.input], [channel.output])
+        at = replace(channel.point, inputs=channel.point.inputs[[model.inputs.index_of(channel.input)]])
+        linear = sampled_loop(view, at)
+        if not moves((linear.A, linear.B, linear.C, linear.D)):
+            return None
+    except FmilinError:
         return None
     text = (
         f"{_listed(names)} is sampled and holds its outputs between its samples, so nothing passes in this linear "
@@ -173,12 +170,8 @@ def together(channel: Channel) -> Answer | None:
     if answer is None:
         return None
     kind, culprits, text, confirmed = answer
-    return (
-        kind,
-        (*needed, *culprits),
-        f"The parameter {_listed(needed)} is zero, and with another value: {text}",
-        confirmed,
-    )
+    text = f"The parameter {_listed(needed)} is zero, and with another value: {text}"
+    return kind, (*needed, *culprits), text, confirmed
 
 
 def constrained(channel: Channel) -> Answer | None:

@@ -15,6 +15,7 @@ import numpy as np
 from fmilin.ground.errors import ModelError, NumericalError, UsageError
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import DOUBTFUL, EQUILIBRIUM, ROUNDING, SAME_ALONG, UNIFORM
+from fmilin.manifold import uniform as motions
 from fmilin.manifold.coordinates import Coordinates
 from fmilin.manifold.frame import Frame, with_selection
 from fmilin.manifold.nonlinear import Turn, charts, expressed, select_expressions, turns_of
@@ -23,28 +24,7 @@ from fmilin.manifold.selection import NOT_TURNING, Selection, select_states
 from fmilin.manifold.slopes import TangentSlopes
 from fmilin.manifold.stack import PointStack, StackSurroundings
 from fmilin.manifold.steady_stack import BeyondStack
-from fmilin.manifold.uniform import (
-    FURTHER,
-    SLOWEST,
-    STEP,
-    ZEROS,
-    Asides,
-    Bend,
-    Beyond,
-    Change,
-    Mask,
-    Moving,
-    Times,
-    Uniform,
-    Visited,
-    change_along,
-    compared,
-    confirmed,
-    falls_on,
-    fastest_states,
-    may_turn,
-    unseen,
-)
+from fmilin.manifold.uniform import STEP, ZEROS, Asides, Bend, Beyond, Change, Mask, Moving, Times, Uniform, Visited
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 
 LESS = 1e-2  # weight of moving states beside states at rest
@@ -110,7 +90,7 @@ class _Search:
         errors = np.hstack((slopes.f_y_error, slopes.f_u_error)) * columns
         terms, p = (np.abs(J) @ columns)[None], len(self.frame.y0)
         rates, sizes = self.rates[None], self.sizes[None]
-        fastest = int(fastest_states(rates, sizes, terms, (J[None], columns[None]), errors[None], p)[0])
+        fastest = int(motions.fastest_states(rates, sizes, terms, (J[None], columns[None]), errors[None], p)[0])
         return None if fastest < 0 else fastest
 
     @cached_property
@@ -132,7 +112,7 @@ class _Search:
         R = self.frame.coordinates.R
         slopes, errors = self.slopes.f_y @ R, self.slopes.f_y_error @ np.abs(R)
         tied = self.frame.manifold.H.any(axis=0)
-        return np.asarray(~tied & unseen(slopes[None], errors[None], self.sizes[None])[0])
+        return np.asarray(~tied & motions.unseen(slopes[None], errors[None], self.sizes[None])[0])
 
     def first_confirmed(self) -> Steady | None:
         """Return the first coordinates that are confirmed: those in use, then those among uniform states."""
@@ -175,7 +155,7 @@ class _Search:
             return None
         leading = self._leading(self.frame)[None]
         uniform = Uniform(self.at.y_rates, self.at.y_sizes, self._slopes_of_rates(self.frame)[None], leading)
-        change = falls_on(self.at, uniform, self._second[None], self._beyond)
+        change = motions.falls_on(self.at, uniform, self._second[None], self._beyond)
         return None if np.isnan(change.part[0]) else change
 
     @cached_property
@@ -200,29 +180,29 @@ class _Search:
     def change(self, *, spectra: bool) -> Change | None:
         """Compare A along the motion, in the coordinates in use."""
         R, A, at, bend = self.frame.coordinates.R, self._slopes_of_rates(self.frame)[None], self.at, self._second[None]
-        wanted, leading = compared(at, bend, A, (np.abs(R) @ self.slopes.f_y_error)[None])
+        wanted, leading = motions.compared(at, bend, A, (np.abs(R) @ self.slopes.f_y_error)[None])
         if not wanted[0]:
             return None
         uniform = Uniform(at.y_rates, at.y_sizes, A, leading)
         turns, kept = np.array([spectra]), self.frame.selection.kept
         if spectra and kept is not None:
-            turns = may_turn(at, kept, leading, self.model.states.units)
-        change = None if self._beyond is None else change_along(at, uniform, bend, self._beyond, turns)
+            turns = motions.may_turn(at, kept, leading, self.model.states.units)
+        change = None if self._beyond is None else motions.change_along(at, uniform, bend, self._beyond, turns)
         if change is None or np.isnan(change.part[0]):
-            change = change_along(at, uniform, bend, _BeyondPoint(self.model, self.point, self.frame), turns)
+            change = motions.change_along(at, uniform, bend, _BeyondPoint(self.model, self.point, self.frame), turns)
         return change
 
     def change_with_time(self, *, spectra: bool) -> Change | None:
         """Compare A at a rest as time goes on, over the times of its own eigenvalues; None where it stays."""
         A, still = self._slopes_of_rates(self.frame), np.zeros((1, len(self.frame.y0)))
         moduli = np.abs(np.linalg.eigvals(A))
-        if not self._differs(FURTHER / (moduli.max() or 1.0)):
+        if not self._differs(motions.FURTHER / (moduli.max() or 1.0)):
             return None  # nothing depends on time
-        slowest = moduli.min(where=moduli > SLOWEST * moduli.max(), initial=moduli.max())
+        slowest = moduli.min(where=moduli > motions.SLOWEST * moduli.max(), initial=moduli.max())
         paces = np.resize([moduli.max(), slowest] if moduli.any() else [1.0], self.at.paces.shape)
         uniform = Uniform(still, self.at.y_sizes, A[None], np.ones(still.shape, dtype=bool))
         at, beyond = replace(self.at, paces=paces), _BeyondPoint(self.model, self.point, self.frame)
-        change = change_along(at, uniform, still, beyond, np.array([spectra]))
+        change = motions.change_along(at, uniform, still, beyond, np.array([spectra]))
         return change if change.part[0] > SAME_ALONG else None
 
     def _differs(self, later: float) -> bool:
@@ -309,7 +289,7 @@ class _Search:
         rates, A, leading = frame.coordinates.R @ self.rates, self._slopes_of_rates(frame), self._leading(frame)
         uniform = Uniform(rates[None], frame.y_scales[None], A[None], leading[None])
         beyond = _BeyondPoint(self.model, self.point, frame)
-        steady, carried, later, changed, _ = confirmed(self.at, uniform, beyond)
+        steady, carried, later, changed, _ = motions.confirmed(self.at, uniform, beyond)
         if not steady[0]:
             return None, changed[0]
         names = tuple(name for name, moved in zip(frame.selection.signals.names, carried[0], strict=True) if moved)

@@ -16,30 +16,10 @@ from numpy.typing import NDArray
 from fmilin.ground.errors import FmilinError
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import SAME_ALONG
+from fmilin.manifold import uniform as motions
 from fmilin.manifold.nonlinear import turns_of
 from fmilin.manifold.stack import PointStack, StackGeometry, StackSurroundings
-from fmilin.manifold.uniform import (
-    FURTHER,
-    STEP,
-    ZEROS,
-    Asides,
-    Bend,
-    Beyond,
-    Change,
-    Mask,
-    Moving,
-    Times,
-    Uniform,
-    Visited,
-    change_along,
-    compared,
-    confirmed,
-    falls_on,
-    fastest_states,
-    is_straight,
-    may_turn,
-    unseen,
-)
+from fmilin.manifold.uniform import STEP, ZEROS, Asides, Bend, Beyond, Change, Mask, Moving, Times, Uniform, Visited
 from fmilin.model.interface import Model, TangentStack
 
 DEPENDENT = 1e-13  # square of a singular value, of the largest: no coordinates below
@@ -76,7 +56,7 @@ def stack_motion(
     count, p = tangents.T.shape[0], len(tangents.kept)
     slopes, terms = (tangents.derivatives, geometry.scales), geometry.slopes.terms
     every = np.broadcast_to(row_errors[..., None], tangents.derivatives.shape)
-    fastest = fastest_states(tangents.rates, geometry.sizes, terms, slopes, every, p)
+    fastest = motions.fastest_states(tangents.rates, geometry.sizes, terms, slopes, every, p)
     steady, elsewhere, carried = (np.zeros(shape, dtype=bool) for shape in (count, count, (count, p)))
     motion = StackMotion(fastest, steady, elsewhere, carried, np.zeros(count), Change.unseen(count))
     if p and not model.autonomous:  # A may change with time at a rest
@@ -96,7 +76,7 @@ def stack_motion(
 def _differs(surroundings: StackSurroundings, points: PointStack, A: FloatArray, kept: Sequence[int]) -> Mask:
     """Return where any bit of the rates is another after the time of the fastest eigenvalue, shape (k,)."""
     fastest = np.abs(np.linalg.eigvals(np.where(np.isfinite(A), A, 0.0))).max(axis=1)
-    later = replace(points, time=points.time + FURTHER / np.where(fastest > 0, fastest, 1.0))
+    later = replace(points, time=points.time + motions.FURTHER / np.where(fastest > 0, fastest, 1.0))
     rates, after = (surroundings.visited(near, kept)[0] for near in (points, later))
     return np.asarray((rates != after).any(axis=1))
 
@@ -142,17 +122,17 @@ class _Search:
         """Look for steady motions and falls, and for points where the motion may be steady in other coordinates."""
         at, kept, motion, moving = self.at, self.kept, self.motion, self.motion.fastest >= 0
         free = ~(self.tangents.gradient != 0).any(axis=1)
-        free[:, kept] &= unseen(at.f_y, self.errors, self.geometry.y_sizes)
+        free[:, kept] &= motions.unseen(at.f_y, self.errors, self.geometry.y_sizes)
         leading = ~free[:, kept]
         keeps = moving & (at.vanishes(self.bend, np.abs(self.bend)) | ~leading).all(axis=1)
         for some in _groups(keeps & self.bend.any(axis=1)):
             part, uniform, beyond = self.of(some, leading)
-            motion.write_change(some, falls_on(part, uniform, self.bend[some], beyond))
+            motion.write_change(some, motions.falls_on(part, uniform, self.bend[some], beyond))
         falls = ~np.isnan(motion.change.part)
         for some in _groups(keeps & ~falls):
-            motions = confirmed(*self.of(some, leading))
-            motion.steady[some], motion.carried[some], motion.later[some] = motions[:3]
-            falls[some] = motions.falls
+            found = motions.confirmed(*self.of(some, leading))
+            motion.steady[some], motion.carried[some], motion.later[some] = found[:3]
+            falls[some] = found.falls
         motion.open[...] |= keeps & ~motion.steady & ~falls  # no coordinates make a fall steady
         straight = (at.bends == 0) | free
         rest = np.flatnonzero(moving & ~keeps & (straight.sum(axis=1) >= len(kept)))
@@ -169,12 +149,12 @@ class _Search:
         varying = (motion.fastest >= 0) & ~motion.steady & ~motion.open & np.isnan(motion.change.part)
         if not varying.any():
             return
-        wanted, leading = compared(at, bend, at.f_y[:, self.kept], self.errors[:, self.kept])
-        varying, ahead = varying & wanted, is_straight(bend, leading)
+        wanted, leading = motions.compared(at, bend, at.f_y[:, self.kept], self.errors[:, self.kept])
+        varying, ahead = varying & wanted, motions.is_straight(bend, leading)
         for some in (*_groups(varying & ahead), *_groups(varying & ~ahead)):
-            turns = may_turn(at[some], self.kept, leading[some], self.model.states.units)
+            turns = motions.may_turn(at[some], self.kept, leading[some], self.model.states.units)
             part, uniform, beyond = self.of(some, leading)
-            motion.write_change(some, change_along(part, uniform, bend[some], beyond, turns))
+            motion.write_change(some, motions.change_along(part, uniform, bend[some], beyond, turns))
         if (motion.change.part > SAME_ALONG).any():
             motion.open[...] |= (motion.change.part > SAME_ALONG) & self._where_bodies_turn()
 

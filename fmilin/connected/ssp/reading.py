@@ -242,14 +242,10 @@ class _SsdFile:
         return element.get(f"{side}Element") or "", name
 
     def _dictionary(self, element: Any) -> tuple[str, dict[str, str]]:
-        reader, name = self.reader, self.reader.required(element, "name")
-        dictionary = element.find(f"{SSB}SignalDictionary")
-        owner = reader
-        if (source := element.get("source")) is not None:
-            owner = self._file(source, element, f"{SSB}SignalDictionary")
-            dictionary = owner.root
+        name = self.reader.required(element, "name")
+        owner, dictionary = self._held(element, f"{SSB}SignalDictionary")
         if dictionary is None:
-            raise reader.error(f"the signal dictionary '{name}' is neither there nor in a file", element)
+            raise owner.error(f"the signal dictionary '{name}' is neither there nor in a file", element)
         units = {}
         for entry in dictionary.iterfind(f"{SSB}DictionaryEntry"):
             typed = owner.typed(entry, (SSC, SSB))
@@ -263,18 +259,14 @@ class _SsdFile:
         return tuple(self._binding(b) for b in element.iterfind(path))
 
     def _binding(self, element: Any) -> Binding:
-        reader, owner = self.reader, self.reader
+        reader = self.reader
         kind = element.get("type") or "application/x-ssp-parameter-set"
         if kind != "application/x-ssp-parameter-set":
             raise reader.error(f"parameters of the type '{kind}' are not supported", element)
         if element.get("sourceBase") == "component":
             raise reader.error("parameters inside a component's own file are not supported", element)
-        if (source := element.get("source")) is not None:
-            owner = self._file(source, element, f"{SSV}ParameterSet")
-            values, units = owner.root, owner.units(f"{SSV}Units")
-        else:
-            values = element.find(f"{SSD}ParameterValues/{SSV}ParameterSet")
-            units = {}
+        owner, values = self._held(element, f"{SSV}ParameterSet", f"{SSD}ParameterValues/")
+        units = {} if owner is reader else owner.units(f"{SSV}Units")
         if values is None:
             raise reader.error("the parameter binding has no values", element)
         prefix, parameters = element.get("prefix") or "", []
@@ -294,10 +286,7 @@ class _SsdFile:
         element = binding.find(f"{SSD}ParameterMapping")
         if element is None:
             return None
-        owner, mapping = self.reader, element.find(f"{SSM}ParameterMapping")
-        if (source := element.get("source")) is not None:
-            owner = self._file(source, element, f"{SSM}ParameterMapping")
-            mapping = owner.root
+        owner, mapping = self._held(element, f"{SSM}ParameterMapping")
         if mapping is None:
             raise owner.error("the parameter mapping is neither there nor in a file", element)
         entries = []
@@ -305,6 +294,13 @@ class _SsdFile:
             source, target = owner.required(m, "source"), owner.required(m, "target")
             entries.append(Mapped(source, target, *owner.transformation(m), not _keeps_units(m)))
         return tuple(entries)
+
+    def _held(self, element: Any, kind: str, inside: str = "") -> tuple[Reader, Any]:
+        """Return who reads an element of this kind, and the element: of ``element``, or of the file that it names."""
+        if (source := element.get("source")) is None:
+            return self.reader, element.find(f"{inside}{kind}")
+        owner = self._file(source, element, kind)
+        return owner, owner.root
 
     def _file(self, source: str, element: Any, root: str) -> Reader:
         """Open a further file of the archive."""

@@ -29,7 +29,6 @@ _OPENINGS = {
 _ENCODING = re.compile(rb"""^\s*<\?xml[^>]*encoding\s*=\s*["']([^"']+)["']""")
 _VERSION = re.compile(rb"""<fmiModelDescription[^>]*\sfmiVersion\s*=\s*["']\s*(\d)""")
 _COMMON = frozenset({"local", "parameter", "calculatedParameter"})
-_CAUSALITIES = _COMMON | frozenset({"input", "output", "structuralParameter", "independent"})
 _MARKS = ((b"!", b"<!"), (b"?", b"<?"))
 _REFERENCE = re.compile(rb'valueReference="(\d{1,18})"')
 _DIMENSION = re.compile(rb"<Dimension\s")

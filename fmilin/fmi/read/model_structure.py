@@ -9,18 +9,9 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from fmilin.fmi.read import elements
 from fmilin.fmi.read.description import FLOATS, PARAMETERS, TYPES, Description, Dimension, Unknown, Variable, Variables
-from fmilin.fmi.read.elements import (
-    SCALAR_TYPES,
-    ModelStructure,
-    Notes,
-    Types,
-    declared_indicators,
-    declared_types,
-    integer,
-    read_variable,
-    shortened,
-)
+from fmilin.fmi.read.elements import ModelStructure, Notes, Types, integer
 
 if TYPE_CHECKING:
     from fmilin.fmi.read.large import Scanned
@@ -41,7 +32,7 @@ class _References(NamedTuple):
 
 def read_structure2(root: Any, notes: Notes, scanned: Scanned | None = None) -> ModelStructure:
     """Read variables, derivatives, states and outputs of FMI 2.0; ``scanned``: variables too many for the tree."""
-    types = declared_types(root, "SimpleType")
+    types = elements.declared_types(root, "SimpleType")
     variables: Variables
     if scanned is None:
         listed = [_variable2(element, types, notes) for element in root.findall("ModelVariables/ScalarVariable")]
@@ -59,7 +50,7 @@ def read_structure2(root: Any, notes: Notes, scanned: Scanned | None = None) -> 
     refer = _References("index", "lists variable no. {}", "no. {}, which is no Real", find, find)
     derivatives, states = _rates(root, "Derivatives/Unknown", refer, notes)
     outputs = _unknowns(root, "Outputs/Unknown", refer, find, notes)
-    return ModelStructure(variables, derivatives, states, outputs, declared_indicators(root, notes))
+    return ModelStructure(variables, derivatives, states, outputs, elements.declared_indicators(root, notes))
 
 
 def read_structure3(root: Any, notes: Notes, scanned: Scanned | None = None) -> ModelStructure:
@@ -98,7 +89,7 @@ def _rates(root: Any, path: str, refer: _References, notes: Notes) -> tuple[tupl
     derivatives = _unknowns(root, path, refer, refer.find_rate, notes)
     orphans = [u.variable.name for u in derivatives if u.variable.derivative_of is None] if notes.steps else []
     if orphans:
-        notes.add(f"{shortened(orphans)}: listed as the derivative of no state, and left out.")
+        notes.add(f"{elements.shortened(orphans)}: listed as the derivative of no state, and left out.")
         derivatives = tuple(u for u in derivatives if u.variable.derivative_of is not None)
     return derivatives, tuple(_state_of(unknown.variable, refer, notes) for unknown in derivatives)
 
@@ -139,11 +130,11 @@ def _dependencies(element: Any, find: Find, notes: Notes) -> tuple[Variable, ...
 
 def _variable2(element: Any, types: Types, notes: Notes) -> Variable | None:
     """Return the variable, or None where the element is too broken to tell: its index still counts."""
-    value: Any = next((child for child in element if child.tag in SCALAR_TYPES), None)
+    value: Any = next((child for child in element if child.tag in elements.SCALAR_TYPES), None)
     is_real = value is not None and value.tag == "Real"
     causality = element.get("causality") or "local"
     variability = element.get("variability") or ("continuous" if is_real else "discrete")
-    return read_variable(
+    return elements.read_variable(
         element, value, types, notes, causality, variability,
         derivative_of=integer(value.get("derivative")) if is_real else None,
     )  # fmt: skip
@@ -153,7 +144,7 @@ def _variable3(element: Any, types: Types, notes: Notes) -> Variable | None:
     causality, is_clock = element.get("causality") or "local", element.tag == "Clock"
     usual = "fixed" if causality in PARAMETERS else "continuous" if element.tag in FLOATS else "discrete"
     variability = element.get("variability") or usual
-    return read_variable(
+    return elements.read_variable(
         element, element, types, notes, causality, variability,
         derivative_of=integer(element.get("derivative")) if element.tag in FLOATS else None,
         dimensions=tuple(
@@ -196,7 +187,7 @@ def interfaces1(root: Any) -> dict[str, dict[str, str]]:
 def read_structure1(root: Any, notes: Notes, scanned: Scanned | None = None) -> ModelStructure:
     """Read variables and outputs; of the states only their number is there."""
     del scanned  # descriptions of FMI 1.0 are read as a whole
-    types = declared_types(root, "Type")
+    types = elements.declared_types(root, "Type")
     read = (_variable(element, types, notes) for element in root.findall("ModelVariables/ScalarVariable"))
     variables = Variables(v for v in read if v is not None)
     # Those of a co-simulation FMU stay hidden: no function leads to them.
@@ -207,7 +198,7 @@ def read_structure1(root: Any, notes: Notes, scanned: Scanned | None = None) -> 
     if states:
         notes.add(UNNAMED)
     outputs = tuple(Unknown(v) for v in variables if v.causality == "output")
-    count = declared_indicators(root, notes)
+    count = elements.declared_indicators(root, notes)
     return ModelStructure(variables, tuple(Unknown(_rate(s, i)) for i, s in enumerate(states)), states, outputs, count)
 
 
@@ -248,11 +239,11 @@ def _variable(element: Any, types: Types, notes: Notes) -> Variable | None:
         name = element.get("name") or ""
         notes.add_name(name, "{names}: left out, since each is the negative of another variable (a negated alias).")
         return None
-    value: Any = next((child for child in element if child.tag in SCALAR_TYPES), None)
+    value: Any = next((child for child in element if child.tag in elements.SCALAR_TYPES), None)
     start, is_real = ("", False) if value is None else (value.get("start"), value.tag == "Real")
     variability = element.get("variability") or ("continuous" if is_real else "discrete")
     causality, fixed = ("parameter", "fixed") if variability == "parameter" else ("local", variability)
     if element.get("causality") in ("input", "output"):
         causality = element.get("causality")
     initial = ("approx" if value.get("fixed") == "false" else "exact") if start else "calculated"
-    return read_variable(element, value, types, notes, causality, fixed, initial=initial)
+    return elements.read_variable(element, value, types, notes, causality, fixed, initial=initial)

@@ -11,19 +11,11 @@ from typing import Any
 import numpy as np
 
 from fmilin.fmi.platforms import machines
+from fmilin.fmi.write import variables
 from fmilin.fmi.write.binaries import compiled, compiled_for, linear_library, runtime_sources, standard_of
 from fmilin.fmi.write.description import FmuDescription
 from fmilin.fmi.write.fmu import archive_bytes, identifier_like, token_of
-from fmilin.fmi.write.variables import (
-    Causality,
-    FmuVariable,
-    check,
-    free_name,
-    legal_name,
-    name_in_group,
-    usable_nominal,
-    variable_of,
-)
+from fmilin.fmi.write.variables import Causality, FmuVariable, variable_of
 from fmilin.ground.errors import UsageError
 from fmilin.ground.signals import FloatArray, Signal, Signals, rate_unit
 from fmilin.linear_model.model import LinearModel
@@ -71,7 +63,7 @@ def lay_out_linear(linear: LinearModel, *, deviation: bool) -> LinearLayout:
     computed = [rows.add(linear.outputs[i], renamed[i], "output") for i in own]
     for i in dependent:
         rows.add(linear.full_states[i], hidden[i], "local")
-    check(rows.variables, linear.model.name or "the linear model")
+    variables.check(rows.variables, linear.model.name or "the linear model")
     references = copies | dict(zip(own, computed, strict=True))
     C, D = np.vstack((linear.C[own], linear.T[dependent])), np.vstack((linear.D[own], linear.T_u[dependent]))
     f0 = np.zeros_like(linear.f0) if deviation else linear.f0
@@ -126,17 +118,17 @@ class _Names:
         self.time = self.take("time", "fmilin")
         copied = _rates_among_outputs(linear)
         # Names of outputs come before those of derivatives, which nobody chose.
-        others = {legal_name(name) for name in (*linear.outputs.names, *linear.full_states.names)}
+        others = {variables.legal_name(name) for name in (*linear.outputs.names, *linear.full_states.names)}
         self.rates: list[str] = []
         for i, name in enumerate(self.states if not linear.sample_time > 0 else ()):
             wanted = f"der({name})"
-            rate = wanted if i in copied else free_name(wanted, self._taken | others)
+            rate = wanted if i in copied else variables.free_name(wanted, self._taken | others)
             self._taken.add(rate)
             self.rates.append(rate)
 
     def take(self, name: str, group: str) -> str:
         """Return ``name``, or one like it where it is not legal or taken."""
-        return name_in_group(name, group, self._taken)
+        return variables.name_in_group(name, group, self._taken)
 
 
 def _rates_among_outputs(linear: LinearModel) -> dict[int, int]:
@@ -193,7 +185,7 @@ class _Rows:
             causality="output",
             unit=v.unit or output.unit,
             description=v.description or output.description,
-            nominal=v.nominal if v.nominal is not None else usable_nominal(output),
+            nominal=v.nominal if v.nominal is not None else variables.usable_nominal(output),
         )
 
     def dependencies(self, equations: AffineEquations) -> dict[int, Sequence[int]]:

@@ -46,12 +46,8 @@ def _matrix(value: Value, name: str = "") -> bytes:
             body = _text(value, name)
         case dict():
             names = b"".join(key.encode("ascii").ljust(_FIELD, b"\0") for key in value)
-            fields = [
-                _element(_INT32, struct.pack("<i", _FIELD)),
-                _element(_INT8, names),
-                *map(_matrix, value.values()),
-            ]
-            body = _head(_STRUCT, (1, 1), name) + b"".join(fields)
+            keys = _element(_INT32, struct.pack("<i", _FIELD)) + _element(_INT8, names)
+            body = _head(_STRUCT, (1, 1), name) + keys + b"".join(map(_matrix, value.values()))
         case list():
             body = _head(_CELL, (len(value), 1), name) + b"".join(map(_matrix, value))
         case _:
@@ -65,11 +61,8 @@ def _head(kind: int, shape: tuple[int, ...], name: str) -> bytes:
 
 
 def _text(text: str, name: str) -> bytes:
-    if not text:
-        return _head(_CHAR, (0, 0), name) + _element(_UTF8, b"")
-    if text.isascii() or max(text) > "\uffff":
-        return _head(_CHAR, (1, len(text)), name) + _element(_UTF8, text.encode("utf-8", "surrogatepass"))
-    return _head(_CHAR, (1, len(text)), name) + _element(_UTF16, text.encode("utf-16-le", "surrogatepass"))
+    kind, code = (_UTF8, "utf-8") if text.isascii() or max(text) > "\uffff" else (_UTF16, "utf-16-le")
+    return _head(_CHAR, (int(bool(text)), len(text)), name) + _element(kind, text.encode(code, "surrogatepass"))
 
 
 def _doubles(array: np.ndarray, name: str) -> bytes:

@@ -118,14 +118,13 @@ def dumps(linear: LinearModel, writing: Writing) -> bytes:
     if not writing.deviation:
         _require_values("input", linear.inputs, linear.point.inputs)
         _require_values("output", linear.outputs, linear.point.outputs)
-    counts = np.cumsum([0, *map(len, (linear.states, linear.inputs, linear.outputs))])
     shown = {*linear.inputs.names, *linear.outputs.names}  # an output often has the name of the state that it shows
     states = [f"{name}.state" if name in shown else name for name in linear.states.names]
     order = [*linear.inputs.names, *linear.outputs.names, *states]
     own = _OWN if _is_sampled(linear) or writing.modelica == "equations" else _OWN[:8]
     legal = identifiers(order, [*own, identifier(writing.name)])
     n_u, n_y = len(linear.inputs), len(linear.outputs)
-    names = _Names(legal[n_u + n_y : counts[-1]], legal[:n_u], legal[n_u : n_u + n_y])
+    names = _Names(legal[n_u + n_y :], legal[:n_u], legal[n_u : n_u + n_y])
     return ("\n".join(_lines(linear, writing, names)) + "\n").encode("utf-8")
 
 
