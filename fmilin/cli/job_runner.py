@@ -319,9 +319,7 @@ def _status_and_text(error: BaseException) -> tuple[int, str]:
     if number := requested():  # whatever a library has made of it
         return 128 + number, "interrupted." if number == signal.SIGINT else ""
     match error:
-        case FmilinError():
-            return error.exit_status, str(error)
-        case DeadlinePassed():
+        case FmilinError() | DeadlinePassed():
             return error.exit_status, str(error)
         case KeyboardInterrupt():
             return 130, "interrupted."

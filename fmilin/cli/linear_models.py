@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from fmilin.cli.duration import progress_bar
 from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.linear_options import Cut, Wanted
-from fmilin.cli.options import checked_outputs
+from fmilin.cli.options import checked_outputs, floats
 from fmilin.ground.errors import UsageError
 from fmilin.output.export.files import check_output
 from fmilin.output.formats import is_named_as
@@ -62,14 +62,10 @@ def _deliver(cosimulation: Any, wanted: Wanted, files: Sequence[Path], runner: J
 
 def snapshot_times(text: str | None, option: str = "--snapshots") -> tuple[float, ...]:
     """Return the times of ``0.5,1,2``, in seconds."""
-    if text is None:
-        return ()
-    try:
-        times = tuple(float(item) for item in text.split(","))
-    except ValueError:
-        times = ()
-    if not times or not all(map(isfinite, times)) or any(b <= a for a, b in pairwise(times)):
-        raise UsageError(f"{option} '{text}': these are no times that increase. Write for example 0.5,1,2.")
+    refusal = f"{option} '{text}': these are no times that increase. Write for example 0.5,1,2."
+    times = floats(text, ",", refusal)
+    if not all(map(isfinite, times)) or any(b <= a for a, b in pairwise(times)):
+        raise UsageError(refusal)
     return times
 
 

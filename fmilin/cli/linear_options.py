@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -71,16 +71,9 @@ def _number(text: str) -> int:
         ) from None
 
 
-def _range(text: str | None, option: str) -> tuple[float, float] | None:
-    if text is None:
-        return None
-    try:
-        low, high = (float(part) for part in text.split(":"))
-    except ValueError:
-        raise UsageError(
-            f"{option} '{text}' is no range of frequencies in rad/s: write LOW:HIGH, for example 0:100."
-        ) from None
-    return low, high
+def _range(text: str | None, option: str) -> Any:
+    refusal = f"{option} '{text}' is no range of frequencies in rad/s: write LOW:HIGH, for example 0:100."
+    return options.floats(text, ":", refusal, 2) or None
 
 
 @dataclass(frozen=True)

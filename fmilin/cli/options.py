@@ -234,6 +234,17 @@ def number(text: str, where: str) -> float:
     return value
 
 
+def floats(text: str | None, separator: str, refusal: str, count: int | None = None) -> tuple[float, ...]:
+    """Return the numbers of a text, so many, none without a text; ``refusal`` is said of any other one."""
+    try:
+        values = [] if text is None else [float(item) for item in text.split(separator)]
+    except ValueError:
+        raise UsageError(refusal) from None
+    if values and count not in (None, len(values)):
+        raise UsageError(refusal)
+    return tuple(values)
+
+
 def finite(value: float | None, option: str) -> float | None:
     """Return ``value``, which must not be NaN or infinite."""
     if value is not None and not math.isfinite(value):

@@ -48,10 +48,7 @@ def _numbers(text: str | None, option: str) -> list[int] | None:
 
 
 def _orders(text: str | None, option: str) -> list[float]:
-    try:
-        return [] if text is None else [float(item) for item in text.split(",")]
-    except ValueError:
-        raise UsageError(f"{option} '{text}' are no numbers. Write for example {option} 1,2,4.") from None
+    return [*options.floats(text, ",", f"{option} '{text}' are no numbers. Write for example {option} 1,2,4.")]
 
 
 @dataclass(frozen=True)
@@ -269,7 +266,7 @@ def _mechanism(drawing: Drawing, request: Request, runner: JobRunner) -> bytes:
     from fmilin.linearization.procedure import linearize_as
     from fmilin.native.mechanism import MechanismDescription
     from fmilin.output.report.figures import rendered
-    from fmilin.output.report.mechanism_picture import mechanism_figure
+    from fmilin.output.report.mechanism_picture import mechanism_figure, mechanism_motion
 
     model, point = at_point(request, runner)
     description = getattr(model, "description", None)
@@ -285,6 +282,4 @@ def _mechanism(drawing: Drawing, request: Request, runner: JobRunner) -> bytes:
     linear = linearize_as(model, point, replace(request.how, inputs=None, outputs=None))
     if drawing.output.suffix.lower() != ".gif":
         return rendered(mechanism_figure(description, linear), drawing.output.suffix, dpi=120)
-    from fmilin.output.report.mechanism_picture import mechanism_motion
-
     return mechanism_motion(description, linear, numbers=drawing.mode)

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,7 +14,7 @@ from fmilin.cli import options
 from fmilin.cli.command import Command
 from fmilin.cli.job_runner import JobRunner, work
 from fmilin.cli.model_options import DEBUG
-from fmilin.cli.options import MODEL, grouped, names_option, one_of, option, read_by
+from fmilin.cli.options import MODEL, floats, grouped, names_option, one_of, option, read_by
 from fmilin.ground.errors import NumericalError, UsageError
 
 if TYPE_CHECKING:
@@ -26,14 +26,9 @@ if TYPE_CHECKING:
 FORMS = ("mcs", "rcs", "ucs")
 
 
-def _three(text: str | None, option: str) -> tuple[float, float, float] | None:
-    if text is None:
-        return None
-    try:
-        alpha, xi, omega = (float(part) for part in text.split(","))
-    except ValueError:
-        raise UsageError(f"{option} '{text}' is not ALPHA,XI,OMEGA: three numbers, as in {option} 1e6,1,10.") from None
-    return alpha, xi, omega
+def _three(text: str | None, option: str) -> Any:
+    refusal = f"{option} '{text}' is not ALPHA,XI,OMEGA: three numbers, as in {option} 1e6,1,10."
+    return floats(text, ",", refusal, 3) or None
 
 
 PENALTY = click.option(

@@ -106,7 +106,7 @@ class KalmanFilter(Shown, Savable):
     def predict(self, y: FloatArray, u: FloatArray) -> FloatArray:
         """Return the estimate a sample after ``y``, shape (P,), with the inputs ``u`` (nu,) held; absolute values."""
         s = self.sampled
-        return np.asarray(s.y0 + s.f0 + s.A @ (y - s.y0) + s.B @ (u - self._u0))
+        return np.asarray(s.y0 + s.f0 + s.A @ (y - s.y0) + s.B @ (u - self.linear.u0))
 
     def correct(self, y: FloatArray, u: FloatArray, measured: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the estimate after what was ``measured``, shape (m,), and the innovation, shape (m,).
@@ -114,7 +114,7 @@ class KalmanFilter(Shown, Savable):
         ``y``, shape (P,), is what was predicted, ``u``, shape (nu,), what was applied at that time; absolute values.
         """
         s = self.sampled
-        innovation: FloatArray = measured - self._m0 - s.C @ (y - s.y0) - s.D @ (u - self._u0)
+        innovation: FloatArray = measured - self.linear.g0 - s.C @ (y - s.y0) - s.D @ (u - self.linear.u0)
         return y + self.gain @ innovation, innovation
 
     def run(self, inputs: FloatArray, measured: FloatArray, start: FloatArray | None = None) -> Estimates:
@@ -165,19 +165,11 @@ class KalmanFilter(Shown, Savable):
         kept = np.eye(len(s.A)) - L @ s.C
         A, B, f0 = kept @ s.A, np.hstack([kept @ s.B - L @ s.D, L]), kept @ s.f0
         read = [*plant.inputs, *plant.outputs]
-        inputs = Signals(x.starting_at(v) for x, v in zip(read, (*self._u0, *self._m0), strict=True))
+        inputs = Signals(x.starting_at(v) for x, v in zip(read, (*plant.u0, *plant.g0), strict=True))
         states = [x.starting_at(v) for x, v in zip(s.states, s.y0.tolist(), strict=True)]
         outputs = Signals(x.starting_at(v) for x, v in zip(states, (s.y0 + f0).tolist(), strict=True))
         named = Signals(replace(x, name=f"estimated.{x.name}", aliases=()) for x in states)
         return linear_law("Kalman filter", plant, (A, B, A, B), (named, inputs, outputs), s.sample_time, f0)
-
-    @property
-    def _u0(self) -> FloatArray:
-        return np.array([self.linear.point.inputs[name] for name in self.linear.inputs.names])
-
-    @property
-    def _m0(self) -> FloatArray:
-        return np.array([self.linear.point.outputs[name] for name in self.linear.outputs.names])
 
 
 def kalman_filter(

@@ -61,7 +61,7 @@ class KalmanRegulator(Shown, Savable):
         self.reads, self.sample_time = linear.outputs.names, filter.sampled.sample_time
         self.gain = _gain(linear, gain, self.drives)
         self._columns = [linear.inputs.index_of(name, "an input of the linear model") for name in self.drives]
-        self._u0 = np.array([linear.point.inputs[name] for name in linear.inputs.names])
+        self._u0 = linear.u0
         self.restart()
 
     def linear_model(self) -> LinearModel:

@@ -97,7 +97,7 @@ def is_at_rest(linear: LinearModel) -> bool:
 def _parts(linear: LinearModel) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Return rates and sizes (P,), slopes and their errors (P, P + nu) in sizes of y and u."""
     y = linear.states.scales(linear.y0)
-    u = linear.inputs.scales(np.array([linear.point.inputs[name] for name in linear.inputs.names]))
+    u = linear.inputs.scales(linear.u0)
     slopes, columns = np.hstack((linear.A, linear.B)), np.concatenate((y, u))
     stated = linear.errors.A.shape == linear.A.shape and linear.errors.B.shape == linear.B.shape
     errors = np.hstack((linear.errors.A, linear.errors.B)) if stated else np.zeros(slopes.shape)

@@ -38,7 +38,7 @@ class LinearSystem(Model):
             further.append(Signal(name, state.unit, state.nominal))
         self.outputs = Signals([*linear.outputs, *further])
         self._x0 = np.array([linear.point.states[n] for n in linear.full_states.names])
-        self._u0 = np.array([linear.point.inputs[n] for n in linear.inputs.names])
+        self._u0 = linear.u0
         self._g0 = np.array([linear.point.outputs[n] for n in linear.outputs.names])
         self.constraints = Constraints((), self.states, self.inputs)
         self.start = OperatingPoint(linear.point.time, linear.y0.copy(), self._u0)
