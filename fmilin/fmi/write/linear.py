@@ -93,16 +93,17 @@ def _point(linear: LinearModel, *, deviation: bool) -> _Point:
     point, sizes = linear.point, [len(s) for s in (linear.states, linear.inputs, linear.outputs, linear.full_states)]
     if deviation:
         return _Point(*(np.zeros(size) for size in sizes))
-    u, g = _values(linear.inputs, point.inputs, "input"), _values(linear.outputs, point.outputs, "output")
-    return _Point(linear.y0, u, g, full=_values(linear.full_states, point.states, "state"))
+    u, g = values_at(linear.inputs, point.inputs, "input"), values_at(linear.outputs, point.outputs, "output")
+    return _Point(linear.y0, u, g, full=values_at(linear.full_states, point.states, "state"))
 
 
-def _values(signals: Signals, values_at_point: Mapping[str, float], what: str) -> FloatArray:
+def values_at(signals: Signals, values_at_point: Mapping[str, float], what: str, form: str = "An FMU") -> FloatArray:
+    """Return the values of signals, which ``form`` in absolute values needs, shape (k,)."""
     values = np.array([values_at_point.get(name, np.nan) for name in signals.names], dtype=np.float64)
     unknown = [name for name, value in zip(signals.names, values, strict=True) if not np.isfinite(value)]
     if unknown:
         raise UsageError(
-            f"An FMU in absolute values needs the operating point, but the {what} '{unknown[0]}' has no value there. "
+            f"{form} in absolute values needs the operating point, but the {what} '{unknown[0]}' has no value there. "
             f"Write deviations instead: --deviation."
         )
     return values

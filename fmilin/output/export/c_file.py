@@ -15,9 +15,10 @@ from typing import Any, Literal
 
 import numpy as np
 
+from fmilin.fmi.write.linear import values_at
 from fmilin.ground.errors import UnknownNameError, UsageError
 from fmilin.ground.files import write_atomically
-from fmilin.ground.signals import FloatArray, Signal, Signals, limits_by_name
+from fmilin.ground.signals import FloatArray, Signal, limits_by_name
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.reduction.transformation import discretize
 from fmilin.numerics.codegen import c_component as c99
@@ -90,13 +91,10 @@ def component(linear: LinearModel, writing: Writing, limits: Limits | None = Non
     """Return the parts of the file."""
     sampled, how = _sampled(linear, writing.sample_time)
     (P, nu), ny = sampled.B.shape, len(sampled.C)
-    zero = writing.deviation
+    zero, at = writing.deviation, sampled.point
     u0, g0 = (
-        np.zeros(len(s)) if zero else _values(s, at, what)
-        for s, at, what in (
-            (sampled.inputs, sampled.point.inputs, "input"),
-            (sampled.outputs, sampled.point.outputs, "output"),
-        )
+        np.zeros(len(s)) if zero else values_at(s, values, what, "C code")
+        for s, values, what in ((sampled.inputs, at.inputs, "input"), (sampled.outputs, at.outputs, "output"))
     )
     f0 = np.zeros(P) if zero else sampled.f0
     states = [f"{c99.described(s)}, less {v:.6g}" for s, v in zip(sampled.states, sampled.y0, strict=True)]
@@ -157,17 +155,6 @@ def _sample_time(linear: LinearModel) -> float:
     wanted = 1 / (SAMPLES * fastest)
     power = 10.0 ** math.floor(math.log10(wanted))
     return float(f"{max(d for d in _ROUND if d * power <= wanted or d == 1.0) * power:.0e}")
-
-
-def _values(signals: Signals, at: Mapping[str, float], what: str) -> FloatArray:
-    values = np.array([at.get(name, np.nan) for name in signals.names], dtype=np.float64)
-    for name, value in zip(signals.names, values, strict=True):
-        if not np.isfinite(value):
-            raise UsageError(
-                f"C code in absolute values needs the operating point, but the {what} '{name}' has no value there. "
-                "Write deviations instead: --deviation."
-            )
-    return values
 
 
 def _step(linear: LinearModel, limits: Limits | None) -> str:
