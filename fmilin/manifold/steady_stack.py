@@ -130,9 +130,9 @@ class _Search:
             motion.write_change(some, motions.falls_on(part, uniform, self.bend[some], beyond))
         falls = ~np.isnan(motion.change.part)
         for some in _groups(keeps & ~falls):
-            found = motions.confirmed(*self.of(some, leading))
-            motion.steady[some], motion.carried[some], motion.later[some] = found[:3]
-            falls[some] = found.falls
+            answers = motions.confirmed(*self.of(some, leading))
+            motion.steady[some], motion.carried[some], motion.later[some] = answers[:3]
+            falls[some] = answers.falls
         motion.open[...] |= keeps & ~motion.steady & ~falls  # no coordinates make a fall steady
         straight = (at.bends == 0) | free
         rest = np.flatnonzero(moving & ~keeps & (straight.sum(axis=1) >= len(kept)))
