@@ -72,24 +72,21 @@ def _of_dslin(ABCD: FloatArray, nx: FloatArray, names: list[str], origin: str) -
         raise ModelError(f"a matrix of {rows} x {columns}, {n} states and {len(names)} names do not fit.")
     states, inputs, outputs = (Signals(part) for part in (names[:n], names[n : n + n_u], names[n + n_u :]))
     text = "The file has no operating point: all values are deviations, and the accuracy is unknown."
+    matrices = ABCD[:n, :n].copy(), ABCD[:n, n:].copy(), ABCD[n:, :n].copy(), ABCD[n:, n:].copy()
+    point = Point(0.0, *(dict.fromkeys(group.names, 0.0) for group in (states, inputs, outputs)))
+    info = ModelInfo(PurePath(origin).name.removesuffix(".mat"))
+    return _unreduced((*matrices, np.zeros(n), np.zeros(n)), (states, inputs, outputs), point, info, text)
+
+
+def _unreduced(
+    arrays: Sequence[FloatArray], groups: Sequence[Signals], point: Point, info: ModelInfo, text: str
+) -> LinearModel:
+    """Return a linear model (A, B, C, D, f0, y0) of independent states, of whose accuracy nothing is known."""
+    (A, B, C, D, f0, y0), (states, inputs, outputs) = arrays, groups
     return LinearModel(
-        A=ABCD[:n, :n].copy(),
-        B=ABCD[:n, n:].copy(),
-        C=ABCD[n:, :n].copy(),
-        D=ABCD[n:, n:].copy(),
-        T=np.eye(n),
-        f0=np.zeros(n),
-        states=states,
-        full_states=states,
-        inputs=inputs,
-        outputs=outputs,
-        y0=np.zeros(n),
-        point=Point(0.0, *(dict.fromkeys(group.names, 0.0) for group in (states, inputs, outputs))),
-        accuracy=Accuracy(*[float("nan")] * 8),
-        method=Method("unknown", "unknown", 0),
-        model=ModelInfo(PurePath(origin).name.removesuffix(".mat")),
-        warnings=(Remark("point", text),),
-    )
+        A, B, C, D, np.eye(len(states)), f0, states, states, inputs, outputs, y0, point,
+        Accuracy(*[float("nan")] * 8), Method("unknown", "unknown", 0), info, (Remark("point", text),),
+    )  # fmt: skip
 
 
 def _name(row: str) -> str:
@@ -190,27 +187,19 @@ def _of_lin(lines: Sequence[str], origin: str) -> LinearModel:
     n, m, p = count.values()
     if not n:
         raise ValueError("it has no continuous states: it is a file of a module without dynamics of its own")
-    A, B, C, D = (
-        _matrix(lines, name, shape) for name, shape in {"A": (n, n), "B": (n, m), "C": (p, n), "D": (p, m)}.items()
-    )
-    states, inputs, outputs = (_signals(tables[group]) for group in count)
+    shapes = {"A": (n, n), "B": (n, m), "C": (p, n), "D": (p, m)}
+    matrices = [_matrix(lines, name, shape) for name, shape in shapes.items()]
+    by_group = {group: _signals(tables[group]) for group in count}
     values = {group: np.array([entry.value for entry in table]) for group, table in tables.items()}
-    by_group = dict(zip(count, (states, inputs, outputs), strict=True))
     at = {g: dict(zip(signals.names, values[g].tolist(), strict=True)) for g, signals in by_group.items()}
     parameters = {name: float(_header(lines, title)) for name, title in TURNING.items()}
     if wind := _header(lines, "Wind Speed", ""):  # from version 2.4 on
         parameters["wind_speed"] = float(wind)
     digits = "The file has the digits that OpenFAST was told to write (OutFmt); nothing is known of their accuracy."
-    return LinearModel(
-        A, B, C, D, np.eye(n), values["rates"], states, states, inputs, outputs, values["states"],
-        point=Point(
-            float(_header(lines, "Simulation time")), at["states"], at["inputs"], at["outputs"], parameters
-        ),
-        accuracy=Accuracy(*[float("nan")] * 8),
-        method=Method("unknown", "unknown", 0),
-        model=ModelInfo(PurePath(origin).name.removesuffix(".lin"), tool=TOOL),
-        warnings=(Remark("point", digits),),
-    )  # fmt: skip
+    time = float(_header(lines, "Simulation time"))
+    point = Point(time, at["states"], at["inputs"], at["outputs"], parameters)
+    info = ModelInfo(PurePath(origin).name.removesuffix(".lin"), tool=TOOL)
+    return _unreduced((*matrices, values["rates"], values["states"]), [*by_group.values()], point, info, digits)
 
 
 def _header(lines: Sequence[str], title: str, missing: str | None = None) -> str:
