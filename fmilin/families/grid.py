@@ -68,7 +68,7 @@ class Grid:
 
 def grid_over(vary: Mapping[str, Sequence[float] | FloatArray], *, zipped: bool = False) -> Grid:
     """Return the grid over these values, checked."""
-    if not vary:
+    if not vary or not isinstance(vary, Mapping):
         raise UsageError(
             "There is nothing to vary: give at least one name with its values (--vary NAME=FROM:TO:COUNT)."
         )

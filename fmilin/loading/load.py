@@ -102,6 +102,8 @@ def load_as(source: str | Path, request: LoadRequest, at: PointRequest | None = 
         raise UsageError(
             f"'{request.interface}' is no interface of an FMU: use me (model exchange) or cs (co-simulation)."
         )
+    if not isinstance(source, str | Path):
+        raise UsageError(f"fmilin.load takes a path or a name, not something of the type '{type(source).__name__}'.")
     text = str(source)
     _require_options(text, request)
     if _is_python(text) and chosen_adapter(text) is None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from fmilin.ground.errors import ConstraintError, NumericalError, UnknownNameError, UsageError
 from fmilin.ground.remarks import Remark
-from fmilin.ground.signals import FloatArray, Signals
+from fmilin.ground.signals import FloatArray, Signals, as_numbers
 from fmilin.ground.tolerances import CONSISTENT, DOUBTFUL
 from fmilin.manifold import projection
 from fmilin.manifold.invariants import Invariants
@@ -71,6 +71,7 @@ def operating_point(
     x, u = model.start.states.copy(), model.start.inputs.copy()
     held: list[int] = []
     for name, value in values.items():
+        as_numbers(value, f"'{name}'")
         if model.states.has(name):
             i = model.states.positions[name]
             x[i] = value
@@ -301,7 +302,11 @@ def model_at(model: Model, point: OperatingPoint) -> Model:
 
 
 def require_sizes(model: Model, point: OperatingPoint) -> None:
-    """Refuse a point of another model."""
+    """Refuse a point of another model, and what is none."""
+    if not isinstance(point, OperatingPoint):
+        raise UsageError(
+            f"A point is made by fl.operating_point(model, {{name: value}}), not of the type '{type(point).__name__}'."
+        )
     wanted, given = (len(model.states), len(model.inputs)), (len(point.states), len(point.inputs))
     if given != wanted:
         raise UsageError(

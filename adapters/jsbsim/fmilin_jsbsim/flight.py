@@ -14,7 +14,7 @@ import numpy as np
 import fmilin as fl
 from fmilin.ground.errors import NumericalError, UsageError
 from fmilin.ground.remarks import Remark
-from fmilin.ground.signals import FloatArray
+from fmilin.ground.signals import FloatArray, as_numbers
 from fmilin.native.engine import EngineModel
 from fmilin_jsbsim.attitude import quaternion_of
 from fmilin_jsbsim.engine import START_LATITUDE, JsbsimEngine
@@ -48,6 +48,13 @@ class Flight:
     turn_rate: float = 0.0
     climb_rate: float = 0.0
 
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if not np.isfinite(as_numbers(value, f"The {name} of a flight")):
+                raise UsageError(f"The {name} of a flight is {value}: a finite number is needed.")
+        if self.speed <= 0:
+            raise UsageError(f"The speed of a flight is {self.speed:g} ft/s: it is above zero.")
+
 
 def trim_flight(model: fl.Model, flight: Flight) -> fl.OperatingPoint:
     """Return a point of trimmed flight, all controls free.
@@ -64,7 +71,7 @@ def trim_flight(model: fl.Model, flight: Flight) -> fl.OperatingPoint:
     Raises
     ------
     UsageError
-        When the model is no aircraft of this adapter.
+        When the model is no aircraft of this adapter. :class:`Flight` refuses values that are no finite numbers.
     NumericalError
         When there is no such flight: too slow, too fast, too high.
     """

@@ -57,6 +57,13 @@ def test_a_turn_has_the_bank_of_mechanics() -> None:
     assert point.remarks[0].kind == "unsteady"
 
 
+@pytest.mark.parametrize("speed", [np.nan, -180.0, "fast"])
+def test_a_flight_without_a_speed_never_reaches_the_simulator(speed: float) -> None:
+    """NaN would stay in JSBSim's engines, and every later flight of the model would fail."""
+    with pytest.raises(fl.UsageError, match="The speed of a flight is"):
+        Flight(speed, 4000.0)
+
+
 def test_no_such_flight() -> None:
     model = fl.load("jsbsim:737")
     with pytest.raises(fl.NumericalError, match="No flight of '737' at 200 ft/s and 20000 ft was found"):

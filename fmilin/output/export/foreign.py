@@ -107,7 +107,7 @@ def _variable(name: str, matrix: NDArray[Any]) -> bytes:
 TOOL = "OpenFAST"
 COUNTS = {"states": "continuous states", "inputs": "inputs", "outputs": "outputs"}
 TABLES = COUNTS | {"rates": "continuous state derivatives"}
-TURNING = {"azimuth": "Azimuth", "rotor_speed": "Rotor Speed"}
+TURNING = {"azimuth": ("Azimuth", "rad"), "rotor_speed": ("Rotor Speed", "rad/s")}
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[EeDd]?[-+]\d+)?"
 _ROW = re.compile(rf"(\d+)\s+({_NUMBER}(?:,\s*{_NUMBER})*)\s+(?:([TF])\s+)?(?:(\d)\s+)?(\S.*)")
 _NO_LETTER = re.compile(r"(?<=\d)(?=[-+]\d{3}$)")  # Fortran drops the E of exponents with three digits
@@ -192,7 +192,7 @@ def _of_lin(lines: Sequence[str], origin: str) -> LinearModel:
     by_group = {group: _signals(tables[group]) for group in count}
     values = {group: np.array([entry.value for entry in table]) for group, table in tables.items()}
     at = {g: dict(zip(signals.names, values[g].tolist(), strict=True)) for g, signals in by_group.items()}
-    parameters = {name: float(_header(lines, title)) for name, title in TURNING.items()}
+    parameters = {name: float(_header(lines, title, unit=unit)) for name, (title, unit) in TURNING.items()}
     if wind := _header(lines, "Wind Speed", ""):  # from version 2.4 on
         parameters["wind_speed"] = float(wind)
     digits = "The file has the digits that OpenFAST was told to write (OutFmt); nothing is known of their accuracy."
@@ -202,11 +202,14 @@ def _of_lin(lines: Sequence[str], origin: str) -> LinearModel:
     return _unreduced((*matrices, values["rates"], values["states"]), [*by_group.values()], point, info, digits)
 
 
-def _header(lines: Sequence[str], title: str, missing: str | None = None) -> str:
-    """Return the number behind a title of the header."""
+def _header(lines: Sequence[str], title: str, missing: str | None = None, unit: str = "") -> str:
+    """Return the number behind a title of the header; in another unit than ``unit`` it is refused."""
     for line in lines[:40]:
         if line.strip().startswith(title + ":"):
-            return line.partition(":")[2].split()[0]
+            number, *units = line.partition(":")[2].split()
+            if unit and units[:1] != [unit]:
+                raise ValueError(f"its line '{line.strip()}' is not in {unit}")
+            return number
     if missing is None:
         raise ValueError(f"its header has no line '{title}:'")
     return missing

@@ -170,3 +170,11 @@ def test_blades_as_the_ground_sees_them(tmp_path: Path) -> None:
     ok, reasons = family.ok.copy(), family.reasons.copy()
     ok[0, 1], reasons[0, 1] = False, "It did not balance."
     assert replace(family, ok=ok, reasons=reasons).multiblade().reasons[0, 1] == "It did not balance."
+
+
+def test_angles_in_another_unit_are_refused(tmp_path: Path) -> None:
+    """Multiblade coordinates of degrees taken for radians would be numbers without a meaning."""
+    path = written(tmp_path / "rotor.lin", azimuth=120.0)
+    path.write_text(path.read_text().replace("120.0000 rad", "120.0000 deg"))
+    with pytest.raises(ModelError, match=r"its line 'Azimuth: +120\.0000 deg' is not in rad"):
+        fl.LinearModel.load(path)

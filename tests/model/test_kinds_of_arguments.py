@@ -1,0 +1,55 @@
+"""Arguments of another kind are refused in a paragraph that says what they should be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fmilin as fl
+from fmilin.native.systems import cartesian_pendulum
+
+MODEL: Any = cartesian_pendulum()
+fit: Any = fl  # what types would refuse is called here
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (
+            lambda: fit.linearize(MODEL, {"x": 1.0}),
+            "'point' is of the type 'dict', and should be of the type OperatingPoint",
+        ),
+        (lambda: fit.simulate(MODEL, point={"x": 1.0}, stop_time=1.0), "fl.operating_point"),
+        (lambda: fit.explain(MODEL, {"x": 1.0}, "u", "y"), "'point' is of the type 'dict'"),
+        (lambda: fit.simulate(MODEL, stop_time="soon"), "'stop_time' is 'soon': a number is needed"),
+        (lambda: fit.simulate(MODEL, stop_time=None), "'stop_time' is of the type 'NoneType'"),
+        (lambda: fit.periodic_orbit(MODEL, period="T"), "'period' is 'T': a number is needed"),
+        (
+            lambda: fit.verify(MODEL, "plant.mat"),
+            "'linear' is of the type 'str', and should be of the type LinearModel",
+        ),
+        (lambda: fit.sweep(MODEL, ["L"]), "give at least one name with its values"),
+        (lambda: fit.uncertain(MODEL, None, ["L"]), "'box' is of the type 'list'"),
+        (
+            lambda: fit.linearize(MODEL, independent=3),
+            "'independent' is of the type 'int', and should be of the type Sequence",
+        ),
+        (lambda: fit.linearize_periodic(MODEL, MODEL.start), "should be of the type PeriodicOrbit"),
+        (lambda: fit.operating_point(MODEL, {"x": "left"}), "'x' is 'left': a number is needed"),
+        (lambda: fit.load(MODEL), "fmilin.load takes a path or a name"),
+    ],
+)
+def test_another_kind_is_refused_in_words(call: Callable[[], object], words: str) -> None:
+    with pytest.raises(fl.UsageError) as caught:
+        call()
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_kinds_that_serve_are_taken() -> None:
+    point = fl.operating_point(MODEL, {"x": np.float64(0.1)})
+    assert len(fl.linearize(MODEL, point=point, independent=("x", "vx")).states) == 2
+    assert fl.simulate(MODEL, point, stop_time=np.float64(0.01)).times[-1] == pytest.approx(0.01)
