@@ -11,7 +11,7 @@ from pathlib import Path
 import control
 import numpy as np
 from fmilin.models.ode import OdeModel
-from fmilin.report.cosimulation import cosimulation_figure, limit_in_words
+from fmilin.report.cosimulation import cosimulation_figure, limit_of
 from fmilin.report.figures import rendered
 from fmilin.systems import four_bar
 
@@ -49,7 +49,7 @@ with fl.connect(members, wires, inputs={"wanted": "regulator.wanted"}, outputs=[
         seen = fl.cosimulated(system, point, step=0.02, master=master, order=order)
         slowest = min(seen.modes, key=lambda m: m.damping[0])
         before, after = slowest.damping
-        print(f"{master}, steps of 0.02 s: damping {before:.3f} becomes {after:.3f}; {limit_in_words(seen)}")
+        print(f"{master}, steps of 0.02 s: damping {before:.3f} becomes {after:.3f}; {limit_of(seen)[1]}")
     figure = cosimulation_figure(fl.cosimulated(system, point, step=0.02))
     (output / "damping_lost.png").write_bytes(rendered(figure))
 
