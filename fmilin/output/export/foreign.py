@@ -207,7 +207,7 @@ def _header(lines: Sequence[str], title: str, missing: str | None = None, unit: 
     for line in lines[:40]:
         if line.strip().startswith(title + ":"):
             number, *units = line.partition(":")[2].split()
-            if unit and units[:1] != [unit]:
+            if unit and units and units[0] != unit:
                 raise ValueError(f"its line '{line.strip()}' is not in {unit}")
             return number
     if missing is None:
