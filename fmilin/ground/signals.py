@@ -169,7 +169,8 @@ def as_numbers(given: Any, what: str) -> FloatArray:
     """Return numbers as an array; refuse text and what else is none, as the value of ``what``."""
     try:
         array = np.asarray(given)
-        if array.dtype.kind not in "US":  # "0.1" would be converted
+        other = array.dtype.kind in "USc"  # "0.1" would be converted, and so would None
+        if not other and not (array.dtype.kind == "O" and None in array.ravel().tolist()):
             return array.astype(np.float64)
     except (TypeError, ValueError):
         pass

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from fmilin.ground.signals import FloatArray
-from fmilin.manifold.rank import independent_rows, scaled
 from fmilin.model.interface import Evaluation, Model, TangentStack
 
 
@@ -35,6 +34,8 @@ def tangents(model: Model, t: FloatArray, x: FloatArray, u: FloatArray, kept: Se
     T = np.zeros((len(x), n, len(kept)))
     T[:, kept] = np.eye(len(kept))
     if others:
+        from fmilin.manifold.rank import independent_rows, scaled
+
         rows, *_ = scaled(H[0], model.states.scales(x[0]), np.zeros(H.shape[1]), np.zeros_like(H[0]))
         G = H[:, independent_rows(rows, len(others), len(rows))]
         T[:, others] = -np.linalg.solve(G[..., others], G[..., kept])

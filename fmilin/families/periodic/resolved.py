@@ -12,7 +12,7 @@ import numpy as np
 
 from fmilin.families.periodic.orbit import PeriodicOrbit, samples_at
 from fmilin.families.periodic.path import PathSlopes, slopes_along
-from fmilin.ground.errors import FmilinError
+from fmilin.ground.errors import FmilinError, ModelError, NumericalError
 from fmilin.ground.signals import FloatArray
 from fmilin.linearization.request import Request
 from fmilin.motion.periodic.floquet import Periodic
@@ -61,7 +61,12 @@ def _left_open(slopes: PathSlopes, orbit: PeriodicOrbit, D: FloatArray) -> float
         A, T, at, R, turns, u, rate = (course(np.array([phase]))[0] for course in courses)
         aside = D * np.sign(random.uniform(-1, 1, len(D)))
         time, at = samples[0].time + phase * period, at + phase * gain
-        ahead, behind = (model.evaluate(time, at + s * T @ aside, u).derivatives for s in (1, -1))
+        try:
+            ahead, behind = (model.evaluate(time, at + s * T @ aside, u).derivatives for s in (1, -1))
+        except (ModelError, NumericalError):  # the model is not defined there
+            continue
+        if not np.isfinite(ahead + behind).all():
+            continue
         off += np.abs(R @ (ahead - behind) / 2 - (A - turns @ T) @ aside) / D / LOOKS
         lost = max(lost, float(np.max(np.abs((ahead + behind) / 2 - rate) / sizes) / fastest))
     blurred = lost * float(np.abs(slopes.A * D / D[:, None]).max(initial=0.0)) if lost > LOST else 0.0

@@ -20,7 +20,7 @@ from fmilin.families.periodic.orbit import (
     simulated,
 )
 from fmilin.families.periodic.shooting import ORBIT_CLOSED, Shooting, Shot
-from fmilin.ground.errors import ConstraintError, NumericalError
+from fmilin.ground.errors import ConstraintError, ModelError, NumericalError
 from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray
 from fmilin.model.interface import Model, OperatingPoint
@@ -370,8 +370,11 @@ def _require_repeating(orbit: PeriodicOrbit) -> None:
         later, u = point.time + orbit.period, point.inputs
         if not isinstance(given, InputTable):  # which ends with the period
             u = input_course(model.inputs, u, given).piece(later, later)(later)
-        now = model.evaluate(point.time, aside, point.inputs).derivatives
-        then = model.evaluate(later, aside, u).derivatives
+        try:
+            now = model.evaluate(point.time, aside, point.inputs).derivatives
+            then = model.evaluate(later, aside, u).derivatives
+        except (ModelError, NumericalError):  # the model is not defined there
+            continue
         wrong = np.abs(now - then) > REPEATED * (1 + np.abs(now).max())
         if not wrong.any():
             continue

@@ -49,9 +49,9 @@ class Surroundings:
 
     @property
     def far_pair(self) -> tuple[float, FloatArray, FloatArray] | None:
-        """A wide step s with F(s d) and F(-s d)."""
-        steps = (step for step in self.far if step > 0 and -step in self.far)
-        return next(((step, self.far[step], self.far[-step]) for step in steps), None)
+        """A wide step s with F(s d) and F(-s d), where these are numbers."""
+        pairs = ((step, self.far[step], self.far[-step]) for step in self.far if step > 0 and -step in self.far)
+        return next((pair for pair in pairs if np.isfinite(pair[1] + pair[2]).all()), None)
 
 
 def with_rounding(

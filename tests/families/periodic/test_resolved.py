@@ -11,6 +11,7 @@ from scipy.linalg import expm
 
 import fmilin as fl
 from fmilin.native import LagrangeModel, OdeModel
+from tests.by_hand import FunctionModel, Parts
 
 
 @pytest.mark.parametrize("points", [64, 128])
@@ -27,6 +28,20 @@ def test_harmonics_that_samples_mistake_are_found_between_them(harmonic: int, po
     monodromy = solve_ivp(rates, (0, np.pi), np.eye(2).ravel(), "DOP853", rtol=1e-12, atol=1e-13).y[:, -1]
     exact = np.linalg.eigvals(monodromy.reshape(2, 2))
     assert np.sort_complex(floquet.multipliers) == pytest.approx(np.sort_complex(exact), abs=1e-9)
+
+
+@pytest.mark.parametrize("ends", ["by an error", "in no number"])
+def test_a_model_that_is_defined_beside_its_motion_only_is_no_other_one(ends: str) -> None:
+    def rates(t: float, x: np.ndarray, u: np.ndarray) -> np.ndarray:
+        if abs(x[0] - 1) > 0.05:
+            if ends == "by an error":
+                raise fl.ModelError("not defined there")
+            return np.array([np.nan])
+        return np.array([1 - x[0] + 0.01 * np.cos(t)])
+
+    model = FunctionModel(Parts(["x"], [1.0], rates))
+    orbit = fl.periodic_orbit(model, period=2 * np.pi)
+    assert fl.linearize_periodic(model, orbit).floquet().exponents == pytest.approx([-1.0], abs=1e-8)
 
 
 @pytest.mark.parametrize("mu", [5.0, 15.0])

@@ -11,10 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import fmilin as fl
 from fmilin.ground.errors import NumericalError
 from fmilin.ground.signals import FloatArray
 from fmilin.numerics.differences.differences import Differences, jacobian_by_differences, slopes
 from fmilin.numerics.differences.sweep import POINTS, noise_from_table
+from tests.by_hand import FunctionModel, Parts
 
 
 def smooth(x: FloatArray) -> FloatArray:
@@ -194,3 +196,12 @@ def test_the_theory_page_names_functions_that_exist() -> None:
     assert len(names) >= 13
     for module, function in (name.split(".") for name in names):
         assert callable(getattr(importlib.import_module(f"fmilin.numerics.differences.{module}"), function))
+
+
+def test_errors_are_numbers_where_the_model_is_none_far_away() -> None:
+    def rates(t: float, x: np.ndarray, u: np.ndarray) -> np.ndarray:
+        return np.array([1 - x[0]]) if abs(x[0] - 1) < 0.05 else np.array([np.nan])
+
+    lin = fl.linearize(FunctionModel(Parts(["x"], [1.0], rates)))
+    assert lin.A[0, 0] == pytest.approx(-1.0, abs=1e-9)
+    assert lin.errors.A[0, 0] < 1e-6
