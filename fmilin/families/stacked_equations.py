@@ -59,7 +59,7 @@ class Assembly:
         """Return which points are on one branch: all, each followed from the start."""
         return np.ones(len(solved.points), dtype=bool)
 
-    def solved(self, x: FloatArray, u: FloatArray, given: Mapping[str, FloatArray]) -> Solved | None:
+    def solved(self, x: FloatArray, u: FloatArray, given: Mapping[str, FloatArray]) -> Solved:
         """Return the points; the guess x, u serves where none is found, which is said."""
         count = len(x)
         u = np.tile(self._model.start.inputs, (count, 1))
@@ -67,11 +67,7 @@ class Assembly:
             u[:, self._model.inputs.positions[name]] = given[name] if name in given else self._settings[name]
         columns = [given[n] if n in given else np.full(count, self._settings[n]) for n in self._names]
         targets = np.stack(columns, axis=1) if columns else np.zeros((count, 0))
-        try:
-            with np.errstate(all="ignore"):
-                states = self._follow(u, targets)
-        except (FmilinError, np.linalg.LinAlgError):
-            return None
+        states = self._follow(u, targets)
         good = np.asarray(np.isfinite(states).all(axis=1) & ~_turned(self._model, self._held, targets))
         points = PointStack(np.full(count, self.time), np.where(good[:, None], states, x), u)
         return Solved(points, None, good, np.ones(count))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fmilin.ground.errors import ConstraintError, NumericalError, UsageError
+from fmilin.ground.errors import ConstraintError, FmilinError, NumericalError, UsageError
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import REACHED
 from fmilin.manifold.operating_points import assembled_from, kept_besides, let_go, operating_point
@@ -82,12 +82,14 @@ class FollowedFromStart:
         self.possible = self._batch is not None
 
     def __call__(self, inputs: FloatArray, targets: FloatArray) -> FloatArray:
-        """Return the states (k, N) with the held ones at targets (k, h); NaN where the branch could not be followed."""
-        if self._batch is not None:
-            return self._batch.followed(inputs, targets)
+        """Return the states (k, N) with the held ones at targets (k, h); NaN where they are to be looked for alone."""
         states = np.tile(self._start, (len(targets), 1))
         states[:, self._held] = targets
-        return states
+        try:
+            with np.errstate(all="ignore"):
+                return states if self._batch is None else self._batch.followed(inputs, targets)
+        except (FmilinError, np.linalg.LinAlgError):  # at one of them the model has no answer
+            return np.full_like(states, np.nan)
 
 
 def constraints_at(model: Model, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray] | None:
@@ -147,7 +149,8 @@ class _Batch:
 
     def _constraints(self, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
         answer = constraints_at(self.model, self.t, x, u)
-        assert answer is not None  # noqa: S101 - it answered before
+        if answer is None:
+            raise NumericalError("The model does not answer at one of many points.")
         return answer
 
     def _least(self, both: tuple[FloatArray, FloatArray], D: FloatArray, moved: FloatArray | None = None) -> FloatArray:

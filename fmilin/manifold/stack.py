@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.ground.errors import FmilinError
+from fmilin.ground.errors import FmilinError, NumericalError
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import INVARIANT, ON_MANIFOLD, RANK
 from fmilin.manifold.many_points import constraints_at
@@ -246,7 +246,8 @@ class StackSurroundings:
         if answer is not None:
             return answer
         tangents = model.tangents(points.time, points.states, points.inputs, kept, points.parameters)
-        assert tangents is not None  # noqa: S101 - it answered at the points themselves
+        if tangents is None:
+            raise NumericalError("The model does not answer at one of many points.")
         return tangents.residuals, tangents.gradient
 
     def visited(self, points: PointStack, kept: Sequence[int]) -> tuple[FloatArray, FloatArray]:

@@ -83,3 +83,17 @@ def test_the_linear_model_of_an_fmu_imports_no_large_library(tmp_path: Path) -> 
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     large = {"scipy.optimize", "scipy.sparse", "scipy.special", "sympy", "casadi", "control", "matplotlib", "rich"}
     assert not large & set(done.stdout.split())
+
+
+def test_points_beside_one_at_which_constraints_have_no_value_are_found(tmp_path: Path) -> None:
+    """On the half circle y = sqrt(1 - x^2): at x = 1.2 there is no point, at x = 1 no slope."""
+    half = OdeModel("half circle", {"x": "u", "y": "-x*u/y"}, inputs=["u"], outputs={"gap": "sqrt(1 - x^2) - y"},
+                    start={"x": 0.6, "y": 0.8})  # fmt: skip
+    path = build_fmu(half, tmp_path / "half.fmu")
+    with fl.load(path, constraints=[fl.Constraint.from_text("gap", level="velocity")]) as model:
+        for beyond in 1.2, 1.0:
+            with pytest.raises(fl.ConstraintError, match=rf"Point 3 of 4 \(x = {beyond:g}\): The model cannot"):
+                fl.operating_points(model, {"x": [0.6, 0.28, beyond, 0.8]})
+            family = fl.sweep(model, {"x": [0.6, 0.28, beyond, 0.8]})
+            assert [bool(reason) for reason in family.reasons] == [False, False, True, False]
+            np.testing.assert_allclose(family.array("x0")[[0, 1, 3], 1], [0.8, 0.96, 0.6], rtol=1e-12)
