@@ -1,4 +1,4 @@
-"""Whether samples of A tell it between them, and transitions that do without such samples where they do not.
+"""Whether a period is the model's; whether samples of A tell it between them, and transitions that do without these.
 
 A motion that stands still for most of its period and then leaps (a relaxation oscillation), or one that is pushed by
 narrow pulses, is told by no affordable number of equally spaced samples: steps are halved where A changes fast.
@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from fmilin.families.periodic.orbit import PeriodicOrbit, samples_at
+from fmilin.families.periodic.orbit import REPEATED, PeriodicOrbit, samples_at
 from fmilin.families.periodic.path import PathSlopes, slopes_along
 from fmilin.ground.errors import FmilinError, ModelError, NumericalError
 from fmilin.ground.signals import FloatArray
@@ -18,6 +18,7 @@ from fmilin.linearization.request import Request
 from fmilin.motion.periodic.floquet import Periodic
 from fmilin.motion.periodic.fourier import Interpolant, derivative, with_upper_harmonics_mistaken
 from fmilin.motion.periodic.transition import NODES, factors_of, product
+from fmilin.motion.simulation.inputs import InputTable, input_course
 
 LOOKS = 12  # phases between the samples at which A is looked at
 ASIDE = 1e-4  # in sizes of the coordinates: how far beside the motion
@@ -105,3 +106,26 @@ def _halved(slopes: PathSlopes, orbit: PeriodicOrbit, request: Request, D: Float
     numbers = np.floor(np.array([start for start, _ in told]) * m + 1e-9)
     factors = np.array([factor for _, factor in told])
     return np.array([product(factors[numbers == k]) for k in range(m)]), float(change.sum()) / orbit.period
+
+
+def require_repeating(orbit: PeriodicOrbit) -> None:
+    """Refuse a period after which the motion is back, and the model or its inputs are not what they were."""
+    model, given, signs, m = orbit.model, orbit.run.inputs, np.random.default_rng(1883), len(orbit.points) - 1
+    for point in (orbit.points[k * m // 7] for k in (1, 3, 5)):
+        aside = point.states + 0.1 * model.states.scales(point.states) * signs.choice((-1.0, 1.0), len(point.states))
+        later, u = point.time + orbit.period, point.inputs
+        if not isinstance(given, InputTable):  # which ends with the period
+            u = input_course(model.inputs, u, given).piece(later, later)(later)
+        try:
+            now = model.evaluate(point.time, aside, point.inputs).derivatives
+            then = model.evaluate(later, aside, u).derivatives
+        except (ModelError, NumericalError):  # the model is not defined there
+            continue
+        wrong = np.abs(now - then) > REPEATED * (1 + np.abs(now).max())
+        if not wrong.any():
+            continue
+        raise NumericalError(
+            f"The motion is back after {orbit.period:.9g} s, but what acts on it is not: the rate of "
+            f"'{model.states.names[int(np.argmax(wrong))]}' is another one then. Give the period of what forces the "
+            "motion, or a multiple of it (--period)."
+        )

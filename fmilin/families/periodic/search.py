@@ -10,7 +10,6 @@ import numpy as np
 
 from fmilin.families.periodic.orbit import (
     PERIOD,
-    REPEATED,
     OrbitProblem,
     OrbitRequest,
     PeriodicOrbit,
@@ -19,14 +18,15 @@ from fmilin.families.periodic.orbit import (
     samples_of,
     simulated,
 )
+from fmilin.families.periodic.resolved import require_repeating
 from fmilin.families.periodic.shooting import ORBIT_CLOSED, Shooting, Shot
-from fmilin.ground.errors import ConstraintError, ModelError, NumericalError
+from fmilin.ground.errors import ConstraintError, NumericalError
 from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Stepped
 from fmilin.model.visits import one_at_a_time
-from fmilin.motion.simulation.inputs import Inputs, InputTable, input_course
+from fmilin.motion.simulation.inputs import Inputs
 from fmilin.motion.simulation.method import Method
 from fmilin.motion.simulation.run import RunRequest
 
@@ -358,31 +358,8 @@ def _orbit(problem: OrbitProblem, shot: Shot, closure: float, points: int) -> Pe
         run=run, nodes=shot.nodes, events=events,
     )  # fmt: skip
     if problem.request.period is not None and not orbit.measured:
-        _require_repeating(orbit)
+        require_repeating(orbit)
     return replace(orbit, remarks=_remarks(orbit))
-
-
-def _require_repeating(orbit: PeriodicOrbit) -> None:
-    """Refuse a period after which the motion is back, and the model or its inputs are not what they were."""
-    model, given, signs, m = orbit.model, orbit.run.inputs, np.random.default_rng(1883), len(orbit.points) - 1
-    for point in (orbit.points[k * m // 7] for k in (1, 3, 5)):
-        aside = point.states + 0.1 * model.states.scales(point.states) * signs.choice((-1.0, 1.0), len(point.states))
-        later, u = point.time + orbit.period, point.inputs
-        if not isinstance(given, InputTable):  # which ends with the period
-            u = input_course(model.inputs, u, given).piece(later, later)(later)
-        try:
-            now = model.evaluate(point.time, aside, point.inputs).derivatives
-            then = model.evaluate(later, aside, u).derivatives
-        except (ModelError, NumericalError):  # the model is not defined there
-            continue
-        wrong = np.abs(now - then) > REPEATED * (1 + np.abs(now).max())
-        if not wrong.any():
-            continue
-        raise NumericalError(
-            f"The motion is back after {orbit.period:.9g} s, but what acts on it is not: the rate of "
-            f"'{model.states.names[int(np.argmax(wrong))]}' is another one then. Give the period of what forces the "
-            "motion, or a multiple of it (--period)."
-        )
 
 
 def _remarks(orbit: PeriodicOrbit) -> tuple[Remark, ...]:
