@@ -229,7 +229,7 @@ def test_bad_input_is_told() -> None:
     ):
         schedule(family, lambda _: np.full((1, 2), np.nan))
     with pytest.raises(UsageError, match=r"failed at point 0: KeyError: 'none'"):
-        schedule(family, lambda _: {}["none"])
+        schedule(family, lambda _: {"gains": np.zeros((1, 2))}["none"])
     with pytest.raises(UsageError, match=r"finite values, not \[nan, 0"):
         schedule(family, lqr).step([0.0], [np.nan, 0.0])
     with pytest.raises(UsageError, match="one value in the family"):
