@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from fmilin.ground.errors import UnknownNameError
 from fmilin.loading.adapters import Adapter
 from fmilin.model.interface import Model
 
@@ -29,10 +30,13 @@ class JsbsimAdapter(Adapter):
         return root is not None and root[1] == "fdm_config"
 
     def file_of(self, name: str) -> Path | None:
-        """Return the file of an aircraft that comes with JSBSim."""
-        from fmilin_jsbsim.simulator import aircraft_file
+        """Return the file of an aircraft that comes with JSBSim; UnknownNameError where the name is no file, either."""
+        from fmilin_jsbsim.simulator import aircraft_files
 
-        return aircraft_file(name)
+        files = aircraft_files()
+        if name in files or Path(name).suffix or Path(name).exists():
+            return files.get(name)
+        raise UnknownNameError.among(name, files, "an aircraft that comes with JSBSim")
 
     def load(self, path: Path) -> Model:
         """Return the aircraft in a file, in flight, its engines running.

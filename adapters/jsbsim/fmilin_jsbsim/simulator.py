@@ -21,7 +21,7 @@ from lxml import etree
 
 from fmilin.ground.errors import ModelError
 
-__all__ = ["Simulator", "aircraft_file"]
+__all__ = ["Simulator", "aircraft_files"]
 
 STEP = 1.0 / 120.0
 """The step of the flight control system, in s, for which JSBSim computes its filters."""
@@ -35,10 +35,10 @@ MODELS = ("Input", "Atmosphere", "Winds", "FCS", "MassBalance", "Auxiliary", "Pr
 WITH_MEMORY = {"lag_filter", "lead_lag_filter", "second_order_filter", "washout_filter", "pid", "integrator"}
 
 
-def aircraft_file(name: str) -> Path | None:
-    """Return the file of an aircraft that comes with JSBSim; None where there is none of that name."""
-    path = Path(jsbsim.get_default_root_dir()) / "aircraft" / name / f"{name}.xml"
-    return path if path.is_file() else None
+def aircraft_files() -> dict[str, Path]:
+    """Return the files of the aircraft that come with JSBSim, by name."""
+    folders = sorted((Path(jsbsim.get_default_root_dir()) / "aircraft").iterdir())
+    return {folder.name: path for folder in folders if (path := folder / f"{folder.name}.xml").is_file()}
 
 
 class Simulator:

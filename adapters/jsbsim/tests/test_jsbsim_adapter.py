@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from fmilin_jsbsim import JsbsimEngine
 from fmilin_jsbsim.attitude import angle_rates, angles_of, quaternion_of, quaternion_rates, rotation
-from fmilin_jsbsim.simulator import Simulator, aircraft_file, with_ideal_actuators
+from fmilin_jsbsim.simulator import Simulator, aircraft_files, with_ideal_actuators
 from lxml import etree
 
 import fmilin as fl
@@ -20,9 +20,7 @@ ROOT = Path(jsbsim.get_default_root_dir())
 
 
 def engine_of(name: str) -> JsbsimEngine:
-    path = aircraft_file(name)
-    assert path is not None
-    return JsbsimEngine(path)
+    return JsbsimEngine(aircraft_files()[name])
 
 
 def anywhere(engine: JsbsimEngine, speed: float, altitude: float) -> tuple[np.ndarray, np.ndarray]:
@@ -116,7 +114,7 @@ def test_an_aircraft_has_a_name_or_a_file() -> None:
     named, file = fl.load("jsbsim:A4"), fl.load(ROOT / "aircraft" / "A4" / "A4.xml")
     assert named.states.names == file.states.names
     assert {"flaps": 0.0, "gear": 0.0, "mixture": 1.0}.items() <= named.parameters.items()
-    with pytest.raises(fl.ModelError, match="There is no file 'no-such-plane'"):
+    with pytest.raises(fl.UnknownNameError, match=r"'no-such-plane' is not an aircraft .* Known: 737"):
         fl.load("jsbsim:no-such-plane")
 
 
@@ -131,8 +129,7 @@ def test_flaps_are_a_parameter() -> None:
 
 
 def test_actuators_are_ideal_and_nothing_is_opened_or_written() -> None:
-    path = aircraft_file("c172x")
-    assert path is not None
+    path = aircraft_files()["c172x"]
     assert "hysteresis_width" in path.read_text()
     with with_ideal_actuators(path) as (folder, lost):
         root = etree.parse(str(folder / "c172x" / "c172x.xml")).getroot()
