@@ -153,6 +153,16 @@ def stages(frame: FrameType | None) -> Iterator[str]:
         frame = frame.f_back
 
 
+def residual_left(frame: FrameType | None) -> str:
+    """Return how far Newton's method on a stack is from its point, as ", residual 2.1e-05"; "" where none is there."""
+    while frame is not None:
+        r = frame.f_locals.get("r") if frame.f_code.co_qualname == "corrected" else None
+        if r is not None and len(r):
+            return f", residual {abs(r).max():.1e}"
+        frame = frame.f_back
+    return ""
+
+
 PATIENCE = 2.0  # seconds after which it is said how long something has been running
 _interrupted = Event()  # set while a bar is shown: the elapsed time stands in it
 
@@ -198,10 +208,11 @@ def _tell(what: str, patience: float, start: float, ended: Event) -> None:
     while not ended.wait(wait):
         wait = min(0.5, patience)
         if not _interrupted.is_set():
-            inside = takewhile(lambda s: s != WAITING, stages(sys._current_frames().get(main_thread().ident or 0)))
-            *_, stage = "", *inside  # the outermost one of this process
+            frame = sys._current_frames().get(main_thread().ident or 0)
+            *_, stage = "", *takewhile(lambda s: s != WAITING, stages(frame))  # the outermost one of this process
+            text = f"{time.monotonic() - start:.0f} s{stage and f', {stage}'}{residual_left(frame)}"
             # Back to the first column: whatever is written next takes the place of this.
-            sys.stderr.write(f"\r\x1b[K{what}: {time.monotonic() - start:.0f} s{stage and f', {stage}'}\r")
+            sys.stderr.write(f"\r\x1b[K{what}: {text}\r")
             sys.stderr.flush()
             shown = True
     if shown:

@@ -10,7 +10,7 @@ import time
 import pytest
 
 import fmilin as fl
-from fmilin.cli.duration import elapsed_time, progress_bar
+from fmilin.cli.duration import elapsed_time, progress_bar, residual_left
 from fmilin.ground.signals import FloatArray
 from fmilin.native.function import FunctionModel
 
@@ -30,20 +30,20 @@ def test_what_takes_long_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     assert screen.getvalue().endswith("\x1b[K")  # nothing stays
 
 
-def test_it_says_what_is_being_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The outermost of what runs: evaluations inside a trim are still the trim."""
+def test_it_says_what_is_being_done_and_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The outermost of what runs: evaluations inside a trim are still the trim, which tells its residual."""
     monkeypatch.setattr(sys, "stderr", screen := Terminal())
+    until = time.monotonic() + 60
 
     def rates(t: float, x: FloatArray, u: FloatArray) -> FloatArray:
-        until = time.monotonic() + 10
-        while "looking for the point" not in screen.getvalue() and time.monotonic() < until:
+        while residual_left(sys._getframe()) and "residual" not in screen.getvalue() and time.monotonic() < until:
             time.sleep(0.01)
         return 1.0 - x
 
     model = FunctionModel("tank", {"h": 0.5}, rates)
     with elapsed_time("fmilin trim", patience=0.01):
         fl.trim(model)
-    assert " s, looking for the point\r" in screen.getvalue()
+    assert " s, looking for the point, residual 5.0e-01\r" in screen.getvalue()
 
 
 def test_what_is_quick_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
