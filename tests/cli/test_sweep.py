@@ -40,6 +40,15 @@ def test_a_table_for_a_person(run: Run) -> None:
     assert "and 36 more" in run("sweep", PENDULUM, "--vary", "x=0:0.5:60").out
 
 
+def test_pairs_that_meet_are_counted_as_modes(run: Run, tmp_path: Path) -> None:
+    """Of two oscillators the pairs are the eigenvalues 3 and 4, with their mirror images 1 and 2: modes 1 and 2."""
+    rates = "{'a': 'va', 'b': 'vb', 'va': '-k*a', 'vb': '-4*b'}"
+    file = tmp_path / "two.py"
+    file.write_text(f"import fmilin as fl\nmodel = fl.models.OdeModel('two', {rates}, parameters={{'k': 1.0}})\n")
+    done = run("sweep", f"{file}:model", "--vary", "k=3.5:4.5:11")
+    assert "crossing of modes 1 and 2 between k = 3.9 and k = 4.1" in done.out
+
+
 def test_status_5_when_none_is_good_or_one_is_bad_and_that_matters(run: Run) -> None:
     done = run("sweep", PENDULUM, "--vary", "x=[2,3]")
     assert done.status == 5

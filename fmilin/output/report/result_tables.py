@@ -14,6 +14,7 @@ from fmilin.ground.signals import FloatArray, Signals, rate_unit
 from fmilin.linear_model.model import Point
 from fmilin.model.interface import OperatingPoint
 from fmilin.native.mechanism.description import MechanismDescription
+from fmilin.output.report.family_pictures import mode_numbers
 from fmilin.output.report.figures import COLORS, QUIET, gridded, labelled, titled_figure
 from fmilin.output.report.numbers import eigenvalue_text, rough, shortened, value_with_unit
 from fmilin.output.report.page import Sheet
@@ -261,9 +262,11 @@ def show_family(family: LinearFamily, page: Sheet, *, events: bool = False) -> N
     met = family.mode_events if events else ()
     if met:
         page.print()
+        numbers = mode_numbers(family.eigenvalues.reshape(len(family), -1))
     for event in met[:EVENTS]:
         a, b = (", ".join(f"{n} = {v:g}" for n, v in family.grid.values(k).items()) for k in event.between)
-        page.print(f"{event.kind} of modes {event.modes[0] + 1} and {event.modes[1] + 1} between {a} and {b}")
+        one, other = sorted(numbers[m] + 1 for m in event.modes)
+        page.print(f"{event.kind} of modes {one} and {other} between {a} and {b}")
     if len(met) > EVENTS:
         page.print(f"... and {len(met) - EVENTS} more")
 
