@@ -145,9 +145,12 @@ class Reduced:
     def started(self) -> tuple[FloatArray, FloatArray]:
         """Return states and unknowns to begin from: start values of states, or consistent ones if these allow none."""
         rows = Rows(self.form, self.motion, [row.value for row in self.solved], self.keys)
+        names = [row.name for row in self.solved]
         try:
-            return rows.x, rows.solved([row.name for row in self.solved])
+            return rows.x, rows.solved(names)
         except NumericalError:
+            if (beside := rows.solved_beside(names)) is not None:
+                return rows.x, beside
             at = consistent_point(self.form, self.motion, (*self.solved, *self.invariants), self.keys)
             if at is None:
                 raise

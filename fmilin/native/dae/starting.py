@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +29,7 @@ DEPENDENT = 1e-10  # of the largest singular value of scaled rows
 NEAR = 1e-3  # sizes: below this, steps shrink by more than QUADRATIC where nothing is redundant
 QUADRATIC = 0.2
 EXACT, SLOW = 1e-9, 1e-5
+BESIDE = 0.9  # sizes of the unknowns, from a guess without a slope
 
 
 def reciprocal_condition(J: Any) -> float:
@@ -149,13 +151,29 @@ class Rows:
             previous = last
         return None
 
-    def solved(self, equations: Sequence[str]) -> FloatArray:
+    def solved_beside(self, equations: Sequence[str]) -> FloatArray | None:
+        """Return :meth:`solved` from both sides of a guess where slopes vanish, as those of q |q| do at q = 0."""
+        J, sizes, solutions = self.matrix(self.x, self.w), self.sizes[1], list[FloatArray]()
+        if not (isinstance(J, np.ndarray) and J.size and np.isfinite(J).all()):
+            return None
+        missing = linalg.null_space(J * sizes, rcond=DEPENDENT).sum(axis=1)
+        for side in (BESIDE, -BESIDE) if missing.any() else ():
+            with suppress(NumericalError):
+                solutions.append(self.solved(equations, self.w + side * sizes * missing))
+        if len(solutions) > 1 and self._size(solutions[1] - solutions[0], solutions[0]) > STALLED:
+            raise NumericalError(
+                f"The equations of '{self.name}' have two solutions near the start values of their algebraic variables, "
+                "where no slope tells which is meant: give start values nearer to it (start=...)."
+            )
+        return solutions[0] if solutions else None
+
+    def solved(self, equations: Sequence[str], w: FloatArray | None = None) -> FloatArray:
         """Return the unknowns at the start values of the states, from as many rows; NumericalError without a solution.
 
         Newton's iteration, damped so that simplified steps shrink: it stays near the path that leads from the guess
         (Deuflhard, Newton Methods for Nonlinear Problems, 2011, section 3.3).
         """
-        x, w = self.x, self.w
+        x, w = self.x, self.w if w is None else w
         r = self.values(x, w)
         for _ in range(ITERATIONS):
             try:

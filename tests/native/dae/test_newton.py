@@ -113,3 +113,26 @@ def test_the_branch_of_the_guess_is_kept() -> None:
 
         w = solved(linearized, guess, (0.0, np.array([x]), np.empty(0), np.empty(0)), "sine")[1]
         assert abs(w[0] - np.arcsin(x / 2)) < 1e-12
+
+
+def tank(law: str, **start: float) -> DaeModel:
+    """V' = q_in - q with p = V, and a law of the flow q that starts at 0."""
+    equations = ["der(V) = q_in - q", "p = V", law]
+    return DaeModel("tank", equations, states=["V"], algebraic=["p", "q"], inputs=["q_in"], start={"V": 4.0, **start})
+
+
+@pytest.mark.parametrize(
+    ("law", "slope", "flow"), [("p = q*abs(q)", 0.25, 2.0), ("p = q^3", 4.0 ** (-2 / 3) / 3, 4.0 ** (1 / 3))]
+)
+@pytest.mark.parametrize("level", [4.0, -4.0])
+def test_a_flow_without_a_slope_at_its_start_value(law: str, slope: float, flow: float, level: float) -> None:
+    linear = fl.linearize(tank(law, V=level))
+    np.testing.assert_allclose(linear.A, [[-slope]], rtol=1e-9)
+    np.testing.assert_allclose(linear.f0, [-np.sign(level) * flow], rtol=1e-9)
+
+
+def test_two_flows_that_start_between_them_are_asked_for() -> None:
+    """q = 2 and q = -2 are as near to 0: neither is taken without a word, and the state is not moved to where they meet."""
+    with pytest.raises(fl.NumericalError, match=r"two solutions near .* give start values nearer"):
+        fl.linearize(tank("p = q^2"))
+    np.testing.assert_allclose(fl.linearize(tank("p = q^2", q=-1.0)).A, [[0.25]], rtol=1e-9)
