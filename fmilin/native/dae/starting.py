@@ -162,7 +162,7 @@ class Rows:
                 solutions.append(self.solved(equations, self.w + side * sizes * missing))
         if len(solutions) > 1 and self._size(solutions[1] - solutions[0], solutions[0]) > STALLED:
             raise NumericalError(
-                f"The equations of '{self.name}' have two solutions near the start values of their algebraic variables, "
+                f"The equations of '{self.name}' have two solutions near the start values of algebraic variables, "
                 "where no slope tells which is meant: give start values nearer to it (start=...)."
             )
         return solutions[0] if solutions else None

@@ -132,7 +132,7 @@ def test_a_flow_without_a_slope_at_its_start_value(law: str, slope: float, flow:
 
 
 def test_two_flows_that_start_between_them_are_asked_for() -> None:
-    """q = 2 and q = -2 are as near to 0: neither is taken without a word, and the state is not moved to where they meet."""
+    """q = 2 and q = -2 are as near to 0: none is taken without a word, and no state moves to where they meet."""
     with pytest.raises(fl.NumericalError, match=r"two solutions near .* give start values nearer"):
         fl.linearize(tank("p = q^2"))
     np.testing.assert_allclose(fl.linearize(tank("p = q^2", q=-1.0)).A, [[0.25]], rtol=1e-9)
