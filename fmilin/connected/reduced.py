@@ -22,8 +22,8 @@ from fmilin.ground.errors import NumericalError, UnknownNameError, UsageError
 from fmilin.ground.signals import FloatArray
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.modes import lyapunov
-from fmilin.linear_model.reduction.comparison import error_bound, in_sizes
 from fmilin.linear_model.reduction.gramians import balancing, peak_gain
+from fmilin.linear_model.reduction.modal import error_bound, in_sizes
 from fmilin.linear_model.reduction.transformation import new_states, transformed
 from fmilin.linearization.procedure import linearize
 from fmilin.manifold.operating_points import model_at, operating_point

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from fmilin.linear_model.reduction.comparison import error_bound
 from fmilin.linear_model.reduction.gramians import Peak, balanced_truncation, hankel_singular_values
 from fmilin.linear_model.reduction.minimal import Conditioning, minimal_realization
-from fmilin.linear_model.reduction.modal import keep_frequencies, keep_states, modal_form
+from fmilin.linear_model.reduction.modal import error_bound, keep_frequencies, keep_states, modal_form
 from fmilin.linear_model.reduction.transformation import balance, discretize
 
 __all__ = [

@@ -12,7 +12,7 @@ from fmilin.ground.signals import FloatArray, Signals
 from fmilin.linear_model.modal import modal_analysis
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.modes import Mode
-from fmilin.linear_model.reduction.comparison import difference, error_bound, in_sizes
+from fmilin.linear_model.reduction.modal import difference, error_bound, in_sizes
 from fmilin.output.report import figures
 from fmilin.output.report.eigenvalues import modes_of
 from fmilin.output.report.figures import COLORS, QUIET, gridded, plain, titled_figure
