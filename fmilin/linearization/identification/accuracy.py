@@ -54,12 +54,13 @@ def solver_error(runner: Runner, step: float) -> SolverError | None:
     largest, noise = None, relative_change(again, whole)
     for parts in () if runner.cadence.internal else PARTS:
         try:
-            change = relative_change(_response(runner, deviations, step, parts), whole)
+            count = max(2, COUNT * PARTS[0] // parts)  # communication steps cost even where they are short
+            change = relative_change(_response(runner, deviations[:count], step, parts), whole[:count])
         except FmilinError:  # it takes no such steps
             break
         if not np.isfinite(change):
             break
-        seen = change if change > max(SEEN * noise, PREDICTED) else 0.0
+        seen = change if change > max(SEEN * relative_change(again[:count], whole[:count]), PREDICTED) else 0.0
         if largest is None or seen > largest.change:
             largest = SolverError(seen, f"in steps of {step:g} s", f"in steps of {step / parts:g} s")
     tolerance = runner.stepped.solver_tolerance
@@ -125,7 +126,7 @@ def with_accuracy_required(linear: LinearModel, *, keep: bool) -> LinearModel:
 # Between its solver's own steps a model may stand still. It is discrete over its own step then: communication steps
 # move nothing while others do, at equal distances, the inputs displaced once and held.
 
-LOOKS = tuple(8.0**k for k in range(1, -5, -1))  # lengths of communication steps, in suggested ones, of the looks
+LOOKS = tuple(8.0**k for k in range(-4, 2))  # lengths of communication steps, in suggested ones, of the looks
 LOOKED, LONG = 128, 200  # communication steps of a look, and of what confirms a step
 FEWEST = 4  # moves that show a rhythm
 DISPLACED = 1e-2  # by which inputs are displaced, in their sizes; times OTHER where a rhythm is confirmed
@@ -144,6 +145,8 @@ def own_step(runner: Runner, suggested: float) -> float | None:
             step = part * suggested
             moves = _moves(runner, step, LOOKED, DISPLACED)
             gaps = np.diff(moves)
+            if len(moves) >= LOOKED - 1:  # it always moves, in longer steps the more
+                return None
             if len(moves) >= FEWEST and gaps.max() >= 2 and gaps.max() - gaps.min() <= 1:
                 own = next((own for own in _candidates(runner, moves, step) if _is_confirmed(runner, own)), None)
                 if own is not None:

@@ -7,8 +7,9 @@ hold over a step.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 
@@ -37,6 +38,8 @@ from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.model.stepping import Stepped
 from fmilin.numerics.balanced import is_equilibrium
 from fmilin.numerics.differences.differences import Differences
+
+Measure = Callable[[float], tuple[Sampled, Sampled]]  # from a step to a discrete model and its errors
 
 
 class _StepMap(Model):
@@ -100,9 +103,9 @@ class ByStep(Identification):
         """Return the linear model."""
         stepped = self.runner.stepped
         frame = self._frame(stepped, independent, kind)
-        displacements = Displacements(self.model, stepped, self.point, frame)
-        step = self._step(stepped, displacements)
-        sampled, errors = displacements.measure(step)
+        measure = cache(Displacements(self.model, stepped, self.point, frame).measure)
+        step = self._step(measure)
+        sampled, errors = measure(step)
         held = held_out(self.runner, step)
         findings = self.findings
         findings.method, findings.step, findings.reading = "step", sampled.step, sampled.reading
@@ -118,7 +121,7 @@ class ByStep(Identification):
             linear = self.named(sampled, errors, coordinates, "steps", step)
         else:
             model = self.confirmed(sampled)
-            doubts = self._errors(model, errors, displacements, step)
+            doubts = self._errors(model, errors, measure, step)
             linear = self.named(settled(model, doubts, frame.y_scales), doubts, coordinates, "steps", step)
         return replace(linear, warnings=(*frame.remarks, *linear.warnings))
 
@@ -139,19 +142,19 @@ class ByStep(Identification):
             )
         return frame_at(self.model, self.point, named=named, kind=kind)
 
-    def _step(self, stepped: Stepped, displacements: Displacements) -> float:
+    def _step(self, measure: Measure) -> float:
         def attempt(step: float) -> tuple[Sampled, float]:
-            sampled, _ = displacements.measure(step)
+            sampled, _ = measure(step)
             held = held_out(self.runner, step)
             return sampled, float("nan") if held is None else held.error(sampled)
 
         return given_step(self.stepping, self.runner) or fitting_step(attempt, self.runner)
 
-    def _errors(self, model: Continuous, errors: Sampled, displacements: Displacements, step: float) -> Continuous:
+    def _errors(self, model: Continuous, errors: Sampled, measure: Measure, step: float) -> Continuous:
         """Return the errors of the differences or the change with another step, whichever is larger."""
         try:
             halves = has_halves(step, self.runner.cadence)
-            other = continuous_of(displacements.measure(step / 2)[0]) if halves else model
+            other = continuous_of(measure(step / 2)[0]) if halves else model
         except FmilinError:
             other = model
         off = apart(model, other)

@@ -6,7 +6,9 @@ which halving it changes r least; the change that remains is the error estimate.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -16,6 +18,8 @@ from fmilin.ground.tolerances import QUIET
 from fmilin.linear_model.no_response import PUSHES
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Response, Stepped
+
+T = TypeVar("T")
 
 SHORT_RUN, LONG_RUN = 20, 60  # steps of the runs that compare amplitudes of pulses, and of random inputs
 REDUCTIONS = 14  # to a fourth each
@@ -36,6 +40,7 @@ class Runner:
         self.scales = model.inputs.scales(point.inputs)
         self._given = amplitude
         self._amplitudes: dict[float, FloatArray] = {}
+        self._made: dict[object, Any] = {}
         self._changes: dict[int, tuple[float, float]] = {}  # by input: amplitude, and change when halved
         self._smooth = False
         self.is_noisy = False  # whether equal runs were seen to differ
@@ -51,21 +56,32 @@ class Runner:
 
     def odd(self, deviations: FloatArray, step: float, size: float = 1.0) -> Response:
         """Return half the difference of the runs with ``deviations`` and their opposites, per ``size``."""
-        up, down = self.run(deviations, step), self.run(-deviations, step)
-        return Response(*((getattr(up, p) - getattr(down, p)) / (2 * size) for p in ("at_once", "after", "states")))
+        return _odd(self.run(deviations, step), self.run(-deviations, step), size)
 
     def pulse(self, j: int, amplitude: float, step: float, count: int) -> Response:
         """Return the response to a unit pulse on input j, from two runs of ``count`` steps."""
+        return _odd(*self.pulses(j, amplitude, step, count), amplitude)
+
+    def pulses(self, j: int, amplitude: float, step: float, count: int) -> tuple[Response, Response]:
+        """Return the runs with a pulse on input j and with its opposite, each made once."""
         deviations = np.zeros((count, len(self.scales)))
         deviations[0, j] = amplitude
-        return self.odd(deviations, step, amplitude)
+        return self.once((j, amplitude, step, count), lambda: (self.run(deviations, step), self.run(-deviations, step)))
+
+    def once(self, key: object, make: Callable[[], T]) -> T:
+        """Return what ``make`` returned when it was first asked for under this key."""
+        if key not in self._made:
+            self._made[key] = make()
+        made: T = self._made[key]
+        return made
 
     def choose_amplitudes(self, step: float) -> FloatArray:
         """Find the amplitudes for runs with this step, shape (nu,), by halving and superposition."""
+        if step not in self._amplitudes and self._given is not None:
+            self._amplitudes[step] = np.full_like(self.scales, self._given)
         if step not in self._amplitudes:
-            self._amplitudes[step] = (
-                self._suitable(step) if self._given is None else np.full_like(self.scales, self._given)
-            )
+            twice = self._amplitudes.get(2 * step)  # answers to what is held for half as long are not larger
+            self._amplitudes[step] = self._suitable(step) if twice is None else twice
             if not self._smooth:  # a matter of the point, not of the step
                 self._require_smooth(self._amplitudes[step], step)
                 self._smooth = True
@@ -163,9 +179,7 @@ class Runner:
         for j, a in enumerate(amplitudes.tolist()):
             parts = []
             for size in (a, a / 2, a / 100):
-                moved = still.copy()
-                moved[0, j] = size
-                up, down = (_stacked(self.run(sign * moved, step)) for sign in (1.0, -1.0))
+                up, down = (_stacked(run) for run in self.pulses(j, size, step, SHORT_RUN))
                 even, odd = ((up + down) / 2 - base) / sizes, (up - down) / 2 / sizes
                 parts.append((float(np.linalg.norm(even)), float(np.linalg.norm(odd))))
             (even, _), (half_even, half_odd), (least_even, _) = parts
@@ -279,6 +293,10 @@ def relative_change(other: FloatArray, outputs: FloatArray) -> float:
     change, size = np.linalg.norm(other - outputs, axis=0), np.linalg.norm(outputs, axis=0)
     responding = size > QUIET * float(np.max(size, initial=0.0))
     return float(np.max(change[responding] / size[responding], initial=0.0))
+
+
+def _odd(up: Response, down: Response, size: float) -> Response:
+    return Response(*((getattr(up, p) - getattr(down, p)) / (2 * size) for p in ("at_once", "after", "states")))
 
 
 def _stacked(response: Response) -> FloatArray:

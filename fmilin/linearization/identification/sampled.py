@@ -187,7 +187,11 @@ def solver_noise(runner: Runner, held: HeldOut) -> float:
 
 
 def held_out(runner: Runner, step: float) -> HeldOut | None:
-    """Measure one; None when there are no inputs or outputs, or the model does not take such steps."""
+    """Measure one, once; None when there are no inputs or outputs, or the model does not take such steps."""
+    return runner.once(("held out", step), lambda: _held_out(runner, step))
+
+
+def _held_out(runner: Runner, step: float) -> HeldOut | None:
     nu, ny = len(runner.scales), len(runner.model.outputs)
     if not nu or not ny:
         return None
@@ -262,17 +266,22 @@ def fitting_step(attempt: Try, runner: Runner) -> float:
     longest = LONGEST * step
     reason: FmilinError | None = None
     tried: dict[float, int] = {}
+    least = np.inf
     for _ in range(ATTEMPTS):
         try:
             sampled, error = attempt(step)
+            if error > max(CONFIRMED, least):
+                break
             A = confirmed(sampled, runner, error).model.A
             fastest = float(np.max(np.abs(np.linalg.eigvals(A)), initial=0.0)) if len(A) else 0.0
         except NumericalError as failure:
             reason = reason or failure
+            if any(tried.values()):  # shorter ones fail, too
+                break
             tried[step] = 0
             step = rounded(step / 4, cadence)
         else:
-            tried[step] = sampled.order
+            tried[step], least = sampled.order, min(least, error)
             wanted = _better(fastest, step, longest)
             if wanted is None:
                 return step

@@ -9,6 +9,8 @@ import fmilin as fl
 from fmilin.ground.errors import NumericalError, UsageError
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.identification.by_multisine import LENGTH, _orthogonal
+from fmilin.linearization.identification.impulse_response import Runner
+from fmilin.linearization.identification.sampled import Sampled, fitting_step
 from fmilin.model.stepping import Cadence, Response, Stepping
 from tests.linearization.identification.toys import ByEuler, Linear, Toy, oscillators, transfer
 
@@ -294,3 +296,29 @@ def test_experiments_with_all_inputs_at_once_tell_the_inputs_apart(count: int) -
     conditions = np.linalg.cond(amplitudes)
     np.testing.assert_allclose(conditions[1:-1], 1.0, atol=1e-9)
     assert np.max(conditions) < 3 * count
+
+
+@pytest.mark.parametrize(("frequencies", "most"), [((1.0, 2.3, 4.1), 4300), ((1.0, 30.0), 5300)])
+def test_no_run_is_made_twice(frequencies: tuple[float, ...], most: int) -> None:
+    """Pulses, held-out runs and looks at a model that always moves; 9,081 and 10,713 steps when each was made anew."""
+    toy = Toy(oscillators(frequencies))
+    fl.linearize(toy)
+    assert toy.steps <= most
+
+
+@pytest.mark.parametrize("fails", [False, True], ids=["misses", "fails"])
+def test_a_search_for_a_step_ends_where_shorter_ones_tell_less(*, fails: bool) -> None:
+    """A pole of 60 rad/s asks for steps in which records are too short for the slow ones."""
+    plant = Linear(-np.diag([1.0, 60.0]), np.ones((2, 1)), np.ones((1, 2)), np.zeros((1, 1)))
+    toy, asked = Toy(plant), []
+
+    def attempt(step: float) -> tuple[Sampled, float]:
+        asked.append(step)
+        if fails and len(asked) > 1:
+            raise NumericalError("nothing")
+        A, B = plant.over(step)
+        model = Sampled(A, B, plant.C, plant.D, step, "at once", np.empty((0, 2)), np.zeros(2))
+        return model, 0.3 if len(asked) > 1 else 1e-9
+
+    assert fitting_step(attempt, Runner(toy, toy.start)) == 0.05
+    assert asked == [0.05, 0.00833]
