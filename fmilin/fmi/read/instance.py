@@ -150,7 +150,7 @@ class Instance(VariableAccess):
         calls = visit.again if standing == self._standing else visit.anew
         self._time, self._standing = standing[0], None
         self.component.run(calls + then)
-        self._standing, self._states = standing, None if then else states  # further calls may move them
+        self._standing, self._states = (None, None) if then else (standing, states)  # further calls may move them
 
     def stands_at(self, buffers: Buffers) -> bool:
         """Return whether the last visit was to the point of the buffers, and nothing has moved the instance since."""

@@ -118,7 +118,9 @@ class FmuModel(Model, Hybrid):
         outputs = [s for _, s in interface.outputs]
         observed = [layout.require(name, "a variable of the model") for name in self.constraints.observed]
         self._buffers = Buffers(layout, _without_role(layout, outputs), _without_role(layout, observed), self._tuned)
+        first, end = 1 + self._buffers.n, 1 + self._buffers.n + self._buffers.k
         self._all_inputs = chosen == list(range(self._buffers.k))
+        self._input_rows = slice(first, end) if self._all_inputs else first + self._input_positions  # of the buffers
         self._output_positions = self._positions(outputs)
         self._observed_positions = self._positions(observed)
         self._buffers.values[self._observed_positions] = np.nan  # not read yet
@@ -155,7 +157,7 @@ class FmuModel(Model, Hybrid):
             return point_by_point.evaluations(self, np.full(len(x), t), x, u)
         buffers = self._aim(t, x, u)
         self._session.visit(buffers)
-        return Evaluation(buffers.rates.copy(), buffers.values[self._output_positions], self._residuals.values())
+        return Evaluation(buffers.rates.copy(), buffers.values.take(self._output_positions), self._residuals.values())
 
     @_in_turn
     def constraint_residuals(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray | None:
@@ -174,31 +176,25 @@ class FmuModel(Model, Hybrid):
         return self._residuals.values()
 
     @_in_turn
+    @np.errstate(invalid="ignore", over="ignore")
     def products(self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray) -> Evaluation | None:
         """Return the FMU's own directional derivatives: None without any, NaN along parameters that are inputs."""
         if self._closed or not self._session.directional:
             return None
         buffers = self._aim(t, x, u)
-        n = buffers.n
-        if self._all_inputs:
-            directions = np.concatenate((dx, du))
-        else:
-            directions = np.zeros((n + buffers.k, dx.shape[1]))
-            directions[:n] = dx
-            directions[n + self._input_positions] = du
-        if self._tuned:
-            unknown = directions[len(directions) - len(self._tuned) :].any(axis=0)
-            directions = np.where(unknown, 0.0, directions)
         if self._sensitivities is None:
             self._sensitivities = Sensitivities(self._session, buffers)
-        with np.errstate(invalid="ignore", over="ignore"):
-            derivatives = self._sensitivities.along(directions)
-            if derivatives is None:
-                return None
-            values, changes = derivatives
-            residuals = self._residuals.along(values, changes)
-        first = 1 + n + buffers.k
-        slopes = changes[first : first + n], changes[self._output_positions], residuals
+        n, first = buffers.n, 1 + buffers.n + buffers.k
+        changes = np.zeros((buffers.values.size, dx.shape[1]))
+        changes[1 : 1 + n] = dx
+        changes[self._input_rows] = du
+        if self._tuned:
+            unknown = changes[first - len(self._tuned) : first].any(axis=0)
+            changes[:, unknown] = 0.0
+        if (values := self._sensitivities.along(changes)) is None:
+            return None
+        residuals = self._residuals.along(values, changes)
+        slopes = changes[first : first + n], changes.take(self._output_positions, axis=0), residuals
         return Evaluation(*(np.where(unknown, np.nan, s) for s in slopes)) if self._tuned else Evaluation(*slopes)
 
     @_in_turn
@@ -313,11 +309,9 @@ class FmuModel(Model, Hybrid):
         buffers = self._buffers
         buffers.time.value = t
         buffers.x[...] = x
-        if self._all_inputs:
-            buffers.u[...] = u
-        else:
+        if not self._all_inputs:
             buffers.u[:] = self._base_inputs
-            buffers.u[self._input_positions] = u
+        buffers.values[self._input_rows] = u
         if self._tuned or self._session.tuning.held:
             self._session.tune(self._tuned, buffers.u[len(buffers.u) - len(self._tuned) :])
         return buffers

@@ -43,8 +43,11 @@ class _Diverted:
     later: list[Callable[[], None]] = []  # noqa: RUF012 - one for the process
 
 
+_diverted = _Diverted()  # changes of a class would make Python forget where it finds all its attributes
+
+
 def _prepare() -> None:
-    d = _Diverted
+    d = _diverted
     d.file = os.memfd_create("printed") if hasattr(os, "memfd_create") else os.dup(tempfile.TemporaryFile().fileno())  # noqa: SIM115
     with suppress(ValueError, AttributeError):
         if _libc is not None:
@@ -56,7 +59,7 @@ def _prepare() -> None:
 
 def begin() -> None:
     """Take what is printed from now on."""
-    d = _Diverted
+    d = _diverted
     with d.lock:
         d.threads += 1
         if d.threads == 1:
@@ -68,7 +71,7 @@ def begin() -> None:
 
 def end() -> None:
     """Let go of standard output, and now and then log what was printed."""
-    d = _Diverted
+    d = _diverted
     with d.lock:
         d.threads -= 1
         if d.slot is not None and not d.threads:
@@ -79,7 +82,7 @@ def end() -> None:
 
 def log() -> None:
     """Log what was printed since the last time."""
-    d = _Diverted
+    d = _diverted
     with d.lock:
         d.due = monotonic() + _PAUSE
         _flush(d.stream)
@@ -99,7 +102,7 @@ def _taken(file: int) -> tuple[bytes, int]:
         os.ftruncate(file, 0)
         os.lseek(file, 0, os.SEEK_SET)
     except OSError:  # closed, too
-        _Diverted.file, _Diverted.slot = -1, None
+        _diverted.file, _diverted.slot = -1, None
         return b"", 0
     return content, size
 
@@ -111,7 +114,7 @@ def diverted() -> Iterator[None]:
         yield
         return
     begin()
-    d = _Diverted
+    d = _diverted
     with d.lock:
         if d.threads == 1 and threading.active_count() == 1:
             _flush(d.theirs)
@@ -145,9 +148,9 @@ def diverted() -> Iterator[None]:
 
 def when_free(speak: Callable[[], None]) -> None:
     """Do this as soon as standard output is the program's own: it may go there."""
-    with _Diverted.lock:
-        if _Diverted.saved >= 0:
-            _Diverted.later.append(speak)
+    with _diverted.lock:
+        if _diverted.saved >= 0:
+            _diverted.later.append(speak)
             return
     speak()
 
@@ -179,7 +182,7 @@ def absolute(path: str | Path) -> Path:
 
 def _alone() -> None:
     """In a forked child there is one thread, which may have been born while another one held a lock."""
-    _Held.lock, _Diverted.lock = threading.RLock(), threading.RLock()
+    _Held.lock, _diverted.lock = threading.RLock(), threading.RLock()
 
 
 if hasattr(os, "register_at_fork"):

@@ -65,6 +65,7 @@ def _row(layout: ScalarLayout, unknown: Unknown, columns: dict[tuple[int, int], 
 
 
 FEWEST = 16  # knowns from which it is worth while
+FEW = 64  # knowns up to which directions are remembered, which are mostly the same
 FULL = 10  # A row that depends on more knowns than this and twice the median is one that adjoint derivatives are for
 
 Product = Callable[[Group, Group, ctypes.c_void_p], Call]
@@ -145,6 +146,8 @@ class Sensitivities:
         self._J = np.zeros((buffers.values.size - first, columns))
         self._done = np.zeros(columns, dtype=bool)
         self._base = buffers.values.copy()
+        self._point = buffers.values[:first]
+        self._asked, self._needed = b"", np.zeros(columns, dtype=bool)  # directions, and which knowns they move
         targets: dict[tuple[int, int], list[int]] = {}
         variables: dict[int, Variable] = {}
         further = [s for v in buffers.further for s in layout.scalars(v)]
@@ -161,6 +164,7 @@ class Sensitivities:
         self._in_order = False  # whether the rows of J are the unknowns, one by one
         self._in_one_go: tuple[Call, ...] = ()  # all columns between two looks at states and inputs, once these stay
         self._after = Buffers(session.layout)
+        self._held = buffers.values[1:first], self._after.values[1:first]  # states and inputs, before and after them
         self._answers = np.zeros((columns, 0))  # a row per column of J, in the order of the unknowns
         self._rows: NDArray[np.intp] = np.empty(0, dtype=np.intp)
         self._take: NDArray[np.intp] = np.empty(0, dtype=np.intp)
@@ -169,19 +173,20 @@ class Sensitivities:
         if variables:
             self._prepare(list(variables.values()), targets)
 
-    def along(self, directions: FloatArray) -> tuple[FloatArray, FloatArray] | None:
-        """Return values (size,) and changes (size, m) along directions (N + nu, m), NaN where no unknowns; or None."""
-        needed = np.logical_or.reduce(directions, axis=1)
-        every = b"\0" not in needed.tobytes()
+    def along(self, changes: FloatArray) -> FloatArray | None:
+        """Return values (size,), with ``changes`` (size, m) of further rows by those of states and inputs; or None."""
+        directions = changes[1 : self._first]
+        asked = directions.tobytes() if len(directions) <= FEW else b""
+        if not asked or asked != self._asked:
+            self._needed, self._asked = np.logical_or.reduce(directions, axis=1), asked
+        needed, every = self._needed, b"\0" not in self._needed.tobytes()
         if not (self._in_one_go and every and self._filled_in_one_go()) and not self._fill(needed):
             return None
-        changes = np.zeros((self._base.size, directions.shape[1]))
-        changes[1 : self._first] = directions
         if every:
-            changes[self._first :] = self._J @ directions
+            self._J.dot(directions, out=changes[self._first :])
         else:
             changes[self._first :] = self._J[:, needed] @ directions[needed]
-        return self._base, changes
+        return self._base
 
     def _fill(self, needed: Mask) -> bool:
         """Ask for the ``needed`` columns at the buffers' point; False when the FMU refuses."""
@@ -201,7 +206,8 @@ class Sensitivities:
                 return False
             self._take_over()
             if not answered and not self._moves and missing.all():
-                before = session.instance.calls(reading=buffers.inputs)
+                keeps = self._key == (self._point.tobytes(), session.generation)  # the inputs that it is given
+                before = () if keeps else session.instance.calls(reading=buffers.inputs)
                 columns = (call for column in self._columns for call in column)
                 self._in_one_go = (*before, *columns, *session.instance.reading_back(self._after))
         self._done |= missing
@@ -209,7 +215,7 @@ class Sensitivities:
 
     def _is_known(self) -> bool:
         """Whether all columns are known at the buffers' point; where it is another one than before, none is."""
-        key = (self._buffers.values[: self._first].tobytes(), self._session.generation)
+        key = (self._point.tobytes(), self._session.generation)
         if self._key == key:
             return bool(self._done.all())
         self._key = key
@@ -226,19 +232,16 @@ class Sensitivities:
         """Ask for all columns together with the visit; False where something is not as it was, to begin carefully."""
         if self._is_known():
             return True
-        session, buffers, after = self._session, self._buffers, self._after
+        session, (before, after) = self._session, self._held
         try:
-            session.visit(buffers, then=self._in_one_go)
+            session.visit(self._buffers, then=self._in_one_go)
+            stayed = before.tobytes() == after.tobytes()
         except FmilinError:
             stayed = False
-        else:
-            held = buffers.values[1 : self._first].tobytes()
-            stayed = held == after.values[1 : self._first].tobytes()
-            session.instance.forget_point()
         if not stayed:
             self._in_one_go, self._key = (), None
             return False
-        self._base[:] = buffers.values
+        self._base[:] = self._buffers.values
         self._take_over()
         self._done[:] = True
         return True

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 
 import fmilin as fl
 from fmilin.fmi.read import FmuModel
+from fmilin.fmi.read.component import Call, LoadedCode
 from fmilin.fmi.write import build_fmu
 from fmilin.model.constraints.declared import Constraint
 from fmilin.model.interface import Evaluation, Model
@@ -222,6 +224,32 @@ def test_all_columns_in_one_go_are_those_one_by_one(opened: Opened) -> None:
         )
         actual.append(together.derivatives)
     assert not np.array_equal(actual[0], actual[1])
+
+
+def test_a_further_point_takes_a_visit_a_call_per_column_and_a_look(
+    opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    called: list[str] = []
+    real = LoadedCode.first_bad
+
+    def counting(self: LoadedCode, calls: Iterable[Call]) -> tuple[int, str] | None:
+        made = tuple(calls)
+        called.extend(name for _, name in made)
+        return real(self, made)
+
+    model = opened("pendulum")
+    exact(model, 0.0, X, U)
+    monkeypatch.setattr(LoadedCode, "first_bad", counting)
+    exact(model, 0.0, X + 1e-3, U)
+    assert Counter(called) == {
+        "fmi2SetTime": 1,
+        "fmi2SetContinuousStates": 1,
+        "fmi2SetReal": 1,
+        "fmi2GetDerivatives": 1,
+        "fmi2GetDirectionalDerivative": 5,
+        "fmi2GetContinuousStates": 2,  # whether the model takes the states that it is given, and keeps them
+        "fmi2GetReal": 2,  # outputs, and whether it keeps its inputs
+    }
 
 
 @pytest.mark.parametrize("name", ["moves_with_products", "shifts_after_products", "moves_far_off"])
