@@ -147,7 +147,7 @@ class Sensitivities:
         self._done = np.zeros(columns, dtype=bool)
         self._base = buffers.values.copy()
         self._point = buffers.values[:first]
-        self._asked, self._needed = b"", np.zeros(columns, dtype=bool)  # directions, and which knowns they move
+        self._directions, self._needed = b"", np.zeros(columns, dtype=bool)  # of the last call, and which knowns they move
         targets: dict[tuple[int, int], list[int]] = {}
         variables: dict[int, Variable] = {}
         further = [s for v in buffers.further for s in layout.scalars(v)]
@@ -176,9 +176,9 @@ class Sensitivities:
     def along(self, changes: FloatArray) -> FloatArray | None:
         """Return values (size,), with ``changes`` (size, m) of further rows by those of states and inputs; or None."""
         directions = changes[1 : self._first]
-        asked = directions.tobytes() if len(directions) <= FEW else b""
-        if not asked or asked != self._asked:
-            self._needed, self._asked = np.logical_or.reduce(directions, axis=1), asked
+        content = directions.tobytes() if len(directions) <= FEW else b""
+        if not content or content != self._directions:
+            self._needed, self._directions = np.logical_or.reduce(directions, axis=1), content
         needed, every = self._needed, b"\0" not in self._needed.tobytes()
         if not (self._in_one_go and every and self._filled_in_one_go()) and not self._fill(needed):
             return None
