@@ -147,7 +147,7 @@ class Sensitivities:
         self._done = np.zeros(columns, dtype=bool)
         self._base = buffers.values.copy()
         self._point = buffers.values[:first]
-        self._directions, self._needed = b"", np.zeros(columns, dtype=bool)  # of the last call, and which knowns they move
+        self._directions, self._needed = b"", np.zeros(columns, dtype=bool)  # of the last call; knowns moved
         targets: dict[tuple[int, int], list[int]] = {}
         variables: dict[int, Variable] = {}
         further = [s for v in buffers.further for s in layout.scalars(v)]
