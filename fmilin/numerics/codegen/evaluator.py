@@ -6,7 +6,7 @@ import ctypes
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import partial
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
@@ -87,33 +87,6 @@ OUT void run(const double *s, double *z, long count)
 """
 
 
-class Buffered:
-    """A ``casadi.Function`` on arrays of nonzeros made once, without conversions: fill, :attr:`run`, copy results."""
-
-    def __init__(self, function: Any) -> None:
-        self._function = function
-        self._buffer, self.run = function.buffer()
-        self.arguments: tuple[FloatArray, ...] = tuple(np.zeros(function.nnz_in(i)) for i in range(function.n_in()))
-        self.results: tuple[FloatArray, ...] = tuple(np.zeros(function.nnz_out(i)) for i in range(function.n_out()))
-        for i, array in enumerate(self.arguments):
-            if array.size:  # an empty array has no address to hand over
-                self._buffer.set_arg(i, array.data)
-        for i, array in enumerate(self.results):
-            if array.size:
-                self._buffer.set_res(i, array.data)
-        self._mapped = lru_cache(maxsize=4)(lambda points: Buffered(function.map(points)))
-
-    def at_points(self, arguments: FloatArray) -> FloatArray:
-        """Return the result, (points, nonzeros), of a function of one argument given at many points likewise."""
-        points = len(arguments)
-        if points == 0:
-            return np.zeros((0, self.results[0].size))
-        mapped = self._mapped(points)
-        mapped.arguments[0][:] = arguments.ravel()
-        mapped.run()
-        return mapped.results[0].reshape(points, -1).copy()
-
-
 class _Memory(NamedTuple):
     """Room for one call: s, z, and what computes z from s."""
 
@@ -162,7 +135,8 @@ class Evaluator:
 
     def __call__(self, *vectors: FloatArray | float) -> list[FloatArray]:
         """Return the matrices at one point, for a vector (or a number) for each argument."""
-        self._count(1)
+        if self._native is None and self._backend.kind == "auto":
+            self._count(1)
         memory = self._memory()
         for part, vector in zip(self._slices, vectors, strict=True):
             memory.s[part] = vector
@@ -172,7 +146,7 @@ class Evaluator:
         matrices = []
         for part, shape, cells in self._results:
             if cells is None:
-                matrices.append(z[part].reshape(shape, order="F"))
+                matrices.append(z[part].reshape(shape[::-1]).T)
             else:
                 matrix = np.zeros(shape)
                 matrix.put(cells, z[part])
@@ -216,11 +190,16 @@ class Evaluator:
             return self._free.pop()
         except IndexError:  # all is in use
             pass
-        if self._native is None:
-            buffered = Buffered(self.function)
-            return _Memory(buffered.arguments[0], buffered.results[0], buffered.run, buffered)
-        s, z = np.zeros((1, self.function.nnz_in(0))), np.zeros((1, self.function.nnz_out(0)))
-        return _Memory(s[0], z[0], self._native.bound(s, z), self._native)
+        s, z = np.zeros(self.function.nnz_in(0)), np.zeros(self.function.nnz_out(0))
+        if self._native is not None:
+            return _Memory(s, z, self._native.bound(s[None], z[None]), self._native)
+        function: Any = self.function
+        buffer, run = function.buffer()
+        if s.size:  # an empty array has no address to hand over
+            buffer.set_arg(0, s.data)
+        if z.size:
+            buffer.set_res(0, z.data)
+        return _Memory(s, z, run, buffer)
 
     def _interpret(self, s: FloatArray, z: FloatArray) -> None:
         """Fill z (k, nz) for points s (k, ns)."""
