@@ -17,28 +17,16 @@ from fmilin.model.visits import one_at_a_time
 
 @dataclass(frozen=True, repr=False)
 class Explanation(Shown):
-    """Why an input does not move an output.
-
-    Attributes
-    ----------
-    input, output : str
-    kind : str
-        ``"not zero"``, ``"held"``, ``"limit"``, ``"dead zone"``, ``"symmetry"``, ``"parameter"``, ``"point"``,
-        ``"constraint"``, ``"no path"``.
-    culprits : tuple of str
-        The variables, parameters, constraints, members or wires that it is due to.
-    text : str
-        The same in words, with what to change.
-    confirmed : bool
-        Whether the channel answers when that alone is changed.
-    """
+    """Why an input does not move an output."""
 
     input: str
     output: str
+    #: ``"not zero"``, ``"held"``, ``"limit"``, ``"dead zone"``, ``"symmetry"``, ``"parameter"``, ``"point"``,
+    #: ``"constraint"``, ``"no path"``
     kind: str
-    culprits: tuple[str, ...]
-    text: str
-    confirmed: bool
+    culprits: tuple[str, ...]  #: the variables, parameters, constraints, members or wires that it is due to
+    text: str  #: the same in words, with what to change
+    confirmed: bool  #: whether the channel answers when that alone is changed
 
     def __str__(self) -> str:
         return f"{self.input} to {self.output}: {self.text}"

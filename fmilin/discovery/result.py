@@ -35,35 +35,17 @@ class KeptOut:
 
 @dataclass(frozen=True, repr=False)
 class Discovery(Shown):
-    """The constraints of a model.
-
-    Attributes
-    ----------
-    findings : tuple of Finding
-    kept_out : tuple of KeptOut
-    order : int
-        States that are independent then.
-    full_order : int
-        All states.
-    constant : tuple of str
-        States that never change: parameters, in truth.
-    visits : int
-        Points at which the model was asked.
-    seconds : float
-    warnings : tuple of Remark
-    name : str
-        Of the model.
-    """
+    """The constraints of a model."""
 
     findings: tuple[Finding, ...]
     kept_out: tuple[KeptOut, ...]
-    order: int
-    full_order: int
-    constant: tuple[str, ...] = ()
-    visits: int = 0
+    order: int  #: states that are independent then
+    full_order: int  #: all states
+    constant: tuple[str, ...] = ()  #: states that never change: parameters, in truth
+    visits: int = 0  #: points at which the model was asked
     seconds: float = 0.0
     warnings: tuple[Remark, ...] = ()
-    name: str = ""
+    name: str = ""  #: of the model
 
     @property
     def constraints(self) -> list[str]:

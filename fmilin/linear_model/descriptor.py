@@ -97,27 +97,16 @@ class MatrixErrors:
 
 @dataclass(frozen=True, eq=False)
 class Derivative:
-    """Derivatives by one parameter, per unit of it, the point following where it is trimmed or has to close loops.
+    """Derivatives by one parameter, per unit of it, the point following where it is trimmed or has to close loops."""
 
-    Attributes
-    ----------
-    A, B, C, D : array, shapes (P, P), (P, nu), (ny, P), (ny, nu)
-    states : array, shape (N,)
-        How the point's states move: as the trim has it where the point was trimmed, else the dependent ones alone.
-    inputs : array, shape (nu,)
-        How its inputs move: those that the trim solved for.
-    value : float
-        The parameter at the point, in its unit.
-    errors : MatrixErrors
-    """
-
-    A: FloatArray
-    B: FloatArray
-    C: FloatArray
-    D: FloatArray
+    A: FloatArray  #: shape (P, P)
+    B: FloatArray  #: shape (P, nu)
+    C: FloatArray  #: shape (ny, P)
+    D: FloatArray  #: shape (ny, nu)
+    #: shape (N,); how the point's states move: as the trim has it where it was trimmed, else the dependent ones alone
     states: FloatArray
-    inputs: FloatArray
-    value: float
+    inputs: FloatArray  #: shape (nu,); how its inputs move: those that the trim solved for
+    value: float  #: the parameter at the point, in its unit
     errors: MatrixErrors = field(repr=False)
 
 

@@ -86,66 +86,36 @@ class EntryErrors:
 
 @dataclass(frozen=True, repr=False)
 class LinearModel(Shown):
-    """``x_dot = f0 + A (y - y0) + B (u - u0)``, ``out = g0 + C (y - y0) + D (u - u0)`` in P independent coordinates y.
+    """``x_dot = f0 + A (y - y0) + B (u - u0)``, ``out = g0 + C (y - y0) + D (u - u0)``: P independent coordinates."""
 
-    Parameters
-    ----------
-    A : array, shape (P, P)
-    B : array, shape (P, nu)
-    C : array, shape (ny, P)
-    D : array, shape (ny, nu)
-    T : array, shape (N, P)
-        ``x - x0 = T (y - y0)`` to first order: every dependent state is still an output away.
-    f0 : array, shape (P,)
-        The rate of y at the point; zero at an equilibrium.
-    states : Signals
-        The P independent coordinates.
-    full_states : Signals
-        All N states, in the model's order.
-    inputs, outputs : Signals
-    y0 : array, shape (P,)
-        The values of the independent coordinates at the point; ``u0`` and ``g0`` are those of inputs and outputs.
-    point : Point
-    accuracy : Accuracy
-    method : Method
-    model : ModelInfo
-    warnings : tuple of Remark
-    sample_time : float
-        0 for a continuous model; in seconds otherwise, and the model is then
-        ``y[k+1] = y0 + f0 + A (y[k] - y0) + B (u[k] - u0)``.
-    T_u : array, shape (N, nu), optional
-        ``x - x0 = T (y - y0) + T_u (u - u0)``: not zero only where inputs prescribe a motion; zeros by default.
-    errors : EntryErrors, optional
-        An estimated absolute error for every entry; zeros by default.
-    descriptor : Descriptor, optional
-        The same system as ``E z' = f0 + A z + B u`` with all coordinates and multipliers in z, where it was asked for
-        (``linearize(..., descriptor=True)``, :func:`fmilin.descriptor`): DAEs as they are written, and Lagrange's
-        equations with constraints on positions, unless inputs prescribe a motion or the model is sampled.
-    derivatives : mapping of str to Derivative
-        By parameter, where they were asked for: ``linearize(..., parameters=["m"])``, ``lin.derivatives["m"].A``. In
-        the coordinates of the linear model: what changes these (reductions, samples) leaves them out.
-    """
-
-    A: FloatArray
-    B: FloatArray
-    C: FloatArray
-    D: FloatArray
-    T: FloatArray
-    f0: FloatArray
-    states: Signals
-    full_states: Signals
+    A: FloatArray  #: shape (P, P)
+    B: FloatArray  #: shape (P, nu)
+    C: FloatArray  #: shape (ny, P)
+    D: FloatArray  #: shape (ny, nu)
+    T: FloatArray  #: shape (N, P); ``x - x0 = T (y - y0)`` to first order: every dependent state is an output away
+    f0: FloatArray  #: shape (P,); the rate of y at the point; zero at an equilibrium
+    states: Signals  #: the P independent coordinates
+    full_states: Signals  #: all N states, in the model's order
     inputs: Signals
     outputs: Signals
-    y0: FloatArray
+    y0: FloatArray  #: shape (P,); values of the coordinates at the point; ``u0``, ``g0`` are those of inputs, outputs
     point: Point
     accuracy: Accuracy
     method: Method
     model: ModelInfo
     warnings: tuple[Remark, ...] = ()
+    #: 0 for a continuous model; in seconds otherwise: ``y[k+1] = y0 + f0 + A (y[k] - y0) + B (u[k] - u0)``
     sample_time: float = 0.0
+    #: shape (N, nu); ``x - x0 = T (y - y0) + T_u (u - u0)``: not zero only where inputs prescribe a motion
     T_u: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
+    #: an estimated absolute error for every entry
     errors: EntryErrors = field(default_factory=lambda: EntryErrors(*[np.zeros((0, 0))] * 5))
+    #: The same system as ``E z' = f0 + A z + B u`` with all coordinates and multipliers in z, where it was asked for
+    #: (``linearize(..., descriptor=True)``, :func:`fmilin.descriptor`): DAEs as they are written, and Lagrange's
+    #: equations with constraints on positions, unless inputs prescribe a motion or the model is sampled.
     descriptor: Descriptor | None = field(default=None, repr=False, compare=False)
+    #: By parameter, where they were asked for: ``linearize(..., parameters=["m"])``, ``lin.derivatives["m"].A``. In the
+    #: coordinates of the linear model: what changes these (reductions, samples) leaves them out.
     derivatives: Mapping[str, Derivative] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -89,24 +89,12 @@ class Channel:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Verification(Shown):
-    """A linear model compared with the nonlinear one.
-
-    Parameters
-    ----------
-    channels : tuple of Channel
-    horizon : float
-        How long each response was followed, in seconds.
-    evaluations : int
-        Visits to the nonlinear model.
-    model : ModelInfo
-        Of the nonlinear model.
-    remarks : tuple of Remark
-    """
+    """A linear model compared with the nonlinear one."""
 
     channels: tuple[Channel, ...]
-    horizon: float
-    evaluations: int
-    model: ModelInfo
+    horizon: float  #: how long each response was followed, in seconds
+    evaluations: int  #: visits to the nonlinear model
+    model: ModelInfo  #: of the nonlinear model
     remarks: tuple[Remark, ...] = ()
 
     @property

@@ -30,20 +30,11 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False)  # not frozen: one is made at every visit, and that takes three times as long
 class Evaluation:
-    """What a source says at one point, or (from :meth:`Model.products`) along k directions.
+    """What a source says at one point, or (from :meth:`Model.products`) along k directions."""
 
-    Parameters
-    ----------
-    derivatives : array, shape (N,) or (N, k)
-        Time derivatives of all states.
-    outputs : array, shape (ny,) or (ny, k)
-    residuals : array, shape (m,) or (m, k)
-        Of the declared constraints, in their order.
-    """
-
-    derivatives: FloatArray
-    outputs: FloatArray
-    residuals: FloatArray
+    derivatives: FloatArray  #: shape (N,) or (N, k); time derivatives of all states
+    outputs: FloatArray  #: shape (ny,) or (ny, k)
+    residuals: FloatArray  #: shape (m,) or (m, k); of the declared constraints, in their order
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,31 +49,17 @@ class ModelInfo:
 
 @dataclass(frozen=True, slots=True)
 class OperatingPoint:
-    """A point of a model: all states, dependent ones included, and the inputs.
+    """A point of a model: all states, dependent ones included, and the inputs."""
 
-    Parameters
-    ----------
-    time : float
-        In seconds.
-    states : array, shape (N,)
-    inputs : array, shape (nu,)
-    parameters : mapping of str to float
-        Only those changed from the model's own values.
-    adjusted : float
-        How far the projection onto the manifold moved the states that were given: the largest
-        change, relative to nominal values; 0 when nothing moved.
-    remarks : tuple of Remark
-        On how the point was computed; warnings of a linear model there.
-    names : pair of tuple of str
-        Of the states and of the inputs, where the point came from a model; empty where nobody has told.
-    """
-
-    time: float
-    states: FloatArray
-    inputs: FloatArray
-    parameters: Mapping[str, float] = field(default_factory=dict)
+    time: float  #: in seconds
+    states: FloatArray  #: shape (N,)
+    inputs: FloatArray  #: shape (nu,)
+    parameters: Mapping[str, float] = field(default_factory=dict)  #: only those changed from the model's own values
+    #: how far the projection onto the manifold moved the states that were given: the largest change, relative to
+    #: nominal values; 0 when nothing moved
     adjusted: float = 0.0
-    remarks: tuple[Remark, ...] = ()
+    remarks: tuple[Remark, ...] = ()  #: on how the point was computed; warnings of a linear model there
+    #: of the states and of the inputs, where the point came from a model; empty where nobody has told
     names: tuple[tuple[str, ...], tuple[str, ...]] = field(default=((), ()), compare=False)
 
     def __repr__(self) -> str:
