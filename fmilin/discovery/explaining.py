@@ -19,8 +19,8 @@ from fmilin.model.visits import one_at_a_time
 class Explanation(Shown):
     """Why an input does not move an output."""
 
-    input: str
-    output: str
+    input: str  #: by name
+    output: str  #: by name
     #: ``"not zero"``, ``"held"``, ``"limit"``, ``"dead zone"``, ``"symmetry"``, ``"parameter"``, ``"point"``,
     #: ``"constraint"``, ``"no path"``
     kind: str

@@ -37,14 +37,14 @@ class KeptOut:
 class Discovery(Shown):
     """The constraints of a model."""
 
-    findings: tuple[Finding, ...]
-    kept_out: tuple[KeptOut, ...]
+    findings: tuple[Finding, ...]  #: what is to be declared
+    kept_out: tuple[KeptOut, ...]  #: what stays what it is, and is no constraint
     order: int  #: states that are independent then
     full_order: int  #: all states
-    constant: tuple[str, ...] = ()  #: states that never change: parameters, in truth
+    constant: tuple[str, ...] = ()  #: states that never change, parameters in truth
     visits: int = 0  #: points at which the model was asked
-    seconds: float = 0.0
-    warnings: tuple[Remark, ...] = ()
+    seconds: float = 0.0  #: that it took, in s
+    warnings: tuple[Remark, ...] = ()  #: remarks on the search
     name: str = ""  #: of the model
 
     @property

@@ -103,9 +103,9 @@ class Derivative:
     B: FloatArray  #: shape (P, nu)
     C: FloatArray  #: shape (ny, P)
     D: FloatArray  #: shape (ny, nu)
-    #: shape (N,); how the point's states move: as the trim has it where it was trimmed, else the dependent ones alone
+    #: shape (N,); how the point's states move, as the trim has it where it was trimmed, else the dependent ones alone
     states: FloatArray
-    inputs: FloatArray  #: shape (nu,); how its inputs move: those that the trim solved for
+    inputs: FloatArray  #: shape (nu,); how its inputs move that the trim solved for
     value: float  #: the parameter at the point, in its unit
     errors: MatrixErrors = field(repr=False)
 

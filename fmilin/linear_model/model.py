@@ -92,30 +92,30 @@ class LinearModel(Shown):
     B: FloatArray  #: shape (P, nu)
     C: FloatArray  #: shape (ny, P)
     D: FloatArray  #: shape (ny, nu)
-    T: FloatArray  #: shape (N, P); ``x - x0 = T (y - y0)`` to first order: every dependent state is an output away
+    T: FloatArray  #: shape (N, P); ``x - x0 = T (y - y0)`` to first order, so that dependent states are outputs
     f0: FloatArray  #: shape (P,); the rate of y at the point; zero at an equilibrium
     states: Signals  #: the P independent coordinates
     full_states: Signals  #: all N states, in the model's order
-    inputs: Signals
-    outputs: Signals
+    inputs: Signals  #: nu of them
+    outputs: Signals  #: ny of them
     y0: FloatArray  #: shape (P,); values of the coordinates at the point; ``u0``, ``g0`` are those of inputs, outputs
-    point: Point
-    accuracy: Accuracy
-    method: Method
-    model: ModelInfo
-    warnings: tuple[Remark, ...] = ()
-    #: 0 for a continuous model; in seconds otherwise: ``y[k+1] = y0 + f0 + A (y[k] - y0) + B (u[k] - u0)``
+    point: Point  #: where it holds
+    accuracy: Accuracy  #: how far the numbers can be trusted
+    method: Method  #: how they were made
+    model: ModelInfo  #: whose linear model it is
+    warnings: tuple[Remark, ...] = ()  #: what a user should know
+    #: 0 for a continuous model; in seconds otherwise, with ``y[k+1] = y0 + f0 + A (y[k] - y0) + B (u[k] - u0)``
     sample_time: float = 0.0
-    #: shape (N, nu); ``x - x0 = T (y - y0) + T_u (u - u0)``: not zero only where inputs prescribe a motion
+    #: shape (N, nu); ``x - x0 = T (y - y0) + T_u (u - u0)``, not zero only where inputs prescribe a motion
     T_u: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
     #: an estimated absolute error for every entry
     errors: EntryErrors = field(default_factory=lambda: EntryErrors(*[np.zeros((0, 0))] * 5))
     #: The same system as ``E z' = f0 + A z + B u`` with all coordinates and multipliers in z, where it was asked for
-    #: (``linearize(..., descriptor=True)``, :func:`fmilin.descriptor`): DAEs as they are written, and Lagrange's
+    #: (``linearize(..., descriptor=True)``, :func:`fmilin.descriptor`), of DAEs as they are written and Lagrange's
     #: equations with constraints on positions, unless inputs prescribe a motion or the model is sampled.
     descriptor: Descriptor | None = field(default=None, repr=False, compare=False)
     #: By parameter, where they were asked for: ``linearize(..., parameters=["m"])``, ``lin.derivatives["m"].A``. In the
-    #: coordinates of the linear model: what changes these (reductions, samples) leaves them out.
+    #: coordinates of the linear model, so that what changes these (reductions, samples) leaves them out.
     derivatives: Mapping[str, Derivative] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -91,11 +91,11 @@ class Channel:
 class Verification(Shown):
     """A linear model compared with the nonlinear one."""
 
-    channels: tuple[Channel, ...]
+    channels: tuple[Channel, ...]  #: one for each excitation
     horizon: float  #: how long each response was followed, in seconds
     evaluations: int  #: visits to the nonlinear model
     model: ModelInfo  #: of the nonlinear model
-    remarks: tuple[Remark, ...] = ()
+    remarks: tuple[Remark, ...] = ()  #: on the comparison
 
     @property
     def passed(self) -> bool:

@@ -55,7 +55,7 @@ class OperatingPoint:
     states: FloatArray  #: shape (N,)
     inputs: FloatArray  #: shape (nu,)
     parameters: Mapping[str, float] = field(default_factory=dict)  #: only those changed from the model's own values
-    #: how far the projection onto the manifold moved the states that were given: the largest change, relative to
+    #: how far the projection onto the manifold moved the states that were given, as the largest change relative to
     #: nominal values; 0 when nothing moved
     adjusted: float = 0.0
     remarks: tuple[Remark, ...] = ()  #: on how the point was computed; warnings of a linear model there

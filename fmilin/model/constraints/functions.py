@@ -96,8 +96,8 @@ class _Made:
         self._size = size
         self.symbols: SX = ca.SX.sym("s", size + len(constants))
         scalars = ca.vertsplit(self.symbols)
-        places = {**positions, **{name: size + i for i, name in enumerate(constants)}}
-        nodes = {name: scalars[i] for name, i in places.items()}
+        indices = {**positions, **{name: size + i for i, name in enumerate(constants)}}
+        nodes = {name: scalars[i] for name, i in indices.items()}
         self.g: SX = ca.densify(ca.vertcat(ca.SX(0, 1), *(e.built(InGraph(), nodes) for e in expressions)))
 
     @cached_property
