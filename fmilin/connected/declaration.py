@@ -74,25 +74,13 @@ def _understood(unit: str, declared: Mapping[str, AbsoluteUnit]) -> AbsoluteUnit
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """``target = factor * source + offset``, after the source was converted to the unit of the target.
+    """``target = factor * source + offset``, after the source was converted to the unit of the target."""
 
-    Parameters
-    ----------
-    source : str
-        ``member.output``: any variable that the member shows. The name of an array means all its elements.
-    target : str
-        ``member.input``.
-    factor, offset : float
-        The offset is in the unit of the target.
-    convert_units : bool
-        Whether units are compared and converted. Without it the factor stands in for the conversion.
-    """
-
-    source: str
-    target: str
-    factor: float = 1.0
-    offset: float = 0.0
-    convert_units: bool = True
+    source: str  #: ``member.output``, any variable that the member shows; the name of an array means all its elements
+    target: str  #: ``member.input``
+    factor: float = 1.0  #: without a unit of its own where units are converted
+    offset: float = 0.0  #: in the unit of the target
+    convert_units: bool = True  #: whether units are compared and converted; else the factor stands in for that
 
     @property
     def label(self) -> str:

@@ -36,24 +36,12 @@ AT_REST = 1e-7  # of the largest eigenvalue: one below that, alone or in a group
 
 @dataclass(frozen=True, kw_only=True)
 class ModeGoal:
-    """What one mode shall be, or all of them.
+    """What one mode shall be, or all of them."""
 
-    Parameters
-    ----------
-    near : complex, optional
-        In 1/s, an eigenvalue of the model as it is, which is followed; all modes without.
-    damping : float, optional
-        The smallest ratio -Re / modulus, without unit.
-    decay : float, optional
-        The slowest, -Re in 1/s.
-    frequency : (float, float), optional
-        The lowest and highest modulus, in rad/s.
-    """
-
-    near: complex | None = None
-    damping: float | None = None
-    decay: float | None = None
-    frequency: tuple[float, float] | None = None
+    near: complex | None = None  #: in 1/s, an eigenvalue of the model as it is, which is followed; all modes without
+    damping: float | None = None  #: the smallest ratio -Re / modulus, without unit
+    decay: float | None = None  #: the slowest, -Re in 1/s
+    frequency: tuple[float, float] | None = None  #: the lowest and highest modulus, in rad/s
 
     def __post_init__(self) -> None:
         if self.damping is None and self.decay is None and self.frequency is None:

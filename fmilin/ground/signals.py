@@ -21,30 +21,14 @@ LARGEST = float(np.finfo(np.float64).max)
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """One scalar quantity of a model.
+    """One scalar quantity of a model."""
 
-    Parameters
-    ----------
-    name : str
-        As written in the model: ``pin.x``, ``q[1]``, ``der(v)``.
-    unit : str
-        As written in the model (``"rad/s"``); empty when unknown.
-    nominal : float or None
-        Typical size, positive; None when the model does not say (a nominal of 0 or NaN counts as missing).
-    start : float
-        Initial value, in ``unit``.
-    description : str
-        The model's own words.
-    aliases : tuple of str
-        Other names for the same quantity.
-    """
-
-    name: str
-    unit: str = ""
-    nominal: float | None = None
-    start: float = 0.0
-    description: str = ""
-    aliases: tuple[str, ...] = ()
+    name: str  #: as written in the model, ``pin.x``, ``q[1]``, ``der(v)``
+    unit: str = ""  #: as written in the model (``"rad/s"``); empty when unknown
+    nominal: float | None = None  #: typical size in its unit, positive; None where the model does not say, or says 0
+    start: float = 0.0  #: initial value, in ``unit``
+    description: str = ""  #: the model's own words
+    aliases: tuple[str, ...] = ()  #: other names for the same quantity
 
     def starting_at(self, value: float) -> Signal:
         """Return the same signal with another start ``value``, in its unit."""

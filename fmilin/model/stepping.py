@@ -82,38 +82,18 @@ class Stepped(ABC):
 
 @dataclass(frozen=True, slots=True)
 class Stepping:
-    """How a linear model of a stepped model is to be made.
+    """How a linear model of a stepped model is to be made; UsageError of unknown methods and numbers below zero."""
 
-    Parameters
-    ----------
-    method : {"auto", "direct", "step", "response", "multisine"}
-        ``direct``: derivatives read at the point, as from model exchange; ``step``: each coordinate displaced, one
-        step, differences; ``response``: pulses on the inputs, eigensystem realization; ``multisine``: frequency
-        response, for a noisy model. ``auto``: the first of the first three that works.
-    step : float, optional
-        Of communication, in seconds; without it one is chosen.
-    lifted : bool
-        Return the discrete model over one step (the base period of a sampled model), not the continuous one.
-    order : int, optional
-        Of the identified model; without it, it is chosen from the singular values.
-    amplitude : float, optional
-        By how much inputs are moved at most, in the unit of each; without it, it is chosen so that the answers are in
-        proportion.
-    way : str, optional
-        The old name of ``method``.
-
-    Raises
-    ------
-    UsageError
-        When the method is unknown, or a number is not positive.
-    """
-
+    #: ``"direct"`` reads derivatives at the point, as from model exchange; ``"step"`` displaces each coordinate and
+    #: takes one step, for differences; ``"response"`` is pulses on the inputs and eigensystem realization;
+    #: ``"multisine"`` the frequency response, for a noisy model; ``"auto"`` the first of the first three that works
     method: str = "auto"
-    step: float | None = None
-    lifted: bool = False
-    order: int | None = None
+    step: float | None = None  #: of communication, in seconds; without it one is chosen
+    lifted: bool = False  #: the discrete model over one step (the base period of a sampled one), not the continuous one
+    order: int | None = None  #: of the identified model; else chosen from the singular values
+    #: by how much inputs are moved at most, in the unit of each; else so that the answers are in proportion
     amplitude: float | None = None
-    way: InitVar[str | None] = None
+    way: InitVar[str | None] = None  #: the old name of ``method``
 
     def __post_init__(self, way: str | None) -> None:
         if way is not None:

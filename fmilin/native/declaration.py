@@ -37,44 +37,22 @@ def der(state: Name) -> Symbol:
 
 @dataclass(frozen=True)
 class Labels:
-    """What a model says about its numbers beside the equations. Keys are symbols or names.
+    """What a model says about its numbers beside the equations. Keys are symbols or names."""
 
-    Parameters
-    ----------
-    units : mapping
-        Of states, inputs, parameters and outputs, as text: ``{x: "m", F: "N"}``.
-    nominals, descriptions : mapping
-        Typical sizes, positive, and a few words each.
-    independent : sequence
-        States that are recommended as independent coordinates.
-    description : str
-        Of the whole model.
-    """
-
-    units: Mapping[Name, str] = field(default_factory=dict)
-    nominals: Mapping[Name, float] = field(default_factory=dict)
-    descriptions: Mapping[Name, str] = field(default_factory=dict)
-    independent: Sequence[Name] = ()
-    description: str = ""
+    units: Mapping[Name, str] = field(default_factory=dict)  #: of any signals, as text, ``{x: "m", F: "N"}``
+    nominals: Mapping[Name, float] = field(default_factory=dict)  #: typical sizes, positive
+    descriptions: Mapping[Name, str] = field(default_factory=dict)  #: a few words each
+    independent: Sequence[Name] = ()  #: states that are recommended as independent coordinates
+    description: str = ""  #: of the whole model
 
 
 @dataclass(frozen=True)
 class SymbolicConstraint:
-    """An expression in a native model's symbols that its motion keeps at zero.
+    """An expression in a native model's symbols that its motion keeps at zero."""
 
-    Parameters
-    ----------
-    expression : sympy.Expr or str
-        Over states, parameters and time.
-    name : str
-        For messages; the expression itself when empty.
-    level : {"position", "velocity"}
-        ``"position"``: its time derivative is a constraint, too. ``"velocity"``: complete as it is, as
-        nonholonomic constraints are.
-    """
-
-    expression: Expr
-    name: str = ""
+    expression: Expr  #: over states, parameters and time
+    name: str = ""  #: for messages; the expression itself when empty
+    #: ``"position"`` where its time derivative is a constraint, too; ``"velocity"``, complete as nonholonomic ones are
     level: Level = "position"
 
 

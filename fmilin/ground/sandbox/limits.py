@@ -16,34 +16,17 @@ from fmilin.ground.sandbox.guard import Guard
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What foreign code may take, and what it may reach beyond its own folder and the system's libraries.
+    """What foreign code may take, and what it may reach beyond its own folder and the system's libraries."""
 
-    Parameters
-    ----------
-    seconds : float, optional
-        For every single call of a function of the model, its loading included; None: for ever.
-    memory : float, optional
-        Size in bytes of the child process and of those that it starts. None: nine tenths of what is free when the
-        child starts, so that the machine stays usable.
-    processes : int
-        That it may have started at a time.
-    read : sequence of str or Path
-        Files and folders that it may read: weather data, licence files.
-    network : bool
-        Whether it may use the network, and sockets of this machine.
-    environment : sequence of str
-        Variables of the environment that it may see.
-    caged : bool
-        False: it may reach all that the user may.
-    """
-
-    seconds: float | None = 120.0
+    seconds: float | None = 120.0  #: for every single call of a function of the model, its loading included, in seconds
+    #: size in bytes of the child process and of those that it starts; None for nine tenths of what is free when the
+    #: child starts, so that the machine stays usable
     memory: float | None = None
-    processes: int = 100
-    read: Sequence[str | os.PathLike[str]] = ()
-    network: bool = False
-    environment: Sequence[str] = ()
-    caged: bool = True
+    processes: int = 100  #: that it may have started at a time
+    read: Sequence[str | os.PathLike[str]] = ()  #: files and folders that it may read, as weather data, licence files
+    network: bool = False  #: whether it may use the network, and sockets of this machine
+    environment: Sequence[str] = ()  #: variables of the environment that it may see
+    caged: bool = True  #: without, it may reach all that the user may
 
     def __post_init__(self) -> None:
         if isinstance(self.read, str | os.PathLike) or isinstance(self.environment, str):

@@ -21,25 +21,14 @@ Level = Literal["position", "velocity"]
 
 @dataclass(frozen=True)
 class Constraint:
-    """One scalar equation ``expression = 0`` that the model's motion keeps.
+    """One scalar equation ``expression = 0`` that the model's motion keeps."""
 
-    Parameters
-    ----------
-    expression : Expression
-        Over states, parameters, ``time`` and other variables of the model.
-    name : str
-        For messages; the expression's text when empty.
-    level : {"position", "velocity"}
-        ``"position"``: fmilin adds the hidden constraint, the time derivative. ``"velocity"``: complete as
-        it is, as nonholonomic constraints are.
-    rate : Expression or None
-        The time derivative of a position-level constraint where the model provides it; fmilin then need
-        not derive it.
-    """
-
-    expression: Expression
-    name: str = ""
+    expression: Expression  #: over states, parameters, ``time`` and other variables of the model
+    name: str = ""  #: for messages; the expression's text when empty
+    #: ``"position"``, to which fmilin adds the hidden constraint, its time derivative; ``"velocity"``, complete as it
+    #: is, as nonholonomic constraints are
     level: Level = "position"
+    #: the time derivative of a position-level constraint where the model provides it; else fmilin derives it
     rate: Expression | None = None
 
     def __post_init__(self) -> None:

@@ -29,59 +29,29 @@ class DaeGraph:
 
     Every vector is a column of distinct ``casadi.SX`` symbols, in the order of its signals, whose names are distinct
     among all of them; signals carry units, nominal values, start values and descriptions.
-
-    Parameters
-    ----------
-    name : str
-    residuals : SX, shape (N + nz, 1)
-        F, zero on every motion.
-    x, dx : SX, shape (N, 1)
-        The states and their derivatives.
-    z : SX, shape (nz, 1)
-        The algebraic variables: no derivative of theirs is in F.
-    u : SX, shape (nu, 1)
-    p : SX, shape (np, 1)
-        Parameters that may be changed later; others may stand in F as numbers.
-    states, algebraic, inputs, parameters : Signals
-        Of x, z, u and p. Start values of states are projected onto the manifold when a point is wanted, those of
-        algebraic variables are where Newton's iteration begins; those of parameters are their values.
-    time : SX
-        The symbol of time, where F contains it.
-    outputs : mapping of str to SX
-        Over all of these symbols.
-    output_signals : Signals
-        Of the outputs, where they have units or descriptions; states, algebraic variables, inputs and ``der(x)`` may be
-        outputs without being listed here.
-    equations : sequence of str
-        A name for each residual, for messages (``"crane.mo:12: m*der(v) = f"``).
-    fixed : sequence of str
-        States whose start values are to stay as they are when the others are made consistent.
-    preferred : sequence of str
-        States that are wished as independent coordinates, the most wanted first; taken as far as they are regular.
-    notes : sequence of str
-        What a user should know: remarks of every linear model.
-    description : str
     """
 
-    name: str
-    residuals: SX
-    x: SX = field(default_factory=lambda: ca.SX(0, 1))
-    dx: SX = field(default_factory=lambda: ca.SX(0, 1))
-    z: SX = field(default_factory=lambda: ca.SX(0, 1))
-    u: SX = field(default_factory=lambda: ca.SX(0, 1))
-    p: SX = field(default_factory=lambda: ca.SX(0, 1))
-    states: Signals = field(default_factory=Signals)
-    algebraic: Signals = field(default_factory=Signals)
-    inputs: Signals = field(default_factory=Signals)
-    parameters: Signals = field(default_factory=Signals)
-    time: SX = field(default_factory=lambda: ca.SX.sym("time"))
-    outputs: Mapping[str, SX] = field(default_factory=dict)
+    name: str  #: of the model
+    residuals: SX  #: F, N + nz of them, zero on every motion
+    x: SX = field(default_factory=lambda: ca.SX(0, 1))  #: N states
+    dx: SX = field(default_factory=lambda: ca.SX(0, 1))  #: their derivatives
+    z: SX = field(default_factory=lambda: ca.SX(0, 1))  #: nz algebraic variables; no derivative of theirs is in F
+    u: SX = field(default_factory=lambda: ca.SX(0, 1))  #: nu inputs
+    p: SX = field(default_factory=lambda: ca.SX(0, 1))  #: parameters that may change later; others may be numbers in F
+    states: Signals = field(default_factory=Signals)  #: of x; start values are projected when a point is wanted
+    algebraic: Signals = field(default_factory=Signals)  #: of z; Newton's iteration begins at their start values
+    inputs: Signals = field(default_factory=Signals)  #: of u
+    parameters: Signals = field(default_factory=Signals)  #: of p; start values are their values
+    time: SX = field(default_factory=lambda: ca.SX.sym("time"))  #: the symbol of time, where F contains it
+    outputs: Mapping[str, SX] = field(default_factory=dict)  #: over all of these symbols
+    #: of the outputs, where they have units or descriptions; states, algebraic variables, inputs and ``der(x)`` may be
+    #: outputs without being listed here
     output_signals: Signals = field(default_factory=Signals)
-    equations: Sequence[str] = ()
-    fixed: Sequence[str] = ()
-    preferred: Sequence[str] = ()
-    notes: Sequence[str] = ()
-    description: str = ""
+    equations: Sequence[str] = ()  #: a name for each residual, for messages (``"crane.mo:12: m*der(v) = f"``)
+    fixed: Sequence[str] = ()  #: states whose start values are to stay when the others are made consistent
+    preferred: Sequence[str] = ()  #: states wished as independent coordinates, the most wanted first, where regular
+    notes: Sequence[str] = ()  #: what a user should know, as remarks of every linear model
+    description: str = ""  #: of the model
 
     def __post_init__(self) -> None:
         pairs = [("states", self.x), ("states", self.dx), ("algebraic", self.z), ("inputs", self.u)]

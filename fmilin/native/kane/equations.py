@@ -22,42 +22,22 @@ class KaneEquations:
     Expressions are sympy expressions, numbers, or text; names are symbols or text. Rates of coordinates and speeds
     are written ``der(q)`` and ``der(u)`` (:func:`fmilin.models.der` makes the symbol). Kinematic and dynamic
     equations are sums, f_0 + f_1 and f_2 + f_3 (+ f_4): which term stands in which is free where table 1 allows it.
-
-    Parameters
-    ----------
-    q, u : sequence
-        Coordinates and speeds.
-    f_0, f_1 : sequence
-        n each: f_0(q, q', t), linear in q', and f_1(q, u, t), linear in u.
-    f_2, f_3 : sequence
-        o - m each, k more with multipliers: f_2(q, u', t), linear in u', and f_3(q, q', u, r, t).
-    f_c : sequence
-        l configuration constraints f_c(q, t).
-    f_v : sequence
-        m velocity constraints f_v(q, u, t), linear in u. They include the time derivatives of f_c or equivalent
-        ones, written in u.
-    f_a : sequence, optional
-        m acceleration constraints f_a(q, q', u, u', t), linear in u'; the time derivatives of f_v when left out.
-    f_4 : sequence
-        Terms of the dynamic equations with multipliers, linear in them.
-    multipliers : sequence
-        k names or symbols.
-    names : sequence of str
-        Of the constraints f_c, then f_v, for messages; ``f_c[1]`` and so on when left out.
     """
 
-    q: Sequence[Name]
-    u: Sequence[Name]
-    f_0: Sequence[Expr]
-    f_1: Sequence[Expr]
-    f_2: Sequence[Expr]
-    f_3: Sequence[Expr]
-    f_c: Sequence[Expr] = ()
+    q: Sequence[Name]  #: n coordinates
+    u: Sequence[Name]  #: o speeds
+    f_0: Sequence[Expr]  #: n of them, f_0(q, q', t), linear in q'
+    f_1: Sequence[Expr]  #: n of them, f_1(q, u, t), linear in u
+    f_2: Sequence[Expr]  #: o - m of them, k more with multipliers, f_2(q, u', t), linear in u'
+    f_3: Sequence[Expr]  #: as many, f_3(q, q', u, r, t)
+    f_c: Sequence[Expr] = ()  #: l configuration constraints f_c(q, t)
+    #: m velocity constraints f_v(q, u, t), linear in u, with the time derivatives of f_c or equivalent ones in u
     f_v: Sequence[Expr] = ()
+    #: m acceleration constraints f_a(q, q', u, u', t), linear in u'; the time derivatives of f_v when left out
     f_a: Sequence[Expr] | None = None
-    f_4: Sequence[Expr] = ()
-    multipliers: Sequence[Name] = ()
-    names: Sequence[str] = ()
+    f_4: Sequence[Expr] = ()  #: terms of the dynamic equations with multipliers, linear in them
+    multipliers: Sequence[Name] = ()  #: k names or symbols
+    names: Sequence[str] = ()  #: of the constraints f_c, then f_v, for messages; ``f_c[1]`` and so on when left out
 
 
 class _EquationReader:
