@@ -13,11 +13,10 @@ from fmilin.ground.verbs import hand_in
 from fmilin.ground.version import __version__
 
 if TYPE_CHECKING:
-    from fmilin.connected.connect import Connection, connect
+    from fmilin.connected.connect import Connection, connect, sampled_loop
     from fmilin.connected.cosimulation import cosimulated
     from fmilin.connected.loop_transfer import complementary_sensitivity, loop_transfer, opened, sensitivity
     from fmilin.connected.reduced import reduce_members
-    from fmilin.connected.sampled_loop import sampled_loop
     from fmilin.design.closed_loop import closed_loop
     from fmilin.design.frequency_response import FrequencyResponse, frequency_response
     from fmilin.discovery.explaining import Explanation, explain, explain_zeros
@@ -117,7 +116,7 @@ _HOMES = {
     "operating_points": "points.many_starts",
     "periodic_orbit": "families.periodic.search",
     "reduce_members": "connected.reduced",
-    "sampled_loop": "connected.sampled_loop",
+    "sampled_loop": "connected.connect",
     "sandbox_report": "ground.sandbox.limits",
     "sensitivity": "connected.loop_transfer",
     "simulate": "motion.simulation.run",
@@ -243,7 +242,7 @@ hand_in(  # what people type on a result, by the folders above that do it
         "MonteCarlo.plot": "fmilin.output.report.designs:monte_carlo_figure",
         "OperatingPoints.plot": "fmilin.output.report.result_tables:points_figure",
         "Plots.bode": "fmilin.output.report.response_plots:bode_figure",
-        "Plots.eigenvalues": "fmilin.output.report.eigenvalues:eigenvalue_figure",
+        "Plots.eigenvalues": "fmilin.output.report.linear_pictures:eigenvalue_figure",
         "Plots.errors": "fmilin.output.report.linear_pictures:error_figure",
         "Plots.modes": "fmilin.output.report.linear_pictures:mode_figure",
         "Plots.nyquist": "fmilin.output.report.response_plots:nyquist_figure",

@@ -78,7 +78,7 @@ def _typed(path: Path) -> str:
 
 def _compare(true: LinearModel, naive: LinearModel, stream: TextIO) -> None:
     """Print both spectra side by side, and what the difference means."""
-    from fmilin.output.report.eigenvalues import without
+    from fmilin.output.report.linear_pictures import without
     from fmilin.output.report.numbers import eigenvalue_text
     from fmilin.output.report.table import console_on, print_fact, simple_table
 
@@ -123,7 +123,7 @@ def _regulator(linear: LinearModel) -> str:
 
 
 def _compared(true: LinearModel, naive: LinearModel) -> Figure:
-    from fmilin.output.report.eigenvalues import comparison_figure
+    from fmilin.output.report.linear_pictures import comparison_figure
     from fmilin.output.report.numbers import eigenvalue_text
     from fmilin.output.report.table import order_text
 

@@ -12,11 +12,9 @@ from dataclasses import replace
 import numpy as np
 from scipy.linalg import block_diag
 
-from fmilin.connected.connect import system_of
-from fmilin.connected.linear_member import from_linear
+from fmilin.connected.connect import continuous_law, system_of
+from fmilin.connected.linear_member import HeldMember, SampledMember, from_linear
 from fmilin.connected.names import in_member
-from fmilin.connected.sampled_loop import continuous_law
-from fmilin.connected.sampled_member import HeldMember, SampledMember
 from fmilin.connected.system import ConnectedModel
 from fmilin.ground.errors import NumericalError, UnknownNameError, UsageError
 from fmilin.ground.signals import FloatArray

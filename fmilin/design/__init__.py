@@ -11,13 +11,12 @@ from fmilin.design.closed_loop import closed_loop
 from fmilin.design.estimation.building import estimator
 from fmilin.design.estimation.consistency import Filtered, filtered, nees, tuned_noise
 from fmilin.design.estimation.estimator import Estimator
-from fmilin.design.identified import IdentifiedParameters, identified_parameters
 from fmilin.design.kalman import KalmanFilter, kalman_filter, noise_through, sampled_noise
-from fmilin.design.margins import margins
+from fmilin.design.margins import Tuned, margins, tune
 from fmilin.design.measurement import measurement
 from fmilin.design.monte_carlo import MonteCarlo, monte_carlo
 from fmilin.design.periodic import PeriodicGain, periodic_kalman_filter, periodic_lqr
-from fmilin.design.placing import ModeGoal, PlacedModes, place_modes
+from fmilin.design.placing import IdentifiedParameters, ModeGoal, PlacedModes, identified_parameters, place_modes
 from fmilin.design.regulators import (
     EstimatorRegulator,
     FunctionRegulator,
@@ -26,7 +25,6 @@ from fmilin.design.regulators import (
     state_feedback,
 )
 from fmilin.design.schedule import Schedule, schedule
-from fmilin.design.tuning import Tuned, tune
 
 __all__ = [
     "Estimator",

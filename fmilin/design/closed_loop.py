@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from fmilin.connected.connect import connect
-from fmilin.connected.sampled_member import TOGETHER, Actuator, HeldMember, Law, Schedule
+from fmilin.connected.linear_member import TOGETHER, Actuator, HeldMember, Law, Schedule
 from fmilin.design.regulators import Regulator, regulator_of
 from fmilin.ground.errors import UnknownNameError, UsageError
 from fmilin.ground.signals import FloatArray, Signal, Signals, as_numbers, limits_by_name

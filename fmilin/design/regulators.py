@@ -8,8 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from fmilin.connected.linear_member import linear_from_control
-from fmilin.connected.sampled_member import LinearLaw
+from fmilin.connected.linear_member import LinearLaw, linear_from_control
 from fmilin.design.estimation.estimator import Estimator
 from fmilin.design.kalman import KalmanFilter
 from fmilin.design.laws import Savable, linear_law

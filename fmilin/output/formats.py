@@ -131,7 +131,7 @@ FORMATS: tuple[Format, ...] = (
     Format(
         "family", ".mat", "MATLAB and Octave",
         "arrays with the grid behind, and offsets as the LPV System block wants them",
-        ".export.family_matlab:dumps_mat", ".export.family_matlab:loads_mat", complete=True,
+        ".export.family_arrays:dumps_mat", ".export.family_arrays:loads_mat", complete=True,
     ),
     Format(
         "family", ".npz", "NumPy", "arrays with the grid in front, the rest as JSON text in `fmilin`",
@@ -143,7 +143,7 @@ FORMATS: tuple[Format, ...] = (
     ),
     Format(
         "family", ".m", "a function of MATLAB and Octave", "returns an array of models with its grid",
-        ".export.family_matlab:dumps_m", kind="a program", choices=("name",),
+        ".export.family_arrays:dumps_m", kind="a program", choices=("name",),
     ),
     Format(
         "descriptor system", ".mat", "MATLAB and Octave", "`S = load('plant.mat'); sys = dss(S.A, S.B, S.C, S.D, S.E)`",

@@ -29,7 +29,7 @@ from fmilin.manifold.operating_points import assembled_from, model_at
 from fmilin.manifold.selection import kinematic_pairs
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Stepped
-from fmilin.native.graph_derivatives import AtPoint, GraphDerivatives, graph_derivatives
+from fmilin.native.batch_graph import AtPoint, GraphDerivatives, graph_derivatives
 from fmilin.points.equations import Equations
 from fmilin.points.report import TrimmedPoint
 from fmilin.points.solving import equations_of

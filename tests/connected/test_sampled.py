@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.connected.sampled_member import LinearLaw
+from fmilin.connected.linear_member import LinearLaw
 from fmilin.connected.system import ConnectedModel
 from fmilin.fmi.write import build_fmu
 from fmilin.ground.signals import FloatArray

@@ -1,4 +1,4 @@
-"""How a measurement corrects an estimate and its covariance, in square roots; EKF, iterated EKF and UKF.
+"""How a measurement corrects an estimate and its covariance, in square roots: EKF, iterated EKF, UKF; moving horizons.
 
 With the factor S of the covariance, F of that of the noise and C of the outputs along the coordinates, the triangular
 factor of the rows below is (Kailath, Sayed and Hassibi, Linear Estimation, 2000, chapter 12)
@@ -7,19 +7,33 @@ factor of the rows below is (Kailath, Sayed and Hassibi, Linear Estimation, 2000
     [ 0   S  ]     [ K   S+ ]
 
 and S+ is a factor of the covariance after the measurement: nothing is subtracted, and it never loses its sign.
+
+Over a window of K samples, with noise w_k of unit variance held over each sample and the arrival cost of an extended
+filter at its beginning, minimize
+
+    |S_0^-1 R (x_0 - x_f)|^2 + sum |w_k|^2 + sum |F_k^-1 (m_k - c(x_k, u_k))|^2
+    with R x_{k+1} = R RK4(x_k, u_k + U w_k),    h(x_k) = 0,    bounds on x_k,
+
+the constraints being those of the model as they are. Without bounds, on a linear model, that is the Kalman filter of
+noise that is held over samples.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.linalg.lapack import dtrtrs
 
 from fmilin.design.estimation.motion import SETTLED, Motion, triangular
-from fmilin.ground.errors import NumericalError
+from fmilin.ground.errors import NumericalError, UsageError
 from fmilin.ground.signals import FloatArray
+from fmilin.model.interface import Model
+from fmilin.numerics.steps import runge_kutta_step
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,3 +172,146 @@ def _solved(lower: FloatArray, right: FloatArray, t: float) -> FloatArray:
             "direction, or a number has overflowed. Give every direction some process noise or initial covariance."
         )
     return np.asarray(solution)
+
+
+DONE = ("Solve_Succeeded", "Solved_To_Acceptable_Level")
+
+
+@dataclass(frozen=True, slots=True)
+class _Sample:
+    u: FloatArray
+    measured: Measured | None
+    x: FloatArray  # what was estimated at its end: where the next search begins
+
+
+class MovingHorizon(Filter):
+    """The filter of one run; it remembers the samples of its window."""
+
+    def __init__(self, model: Model, horizon: int, bounds: Mapping[str, tuple[float, float]]) -> None:
+        if not model.compilable:
+            raise UsageError(
+                f"Moving-horizon estimation needs equations, and '{model.info.name}' has none that CasADi could "
+                "differentiate. Take kind='ekf', 'iekf' or 'ukf'."
+            )
+        if horizon < 1:
+            raise UsageError(f"The horizon is {horizon} samples: it must be 1 at least.")
+        self._model, self._horizon, self._ekf = model, horizon, Linearized()
+        self._ends = np.tile([[-np.inf], [np.inf]], (1, len(model.states)))
+        for name, (least, largest) in bounds.items():
+            if not least < largest:
+                raise UsageError(f"The bounds of '{name}' are {least:g} and {largest:g}: the first is the smaller one.")
+            self._ends[:, model.states.index_of(name, "a state of the model")] = least, largest
+        self._solvers: dict[tuple[int, ...], Any] = {}
+        self.restart()
+
+    def restart(self) -> None:
+        """Forget the window."""
+        self._window: deque[_Sample] = deque()
+        self._arrival: Belief | None = None
+
+    def predicted(self, motion: Motion, at: Belief, u: FloatArray, sample_time: float) -> Belief:
+        """Return the estimate a sample later."""
+        if self._arrival is None:
+            self._arrival = at
+        while len(self._window) >= self._horizon:
+            first = self._window.popleft()
+            self._arrival = super().predicted(motion, self._arrival, first.u, sample_time)
+            if first.measured is not None:
+                self._arrival = self._ekf.corrected(motion, self._arrival, first.u, first.measured).belief
+        later = super().predicted(motion, at, u, sample_time)
+        self._window.append(_Sample(u, None, later.x))
+        self._sample_time = sample_time
+        return later
+
+    def corrected(self, motion: Motion, at: Belief, u: FloatArray, measured: Measured) -> Corrected:
+        """Return the estimate with the measurement: innovations and covariance as an extended filter has them."""
+        linear = self._ekf.corrected(motion, at, u, measured)
+        if not self._window:  # before the first prediction
+            return linear
+        self._window[-1] = _Sample(u, measured, linear.belief.x)
+        states = self._solved(motion, at.time)
+        for k, x in enumerate(states[-len(self._window) :]):
+            self._window[k] = _Sample(self._window[k].u, self._window[k].measured, x)
+        x = motion.on_manifold(at.time, states[-1], u)
+        belief = Belief(at.time, x, linear.belief.S)
+        return Corrected(belief, linear.innovations, linear.whitened, linear.log_determinant)
+
+    def _solved(self, motion: Motion, t: float) -> FloatArray:
+        """Return the states at the samples, shape (K, N); what the window lacks is padded with samples of no length."""
+        arrival, window = self._arrival, list(self._window)
+        assert arrival is not None  # noqa: S101 - there was a prediction
+        K, m, nu = self._horizon, len(self._model.outputs), len(self._model.inputs)
+        missing = K - len(window)
+        u, y, weights, h = np.zeros((nu, K)), np.zeros((m, K)), np.zeros((m, m * K)), np.zeros(K)
+        for k, sample in enumerate(window, missing):
+            u[:, k], h[k] = sample.u, self._sample_time
+            if sample.measured is not None:
+                rows, inverse = sample.measured.rows, np.linalg.inv(sample.measured.factor)
+                y[rows, k] = sample.measured.values
+                weights[np.ix_(rows, [m * k + row for row in rows])] = inverse
+        chart = motion.chart
+        root = np.linalg.pinv(arrival.S, rcond=1e-12)
+        guess = np.array([arrival.x] * (missing + 1) + [sample.x for sample in window])
+        key = tuple(chart.kept)
+        if key not in self._solvers:
+            self._solvers[key] = _Solver(self._model, motion, K)
+        solver = self._solvers[key]
+        ends = np.tile(self._ends, (1, K + 1))
+        noise = np.full(solver.noise * K, np.inf)
+        start = t - float(h.sum())
+        answer = solver.function(
+            x0=np.concatenate((guess.ravel(), np.zeros(solver.noise * K))),
+            p=np.concatenate((arrival.x, root.ravel("F"), u.ravel("F"), y.ravel("F"), weights.ravel("F"), h, [start])),
+            lbx=np.concatenate((ends[0], -noise)),
+            ubx=np.concatenate((ends[1], noise)),
+            lbg=0.0,
+            ubg=0.0,
+        )
+        status = solver.function.stats()["return_status"]
+        if status not in DONE:
+            raise NumericalError(
+                f"The moving horizon finds no motion that fits at t = {t:.6g} s ({status}): bounds and measurements "
+                "contradict each other, or the estimate is far off. Widen the bounds, or begin again with reset()."
+            )
+        states = np.asarray(answer["x"]).ravel()[: (K + 1) * len(chart.kept + chart.others)]
+        return np.asarray(states.reshape(K + 1, -1)[1:], dtype=np.float64)
+
+
+class _Solver:
+    """The problem in CasADi for one choice of coordinates."""
+
+    def __init__(self, model: Model, motion: Motion, K: int) -> None:
+        import casadi as ca
+
+        from fmilin.native.to_casadi import to_casadi
+
+        nonlinear, chart = to_casadi(model), motion.chart
+        step: Any = runge_kutta_step  # of symbols
+        N, m, nu, P = len(model.states), len(model.outputs), len(model.inputs), len(chart.kept)
+        X_w, U_w = motion.noise
+        self.noise = X_w.shape[1]
+        h_of = nonlinear.invariants(chart.rows)
+        X, w = ca.MX.sym("X", N, K + 1), ca.MX.sym("w", self.noise, K)
+        x_f, root, u = ca.MX.sym("x_f", N), ca.MX.sym("root", P, P), ca.MX.sym("u", nu, K)
+        y, weights = ca.MX.sym("y", m, K), ca.MX.sym("weights", m, m * K)
+        h, t0 = ca.MX.sym("h", K), ca.MX.sym("t0")
+        cost = ca.sumsqr(ca.mtimes(root, X[chart.kept, 0] - x_f[chart.kept])) + ca.sumsqr(w)
+        equations, t = [h_of(X[:, 0], u[:, 0], t0)], t0
+        for k in range(K):
+            x, s, scale = X[:, k], h[k] / motion.substeps, 1 / ca.sqrt(ca.fmax(h[k], 1e-12))
+            force, drift = u[:, k] + ca.mtimes(ca.DM(U_w), w[:, k]) * scale, ca.mtimes(ca.DM(X_w), w[:, k]) * scale
+
+            def rates(t: Any, x: Any, force: Any = force, drift: Any = drift) -> Any:
+                return nonlinear.f(x, force, t) + drift
+
+            for _ in range(motion.substeps):
+                x, t = step(rates, t, x, s, rates(t, x)), t + s
+            equations += [X[chart.kept, k + 1] - x[chart.kept], h_of(X[:, k + 1], u[:, k], t)]
+            residual = y[:, k] - nonlinear.c(X[:, k + 1], u[:, k], t)
+            cost += ca.sumsqr(ca.mtimes(weights[:, m * k : m * (k + 1)], residual))
+        problem: Any = {
+            "x": ca.veccat(X, w), "f": cost, "g": ca.vertcat(*equations),
+            "p": ca.veccat(x_f, root, u, y, weights, h, t0),
+        }  # fmt: skip
+        options: Any = {"print_time": False, "ipopt": {"print_level": 0, "sb": "yes", "tol": 1e-10}}
+        self.function = ca.nlpsol("horizon", "ipopt", problem, options)

@@ -180,7 +180,7 @@ class MechanismEngine(AdjustableEngine):
 
     def in_graph(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> ImplicitSystem:
         """Return the equations as a graph, written down by the recursion."""
-        from fmilin.native.mechanism.along import in_graph
+        from fmilin.native.mechanism.evaluator import in_graph
 
         return in_graph(self.evaluator(outputs, observed), self.independence, outputs, observed)
 

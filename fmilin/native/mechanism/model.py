@@ -17,11 +17,10 @@ from fmilin.ground.signals import FloatArray
 from fmilin.manifold.slopes import some_bits_further
 from fmilin.model.interface import Evaluation, OperatingPoint, TangentStack
 from fmilin.native.batch_graph import arrays_of, checked_threads, states_to_keep
-from fmilin.native.mechanism.along import ManyPoints
 from fmilin.native.mechanism.assembly import closed
 from fmilin.native.mechanism.description import MechanismDescription
 from fmilin.native.mechanism.engine import MechanismEngine
-from fmilin.native.mechanism.evaluator import MechanismEvaluator
+from fmilin.native.mechanism.evaluator import ManyPoints, MechanismEvaluator
 from fmilin.native.mechanism.given import moved_remark
 from fmilin.native.mechanism.independence import Independence
 from fmilin.native.mechanism.linear import Choice, LocalForm, MechanismEquations, MechanismSlopes

@@ -33,8 +33,7 @@ from fmilin.native.mechanism.recursions import (
     torque_columns,
     velocities,
 )
-from fmilin.native.mechanism.row_columns import RowDerivatives
-from fmilin.native.mechanism.rows import FixedRows, RowMotion, Rows
+from fmilin.native.mechanism.rows import FixedRows, RowDerivatives, RowMotion, Rows
 from fmilin.native.mechanism.screws import Array, Partials
 from fmilin.native.mechanism.tree import Tree
 from fmilin.numerics.factors import require_regular

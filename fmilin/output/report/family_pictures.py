@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fmilin.ground.errors import UnknownNameError, UsageError
 from fmilin.ground.signals import FloatArray, Signals
 from fmilin.output.report import figures
-from fmilin.output.report.eigenvalues import rays
+from fmilin.output.report.linear_pictures import rays
 from fmilin.output.report.numbers import matrices_of
 
 if TYPE_CHECKING:

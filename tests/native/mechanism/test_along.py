@@ -30,7 +30,7 @@ from fmilin.native.mechanism import (
     Sensor,
     Skate,
     Torque,
-    along,
+    evaluator,
 )
 from fmilin.native.mechanism.linear import Choice
 from fmilin.native.mechanism.recursions import coordinate_rates
@@ -132,7 +132,7 @@ def test_the_recursion_has_the_last_word_close_to_a_singular_choice(monkeypatch:
     chain = Mechanism(five_bar_chain())
     points = at_random(chain, 40)
     expected = chain.matrices_along(points, compiled=False)
-    monkeypatch.setattr(along, "FAR", 0.5)
+    monkeypatch.setattr(evaluator, "FAR", 0.5)
     counts: list[int] = []
     recursion = chain._many_points._recursion
 
@@ -159,7 +159,7 @@ def for_nothing(monkeypatch: pytest.MonkeyPatch, points: int) -> None:
         monkeypatch.setattr(compiler, price, 0.0)
     monkeypatch.setattr(functions, "PRINTING", 0.0)
     monkeypatch.setattr(compiler, "TRACING", 1.0)
-    monkeypatch.setattr(along, "POINT", len(five_bar().states) / (points - 0.5))
+    monkeypatch.setattr(evaluator, "POINT", len(five_bar().states) / (points - 0.5))
 
 
 def test_a_few_hundred_points_do_not_outweigh_the_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

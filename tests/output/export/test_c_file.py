@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.connected.sampled_member import LinearLaw
+from fmilin.connected.linear_member import LinearLaw
 from fmilin.design.kalman import KalmanFilter, kalman_filter
 from fmilin.design.regulators import KalmanRegulator, state_feedback
 from fmilin.ground.errors import UnknownNameError, UsageError

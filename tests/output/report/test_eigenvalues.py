@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from fmilin.output.report.eigenvalues import comparison_figure, without
 from fmilin.output.report.figures import rendered
+from fmilin.output.report.linear_pictures import comparison_figure, without
 
 TRUE = np.array([-2j, 2j])
 NAIVE = np.array([-2j + 1e-9, 2j, 0, 1e-8, -1e-8 + 2e-8j, -1e-8 - 2e-8j])
