@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from fmilin.ground.signals import FloatArray, Signal, Signals, as_numbers, rate_
 from fmilin.ground.tolerances import EQUILIBRIUM
 from fmilin.linear_model.model import LinearModel
 from fmilin.model.constraints.expressions import Expression, parse
+from fmilin.model.constraints.functions import function_of
 from fmilin.model.interface import Model
 
 
@@ -133,20 +133,8 @@ class _Variables:
 
 def _slopes(expression: Expression, values: Mapping[str, float]) -> tuple[float, dict[str, float]]:
     """Return the value of an expression and its partial derivatives, exact."""
-    import sympy
-
-    symbols = {name: sympy.Dummy(name) for name in expression.names}
-    formula = expression.to_sympy(symbols)
-    at = {symbols[name]: value for name, value in values.items()}
-
-    def number(formula: Any) -> float:
-        result = complex(sympy.sympify(formula).subs(at).evalf())
-        return result.real if result.imag == 0 else float("nan")
-
-    try:
-        return number(formula), {name: number(sympy.diff(formula, s)) for name, s in symbols.items()}
-    except TypeError:  # a pole, or what has no number
-        return float("nan"), {}
+    functions, at = function_of(expression), np.array([values[name] for name in expression.names])
+    return float(functions.values(at)[0]), dict(zip(expression.names, functions.jacobian(at)[0].tolist(), strict=True))
 
 
 def factor_of(matrix: FloatArray, shape: int, what: str) -> FloatArray:

@@ -15,6 +15,8 @@ import numpy as np
 from fmilin.ground.errors import NumericalError
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import RANK, RANK_MEASURED
+from fmilin.model.constraints.expressions import parse
+from fmilin.model.constraints.functions import function_of
 from fmilin.numerics.balanced import balanced
 from fmilin.points.equations import Equations
 from fmilin.points.newton import corrected, independent_rows
@@ -89,22 +91,9 @@ def _inside(limits: Sequence[Limit]) -> Preference:
 
 def expression_preference(text: str, read: Callable[[str], Reading]) -> Preference:
     """Return an expression as a preference; ``read`` says what its names mean."""
-    import sympy
-
-    from fmilin.model.constraints.expressions import parse
-
     expression = parse(text)
-    symbols = [sympy.Dummy(name, real=True) for name in expression.names]
-    formula = expression.to_sympy(dict(zip(expression.names, symbols, strict=True)))
-    slopes = [sympy.diff(formula, s) for s in symbols]
-    value, gradient = (sympy.lambdify([symbols], f, "numpy") for f in (formula, slopes))
-
-    def number(function: Callable[[FloatArray], float], y: FloatArray) -> FloatArray:
-        with np.errstate(all="ignore"):
-            return np.array(function(y), dtype=np.float64)
-
-    readings = tuple(map(read, expression.names))
-    return Preference(text, readings, lambda y: float(number(value, y)), lambda y: number(gradient, y))
+    functions, readings = function_of(expression), tuple(map(read, expression.names))
+    return Preference(text, readings, lambda y: float(functions.values(y)[0]), lambda y: functions.jacobian(y)[0])
 
 
 class _Problem:

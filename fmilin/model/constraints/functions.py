@@ -75,6 +75,13 @@ class ExpressionFunctions:
         return ca.Function("g", [self._made.symbols], [self._made.g])(ca.vertcat(s, *values.values()))
 
 
+def function_of(expression: Expression) -> ExpressionFunctions:
+    """Return an expression as a function of its own variables, in their order."""
+    return ExpressionFunctions(
+        [expression], {name: i for i, name in enumerate(expression.names)}, len(expression.names)
+    )
+
+
 @lru_cache(maxsize=64)
 def _made(
     expressions: tuple[Expression, ...], positions: tuple[tuple[str, int], ...], constants: tuple[str, ...], size: int
