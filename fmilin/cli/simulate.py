@@ -19,9 +19,9 @@ from fmilin.ground.interrupts import stoppable
 from fmilin.output.formats import listed, suffixes
 
 if TYPE_CHECKING:
+    from fmilin.connected.linear_response import Comparison
     from fmilin.model.interface import Model, OperatingPoint
     from fmilin.motion.simulation.inputs import InputTable
-    from fmilin.motion.simulation.linear_response import Comparison
     from fmilin.motion.simulation.method import Method
     from fmilin.motion.simulation.stabilization import Stabilization
     from fmilin.motion.simulation.trajectory import Trajectory
@@ -107,8 +107,8 @@ def command(
     request = request_of(model, time=run.start_time, **given)
 
     def job(runner: JobRunner) -> None:
+        from fmilin.connected.linear_response import compare
         from fmilin.linear_model.model import LinearModel
-        from fmilin.motion.simulation.linear_response import compare
         from fmilin.motion.simulation.trajectory import read_inputs, trajectory_as_csv
 
         table = None if inputs is None else read_inputs(inputs)

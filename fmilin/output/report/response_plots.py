@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from fmilin.motion.simulation.linear_response import Comparison
+    from fmilin.connected.linear_response import Comparison
 
 Names = Sequence[str] | None
 Channels = tuple[list[int], list[int]]  # positions of inputs, and of outputs
@@ -196,7 +196,7 @@ def _check(amplitude: float | None, stop_time: float | None) -> None:
 
 
 def _both_steps(linear: LinearModel, model: Model, j: int, size: float, horizon: float) -> Comparison:
-    from fmilin.motion.simulation.linear_response import compare
+    from fmilin.connected.linear_response import compare
     from fmilin.motion.simulation.run import simulate
 
     own = model.with_interface(linear.inputs.names, linear.outputs.names)

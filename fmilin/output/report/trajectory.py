@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from fmilin.motion.simulation.linear_response import Comparison
+    from fmilin.connected.linear_response import Comparison
     from fmilin.motion.simulation.trajectory import Trajectory
     from fmilin.output.report.page import Sheet
 

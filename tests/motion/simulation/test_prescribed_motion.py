@@ -7,8 +7,8 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import fmilin as fl
+from fmilin.connected.linear_response import compare
 from fmilin.motion.simulation import InputTable
-from fmilin.motion.simulation.linear_response import compare
 from fmilin.native import LagrangeModel
 
 G, LENGTH, AMPLITUDE, RATE = 9.81, 1.3, 0.2, 3.0

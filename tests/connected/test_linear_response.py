@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import fmilin as fl
+from fmilin.connected.linear_response import compare
 from fmilin.motion.simulation import InputTable
-from fmilin.motion.simulation.linear_response import LinearSystem, compare
 from fmilin.native import OdeModel
 from fmilin.native.systems import cartesian_pendulum, four_bar
 
@@ -17,9 +17,10 @@ from fmilin.native.systems import cartesian_pendulum, four_bar
 def test_the_linear_model_moves_as_its_closed_form_says() -> None:
     """A pendulum of 1 m let go at x = 0.01 m: x = 0.01 cos(w t), whatever the amplitude."""
     lin = fl.linearize(cartesian_pendulum(), independent=["x"])
-    start = fl.OperatingPoint(0.0, np.array([0.01, 0.0]), np.zeros(1))
-    motion = fl.simulate(LinearSystem(lin), start, stop_time=2.0, step=0.1)
-    np.testing.assert_allclose(motion["x"], 0.01 * np.cos(np.sqrt(9.81) * motion.times), atol=1e-10)
+    start = fl.operating_point(cartesian_pendulum(), {"x": 0.01, "vx": 0.0})
+    comparison = compare(fl.simulate(cartesian_pendulum(), start, stop_time=2.0, step=0.1), lin)
+    motion = dict(zip(comparison.signals.names, comparison.linear.T, strict=True))
+    np.testing.assert_allclose(motion["x"], 0.01 * np.cos(np.sqrt(9.81) * comparison.times), atol=1e-10)
     np.testing.assert_allclose(motion["angle"], motion["x"], atol=1e-12)
     np.testing.assert_allclose(motion["y"], -1.0, atol=1e-12)
 
@@ -72,10 +73,6 @@ def test_what_does_not_belong_together() -> None:
         compare(motion, fl.linearize(four_bar()))
     lin = fl.linearize(cartesian_pendulum())
     with pytest.raises(fl.UsageError, match=r"sampled \(every 0\.1 s\)"):
-        LinearSystem(replace(lin, sample_time=0.1))
+        compare(motion, replace(lin, sample_time=0.1))
     with pytest.raises(fl.UsageError, match="by name, or as a table"):
         compare(motion, lin, inputs=lambda t: np.zeros(1))
-    with pytest.raises(fl.UsageError, match="chosen when it is made"):
-        LinearSystem(lin).with_interface(outputs=["x"])
-    with pytest.raises(fl.UsageError, match="has no constraints"):
-        LinearSystem(lin).with_constraints([])
