@@ -39,6 +39,9 @@ class Engine(NativeEngine):
     def kinematics(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray] | None:
         """Return quantities (nz,) and slopes (nz, N), NaN where dynamics are needed; None if no less than a visit."""
 
+    def positions(self, x: FloatArray) -> FloatArray | None:
+        """Return the quantities (nz,) that :meth:`kinematics` knows, without their slopes; None without it."""
+
     @cached_property
     def available(self) -> dict[str, Quantity]:
         """Quantities, rates, inputs and states; states and inputs go before quantities of the same name."""
@@ -70,6 +73,11 @@ class _Picked(QuantityEvaluator):
     ) -> tuple[FloatArray, FloatArray, FloatArray] | None:
         slopes = self._engine.slopes(t, x, u, dx, du)
         return None if slopes is None else self._picked(*slopes, dx, du)
+
+    def observed(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray | None:
+        z = self._engine.positions(x)
+        seen = None if z is None else self._picked(np.full(len(x), np.nan), z, x, u)[2]
+        return seen if seen is not None and np.isfinite(seen).all() else None
 
     def _picked(
         self, rates: FloatArray, quantities: FloatArray, x: FloatArray, u: FloatArray

@@ -286,13 +286,25 @@ class MujocoEngine(Engine):
             self._free = (clamps, without_clamps(m, clamps))
         return _AtPoint(slopes_at(self._free[1], d, held, factors), solved.G, solved.changes, solved.values)
 
+    def positions(self, x: FloatArray) -> FloatArray | None:
+        """Return gaps and their rates; NaN for sensors and contact forces."""
+        if not self._equalities:
+            return None
+        nq, nv = self._m.nq, self._m.nv
+        self._d.qpos[:], self._d.qvel[:] = x[:nq], x[nq : nq + nv]
+        mujoco.mj_kinematics(self._m, self._d)
+        mujoco.mj_comPos(self._m, self._d)
+        g, G = self._rows()
+        return np.concatenate((np.full(len(self._sensors) + self._forces, np.nan), g, G @ self._d.qvel))
+
     def kinematics(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray] | None:
         """Return gaps and their rates, and their slopes by all states; NaN for sensors and contact forces."""
         if not self._equalities:
             return None
         m, nq, nv = self._m, self._m.nq, self._m.nv
         self._set(t, x, u)
-        mujoco.mj_fwdPosition(m, self._d)
+        mujoco.mj_kinematics(m, self._d)
+        mujoco.mj_comPos(m, self._d)
         g, G, changes = self._both(x[nq : nq + nv])
         moves = self._as_velocities(x[:nq], np.eye(nq))
         unknown = len(self._sensors) + self._forces

@@ -1,8 +1,7 @@
-"""All equality constraints of a model at once: gaps, their gradients, and what acceleration keeps them closed.
+"""All equality constraints of a model at once: gaps, their gradients, and how these change as the model moves.
 
 MuJoCo keeps the screws of all freedoms (``cdof``, about the centre of mass of their tree): a point at r from there
-moves with l + w x r, and accelerates with L + W x r + w x (l + w x r). Everything here is sums of these over the
-freedoms that move a body, for one point or for a stack of them.
+moves with l + w x r. Everything here is sums of these over the freedoms that move a body.
 """
 
 from __future__ import annotations
@@ -16,43 +15,29 @@ import numpy as np
 
 from fmilin.ground.signals import FloatArray
 from fmilin_mujoco.equalities import ROUNDING, Connect, Coupling, Equality, Weld
+from fmilin_mujoco.names import quaternion_places
 
 __all__ = ["Loops", "Posture"]
 
-AHEAD, BEHIND = [1, 2, 0], [2, 0, 1]
+AHEAD, BEHIND = np.array([1, 2, 0]), np.array([2, 0, 1])
 IMAGINARY = np.array([1.0, -1.0, -1.0, -1.0])
 
 
 @dataclass(frozen=True)
 class Posture:
-    """What MuJoCo has computed at a point, or at a stack of them (another axis in front).
-
-    ``cdof_dot`` and ``qvel`` are used by accelerations alone.
-    """
+    """What MuJoCo has computed at a point."""
 
     qpos: FloatArray
-    qvel: FloatArray
     xpos: FloatArray
     xmat: FloatArray
     xquat: FloatArray
     subtree_com: FloatArray
     cdof: FloatArray
-    cdof_dot: FloatArray
 
     @classmethod
     def of(cls, data: Any) -> Posture:
         """Return it as a view of ``data``."""
         return cls(*(getattr(data, name) for name in NAMES))
-
-    @classmethod
-    def stack(cls, data: Any, count: int) -> Posture:
-        """Return room for some points."""
-        return cls(*(np.empty((count, *getattr(data, name).shape)) for name in NAMES))
-
-    def keep(self, i: int, now: Posture) -> None:
-        """Copy a point into the stack."""
-        for name, array in vars(now).items():
-            getattr(self, name)[i] = array
 
 
 NAMES = tuple(field.name for field in fields(Posture))
@@ -94,6 +79,7 @@ class Loops:
         self._roots = model.body_rootid[self._bodies]
         self._moves = np.array([_movers(model, body) for body in self._bodies]).reshape(-1, model.nv)
         carries = _carriers(model)
+        self._balls = [dof for _, _, dof in quaternion_places(model)]
         self._carried = (self._moves[:, :, None] * carries).transpose(0, 2, 1).reshape(-1, model.nv)
         self._set_couplings(model, [e for e, _ in joints])
 
@@ -163,39 +149,38 @@ class Loops:
             slopes[self._joints] = -(self._polynomials(at)[2] * (leading @ v))[:, None] * leading
         return slopes
 
-    def residuals(self, at: Posture, a: FloatArray, multipliers: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return G' lambda and G a + (dG/dt) v at a stack of points, shapes (p, nv) and (p, m)."""
-        n, k = self._n, self._welds
-        forces, s = np.zeros(at.qvel.shape), np.zeros((len(at.qvel), self.count))
-        if n:
-            _, r = self._reach(at)
-            v = at.qvel[..., None]
-            V, A = self._moves @ (at.cdof * v), self._moves @ (at.cdof * a[:, None] + at.cdof_dot * v)
-            w, W = V[..., :3], A[..., :3]
-            ends = A[..., 3:] + _cross(W, r) + _cross(w, V[..., 3:] + _cross(w, r))
-            s[:, self._points] = _without_rounding(ends[:, :n], ends[:, n:])
-            f = multipliers[self._points]
-            f = np.concatenate((f, -f))
-            torque = _cross(r, f)
+    def turning(self, v: FloatArray) -> FloatArray:
+        """Return W (nv, nv): moving along v and then along freedom j differs from the reverse by a motion along W_j."""
+        W = np.zeros((self._nv, self._nv))
+        for i in self._balls:
+            x, y, z = v[i : i + 3]
+            W[i : i + 3, i : i + 3] = ((0.0, -z, y), (z, 0.0, -x), (-y, x, 0.0))
+        return W
+
+    def bends(self, at: Posture, multipliers: FloatArray) -> FloatArray:
+        """Return how G' lambda changes along each freedom, lambda held, at one point, shape (nv, nv).
+
+        Freedom j turns the axis of i, which it carries, with all that hangs on it: w_j x J_i; else w_i x J_j.
+        """
+        n, k, w = self._n, self._welds, at.cdof[:, :3]
+        _, _, J, T = self._ends(at)
+        carried = self._carried.reshape(-1, self._nv, self._nv)  # (.., j, i)
+        turned = _cross(np.concatenate((multipliers[self._points], -multipliers[self._points]))[:, None], w)
+        P = turned @ J.transpose(0, 2, 1)
+        beside = (self._moves[:, :, None] - carried.transpose(0, 2, 1)) * P
+        slopes: FloatArray = beside.sum(axis=0) + (carried * P).sum(axis=0).T
         if len(k):
-            T = self._turning(at)[..., 1:, :]
-            both, sums = w[:, k] - w[:, n + k], w[:, k] + w[:, n + k]
-            inner = 0.5 * np.concatenate((-(both * both).sum(axis=2, keepdims=True), _cross(both, sums)), axis=2)
-            inner[..., 1:] += W[:, k] - W[:, n + k]
-            s[:, self._turns] = (T @ inner[..., None])[..., 0]
-            turns = (multipliers[self._turns][..., None, :] @ T[..., 1:])[..., 0, :]
-            torque[:, k] += turns
-            torque[:, n + k] -= turns
-        if n:
-            wrench = np.concatenate((torque, np.broadcast_to(f, torque.shape)), axis=2)
-            forces += (at.cdof * (self._moves.T @ wrench)).sum(axis=2)
+            tau = (multipliers[self._turns][:, None] @ T[:, 1:])[:, 0]
+            apart, both = (self._moves[k] + sign * self._moves[n + k] for sign in (-1, 1))
+            apart, both = apart[:, :, None] * w, both[:, :, None] * w
+            slopes -= 0.5 * (tau[:, :1, None] * apart @ apart.transpose(0, 2, 1)).sum(axis=0)
+            slopes += 0.5 * (_cross(tau[:, None, 1:], apart) @ both.transpose(0, 2, 1)).sum(axis=0)
+            turns = (carried[k] - carried[n + k]) * (_cross(tau[:, None, 1:], w) @ w.T)
+            slopes += turns.sum(axis=0).T
         if len(self._joints):
-            _, slope, bend = self._polynomials(at)
-            first, second = self._of_v
-            s[:, self._joints] = first @ a - slope * (second @ a) - bend * (at.qvel @ second.T) ** 2
-            force = multipliers[self._joints]
-            forces += force @ first - (force * slope) @ second
-        return forces, s
+            leading = self._of_v[1]
+            slopes -= leading.T @ ((multipliers[self._joints] * self._polynomials(at)[2])[:, None] * leading)
+        return slopes
 
     def _reach(self, at: Posture) -> tuple[FloatArray, FloatArray]:
         """Return the ends of all ties in the world, and from the centre of mass of their tree."""
@@ -256,16 +241,9 @@ def _between(ends: FloatArray, n: int) -> FloatArray:
     return np.where(np.abs(differences).max(axis=1, keepdims=True) > ROUNDING * size, differences, 0.0)
 
 
-def _without_rounding(first: FloatArray, second: FloatArray) -> FloatArray:
-    """Return first - second (p, n, 3), zero where only rounding of these vectors is left."""
-    differences = first - second
-    size = np.maximum(np.abs(first).max(axis=2, keepdims=True), np.abs(second).max(axis=2, keepdims=True))
-    return np.where(np.abs(differences) > ROUNDING * size, differences, 0.0)
-
-
 def _cross(a: FloatArray, b: FloatArray) -> FloatArray:
     """Return a x b; ``numpy.cross`` takes many times as long for small arrays."""
-    return np.asarray(a[..., AHEAD] * b[..., BEHIND] - a[..., BEHIND] * b[..., AHEAD])
+    return np.asarray(a.take(AHEAD, -1) * b.take(BEHIND, -1) - a.take(BEHIND, -1) * b.take(AHEAD, -1))
 
 
 def _by_left(q: FloatArray) -> FloatArray:

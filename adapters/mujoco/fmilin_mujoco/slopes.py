@@ -5,8 +5,9 @@ With accelerations a and multipliers held, the equations leave the residuals
     r = M(q) a + c(q, v) - tau(q, v, act, ctrl) + G' lambda,     s = G a + (dG/dt) v,
 
 which take no solution of equations. Their slopes along every freedom, speed, activation and control are differences of
-sixth order (of second order where MuJoCo's forces are polynomials), and M da + G' dlambda = -dr, G da = -ds give the
-slopes of the accelerations along any direction.
+fourth order (of second order where MuJoCo's forces are polynomials), in MuJoCo's own loop over its inverse dynamics
+where that knows all of it; those of the constraints are exact. M da + G' dlambda = -dr, G da = -ds then give the slopes
+of the accelerations along any direction.
 """
 
 from __future__ import annotations
@@ -23,16 +24,17 @@ from fmilin.ground.signals import FloatArray
 from fmilin.native.native_engine import side_of
 from fmilin.numerics.null_space import NullSpaceFactors
 from fmilin_mujoco.loops import Loops, Posture
-from fmilin_mujoco.saturation import Muscle
+from fmilin_mujoco.saturation import MUSCLE, Muscle
 
-__all__ = ["Clamps", "PointSlopes", "clamps_at", "slopes_at", "without_clamps"]
+__all__ = ["Clamps", "PointSlopes", "clamps_at", "slopes_at", "slopes_of_loops", "without_clamps"]
 
-TURN = 2.0**-8
+TURN = 2.0**-10
 """Step along freedoms, in rad, or in m for models larger than 1 m."""
-STENCIL = ((1, 3 / 4), (2, -3 / 20), (3, 1 / 60))
+STENCIL = ((1, 2 / 3), (2, -1 / 12))
 NEAR = ((1, 1 / 2),)
 TINY = 2.0**-22
 """Step, in rad and m, along which drag shows its slope where it bends at rest: |v| v has none at v = 0."""
+AGREEMENT = 1e-9  # of MuJoCo's inverse dynamics with what its parts say, relative to the largest force
 BENT = 1e-9  # difference of two slopes, relative to the drag over the step, that is no rounding
 PLAIN_GAINS = {int(mujoco.mjtGain.mjGAIN_FIXED), int(mujoco.mjtGain.mjGAIN_AFFINE)}
 PLAIN_BIASES = {int(mujoco.mjtBias.mjBIAS_NONE), int(mujoco.mjtBias.mjBIAS_AFFINE)}
@@ -40,6 +42,13 @@ ROUNDING = 4 * float(np.finfo(float).eps)
 COMPUTED = ("flg_energypos", "flg_energyvel", "flg_subtreevel", "flg_rnepost")
 """What MuJoCo keeps for its sensors once it has been computed."""
 ACCELERATION = mujoco.mjtStage.mjSTAGE_ACC
+OF_DRIVES = {
+    int(getattr(mujoco.mjtSensor, f"mjSENS_{k}"))
+    for k in ("ACTUATORFRC", "JOINTACTFRC", "TENDONACTFRC", "E_KINETIC", "USER")
+}
+"""Sensors that MuJoCo's inverse dynamics does not compute anew: of forces of actuators, or of speeds with positions."""
+STEADY = {int(getattr(mujoco.mjtDyn, f"mjDYN_{k}")) for k in ("NONE", "INTEGRATOR", "FILTER", "FILTEREXACT", "MUSCLE")}
+"""Activations whose rates depend on nothing but themselves and controls."""
 
 Move = Callable[[int, float], None]
 Stencil = Sequence[tuple[int, float]]
@@ -67,9 +76,7 @@ class PointSlopes:
 
     def along(self, directions: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """Return the slopes of a, act', sensors and multipliers along directions (k, j)."""
-        right = -self.residuals @ directions
-        # One by one they are refined: small inertias do not magnify the rounding of large forces.
-        unknowns = np.array([self.factors.solve(column) for column in right.T]).reshape(-1, len(right)).T
+        unknowns = self.factors.solve(-self.residuals @ directions)
         a = unknowns[: self.by_acceleration.shape[1]]
         sensors = self.sensors @ directions + self.by_acceleration @ a
         return a, self.activations @ directions, sensors, unknowns[len(a) :]
@@ -90,42 +97,70 @@ def slopes_at(model: Any, data: Any, held: Held, factors: NullSpaceFactors) -> P
     """Return the slopes at the point in ``data``, where everything has been computed."""
     nv, na, nu, m, ns = model.nv, model.na, model.nu, len(held.multipliers), len(held.sensors)
     base = [(array, array.copy()) for array in (data.qpos, data.qvel, data.act, data.ctrl)]
-    differences = _Differences(model, data, held)
-    size = min(1.0, float(model.stat.extent))
-    steps = [TURN * (size if kind == mujoco.mjtJoint.mjJNT_SLIDE else 1.0) for kind in model.jnt_type[model.dof_jntid]]
+    forces = np.abs([data.qfrc_bias, data.qfrc_passive, data.qfrc_actuator]).max(initial=0.0)
+
+    def moved(j: int, h: float) -> None:
+        data.qpos[:] = base[0][1]
+        mujoco.mj_integratePos(model, data.qpos, np.eye(1, nv, j)[0], h)
+
+    def pushed(array: Any, value: FloatArray) -> Move:
+        def push(j: int, h: float) -> None:
+            array[:] = value
+            array[j] += h
+
+        return push
 
     def restored() -> None:
         for array, value in base:
             array[:] = value
 
-    def moved(j: int, h: float) -> None:
-        data.qpos[:] = base[0][1]
-        step = np.zeros(nv)
-        step[j] = h
-        mujoco.mj_integratePos(model, data.qpos, step, 1.0)
-
     J = np.zeros((nv + m + ns + na, 2 * nv + na + nu))
-    J[:, :nv] = differences.slopes(moved, steps, STENCIL, 0)
-    restored()
-    differences.compute(0)
+    rows = np.delete(np.arange(len(J)), np.arange(nv, nv + m))
+    if m:
+        J[: nv + m, : 2 * nv] = slopes_of_loops(model, data, held)
+    size = min(1.0, float(model.stat.extent))
+    steps = np.where(model.jnt_type[model.dof_jntid] == mujoco.mjtJoint.mjJNT_SLIDE, TURN * size, TURN)
     stencil = NEAR if _is_polynomial(model) else STENCIL
     step = 0.5 if stencil is NEAR and not _is_limited(model) else TURN
-    first = nv
-    for stage, (array, value) in zip((1, 2, 2), base[1:], strict=True):
-
-        def pushed(j: int, h: float, array: Any = array, value: FloatArray = value) -> None:
-            array[:] = value
-            array[j] += h
-
-        J[:, first : first + len(value)] = differences.slopes(pushed, [step] * len(value), stencil, stage)
+    differences = _Differences(model, data, held)
+    moves = (moved, *(pushed(*pair) for pair in base[1:]))
+    first = 0
+    for stage, move, lengths, around in zip(
+        (0, 1, 2, 2), moves, (steps, *(np.full(n, step) for n in (nv, na, nu))), (STENCIL, *3 * (stencil,)), strict=True
+    ):
+        columns = slice(first, first := first + len(lengths))
+        J[rows, columns] += differences.slopes(move, lengths, around, stage)
         restored()
-        differences.compute(1)
-        first += len(value)
-    forces = np.abs([data.qfrc_bias, data.qfrc_passive, data.qfrc_actuator]).max(initial=0.0)
+        differences.compute(stage and 1)
     of_forces = J[:nv, :nv]  # small inertias magnify what rounding leaves of large forces
     of_forces[np.abs(of_forces) < ROUNDING * forces / TURN] = 0.0
     parts = np.split(J, [nv + m, nv + m + ns])
     return PointSlopes(parts[0], parts[1], parts[2], differences.by_acceleration(), factors)
+
+
+def slopes_of_loops(model: Any, data: Any, held: Held) -> FloatArray:
+    """Return the slopes of G' lambda and of G a + (dG/dt) v along freedoms and speeds, shape (nv + m, 2 nv).
+
+    In X_j, the change along freedom j: X_j (dG/dt) v is that of C = X (G v) along v, but for how axes turn each other.
+    """
+    loops, now, q, v = held.loops, Posture.of(data), data.qpos.copy(), data.qvel.copy()
+    slopes = np.zeros((model.nv + loops.count, 2 * model.nv))
+    parts = slopes[: model.nv, : model.nv], slopes[model.nv :, : model.nv], slopes[model.nv :, model.nv :]
+    parts[0][:] = loops.bends(now, held.multipliers)
+    parts[1][:] = loops.changes(now, held.a)
+    if v.any():
+        C, turning = loops.changes(now, v), loops.turning(v)
+        parts[2][:] = 2.0 * C + loops.rows(now)[1] @ turning
+        h = TURN / np.abs(v).max()
+        for k, w in ((sign * k, sign * w) for k, w in STENCIL for sign in (1, -1)):
+            data.qpos[:] = q
+            mujoco.mj_integratePos(model, data.qpos, v, k * h)
+            mujoco.mj_kinematics(model, data)
+            mujoco.mj_comPos(model, data)
+            parts[1][:] += w / h * loops.changes(now, v)
+        data.qpos[:] = q
+        parts[1][:] -= C @ turning
+    return slopes
 
 
 class Clamps(NamedTuple):
@@ -181,50 +216,64 @@ def _is_limited(model: Any) -> bool:
 
 
 class _Differences:
-    """Residuals, sensors and activations near the point, accelerations and multipliers held."""
+    """Residuals without loops, sensors and activations near the point, accelerations held."""
 
     def __init__(self, model: Any, data: Any, held: Held) -> None:
         self._model, self._data, self._held = model, data, held
-        stages = model.sensor_needstage[: model.nsensor]
+        stages, kinds = model.sensor_needstage[: model.nsensor], {*model.sensor_type[: model.nsensor].tolist()}
         self._fast, self._watched = bool((stages == ACCELERATION).any()), bool((stages != ACCELERATION).any())
+        self._felt = bool(kinds & OF_DRIVES)
         self._flags = [flag for flag in COMPUTED if hasattr(data, flag)]
         self._ended = [flag for flag in self._flags if flag == "flg_rnepost"]
         self._inertia = np.zeros(model.nv)
+        self.compute(0)
+        elsewhere = self._felt or model.nplugin or not {*model.actuator_dyntype.tolist()} <= STEADY
+        self._inverts = not elsewhere and self._inverse_agrees()
 
-    def slopes(
-        self,
-        move: Callable[[int, float], None],
-        steps: Sequence[float],
-        stencil: Sequence[tuple[int, float]],
-        stage: int,
-    ) -> FloatArray:
+    def _inverse_agrees(self) -> bool:
+        """Whether MuJoCo's inverse dynamics says the same of the point: a loop in C is a tenth of one from here."""
+        model, data = self._model, self._data
+        here, seen = self._forces(), self._seen()
+        size = np.abs([data.qfrc_bias, data.qfrc_passive, data.qfrc_actuator, self._inertia]).max(initial=0.0)
+        mujoco.mj_inverse(model, data)
+        there = data.qfrc_inverse - data.qfrc_actuator
+        pairs = (here, there, AGREEMENT * size), (seen, self._seen(), AGREEMENT * np.abs(seen).max(initial=1.0))
+        return all(bool((np.abs(a - b) <= allowed).all()) for a, b, allowed in pairs)
+
+    def slopes(self, move: Move, steps: FloatArray, stencil: Stencil, stage: int) -> FloatArray:
         """Return the columns of slopes along moves; from positions (0), speeds (1) or activations (2) on."""
-        model, held, m = self._model, self._held, len(self._held.multipliers)
-        weights = np.array([sign * w for k, w in stencil for sign in (1, -1)])
-        multiples = [sign * k for k, _ in stencil for sign in (1, -1)]
-        tied = bool(m) and stage < 2
-        now = Posture.of(self._data)
-        room = Posture.stack(self._data, len(steps) * len(multiples) if tied else 0)
-        values = np.zeros((len(steps) * len(multiples), model.nv + m + len(held.sensors) + model.na))
-        points = [(j, k * h) for j, h in enumerate(steps) for k in multiples]
-        for i, (j, h) in enumerate(points):
-            move(j, h)
-            self.compute(stage)
-            values[i, : model.nv] = self._forces()
-            values[i, model.nv + m :] = self._seen()
-            if tied:
-                room.keep(i, now)
-        if tied:
-            forces, s = held.loops.residuals(room, held.a, held.multipliers)
-            values[:, : model.nv] += forces
-            values[:, model.nv : model.nv + m] = s
-        sums = np.tensordot(weights, values.reshape(len(steps), len(multiples), values.shape[1]), (0, 1))
-        slopes = np.asarray((sums / np.reshape(steps, (-1, 1))).T)
+        model, held = self._model, self._held
+        if stage < 2 and self._inverts:
+            slopes = np.zeros((model.nv + len(held.sensors) + model.na, len(steps)))
+            for h in np.unique(steps):
+                columns = np.flatnonzero(steps == h)
+                slopes[:, columns] = self._by_inverse(stage, float(h), stencil)[:, columns]
+        else:
+            slopes = np.zeros((len(self._seen()) + model.nv, len(steps)))
+            for j, h in enumerate(steps):
+                for k, w in ((sign * k, sign * w) for k, w in stencil for sign in (1, -1)):
+                    move(j, k * h)
+                    self.compute(stage)
+                    slopes[:, j] += w / h * np.concatenate((self._forces(), self._seen()))
         if stage < 2 and _is_in_fluid(model):
             slopes[: model.nv] += self._bends_of_drag(move, steps, stencil, stage)
         return slopes
 
-    def _bends_of_drag(self, move: Move, steps: Sequence[float], stencil: Stencil, stage: int) -> FloatArray:
+    def _by_inverse(self, variable: int, h: float, stencil: Stencil) -> FloatArray:
+        """Return the slopes by positions (0), speeds (1) or accelerations (2), from MuJoCo's one-sided ones."""
+        model, data, n = self._model, self._data, self._model.nv
+        found, slopes = np.zeros((n, n)), np.zeros((n, n))
+        seen, slopes_seen = np.zeros((n, model.nsensordata)), np.zeros((n, model.nsensordata))
+        arguments: list[Any] = [None] * 7
+        arguments[variable], arguments[variable + 3] = found, seen
+        data.qacc[:] = self._held.a
+        for k, w in ((sign * k, w) for k, w in stencil for sign in (1, -1)):
+            mujoco.mjd_inverseFD(model, data, k * h, True, *arguments)  # noqa: FBT003 - flg_actuation
+            slopes += abs(k) * w * found
+            slopes_seen += abs(k) * w * seen
+        return np.concatenate((slopes.T, slopes_seen.T[self._held.sensors], np.zeros((model.na, n))))
+
+    def _bends_of_drag(self, move: Move, steps: FloatArray, stencil: Stencil, stage: int) -> FloatArray:
         """Return what long steps see of drag beyond its slopes (nv, k): next to rest it goes as |v| v."""
 
         def drag(j: int, h: float) -> FloatArray:
@@ -247,11 +296,12 @@ class _Differences:
     def compute(self, stage: int) -> None:
         """Compute from a stage on."""
         model, data = self._model, self._data
-        for flag in self._flags:
-            setattr(data, flag, False)
         if stage == 0:
             mujoco.mj_fwdPosition(model, data)
+            mujoco.mj_mulM(model, data, self._inertia, self._held.a)
         if stage <= 1:
+            for flag in self._flags:
+                setattr(data, flag, False)
             if self._watched:
                 mujoco.mj_sensorPos(model, data)  # the kinetic energy is among these
             mujoco.mj_fwdVelocity(model, data)
@@ -259,13 +309,15 @@ class _Differences:
                 mujoco.mj_sensorVel(model, data)
         mujoco.mj_fwdActuation(model, data)
         data.qacc[:] = self._held.a
-        if self._fast:
+        if self._felt if stage == 2 else self._fast:
             self._accelerate(self._held.a)
 
     def by_acceleration(self) -> FloatArray:
         """Return the slopes of sensors by accelerations, which they are linear in."""
         held, nv = self._held, self._model.nv
         columns = np.zeros((len(held.sensors), nv))
+        if self._fast and self._inverts:
+            return self._by_inverse(2, 1.0, NEAR)[nv:][: len(held.sensors)]
         if self._fast and len(held.sensors):
             now = self._data.sensordata[held.sensors].copy()
             for j in range(nv):
@@ -285,7 +337,6 @@ class _Differences:
     def _forces(self) -> FloatArray:
         """Return M a + c - tau."""
         data = self._data
-        mujoco.mj_mulM(self._model, data, self._inertia, self._held.a)
         return np.asarray(self._inertia + (data.qfrc_bias - data.qfrc_passive - data.qfrc_actuator))
 
     def _seen(self) -> FloatArray:
@@ -298,11 +349,10 @@ class _Differences:
 
 def _is_polynomial(model: Any) -> bool:
     """Whether forces are quadratic in speeds, activations and controls together: no muscles, no fluid, no powers."""
-    kinds = {int(getattr(mujoco.mjtDyn, f"mjDYN_{k}")) for k in ("NONE", "INTEGRATOR", "FILTER", "FILTEREXACT")}
     laws = {*model.actuator_gaintype.tolist()} <= PLAIN_GAINS and {*model.actuator_biastype.tolist()} <= PLAIN_BIASES
     powers = any(np.any(getattr(model, name, 0)) for name in ("dof_dampingpoly", "tendon_dampingpoly"))
     plain = not powers and not _is_in_fluid(model) and not model.nplugin
-    return laws and {*model.actuator_dyntype.tolist()} <= kinds and plain
+    return laws and {*model.actuator_dyntype.tolist()} <= STEADY - {int(MUSCLE)} and plain
 
 
 def _is_in_fluid(model: Any) -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from fmilin_mujoco.equalities import equalities
 from fmilin_mujoco.loops import Loops, Posture
+from fmilin_mujoco.slopes import Held, slopes_of_loops
 
 MODELS = Path(__file__).parent / "models"
 TANGLE = """
@@ -47,10 +48,11 @@ TANGLE = """
 </mujoco>
 """
 STEP = 2e-5
+FINE, LONG = 1e-4, 1e-3
 
 
 @pytest.mark.parametrize("source", ["tangle", "gripper", "finger", "humanoid", "mobile", "sprung_leg"])
-def test_rows_changes_and_residuals_are_those_of_mujoco_s_jacobians(source: str) -> None:
+def test_rows_changes_and_slopes_are_those_of_mujoco_s_jacobians(source: str) -> None:
     model = (
         mujoco.MjModel.from_xml_string(TANGLE)
         if source == "tangle"
@@ -81,11 +83,28 @@ def test_rows_changes_and_residuals_are_those_of_mujoco_s_jacobians(source: str)
     np.testing.assert_allclose(loops.rows(at)[0], g, rtol=0, atol=1e-14)
     np.testing.assert_allclose(loops.rows(at)[1], G, rtol=0, atol=1e-14)
     np.testing.assert_allclose(loops.changes(at, v), changes, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(loops.changes(at, v) @ v, bias, rtol=0, atol=1e-6)
+
     a, multipliers = rng.normal(size=model.nv), rng.normal(size=len(g))
-    stack = Posture.stack(data, 2)
-    for i in range(2):
-        stack.keep(i, at)
-    forces, s = loops.residuals(stack, a, multipliers)
-    np.testing.assert_allclose(forces, [G.T @ multipliers] * 2, rtol=0, atol=1e-13)
-    np.testing.assert_allclose(s, [G @ a + bias] * 2, rtol=0, atol=1e-6)
-    np.testing.assert_allclose(s, [G @ a + loops.changes(at, v) @ v] * 2, rtol=0, atol=1e-12)
+    held = Held(loops, [], (), a, multipliers)
+    slopes = slopes_of_loops(model, data, held)
+
+    def residuals(step: np.ndarray, faster: np.ndarray) -> np.ndarray:
+        """Return G' lambda and G a + (dG/dt) v of constraints that are visited one by one."""
+        speed = v + faster
+        data.qpos[:] = start
+        mujoco.mj_integratePos(model, data.qpos, step, 1.0)
+        here, q = one_by_one()[1], data.qpos.copy()
+        ahead, behind = (Gs_along(q, sign * speed) for sign in (1, -1))
+        return np.concatenate((here.T @ multipliers, here @ a + (ahead - behind) @ speed / (2 * FINE)))
+
+    def Gs_along(q: np.ndarray, speed: np.ndarray) -> np.ndarray:
+        data.qpos[:] = q
+        mujoco.mj_integratePos(model, data.qpos, FINE * speed, 1.0)
+        return one_by_one()[1]
+
+    zero = np.zeros(model.nv)
+    for columns, pairs in ((slopes[:, : model.nv], [(e, zero) for e in np.eye(model.nv)]),
+                           (slopes[:, model.nv :], [(zero, e) for e in np.eye(model.nv)])):  # fmt: skip
+        differences = [(residuals(LONG * x, LONG * y) - residuals(-LONG * x, -LONG * y)) / (2 * LONG) for x, y in pairs]
+        np.testing.assert_allclose(columns, np.array(differences).T, rtol=0, atol=2e-5)

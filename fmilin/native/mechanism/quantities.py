@@ -7,6 +7,8 @@ de/dtheta_j = (0, w_j) o e / 2.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
@@ -192,7 +194,7 @@ def quaternion_of(tree: Tree, q: Array, body: str) -> Array:
     e = np.broadcast_to(np.array([1.0, 0.0, 0.0, 0.0]), (*q.shape[:-1], 4))
     balls = tree.balls.tolist()
     for i in reversed(path):
-        e = _product(e, _constant(tree.M[i, :3, :3]))
+        e = _product(e, _constant(tree.M[i, :3, :3].tobytes()))
         if i in balls:
             own = q[..., tree.ball_coordinates[balls.index(i)]]
             e = _product(e, own / root((own * own).sum(axis=-1, keepdims=True)))
@@ -202,7 +204,7 @@ def quaternion_of(tree: Tree, q: Array, body: str) -> Array:
             if axis.any():
                 half = q[..., tree.coordinate[i], None] / 2
                 e = _product(e, np.concatenate((np.cos(half), np.sin(half) * axis), axis=-1))
-    return _product(e, _constant(offset[:3, :3]))
+    return _product(e, _constant(offset[:3, :3].tobytes()))
 
 
 def turned_columns(tree: Tree, state: State, body: str) -> Array:
@@ -229,6 +231,7 @@ def _product(a: Array, b: Array) -> Array:
     )
 
 
-def _constant(R: Floats) -> Floats:
-    """Return the quaternion of a rotation that has the larger real part."""
-    return Rotation.from_matrix(R).as_quat(canonical=True, scalar_first=True)
+@lru_cache(maxsize=4096)
+def _constant(R: bytes) -> Floats:
+    """Return the quaternion of a rotation, given as the bytes of its matrix, that has the larger real part."""
+    return Rotation.from_matrix(np.frombuffer(R).reshape(3, 3)).as_quat(canonical=True, scalar_first=True)
