@@ -143,8 +143,7 @@ class _Path:
             if not some:
                 return
             rows = self._builder.rows(layout.width)[left : left + len(some)]
-            values = [[point.parameters.get(name, np.nan) for name in self._parameters] for point in some]
-            given = np.array(values, dtype=np.float64).reshape(len(some), len(self._parameters))
+            given = np.array([own.get(name, np.nan) for name in self._parameters])
             linearized = stacks(stack_of(some), layout.written_by_stacks(rows, given))
             good = 0 if linearized is None else int(np.argmin([*linearized.usual, False]))
             self._block = min(GROWTH * self._block, LARGEST_BLOCK) if good == len(some) else max(good, FIRST_BLOCK)

@@ -157,9 +157,7 @@ def write_stack(
 ) -> None:
     """Write the matrices of a stack by name; an entry's error is that of its row over the size of its column."""
     t, kept, p = tangents, list(tangents.kept), len(tangents.kept)
-    in_order = not geometry.others and kept == list(range(p))
-    J = t.derivatives if in_order else t.derivatives[:, kept]
-    matrices = {"A": J[..., :p], "B": J[..., p:], "C": t.outputs[..., :p], "D": t.outputs[..., p:], "T": t.T}
+    matrices = {name: getattr(t, name) for name in "ABCDT"}
     values = {"f0": t.rates[:, kept], "y0": points.states[:, kept], "x0": points.states, "u0": points.inputs}
     for name, array in (matrices | values | {"out0": t.values, "time": points.time}).items():
         parts[name][...] = array

@@ -114,11 +114,8 @@ class StackProcedure:
     @cached_property
     def _agrees(self) -> bool:
         """Whether a stack says of the point before what the procedure at one point has said of it."""
-        here, linear, p = self._before, self.linear, len(self.kept)
-        J, seen = here.derivatives[0][self.kept], here.outputs[0]
-        stacked = {"A": J[:, :p], "B": J[:, p:], "C": seen[:, :p], "D": seen[:, p:], "T": here.T[0]}
-        for name, matrix in stacked.items():
-            single = getattr(linear, name)
+        for name in "ABCDT":
+            matrix, single = getattr(self._before, name)[0], getattr(self.linear, name)
             if single.shape != matrix.shape:
                 return False
             if not np.abs(matrix - single).max(initial=0.0) <= AGREES * max(np.abs(single).max(initial=0.0), 1e-12):

@@ -98,7 +98,7 @@ class _Search:
         """The point in motion, as a stack of one."""
         rates, slopes = self.rates, self.slopes
         paces = np.abs(rates) / self.model.states.scales()
-        along = self.frame.coordinates.R @ rates, slopes.f_y, slopes.f_y_error
+        along = self.frame.coordinates.R @ rates, slopes.f_y, slopes.f_y_error * self.frame.y_scales
         return Moving(*(part[None] for part in (rates, *along, self.sizes, self.frame.y_scales, paces)))
 
     @property
@@ -110,7 +110,7 @@ class _Search:
     def free(self) -> Mask:
         """Which states can be moved alone and nothing depends on them, to first order, shape (N,)."""
         R = self.frame.coordinates.R
-        slopes, errors = self.slopes.f_y @ R, self.slopes.f_y_error @ np.abs(R)
+        slopes, errors = self.slopes.f_y @ R, self.slopes.f_y_error @ np.abs(R) * self.sizes
         tied = self.frame.manifold.H.any(axis=0)
         return np.asarray(~tied & motions.unseen(slopes[None], errors[None], self.sizes[None])[0])
 
@@ -180,7 +180,7 @@ class _Search:
     def change(self, *, spectra: bool) -> Change | None:
         """Compare A along the motion, in the coordinates in use."""
         R, A, at, bend = self.frame.coordinates.R, self._slopes_of_rates(self.frame)[None], self.at, self._second[None]
-        wanted, leading = motions.compared(at, bend, A, (np.abs(R) @ self.slopes.f_y_error)[None])
+        wanted, leading = motions.compared(at, bend, A, np.abs(R) @ at.f_y_error)
         if not wanted[0]:
             return None
         uniform = Uniform(at.y_rates, at.y_sizes, A, leading)

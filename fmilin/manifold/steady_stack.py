@@ -61,12 +61,11 @@ def stack_motion(
     motion = StackMotion(fastest, steady, elsewhere, carried, np.zeros(count), Change.unseen(count))
     if p and not model.autonomous:  # A may change with time at a rest
         for some in _groups(fastest < 0):
-            A, near = tangents.derivatives[some][:, list(tangents.kept), :p], points[some]
+            A, near = tangents.A[some], points[some]
             aside = (tangents.T[some] @ (STEP * geometry.y_sizes[some, :, None]))[..., 0]
             motion.open[some] = _differs(surroundings, replace(near, states=near.states + aside), A, tangents.kept)
     if p and (fastest >= 0).any():
-        errors = row_errors[..., None] / geometry.y_sizes[:, None]
-        search = _Search(model, points, tangents, geometry, surroundings, errors, motion)
+        search = _Search(model, points, tangents, geometry, surroundings, row_errors[..., None], motion)
         if len(geometry.others):
             search.find_steady()
         search.compare()
@@ -90,7 +89,7 @@ class _Search:
     tangents: TangentStack
     geometry: StackGeometry
     surroundings: StackSurroundings
-    errors: FloatArray  # of the slopes of rates along y, shape (k, N, P)
+    errors: FloatArray  # of the slopes of rates along y, in sizes of y, shape (k, N, 1)
     motion: StackMotion
 
     @cached_property
@@ -114,7 +113,7 @@ class _Search:
         """Return some points, their motion in y, and the model further on."""
         geometry, part, T = self.geometry, self.at[some], self.tangents.T[some]
         back = None if geometry.back is None else geometry.back[some]
-        uniform = Uniform(part.y_rates, part.y_sizes, part.f_y[:, self.kept], leading[some])
+        uniform = Uniform(part.y_rates, part.y_sizes, self.tangents.A[some], leading[some])
         points, sizes = self.points[some], geometry.sizes[some]
         return part, uniform, BeyondStack(points, self.kept, T, sizes, back, self.surroundings, self.model)
 
@@ -149,11 +148,11 @@ class _Search:
         varying = (motion.fastest >= 0) & ~motion.steady & ~motion.open & np.isnan(motion.change.part)
         if not varying.any():
             return
-        wanted, leading = motions.compared(at, bend, at.f_y[:, self.kept], self.errors[:, self.kept])
+        wanted, leading = motions.compared(at, bend, self.tangents.A, self.errors[:, self.kept])
         varying, ahead = varying & wanted, motions.is_straight(bend, leading)
         for some in (*_groups(varying & ahead), *_groups(varying & ~ahead)):
-            turns = motions.may_turn(at[some], self.kept, leading[some], self.model.states.units)
             part, uniform, beyond = self.of(some, leading)
+            turns = motions.may_turn(part, self.kept, leading[some], self.model.states.units)
             motion.write_change(some, motions.change_along(part, uniform, bend[some], beyond, turns))
         if (motion.change.part > SAME_ALONG).any():
             motion.open[...] |= (motion.change.part > SAME_ALONG) & self._where_bodies_turn()
@@ -204,7 +203,7 @@ class BeyondStack(Beyond):
         with suppress(FmilinError, np.linalg.LinAlgError):
             tangents = self.model.tangents(times, far.x[some], near.inputs, self.kept, near.parameters)
             if tangents is not None:
-                return tangents.derivatives[:, self.kept, : len(self.kept)]
+                return tangents.A
         return super().A(far, sizes, some)
 
     def slopes(self, far: Visited, direction: FloatArray) -> tuple[FloatArray, Mask]:

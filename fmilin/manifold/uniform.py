@@ -74,27 +74,28 @@ def fastest_states(
 
 
 def unseen(slopes: FloatArray, errors: FloatArray, sizes: FloatArray) -> Mask:
-    """Return on which columns (k, n) no rate depends, to first order, from slopes (k, N, n) in sizes (k, n)."""
-    seen, noise = np.abs(slopes) * sizes[:, None], 10 * errors * sizes[:, None]
+    """Return on which columns (k, n) no rate depends, from slopes (k, N, n) in sizes (k, n), errors times sizes."""
+    seen, noise = np.abs(slopes) * sizes[:, None], 10 * errors
     rounding = ROUNDING * seen.max(axis=2, initial=0.0, keepdims=True)
     return np.asarray((seen <= rounding + noise).all(axis=1))
 
 
 @dataclass(frozen=True, eq=False)
 class Moving:
-    """k points in motion: x' (k, N), y' (k, P), slopes of x' along y with errors, each (k, N, P), and sizes."""
+    """k points in motion: x' (k, N), y' (k, P), slopes of x' along y (k, N, P) with errors, and sizes."""
 
     rates: FloatArray
     y_rates: FloatArray
     f_y: FloatArray
-    f_y_error: FloatArray
+    f_y_error: FloatArray  # times the sizes of y, (k, N, P), or (k, N, 1) where those of a row are the same
     sizes: FloatArray  # shape (k, N)
     y_sizes: FloatArray  # shape (k, P)
     paces: FloatArray  # |x'| (k, N) in nominal sizes per second, however far an angle has turned
 
     def __getitem__(self, some: Any) -> Moving:
         parts: dict[str, Any] = {f.name: getattr(self, f.name)[some] for f in fields(self)}
-        return Moving(**parts)
+        vars(part := Moving(**parts))["bends"] = self.bends[some]
+        return part
 
     @cached_property
     def pace(self) -> FloatArray:
@@ -107,7 +108,9 @@ class Moving:
         pace = self.pace[:, None]
         moving = np.where(np.abs(self.y_rates) > STEADY * pace * self.y_sizes, self.y_rates, 0.0)[..., None]
         second, terms = (self.f_y @ moving)[..., 0], (np.abs(self.f_y) @ np.abs(moving))[..., 0]
-        noise = 10 * (self.f_y_error @ np.abs(moving))[..., 0] + ROUNDING * pace**2 * self.sizes
+        ways = np.abs(moving) / self.y_sizes[..., None]
+        ways = ways if self.f_y_error.shape[2] == ways.shape[1] else ways.sum(axis=1, keepdims=True)
+        noise = 10 * (self.f_y_error @ ways)[..., 0] + ROUNDING * pace**2 * self.sizes
         return np.where(np.abs(second) > UNIFORM * terms + noise, second, 0.0)
 
     def vanishes(self, second: FloatArray, terms: FloatArray) -> Mask:
@@ -332,15 +335,16 @@ def _influential(dependence: Mask) -> Mask:
 
 
 def compared(at: Moving, bend: FloatArray, A: FloatArray, errors: FloatArray) -> tuple[Mask, Mask]:
-    """Return where A is compared along the motion (k,), as it goes straight on or has speeds, and what leads (k, P)."""
+    """Return where A is compared (k,), as it goes straight on or has speeds, and what leads (k, P); errors in sizes."""
     entries = np.abs(A) * at.y_sizes[:, None]
-    noise = 10 * errors * at.y_sizes[:, None] + ROUNDING * entries.max(axis=2, initial=0.0, keepdims=True)
+    noise = 10 * errors + ROUNDING * entries.max(axis=2, initial=0.0, keepdims=True)
     dependence = np.asarray(entries > noise)  # of which y' on which y
     leading = _influential(dependence)
     # What begins from rest does not move yet, and what bends without a speed is on its way to a rest.
     moving = np.abs(at.y_rates) > STEADY * at.pace[:, None] * at.y_sizes
-    is_one = dependence & (np.abs(A - 1.0) <= UNIFORM) & ~np.eye(A.shape[1], dtype=bool)
-    speeds = (dependence.sum(axis=2) == 1) & is_one.any(axis=2)
+    first = dependence.argmax(axis=2)  # that each row depends on
+    is_one = np.abs(np.take_along_axis(A, first[..., None], axis=2)[..., 0] - 1.0) <= UNIFORM
+    speeds = (np.count_nonzero(dependence, axis=2) == 1) & is_one & (first != np.arange(A.shape[1]))
     return np.asarray((moving & speeds).any(axis=1) | is_straight(bend, leading)), leading
 
 

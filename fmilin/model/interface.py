@@ -157,14 +157,19 @@ class TangentStack:
         return {name: getattr(self, name) for name in names}
 
     @property
+    def _of_kept(self) -> FloatArray:
+        in_order = self.kept == tuple(range(len(self.kept)))  # a view then
+        return self.derivatives[..., slice(len(self.kept)) if in_order else list(self.kept), :]
+
+    @property
     def A(self) -> FloatArray:
         """Slopes of the kept states' rates along them, shape (k, P, P)."""
-        return self.derivatives[..., list(self.kept), : len(self.kept)]
+        return self._of_kept[..., : len(self.kept)]
 
     @property
     def B(self) -> FloatArray:
         """The same along the inputs, shape (k, P, nu)."""
-        return self.derivatives[..., list(self.kept), len(self.kept) :]
+        return self._of_kept[..., len(self.kept) :]
 
     @property
     def C(self) -> FloatArray:

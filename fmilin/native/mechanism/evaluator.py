@@ -218,9 +218,10 @@ class MechanismEvaluator(QuantityEvaluator):
 
 
 POINT = 6e-6  # seconds that the recursion takes for a point among many, about, for each state
-AT_ONCE = 256  # points that the recursion takes together
+AT_ONCE = 2**16  # numbers in the largest arrays of the recursion: a 6 x 6 matrix for each speed of each point
 BLOCK = 32  # points whose slopes on all states are held at a time: what fits into the processor's cache
 FAR = 1e6  # slopes of dependent states beyond this are looked at by the recursion
+np.empty(2**22 - 2**12)  # freed at once: from then on glibc keeps freed memory of this size, see mallopt(3)
 
 
 class ManyPoints:
@@ -253,7 +254,7 @@ class ManyPoints:
             )
         if partition is not None and not partition.others:
             return self._compiled(partition, x, u, choice, threads)
-        size = AT_ONCE if partition is None else BLOCK
+        size = max(1, AT_ONCE // (18 * max(1, x.shape[1]))) if partition is None else BLOCK
 
         def work(first: int) -> TangentStack:
             some = slice(first, first + size)
@@ -261,8 +262,8 @@ class ManyPoints:
                 return self._recursion(x[some], u[some], choice)
             return self._compiled(partition, x[some], u[some], choice)
 
-        with ThreadPoolExecutor(threads) as pool:
-            return TangentStack.joined(list(pool.map(work, range(0, len(x), size))))
+        mapped = map if threads == 1 else ThreadPoolExecutor(threads).map
+        return TangentStack.joined(list(mapped(work, range(0, len(x), size))))
 
     def _pays(self, points: int) -> bool:
         """Count points; return whether compiled code is to be taken, for which is done what pays."""
