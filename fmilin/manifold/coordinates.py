@@ -204,6 +204,7 @@ class LocalParametrization:
         self.y_scales: FloatArray = np.abs(coordinates.R) @ self.scales  # a size for each coordinate, (P,)
         p, m = len(self.y0), len(rows)
         self.derivative = self._solver(np.eye(p), np.zeros((m, p)))  # DPsi at x0, shape (N, P)
+        self._is_identity = not m and coordinates.is_linear and np.array_equal(coordinates.R, np.eye(p))
         self.derivative_error = self._derivative_error()  # (N, P), absolute, from the error of H
 
     def psi(
@@ -215,6 +216,8 @@ class LocalParametrization:
         near: FloatArray | None = None,
     ) -> FloatArray:
         """Return x (N,) on the manifold with coordinates y (P,), sought from ``near``, by default along the tangent."""
+        if self._is_identity:
+            return y.copy()
         start = self.x0 + self.derivative @ (y - self.y0) if near is None else near.copy()
         if self.coordinates.is_linear:
             # In exact arithmetic R start = y already; make it so to the last bit before the others are solved for.
@@ -235,10 +238,10 @@ class LocalParametrization:
         return self._solver(np.zeros((len(self.y0), h_u.shape[1])), -h_u)
 
     def _newton(self, start: FloatArray, y: FloatArray, t: float, inputs: FloatArray | None) -> FloatArray:
+        if not self.rows and self.coordinates.is_linear:
+            return start
         x, solver, rho, previous = start.copy(), self._solver, 0.0, np.inf
         limit = 4 * EPSILON * max(1.0, float((np.abs(x) / self.scales).max(initial=0.0)))
-        if not self.rows and self.coordinates.is_linear:
-            return x
         none = np.zeros(len(y))
         for iteration in range(ITERATIONS):
             # Whether the model gives residuals and their gradient in one visit: Newton's own steps are fewer then.

@@ -67,7 +67,8 @@ class Neighbourhood:
 
     def change_at_point(self) -> FloatArray:
         """Visit the point once more; return by how much rates and outputs differ, shape (r,)."""
-        return np.nan_to_num(np.abs(self._again() - self.base), nan=np.inf)
+        change = np.abs(self._again() - self.base)
+        return np.where(np.isnan(change), np.inf, change)
 
     def _again(self) -> FloatArray:
         if not isinstance(self.model, RememberingModel):
@@ -138,7 +139,8 @@ class Neighbourhood:
         try:
             t, x = self.point.time, self.point.states
             u = self.point.inputs + displacement[self.p :]
-            if displacement[: self.p].any() or (displacement[self.p :].any() and self._moves):
+            moved = displacement if self._moves else displacement[: self.p]
+            if np.count_nonzero(moved):
                 x = self.frame.parametrization.psi(self.frame.y0 + displacement[: self.p], inputs=u)
             evaluate = self.model.evaluate
             if again and isinstance(self.model, RememberingModel):
@@ -157,7 +159,7 @@ class Neighbourhood:
             raise
 
     def _size(self, displacement: FloatArray) -> float:
-        return float(np.max(np.abs(displacement) / self.scales))
+        return float((np.abs(displacement) / self.scales).max())
 
     @property
     def held_remarks(self) -> list[Remark]:
@@ -210,8 +212,7 @@ class Neighbourhood:
                 size = 1.0 if len(group) == 1 else self.scales[j]
                 for part, whole in zip(parts, (jacobian.J, jacobian.error, jacobian.jump, jacobian.bend), strict=True):
                     part[rows, j] = whole[rows, g] / size
-        J, error, jump, bend = parts
-        separate = Slopes(J, error, jump, bend, jacobian.narrow)
+        separate = Slopes(parts[0], parts[1], parts[2], parts[3], jacobian.narrow)
         # The declared structure is a claim: one random direction, two visits, shows whether it holds.
         return separate if self._agrees(separate, options) else self.by_differences(options, chosen)
 
@@ -236,7 +237,6 @@ class Neighbourhood:
         for g, group in enumerate(groups):
             directions[g, group] = 1.0 if len(group) == 1 else self.scales[group]
             sizes[g] = self.scales[group[0]] if len(group) == 1 else 1.0
-        names = [" and ".join(f"'{self.columns[j]}'" for j in group) for group in groups]
 
         def line(g: int, s: float) -> FloatArray:
             try:
@@ -265,7 +265,7 @@ class Neighbourhood:
         except EventCrossingError:
             raise
         except NumericalError as error:
-            name = names[int(error.variable or 0)]
+            name = " and ".join(f"'{self.columns[j]}'" for j in groups[int(error.variable or 0)])
             raise NumericalError(f"{error} The variable that was moved is {name}.", variable=name.strip("'")) from None
 
     def _has_event(self, directions: FloatArray, step: float, side: str) -> bool:

@@ -17,7 +17,7 @@ from fmilin.fmi.read.description import is_true
 from fmilin.fmi.read.elements import shortened
 from fmilin.fmi.read.instance import Instance
 from fmilin.fmi.read.layout import Scalar, ScalarLayout
-from fmilin.fmi.read.library import class_of_instances, must_be_compiled, unexpected_library
+from fmilin.fmi.read.library import class_of_instances, compile_sources, must_be_compiled, unexpected_library
 from fmilin.fmi.read.printed import undisturbed_process
 from fmilin.fmi.read.settings import Assignment, Tuning, Value, settings_of, structural_sizes
 from fmilin.ground.errors import ModelError, UsageError
@@ -70,8 +70,6 @@ class Session:
         (self._folder / "resources").mkdir(exist_ok=True)  # the path is handed over even when there are none
         try:
             if compiles:
-                from fmilin.fmi.read.library import compile_sources
-
                 self.notes.append(compile_sources(self._folder, description, kind.binaries[0]))
             with undisturbed_process():
                 sink = LogSink(fmu.name, description.float_names)

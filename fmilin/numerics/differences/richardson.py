@@ -65,9 +65,7 @@ class Slopes:
 SMALLEST_AT_EVENT = 1e-7  # steps, in sizes of the variable, below which an event counts as being at the point itself
 WEAK = 1e-3  # A column that moves no row by more than this fraction of the row's largest slope is measured as if it did
 CURVED = 0.003  # part of an h^2 term, extrapolated to a smaller step, that is left at least unless it came from a jump
-SHORT = (
-    2.0**-3
-)  # lengths over which a function is as curved as steps tell, in sizes of the variables: shorter ones count
+SHORT = 2.0**-3  # lengths over which a function is as curved as steps tell, in sizes: shorter ones count
 ROUGH = 50.0  # s(2h) - 4 S(h) beyond this many times what a smooth function leaves asks for a step-size sweep
 SMOOTH = 1e6  # times its noise, that a row which only rounding moves does not change by
 FLAT = 1e-4  # A row that changes by less than this fraction of itself over the size of a variable counts as flat there
@@ -159,8 +157,8 @@ def with_best_step(setting: Setting, j: int, column: Column) -> Column:
     order = 3 if options.side else options.order
     tried = [column]
     for _ in range(options.retries):
-        truncation, rounding = _truncation_and_rounding(column, setting, scale)
-        better = column.h * float(np.clip((rounding / max(truncation, 1e-300)) ** (1 / (order + 1)), 1 / 256, 8))
+        truncation, rounding, _ = _parts(column, setting, scale)
+        better = column.h * min(max((rounding / max(truncation, 1e-300)) ** (1 / (order + 1)), 1 / 256), 8.0)
         better = power_of_two(min(better, 0.05 * scale))
         predicted = truncation * (better / column.h) ** order + rounding * column.h / better
         gain = max(truncation, rounding) / max(predicted, 1e-300)
@@ -174,8 +172,9 @@ def with_best_step(setting: Setting, j: int, column: Column) -> Column:
         if _is_noisier(tried):
             break
 
-    best = min(tried, key=lambda c: sum(_truncation_and_rounding(c, setting, scale)) * _size(c, setting, scale))
-    best.doubtful = any(_contradict(best, other, setting, scale) for other in tried)
+    errors = [(truncation + noise) * size for truncation, noise, size in (_parts(c, setting, scale) for c in tried)]
+    best = tried[errors.index(min(errors))]
+    best.doubtful = any(_contradict(best, other, setting, scale) for other in tried if other is not best)
     expected = CURVED * np.abs(tried[0].curvature) * (best.h / tried[0].h) ** 2
     best.curved = bool((np.abs(best.curvature) >= expected - 10 * best.rounding).all())
     return best
@@ -197,7 +196,7 @@ def _contradict(one: Column, other: Column, setting: Setting, scale: float) -> b
     gap = np.abs(one.D - other.D)
     if not (beyond := gap > CONTRADICTS * errors).any():
         return False
-    left = max(_truncation_and_rounding(c, setting, scale)[0] * _size(c, setting, scale) for c in (one, other))
+    left = max(truncation * size for truncation, _, size in (_parts(c, setting, scale) for c in (one, other)))
     return bool((setting.weights * gap > left)[beyond].any())
 
 
@@ -248,23 +247,19 @@ def _finite(values: FloatArray) -> FloatArray:
     return values
 
 
-def _size(column: Column, setting: Setting, scale: float) -> float:
-    """Return the largest slope of a column, rows made comparable."""
-    return max(float(np.max(setting.weights * np.abs(column.D))) * scale, WEAK) / scale
-
-
-def _truncation_and_rounding(column: Column, setting: Setting, scale: float) -> tuple[float, float]:
-    """Return the truncation and the rounding part of a column's error, relative to its largest slope."""
-    options, weights, size = setting.options, setting.weights, _size(column, setting, scale)
-    rounding = float(np.max(weights * column.rounding)) / size
+def _parts(column: Column, setting: Setting, scale: float) -> tuple[float, float, float]:
+    """Return truncation and rounding of a column, relative to its largest slope, rows made comparable, and that."""
+    options, weights, noise = setting.options, setting.weights, column.rounding
+    size = max(float((weights * np.abs(column.D)).max()) * scale, WEAK) / scale
+    rounding = float((weights * noise).max()) / size
     if options.order == 2 and not options.side:
-        return (column.h / scale) ** 2 / 6, rounding
-    bend = max(float(np.max(weights * (np.abs(column.curvature) - column.rounding))), 0.0) / size
-    return truncation_error(np.array(bend), column.h / scale, options).item(), rounding
+        return (column.h / scale) ** 2 / 6, rounding, size
+    bend = max(float((weights * (np.abs(column.curvature) - noise)).max()), 0.0) / size
+    return truncation_error(np.float64(bend), column.h / scale, options).item(), rounding, size
 
 
-def truncation_error(bend: FloatArray, h: FloatArray | float, options: Differences) -> NDArray[np.float64]:
+def truncation_error(bend: FloatArray | np.float64, h: FloatArray | float, options: Differences) -> FloatArray:
     """Estimate what extrapolation leaves, relative, from the term that it took away and the step in natural lengths."""
     if options.side:
-        return np.asarray(4 * bend**1.5 + np.asarray(h) ** 3)
-    return np.asarray(4 * bend**2 + np.asarray(h) ** 4)
+        return np.asarray(4 * bend**1.5 + h**3)
+    return np.asarray(4 * bend**2 + h**4)
