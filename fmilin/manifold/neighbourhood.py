@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +24,8 @@ FAR = 2.0**-3  # in sizes of the variables: from there the point is visited agai
 BEYOND = 8.0  # times as far: there even a solver with a loose tolerance is no longer content with its last solution
 CLOSEST = 2.0**-44  # in sizes of the variables: there a solver inside with a looser tolerance has not moved
 FURTHER = 8.0
+ABRUPT = 8.0  # times as fast as it was seen to go, that an event indicator may go to zero
+UNSEEN = 1e150
 FAR_ALONE = 2.0**-2  # a displacement that cost the model its instance keeps others from going this far
 
 
@@ -46,7 +49,8 @@ class Neighbourhood:
         self.n, self.p, self.k = len(model.states), len(frame.y0), len(point.inputs)
         self.scales = np.concatenate((frame.y_scales, model.inputs.scales(point.inputs)))
         self._fastest, self._border = 0.0, np.inf
-        self._indicators = model.event_indicators(point.time, point.states, point.inputs) > 0
+        self._indicators = model.event_indicators(point.time, point.states, point.inputs)
+        self._approach = np.full(self.p + self.k, UNSEEN)  # parts of the way to zero that one goes per column's size
         self._holds = hold_modes  # an event that is not carried out leaves the model in its mode
         self._crossed: set[int] = set()
 
@@ -134,7 +138,7 @@ class Neighbourhood:
 
     def at(self, displacement: FloatArray, *, again: bool = False) -> FloatArray:
         """Return rates and outputs at a displacement (P + nu,) on the manifold; ``again`` visits the model anew."""
-        if self._border < np.inf and self._size(displacement) >= self._border:
+        if self._border < np.inf and self._sizes(displacement).max() >= self._border:
             raise ModelError("The model is not asked so far from the point: it could not be evaluated there before.")
         try:
             t, x = self.point.time, self.point.states
@@ -146,20 +150,31 @@ class Neighbourhood:
             if again and isinstance(self.model, RememberingModel):
                 evaluate = self.model.evaluate_again
             visit = evaluate(t, x, u)
-            if len(self._indicators):
-                crossed = np.flatnonzero((self.model.event_indicators(t, x, u) > 0) != self._indicators)
+            if len(self._indicators) and (crossed := self._crossed_at(displacement, t, x, u)):
                 if self._holds:
-                    self._crossed.update(crossed.tolist())
-                elif len(crossed):
+                    self._crossed.update(crossed)
+                else:
                     raise EventCrossingError(f"event indicator {crossed[0] + 1} changes sign")
             return np.concatenate((visit.derivatives, visit.outputs))
         except ModelError as error:
-            if error.costs_start and (size := self._size(displacement)) >= FAR_ALONE:
+            if error.costs_start and (size := float(self._sizes(displacement).max())) >= FAR_ALONE:
                 self._border = min(self._border, size)
             raise
 
-    def _size(self, displacement: FloatArray) -> float:
-        return float((np.abs(displacement) / self.scales).max())
+    def _crossed_at(self, displacement: FloatArray, *point: Any) -> list[int]:
+        """Return the event indicators that change sign at a point; none are read where it is too near for that."""
+        sizes = self._sizes(displacement)
+        if ABRUPT * (self._approach @ sizes) < 1.0:
+            return []
+        values, at_point = self.model.event_indicators(*point), self._indicators
+        if np.count_nonzero(sizes) == 1:
+            j, way = int(sizes.argmax()), np.maximum(np.abs(at_point), 1 / UNSEEN)
+            pace = np.minimum((np.abs(values - at_point) / way).max() / sizes[j], UNSEEN)
+            self._approach[j] = pace if self._approach[j] == UNSEEN else np.maximum(pace, self._approach[j])
+        return np.flatnonzero((values > 0) != (at_point > 0)).tolist()
+
+    def _sizes(self, displacement: FloatArray) -> FloatArray:
+        return np.abs(displacement) / self.scales
 
     @property
     def held_remarks(self) -> list[Remark]:
@@ -197,10 +212,8 @@ class Neighbourhood:
     def by_differences(self, options: Differences, columns: list[int] | None = None) -> Slopes:
         """Difference all columns, or some, moving those together that no row sees together."""
         chosen = list(range(self.p + self.k)) if columns is None else columns
-        groups = [[j] for j in chosen]
         pattern = self._pattern() if columns is None else None
-        if pattern is not None:
-            groups = column_groups(pattern)
+        groups = [[j] for j in chosen] if pattern is None else column_groups(pattern)
         jacobian = self._along(groups, options)
         if pattern is None or len(groups) == len(chosen):
             return jacobian if pattern is None else _in_order(jacobian, groups)

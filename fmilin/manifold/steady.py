@@ -308,6 +308,7 @@ class _BeyondPoint(Beyond):
 
     def __init__(self, model: Model, point: OperatingPoint, frame: Frame) -> None:
         self._model, self._point, self._frame = model, point, frame
+        self._before = model.event_indicators(point.time, point.states, point.inputs) > 0
 
     def further(self, path: FloatArray, times: Times, bend: Bend = 0.0, asides: Asides = ZEROS) -> Iterator[Visited]:
         """Go on in y, from the tangent."""
@@ -344,8 +345,7 @@ class _BeyondPoint(Beyond):
         f = self._model.evaluate(t + later, x, u).derivatives
         if not np.isfinite(f).all():
             raise NumericalError("The model is not defined further on.")
-        before = self._model.event_indicators(t, self._point.states, u)
-        if len(before) and ((self._model.event_indicators(t + later, x, u) > 0) != (before > 0)).any():
+        if len(self._before) and ((self._model.event_indicators(t + later, x, u) > 0) != self._before).any():
             raise NumericalError("An event lies on the way.")
         rates = self._frame.coordinates.jacobian(x) @ f
         return Visited(np.array([later]), x[None], f[None], rates[None], np.array([True]))

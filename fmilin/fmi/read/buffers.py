@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from abc import ABC
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import groupby
 from typing import Any, ClassVar, NamedTuple
 
@@ -39,16 +39,6 @@ class Group:
         self.size = ctypes.c_size_t(values.size)
         self.reading: tuple[Call, ...] = ()
         self.writing: tuple[Call, ...] = ()
-
-    def before_writing(self) -> None:
-        """Bring the numbers to where the FMU reads them."""
-        if self.buffer is not None:
-            self.buffer[:] = self.values
-
-    def after_reading(self) -> None:
-        """Bring the numbers from where the FMU wrote them."""
-        if self.buffer is not None:
-            self.values[:] = self.buffer
 
 
 def pointer_to(values: NDArray[np.generic]) -> ctypes.c_void_p:
@@ -204,11 +194,13 @@ class VariableAccess(ABC):
     def _reading(self, group: Group) -> tuple[Call, ...]:
         if not group.reading:
             call = self._get_or_set("Get", group)
-            group.reading = (call,) if group.buffer is None else (call, (group.after_reading, call[1]))
+            buffer, values = group.buffer, group.values
+            group.reading = (call,) if buffer is None else (call, (partial(np.copyto, values, buffer), call[1]))
         return group.reading
 
     def _writing(self, group: Group) -> tuple[Call, ...]:
         if not group.writing:
             call = self._get_or_set("Set", group)
-            group.writing = (call,) if group.buffer is None else ((group.before_writing, call[1]), call)
+            buffer, values = group.buffer, group.values
+            group.writing = (call,) if buffer is None else ((partial(np.copyto, buffer, values), call[1]), call)
         return group.writing

@@ -33,6 +33,7 @@ class _Diverted:
     """Where it goes at present; threads that run foreign code at once share it."""
 
     lock = threading.RLock()
+    process = threading.RLock()  # for the rest of what threads share
     threads = 0
     file = -1  # a descriptor
     stream: int | None = None  # the C stream on it
@@ -160,14 +161,10 @@ def _flush(stream: int | None) -> None:
         _libc.fflush(ctypes.c_void_p(stream))
 
 
-class _Held:
-    lock = threading.RLock()
-
-
 @contextmanager
 def process_state() -> Iterator[None]:
     """Hold what the threads share until the end of the block; a thread may hold it several times."""
-    with _Held.lock:
+    with _diverted.process:
         yield
 
 
@@ -176,13 +173,13 @@ def absolute(path: str | Path) -> Path:
     path = Path(path)
     if path.is_absolute():
         return path
-    with _Held.lock:
+    with _diverted.process:
         return path.absolute()
 
 
 def _alone() -> None:
     """In a forked child there is one thread, which may have been born while another one held a lock."""
-    _Held.lock, _diverted.lock = threading.RLock(), threading.RLock()
+    _diverted.process, _diverted.lock = threading.RLock(), threading.RLock()
 
 
 if hasattr(os, "register_at_fork"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -157,6 +158,17 @@ def test_an_event_is_of_those_that_it_belongs_to() -> None:
 def test_an_event_beside_the_point_shortens_the_step() -> None:
     lin = fl.linearize(switching(1.0 + 1e-5))
     assert lin.A[0, 0] == pytest.approx(-2.0, rel=1e-7)
+
+
+@pytest.mark.parametrize(("surface", "most"), [(50.0, 40), (1.0 + 1e-3, 70)])
+def test_event_indicators_are_read_where_a_step_could_cross(surface: float, most: int) -> None:
+    """Along the common direction, and once for each of twelve states; along the one with an event beside it always."""
+    model = Switching(Parts([f"x{i}" for i in range(12)], [1.0] * 12, lambda t, s, u: -(s**2)))
+    model.surface = surface
+    with patch.object(Switching, "event_indicators", autospec=True, side_effect=Switching.event_indicators) as reads:
+        lin = fl.linearize(model)
+    np.testing.assert_allclose(lin.A, -2.0 * np.eye(12), atol=1e-8)
+    assert 12 <= reads.call_count <= most < lin.method.evaluations
 
 
 def test_the_side_without_the_event_may_be_chosen() -> None:
