@@ -11,11 +11,18 @@ from fmilin.design.closed_loop import closed_loop
 from fmilin.design.estimation.building import estimator
 from fmilin.design.estimation.consistency import Filtered, filtered, nees, tuned_noise
 from fmilin.design.estimation.estimator import Estimator
-from fmilin.design.kalman import KalmanFilter, kalman_filter, noise_through, sampled_noise
+from fmilin.design.kalman import (
+    KalmanFilter,
+    PeriodicGain,
+    kalman_filter,
+    noise_through,
+    periodic_kalman_filter,
+    periodic_lqr,
+    sampled_noise,
+)
 from fmilin.design.margins import Tuned, margins, tune
 from fmilin.design.measurement import measurement
 from fmilin.design.monte_carlo import MonteCarlo, monte_carlo
-from fmilin.design.periodic import PeriodicGain, periodic_kalman_filter, periodic_lqr
 from fmilin.design.placing import IdentifiedParameters, ModeGoal, PlacedModes, identified_parameters, place_modes
 from fmilin.design.regulators import (
     EstimatorRegulator,

@@ -14,10 +14,10 @@ from fmilin.ground.signals import Signal, Signals
 from fmilin.model.constraints.declared import Constraint
 from fmilin.model.constraints.expressions import Expression, driven_by
 from fmilin.model.interface import ModelInfo
+from fmilin.native.dae.deficient import EXACT
 from fmilin.native.dae.equations import DaeGraph
 from fmilin.native.dae.reduction import Reduced, reduced
 from fmilin.native.dae.semi_explicit import column_of, semi_explicit
-from fmilin.native.dae.starting import EXACT
 from fmilin.native.native_engine import Quantity, offered
 from fmilin.native.symbolic import EquationsEngine, functions_of
 from fmilin.numerics.codegen.functions import has_kinks

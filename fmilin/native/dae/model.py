@@ -12,9 +12,9 @@ import numpy as np
 from fmilin.ground.errors import UnknownNameError, UsageError
 from fmilin.ground.signals import FloatArray, Signals
 from fmilin.model.interface import DescriptorForm, ExactSlopes
+from fmilin.native.dae.deficient import EXACT
 from fmilin.native.dae.engine import DaeEngine
 from fmilin.native.dae.equations import DaeGraph, graph_of
-from fmilin.native.dae.starting import EXACT
 from fmilin.native.declaration import Expr, Labels, Name
 from fmilin.native.engine import GivenSlopes
 from fmilin.native.native_model import NativeModel

@@ -24,10 +24,19 @@ from scipy.sparse.csgraph import maximum_bipartite_matching, min_weight_full_bip
 from fmilin.ground.errors import NumericalError, UsageError
 from fmilin.ground.signals import FloatArray, Signals
 from fmilin.ground.tolerances import SINGULAR
-from fmilin.native.dae.deficient import DISPLACEMENT, completed
+from fmilin.native.dae.deficient import (
+    DISPLACEMENT,
+    EXACT,
+    SLOW,
+    Point,
+    Rows,
+    Unknown,
+    completed,
+    consistent_point,
+    reciprocal_condition,
+)
 from fmilin.native.dae.equations import listed
 from fmilin.native.dae.semi_explicit import Motion, Row, SemiExplicit, column_of, derivative_name, semi_explicit
-from fmilin.native.dae.starting import EXACT, SLOW, Point, Rows, Unknown, consistent_point, reciprocal_condition
 
 Pattern = Any  # scipy.sparse.csr_array of booleans
 

@@ -5,8 +5,14 @@ from __future__ import annotations
 from fmilin.native.formulations.form import Basis, ConstrainedForm, Motion, basis_of
 from fmilin.native.formulations.formulation import MCS, RCS, UCS, Formulation, Spectrum
 from fmilin.native.formulations.of_model import form_of
-from fmilin.native.formulations.procedure import spectra, spectrum, spectrum_of_form
-from fmilin.native.formulations.statics import Equilibrium, equilibrium, penalized_equilibrium
+from fmilin.native.formulations.procedure import (
+    Equilibrium,
+    equilibrium,
+    penalized_equilibrium,
+    spectra,
+    spectrum,
+    spectrum_of_form,
+)
 
 __all__ = [
     "MCS",
