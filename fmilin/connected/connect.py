@@ -9,10 +9,20 @@ from typing import Any
 import numpy as np
 
 from fmilin.connected.cosimulation import Cosimulation, Master, Member
-from fmilin.connected.declaration import NO_CHANGE, Connection, Feed, Link, Wanted, inputs_of, links_of, outputs_of
+from fmilin.connected.declaration import (
+    NO_CHANGE,
+    Connection,
+    Feed,
+    Link,
+    Wanted,
+    in_member,
+    inputs_of,
+    links_of,
+    outputs_of,
+    qualified,
+)
 from fmilin.connected.linear_member import SampledMember, at_rest, from_linear, linear_from_control, with_outputs
 from fmilin.connected.master import base_step
-from fmilin.connected.names import in_member, qualified
 from fmilin.connected.system import ConnectedModel, Declaration
 from fmilin.ground.errors import UsageError
 from fmilin.ground.signals import FloatArray, Signal, Signals

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from scipy.linalg import block_diag
 from scipy.optimize import linear_sum_assignment
 
+from fmilin.connected.declaration import qualified
 from fmilin.connected.linear_member import SampledMember
 from fmilin.connected.master import MASTERS, Master, Member, OneStep, one_period, output_name
-from fmilin.connected.names import qualified
 from fmilin.connected.system import ConnectedModel
 from fmilin.ground.errors import NumericalError, UsageError
 from fmilin.ground.remarks import Remark

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from fmilin.connected.declaration import in_member
 from fmilin.connected.loops import Jacobians, LoopSolver, MemberSlopes, depends_at_once, input_slopes, require_solvable
 from fmilin.connected.members import Indices, Members, Part, Planner, Settled, Visits, VisitStep, Wires
-from fmilin.connected.names import in_member
 from fmilin.ground.errors import FmilinError, NumericalError
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import LOOP_CLOSED

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from fmilin.connected.coupling import CoupledMembers
-from fmilin.connected.names import in_member, of_member, qualified
+from fmilin.connected.declaration import in_member, of_member, qualified
 from fmilin.ground.errors import UsageError
 from fmilin.ground.signals import FloatArray, Signals
 from fmilin.numerics.codegen.functions import SystemFunctions

@@ -12,10 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fmilin.connected.connect import approximated_loop, sampled_loop, system_of
-from fmilin.connected.declaration import NO_CHANGE, Feed, Link, Wanted, signal_of
+from fmilin.connected.declaration import NO_CHANGE, Feed, Link, Wanted, in_member, qualified, signal_of, split
 from fmilin.connected.linear_member import HeldMember, SampledMember
 from fmilin.connected.loops import require_solvable
-from fmilin.connected.names import in_member, qualified, split
 from fmilin.connected.system import ConnectedModel, Declaration
 from fmilin.ground.errors import NumericalError, UnknownNameError, UsageError
 from fmilin.ground.remarks import Remark

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import matrix_balance
 
+from fmilin.connected.declaration import in_member
 from fmilin.connected.members import Members, Wires
-from fmilin.connected.names import in_member
 from fmilin.fmi.read.elements import shortened
 from fmilin.ground.errors import FmilinError, NumericalError
 from fmilin.ground.signals import FloatArray

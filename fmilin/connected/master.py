@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import block_diag, expm
 
-from fmilin.connected.names import qualified
+from fmilin.connected.declaration import qualified
 from fmilin.connected.system import ConnectedModel
 from fmilin.ground.errors import UsageError
 from fmilin.ground.signals import FloatArray

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from fmilin.connected.names import in_member
+from fmilin.connected.declaration import in_member
 from fmilin.ground.signals import FloatArray
 from fmilin.model.interface import Evaluation, Model
 

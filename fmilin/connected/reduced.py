@@ -13,8 +13,8 @@ import numpy as np
 from scipy.linalg import block_diag
 
 from fmilin.connected.connect import continuous_law, system_of
+from fmilin.connected.declaration import in_member
 from fmilin.connected.linear_member import HeldMember, SampledMember, from_linear
-from fmilin.connected.names import in_member
 from fmilin.connected.system import ConnectedModel
 from fmilin.ground.errors import NumericalError, UnknownNameError, UsageError
 from fmilin.ground.signals import FloatArray

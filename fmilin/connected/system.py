@@ -11,11 +11,24 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from fmilin.connected.coupling import CoupledMembers
-from fmilin.connected.declaration import Affine, Feed, Link, Wanted, outputs_of, signal_of, with_parameter_feeds
+from fmilin.connected.declaration import (
+    Affine,
+    Feed,
+    Link,
+    Prefixed,
+    Wanted,
+    in_member,
+    of_member,
+    outputs_of,
+    parameters_by_member,
+    qualified,
+    signal_of,
+    split,
+    with_parameter_feeds,
+)
 from fmilin.connected.linear_member import LinearMember
 from fmilin.connected.loops import structure_of
 from fmilin.connected.members import Part, Wires
-from fmilin.connected.names import Prefixed, in_member, of_member, parameters_by_member, qualified, split
 from fmilin.fmi.read.elements import shortened
 from fmilin.ground.errors import FmilinError, NumericalError, UnknownNameError, UsageError
 from fmilin.ground.signals import FloatArray, Signal, Signals

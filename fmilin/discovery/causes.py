@@ -8,9 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from fmilin.connected.connect import sampled_loop
-from fmilin.connected.declaration import NO_CHANGE, Link
+from fmilin.connected.declaration import NO_CHANGE, Link, qualified, split
 from fmilin.connected.linear_member import HeldMember, SampledMember
-from fmilin.connected.names import qualified, split
 from fmilin.connected.system import ConnectedModel, Declaration
 from fmilin.discovery.channel import Channel, has_path, moves, reached, without_errors
 from fmilin.ground.errors import FmilinError, NumericalError

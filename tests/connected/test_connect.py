@@ -10,7 +10,7 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 
 import fmilin as fl
-from fmilin.connected.names import in_member
+from fmilin.connected.declaration import in_member
 from fmilin.fmi.write import build_fmu
 from fmilin.ground.errors import ModelError
 from fmilin.model.stepping import Hybrid, Passage
@@ -317,7 +317,7 @@ def test_the_constraints_of_members_are_stabilized_in_each() -> None:
 
 def test_a_member_that_refused_is_not_blamed_for_a_later_crash(monkeypatch: pytest.MonkeyPatch) -> None:
     owners: list[str] = []
-    monkeypatch.setattr("fmilin.connected.names.belong_to", owners.append)
+    monkeypatch.setattr("fmilin.connected.declaration.belong_to", owners.append)
     with pytest.raises(ModelError, match="In the member 'motor': no"), in_member("motor"):
         raise ModelError("no")
     assert owners == ["the member 'motor'", ""]

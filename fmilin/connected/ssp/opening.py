@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fmilin.connected.connect import member_of, system_of
-from fmilin.connected.declaration import Value, conversion
-from fmilin.connected.names import in_member
+from fmilin.connected.declaration import Value, conversion, in_member
 from fmilin.connected.ssp.flattening import Flat, Node, Placed, flattened
 from fmilin.connected.ssp.reading import Component, SystemStructure, read_structure
 from fmilin.connected.ssp.wiring import declaration_of, held_values, in_order

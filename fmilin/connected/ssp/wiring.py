@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 
-from fmilin.connected.declaration import Affine, Feed, Link, Value, Wanted, inputs_of, outputs_of, signal_of
-from fmilin.connected.names import elements
+from fmilin.connected.declaration import Affine, Feed, Link, Value, Wanted, elements, inputs_of, outputs_of, signal_of
 from fmilin.connected.ssp.flattening import Flat, Node, named
 from fmilin.connected.ssp.reading import Connector, Wire
 from fmilin.connected.system import Declaration

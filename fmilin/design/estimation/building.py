@@ -10,8 +10,7 @@ from scipy.linalg import solve_discrete_are
 from fmilin.design.estimation.augmented import augmented
 from fmilin.design.estimation.corrections import Belief, MovingHorizon
 from fmilin.design.estimation.estimator import KINDS, Estimator, Settings
-from fmilin.design.estimation.motion import Chart, Motion, chosen
-from fmilin.design.estimation.visits import visits_of
+from fmilin.design.estimation.motion import Chart, Motion, chosen, visits_of
 from fmilin.design.measurement import initial_factor, measurement_covariance, process_directions
 from fmilin.ground.errors import NumericalError, UsageError
 from fmilin.ground.remarks import Remark

@@ -32,9 +32,8 @@ from fmilin.native.mechanism.linear import Choice
 from fmilin.native.mechanism.outputs import Outputs
 from fmilin.native.mechanism.quantities import available, input_signals, state_signals
 from fmilin.native.mechanism.recursions import accelerations, coordinate_columns, displacement_of, motion, velocities
-from fmilin.native.mechanism.screws import Array
 from fmilin.native.mechanism.system import Columns, Solution, State, System, rates_of
-from fmilin.native.mechanism.tree import Tree
+from fmilin.native.mechanism.tree import Array, Tree
 from fmilin.native.native_engine import Quantity, QuantityEvaluator
 from fmilin.numerics.codegen.compiler import CompilationBudget
 from fmilin.numerics.codegen.implicit import ImplicitSystem

@@ -16,8 +16,7 @@ from fmilin.native.mechanism.description import MechanismDescription
 from fmilin.native.mechanism.elements import Actuator, Bushing, Force, JointForce, LineForce, PointSpring, Torque
 from fmilin.native.mechanism.markers import MarkerMotion, Markers
 from fmilin.native.mechanism.rows import FixedRows, Key, Rows
-from fmilin.native.mechanism.screws import Array, Partials, root
-from fmilin.native.mechanism.tree import Tree
+from fmilin.native.mechanism.tree import Array, Partials, Tree, root
 
 Floats = NDArray[np.float64]
 

@@ -24,8 +24,8 @@ from fmilin.model.interface import Evaluation, ExactSlopes, Tangent, TangentStac
 from fmilin.native.mechanism.independence import Independence
 from fmilin.native.mechanism.outputs import Outputs
 from fmilin.native.mechanism.recursions import coordinate_columns, displacement_of
-from fmilin.native.mechanism.screws import Array
 from fmilin.native.mechanism.system import Columns, Solution, System, rates_of
+from fmilin.native.mechanism.tree import Array
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,7 @@ from fmilin.native.mechanism.markers import Markers
 from fmilin.native.mechanism.part import ORIGIN, perpendicular
 from fmilin.native.mechanism.parts import Body, Joint, Loop
 from fmilin.native.mechanism.rows import FixedRows, Rows
-from fmilin.native.mechanism.screws import Array
-from fmilin.native.mechanism.tree import Tree
+from fmilin.native.mechanism.tree import Array, Tree
 
 AXES: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {
     "revolute": ("bca", (("a", "b"), ("a", "c"))),

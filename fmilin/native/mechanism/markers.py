@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from fmilin.native.mechanism.part import Vector
 from fmilin.native.mechanism.recursions import LinkColumns, Motion, Velocities, link_columns
-from fmilin.native.mechanism.screws import Array, along, cross, root
-from fmilin.native.mechanism.tree import Tree
+from fmilin.native.mechanism.tree import Array, Tree, along, cross, root
 
 Floats = NDArray[np.float64]
 FLAT = 1e-7  # sine of the angle between axle and normal below which a wheel lies flat

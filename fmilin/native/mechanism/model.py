@@ -24,10 +24,10 @@ from fmilin.native.mechanism.evaluator import ManyPoints, MechanismEvaluator
 from fmilin.native.mechanism.given import moved_remark
 from fmilin.native.mechanism.independence import Independence
 from fmilin.native.mechanism.linear import Choice, LocalForm, MechanismEquations, MechanismSlopes
-from fmilin.native.mechanism.screws import Array
 from fmilin.native.mechanism.sources import SourceLines
 from fmilin.native.mechanism.system import Columns, Solution, State, System
 from fmilin.native.mechanism.toml_file import description_of, read_parts
+from fmilin.native.mechanism.tree import Array
 from fmilin.native.mechanism.urdf_file import additions_of, read_urdf_description, robot_in
 from fmilin.native.native_model import NativeModel
 

@@ -15,8 +15,8 @@ from fmilin.native.mechanism.elements import VECTORS, LineForce, Sensor
 from fmilin.native.mechanism.markers import FixedMarkers, MarkerColumns, MarkerMotion
 from fmilin.native.mechanism.quantities import energy, energy_columns, quaternion_of, state_or_rate, turned_columns
 from fmilin.native.mechanism.recursions import coordinate_columns, coordinate_rates
-from fmilin.native.mechanism.screws import Array, Partials, limited
 from fmilin.native.mechanism.system import Columns, Solution, State, System
+from fmilin.native.mechanism.tree import Array, Partials, limited
 from fmilin.native.native_engine import Quantity
 
 ORIENTATION = "orientation of "

@@ -21,8 +21,7 @@ from fmilin.native.mechanism.elements import Actuator, Tendon
 from fmilin.native.mechanism.forces import SpringPath, spring_paths
 from fmilin.native.mechanism.markers import MarkerMotion, Markers
 from fmilin.native.mechanism.rows import FixedRows, Key, RowMotion, Rows
-from fmilin.native.mechanism.screws import Array, Partials, limited, root
-from fmilin.native.mechanism.tree import Tree
+from fmilin.native.mechanism.tree import Array, Partials, Tree, limited, root
 
 LAW = ("gain", "bias")
 

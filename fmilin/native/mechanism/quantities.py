@@ -16,9 +16,8 @@ from scipy.spatial.transform import Rotation
 from fmilin.ground.signals import Signal, Signals
 from fmilin.native.mechanism.elements import VECTORS, ZERO, Actuator, Force, JointForce, LineForce, Sensor
 from fmilin.native.mechanism.parts import COORDINATES, SPEEDS, Joint
-from fmilin.native.mechanism.screws import Array, ad, along, cross, root
 from fmilin.native.mechanism.system import State, System
-from fmilin.native.mechanism.tree import Tree
+from fmilin.native.mechanism.tree import Array, Tree, ad, along, cross, root
 from fmilin.native.native_engine import Quantity, offered
 
 ENERGIES = ("kinetic_energy", "potential_energy", "energy")

@@ -30,8 +30,7 @@ from typing import Any
 
 import numpy as np
 
-from fmilin.native.mechanism.screws import Array, ad, along, cross, inertia_tensor, moment_of
-from fmilin.native.mechanism.tree import Tree
+from fmilin.native.mechanism.tree import Array, Tree, ad, along, cross, inertia_tensor, moment_of
 
 
 @dataclass(frozen=True)

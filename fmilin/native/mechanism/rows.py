@@ -24,8 +24,7 @@ from numpy.typing import NDArray
 
 from fmilin.native.mechanism.markers import FixedMarkers, MarkerMotion
 from fmilin.native.mechanism.recursions import Motion, Velocities
-from fmilin.native.mechanism.screws import Array, ad, along, cross
-from fmilin.native.mechanism.tree import Tree
+from fmilin.native.mechanism.tree import Array, Tree, ad, along, cross
 
 Ints = NDArray[np.intp]
 Terms = tuple[tuple[int, float], ...]

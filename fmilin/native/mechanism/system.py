@@ -34,8 +34,7 @@ from fmilin.native.mechanism.recursions import (
     velocities,
 )
 from fmilin.native.mechanism.rows import FixedRows, RowDerivatives, RowMotion, Rows
-from fmilin.native.mechanism.screws import Array, Partials
-from fmilin.native.mechanism.tree import Tree
+from fmilin.native.mechanism.tree import Array, Partials, Tree
 from fmilin.numerics.factors import require_regular
 from fmilin.numerics.null_space import NullSpaceFactors
 

@@ -30,8 +30,8 @@ from fmilin.output.export import m_file
 from fmilin.output.export.archives import archive_of, arrays_of, reading
 from fmilin.output.export.document import MATRICES
 from fmilin.output.export.family_json import FORMAT, from_texts, require_format, texts_of
+from fmilin.output.export.m_file import gathered
 from fmilin.output.export.mat5 import READABLE, read, write
-from fmilin.output.export.model_array import gathered
 from fmilin.output.formats import Writing
 
 if TYPE_CHECKING:

@@ -78,8 +78,7 @@ def dumps_each(
         return {path: dumps(models[0], path, writing) for path in paths}
     from fmilin.families.family_builder import family_of
     from fmilin.output.export.foreign import turbine_grid
-    from fmilin.output.export.m_file import dumps_array
-    from fmilin.output.export.model_array import gathered, grid_of, what_varies
+    from fmilin.output.export.m_file import dumps_array, gathered, grid_of, what_varies
 
     grid = turbine_grid(models) if axes is None else grid_of(models, axes)
     programs = [path for path in paths if path.suffix.lower() == ".m"]  # sort the members along a grid of their own

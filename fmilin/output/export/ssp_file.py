@@ -8,9 +8,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from fmilin.connected.declaration import Connection
+from fmilin.connected.declaration import Connection, split
 from fmilin.connected.linear_member import linear_from_control
-from fmilin.connected.names import split
 from fmilin.fmi.read.archive import read_description
 from fmilin.fmi.read.description import Description, Variable
 from fmilin.fmi.read.model import FmuModel

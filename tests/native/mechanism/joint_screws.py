@@ -7,8 +7,7 @@ from numpy.typing import NDArray
 
 from fmilin.native.mechanism.part import Numbers, skew
 from fmilin.native.mechanism.parts import Joint
-from fmilin.native.mechanism.screws import ad
-from fmilin.native.mechanism.tree import Ball, Screw, steps_of
+from fmilin.native.mechanism.tree import Ball, Screw, ad, steps_of
 from tests.native.mechanism.recursion import Ad
 
 __all__ = ["joint_screw", "joint_transformation", "quaternion_rate", "rotation"]

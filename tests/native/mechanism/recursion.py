@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 
 from fmilin.native.mechanism.recursions import local_transformations
-from fmilin.native.mechanism.screws import Array, ad, along, cross, inertia_tensor
-from fmilin.native.mechanism.tree import Tree
+from fmilin.native.mechanism.tree import Array, Tree, ad, along, cross, inertia_tensor
 
 __all__ = ["Ad", "articulated_body", "body_jacobians", "newton_euler"]
 

@@ -16,9 +16,8 @@ from fmilin.native.mechanism.recursions import (
     positions,
     velocities,
 )
-from fmilin.native.mechanism.screws import ad, along
 from fmilin.native.mechanism.system import System
-from fmilin.native.mechanism.tree import Tree
+from fmilin.native.mechanism.tree import Tree, ad, along
 from tests.native.mechanism.builders import Floats, Random, everything, poses
 from tests.native.mechanism.recursion import Ad, articulated_body, body_jacobians, newton_euler
 

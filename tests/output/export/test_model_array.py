@@ -9,7 +9,7 @@ import pytest
 
 from fmilin.ground.errors import UnknownNameError, UsageError
 from fmilin.linear_model.model import LinearModel
-from fmilin.output.export.model_array import gathered, grid_of
+from fmilin.output.export.m_file import gathered, grid_of
 from tests.hand_made import pendulum
 
 

@@ -12,8 +12,7 @@ import pytest
 from fmilin.ground.signals import Signal, Signals
 from fmilin.linear_model.model import LinearModel
 from fmilin.model.interface import ModelInfo
-from fmilin.output.export.m_file import dumps_array
-from fmilin.output.export.model_array import gathered
+from fmilin.output.export.m_file import dumps_array, gathered
 from fmilin.output.formats import Writing
 from tests.hand_made import differences, pendulum, sized
 from tests.output.export.octave import needs_octave, run, texts
