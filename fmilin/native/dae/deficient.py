@@ -36,7 +36,7 @@ DEPENDENT = 1e-10  # of the largest singular value of scaled rows
 NEAR = 1e-3  # sizes: below this, steps shrink by more than QUADRATIC where nothing is redundant
 QUADRATIC = 0.2
 EXACT, SLOW = 1e-9, 1e-5
-BESIDE = 0.9  # sizes of the unknowns, from a guess without a slope
+ASIDE = 0.9  # sizes of the unknowns, from a guess without a slope
 
 
 def reciprocal_condition(J: Any) -> float:
@@ -158,13 +158,13 @@ class Rows:
             previous = last
         return None
 
-    def solved_beside(self, equations: Sequence[str]) -> FloatArray | None:
+    def solved_aside(self, equations: Sequence[str]) -> FloatArray | None:
         """Return :meth:`solved` from both sides of a guess where slopes vanish, as those of q |q| do at q = 0."""
         J, sizes, solutions = self.matrix(self.x, self.w), self.sizes[1], list[FloatArray]()
         if not (isinstance(J, np.ndarray) and J.size and np.isfinite(J).all()):
             return None
         missing = linalg.null_space(J * sizes, rcond=DEPENDENT).sum(axis=1)
-        for side in (BESIDE, -BESIDE) if missing.any() else ():
+        for side in (ASIDE, -ASIDE) if missing.any() else ():
             with suppress(NumericalError):
                 solutions.append(self.solved(equations, self.w + side * sizes * missing))
         if len(solutions) > 1 and self._size(solutions[1] - solutions[0], solutions[0]) > STALLED:

@@ -158,8 +158,8 @@ class Reduced:
         try:
             return rows.x, rows.solved(names)
         except NumericalError:
-            if (beside := rows.solved_beside(names)) is not None:
-                return rows.x, beside
+            if (solution := rows.solved_aside(names)) is not None:
+                return rows.x, solution
             at = consistent_point(self.form, self.motion, (*self.solved, *self.invariants), self.keys)
             if at is None:
                 raise
