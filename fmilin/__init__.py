@@ -10,60 +10,75 @@ from typing import TYPE_CHECKING, Any
 
 from fmilin.ground.import_paths import resolve, stay_valid
 from fmilin.ground.verbs import hand_in
-from fmilin.ground.version import __version__
+from fmilin.ground.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from fmilin.connected.connect import Connection, connect, sampled_loop
-    from fmilin.connected.cosimulation import cosimulated
-    from fmilin.connected.loop_transfer import complementary_sensitivity, loop_transfer, opened, sensitivity
-    from fmilin.connected.reduced import reduce_members
-    from fmilin.design.closed_loop import closed_loop
-    from fmilin.design.frequency_response import FrequencyResponse, frequency_response
-    from fmilin.discovery.explaining import Explanation, explain, explain_zeros
-    from fmilin.discovery.procedure import discover
-    from fmilin.discovery.result import Discovery
-    from fmilin.families.along import linearize_along
-    from fmilin.families.family import LinearFamily
-    from fmilin.families.periodic.chart import FloquetChart, floquet_chart
-    from fmilin.families.periodic.linearize import linearize_periodic
-    from fmilin.families.periodic.model import PeriodicModel
-    from fmilin.families.periodic.orbit import PeriodicOrbit
-    from fmilin.families.periodic.search import periodic_orbit
-    from fmilin.families.sweep import sweep
-    from fmilin.ground.errors import (
-        ConstraintError,
-        FmilinError,
-        ModelCrashError,
-        ModelError,
-        NumericalError,
-        UnknownNameError,
-        UsageError,
-    )
-    from fmilin.ground.sandbox.limits import Limits, sandbox_report
-    from fmilin.ground.sandbox.other_processes import isolated
-    from fmilin.ground.signals import Signal, Signals
-    from fmilin.linear_model.model import LinearModel
-    from fmilin.linear_model.verification import Verification
-    from fmilin.linearization.procedure import linearize
-    from fmilin.loading.load import load
-    from fmilin.manifold.operating_points import operating_point
-    from fmilin.model.constraints.declared import Constraint
-    from fmilin.model.interface import Evaluation, Model, OperatingPoint
-    from fmilin.model.stepping import Stepping
-    from fmilin.motion.periodic.floquet import Floquet
-    from fmilin.motion.simulation.run import simulate, snapshots
-    from fmilin.motion.simulation.trajectory import Trajectory
-    from fmilin.motion.verifying.procedure import verify
-    from fmilin.native.formulations.descriptor import descriptor
-    from fmilin.native.to_casadi import to_casadi
-    from fmilin.numerics.differences.differences import Differences
-    from fmilin.points.many_starts import operating_points
-    from fmilin.points.procedure import trim, trim_each
-    from fmilin.points.report import TrimmedPoint
-    from fmilin.points.request import TrimRequest
-    from fmilin.points.uncertainty import Uncertain, uncertain
+    from fmilin.connected.connect import Connection as Connection
+    from fmilin.connected.connect import connect as connect
+    from fmilin.connected.connect import sampled_loop as sampled_loop
+    from fmilin.connected.cosimulation import cosimulated as cosimulated
+    from fmilin.connected.loop_transfer import complementary_sensitivity as complementary_sensitivity
+    from fmilin.connected.loop_transfer import loop_transfer as loop_transfer
+    from fmilin.connected.loop_transfer import opened as opened
+    from fmilin.connected.loop_transfer import sensitivity as sensitivity
+    from fmilin.connected.reduced import reduce_members as reduce_members
+    from fmilin.design.closed_loop import closed_loop as closed_loop
+    from fmilin.design.frequency_response import FrequencyResponse as FrequencyResponse
+    from fmilin.design.frequency_response import frequency_response as frequency_response
+    from fmilin.discovery.explaining import Explanation as Explanation
+    from fmilin.discovery.explaining import explain as explain
+    from fmilin.discovery.explaining import explain_zeros as explain_zeros
+    from fmilin.discovery.procedure import discover as discover
+    from fmilin.discovery.result import Discovery as Discovery
+    from fmilin.families.along import linearize_along as linearize_along
+    from fmilin.families.family import LinearFamily as LinearFamily
+    from fmilin.families.periodic.chart import FloquetChart as FloquetChart
+    from fmilin.families.periodic.chart import floquet_chart as floquet_chart
+    from fmilin.families.periodic.linearize import linearize_periodic as linearize_periodic
+    from fmilin.families.periodic.model import PeriodicModel as PeriodicModel
+    from fmilin.families.periodic.orbit import PeriodicOrbit as PeriodicOrbit
+    from fmilin.families.periodic.search import periodic_orbit as periodic_orbit
+    from fmilin.families.sweep import sweep as sweep
+    from fmilin.ground.errors import ConstraintError as ConstraintError
+    from fmilin.ground.errors import FmilinError as FmilinError
+    from fmilin.ground.errors import ModelCrashError as ModelCrashError
+    from fmilin.ground.errors import ModelError as ModelError
+    from fmilin.ground.errors import NumericalError as NumericalError
+    from fmilin.ground.errors import UnknownNameError as UnknownNameError
+    from fmilin.ground.errors import UsageError as UsageError
+    from fmilin.ground.sandbox.limits import Limits as Limits
+    from fmilin.ground.sandbox.limits import sandbox_report as sandbox_report
+    from fmilin.ground.sandbox.other_processes import isolated as isolated
+    from fmilin.ground.signals import Signal as Signal
+    from fmilin.ground.signals import Signals as Signals
+    from fmilin.linear_model.model import LinearModel as LinearModel
+    from fmilin.linear_model.verification import Verification as Verification
+    from fmilin.linearization.procedure import linearize as linearize
+    from fmilin.loading.load import load as load
+    from fmilin.manifold.operating_points import operating_point as operating_point
+    from fmilin.model.constraints.declared import Constraint as Constraint
+    from fmilin.model.interface import Evaluation as Evaluation
+    from fmilin.model.interface import Model as Model
+    from fmilin.model.interface import OperatingPoint as OperatingPoint
+    from fmilin.model.stepping import Stepping as Stepping
+    from fmilin.motion.periodic.floquet import Floquet as Floquet
+    from fmilin.motion.simulation.run import simulate as simulate
+    from fmilin.motion.simulation.run import snapshots as snapshots
+    from fmilin.motion.simulation.trajectory import Trajectory as Trajectory
+    from fmilin.motion.verifying.procedure import verify as verify
+    from fmilin.native.formulations.descriptor import descriptor as descriptor
+    from fmilin.native.to_casadi import to_casadi as to_casadi
+    from fmilin.numerics.differences.differences import Differences as Differences
+    from fmilin.points.many_starts import operating_points as operating_points
+    from fmilin.points.procedure import trim as trim
+    from fmilin.points.procedure import trim_each as trim_each
+    from fmilin.points.report import TrimmedPoint as TrimmedPoint
+    from fmilin.points.request import TrimRequest as TrimRequest
+    from fmilin.points.uncertainty import Uncertain as Uncertain
+    from fmilin.points.uncertainty import uncertain as uncertain
 
 _HOMES = {
+    "__version__": "ground.version",
     "Connection": "connected.connect",
     "Constraint": "model.constraints.declared",
     "ConstraintError": "ground.errors",
@@ -129,72 +144,7 @@ _HOMES = {
     "verify": "motion.verifying.procedure",
 }
 
-__all__ = [
-    "Connection",
-    "Constraint",
-    "ConstraintError",
-    "Differences",
-    "Discovery",
-    "Evaluation",
-    "Explanation",
-    "Floquet",
-    "FloquetChart",
-    "FmilinError",
-    "FrequencyResponse",
-    "Limits",
-    "LinearFamily",
-    "LinearModel",
-    "Model",
-    "ModelCrashError",
-    "ModelError",
-    "NumericalError",
-    "OperatingPoint",
-    "PeriodicModel",
-    "PeriodicOrbit",
-    "Signal",
-    "Signals",
-    "Stepping",
-    "Trajectory",
-    "TrimRequest",
-    "TrimmedPoint",
-    "Uncertain",
-    "UnknownNameError",
-    "UsageError",
-    "Verification",
-    "__version__",
-    "closed_loop",
-    "complementary_sensitivity",
-    "connect",
-    "cosimulated",
-    "descriptor",
-    "discover",
-    "explain",
-    "explain_zeros",
-    "floquet_chart",
-    "frequency_response",
-    "isolated",
-    "linearize",
-    "linearize_along",
-    "linearize_periodic",
-    "load",
-    "loop_transfer",
-    "opened",
-    "operating_point",
-    "operating_points",
-    "periodic_orbit",
-    "reduce_members",
-    "sampled_loop",
-    "sandbox_report",
-    "sensitivity",
-    "simulate",
-    "snapshots",
-    "sweep",
-    "to_casadi",
-    "trim",
-    "trim_each",
-    "uncertain",
-    "verify",
-]
+__all__ = list(_HOMES)
 
 
 def __getattr__(name: str) -> Any:

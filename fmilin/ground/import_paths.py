@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from types import ModuleType
+from typing import Any
 
 DOCUMENTED: Mapping[str, str] = {
     "fmilin.adapters": "fmilin.loading.adapters",
@@ -33,6 +34,17 @@ def resolve(name: str) -> str | None:
     """Return where a documented path leads, None when it is none: ``fmilin.models.ode`` to ``fmilin.native.ode``."""
     head = ".".join(name.split(".")[:2])
     return DOCUMENTED[head] + name.removeprefix(head) if head in DOCUMENTED else None
+
+
+def lazily(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return ``__getattr__`` and ``__dir__`` of a package whose names are imported when they are first used."""
+
+    def imported(name: str) -> Any:
+        if name not in homes:
+            raise AttributeError(f"module '{package}' has no attribute '{name}'")
+        return getattr(import_module(f"{package}.{homes[name]}"), name)
+
+    return imported, lambda: sorted(homes)
 
 
 def stay_valid() -> None:

@@ -7,19 +7,24 @@ Does not know: FMUs.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from fmilin.ground.import_paths import lazily
 
 if TYPE_CHECKING:
-    from fmilin.native.dae.equations import DaeGraph
-    from fmilin.native.dae.model import DaeModel
-    from fmilin.native.declaration import Labels, SymbolicConstraint, der
-    from fmilin.native.function import FunctionModel
-    from fmilin.native.kane import KaneEquations, KaneModel
-    from fmilin.native.lagrange import LagrangeModel
-    from fmilin.native.null_space import MultiplierModel, NullSpaceModel
-    from fmilin.native.ode import OdeModel
-    from fmilin.native.symbolic import SymbolicModel
+    from fmilin.native.dae.equations import DaeGraph as DaeGraph
+    from fmilin.native.dae.model import DaeModel as DaeModel
+    from fmilin.native.declaration import Labels as Labels
+    from fmilin.native.declaration import SymbolicConstraint as SymbolicConstraint
+    from fmilin.native.declaration import der as der
+    from fmilin.native.function import FunctionModel as FunctionModel
+    from fmilin.native.kane import KaneEquations as KaneEquations
+    from fmilin.native.kane import KaneModel as KaneModel
+    from fmilin.native.lagrange import LagrangeModel as LagrangeModel
+    from fmilin.native.null_space import MultiplierModel as MultiplierModel
+    from fmilin.native.null_space import NullSpaceModel as NullSpaceModel
+    from fmilin.native.ode import OdeModel as OdeModel
+    from fmilin.native.symbolic import SymbolicModel as SymbolicModel
 
 _HOMES = {
     "DaeGraph": "dae.equations",
@@ -37,29 +42,5 @@ _HOMES = {
     "der": "declaration",
 }
 
-__all__ = [
-    "DaeGraph",
-    "DaeModel",
-    "FunctionModel",
-    "KaneEquations",
-    "KaneModel",
-    "Labels",
-    "LagrangeModel",
-    "MultiplierModel",
-    "NullSpaceModel",
-    "OdeModel",
-    "SymbolicConstraint",
-    "SymbolicModel",
-    "der",
-]
-
-
-def __getattr__(name: str) -> Any:
-    """Import a public name when it is first used: sympy takes a while."""
-    if name not in _HOMES:
-        raise AttributeError(f"module 'fmilin.native' has no attribute '{name}'")
-    return getattr(import_module(f"fmilin.native.{_HOMES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__all__ = list(_HOMES)
+__getattr__, __dir__ = lazily(__name__, _HOMES)

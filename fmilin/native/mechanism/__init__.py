@@ -5,9 +5,9 @@ Spencer (thesis), chapter 4 and appendices A and B.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from fmilin.ground.import_paths import lazily
 from fmilin.native.mechanism.description import MechanismDescription
 from fmilin.native.mechanism.elements import (
     Actuator,
@@ -61,10 +61,4 @@ __all__ = [
 
 
 _LATE = {"Mechanism": "model", "MovedMechanism": "motions", "Assembly": "assembly", "assemble": "assembly"}
-
-
-def __getattr__(name: str) -> Any:
-    """Import the model and the assembly when they are first used: descriptions alone need less."""
-    if name not in _LATE:
-        raise AttributeError(f"module 'fmilin.native.mechanism' has no attribute '{name}'")
-    return getattr(import_module(f"fmilin.native.mechanism.{_LATE[name]}"), name)
+__getattr__, _ = lazily(__name__, _LATE)

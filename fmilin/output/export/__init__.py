@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from fmilin.ground.import_paths import lazily
 
 if TYPE_CHECKING:
     from fmilin.output.export.ssp_file import ssp
 
 __all__ = ["ssp"]
-
-
-def __getattr__(name: str) -> Any:
-    """Import the function when it is first used."""
-    if name != "ssp":
-        raise AttributeError(f"module 'fmilin.output.export' has no attribute '{name}'")
-    from fmilin.output.export.ssp_file import ssp
-
-    return ssp
+__getattr__, _ = lazily(__name__, {"ssp": "ssp_file"})
