@@ -153,12 +153,14 @@ def stages(frame: FrameType | None) -> Iterator[str]:
         frame = frame.f_back
 
 
-def residual_left(frame: FrameType | None) -> str:
-    """Return how far Newton's method on a stack is from its point, as ", residual 2.1e-05"; "" where none is there."""
+def how_far(frame: FrameType | None) -> str:
+    """Return how far Newton's method (", residual 2.1e-05") or experiments on a stack are; "" without either."""
     while frame is not None:
         r = frame.f_locals.get("r") if frame.f_code.co_qualname == "corrected" else None
         if r is not None and len(r):
             return f", residual {abs(r).max():.1e}"
+        if frame.f_code.co_qualname == "linearize_stepped" and (runner := frame.f_locals.get("runner")) is not None:
+            return f", about {runner.to_go:.0f} s to go"
         frame = frame.f_back
     return ""
 
@@ -210,7 +212,7 @@ def _tell(what: str, patience: float, start: float, ended: Event) -> None:
         if not _interrupted.is_set():
             frame = sys._current_frames().get(main_thread().ident or 0)
             *_, stage = "", *takewhile(lambda s: s != WAITING, stages(frame))  # the outermost one of this process
-            text = f"{time.monotonic() - start:.0f} s{stage and f', {stage}'}{residual_left(frame)}"
+            text = f"{time.monotonic() - start:.0f} s{stage and f', {stage}'}{how_far(frame)}"
             # Back to the first column: whatever is written next takes the place of this.
             sys.stderr.write(f"\r\x1b[K{what}: {text}\r")
             sys.stderr.flush()

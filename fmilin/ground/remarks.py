@@ -260,10 +260,10 @@ ROWS = (
          "Use the linear model at this point only; declare or discover constraints for others."),
     # Of single entries of the matrices.
     Kind("accuracy",
-         "The estimated error of an entry is more than a thousandth of the largest entry of its row, or responses tell "
-         "that the model's own solver is no better.",
-         "Give variables nominal values of their size, tighten the tolerance of solvers inside, or provide exact "
-         "derivatives.", scope="entry"),
+         "The estimated error of an entry is more than a thousandth of the largest entry of its row, responses tell "
+         "that the solver inside is no better, or time was short for experiments.",
+         "Give variables nominal values of their size, tighten the tolerance of solvers inside, provide exact "
+         "derivatives, or allow more time (`--budget`).", scope="entry"),
     Kind("narrow",
          "A slope holds near the point only: farther away it is another one.",
          "Consider how far the motion goes before you rely on this entry.", scope="entry"),

@@ -93,6 +93,7 @@ class Stepping:
     order: int | None = None  #: of the identified model; else chosen from the singular values
     #: by how much inputs are moved at most, in the unit of each; else so that the answers are in proportion
     amplitude: float | None = None
+    budget: float = 20.0  #: processor time for experiments, in seconds: what does not fit is left out, and told
     way: InitVar[str | None] = None  #: the old name of ``method``
 
     def __post_init__(self, way: str | None) -> None:
@@ -106,6 +107,8 @@ class Stepping:
             raise UsageError(f"An order of {self.order} is none: it must be positive.")
         if self.amplitude is not None and not 0 < self.amplitude < float("inf"):
             raise UsageError(f"An amplitude of {self.amplitude:g} is none: it must be positive and finite.")
+        if not self.budget > 0:
+            raise UsageError(f"A budget of {self.budget:g} s is none: it must be positive.")
 
 
 @dataclass(frozen=True, slots=True)

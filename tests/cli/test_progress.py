@@ -10,7 +10,7 @@ import time
 import pytest
 
 import fmilin as fl
-from fmilin.cli.duration import elapsed_time, progress_bar, residual_left
+from fmilin.cli.duration import elapsed_time, how_far, progress_bar
 from fmilin.ground.signals import FloatArray
 from fmilin.native.function import FunctionModel
 
@@ -36,7 +36,7 @@ def test_it_says_what_is_being_done_and_how_far_it_is(monkeypatch: pytest.Monkey
     until = time.monotonic() + 60
 
     def rates(t: float, x: FloatArray, u: FloatArray) -> FloatArray:
-        while residual_left(sys._getframe()) and "residual" not in screen.getvalue() and time.monotonic() < until:
+        while how_far(sys._getframe()) and "residual" not in screen.getvalue() and time.monotonic() < until:
             time.sleep(0.01)
         return 1.0 - x
 

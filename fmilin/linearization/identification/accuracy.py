@@ -24,6 +24,7 @@ from fmilin.linearization.identification.sampled import PART as REDUCED
 from fmilin.numerics.steps import runge_kutta_step
 
 PARTS = (16, 256)  # into how many a step is divided
+FEW = 2  # steps of the experiment with the most parts
 TIGHTER = 0.1  # the tolerance of the comparison, in that of the solver
 COUNT = 8  # steps of the experiment
 PART = 0.3  # of the amplitudes of single pulses, as in held-out responses
@@ -53,8 +54,12 @@ def solver_error(runner: Runner, step: float) -> SolverError | None:
         return None
     largest, noise = None, relative_change(again, whole)
     for parts in () if runner.cadence.internal else PARTS:
+        count = max(FEW, COUNT * PARTS[0] // parts)  # communication steps cost even where they are short
+        if parts > PARTS[0] and not runner.affords(
+            f"a comparison with steps of {step / parts:g} s", 2, 2 * count * parts, step / parts
+        ):
+            break
         try:
-            count = max(2, COUNT * PARTS[0] // parts)  # communication steps cost even where they are short
             change = relative_change(_response(runner, deviations[:count], step, parts), whole[:count])
         except FmilinError:  # it takes no such steps
             break

@@ -44,7 +44,7 @@ class ByFreeMotion(ByResponse):
         def attempt(step: float) -> tuple[Sampled, float]:
             return self._without_input(self._seen(step, SHORT).model), float("nan")
 
-        step = given_step(self.stepping, self.runner) or fitting_step(attempt, self.runner)
+        step = fitting_step(attempt, self.runner, given_step(self.stepping, self.runner))
         realized = self._realized_at(step)
         own = realized.model
         findings = self.findings
@@ -59,10 +59,10 @@ class ByFreeMotion(ByResponse):
 
     def _seen(self, step: float, count: int, order: int | None = None) -> Realized:
         """Realize the differences of a run."""
-        once, again = (self._differences(step, count) for _ in range(2))
+        both = self.runner.once(("free", step, count), lambda: [self._differences(step, count) for _ in range(2)])
         ny, nu = len(self.model.outputs), 1
         nothing = np.zeros((ny, nu))
-        markov = before_growth(Markov(nothing, once, np.abs(once - again), nothing, "at once", step))
+        markov = before_growth(Markov(nothing, both[0], np.abs(both[0] - both[1]), nothing, "at once", step))
         return realize(markov, ny, None, order, np.ones(1))
 
     def _differences(self, step: float, count: int) -> FloatArray:
@@ -89,6 +89,7 @@ class ByFreeMotion(ByResponse):
 
     def _realized_at(self, step: float) -> Realized:
         """Return the smallest order that predicts the motion in half steps, which it was not made from, as any does."""
+        self.runner.require(20, 15 * LONG, step)
         most = self._seen(step, LONG)
         if not most.model.order:
             return most

@@ -47,12 +47,13 @@ class ByMultisine(ByResponse):
         """Return the linear model."""
         self._require_channels()
         step = given_step(self.stepping, self.runner) or usable_step(self.runner)
+        nu = len(self.runner.scales)
+        periods = max(FEWEST, -(-PERIODS // nu))
+        self.runner.require(2 * nu, 2 * nu * LENGTH * (SETTLING + periods), step)
         amplitudes = self.runner.choose_amplitudes(step).tolist()
         pulses = [self.runner.pulse(j, a, step, 20) for j, a in enumerate(amplitudes)]
         reading = Probe(self.runner).reading(step, pulses)
-        nu = len(self.runner.scales)
         waves = _orthogonal(LENGTH, nu) * (PART * self.runner.scales)[None, :, None]  # (experiments, nu, M)
-        periods = max(FEWEST, -(-PERIODS // nu))
         settling, spectra = SETTLING, []
         for wave in waves:
             answers, settling = self._periods(wave, step, reading, settling, periods)

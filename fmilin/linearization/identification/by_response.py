@@ -72,9 +72,9 @@ class Identification:
 
     def confirmed(self, sampled: Sampled) -> Continuous:
         """Return the continuous model, confirmed at half the step, with the findings of that."""
-        confirmation = confirmed(sampled, self.runner, self.findings.error)
-        self.findings.half_error, self.findings.nyquist = confirmation.error, confirmation.model.nyquist
-        return confirmation.model
+        model, self.findings.half_error = confirmed(sampled, self.runner, self.findings.error)
+        self.findings.nyquist = model.nyquist
+        return model
 
 
 class ByResponse(Identification):
@@ -85,7 +85,9 @@ class ByResponse(Identification):
         self._require_channels()
         probe = Probe(self.runner)
         step = self._step(probe)
-        realized, held = self._realized(probe, step, LONG)
+        nu = len(self.runner.scales)
+        long = self.runner.affords(f"runs of {LONG} steps, which show slower motions", 4 * nu, 4 * nu * LONG, step)
+        realized, held = self._realized(probe, step, LONG if long else SHORT, halves=True)
         self._note(realized, held)
         return self._delivered(realized, independent)
 
@@ -119,17 +121,17 @@ class ByResponse(Identification):
 
     def _step(self, probe: Probe) -> float:
         def attempt(step: float) -> tuple[Sampled, float]:
-            realized, _ = self._realized(probe, step, SHORT)
+            realized, _ = self._realized(probe, step, SHORT, halves=False)
             return realized.model, realized.error
 
         cadence = self.runner.cadence
         is_given = self.stepping.step or cadence.sampled or cadence.period
-        return (given_step(self.stepping, self.runner) if is_given else None) or fitting_step(attempt, self.runner)
+        return fitting_step(attempt, self.runner, given_step(self.stepping, self.runner) if is_given else None)
 
-    def _realized(self, probe: Probe, step: float, count: int) -> tuple[Realized, HeldOut | None]:
+    def _realized(self, probe: Probe, step: float, count: int, *, halves: bool) -> tuple[Realized, HeldOut | None]:
         rows = max(1, (len(self.model.outputs) + len(self.model.states)) * max(1, len(self.runner.scales)))
         count = max(SHORTEST, min(count, int(2 * np.sqrt(MOST_NUMBERS / rows))))
-        markov = probe.measure(step, count, halves=count > SHORT)
+        markov = probe.measure(step, count, halves=halves)
         if not np.isfinite(markov.Y).all():
             raise NumericalError(
                 f"The model answers pulses of its inputs with NaN within {count} steps of {step:g} s. Choose another "

@@ -39,6 +39,7 @@ from fmilin.model.stepping import Stepped
 from fmilin.numerics.balanced import is_equilibrium
 from fmilin.numerics.differences.differences import Differences
 
+VISITS = 5  # about, of the model for each coordinate and input
 Measure = Callable[[float], tuple[Sampled, Sampled]]  # from a step to a discrete model and its errors
 
 
@@ -104,7 +105,8 @@ class ByStep(Identification):
         stepped = self.runner.stepped
         frame = self._frame(stepped, independent, kind)
         measure = cache(Displacements(self.model, stepped, self.point, frame).measure)
-        step = self._step(measure)
+        visits = VISITS * (len(frame.selection.signals) + len(self.runner.scales))
+        step = self._step(measure, visits)
         sampled, errors = measure(step)
         held = held_out(self.runner, step)
         findings = self.findings
@@ -121,7 +123,7 @@ class ByStep(Identification):
             linear = self.named(sampled, errors, coordinates, "steps", step)
         else:
             model = self.confirmed(sampled)
-            doubts = self._errors(model, errors, measure, step)
+            doubts = self._errors(model, errors, measure, step, visits)
             linear = self.named(settled(model, doubts, frame.y_scales), doubts, coordinates, "steps", step)
         return replace(linear, warnings=(*frame.remarks, *linear.warnings))
 
@@ -142,18 +144,19 @@ class ByStep(Identification):
             )
         return frame_at(self.model, self.point, named=named, kind=kind)
 
-    def _step(self, measure: Measure) -> float:
+    def _step(self, measure: Measure, visits: int) -> float:
         def attempt(step: float) -> tuple[Sampled, float]:
             sampled, _ = measure(step)
             held = held_out(self.runner, step)
             return sampled, float("nan") if held is None else held.error(sampled)
 
-        return given_step(self.stepping, self.runner) or fitting_step(attempt, self.runner)
+        return fitting_step(attempt, self.runner, given_step(self.stepping, self.runner), visits)
 
-    def _errors(self, model: Continuous, errors: Sampled, measure: Measure, step: float) -> Continuous:
+    def _errors(self, model: Continuous, errors: Sampled, measure: Measure, step: float, visits: int) -> Continuous:
         """Return the errors of the differences or the change with another step, whichever is larger."""
         try:
             halves = has_halves(step, self.runner.cadence)
+            halves = halves and self.runner.affords("one step of half the length", visits, visits, step / 2)
             other = continuous_of(measure(step / 2)[0]) if halves else model
         except FmilinError:
             other = model

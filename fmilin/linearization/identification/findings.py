@@ -55,6 +55,7 @@ class Findings:
         self.error = float("nan")
         self.half_error = float("nan")
         self.noise = 0.0
+        self.unmeasured = "the model does not take such steps"  # why, where it was not
         self.coarse_solver = ""  # why responses speak against the solver only; empty otherwise
         self.excess = 0.0  # the largest error on held-out responses beyond their noise
         self.reading = ""
@@ -133,7 +134,7 @@ class Findings:
         if np.isnan(self.error):
             why = "there are no inputs" if not self._inputs else "there are no outputs"
             if self._inputs and self._outputs:
-                why = "the model does not take such steps"
+                why = self.unmeasured
             return f"How well the model predicts responses was not measured: {why}."
         words = f"Held-out responses to random inputs in steps of {self.step:g} s are predicted to {self.error:.1e} of "
         words += f"their size (the worst output: '{self._worst}')"

@@ -6,8 +6,11 @@ which halving it changes r least; the change that remains is the error estimate.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import ceil
+from time import process_time
 from typing import Any, TypeVar
 
 import numpy as np
@@ -26,27 +29,95 @@ REDUCTIONS = 14  # to a fourth each
 BENT = 1e-2  # answers to half the input that are off their half by this are not linear
 DECADES = (1.0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
 GOOD_ENOUGH = 1e-9
+TRIAL = 5  # steps of a run that tells what steps cost
+
+
+def clock() -> float:
+    """Return the processor time that this process and its children have taken, in seconds."""
+    return process_time() + sum(os.times()[2:4])
 
 
 class Runner:
     """Runs a stepped model from one point, and remembers the amplitudes that suit its inputs."""
 
-    def __init__(self, model: Model, point: OperatingPoint, amplitude: float | None = None) -> None:
+    def __init__(
+        self, model: Model, point: OperatingPoint, amplitude: float | None = None, budget: float = np.inf
+    ) -> None:
         if not isinstance(model, Stepped):
             raise TypeError(model)
         self.model, self.point = model, point
         self.stepped: Stepped = model
         self.cadence = model.cadence  # with the solver's own step, once that is known
         self.scales = model.inputs.scales(point.inputs)
-        self._given = amplitude
+        self._given, self.budget, self._begun, self._until = amplitude, budget, clock(), 0.0
+        self.left_out: dict[str, float] = {}  # what did not fit into the budget, and the seconds that it would take
         self._amplitudes: dict[float, FloatArray] = {}
         self._made: dict[object, Any] = {}
         self._changes: dict[int, tuple[float, float]] = {}  # by input: amplitude, and change when halved
         self._smooth = False
+        self.looked = True  # whether it is known if the model stands still between steps of its own
         self.is_noisy = False  # whether equal runs were seen to differ
         self.reduced = 0.0  # to which part of their sizes inputs were held, for the sake of proportion
         self.unresponsive: set[int] = set()  # inputs that moved nothing, however hard pushed
         self.in_dead_zone: list[str] = []  # inputs that move nothing unless pushed more
+
+    @property
+    def attempt(self) -> tuple[int, int]:
+        """About how many runs a model from responses takes, and how many steps in all."""
+        return 20 + 22 * len(self.scales), (1000 if self.looked else 1300) + 400 * len(self.scales)
+
+    def affords(self, what: str, runs: int, steps: int, step: float) -> bool:
+        """Whether runs with so many steps in all, of this length, fit into the budget; what does not is noted."""
+        begin, each = self.once(("cost", step), lambda: self._cost(step))
+        spent, needed = clock() - self._begun, runs * begin + steps * each
+        if spent + needed > self.budget:
+            self.left_out[what] = needed
+            return False
+        self._until = max(self._until, spent + needed)
+        return True
+
+    def require(self, runs: int, steps: int, step: float) -> None:
+        """Refuse experiments that do not fit into the budget."""
+        if not self.affords("responses", runs, steps, step):
+            total, spent, needed = self.seconds_of_all, clock() - self._begun, self.left_out["responses"]
+            self.left_out.clear()
+            raise NumericalError(
+                f"Experiments have taken {spent:.2g} s of processor time, and would take about {ceil(needed)} s more, "
+                f"for {steps} communication steps of {step:g} s in {runs} runs at least; {self.budget:g} s are given. "
+                f"Give more (--budget {total}), or take fewer --inputs."
+            )
+
+    @property
+    def remark(self) -> str:
+        """What was left out, in words."""
+        return (
+            f"Experiments may take {self.budget:g} s of processor time, which left out: {', '.join(self.left_out)}. "
+            f"With these it takes about {self.seconds_of_all} s (--budget {self.seconds_of_all})."
+        )
+
+    @property
+    def to_go(self) -> float:
+        """The seconds that what was afforded last takes from now on."""
+        return max(0.0, self._until - (clock() - self._begun))
+
+    @property
+    def seconds_of_all(self) -> int:
+        """What everything would take, with what was left out, a fifth more than predicted."""
+        return ceil(1.2 * (clock() - self._begun + sum(self.left_out.values())))
+
+    def _cost(self, step: float) -> tuple[float, float]:
+        """Return the seconds that a run takes and those of a step in it; 0 where such steps are refused."""
+        moves = 1e-2 * self.scales * np.random.default_rng(5).uniform(-1.0, 1.0, (TRIAL, len(self.scales)))
+        times = [clock()]
+        for count in (1, TRIAL):
+            try:
+                self.run(moves[:count], step)
+            except FmilinError:
+                return 0.0, 0.0
+            times.append(clock())
+        one, several = np.diff(times).tolist()
+        each = max(several - one, 0.0) / (TRIAL - 1)
+        return max(one - each, 0.0), each
 
     def run(self, deviations: FloatArray, step: float, tolerance: float | None = None) -> Response:
         """Run with inputs at the point's values plus ``deviations`` (K, nu), with another tolerance if one is given."""
@@ -96,6 +167,8 @@ class Runner:
         pattern = np.random.default_rng(12).uniform(-1.0, 1.0, (LONG_RUN, len(together)))
         smaller = together
         for _ in range(0 if self.is_noisy else REDUCTIONS):
+            if not self.affords("smaller moves of the inputs", 4, 4 * LONG_RUN, step):
+                break
             try:
                 whole, half = (_stacked(self.odd(part * smaller * pattern, step)) for part in (1, 0.5))
             except FmilinError:  # beyond what the model can do

@@ -70,16 +70,26 @@ def linearize_stepped(task: Task) -> LinearModel:
         raise UsageError(
             f"'{model.info.name}' cannot be stepped: --method, --step and --lifted are for models that can."
         )
-    runner = Runner(model, task.point, task.stepping.amplitude)
+    runner = Runner(model, task.point, task.stepping.amplitude, task.stepping.budget)
+    try:
+        return _linearized(task, runner)
+    except NumericalError as error:
+        if isinstance(error, KinkError) or not runner.left_out:
+            raise
+        raise NumericalError(f"{error} {runner.remark}", variable=error.variable) from None
+
+
+def _linearized(task: Task, runner: Runner) -> LinearModel:
+    model, stepped = task.model, runner.stepped
     begin = task.stepping.step or usable_step(runner)
-    repetition = model.make_repeatable(task.point, begin)
+    repetition = stepped.make_repeatable(task.point, begin)
     runner.cadence, stands = _with_own_step(runner, begin)
     begin = task.stepping.step or usable_step(runner)
-    findings = Findings(runner.cadence, model.inputs.names, model.outputs.names, model.how_it_solves())
+    findings = Findings(runner.cadence, model.inputs.names, model.outputs.names, stepped.how_it_solves())
     findings.repetition, findings.stands_between = repetition, stands
-    methods = _Methods(task, model, runner, findings, begin)
+    methods = _Methods(task, stepped, runner, findings, begin)
     linear = methods.chosen()
-    if findings.method in ("direct", "step") and (how := model.how_states_are_set()):
+    if findings.method in ("direct", "step") and (how := stepped.how_states_are_set()):
         findings.extra.append(Remark("method", how))
     if findings.coarse_solver and findings.method in ("direct", "products"):
         text = (
@@ -106,12 +116,7 @@ def linearize_stepped(task: Task) -> LinearModel:
             f"{100 * findings.excess:.3g}% of their size beyond noise. Take another --method or --step, or another "
             "operating point."
         )
-    if findings.method in ("step", "response", "multisine") and not (task.stepping.lifted or model.cadence.sampled):
-        difference = solver_error(runner, findings.step)
-        if difference is not None and difference.change > findings.doubt:
-            linear = with_solver_error(linear, difference)
-        if findings.method != "step":  # a step's own estimates hold what it takes for noise
-            linear = with_accuracy_required(linear, keep=task.keep_inaccurate)
+    linear = _with_errors_of_responses(linear, runner, findings, task)
     if findings.method not in ("direct", "products") and runner.cadence.internal and not task.stepping.lifted:
         linear = with_own_step(linear, runner.cadence.internal, stands=stands)
     stated = {str(warning) for warning in linear.warnings}
@@ -119,6 +124,20 @@ def linearize_stepped(task: Task) -> LinearModel:
     own += model_remarks(model.notes)
     rest = [remark for remark in own if str(remark) not in stated]
     return with_remark_on_response(replace(linear, warnings=(*findings.remarks(), *linear.warnings, *rest)))
+
+
+def _with_errors_of_responses(linear: LinearModel, runner: Runner, findings: Findings, task: Task) -> LinearModel:
+    """Return the linear model with its solver's error, and what was left out; refuse what is too inaccurate."""
+    sampled = task.stepping.lifted or bool(runner.stepped.cadence.sampled)
+    responds = findings.method in ("step", "response", "multisine") and not sampled
+    difference = solver_error(runner, findings.step) if responds else None
+    if difference is not None and difference.change > findings.doubt:
+        linear = with_solver_error(linear, difference)
+    if responds and findings.method != "step":  # a step's own estimates hold what it takes for noise
+        linear = with_accuracy_required(linear, keep=task.keep_inaccurate)
+    if runner.left_out:
+        findings.extra.append(Remark("accuracy", f"This is a first answer. {runner.remark}"))
+    return linear
 
 
 def _with_own_step(runner: Runner, begin: float) -> tuple[Cadence, bool]:
@@ -130,6 +149,10 @@ def _with_own_step(runner: Runner, begin: float) -> tuple[Cadence, bool]:
         runner.run(np.zeros((1, len(runner.scales))), begin / 2)
     except FmilinError:
         return replace(cadence, internal=cadence.internal or begin), False
+    runner.looked = False
+    if not runner.affords("responses", *runner.attempt, begin):
+        return cadence, False
+    runner.looked = True
     own = own_step(runner, begin)
     return (replace(cadence, internal=own), True) if own else (cadence, False)
 
@@ -264,6 +287,9 @@ class _Methods:
 
     def _compare(self, model: Continuous, step: float) -> None:
         """Note how well a model predicts held-out responses in steps of ``step``."""
+        if not self.runner.affords("responses", *self.runner.attempt, step):
+            self.findings.unmeasured = "that takes too long"
+            return
         held = held_out(self.runner, step)
         if held is not None:
             errors = [held.errors(sampled_from(model, step, reading)) for reading in ("at once", "end of step")]

@@ -215,20 +215,12 @@ FASTEST, IDEAL, SLOWEST = 1.3, 0.5, 0.05  # radians of the fastest motion in a s
 LONGEST = 100  # times the step that suits the model: longer ones may take its solver for ever
 
 
-@dataclass(frozen=True)
-class Confirmed:
-    """A continuous model and how well it predicts held-out responses at half the step."""
-
-    model: Continuous
-    error: float  # NaN where the model does not take such steps, or there is nothing to compare
-
-
-def confirmed(sampled: Sampled, runner: Runner, held_out_error: float) -> Confirmed:
-    """Return the continuous model, confirmed at half the step."""
+def confirmed(sampled: Sampled, runner: Runner, held_out_error: float) -> tuple[Continuous, float]:
+    """Return the continuous model, confirmed at half the step, and its error there; NaN where that was not seen."""
     model = continuous_of(sampled)
     half = held_out(runner, sampled.step / 2) if has_halves(sampled.step, runner.cadence) else None
     if half is None:
-        return Confirmed(model, float("nan"))
+        return model, float("nan")
     error = half.error(sampled_from(model, sampled.step / 2, sampled.reading))
     allowed = min(max(CONFIRMED, 5 * held_out_error if np.isfinite(held_out_error) else 0.0), MISSES)
     if not error <= allowed:
@@ -238,7 +230,7 @@ def confirmed(sampled: Sampled, runner: Runner, held_out_error: float) -> Confir
             f"for the discrete model over its base period: --lifted --step SECONDS), moves faster than the step shows "
             f"(take a smaller --step), or limits its inputs (move them less: --amplitude A)."
         )
-    return Confirmed(model, error)
+    return model, error
 
 
 Try = Callable[[float], tuple[Sampled, float]]  # from a step to a discrete model and its held-out error
@@ -260,19 +252,27 @@ def usable_step(runner: Runner) -> float:
     raise reason or NumericalError("The model takes no step.")
 
 
-def fitting_step(attempt: Try, runner: Runner) -> float:
-    """Find a step, in seconds."""
-    step, cadence = usable_step(runner), runner.cadence
+def fitting_step(attempt: Try, runner: Runner, given: float | None = None, visits: int = 0) -> float:
+    """Find a step, in seconds, unless it is ``given``; an attempt takes ``visits`` runs of a step beside responses."""
+    step, cadence = given or usable_step(runner), runner.cadence
+    runs, steps = (count + visits for count in runner.attempt)
+    runner.require(runs, steps, step)
+    if given:
+        return given
     longest = LONGEST * step
     reason: FmilinError | None = None
     tried: dict[float, int] = {}
     least = np.inf
     for _ in range(ATTEMPTS):
+        if tried and not runner.affords(
+            f"steps of {step:g} s, which may show other motions", 2 * runs, 2 * steps, step
+        ):
+            break
         try:
             sampled, error = attempt(step)
             if error > max(CONFIRMED, least):
                 break
-            A = confirmed(sampled, runner, error).model.A
+            A = confirmed(sampled, runner, error)[0].A
             fastest = float(np.max(np.abs(np.linalg.eigvals(A)), initial=0.0)) if len(A) else 0.0
         except NumericalError as failure:
             reason = reason or failure
