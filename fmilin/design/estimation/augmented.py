@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,9 +16,7 @@ from fmilin.ground.signals import FloatArray, Signal, Signals
 from fmilin.model.interface import Model
 from fmilin.native.native_engine import NativeEngine, Quantity, QuantityEvaluator, offered
 from fmilin.native.native_model import NativeModel
-
-if TYPE_CHECKING:
-    from fmilin.numerics.codegen.implicit import ImplicitSystem
+from fmilin.numerics.codegen.implicit import ImplicitSystem
 
 BIAS = ".bias"
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -25,9 +25,7 @@ from fmilin.native.mechanism.outputs import CONTACT, constraint_of
 from fmilin.native.mechanism.quantities import available, input_signals, state_signals
 from fmilin.native.mechanism.system import System
 from fmilin.native.native_engine import AdjustableEngine, Quantity
-
-if TYPE_CHECKING:
-    from fmilin.numerics.codegen.implicit import ImplicitSystem
+from fmilin.numerics.codegen.implicit import ImplicitSystem
 
 
 class MechanismEngine(AdjustableEngine):
