@@ -17,6 +17,7 @@ from fmilin.connected.ssp.reading import Component, SystemStructure, read_struct
 from fmilin.connected.ssp.wiring import declaration_of, held_values, in_order
 from fmilin.connected.system import ConnectedModel
 from fmilin.fmi.read.archive import FmuFile, FmuOptions, read_description, unpacked_together
+from fmilin.fmi.read.model import FmuModel
 from fmilin.ground.errors import FmilinError, ModelError, UsageError, missing_file
 from fmilin.ground.sandbox import cage
 from fmilin.model.interface import Model
@@ -247,8 +248,6 @@ def open_ssp(
 
 def _present(members: Mapping[str, Model], node: Node) -> Value | None:
     """Return the value of a variable of a member that is open, where the member starts; None where it cannot tell."""
-    from fmilin.fmi.read.model import FmuModel
-
     model = members.get(node[0])
     if not isinstance(model, FmuModel):
         return None

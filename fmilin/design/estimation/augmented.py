@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
+import casadi as ca
 import numpy as np
 
 from fmilin.ground.errors import UnknownNameError, UsageError
@@ -90,8 +91,6 @@ class _AugmentedEngine(NativeEngine):
     @cached_property
     def system(self) -> ImplicitSystem | None:
         """The graph, with all that is available as outputs."""
-        import casadi as ca
-
         observed, n = self.model.constraints.observed, len(self.moved)
         graph = self.model.in_graph() if self.model.compilable else None
         if graph is None:
@@ -117,8 +116,6 @@ class _AugmentedEngine(NativeEngine):
 
     def in_graph(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> ImplicitSystem | None:
         """Return the equations as a graph."""
-        import casadi as ca
-
         if self.system is None:
             return None
         rows = [q.source[1] for q in outputs]

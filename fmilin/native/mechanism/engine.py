@@ -19,7 +19,7 @@ from fmilin.native.contacts import Contact, Foot
 from fmilin.native.mechanism import changes
 from fmilin.native.mechanism.description import MechanismDescription
 from fmilin.native.mechanism.elements import Actuator, Motion, Sensor
-from fmilin.native.mechanism.evaluator import MechanismEvaluator
+from fmilin.native.mechanism.evaluator import MechanismEvaluator, in_graph
 from fmilin.native.mechanism.independence import independence_of, preferred_states, remarks_of, require_mass
 from fmilin.native.mechanism.outputs import CONTACT, constraint_of
 from fmilin.native.mechanism.quantities import available, input_signals, state_signals
@@ -171,8 +171,6 @@ class MechanismEngine(AdjustableEngine):
 
     def in_graph(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> ImplicitSystem:
         """Return the equations as a graph, written down by the recursion."""
-        from fmilin.native.mechanism.evaluator import in_graph
-
         return in_graph(self.evaluator(outputs, observed), self.independence, outputs, observed)
 
     def _require_determined(self, output: Quantity) -> None:
