@@ -195,9 +195,6 @@ def load_with(adapter: Installed, path: Path, options: Mapping[str, Any], *, by_
     return model
 
 
-# ---------------------------------------------------------------------- what could be installed
-
-
 class _Published(NamedTuple):
     """An adapter that exists, whether installed or not."""
 

@@ -256,9 +256,6 @@ def _present(members: Mapping[str, Model], node: Node) -> Value | None:
         return model.value_of(node[1])
 
 
-# -- parameters ------------------------------------------------------------------------------------------
-
-
 def _require_free(
     system: ConnectedModel, own_settings: Mapping[str, Mapping[str, Value]], settings: Sequence[str]
 ) -> None:

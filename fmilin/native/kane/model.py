@@ -152,8 +152,6 @@ class KaneModel(SymbolicModel):
         """The equations in plain symbols."""
         return self.engine.form
 
-    # -- the procedure -----------------------------------------------------------------------------
-
     def exact_slopes(self, t: float, x: FloatArray, u: FloatArray) -> KaneSlopes | None:
         """Return the procedure of Peterson et al. at a point; None with other constraints than the equations' own."""
         if not self._has_own_constraints:
@@ -232,8 +230,6 @@ class KaneModel(SymbolicModel):
         if not chosen:
             raise UsageError("A symbolic linearization needs to know the independent states: name them.")
         return linearize_symbolic(self.form, self.info.name, values or {}, self.partition(chosen), simplify=simplify)
-
-    # -- parts -------------------------------------------------------------------------------------
 
     @property
     def _input_columns(self) -> list[int]:

@@ -154,8 +154,6 @@ class System:
             return np.zeros((*u.shape[:-1], 0, u.shape[-1]))
         return self.paths.activation_columns(u)
 
-    # -- values ------------------------------------------------------------------------------------
-
     def state(self, q: Array, v: Array, u: Array) -> State:
         """Return what q (..., n_q), v (..., n) and u (..., nu) determine."""
         tree, rows = self.tree, self.rows
@@ -235,8 +233,6 @@ class System:
         d = p[..., rows.rod_second[self.rods], :] - p[..., rows.rod_first[self.rods], :]
         springs = self.forces.rows
         return d, (wrenches.W[..., springs, :] * rows.relative(at.V, springs)).sum(axis=-1)
-
-    # -- derivatives -------------------------------------------------------------------------------
 
     def columns(self, solution: Solution) -> Columns:
         """Return the derivatives of the equations at a solution, exact."""

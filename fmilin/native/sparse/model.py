@@ -61,7 +61,7 @@ class NumericModel(NativeModel):
         inputs: Any = csc_array(form.force_inputs[:, self._input_indices])
         return replace(form, force_inputs=inputs)
 
-    # -- its own constraints need no expressions ---------------------------------------------------
+    # Its own constraints need no expressions.
 
     def _require_right(self) -> None:
         if not self._has_own_constraints:
