@@ -38,7 +38,6 @@ class Adapter(ABC):
 
     def file_of(self, name: str) -> Path | None:
         """Return the file of a model that comes with the engine and is known by name; None where there is none."""
-        del name
         return None
 
     def engine(self) -> str:

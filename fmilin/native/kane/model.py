@@ -238,7 +238,6 @@ class KaneModel(SymbolicModel):
 
     def second_order_form(self, t: float, x: FloatArray, u: FloatArray) -> None:
         """Return None: the equations are not in Lagrange's form."""
-        del t, x, u
 
     def _eliminated(self, expansion: Expansion, partition: Partition) -> list[Matrices]:
         inputs = self._input_columns

@@ -89,7 +89,6 @@ class MechanismEngine(AdjustableEngine):
 
     def seen_at(self, t: float, x: FloatArray, u: FloatArray) -> Self:
         """Return the mechanism with limits opened at which controls stand, and remarks on what is saturated."""
-        del t
         ranges = [s.name for s in self.description.sensors if s.limits]
         if not (ranges or any(isinstance(i, Actuator) for i in self.description.inputs)):
             return self
@@ -130,7 +129,6 @@ class MechanismEngine(AdjustableEngine):
 
     def held(self, feet: Sequence[Foot], t: float, x: FloatArray, u: FloatArray) -> Self:
         """Return the mechanism with feet held where they are at a point, which becomes its start."""
-        del t
         # The system's own description has virtual links beside what was described.
         system = System(self.description)
         q, v, a = system.parts(x)
@@ -150,7 +148,6 @@ class MechanismEngine(AdjustableEngine):
 
     def contact_forces(self, t: float, x: FloatArray, u: FloatArray) -> dict[str, FloatArray]:
         """Return force and torque on each foot by its name, shape (3,) or (6,); NaN where they are not determined."""
-        del t
         solution = self.evaluator((), ()).solution(x, u)
         positions = {(loop.of, loop.index): i for i, loop in enumerate(self.system.loop_constraints)}
         forces = {}
