@@ -56,7 +56,7 @@ class ByFreeMotion(ByResponse):
         both = self.runner.once(("free", step, count), lambda: [self._differences(step, count) for _ in range(2)])
         ny, nu = len(self.model.outputs), 1
         nothing = np.zeros((ny, nu))
-        markov = before_growth(Markov(nothing, both[0], np.abs(both[0] - both[1]), nothing, "at once", step))
+        markov = before_growth(Markov(nothing, both[0], np.abs(both[0] - both[1]), "at once", step))
         return realize(markov, ny, None, order, np.ones(1))
 
     def _differences(self, step: float, count: int) -> FloatArray:

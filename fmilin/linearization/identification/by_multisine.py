@@ -17,7 +17,7 @@ from fmilin.ground.errors import NumericalError
 from fmilin.ground.signals import FloatArray
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.identification.by_response import ByResponse
-from fmilin.linearization.identification.impulse_response import Probe
+from fmilin.linearization.identification.impulse_response import reading_of
 from fmilin.linearization.identification.realize import MOST, Realized, aligned
 from fmilin.linearization.identification.sampled import Sampled
 from fmilin.linearization.identification.steps import given_step, held_out, usable_step
@@ -53,7 +53,7 @@ class ByMultisine(ByResponse):
         self.runner.require(2 * nu, 2 * nu * LENGTH * (SETTLING + periods), step)
         amplitudes = self.runner.choose_amplitudes(step).tolist()
         pulses = [self.runner.pulse(j, a, step, 20) for j, a in enumerate(amplitudes)]
-        reading = Probe(self.runner).reading(step, pulses)
+        reading = reading_of(self.runner, step, pulses)
         waves = _orthogonal(LENGTH, nu) * (PART * self.runner.scales)[None, :, None]  # (experiments, nu, M)
         settling, spectra = SETTLING, []
         for wave in waves:

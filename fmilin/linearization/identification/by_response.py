@@ -14,7 +14,7 @@ from fmilin.ground.tolerances import CONFIRMED, MOVES, ROUNDING
 from fmilin.linear_model.builder import IndependentCoordinates, Slopes, built, point_of
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.identification.findings import Findings
-from fmilin.linearization.identification.impulse_response import Markov, Probe, Runner, relative_change
+from fmilin.linearization.identification.impulse_response import Markov, Runner, measured, relative_change
 from fmilin.linearization.identification.realize import Realized, named_coordinates, realize
 from fmilin.linearization.identification.sampled import Continuous, Sampled, apart, continuous_of
 from fmilin.linearization.identification.steps import HeldOut, confirmed, fitting_step, given_step, held_out
@@ -74,11 +74,10 @@ class ByResponse(Identification):
     def linearize(self, independent: Sequence[str] | None) -> LinearModel:
         """Return the linear model."""
         self._require_channels()
-        probe = Probe(self.runner)
-        step = self._step(probe)
+        step = self._step()
         nu = len(self.runner.scales)
         long = self.runner.affords(f"runs of {LONG} steps, which show slower motions", 4 * nu, 4 * nu * LONG, step)
-        realized, held = self._realized(probe, step, LONG if long else SHORT, halves=True)
+        realized, held = self._realized(step, LONG if long else SHORT, halves=True)
         self._note(realized, held)
         return self._delivered(realized, independent)
 
@@ -110,19 +109,19 @@ class ByResponse(Identification):
                 "inputs and outputs."
             )
 
-    def _step(self, probe: Probe) -> float:
+    def _step(self) -> float:
         def attempt(step: float) -> tuple[Sampled, float]:
-            realized, _ = self._realized(probe, step, SHORT, halves=False)
+            realized, _ = self._realized(step, SHORT, halves=False)
             return realized.model, realized.error
 
         cadence = self.runner.cadence
         is_given = self.stepping.step or cadence.sampled or cadence.period
         return fitting_step(attempt, self.runner, given_step(self.stepping, self.runner) if is_given else None)
 
-    def _realized(self, probe: Probe, step: float, count: int, *, halves: bool) -> tuple[Realized, HeldOut | None]:
+    def _realized(self, step: float, count: int, *, halves: bool) -> tuple[Realized, HeldOut | None]:
         rows = max(1, (len(self.model.outputs) + len(self.model.states)) * max(1, len(self.runner.scales)))
         count = max(SHORTEST, min(count, int(2 * np.sqrt(MOST_NUMBERS / rows))))
-        markov = probe.measure(step, count, halves=halves)
+        markov = measured(self.runner, step, count, halves=halves)
         if not np.isfinite(markov.Y).all():
             raise NumericalError(
                 f"The model answers pulses of its inputs with NaN within {count} steps of {step:g} s. Choose another "

@@ -7,9 +7,8 @@ hold over a step.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import cache
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -32,7 +31,6 @@ from fmilin.numerics.balanced import is_equilibrium
 from fmilin.numerics.differences.differences import Differences
 
 VISITS = 5  # about, of the model for each coordinate and input
-Measure = Callable[[float], tuple[Sampled, Sampled]]  # from a step to a discrete model and its errors
 
 
 class _StepMap(Model):
@@ -61,45 +59,15 @@ class _StepMap(Model):
         return self
 
 
-@dataclass(frozen=True)
-class Displacements:
-    """Measures the discrete model of a stepped model whose states can be set."""
-
-    model: Model  # also a :class:`Stepped` one
-    stepped: Stepped  # the same
-    point: OperatingPoint
-    frame: Frame  # independent coordinates at the point; linear ones
-
-    def measure(self, step: float) -> tuple[Sampled, Sampled]:
-        """Return the discrete model over one step, and the estimated absolute errors of its entries."""
-        step_map = _StepMap(self.model, self.stepped, self.point, step)
-        base = step_map.evaluate(self.point.time, self.point.states, self.point.inputs)
-        nearby = Neighbourhood(step_map, self.frame, self.point, base, pairs={})
-        slopes = measure(nearby, Differences())
-        R, ny = self.frame.coordinates.R, len(self.model.outputs)
-        follows = not ny or bool(np.any(slopes.c_y[:ny] != 0.0))  # outputs follow states that are set, without a step
-        half, reading = (slice(0, ny), "at once") if follows else (slice(ny, None), "end of step")
-        p = len(self.frame.selection.signals)
-        drift = step * (R @ base.derivatives)
-        A, B = np.eye(p) + step * (R @ slopes.f_y), step * (R @ slopes.f_u)
-        sampled = Sampled(A, B, slopes.c_y[half], slopes.c_u[half], step, reading, self.frame.T, drift)
-        size = np.abs(R) * step
-        A, B = size @ slopes.f_y_error, size @ slopes.f_u_error
-        C, D = slopes.c_y_error[half], slopes.c_u_error[half]
-        return sampled, Sampled(A, B, C, D, step, reading, self.frame.parametrization.derivative_error, np.zeros(p))
-
-
 class ByStep(Identification):
     """Linearizes by one step from displaced states."""
 
     def linearize(self, independent: Sequence[str] | None, kind: str) -> LinearModel:
         """Return the linear model."""
-        stepped = self.runner.stepped
-        frame = self._frame(stepped, independent, kind)
-        measure = cache(Displacements(self.model, stepped, self.point, frame).measure)
+        frame = self._frame(self.runner.stepped, independent, kind)
         visits = VISITS * (len(frame.selection.signals) + len(self.runner.scales))
-        step = self._step(measure, visits)
-        sampled, errors = measure(step)
+        step = self._step(frame, visits)
+        sampled, errors = self._sampled(frame, step)
         held = held_out(self.runner, step)
         findings = self.findings
         findings.method, findings.step, findings.reading = "step", sampled.step, sampled.reading
@@ -115,7 +83,7 @@ class ByStep(Identification):
             linear = self.named(sampled, errors, coordinates, "steps", step)
         else:
             model = self.confirmed(sampled)
-            doubts = self._errors(model, errors, measure, step, visits)
+            doubts = self._errors(model, errors, frame, step, visits)
             linear = self.named(settled(model, doubts, frame.y_scales), doubts, coordinates, "steps", step)
         return replace(linear, warnings=(*frame.remarks, *linear.warnings))
 
@@ -136,20 +104,41 @@ class ByStep(Identification):
             )
         return frame_at(self.model, self.point, named=named, kind=kind)
 
-    def _step(self, measure: Measure, visits: int) -> float:
+    def _sampled(self, frame: Frame, step: float) -> tuple[Sampled, Sampled]:
+        """Return the discrete model over one step, and the estimated absolute errors of its entries; measured once."""
+        return self.runner.once(("displaced", step), lambda: self._displaced(frame, step))
+
+    def _displaced(self, frame: Frame, step: float) -> tuple[Sampled, Sampled]:
+        step_map = _StepMap(self.model, self.runner.stepped, self.point, step)
+        base = step_map.evaluate(self.point.time, self.point.states, self.point.inputs)
+        nearby = Neighbourhood(step_map, frame, self.point, base, pairs={})
+        slopes = measure(nearby, Differences())
+        R, ny = frame.coordinates.R, len(self.model.outputs)
+        follows = not ny or bool(np.any(slopes.c_y[:ny] != 0.0))  # outputs follow states that are set, without a step
+        half, reading = (slice(0, ny), "at once") if follows else (slice(ny, None), "end of step")
+        p = len(frame.selection.signals)
+        drift = step * (R @ base.derivatives)
+        A, B = np.eye(p) + step * (R @ slopes.f_y), step * (R @ slopes.f_u)
+        sampled = Sampled(A, B, slopes.c_y[half], slopes.c_u[half], step, reading, frame.T, drift)
+        size = np.abs(R) * step
+        A, B = size @ slopes.f_y_error, size @ slopes.f_u_error
+        C, D = slopes.c_y_error[half], slopes.c_u_error[half]
+        return sampled, Sampled(A, B, C, D, step, reading, frame.parametrization.derivative_error, np.zeros(p))
+
+    def _step(self, frame: Frame, visits: int) -> float:
         def attempt(step: float) -> tuple[Sampled, float]:
-            sampled, _ = measure(step)
+            sampled, _ = self._sampled(frame, step)
             held = held_out(self.runner, step)
             return sampled, float("nan") if held is None else held.error(sampled)
 
         return fitting_step(attempt, self.runner, given_step(self.stepping, self.runner), visits)
 
-    def _errors(self, model: Continuous, errors: Sampled, measure: Measure, step: float, visits: int) -> Continuous:
+    def _errors(self, model: Continuous, errors: Sampled, frame: Frame, step: float, visits: int) -> Continuous:
         """Return the errors of the differences or the change with another step, whichever is larger."""
         try:
             halves = has_halves(step, self.runner.cadence)
             halves = halves and self.runner.affords("one step of half the length", visits, visits, step / 2)
-            other = continuous_of(measure(step / 2)[0]) if halves else model
+            other = continuous_of(self._sampled(frame, step / 2)[0]) if halves else model
         except FmilinError:
             other = model
         off = apart(model, other)

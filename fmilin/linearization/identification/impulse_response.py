@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from time import process_time
 from typing import Any, TypeVar
@@ -275,90 +275,84 @@ class Markov:
     D: FloatArray  # (ny, nu), the outputs of the step of the pulse itself
     Y: FloatArray  # (K, ny + N, nu), Y_1, Y_2, ...: outputs, then declared states, of the steps that follow
     errors: FloatArray  # shape (K, ny + N, nu)
-    D_errors: FloatArray  # shape (ny, nu)
     reading: str
     step: float
     half: Markov | None = None  # the same at half the amplitude
 
 
-class Probe:
-    """Measures Markov parameters, and finds out once how the model's outputs are to be read."""
+def measured(runner: Runner, step: float, count: int, *, halves: bool) -> Markov:
+    """Return Markov parameters of ``count`` steps, from four runs per input; from two without ``halves``."""
+    amplitudes = runner.choose_amplitudes(step)
+    nothing = _zero_response(runner, amplitudes, step, count)
+    pairs = [
+        (nothing, nothing)
+        if nothing is not None and j in runner.unresponsive
+        else tuple(runner.pulse(j, a / part, step, count) for part in (1, 2)[: 1 + halves])
+        for j, a in enumerate(amplitudes.tolist())
+    ]
+    reading = reading_of(runner, step, [pair[-1] for pair in pairs])
+    if not halves:
+        return _markov([pair[0] for pair in pairs], reading, step)
+    whole, half = (_markov([pair[i] for pair in pairs], reading, step) for i in (0, 1))
+    errors = np.abs(whole.Y - half.Y)
+    return replace(whole, errors=errors, half=replace(half, errors=errors))
 
-    def __init__(self, runner: Runner) -> None:
-        self.runner = runner
-        self._reading: str | None = None
 
-    def measure(self, step: float, count: int, *, halves: bool = True) -> Markov:
-        """Return Markov parameters of ``count`` steps, from four runs per input; from two without ``halves``."""
-        amplitudes = self.runner.choose_amplitudes(step)
-        nothing = self._zero_response(amplitudes, step, count)
-        pairs = [
-            (nothing, nothing)
-            if nothing is not None and j in self.runner.unresponsive
-            else tuple(self.runner.pulse(j, a / part, step, count) for part in (1, 2)[: 1 + halves])
-            for j, a in enumerate(amplitudes.tolist())
-        ]
-        reading = self.reading(step, [pair[-1] for pair in pairs])
-        if not halves:
-            return _markov([pair[0] for pair in pairs], reading, step)
-        whole, half = (_markov([pair[i] for pair in pairs], reading, step) for i in (0, 1))
-        errors, D_errors = np.abs(whole.Y - half.Y), np.abs(whole.D - half.D)
-        half = Markov(half.D, half.Y, errors, D_errors, reading, step)
-        return Markov(whole.D, whole.Y, errors, D_errors, reading, step, half)
+def _zero_response(runner: Runner, amplitudes: FloatArray, step: float, count: int) -> Response | None:
+    """Return the response to all inputs together that moved nothing in short runs, if that is nothing, too."""
+    unresponsive = sorted(runner.unresponsive)
+    if len(unresponsive) < 2:
+        return None
+    deviations = np.zeros((count, len(amplitudes)))
+    deviations[0, unresponsive] = amplitudes[unresponsive]
+    response = runner.odd(deviations, step)
+    return None if _stacked(response).any() else response
 
-    def _zero_response(self, amplitudes: FloatArray, step: float, count: int) -> Response | None:
-        """Return the response to all inputs together that moved nothing in short runs, if that is nothing, too."""
-        unresponsive = sorted(self.runner.unresponsive)
-        if len(unresponsive) < 2:
-            return None
-        deviations = np.zeros((count, len(amplitudes)))
-        deviations[0, unresponsive] = amplitudes[unresponsive]
-        response = self.runner.odd(deviations, step)
-        return None if _stacked(response).any() else response
 
-    def reading(self, step: float, responses: list[Response]) -> str:
-        """Find out how the outputs are to be read: the self-test of the sampling convention."""
-        # An output that answers before the step can be read at once. One that answers in the step of the pulse however
-        # small the step is feeds through, but is calculated at the end of steps only. Any other is strictly proper.
-        if self._reading is None:
-            self._reading = self._find_reading(step, responses)
-        return self._reading
+def reading_of(runner: Runner, step: float, responses: list[Response]) -> str:
+    """Find out once how the outputs are to be read: the self-test of the sampling convention."""
+    # An output that answers before the step can be read at once. One that answers in the step of the pulse however
+    # small the step is feeds through, but is calculated at the end of steps only. Any other is strictly proper.
+    return runner.once("reading", lambda: _reading(runner, step, responses))
 
-    def _find_reading(self, step: float, responses: list[Response]) -> str:
-        sizes = np.array([np.max(np.abs(p.after), axis=0, initial=0.0) for p in responses]).T  # (ny, nu)
-        at_once = np.array([p.at_once[0] for p in responses]).T
-        relative = np.abs(at_once) / np.where(sizes > 0, sizes, 1.0)
-        if relative.size and np.max(relative) > 1e-6:
-            return "at once"
-        limits = self._limits(step)
-        if limits is None or not limits.size:
-            return "at once"
-        through = np.abs(limits) / np.where(sizes > 0, sizes, 1.0)
-        return "end of step" if np.max(through) > 1e-2 else "at once"
 
-    def _limits(self, step: float) -> FloatArray | None:
-        """Return what remains of the response at the end of the pulse's step as steps vanish, (ny, nu)."""
-        step = max(step, 4 * (self.runner.cadence.internal or 0.0))
+def _reading(runner: Runner, step: float, responses: list[Response]) -> str:
+    sizes = np.array([np.max(np.abs(p.after), axis=0, initial=0.0) for p in responses]).T  # (ny, nu)
+    at_once = np.array([p.at_once[0] for p in responses]).T
+    relative = np.abs(at_once) / np.where(sizes > 0, sizes, 1.0)
+    if relative.size and np.max(relative) > 1e-6:
+        return "at once"
+    limits = _limits(runner, step)
+    if limits is None or not limits.size:
+        return "at once"
+    through = np.abs(limits) / np.where(sizes > 0, sizes, 1.0)
+    return "end of step" if np.max(through) > 1e-2 else "at once"
+
+
+def _limits(runner: Runner, step: float) -> FloatArray | None:
+    """Return what remains of the response at the end of the pulse's step as steps vanish, (ny, nu)."""
+    step = max(step, 4 * (runner.cadence.internal or 0.0))
+    try:
+        ends = _ends(runner, step)
+    except FmilinError:  # the model does not take smaller steps
         try:
-            ends = self._ends(step)
-        except FmilinError:  # the model does not take smaller steps
-            try:
-                ends = self._ends(4 * step)
-            except FmilinError:
-                return None
-        # Richardson: without the terms in h and h^2; the two estimates must agree
-        first, second = 2 * ends[1] - ends[0], 2 * ends[2] - ends[1]
-        limit: FloatArray = (4 * second - first) / 3
-        limit[np.abs(limit - second) > 0.3 * np.abs(limit)] = 0.0
-        return limit
+            ends = _ends(runner, 4 * step)
+        except FmilinError:
+            return None
+    # Richardson: without the terms in h and h^2; the two estimates must agree
+    first, second = 2 * ends[1] - ends[0], 2 * ends[2] - ends[1]
+    limit: FloatArray = (4 * second - first) / 3
+    limit[np.abs(limit - second) > 0.3 * np.abs(limit)] = 0.0
+    return limit
 
-    def _ends(self, step: float) -> list[FloatArray]:
-        """Return what a pulse over one step shows at its end, for the step, its half and its quarter."""
-        amplitudes = self.runner.choose_amplitudes(step).tolist()
-        return [
-            np.array([self.runner.pulse(j, a, h, 1).after[0] for j, a in enumerate(amplitudes)]).T
-            for h in (step, step / 2, step / 4)
-        ]
+
+def _ends(runner: Runner, step: float) -> list[FloatArray]:
+    """Return what a pulse over one step shows at its end, for the step, its half and its quarter."""
+    amplitudes = runner.choose_amplitudes(step).tolist()
+    return [
+        np.array([runner.pulse(j, a, h, 1).after[0] for j, a in enumerate(amplitudes)]).T
+        for h in (step, step / 2, step / 4)
+    ]
 
 
 def relative_change(other: FloatArray, outputs: FloatArray) -> float:
@@ -382,4 +376,4 @@ def _markov(responses: list[Response], reading: str, step: float) -> Markov:
     x = np.array([p.states for p in responses])
     Y = np.moveaxis(np.concatenate((y[:, 1:], x[:, :-1]), axis=2), 0, 2)
     D = y[:, 0].T
-    return Markov(D, Y, np.zeros_like(Y), np.zeros_like(D), reading, step)
+    return Markov(D, Y, np.zeros_like(Y), reading, step)

@@ -79,7 +79,7 @@ def _linearized(task: Task, runner: Runner) -> LinearModel:
     begin = task.stepping.step or usable_step(runner)
     findings = Findings(runner.cadence, model.inputs.names, model.outputs.names, stepped.how_it_solves())
     findings.repetition, findings.stands_between = repetition, stands
-    methods = _Methods(task, stepped, runner, findings, begin)
+    methods = _Methods(task, runner, findings, begin)
     linear = methods.chosen()
     if findings.method in ("direct", "step") and (how := stepped.how_states_are_set()):
         findings.extra.append(Remark("method", how))
@@ -154,7 +154,6 @@ class _Methods:
     """The methods, each of which returns a linear model and writes its findings."""
 
     task: Task
-    stepped: Stepped
     runner: Runner
     findings: Findings
     begin: float
@@ -170,13 +169,13 @@ class _Methods:
         return ways[method]()
 
     def _lifted(self) -> LinearModel:
-        settable = not self.stepped.why_not_settable(self.task.point)
+        settable = not self.runner.stepped.why_not_settable(self.task.point)
         hidden = bool(self.runner.cadence.sampled) or not settable
         return self._response() if hidden else self._step()
 
     def _first_that_works(self) -> LinearModel:
         """Read derivatives where the responses confirm them; else displace states; else measure responses."""
-        reasons = [self.stepped.why_not_direct(self.task.point)] if len(self.task.model.states) else []
+        reasons = [self.runner.stepped.why_not_direct(self.task.point)] if len(self.task.model.states) else []
         if not reasons:
             return self._response()
         if not reasons[0]:
@@ -199,7 +198,7 @@ class _Methods:
         try:
             return self._response()
         except NumericalError as error:
-            if self.stepped.why_not_direct(self.task.point):
+            if self.runner.stepped.why_not_direct(self.task.point):
                 raise
             hint = "Its derivatives between two steps can be had with --method direct, sampled parts frozen."
             raise NumericalError(f"{error} {hint}", variable=error.variable) from None
@@ -210,9 +209,9 @@ class _Methods:
         return bool(len(self.task.model.inputs)) and bool(len(self.task.model.outputs))
 
     def _can_displace(self) -> bool:
-        if self.stepped.why_not_settable(self.task.point):
+        if self.runner.stepped.why_not_settable(self.task.point):
             return False
-        return not len(self.task.model.constraints) or not self.stepped.why_not_direct(self.task.point)
+        return not len(self.task.model.constraints) or not self.runner.stepped.why_not_direct(self.task.point)
 
     def _provides_products(self) -> bool:
         """Whether the model answers directional derivatives where it stands, though its states cannot be set."""
@@ -246,7 +245,7 @@ class _Methods:
         return None, f"{what}: the model {said} ({why})."
 
     def _direct(self) -> LinearModel:
-        reason = self.stepped.why_not_direct(self.task.point)
+        reason = self.runner.stepped.why_not_direct(self.task.point)
         if reason and self.task.stepping.method == "direct":
             if self._provides_products():
                 return self._by_products()
