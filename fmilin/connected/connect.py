@@ -24,8 +24,7 @@ from fmilin.connected.declaration import (
 from fmilin.connected.linear_member import SampledMember, at_rest, from_linear, linear_from_control, with_outputs
 from fmilin.connected.master import base_step
 from fmilin.connected.system import ConnectedModel, Declaration
-from fmilin.ground.errors import UsageError
-from fmilin.ground.signals import FloatArray, Signal, Signals
+from fmilin.ground import FloatArray, Signal, Signals, UsageError
 from fmilin.ground.tolerances import INSEPARABLE
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.procedure import linearize

@@ -21,11 +21,8 @@ from fmilin.connected.declaration import qualified
 from fmilin.connected.linear_member import SampledMember
 from fmilin.connected.master import MASTERS, Master, Member, OneStep, one_period, output_name
 from fmilin.connected.system import ConnectedModel
-from fmilin.ground.errors import NumericalError, UsageError
-from fmilin.ground.remarks import Remark
-from fmilin.ground.signals import Signal, Signals
+from fmilin.ground import NumericalError, Remark, Shown, Signal, Signals, UsageError
 from fmilin.ground.tolerances import GROWS_IN_STEPS
-from fmilin.ground.verbs import Shown
 from fmilin.linear_model.builder import IndependentCoordinates, Slopes, built, point_of
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.procedure import linearize

@@ -9,9 +9,8 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from fmilin.fmi.write.description import base_unit
-from fmilin.ground.errors import FmilinError, UnknownNameError, UsageError
+from fmilin.ground import FmilinError, Signal, UnknownNameError, UsageError
 from fmilin.ground.sandbox.watchdog import belong_to
-from fmilin.ground.signals import Signal
 from fmilin.model.interface import Model
 
 _RATE = re.compile(r"der\((.*)\)", re.DOTALL)

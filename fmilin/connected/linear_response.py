@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.connected.linear_member import from_linear
-from fmilin.ground.errors import UsageError
-from fmilin.ground.signals import FloatArray, Signals
+from fmilin.ground import FloatArray, Signals, UsageError
 from fmilin.linear_model.model import LinearModel
 from fmilin.model.interface import OperatingPoint
 from fmilin.motion.simulation.inputs import Inputs, InputTable

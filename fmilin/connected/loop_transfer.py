@@ -16,9 +16,7 @@ from fmilin.connected.declaration import NO_CHANGE, Feed, Link, Wanted, in_membe
 from fmilin.connected.linear_member import HeldMember, SampledMember
 from fmilin.connected.loops import require_solvable
 from fmilin.connected.system import ConnectedModel, Declaration
-from fmilin.ground.errors import NumericalError, UnknownNameError, UsageError
-from fmilin.ground.remarks import Remark
-from fmilin.ground.signals import FloatArray, Signal, Signals
+from fmilin.ground import FloatArray, NumericalError, Remark, Signal, Signals, UnknownNameError, UsageError
 from fmilin.linear_model.model import EntryErrors, LinearModel, relative_error
 from fmilin.linearization.procedure import linearize
 from fmilin.manifold.operating_points import model_at, operating_point

@@ -17,8 +17,7 @@ from scipy.linalg import matrix_balance
 from fmilin.connected.declaration import in_member
 from fmilin.connected.members import Members, Wires
 from fmilin.fmi.read.elements import shortened
-from fmilin.ground.errors import FmilinError, NumericalError
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, FmilinError, NumericalError
 from fmilin.ground.tolerances import LOOP_CLOSED, LOOP_SINGULAR
 from fmilin.model.interface import Model
 

@@ -14,8 +14,7 @@ from scipy.linalg import block_diag, expm
 
 from fmilin.connected.declaration import qualified
 from fmilin.connected.system import ConnectedModel
-from fmilin.ground.errors import UsageError
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, UsageError
 from fmilin.linear_model.model import LinearModel
 
 MASTERS = ("jacobi", "gauss-seidel")

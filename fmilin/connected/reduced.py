@@ -16,8 +16,7 @@ from fmilin.connected.connect import continuous_law, system_of
 from fmilin.connected.declaration import in_member
 from fmilin.connected.linear_member import HeldMember, SampledMember, from_linear
 from fmilin.connected.system import ConnectedModel
-from fmilin.ground.errors import NumericalError, UnknownNameError, UsageError
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, NumericalError, UnknownNameError, UsageError
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.modes import lyapunov
 from fmilin.linear_model.reduction.gramians import balancing, peak_gain

@@ -16,9 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.design.closed_loop import closed_loop
-from fmilin.ground.errors import NumericalError, UsageError
-from fmilin.ground.signals import FloatArray, Signal, Signals, as_numbers
-from fmilin.ground.verbs import Shown, perform
+from fmilin.ground import FloatArray, NumericalError, Shown, Signal, Signals, UsageError, as_numbers, perform
 from fmilin.linear_model.model import LinearModel
 from fmilin.manifold.operating_points import operating_point
 from fmilin.model.interface import Model, OperatingPoint

@@ -26,9 +26,7 @@ from scipy.linalg import expm
 from fmilin.design.laws import Savable, linear_law
 from fmilin.design.measurement import factor_of, measurement_covariance
 from fmilin.families.periodic.model import PeriodicModel
-from fmilin.ground.errors import NumericalError, UsageError
-from fmilin.ground.signals import FloatArray, Signals, as_numbers
-from fmilin.ground.verbs import Shown
+from fmilin.ground import FloatArray, NumericalError, Shown, Signals, UsageError, as_numbers
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.reduction.transformation import discretize
 from fmilin.motion.periodic.fourier import Interpolant

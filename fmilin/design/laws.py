@@ -9,9 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from fmilin.ground.errors import UsageError
-from fmilin.ground.signals import FloatArray, Signals
-from fmilin.ground.verbs import perform
+from fmilin.ground import FloatArray, Signals, UsageError, perform
 from fmilin.linear_model.model import Accuracy, EntryErrors, LinearModel, Method, Point
 from fmilin.model.interface import ModelInfo
 

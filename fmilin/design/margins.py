@@ -22,9 +22,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize, minimize_scalar
 
 from fmilin.families.family import LinearFamily
-from fmilin.ground.errors import NumericalError, UnknownNameError, UsageError
-from fmilin.ground.signals import FloatArray, as_numbers
-from fmilin.ground.verbs import Shown
+from fmilin.ground import FloatArray, NumericalError, Shown, UnknownNameError, UsageError, as_numbers
 from fmilin.linear_model.model import LinearModel
 
 if TYPE_CHECKING:

@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fmilin.ground.errors import FmilinError, NumericalError, UsageError
-from fmilin.ground.signals import FloatArray
-from fmilin.ground.verbs import Shown, perform
+from fmilin.ground import FloatArray, FmilinError, NumericalError, Shown, UsageError, perform
 from fmilin.motion.simulation.trajectory import Trajectory
 
 if TYPE_CHECKING:

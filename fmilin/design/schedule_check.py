@@ -23,9 +23,7 @@ from scipy.linalg import eig
 
 from fmilin.design.laws import with_states
 from fmilin.families.grid import Grid, around, errors_of_neighbours
-from fmilin.ground.errors import NumericalError, UsageError
-from fmilin.ground.signals import FloatArray
-from fmilin.ground.verbs import Shown
+from fmilin.ground import FloatArray, NumericalError, Shown, UsageError
 from fmilin.linear_model.no_response import is_at_rest
 
 

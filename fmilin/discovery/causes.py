@@ -12,8 +12,7 @@ from fmilin.connected.declaration import NO_CHANGE, Link, qualified, split
 from fmilin.connected.linear_member import HeldMember, SampledMember
 from fmilin.connected.system import ConnectedModel, Declaration
 from fmilin.discovery.channel import Channel, has_path, moves, reached, without_errors
-from fmilin.ground.errors import FmilinError, NumericalError
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, FmilinError, NumericalError
 from fmilin.linear_model.no_response import PUSHES
 from fmilin.model.interface import SecondOrderForm
 

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.discovery.states import reached_from
-from fmilin.ground.errors import FmilinError
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, FmilinError
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.procedure import linearize
 from fmilin.manifold.operating_points import operating_point

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 
 from fmilin.discovery.causes import CAUSES
 from fmilin.discovery.channel import Channel, moves, without_errors
-from fmilin.ground.errors import UsageError
-from fmilin.ground.verbs import Shown
+from fmilin.ground import Shown, UsageError
 from fmilin.linearization.procedure import linearize
 from fmilin.manifold.operating_points import model_at, operating_point
 from fmilin.model.interface import Model, OperatingPoint

@@ -16,9 +16,7 @@ from fmilin.discovery.search import Rejected, Search
 from fmilin.discovery.states import StateKinds, state_kinds
 from fmilin.discovery.tangent import linearize_on_tangent
 from fmilin.discovery.verification import Residuals, Verification
-from fmilin.ground.errors import FmilinError
-from fmilin.ground.remarks import Remark
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, FmilinError, Remark
 from fmilin.ground.tolerances import EQUILIBRIUM, INVARIANT, INVARIANT_MEASURED
 from fmilin.model.constraints.declared import Level
 from fmilin.model.interface import Model, OperatingPoint

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from fmilin.ground.remarks import Remark
-from fmilin.ground.verbs import Shown
+from fmilin.ground import Remark, Shown
 from fmilin.model.constraints.declared import Constraint, Level
 from fmilin.model.files import toml_string
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from fmilin.ground.errors import ModelError, NumericalError, UsageError
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, ModelError, NumericalError, UsageError
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Stepped
 from fmilin.numerics.differences.sweep import noise_level

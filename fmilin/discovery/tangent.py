@@ -12,9 +12,7 @@ from dataclasses import replace
 import numpy as np
 from scipy import linalg
 
-from fmilin.ground.errors import NumericalError, UsageError
-from fmilin.ground.remarks import Remark
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, NumericalError, Remark, UsageError
 from fmilin.ground.tolerances import EQUILIBRIUM, REFUSED
 from fmilin.linear_model.builder import with_errors
 from fmilin.linear_model.model import EntryErrors, LinearModel

@@ -13,8 +13,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from fmilin.ground.errors import FmilinError, NumericalError
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, FmilinError, NumericalError
 from fmilin.linear_model.model import LinearModel
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.projection import pseudo_inverse

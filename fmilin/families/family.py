@@ -14,10 +14,8 @@ from numpy.typing import NDArray
 from fmilin.families.grid import Grid, LeftOut, around, entry_errors, left_out
 from fmilin.families.rows import ERRORS, Layout, Template
 from fmilin.families.tracking import ModeEvent, Tracks, mode_events, tracked
-from fmilin.ground.errors import NumericalError, UsageError
-from fmilin.ground.remarks import Remark, off_equilibrium, rate_of_change
-from fmilin.ground.signals import FloatArray, Signals
-from fmilin.ground.verbs import Shown, perform
+from fmilin.ground import FloatArray, NumericalError, Remark, Shown, Signals, UsageError, perform
+from fmilin.ground.remarks import off_equilibrium, rate_of_change
 from fmilin.linear_model.builder import with_errors
 from fmilin.linear_model.model import EntryErrors, LinearModel, Pictures
 from fmilin.linear_model.no_response import is_at_rest

@@ -10,9 +10,7 @@ import numpy as np
 from fmilin.families.family import Choice, LinearFamily
 from fmilin.families.grid import Grid, grid_through
 from fmilin.families.rows import Layout, Outcome, Template
-from fmilin.ground.errors import UsageError
-from fmilin.ground.remarks import Remark
-from fmilin.ground.signals import FloatArray, Signals
+from fmilin.ground import FloatArray, Remark, Signals, UsageError
 from fmilin.linear_model.descriptor import Descriptor
 from fmilin.linear_model.model import LinearModel
 from fmilin.model.interface import ModelInfo

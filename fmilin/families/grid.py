@@ -10,8 +10,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.ground.errors import UnknownNameError, UsageError
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, UnknownNameError, UsageError
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,7 @@ from math import prod
 
 import numpy as np
 
-from fmilin.ground.remarks import Remark
-from fmilin.ground.signals import FloatArray, Signals
+from fmilin.ground import FloatArray, Remark, Signals
 from fmilin.linear_model.builder import IndependentCoordinates, Named, Slopes, built
 from fmilin.linear_model.model import Accuracy, LinearModel, Point
 from fmilin.linearization.assembly import relative_to

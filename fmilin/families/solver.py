@@ -17,9 +17,7 @@ from fmilin.families.family_builder import outcome_of
 from fmilin.families.plan import Plan
 from fmilin.families.rows import Outcome, Template
 from fmilin.families.stacked import StackedRuns
-from fmilin.ground.errors import FmilinError, NumericalError, UnknownNameError
-from fmilin.ground.remarks import Remark
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, FmilinError, NumericalError, Remark, UnknownNameError
 from fmilin.linear_model.builder import chosen_inputs, with_inputs
 from fmilin.linearization.procedure import linearize_next
 from fmilin.loading.load import load_as

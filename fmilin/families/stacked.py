@@ -20,8 +20,7 @@ from fmilin.families.continuation import SolvedPoint
 from fmilin.families.grid import Grid
 from fmilin.families.rows import Layout, Outcome, Template
 from fmilin.families.stacked_equations import FIRST_BLOCK, GROWTH, LARGEST_BLOCK, Assembly, Equations, Line
-from fmilin.ground.errors import FmilinError
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, FmilinError
 from fmilin.linear_model.builder import chosen_inputs
 from fmilin.linearization.request import Request
 from fmilin.linearization.stack import StackProcedure

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from fmilin.families.continuation import SolvedPoint
 from fmilin.families.grid import Grid
-from fmilin.ground.errors import FmilinError
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, FmilinError
 from fmilin.linearization.stack import StackProcedure
 from fmilin.manifold.many_points import FollowedFromStart
 from fmilin.manifold.stack import PointStack

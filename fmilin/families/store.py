@@ -24,9 +24,7 @@ import numpy as np
 from fmilin.families.family_builder import NOTHING, FamilyBuilder
 from fmilin.families.plan import Plan
 from fmilin.families.rows import Layout, Outcome, Template
-from fmilin.ground.errors import ModelError, UsageError
-from fmilin.ground.remarks import Remark
-from fmilin.ground.signals import FloatArray, Signal, Signals
+from fmilin.ground import FloatArray, ModelError, Remark, Signal, Signals, UsageError
 from fmilin.model.interface import ModelInfo
 
 SYNC = 1.0  # seconds between two times that the system is asked to write what it holds back

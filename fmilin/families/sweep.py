@@ -13,10 +13,9 @@ from fmilin.families.family_builder import FamilyBuilder
 from fmilin.families.grid import Grid, grid_over
 from fmilin.families.plan import Engine, Plan, Report, Task
 from fmilin.families.solver import Solver
-from fmilin.ground.errors import UsageError
+from fmilin.ground import FloatArray, UsageError
 from fmilin.ground.sandbox.isolation import can_isolate
 from fmilin.ground.sandbox.limits import Limits
-from fmilin.ground.signals import FloatArray
 from fmilin.linearization.request import Request
 from fmilin.loading.request import LoadRequest, is_fmu
 from fmilin.model.interface import Model

@@ -8,9 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fmilin.ground.errors import UsageError
-from fmilin.ground.remarks import Remark
-from fmilin.ground.signals import FloatArray, Signals
+from fmilin.ground import FloatArray, Remark, Signals, UsageError
 from fmilin.linear_model.model import Accuracy, EntryErrors, LinearModel, Method, Point, relative_error
 from fmilin.model.interface import Model, ModelInfo, OperatingPoint
 

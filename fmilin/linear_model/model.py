@@ -9,10 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.ground.errors import UnknownNameError
-from fmilin.ground.remarks import Remark
-from fmilin.ground.signals import FloatArray, Signals
-from fmilin.ground.verbs import Shown, perform
+from fmilin.ground import FloatArray, Remark, Shown, Signals, UnknownNameError, perform
 from fmilin.model.interface import ModelInfo
 
 if TYPE_CHECKING:

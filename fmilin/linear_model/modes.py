@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.ground.signals import FloatArray
-from fmilin.ground.verbs import Shown
+from fmilin.ground import FloatArray, Shown
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,9 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.ground.errors import NumericalError
-from fmilin.ground.remarks import Remark
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, NumericalError, Remark
 from fmilin.linear_model.model import LinearModel
 from fmilin.numerics.balanced import NewtonStep, is_equilibrium, newton_step
 

@@ -12,9 +12,7 @@ from dataclasses import replace
 import numpy as np
 from scipy import linalg
 
-from fmilin.ground.errors import ModelError, NumericalError
-from fmilin.ground.remarks import Remark
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, ModelError, NumericalError, Remark
 from fmilin.ground.tolerances import EQUILIBRIUM, RANK, ROUNDING
 from fmilin.linear_model.model import LinearModel
 from fmilin.manifold.rank import TINY, singular_values

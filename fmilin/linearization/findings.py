@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from fmilin.ground.errors import FmilinError, NumericalError
-from fmilin.ground.remarks import Remark, discrete_states_remarks, model_remarks, off_equilibrium, rate_of_change
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, FmilinError, NumericalError, Remark
+from fmilin.ground.remarks import discrete_states_remarks, model_remarks, off_equilibrium, rate_of_change
 from fmilin.ground.tolerances import DOUBTFUL, EQUILIBRIUM, SAME_ALONG
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.no_response import PUSHES, dead_zone_error

@@ -19,9 +19,8 @@ from typing import Any
 import numpy as np
 from scipy import linalg, sparse
 
-from fmilin.ground.errors import NumericalError, UsageError
-from fmilin.ground.remarks import Remark, model_remarks
-from fmilin.ground.signals import FloatArray, Signals
+from fmilin.ground import FloatArray, NumericalError, Remark, Signals, UsageError
+from fmilin.ground.remarks import model_remarks
 from fmilin.ground.tolerances import COMPARED, DOUBTFUL, KINK, ON_MANIFOLD, RANK
 from fmilin.linear_model.builder import IndependentCoordinates, Slopes, built, point_of
 from fmilin.linear_model.model import LinearModel

@@ -7,9 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
-from fmilin.ground.errors import FmilinError, NumericalError, UsageError
-from fmilin.ground.remarks import Remark
-from fmilin.ground.verbs import perform
+from fmilin.ground import FmilinError, NumericalError, Remark, UsageError, perform
 from fmilin.linear_model.builder import chosen_inputs, with_inputs, with_parameters_as_inputs
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.no_response import with_remark_on_response

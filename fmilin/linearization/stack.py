@@ -14,9 +14,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.ground.errors import FmilinError, NumericalError
-from fmilin.ground.remarks import Remark, model_remarks, rate_of_change
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, FmilinError, NumericalError, Remark
+from fmilin.ground.remarks import model_remarks, rate_of_change
 from fmilin.ground.tolerances import INACCURATE
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.assembly import Mask, Parts, comparable_sizes, connected_points, write_stack

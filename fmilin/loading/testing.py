@@ -14,8 +14,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from fmilin.ground.errors import FmilinError, UnknownNameError
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, FmilinError, UnknownNameError
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.procedure import linearize
 from fmilin.manifold.operating_points import operating_point

@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dgetrf
 
-from fmilin.ground.errors import NumericalError
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, NumericalError
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.rank import singular_values
 from fmilin.model.constraints.functions import ExpressionFunctions

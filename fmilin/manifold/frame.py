@@ -10,9 +10,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.ground.errors import NumericalError
-from fmilin.ground.remarks import Remark
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, NumericalError, Remark
 from fmilin.ground.tolerances import DOUBTFUL
 from fmilin.manifold.coordinates import Coordinates, LocalParametrization
 from fmilin.manifold.invariants import Invariants

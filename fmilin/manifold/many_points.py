@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fmilin.ground.errors import ConstraintError, FmilinError, NumericalError, UsageError
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import ConstraintError, FloatArray, FmilinError, NumericalError, UsageError
 from fmilin.ground.tolerances import REACHED
 from fmilin.manifold.operating_points import assembled_from, kept_besides, let_go, operating_point
 from fmilin.manifold.projection import Corrected, Some, follow

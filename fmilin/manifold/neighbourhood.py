@@ -9,9 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fmilin.ground.errors import ModelError, NumericalError
-from fmilin.ground.remarks import Remark
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, ModelError, NumericalError, Remark
 from fmilin.manifold.frame import Frame
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.model.visits import RememberingModel

@@ -17,8 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.ground.errors import NumericalError, UnknownNameError, UsageError
-from fmilin.ground.signals import FloatArray, Signal, Signals
+from fmilin.ground import FloatArray, NumericalError, Signal, Signals, UnknownNameError, UsageError
 from fmilin.ground.tolerances import REFUSED
 from fmilin.manifold.coordinates import NonlinearCoordinates, conditioning
 from fmilin.manifold.selection import Manifold, Selection, select_partition

@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fmilin.ground.errors import ConstraintError, ModelError, NumericalError
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import ConstraintError, FloatArray, ModelError, NumericalError
 from fmilin.ground.tolerances import CANCELLED, ROUNDING
 from fmilin.manifold.invariants import Invariants
 from fmilin.model.constraints.expressions import Expression

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 from scipy.linalg.lapack import dgesdd
 
-from fmilin.ground.errors import ConstraintError, NumericalError
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import ConstraintError, FloatArray, NumericalError
 from fmilin.ground.tolerances import ON_MANIFOLD, RANK, REACHED
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.rank import decide_rank, independent_rows

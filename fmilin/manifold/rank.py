@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 from scipy.linalg.lapack import dgeqp3, dgesdd
 
-from fmilin.ground.remarks import Remark
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, Remark
 from fmilin.ground.tolerances import CLEAR_GAP, RANK, RANK_MEASURED, RANK_UNKNOWN
 from fmilin.model.interface import Model, OperatingPoint, SecondOrderForm
 

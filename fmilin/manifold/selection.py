@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from fmilin.ground.errors import ModelError, NumericalError, UnknownNameError, UsageError
-from fmilin.ground.signals import FloatArray, Signals
+from fmilin.ground import FloatArray, ModelError, NumericalError, Signals, UnknownNameError, UsageError
 from fmilin.ground.tolerances import DOUBTFUL, REFUSED
 from fmilin.manifold.coordinates import Coordinates, LinearCoordinates, condition_number, conditioning
 from fmilin.manifold.invariants import Invariants

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.ground.errors import FmilinError, NumericalError
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, FmilinError, NumericalError
 from fmilin.ground.tolerances import INVARIANT, ON_MANIFOLD, RANK
 from fmilin.manifold.many_points import constraints_at
 from fmilin.manifold.point_by_point import evaluations

@@ -8,8 +8,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from fmilin.ground.errors import ConstraintError, ModelError, NumericalError
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import ConstraintError, FloatArray, ModelError, NumericalError
 from fmilin.ground.tolerances import INVARIANT, INVARIANT_MEASURED
 from fmilin.manifold.coordinates import LocalParametrization
 from fmilin.manifold.invariants import Gradient, Invariants

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fmilin.ground.signals import Signals
+from fmilin.ground import FloatArray, Signals
 from fmilin.model.constraints.declared import Constraint, Level
 
 if TYPE_CHECKING:
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from fmilin.numerics.codegen.implicit import ImplicitSystem
 from collections.abc import Sequence
 from typing import Protocol
-
-from fmilin.ground.signals import FloatArray
 
 Symbol = Any  # sympy.Symbol: sympy ships no types, and is imported only where it is used
 Expr = Any  # sympy.Expr

@@ -5,8 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import InitVar, dataclass
 
-from fmilin.ground.errors import UsageError
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, UsageError
 from fmilin.model.interface import OperatingPoint
 
 METHODS = ("auto", "direct", "step", "response", "multisine")

@@ -12,8 +12,7 @@ from math import prod
 from typing import Any, ClassVar, ParamSpec, SupportsFloat, TypeVar
 from weakref import WeakKeyDictionary
 
-from fmilin.ground.errors import UsageError
-from fmilin.ground.signals import FloatArray, as_numbers
+from fmilin.ground import FloatArray, UsageError, as_numbers
 from fmilin.model.constraints.declared import Constraint
 from fmilin.model.interface import Evaluation, ExactSlopes, Model
 

@@ -13,8 +13,7 @@ from math import inf
 import numpy as np
 from scipy.integrate import DOP853
 
-from fmilin.ground.errors import NumericalError, UsageError
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, NumericalError, UsageError
 from fmilin.manifold.coordinates import LocalParametrization
 from fmilin.manifold.frame import manifold_at
 from fmilin.manifold.invariants import Invariants

@@ -12,9 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from fmilin.ground.errors import UnknownNameError, UsageError
-from fmilin.ground.remarks import Remark
-from fmilin.ground.signals import FloatArray, Signal
+from fmilin.ground import FloatArray, Remark, Signal, UnknownNameError, UsageError
 
 HeldPoint = Literal["contact", "center", "lowest"]
 POINTS: dict[str, HeldPoint] = {"center": "center", "lowest": "lowest"}

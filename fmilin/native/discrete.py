@@ -15,9 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fmilin.ground.errors import NumericalError, UsageError
-from fmilin.ground.remarks import Remark
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, NumericalError, Remark, UsageError
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.native.batch_graph import StatePartition, arrays_of, batch_graph, checked_threads, solved, states_to_keep
 

@@ -8,8 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from fmilin.ground.errors import ModelError, NumericalError
-from fmilin.ground.signals import FloatArray, Signals
+from fmilin.ground import FloatArray, ModelError, NumericalError, Signals
 from fmilin.ground.tolerances import RANK
 from fmilin.model.interface import Evaluation, ExactSlopes, Tangent
 from fmilin.native.native_engine import NativeEngine, Quantity, QuantityEvaluator, offered

@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.ground.errors import ModelError, UsageError
-from fmilin.ground.signals import FloatArray, Signal, Signals
+from fmilin.ground import FloatArray, ModelError, Signal, Signals, UsageError
 from fmilin.model.constraints.declared import Constraint
 from fmilin.model.interface import ModelInfo
 from fmilin.native.native_engine import NativeEngine, Quantity, QuantityEvaluator, offered

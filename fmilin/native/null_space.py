@@ -17,8 +17,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from fmilin.ground.errors import UsageError
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, UsageError
 from fmilin.ground.tolerances import PSEUDO_INVERSE
 from fmilin.model.constraints.declared import Constraint
 from fmilin.model.equations import SymbolicSystem

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from fmilin.ground.errors import UnknownNameError
-from fmilin.ground.signals import FloatArray, Signal, Signals
+from fmilin.ground import FloatArray, Signal, Signals, UnknownNameError
 from fmilin.model.constraints.expressions import Expression
 from fmilin.model.equations import SymbolicSystem
 from fmilin.model.interface import ModelInfo, SecondOrderForm

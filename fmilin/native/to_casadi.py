@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
-from fmilin.ground.errors import UsageError
-from fmilin.ground.signals import Signals
+from fmilin.ground import Signals, UsageError
 from fmilin.model.interface import Model, OperatingPoint
 
 if TYPE_CHECKING:

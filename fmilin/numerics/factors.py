@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from fmilin.ground.errors import NumericalError
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, NumericalError
 from fmilin.ground.tolerances import SINGULAR
 
 SHOWN = 6  # names of undetermined unknowns in a message

@@ -11,9 +11,8 @@ from dataclasses import replace
 import numpy as np
 from scipy import linalg
 
-from fmilin.ground.errors import REFUSALS, NumericalError
-from fmilin.ground.remarks import Remark
-from fmilin.ground.signals import FloatArray, rate_unit
+from fmilin.ground import FloatArray, NumericalError, Remark, rate_unit
+from fmilin.ground.errors import REFUSALS
 from fmilin.ground.tolerances import RANK, RANK_MEASURED, STAYS
 from fmilin.numerics.balanced import balanced
 from fmilin.points.equations import Equations, Row

@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
+from fmilin.ground import FloatArray, Remark
 from fmilin.ground.errors import REFUSALS
-from fmilin.ground.remarks import Remark
-from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import RANK
 from fmilin.points.equations import Equations
 from fmilin.points.solver import Solution

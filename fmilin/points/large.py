@@ -9,8 +9,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from fmilin.ground.errors import ConstraintError, NumericalError
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import ConstraintError, FloatArray, NumericalError
 from fmilin.ground.tolerances import BALANCED_EXACTLY, DETERMINED, EQUILIBRIUM
 from fmilin.manifold.operating_points import consistent_states
 from fmilin.model.equations import SparseEquations

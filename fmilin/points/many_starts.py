@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Self, overload
 
 import numpy as np
 
-from fmilin.ground.errors import REFUSALS, NumericalError, UsageError
-from fmilin.ground.signals import FloatArray, Signals
-from fmilin.ground.verbs import perform
+from fmilin.ground import FloatArray, NumericalError, Signals, UsageError, perform
+from fmilin.ground.errors import REFUSALS
 from fmilin.manifold.many_points import points_with
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.visits import RememberingModel, one_at_a_time

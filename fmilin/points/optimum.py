@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fmilin.ground.errors import NumericalError
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, NumericalError
 from fmilin.ground.tolerances import RANK, RANK_MEASURED
 from fmilin.model.constraints.expressions import parse
 from fmilin.model.constraints.functions import function_of

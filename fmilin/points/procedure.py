@@ -7,9 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from fmilin.ground.errors import ConstraintError, NumericalError, UsageError
-from fmilin.ground.remarks import Remark
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import ConstraintError, FloatArray, NumericalError, Remark, UsageError
 from fmilin.ground.tolerances import BALANCED_EXACTLY, EQUILIBRIUM
 from fmilin.linearization.procedure import along_motion
 from fmilin.manifold.operating_points import assembled_from, model_at, operating_point

@@ -8,9 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.ground.remarks import Remark
-from fmilin.ground.signals import FloatArray, Signals
-from fmilin.ground.verbs import Shown
+from fmilin.ground import FloatArray, Remark, Shown, Signals
 from fmilin.model.interface import OperatingPoint
 from fmilin.points.request import TrimRequest
 

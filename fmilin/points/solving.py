@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fmilin.ground.errors import FmilinError, NumericalError
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, FmilinError, NumericalError
 from fmilin.ground.tolerances import RANK_MEASURED
 from fmilin.manifold.selection import kinematic_pairs
 from fmilin.model.interface import Model

@@ -16,9 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq, minimize_scalar
 
-from fmilin.ground.errors import NumericalError, UnknownNameError, UsageError
-from fmilin.ground.signals import FloatArray, Signal, Signals
-from fmilin.ground.verbs import Shown, perform
+from fmilin.ground import FloatArray, NumericalError, Shown, Signal, Signals, UnknownNameError, UsageError, perform
 from fmilin.linear_model.builder import with_parameters_as_inputs
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.procedure import linearize

@@ -10,8 +10,7 @@ from fmilin.connected.declaration import Affine, Feed, Link, Value, Wanted, elem
 from fmilin.connected.ssp.flattening import Flat, Node, named
 from fmilin.connected.ssp.reading import Connector, Wire
 from fmilin.connected.system import Declaration
-from fmilin.ground.errors import FmilinError, ModelError, UsageError
-from fmilin.ground.signals import Signal
+from fmilin.ground import FmilinError, ModelError, Signal, UsageError
 from fmilin.model.interface import Model
 
 

@@ -10,9 +10,7 @@ import numpy as np
 from scipy import optimize, stats
 
 from fmilin.design.estimation.estimator import Estimator
-from fmilin.ground.errors import NumericalError, UsageError
-from fmilin.ground.signals import FloatArray, Signals
-from fmilin.ground.verbs import Shown, perform
+from fmilin.ground import FloatArray, NumericalError, Shown, Signals, UsageError, perform
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -13,10 +13,7 @@ from scipy import stats
 
 from fmilin.design.estimation.corrections import Belief, Filter, Linearized, Measured, SigmaPoints
 from fmilin.design.estimation.motion import Chart, Motion
-from fmilin.ground.errors import UsageError
-from fmilin.ground.remarks import Remark
-from fmilin.ground.signals import FloatArray, Signals
-from fmilin.ground.verbs import Shown, perform
+from fmilin.ground import FloatArray, Remark, Shown, Signals, UsageError, perform
 from fmilin.model.interface import Model, OperatingPoint
 
 KINDS: Mapping[str, Filter] = {"ekf": Linearized(), "iekf": Linearized(10), "ukf": SigmaPoints()}  # and "mhe"

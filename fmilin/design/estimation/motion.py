@@ -23,8 +23,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.linalg.lapack import dgeqrf, dgesv
 
-from fmilin.ground.errors import NumericalError
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, NumericalError
 from fmilin.manifold.invariants import Invariants
 from fmilin.model.interface import Model
 from fmilin.native.batch_graph import BatchGraph, batch_graph

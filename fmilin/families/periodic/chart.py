@@ -14,9 +14,7 @@ from fmilin.families.grid import Grid, grid_over
 from fmilin.families.periodic.linearize import linearize_periodic_as
 from fmilin.families.periodic.orbit import OrbitRequest
 from fmilin.families.periodic.search import ORBIT_METHOD, orbit_as
-from fmilin.ground.errors import FmilinError, NumericalError
-from fmilin.ground.signals import FloatArray
-from fmilin.ground.verbs import Shown, perform
+from fmilin.ground import FloatArray, FmilinError, NumericalError, Shown, perform
 from fmilin.linearization.request import Request
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.visits import one_at_a_time

@@ -12,8 +12,7 @@ from fmilin.families.periodic.model import PeriodicModel
 from fmilin.families.periodic.orbit import PeriodicOrbit
 from fmilin.families.periodic.path import PathSlopes, measured_slopes, slopes_along
 from fmilin.families.periodic.resolved import resolved
-from fmilin.ground.errors import UsageError
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, UsageError
 from fmilin.linearization.request import Request
 from fmilin.model.interface import Model
 from fmilin.model.visits import one_at_a_time

@@ -15,10 +15,7 @@ from fmilin.families.family import LinearFamily
 from fmilin.families.family_builder import FamilyBuilder, outcome_of
 from fmilin.families.grid import Grid
 from fmilin.families.multiblade import change_of
-from fmilin.ground.errors import NumericalError, UnknownNameError, UsageError
-from fmilin.ground.remarks import Remark
-from fmilin.ground.signals import FloatArray, Signals
-from fmilin.ground.verbs import Shown, perform
+from fmilin.ground import FloatArray, NumericalError, Remark, Shown, Signals, UnknownNameError, UsageError, perform
 from fmilin.linear_model.builder import IndependentCoordinates, Named, Slopes, built
 from fmilin.linear_model.model import LinearModel, Point
 from fmilin.model.interface import ModelInfo, OperatingPoint

@@ -7,10 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from fmilin.ground.errors import FmilinError, NumericalError, UsageError
-from fmilin.ground.remarks import Remark
-from fmilin.ground.signals import FloatArray
-from fmilin.ground.verbs import Shown
+from fmilin.ground import FloatArray, FmilinError, NumericalError, Remark, Shown, UsageError
 from fmilin.manifold.operating_points import assembled_from, operating_point
 from fmilin.manifold.selection import kinematic_pairs
 from fmilin.model.interface import Model, OperatingPoint

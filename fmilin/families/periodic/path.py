@@ -22,8 +22,7 @@ from scipy.interpolate import make_interp_spline
 from fmilin.families.along import linearize_along_as, stack_of
 from fmilin.families.family import LinearFamily
 from fmilin.families.periodic.orbit import PeriodicOrbit, simulated
-from fmilin.ground.errors import FmilinError, NumericalError, UsageError
-from fmilin.ground.signals import FloatArray, Signals
+from fmilin.ground import FloatArray, FmilinError, NumericalError, Signals, UsageError
 from fmilin.linearization.procedure import linearize_next
 from fmilin.linearization.request import Request
 from fmilin.linearization.stack import AGREES, EPS

@@ -12,8 +12,7 @@ import numpy as np
 
 from fmilin.families.periodic.orbit import REPEATED, PeriodicOrbit, samples_at
 from fmilin.families.periodic.path import PathSlopes, slopes_along
-from fmilin.ground.errors import FmilinError, ModelError, NumericalError
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, FmilinError, ModelError, NumericalError
 from fmilin.linearization.request import Request
 from fmilin.motion.periodic.floquet import Periodic
 from fmilin.motion.periodic.fourier import Interpolant, derivative, with_upper_harmonics_mistaken

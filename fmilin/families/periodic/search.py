@@ -20,9 +20,7 @@ from fmilin.families.periodic.orbit import (
 )
 from fmilin.families.periodic.resolved import require_repeating
 from fmilin.families.periodic.shooting import ORBIT_CLOSED, Shooting, Shot
-from fmilin.ground.errors import ConstraintError, NumericalError
-from fmilin.ground.remarks import Remark
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import ConstraintError, FloatArray, NumericalError, Remark
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Stepped
 from fmilin.model.visits import one_at_a_time

@@ -16,8 +16,7 @@ from scipy.interpolate import make_interp_spline
 
 from fmilin.families.periodic.orbit import OrbitProblem, simulated
 from fmilin.families.periodic.path import Beside, PathSlopes, slopes_along, slopes_at_ends
-from fmilin.ground.errors import ConstraintError, NumericalError
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import ConstraintError, FloatArray, NumericalError
 from fmilin.ground.tolerances import RANK
 from fmilin.linearization.request import Request
 from fmilin.manifold.invariants import Invariants

@@ -13,8 +13,7 @@ import numpy as np
 
 from fmilin.fmi.read.description import Description, Variable
 from fmilin.fmi.read.elements import integer, shortened
-from fmilin.ground.errors import ModelError, UnknownNameError
-from fmilin.ground.signals import Signal, Signals, rate_unit
+from fmilin.ground import ModelError, Signal, Signals, UnknownNameError, rate_unit
 
 _ELEMENT = re.compile(r"(?P<array>.+)\[\s*(?P<indices>\d+(?:\s*,\s*\d+)*)\s*\]")
 _LARGEST_ARRAY = 100_000

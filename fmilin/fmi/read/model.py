@@ -20,8 +20,7 @@ from fmilin.fmi.read.sensitivities import Sensitivities, declared_structure
 from fmilin.fmi.read.session import Session
 from fmilin.fmi.read.settings import Value, is_parameter, require_tunable
 from fmilin.fmi.read.values import ParameterValues, Residuals, changed_parameters, discrete_values
-from fmilin.ground.errors import ModelError, UnknownNameError, UsageError
-from fmilin.ground.signals import FloatArray, Signals
+from fmilin.ground import FloatArray, ModelError, Signals, UnknownNameError, UsageError
 from fmilin.manifold import point_by_point
 from fmilin.model.constraints.declared import Constraint, Constraints
 from fmilin.model.interface import Copy, Evaluation, Model, ModelInfo, OperatingPoint, TangentStack

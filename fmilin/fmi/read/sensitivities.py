@@ -19,8 +19,7 @@ from fmilin.fmi.read.component import Call
 from fmilin.fmi.read.description import Unknown, Variable
 from fmilin.fmi.read.layout import Scalar, ScalarLayout
 from fmilin.fmi.read.session import Session
-from fmilin.ground.errors import FmilinError
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, FmilinError
 from fmilin.ground.tolerances import COLUMNS_AGREE
 from fmilin.numerics.differences.coloring import column_groups
 

@@ -20,8 +20,7 @@ from fmilin.fmi.read.layout import Scalar, ScalarLayout
 from fmilin.fmi.read.library import class_of_instances, compile_sources, must_be_compiled, unexpected_library
 from fmilin.fmi.read.printed import undisturbed_process
 from fmilin.fmi.read.settings import Assignment, Tuning, Value, settings_of, structural_sizes
-from fmilin.ground.errors import ModelError, UsageError
-from fmilin.ground.signals import FloatArray, Signals
+from fmilin.ground import FloatArray, ModelError, Signals, UsageError
 from fmilin.model.visits import lock_of
 
 _BEARS_ONE = "The model's code does not bear a second instance after the first."

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 from fmilin.fmi.read.description import INTEGERS, Description, Variable
 from fmilin.fmi.read.elements import shortened
 from fmilin.fmi.read.layout import Scalar, ScalarLayout
-from fmilin.ground.errors import UnknownNameError, UsageError
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, UnknownNameError, UsageError
 
 Value = float | int | bool | str | Sequence[float]
 _TRUE, _FALSE = ("true", "1"), ("false", "0")

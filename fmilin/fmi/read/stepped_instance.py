@@ -11,8 +11,7 @@ from fmilin.fmi.read.buffers import Buffers
 from fmilin.fmi.read.component import Call
 from fmilin.fmi.read.description import is_true
 from fmilin.fmi.read.instance import Instance
-from fmilin.ground.errors import ModelError, NumericalError
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, ModelError, NumericalError
 
 
 class SavedState(NamedTuple):

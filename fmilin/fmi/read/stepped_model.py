@@ -12,9 +12,8 @@ from fmilin.fmi.read.description import Description
 from fmilin.fmi.read.elements import shortened
 from fmilin.fmi.read.model import FmuModel
 from fmilin.fmi.read.stepped_session import StatesRefusedError, SteppedSession
-from fmilin.ground.errors import FmilinError, ModelError, UsageError
+from fmilin.ground import FloatArray, FmilinError, ModelError, UsageError
 from fmilin.ground.sandbox.other_processes import in_a_copy
-from fmilin.ground.signals import FloatArray
 from fmilin.model.interface import Evaluation, OperatingPoint
 from fmilin.model.stepping import Cadence, Response, Stepped
 

@@ -23,8 +23,7 @@ from fmilin.fmi.read.printed import undisturbed_process
 from fmilin.fmi.read.session import Session
 from fmilin.fmi.read.settings import Assignment, Value
 from fmilin.fmi.read.stepped_instance import SavedState, SteppedInstance
-from fmilin.ground.errors import ModelError, UsageError
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, ModelError, UsageError
 
 T = TypeVar("T")
 

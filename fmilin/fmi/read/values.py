@@ -13,8 +13,7 @@ from fmilin.fmi.read.buffers import Buffers
 from fmilin.fmi.read.description import Variable
 from fmilin.fmi.read.layout import ScalarLayout
 from fmilin.fmi.read.session import Session
-from fmilin.ground.errors import FmilinError
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, FmilinError
 from fmilin.model.constraints.declared import Constraints
 
 

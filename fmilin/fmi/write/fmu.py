@@ -23,9 +23,8 @@ from fmilin.fmi.write.variables import (
     name_in_group,
     variable_of,
 )
-from fmilin.ground.errors import UsageError
+from fmilin.ground import Signal, UsageError
 from fmilin.ground.files import check_writable, write_atomically
-from fmilin.ground.signals import Signal
 from fmilin.ground.version import __version__
 from fmilin.model.constraints.declared import Constraint
 from fmilin.model.constraints.expressions import name_in_expression

@@ -16,8 +16,7 @@ from fmilin.fmi.write.binaries import compiled, compiled_for, linear_library, ru
 from fmilin.fmi.write.description import FmuDescription
 from fmilin.fmi.write.fmu import archive_bytes, identifier_like, token_of
 from fmilin.fmi.write.variables import Causality, FmuVariable, variable_of
-from fmilin.ground.errors import UsageError
-from fmilin.ground.signals import FloatArray, Signal, Signals, rate_unit
+from fmilin.ground import FloatArray, Signal, Signals, UsageError, rate_unit
 from fmilin.linear_model.model import LinearModel
 from fmilin.numerics.codegen.statements import wrapped
 

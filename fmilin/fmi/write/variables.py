@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from fmilin.ground.errors import ConstraintError, ModelError, UnknownNameError
-from fmilin.ground.signals import Signal, rate_unit
+from fmilin.ground import ConstraintError, ModelError, Signal, UnknownNameError, rate_unit
 from fmilin.model.constraints.declared import Constraint
 from fmilin.model.constraints.expressions import Expression
 

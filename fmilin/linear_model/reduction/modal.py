@@ -14,9 +14,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.ground.errors import NumericalError, UsageError
-from fmilin.ground.remarks import Remark, off_equilibrium
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, NumericalError, Remark, UsageError
+from fmilin.ground.remarks import off_equilibrium
 from fmilin.ground.tolerances import GROWS, INSEPARABLE
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.reduction.gramians import Peak, StateSpace, peak_gain

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fmilin.ground.remarks import Remark
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, Remark
 from fmilin.ground.tolerances import PREDICTED
 from fmilin.model.stepping import Cadence
 

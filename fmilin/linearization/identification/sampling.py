@@ -12,8 +12,7 @@ from math import isfinite
 import numpy as np
 from scipy.integrate import DOP853
 
-from fmilin.ground.errors import NumericalError, UsageError
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, NumericalError, UsageError
 from fmilin.model.constraints.declared import Constraint
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.model.stepping import Cadence, Hybrid, Response, Stepped

@@ -10,8 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.ground.errors import ConstraintError, UnknownNameError
-from fmilin.ground.signals import FloatArray, Signals
+from fmilin.ground import ConstraintError, FloatArray, Signals, UnknownNameError
 from fmilin.model.constraints.expressions import Expression, ExpressionError, parse
 from fmilin.model.constraints.functions import ExpressionFunctions
 

@@ -10,9 +10,7 @@ from numpy.typing import NDArray
 from scipy.linalg import matrix_balance
 from scipy.optimize import linear_sum_assignment
 
-from fmilin.ground.remarks import Remark
-from fmilin.ground.signals import FloatArray, Signals
-from fmilin.ground.verbs import Shown
+from fmilin.ground import FloatArray, Remark, Shown, Signals
 from fmilin.motion.periodic.fourier import ComplexArray, Interpolant, harmonics, with_upper_harmonics_mistaken
 from fmilin.motion.periodic.transition import condensed, factors, logarithms_of_multipliers, product
 

@@ -12,8 +12,7 @@ from dataclasses import replace
 import numpy as np
 from scipy import special
 
-from fmilin.ground.errors import NumericalError
-from fmilin.ground.signals import FloatArray, Signals
+from fmilin.ground import FloatArray, NumericalError, Signals
 from fmilin.motion.periodic.fourier import ComplexArray, Interpolant
 
 STAGES = 6

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fmilin.ground.errors import NumericalError
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, NumericalError
 from fmilin.model.stepping import Hybrid, Passage
 from fmilin.motion.simulation.method import Method, moved, next_step
 from fmilin.motion.simulation.stabilization import IntegratedCoordinates, Moved, Plant

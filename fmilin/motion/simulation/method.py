@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import integrate
 
-from fmilin.ground.errors import UsageError
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, UsageError
 from fmilin.numerics.steps import Rates, runge_kutta_step
 
 

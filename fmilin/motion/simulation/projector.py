@@ -12,8 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
-from fmilin.ground.errors import FmilinError, NumericalError
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, FmilinError, NumericalError
 from fmilin.ground.tolerances import INVARIANT, INVARIANT_MEASURED, ON_MANIFOLD, RANK
 from fmilin.manifold.verification import require_invariants
 from fmilin.motion.simulation.stabilization import Plant

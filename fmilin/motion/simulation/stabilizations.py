@@ -18,8 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
-from fmilin.ground.errors import NumericalError, UsageError
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, NumericalError, UsageError
 from fmilin.ground.tolerances import RANK
 from fmilin.manifold.coordinates import LocalParametrization, conditioning
 from fmilin.manifold.frame import frame_at

@@ -12,10 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fmilin.ground.errors import UnknownNameError, UsageError
-from fmilin.ground.remarks import Remark
-from fmilin.ground.signals import FloatArray, Signals
-from fmilin.ground.verbs import Shown
+from fmilin.ground import FloatArray, Remark, Shown, Signals, UnknownNameError, UsageError
 from fmilin.model.interface import OperatingPoint
 from fmilin.motion.simulation.inputs import InputTable
 

@@ -9,9 +9,7 @@ from itertools import accumulate, repeat
 import numpy as np
 from scipy import linalg
 
-from fmilin.ground.errors import FmilinError, ModelError, NumericalError, UsageError
-from fmilin.ground.remarks import Remark
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, FmilinError, ModelError, NumericalError, Remark, UsageError
 from fmilin.ground.tolerances import RESPONDS, SAME, SLOPES_AGREE, SLOPES_AT_WORST
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.verification import Channel, Validity, Verification

@@ -13,9 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy import linalg
 
-from fmilin.ground.errors import NumericalError, UsageError
-from fmilin.ground.remarks import Remark
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, NumericalError, Remark, UsageError
 from fmilin.ground.tolerances import REFUSED
 from fmilin.linear_model.model import LinearModel
 from fmilin.manifold.coordinates import Coordinates, LinearCoordinates, LocalParametrization

@@ -17,8 +17,7 @@ import casadi as ca
 import numpy as np
 from scipy import linalg
 
-from fmilin.ground.errors import NumericalError
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, NumericalError
 from fmilin.native.dae.equations import listed
 from fmilin.native.dae.semi_explicit import Motion, Row, SemiExplicit, column_of, derivative_name
 from fmilin.numerics.factors import LARGEST_DENSE, regular_factors

@@ -11,8 +11,7 @@ import casadi as ca
 import numpy as np
 import sympy
 
-from fmilin.ground.errors import ConstraintError, UnknownNameError, UsageError
-from fmilin.ground.signals import FloatArray, Signals
+from fmilin.ground import ConstraintError, FloatArray, Signals, UnknownNameError, UsageError
 from fmilin.model.constraints.declared import Constraint
 from fmilin.model.constraints.expressions import Expression
 from fmilin.model.constraints.in_graph import InGraph

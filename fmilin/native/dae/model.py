@@ -9,8 +9,7 @@ from typing import Any, Self
 import casadi as ca
 import numpy as np
 
-from fmilin.ground.errors import UnknownNameError, UsageError
-from fmilin.ground.signals import FloatArray, Signals
+from fmilin.ground import FloatArray, Signals, UnknownNameError, UsageError
 from fmilin.model.interface import DescriptorForm, ExactSlopes
 from fmilin.native.dae.deficient import EXACT
 from fmilin.native.dae.engine import DaeEngine

@@ -21,8 +21,7 @@ from scipy import linalg
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching, min_weight_full_bipartite_matching
 
-from fmilin.ground.errors import NumericalError, UsageError
-from fmilin.ground.signals import FloatArray, Signals
+from fmilin.ground import FloatArray, NumericalError, Signals, UsageError
 from fmilin.ground.tolerances import SINGULAR
 from fmilin.native.dae.deficient import (
     DISPLACEMENT,

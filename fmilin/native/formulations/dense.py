@@ -34,9 +34,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from fmilin.ground.errors import NumericalError
-from fmilin.ground.remarks import Remark, swamping_penalty
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, NumericalError, Remark
+from fmilin.ground.remarks import swamping_penalty
 from fmilin.native.formulations.form import Basis, ConstrainedForm, MotionTerms, combinations_of_rows, motion_terms
 from fmilin.native.formulations.formulation import (
     RCS,

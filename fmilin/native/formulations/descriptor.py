@@ -7,8 +7,7 @@ from dataclasses import asdict, replace
 
 import numpy as np
 
-from fmilin.ground.errors import FmilinError, UsageError
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, FmilinError, UsageError
 from fmilin.linear_model.descriptor import Descriptor
 from fmilin.linear_model.model import LinearModel
 from fmilin.manifold.operating_points import model_at, operating_point

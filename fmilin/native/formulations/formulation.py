@@ -10,11 +10,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.ground.errors import NumericalError, UsageError
-from fmilin.ground.remarks import Remark
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, NumericalError, Remark, Shown, UsageError
 from fmilin.ground.tolerances import NO_INERTIA, SYMMETRIC
-from fmilin.ground.verbs import Shown
 from fmilin.linear_model.model import LinearModel
 from fmilin.native.formulations.form import Basis, ConstrainedForm, MotionTerms, require_method
 

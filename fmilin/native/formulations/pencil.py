@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from fmilin.ground.errors import NumericalError
-from fmilin.ground.remarks import Remark, no_linear_model
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, NumericalError, Remark
+from fmilin.ground.remarks import no_linear_model
 from fmilin.native.formulations.form import Basis, ConstrainedForm, MotionTerms
 from fmilin.native.formulations.formulation import ComplexArray, ReducedSystem, Spectrum, seen_vectors, violations
 

@@ -23,8 +23,7 @@ from typing import Any
 import numpy as np
 import sympy
 
-from fmilin.ground.errors import NumericalError, UnknownNameError, UsageError
-from fmilin.ground.signals import FloatArray, Signals
+from fmilin.ground import FloatArray, NumericalError, Signals, UnknownNameError, UsageError
 from fmilin.native.declaration import Expr, Name
 from fmilin.native.kane.form import KaneForm
 from fmilin.native.kane.functions import Expansion

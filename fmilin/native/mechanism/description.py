@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from fmilin.ground.errors import ModelError, UnknownNameError
-from fmilin.ground.verbs import Shown
+from fmilin.ground import ModelError, Shown, UnknownNameError
 from fmilin.native.contacts import Contact
 from fmilin.native.mechanism import elements
 from fmilin.native.mechanism.elements import VECTORS, Actuator, Force, JointForce, LineForce, Motion, Torque

@@ -14,8 +14,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from fmilin.ground.errors import ModelError
-from fmilin.ground.signals import FloatArray, Signal, Signals, rate_unit
+from fmilin.ground import FloatArray, ModelError, Signal, Signals, rate_unit
 from fmilin.model.constraints.declared import Constraint
 from fmilin.model.constraints.expressions import driven_by
 from fmilin.model.interface import ModelInfo

@@ -17,8 +17,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.ground.errors import ModelError
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, ModelError
 from fmilin.numerics.codegen.compiler import Compiler, compiler_seconds, is_built, loaded_library
 from fmilin.numerics.codegen.elimination import Order, band_order
 from fmilin.numerics.codegen.implicit import (

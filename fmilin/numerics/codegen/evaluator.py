@@ -14,8 +14,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.ground.errors import ModelError, UsageError
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, ModelError, UsageError
 from fmilin.numerics.codegen.compiler import CompilationBudget, Compiler, loaded_library
 from fmilin.numerics.codegen.implicit import cse_option
 from fmilin.numerics.codegen.statements import Statements

@@ -14,8 +14,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from fmilin.ground.errors import ModelError
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, ModelError
 from fmilin.numerics.codegen.compiler import PRINTING, CompilationBudget, compiler_seconds
 from fmilin.numerics.codegen.evaluator import Backend, Evaluator
 from fmilin.numerics.codegen.implicit import ImplicitSystem, Point, jacobian, solved

@@ -16,8 +16,7 @@ from typing import Any, Self
 import casadi as ca
 import numpy as np
 
-from fmilin.ground.errors import NumericalError
-from fmilin.ground.signals import FloatArray, Signals
+from fmilin.ground import FloatArray, NumericalError, Signals
 from fmilin.numerics.factors import Factors
 
 Point = tuple[float, FloatArray, FloatArray, FloatArray]  # (t, x, u, p)

@@ -10,8 +10,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.ground.errors import ModelError, NumericalError
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, ModelError, NumericalError
 
 S = TypeVar("S")
 LARGEST = 1e300  # of a value beside the point

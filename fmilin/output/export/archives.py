@@ -15,8 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from fmilin.ground.errors import ModelError
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, ModelError
 
 LARGEST = 1 << 31  # bytes that an archive may take when it is unpacked
 

@@ -23,9 +23,8 @@ import numpy as np
 
 from fmilin.families.family import LinearFamily
 from fmilin.families.rows import Layout
-from fmilin.ground.errors import ModelError, UsageError
+from fmilin.ground import FloatArray, ModelError, UsageError
 from fmilin.ground.files import replaced_when_complete
-from fmilin.ground.signals import FloatArray
 from fmilin.output.export import m_file
 from fmilin.output.export.archives import archive_of, arrays_of, reading
 from fmilin.output.export.document import MATRICES

@@ -17,9 +17,7 @@ import numpy as np
 from fmilin.families.family import Choice, LinearFamily
 from fmilin.families.grid import Grid
 from fmilin.families.rows import Layout, Template
-from fmilin.ground.errors import FmilinError, ModelError
-from fmilin.ground.remarks import Remark
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, FmilinError, ModelError, Remark
 from fmilin.ground.version import __version__
 from fmilin.model.interface import ModelInfo
 from fmilin.output.export import document

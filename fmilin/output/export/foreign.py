@@ -18,9 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.ground.errors import FmilinError, ModelError, UsageError
-from fmilin.ground.remarks import Remark
-from fmilin.ground.signals import FloatArray, Signal, Signals
+from fmilin.ground import FloatArray, FmilinError, ModelError, Remark, Signal, Signals, UsageError
 from fmilin.linear_model.model import Accuracy, LinearModel, Method, Point
 from fmilin.model.interface import ModelInfo
 from fmilin.output.export.archives import finite_array

@@ -17,8 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fmilin.ground.errors import UsageError
-from fmilin.ground.signals import FloatArray, Signal, Signals
+from fmilin.ground import FloatArray, Signal, Signals, UsageError
 from fmilin.ground.version import __version__
 from fmilin.linear_model.model import LinearModel
 from fmilin.output.export.document import POINT_PARTS, to_document

@@ -14,9 +14,7 @@ import numpy as np
 
 from fmilin.families.periodic.chart import FloquetChart
 from fmilin.families.periodic.model import PeriodicModel
-from fmilin.ground.errors import ModelError
-from fmilin.ground.remarks import Remark
-from fmilin.ground.signals import Signal, Signals
+from fmilin.ground import ModelError, Remark, Signal, Signals
 from fmilin.model.interface import ModelInfo, OperatingPoint
 from fmilin.motion.periodic.floquet import Floquet
 from fmilin.output.export import mat5

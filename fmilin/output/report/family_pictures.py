@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.ground.errors import UnknownNameError, UsageError
-from fmilin.ground.signals import FloatArray, Signals
+from fmilin.ground import FloatArray, Signals, UnknownNameError, UsageError
 from fmilin.output.report import figures
 from fmilin.output.report.linear_pictures import rays
 from fmilin.output.report.numbers import matrices_of

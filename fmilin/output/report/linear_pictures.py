@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.ground.errors import UsageError
-from fmilin.ground.signals import FloatArray, Signals
+from fmilin.ground import FloatArray, Signals, UsageError
 from fmilin.linear_model.modal import modal_analysis
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.modes import Mode

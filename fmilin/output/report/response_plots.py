@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fmilin.ground.errors import UsageError
-from fmilin.ground.signals import Signal, Signals
+from fmilin.ground import Signal, Signals, UsageError
 from fmilin.linear_model.model import LinearModel
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.output.report.figures import COLORS, GRID, INK, QUIET, gridded, labelled, new_figure, plain, titled_figure

@@ -14,9 +14,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.ground.errors import UnknownNameError, UsageError
-from fmilin.ground.remarks import Remark, off_equilibrium, swamping_penalty
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, Remark, UnknownNameError, UsageError
+from fmilin.ground.remarks import off_equilibrium, swamping_penalty
 from fmilin.native.formulations.form import ConstrainedForm
 from fmilin.native.formulations.formulation import (
     MCS,

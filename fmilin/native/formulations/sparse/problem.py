@@ -21,8 +21,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from fmilin.ground.errors import NumericalError
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, NumericalError
 from fmilin.ground.tolerances import UNTURNED
 from fmilin.native.formulations.form import ConstrainedForm
 from fmilin.native.formulations.formulation import UCS, ComplexArray

@@ -7,8 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from fmilin.ground.remarks import Remark
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, Remark
 from fmilin.linear_model.modal import ModalAnalysis, ModeGroup, modal_analysis
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.reduction import hankel_singular_values
