@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -12,6 +11,9 @@ from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.verbs import Shown, perform
 from fmilin.model.interface import ModelInfo
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 Kind = Literal["point", "offset", "step", "sine", "drift"]
 

@@ -37,7 +37,7 @@ def by_procedure(nearby: Neighbourhood) -> Slopes | None:
     if J is None:
         return None
     slopes = _with_error(nearby, J)
-    rounding_error = _rounding_error(nearby, J, independent) if exact.smooth else None
+    rounding_error = _rounding_error(nearby, exact, J, independent)
     if rounding_error is None:
         return slopes
     return nearby.with_exact_rows(_smooth(J, np.maximum(slopes.error, rounding_error)))
@@ -52,12 +52,15 @@ def _along(exact: ExactSlopes, independent: Sequence[int]) -> FloatArray | None:
     return J if np.isfinite(J).all() else None
 
 
-def _rounding_error(nearby: Neighbourhood, J: FloatArray, independent: Sequence[int]) -> FloatArray | None:
+def _rounding_error(
+    nearby: Neighbourhood, exact: ExactSlopes, J: FloatArray, independent: Sequence[int]
+) -> FloatArray | None:
     """Return what rounding changes in a procedure's slopes, shape of J, asked again some bits further on; or None."""
     point = nearby.point
-    exact = nearby.model.exact_slopes(point.time, point.states, point.inputs)
-    if exact is not None and (change := exact.rounding(independent)) is not None:
+    if (change := exact.rounding(independent)) is not None:
         return row_sizes(change, nearby.scales)
+    if not exact.smooth:
+        return None
     nudged = some_bits_further(point.states, nearby.frame.invariants.scales)
     try:
         again = nearby.model.exact_slopes(point.time, nudged, point.inputs)

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
-from scipy import sparse
-from scipy.sparse import csc_array
 
 from fmilin.ground.errors import ConstraintError, NumericalError
 from fmilin.ground.signals import FloatArray
@@ -150,6 +148,8 @@ class LargeEquations:
 
     def _step(self, G: Sparse, D: FloatArray, h: FloatArray, fixed: Any) -> FloatArray:
         """Return the smallest dz with G dz = -h and dz zero where ``fixed``, sizes measured in D."""
+        from scipy import sparse
+
         if not np.isfinite(h).all() or not np.isfinite(G.data).all():
             return np.full(len(D), np.nan)
         scaled = (G @ sparse.diags_array(np.where(fixed, 0.0, D))).tocsc()
@@ -173,6 +173,8 @@ def sparse_function(arguments: Sequence[Any], results: Sequence[Any]) -> Callabl
 
 def _sparse(matrix: Any) -> Any:
     """Return CasADi's numbers, which lie column by column, too."""
+    from scipy.sparse import csc_array
+
     if matrix.is_column() and matrix.is_dense():
         return matrix.full()
     pattern = matrix.sparsity()

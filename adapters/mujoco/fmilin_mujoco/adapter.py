@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import mujoco
 from lxml import etree
 
-from fmilin.ground.errors import ModelError
+from fmilin.ground.errors import ModelError, UsageError
 from fmilin.loading.adapters import Adapter
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ __all__ = ["MujocoAdapter", "compiled", "without_meshes"]
 
 
 _LOOKED_INTO = 65536
+WAYS = ("engine", "mechanism")
 
 
 class MujocoAdapter(Adapter):
@@ -35,7 +36,7 @@ class MujocoAdapter(Adapter):
     description = "MuJoCo models with ideal equality constraints"
     package = "mujoco"
     oldest = (3, 2)  # the first with the rates of Jacobians (mj_jacDot)
-    options = ("keyframe",)
+    options = ("keyframe", "way")
 
     def claims(self, path: Path) -> bool:
         """Whether the file's root is ``<mujoco>``."""
@@ -75,10 +76,22 @@ class MujocoAdapter(Adapter):
         return chosen_model(self._engine_of(path, options))
 
     def load_by_name(self, path: Path, options: Mapping[str, Any]) -> Model:
-        """Return the model of the engine: a file that is written as ``mujoco:scene.xml``; otherwise as above."""
-        from fmilin.native.engine import EngineModel
+        """Return the model of a file that is written as ``mujoco:scene.xml``, by the ``way`` that is asked for.
 
-        return EngineModel(self._engine_of(path, options))
+        The engine, or ``{"way": "mechanism"}``: the native mechanism with its own slopes, refused where there is none.
+        """
+        from fmilin.native.engine import EngineModel
+        from fmilin_mujoco.choice import native_mechanism
+        from fmilin_mujoco.left_out import NotUnderstoodError
+
+        way = options.get("way", "engine")
+        if way not in WAYS:
+            raise UsageError(f"'{way}' is no way to compute an MJCF model: {' and '.join(WAYS)} are.")
+        engine = self._engine_of(path, options)
+        try:
+            return EngineModel(engine) if way == "engine" else native_mechanism(engine)
+        except NotUnderstoodError as reason:
+            raise ModelError(f"'{path}' cannot be a native mechanism: {reason}. Leave the option 'way' out.") from None
 
     def _engine_of(self, path: Path, options: Mapping[str, Any]) -> MujocoEngine:
         self.engine()

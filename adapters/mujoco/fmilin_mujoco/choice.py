@@ -1,4 +1,7 @@
-"""Native mechanism or engine: the mechanism where all is understood and both say the same, the engine otherwise."""
+"""Native mechanism or engine: the mechanism where all is understood and both say the same, the engine otherwise.
+
+Of a tree either computes the linear models: what takes less time (:mod:`fmilin_mujoco.measured`).
+"""
 
 from __future__ import annotations
 
@@ -12,11 +15,10 @@ from fmilin.ground.signals import FloatArray
 from fmilin.model.interface import Model
 from fmilin.native.engine import EngineModel
 from fmilin.native.mechanism.description import MechanismDescription
-from fmilin.native.mechanism.engine import MechanismEngine
-from fmilin.native.mechanism.model import Mechanism
 from fmilin.native.native_model import InterfaceChoice
 from fmilin_mujoco.engine import MujocoEngine
 from fmilin_mujoco.left_out import NotUnderstoodError
+from fmilin_mujoco.measured import MeasuredEngine, MeasuredMechanism
 from fmilin_mujoco.native import description_of
 
 __all__ = ["chosen_model", "native_mechanism"]
@@ -28,13 +30,17 @@ AGREEMENT = 1e-8
 def chosen_model(engine: MujocoEngine) -> Model:
     """Return the native mechanism of a model, or that of the engine with the reason as a note."""
     try:
-        return native_mechanism(engine)
+        mechanism = native_mechanism(engine)
     except NotUnderstoodError as reason:
         engine.notes = [*engine.notes, f"This model runs in MuJoCo's engine, not as a native mechanism: {reason}."]
         return EngineModel(engine)
+    limited = any(sensor.limits for sensor in mechanism.description.sensors)  # the engine does not name their ends
+    if not (limited or mechanism.constraints.observed) and mechanism.inputs.names == engine.inputs.names:
+        mechanism.engine.through = engine
+    return mechanism
 
 
-def native_mechanism(engine: MujocoEngine) -> Mechanism:
+def native_mechanism(engine: MujocoEngine) -> MeasuredMechanism:
     """Return the mechanism that the engine's compiled model is.
 
     Raises
@@ -49,16 +55,16 @@ def native_mechanism(engine: MujocoEngine) -> Mechanism:
         raise NotUnderstoodError(f"as a mechanism it is refused ({error})") from error
 
 
-def _mechanism(description: MechanismDescription, engine: MujocoEngine) -> Mechanism:
-    native = MechanismEngine(description)
+def _mechanism(description: MechanismDescription, engine: MujocoEngine) -> MeasuredMechanism:
+    native = MeasuredEngine(description)
     native.ground = engine.stance
     native.info = replace(engine.info, tool=f"{engine.info.tool}, as a native mechanism")
     native.start_points = engine.start_points
     native.outputs = engine.outputs if not description.sensors else native.outputs
-    return Mechanism._of(native, InterfaceChoice())
+    return MeasuredMechanism._of(native, InterfaceChoice())
 
 
-def _compared(mechanism: Mechanism, engine: MujocoEngine) -> Mechanism:
+def _compared(mechanism: MeasuredMechanism, engine: MujocoEngine) -> MeasuredMechanism:
     """Return the mechanism with the signs of quaternions that MuJoCo has, once both say the same."""
     start = mechanism.start
     names = [sensor.name for sensor in mechanism.description.sensors]
@@ -80,7 +86,7 @@ def _compared(mechanism: Mechanism, engine: MujocoEngine) -> Mechanism:
     return mechanism
 
 
-def _turned(mechanism: Mechanism, engine: MujocoEngine, numbers: list[int]) -> MechanismDescription:
+def _turned(mechanism: MeasuredMechanism, engine: MujocoEngine, numbers: list[int]) -> MechanismDescription:
     """Return the description with those quaternions turned over that are minus those of the engine."""
     d = mechanism.description
     if not any(s.quantity == "orientation" for s in d.sensors):

@@ -42,7 +42,7 @@ from fmilin_mujoco.names import (
     straight_places,
 )
 from fmilin_mujoco.saturation import Muscle, Saturation, muscles_of, opened, saturation_of
-from fmilin_mujoco.slopes import Clamps, Held, PointSlopes, clamps_at, slopes_at, without_clamps
+from fmilin_mujoco.slopes import ROUNDING, TURN, Clamps, Held, PointSlopes, clamps_at, slopes_at, without_clamps
 from fmilin_mujoco.start import Start
 
 __all__ = ["MujocoEngine"]
@@ -267,6 +267,15 @@ class MujocoEngine(Engine):
         forces = -multipliers[len(multipliers) - self._forces :]
         gaps = slopes.G @ moves, slopes.changes @ moves + slopes.G @ dv
         return np.vstack((self._turning(q, v, dq, dv), a, act)), np.vstack((sensors, forces, *gaps))
+
+    def errors(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return how wrong slopes by positions may be: of rates (N,) and of quantities (nz,), all of them sensors."""
+        slopes, nq = self._slopes_at(t, x, u), self._m.nq
+        point, rates = slopes.point, np.zeros(len(x))
+        a = np.abs(point.factors.solve(np.eye(len(point.errors)))[: self._m.nv]) @ point.errors
+        rates[nq : nq + len(a)] = a
+        seen = np.abs(slopes.values[1]) + np.abs(point.sensors[:, : len(a)]).max(axis=1, initial=0.0)
+        return rates, ROUNDING / TURN * seen + np.abs(point.by_acceleration) @ a
 
     def _slopes_at(self, t: float, x: FloatArray, u: FloatArray) -> _AtPoint:
         """Return what the slopes along any direction are made of; the last point is kept."""

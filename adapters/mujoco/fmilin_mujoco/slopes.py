@@ -65,6 +65,8 @@ class PointSlopes:
     sensors, activations : array, shape (ns, k), (na, k)
         Accelerations held.
     by_acceleration : array, shape (ns, nv)
+    errors : array, shape (nv + m,)
+        How wrong slopes of r along freedoms may be: rounding of the largest force over a step, and what is left out.
     factors : NullSpaceFactors
     """
 
@@ -72,6 +74,7 @@ class PointSlopes:
     sensors: FloatArray
     activations: FloatArray
     by_acceleration: FloatArray
+    errors: FloatArray
     factors: NullSpaceFactors
 
     def along(self, directions: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
@@ -119,7 +122,8 @@ def slopes_at(model: Any, data: Any, held: Held, factors: NullSpaceFactors) -> P
     if m:
         J[: nv + m, : 2 * nv] = slopes_of_loops(model, data, held)
     size = min(1.0, float(model.stat.extent))
-    steps = np.where(model.jnt_type[model.dof_jntid] == mujoco.mjtJoint.mjJNT_SLIDE, TURN * size, TURN)
+    turn = TURN / 4 if mujoco.mjtSensor.mjSENS_RANGEFINDER in model.sensor_type else TURN  # far away they bend sharply
+    steps = np.where(model.jnt_type[model.dof_jntid] == mujoco.mjtJoint.mjJNT_SLIDE, turn * size, turn)
     stencil = NEAR if _is_polynomial(model) else STENCIL
     step = 0.5 if stencil is NEAR and not _is_limited(model) else TURN
     differences = _Differences(model, data, held)
@@ -132,10 +136,13 @@ def slopes_at(model: Any, data: Any, held: Held, factors: NullSpaceFactors) -> P
         J[rows, columns] += differences.slopes(move, lengths, around, stage)
         restored()
         differences.compute(stage and 1)
-    of_forces = J[:nv, :nv]  # small inertias magnify what rounding leaves of large forces
-    of_forces[np.abs(of_forces) < ROUNDING * forces / TURN] = 0.0
+    of_forces, rounding = J[:nv, :nv], ROUNDING * forces / turn  # small inertias magnify what it leaves of large forces
+    of_forces[np.abs(of_forces) < rounding] = 0.0
+    errors = np.zeros(nv + m)
+    largest = np.abs(of_forces).max(axis=1, initial=0.0)
+    errors[:nv] = 4.0 * max(rounding, ROUNDING * largest.max(initial=0.0)) + turn**4 * largest
     parts = np.split(J, [nv + m, nv + m + ns])
-    return PointSlopes(parts[0], parts[1], parts[2], differences.by_acceleration(), factors)
+    return PointSlopes(parts[0], parts[1], parts[2], differences.by_acceleration(), errors, factors)
 
 
 def slopes_of_loops(model: Any, data: Any, held: Held) -> FloatArray:

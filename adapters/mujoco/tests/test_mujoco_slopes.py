@@ -110,3 +110,15 @@ def test_constraints_alone_take_no_dynamics(monkeypatch: pytest.MonkeyPatch) -> 
     alone = model.constraint_residuals(0.0, x + 0.01, u)
     np.testing.assert_allclose(alone, model.evaluate(0.0, x + 0.01, u).residuals, rtol=0, atol=1e-14)
     assert len(chosen.states) < len(x)
+
+
+def test_rays_that_graze_the_ground_have_their_slope() -> None:
+    """A ray from the height h, inclined by a, is h / sin(a) long: it changes by -h cos(a) / sin(a)^2 as it turns."""
+    a, h = 0.1, 1.0
+    text = f"""<mujoco><compiler angle='radian'/><worldbody><geom type='plane' size='99 99 1'/><body pos='0 0 {h}'>
+      <joint name='j' axis='0 1 0'/><geom size='.1' pos='0 0 .3'/><site name='ray' euler='0 {np.pi / 2 + a} 0'/></body>
+      </worldbody><sensor><rangefinder name='r' site='ray'/></sensor></mujoco>"""
+    lin = fl.linearize(EngineModel(MujocoEngine(mujoco.MjModel.from_xml_string(text), "ray")))
+    assert lin.point.outputs["r"] == pytest.approx(h / np.sin(a), rel=1e-12)
+    assert lin.C[0, 0] == pytest.approx(-h * np.cos(a) / np.sin(a) ** 2, rel=1e-8)
+    assert lin.method.derivatives == "exact"

@@ -131,6 +131,9 @@ def equations_in(method: Any, reactions: Sequence[Any] = ()) -> SympyEquations:
     raise UsageError(f"Equations are taken from a KanesMethod or LagrangesMethod of sympy, not from {type(method)}.")
 
 
+# ---------------------------------------------------------------------- Kane
+
+
 def _kane(kane: Any, reactions: Sequence[Any]) -> SympyEquations:
     _form_kanes_equations(kane)
     t = dynamicsymbols._t
@@ -193,6 +196,9 @@ def _add_reactions(equations: SympyEquations, auxiliary: Any, u_dot: Sequence[Sy
         equations.row(f"auxiliary[{i + 1}]", {}, e, [*u_dot, *reactions]) for i, e in enumerate(rest)
     ]
     equations.multipliers = reactions
+
+
+# ---------------------------------------------------------------------- Lagrange
 
 
 def _lagrange(lagrange: Any) -> SympyEquations:

@@ -240,7 +240,7 @@ class MechanismSlopes(ExactSlopes):
     def rounding(self, independent: Sequence[int]) -> Array | None:
         """Return how much the slopes differ some bits beside the point."""
         (*both, _), _, columns = self._along(tuple(independent))
-        if self.points == 1:
+        if self.points == 1 or not self.smooth:
             return None
         return np.concatenate([rounding_of(list(slopes)) for slopes in both])[:, columns]
 

@@ -52,6 +52,9 @@ class Solutions:
     errors: FloatArray
 
 
+# ---------------------------------------------------------------------- s^2 M + s C + K
+
+
 def quadratic(problem: QuadraticProblem, around: Around) -> Solutions:
     """Return the wanted solutions of (s^2 M + s C + K) x + G' l = 0, G x = 0."""
     if problem.border and problem.M.shape[0] - problem.border <= SMALL:
@@ -159,6 +162,9 @@ def _errors(problem: QuadraticProblem, s: ComplexArray, x: ComplexArray, around:
     return errors
 
 
+# ---------------------------------------------------------------------- E z' = A z
+
+
 def linear(pencil: LinearPencil, around: Around) -> Solutions:
     """Return the wanted eigenvalues of E z' = A z."""
     sigma = _shift(around)
@@ -199,6 +205,9 @@ def _arnoldi(
         return s, z
     upper = s.imag > 1e-9 * np.abs(s)
     return np.concatenate((s, s[upper].conj())), np.hstack((z, z[:, upper].conj()))
+
+
+# ---------------------------------------------------------------------- both
 
 
 def _shift(around: Around) -> complex | float:

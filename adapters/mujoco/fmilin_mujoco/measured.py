@@ -1,0 +1,148 @@
+"""A tree as a native mechanism whose linear models come from MuJoCo's engine where that takes less time.
+
+Everything else (parameters, sweeps, simulation, FMUs) stays with the mechanism. What each way takes is measured once
+per model, when the first linear model is asked for; both agree to the errors that they state.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import replace
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+
+from fmilin.ground.signals import FloatArray
+from fmilin.model.interface import Evaluation, ExactSlopes
+from fmilin.native.engine import EngineModel, GivenSlopes
+from fmilin.native.mechanism.engine import MechanismEngine
+from fmilin.native.mechanism.model import Mechanism
+from fmilin.native.native_model import InterfaceChoice, NativeModel
+from fmilin_mujoco.engine import MujocoEngine
+
+__all__ = ["MeasuredEngine", "MeasuredMechanism"]
+
+WORTH = 1.3
+"""How many times as long the mechanism takes before the engine is asked instead: noise does not decide."""
+VISITS = 6
+"""Evaluations beside one of all slopes, as in a checked linear model."""
+NOTHING = np.empty(0)
+
+
+class MeasuredEngine(MechanismEngine):
+    """A described mechanism; where ``through`` is set, MuJoCo's engine says the same.
+
+    Attributes
+    ----------
+    through : MujocoEngine, optional
+    asked : MujocoEngine, optional
+        As it is seen at a point: what linear models come from there.
+    """
+
+    through: MujocoEngine | None = None
+    asked: MujocoEngine | None = None
+
+    def seen_at(self, t: float, x: FloatArray, u: FloatArray) -> Self:
+        """Return the mechanism as it is seen at a point, by whichever way is quicker."""
+        if self.through is None or self.seconds[0] < WORTH * self.seconds[1]:
+            return super().seen_at(t, x, u)
+        asked = self.through.seen_at(t, x, u)
+        if id(asked) not in self._views:
+            view = self._views[id(asked)] = copy(self)
+            view.asked, view.batches, view.compilable, view.names_limits = asked, False, False, asked.names_limits
+            view.info = replace(self.info, tool=f"{self.info.tool}, slopes by its engine, which took less time")
+            view.notes = (*self.notes, *asked.notes[len(self.through.notes) :])
+        return self._views[id(asked)]
+
+    @cached_property
+    def _views(self) -> dict[int, Self]:
+        return {}
+
+    @cached_property
+    def seconds(self) -> tuple[float, float]:
+        """Processor time of what a linear model takes, by the mechanism and by the engine: measured once."""
+        assert self.through is not None  # noqa: S101 - asked for by seen_at() alone
+        return _seconds(Mechanism._of(self, InterfaceChoice())), _seconds(EngineModel(self.through))
+
+    def with_parameters(self, values: Mapping[str, float]) -> Self:
+        """Return the mechanism with other values, which the engine does not have."""
+        other = super().with_parameters(values)
+        for name in ("through", "asked", "batches", "compilable", "seconds"):
+            vars(other).pop(name, None)
+        return other
+
+
+class MeasuredMechanism(Mechanism):
+    """The model of a :class:`MeasuredEngine`."""
+
+    engine: MeasuredEngine
+
+    @property
+    def used_alone(self) -> tuple[object, ...]:
+        """MuJoCo's engine, which all views share."""
+        return () if self.engine.through is None else (self.engine.through,)
+
+    @cached_property
+    def _asked(self) -> EngineModel | None:
+        """The engine's model with the same inputs and outputs; None where the mechanism is asked."""
+        asked, names = self.engine.asked, [quantity.signal.name for quantity in self._chosen]
+        if asked is None or not self._has_own_constraints or not all(name in asked.available for name in names):
+            return None
+        return EngineModel._of(asked, InterfaceChoice(self._choice.inputs, tuple(names)))
+
+    def evaluate(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:
+        """Return derivatives, outputs and residuals at a point."""
+        if self._asked is None or x.ndim > 1:
+            return super().evaluate(t, x, u)
+        return replace(self._asked.evaluate(t, x, u), residuals=self._residuals(t, x, u, NOTHING))
+
+    def products(self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray) -> Evaluation | None:
+        """Return directional derivatives along the columns of (dx, du)."""
+        slopes = None if self._asked is None else self._asked.products(t, x, u, dx, du)
+        if slopes is None:
+            return super().products(t, x, u, dx, du)
+        return replace(slopes, residuals=self._residual_slopes((t, x, u), dx, du, np.empty((0, dx.shape[1]))))
+
+    def exact_slopes(self, t: float, x: FloatArray, u: FloatArray) -> ExactSlopes | None:  # type: ignore[override]
+        """Return the slopes at a point, by either way."""
+        n, k = len(x), len(u)
+        slopes = None if self._asked is None else self.products(t, x, u, np.eye(n, n + k), np.eye(n + k)[n:])
+        asked = self.engine.asked
+        if slopes is None or asked is None or self._asked is None:
+            return super().exact_slopes(t, x, u)
+        by_engine, inputs = EngineSlopes(self.evaluate(t, x, u), slopes, smooth=self._is_smooth), self._full(u)
+        errors = self._asked._evaluator._picked(*asked.errors(t, x, inputs), 0 * x, 0 * inputs)
+        by_engine.errors, by_engine.positions = np.concatenate(errors[:2]), asked.compiled.nq
+        return by_engine
+
+
+class EngineSlopes(GivenSlopes):
+    """Slopes at a point that know how wrong those of rates and outputs by positions may be: ``errors``, (N + ny,)."""
+
+    errors: FloatArray
+    positions: int
+
+    def rounding(self, independent: Sequence[int]) -> FloatArray:
+        """Return the errors in the columns of positions."""
+        inputs = self._slopes.derivatives.shape[1] - len(self._slopes.derivatives)
+        moved = np.array([*(i < self.positions for i in independent), *[False] * inputs])
+        return np.asarray(np.outer(self.errors, moved))
+
+
+def _seconds(model: NativeModel) -> float:
+    """Return the processor time of all slopes and some visits beside the start; the first of three warms up."""
+    x, u = model.start.states, model.start.inputs
+    taken = []
+    for i in range(3):
+        begin = time.process_time()
+        for j in range(VISITS):
+            beside = x.copy()
+            beside[-1] += 1e-9 * (1 + j + VISITS * i)  # an engine may know a point again
+            if not j:
+                model.exact_slopes(0.0, beside, u)
+            model.evaluate(0.0, beside, u)
+        taken.append(time.process_time() - begin)
+    return min(taken[1:])
