@@ -76,7 +76,7 @@ def require_accuracy(linear: LinearModel, nearby: Neighbourhood, *, keep: bool) 
 
 def matrix_and_errors(linear: LinearModel) -> tuple[FloatArray, FloatArray]:
     """Return [[A, B], [C, D]] and the estimated errors of its entries."""
-    J, E = (np.block([[m.A, m.B], [m.C, m.D]]) for m in (linear, linear.errors))
+    J, E = (np.vstack((np.hstack((m.A, m.B)), np.hstack((m.C, m.D)))) for m in (linear, linear.errors))
     return J, E
 
 

@@ -36,11 +36,8 @@ def by_procedure(nearby: Neighbourhood) -> Slopes | None:
     J = _along(exact, independent)
     if J is None:
         return None
-    slopes = _with_error(nearby, J)
-    rounding_error = _rounding_error(nearby, exact, J, independent)
-    if rounding_error is None:
-        return slopes
-    return nearby.with_exact_rows(_smooth(J, np.maximum(slopes.error, rounding_error)))
+    error, rounding_error = _error_of(nearby, J), _rounding_error(nearby, exact, J, independent)
+    return nearby.with_exact_rows(_smooth(J, error if rounding_error is None else np.maximum(error, rounding_error)))
 
 
 def _along(exact: ExactSlopes, independent: Sequence[int]) -> FloatArray | None:
@@ -98,19 +95,20 @@ def by_products(nearby: Neighbourhood) -> Slopes | None:
     answer = nearby.model.products(point.time, point.states, point.inputs, dx, du)
     if answer is None:
         return None
-    slopes = _with_error(nearby, np.concatenate((answer.derivatives, answer.outputs)))
+    J = np.concatenate((answer.derivatives, answer.outputs))
+    slopes = nearby.with_exact_rows(_smooth(J, _error_of(nearby, J)))
     own = nearby.model.product_errors(point.time, point.states, point.inputs, dx, du)
     if own is None:
         return slopes
     return replace(slopes, error=slopes.error + np.concatenate((own.derivatives, own.outputs)))
 
 
-def _with_error(nearby: Neighbourhood, J: FloatArray) -> Slopes:
-    """Return slopes that are as good as the coordinates are conditioned, with the rows that are exact."""
+def _error_of(nearby: Neighbourhood, J: FloatArray) -> FloatArray:
+    """Return the error of slopes that are as good as the coordinates are conditioned, shape of J."""
     T, T_error = nearby.frame.T, nearby.frame.parametrization.derivative_error
     relative = 8 * EPS * nearby.frame.selection.condition_number
     relative += float(T_error.max(initial=0.0)) / max(float(np.abs(T).max(initial=0.0)), 1e-300)
-    return nearby.with_exact_rows(_smooth(J, relative * row_sizes(J, nearby.scales)))
+    return relative * row_sizes(J, nearby.scales)
 
 
 def row_sizes(J: FloatArray, scales: FloatArray) -> FloatArray:

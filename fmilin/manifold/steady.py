@@ -298,7 +298,8 @@ class _Search:
     def _slopes_of_rates(self, frame: Frame) -> FloatArray:
         """Return A in the coordinates of a frame, shape (P, P)."""
         coordinates = frame.coordinates
-        along = self.slopes.f_y @ np.linalg.inv(coordinates.R @ self.frame.T)
+        f_y, here = self.slopes.f_y, frame is self.frame  # R T is one
+        along = f_y if here else f_y @ np.linalg.inv(coordinates.R @ self.frame.T)
         bend = coordinates.curvature(self.point.states, self.rates)
         return coordinates.R @ along + bend @ frame.T
 
@@ -309,6 +310,7 @@ class _BeyondPoint(Beyond):
     def __init__(self, model: Model, point: OperatingPoint, frame: Frame) -> None:
         self._model, self._point, self._frame = model, point, frame
         self._before = model.event_indicators(point.time, point.states, point.inputs) > 0
+        self.exact = model.compilable and frame.coordinates.is_linear  # where they bend, short steps show too little
 
     def further(self, path: FloatArray, times: Times, bend: Bend = 0.0, asides: Asides = ZEROS) -> Iterator[Visited]:
         """Go on in y, from the tangent."""

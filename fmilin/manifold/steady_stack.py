@@ -206,10 +206,6 @@ class BeyondStack(Beyond):
                 return tangents.A
         return super().A(far, sizes, some)
 
-    def slopes(self, far: Visited, direction: FloatArray) -> tuple[FloatArray, Mask]:
-        """Return the slopes by a short one-sided difference: exact equations allow it, and it hardly bends."""
-        return self.one_sided(far, direction) if self.exact else super().slopes(far, direction)
-
     def _visited(self, steps: Sequence[tuple[FloatArray, FloatArray, FloatArray]]) -> list[Visited]:
         """Visit the model at coordinates dy (k, P) from states (k, N), so much later (k,)."""
         near, dy, later = (np.concatenate(part) for part in zip(*steps, strict=True))

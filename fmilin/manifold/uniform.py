@@ -173,7 +173,9 @@ class Beyond(ABC):
         """Visit the model at coordinates displaced (k, P) from points further on."""
 
     def slopes(self, far: Visited, direction: FloatArray) -> tuple[FloatArray, Mask]:
-        """Return the slopes (k, P) of y' along a direction (k, P), by a central difference, and where that was had."""
+        """Return the slopes (k, P) of y' along a direction (k, P), by a difference, and where that was had."""
+        if self.exact:
+            return self.one_sided(far, direction)  # which hardly bends
         ahead, behind = self.beside(far, [sign * STEP * direction for sign in (1.0, -1.0)])
         return (ahead.rates - behind.rates) / (2 * STEP), ahead.good & behind.good
 
@@ -343,8 +345,8 @@ def compared(at: Moving, bend: FloatArray, A: FloatArray, errors: FloatArray) ->
     # What begins from rest does not move yet, and what bends without a speed is on its way to a rest.
     moving = np.abs(at.y_rates) > STEADY * at.pace[:, None] * at.y_sizes
     first = dependence.argmax(axis=2)  # that each row depends on
-    is_one = np.abs(np.take_along_axis(A, first[..., None], axis=2)[..., 0] - 1.0) <= UNIFORM
-    speeds = (np.count_nonzero(dependence, axis=2) == 1) & is_one & (first != np.arange(A.shape[1]))
+    is_one = np.abs(A[np.arange(len(A))[:, None], rows := np.arange(A.shape[1]), first] - 1.0) <= UNIFORM
+    speeds = (np.count_nonzero(dependence, axis=2) == 1) & is_one & (first != rows)
     return np.asarray((moving & speeds).any(axis=1) | is_straight(bend, leading)), leading
 
 

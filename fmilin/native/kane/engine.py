@@ -144,5 +144,5 @@ class KaneSlopes(ExactSlopes):
         order = [index[i] for i in independent]
         T, T_u, A_prime, B_prime = matrices.T[:, order], matrices.T_u, matrices.A_prime[:, order], matrices.B_prime
         primes = np.hstack((A_prime, B_prime))
-        steady = np.block([[T, T_u], [np.zeros((len(inputs), len(order))), np.eye(len(inputs))]])
+        steady = np.vstack((np.hstack((T, T_u)), np.eye(len(inputs), len(order) + len(inputs), len(order))))
         return Tangent(T, T_u, primes[: n + o], self._seen @ np.vstack((steady, primes)))

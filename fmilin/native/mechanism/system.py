@@ -95,9 +95,10 @@ class Columns:
 def rates_of(system: System, solution: Solution) -> Array:
     """Return the rates of all states, shape (..., N)."""
     state = solution.state
-    parts = (coordinate_rates(system.tree, state.q, state.v), solution.v_dot, system.activation_rates(state.u))
-    shape = np.broadcast_shapes(*(part.shape[:-1] for part in parts))
-    return np.concatenate([np.broadcast_to(part, (*shape, part.shape[-1])) for part in parts], axis=-1)
+    parts = [coordinate_rates(system.tree, state.q, state.v), solution.v_dot, system.activation_rates(state.u)]
+    if len(shapes := {part.shape[:-1] for part in parts}) > 1:
+        parts = [np.broadcast_to(part, (*np.broadcast_shapes(*shapes), part.shape[-1])) for part in parts]
+    return np.concatenate(parts, axis=-1)
 
 
 class System:
