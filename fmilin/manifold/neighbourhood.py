@@ -22,8 +22,8 @@ FAR = 2.0**-3  # in sizes of the variables: from there the point is visited agai
 BEYOND = 8.0  # times as far: there even a solver with a loose tolerance is no longer content with its last solution
 CLOSEST = 2.0**-44  # in sizes of the variables: there a solver inside with a looser tolerance has not moved
 FURTHER = 8.0
-ABRUPT = 8.0  # times as fast as it was seen to go, that an event indicator may go to zero
-UNSEEN = 1e150
+ABRUPT = 8.0  # times as fast as it was seen to go, that an event indicator may go to zero, over steps so much longer
+LEAST = 1e-150  # of an indicator's way to zero
 FAR_ALONE = 2.0**-2  # a displacement that cost the model its instance keeps others from going this far
 
 
@@ -48,7 +48,8 @@ class Neighbourhood:
         self.scales = np.concatenate((frame.y_scales, model.inputs.scales(point.inputs)))
         self._fastest, self._border = 0.0, np.inf
         self._indicators = model.event_indicators(point.time, point.states, point.inputs)
-        self._approach = np.full(self.p + self.k, UNSEEN)  # parts of the way to zero that one goes per column's size
+        # Parts of the way to zero that indicators go per size of a column, over steps of that column alone so long.
+        self._approach, self._reach = np.zeros(self.p + self.k), np.zeros(self.p + self.k)
         self._holds = hold_modes  # an event that is not carried out leaves the model in its mode
         self._crossed: set[int] = set()
 
@@ -162,13 +163,13 @@ class Neighbourhood:
     def _crossed_at(self, displacement: FloatArray, *point: Any) -> list[int]:
         """Return the event indicators that change sign at a point; none are read where it is too near for that."""
         sizes = self._sizes(displacement)
-        if ABRUPT * (self._approach @ sizes) < 1.0:
+        if (sizes <= ABRUPT * self._reach).all() and ABRUPT * (self._approach @ sizes) < 1.0:
             return []
         values, at_point = self.model.event_indicators(*point), self._indicators
         if np.count_nonzero(sizes) == 1:
-            j, way = int(sizes.argmax()), np.maximum(np.abs(at_point), 1 / UNSEEN)
-            pace = np.minimum((np.abs(values - at_point) / way).max() / sizes[j], UNSEEN)
-            self._approach[j] = pace if self._approach[j] == UNSEEN else np.maximum(pace, self._approach[j])
+            j, way = int(sizes.argmax()), np.maximum(np.abs(at_point), LEAST)
+            pace = (np.abs(values - at_point) / way).max() / sizes[j]
+            self._approach[j], self._reach[j] = np.maximum((self._approach[j], self._reach[j]), (pace, sizes[j]))
         return np.flatnonzero((values > 0) != (at_point > 0)).tolist()
 
     def _sizes(self, displacement: FloatArray) -> FloatArray:

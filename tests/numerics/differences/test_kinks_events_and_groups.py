@@ -10,9 +10,11 @@ import pytest
 
 import fmilin as fl
 from fmilin.ground.signals import FloatArray, Signals
+from fmilin.manifold.frame import frame_at
+from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.native.systems import cartesian_pendulum, rolling_disk
 from fmilin.numerics.differences.coloring import column_groups, tangent_pattern
-from fmilin.numerics.differences.differences import Differences, slopes
+from fmilin.numerics.differences.differences import Differences, EventCrossingError, slopes
 from tests.by_hand import FunctionModel, Parts, pendulum
 
 
@@ -169,6 +171,19 @@ def test_event_indicators_are_read_where_a_step_could_cross(surface: float, most
         lin = fl.linearize(model)
     np.testing.assert_allclose(lin.A, -2.0 * np.eye(12), atol=1e-8)
     assert 12 <= reads.call_count <= most < lin.method.evaluations
+
+
+def test_an_event_indicator_that_stands_still_at_first_is_read_farther_away() -> None:
+    """It stays at -0.1 up to x = 1.9 and is 0 at x = 2, beyond which the rate jumps: a step of 1 lies there."""
+    model = Switching(Parts(["x"], [1.0], lambda t, s, u: -(s**2) + 10.0 * (s > 2.0)))
+    model.event_indicators = lambda t, x, u: np.maximum(x - 2.0, -0.1)  # type: ignore[method-assign]
+    point = model.start
+    base = model.evaluate(point.time, point.states, point.inputs)
+    nearby = Neighbourhood(model, frame_at(model, point), point, base)
+    nearby.at(np.array([1e-3]))
+    with pytest.raises(EventCrossingError):
+        nearby.at(np.array([1.5]))
+    nearby.at(np.array([0.5]))
 
 
 def test_the_side_without_the_event_may_be_chosen() -> None:
