@@ -10,6 +10,7 @@ from fmilin.cli.command import Command
 from fmilin.cli.job_runner import JobRunner, work
 from fmilin.cli.model_options import DEBUG
 from fmilin.cli.options import json_option
+from fmilin.ground.errors import FmilinError
 
 if TYPE_CHECKING:
     from fmilin.loading.adapters import Installed
@@ -45,8 +46,6 @@ def command(*, as_json: bool, debug: bool) -> int:
 
 
 def _row(installed: Installed) -> Row:
-    from fmilin.ground.errors import FmilinError
-
     row: Row = {"name": installed.name, "distribution": installed.distribution}
     row |= {"description": "", "suffixes": [], "engine": "", "problem": ""}
     try:

@@ -7,11 +7,12 @@ from typing import Any
 
 import click
 
+import fmilin as fl
 from fmilin.cli.command import Command
 from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.model_options import of_model_options
 from fmilin.cli.options import MODEL, json_option
-from fmilin.cli.request import request_of
+from fmilin.cli.request import at_point, request_of
 from fmilin.ground.errors import UsageError
 
 
@@ -31,9 +32,6 @@ def command(model: str, input_: str | None, output: str | None, *, as_json: bool
     request = request_of(model, **given)
 
     def job(runner: JobRunner) -> None:
-        import fmilin as fl
-        from fmilin.cli.request import at_point
-
         loaded, point = at_point(request, runner)
         if input_ is not None and output is not None:
             reasons: tuple[fl.Explanation, ...] = (fl.explain(loaded, point, input_, output),)

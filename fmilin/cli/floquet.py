@@ -16,6 +16,7 @@ from fmilin.cli.options import assignments, names_field, names_option, number_fi
 from fmilin.cli.request import Request, open_model, request_of
 from fmilin.cli.sweep import axes_of
 from fmilin.ground.errors import UsageError
+from fmilin.output.export.files import check_output, dumps
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -112,8 +113,6 @@ def command(
     The period is given (--period), that of a turn (--turn), or else found. A table is printed; -o saves the linear
     models along the motion for 'fmilin plot'.
     """
-    from fmilin.output.export.files import check_output
-
     for path in output:
         check_output(path, "periodic model")
         if vary and path.suffix.lower() != ".json":
@@ -196,8 +195,6 @@ def _deliver(
     *,
     as_json: bool,
 ) -> None:
-    from fmilin.output.export.files import dumps
-
     runner.restore_directory()
     floquet = periodic.floquet()
     runner.write_files({path: dumps(periodic, path) for path in files})

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+import fmilin as fl
 from fmilin.cli.command import Command
 from fmilin.cli.job_runner import JobRunner, work
 from fmilin.cli.model_options import DEBUG, TIMEOUT, UNPACK_LIMIT, VERBOSE, FileOptions, Running, file_options
@@ -87,8 +88,6 @@ def _print(summary: Any, show: Callable[..., None], runner: JobRunner, *, as_jso
 
 def _dependence(runner: JobRunner, model: str, options: Mapping[str, Any]) -> Iterator[str]:
     """Say whether states that no constraint binds look as if one did."""
-    import fmilin as fl
-
     opened = runner.borrow(fl.load(model, options=options))
     if len(opened.constraints):
         yield f"Dependence: declared, by {len(opened.constraints)} equations"

@@ -9,12 +9,13 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import fmilin as fl
 from fmilin.cli.duration import progress_bar
 from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.linear_options import Cut, Wanted
 from fmilin.cli.options import checked_outputs, floats
 from fmilin.ground.errors import UsageError
-from fmilin.output.export.files import check_output
+from fmilin.output.export.files import check_output, dumps
 from fmilin.output.formats import is_named_as
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ def linearize_cosimulation(
     request: Request, wanted: Wanted, files: Sequence[Path], runner: JobRunner, *, as_json: bool
 ) -> None:
     """Deliver the discrete linear model of a co-simulation; without files or JSON the table of its damping."""
-    import fmilin as fl
     from fmilin.cli.request import at_point
     from fmilin.connected.system import ConnectedModel
 
@@ -43,7 +43,6 @@ def linearize_cosimulation(
 
 
 def _deliver(cosimulation: Any, wanted: Wanted, files: Sequence[Path], runner: JobRunner, *, as_json: bool) -> None:
-    from fmilin.output.export.files import dumps
     from fmilin.output.report.cosimulation import cosimulation_figure, show_cosimulation
     from fmilin.output.report.figures import rendered
 
@@ -73,7 +72,6 @@ def linear_models(
     request: Request, times: Sequence[float], runner: JobRunner, table: Path | None = None
 ) -> Sequence[LinearModel]:
     """Load, assemble, and linearize at every time of one motion, in coordinates that do not jump."""
-    import fmilin as fl
     from fmilin.cli.request import at_point
     from fmilin.families.along import linearize_along_as
     from fmilin.model.stepping import Stepped
@@ -113,7 +111,6 @@ def deliver_each(
     """Write the family over time, or a file for each time where a format holds one linear model; or JSON; or tables."""
     from fmilin.families.family_builder import family_of
     from fmilin.output.export.family_json import pieces
-    from fmilin.output.export.files import dumps
 
     runner.restore_directory()
     family = family_of(models, {"time": times})
@@ -180,8 +177,6 @@ def deliver(
     writing: Writing | None = None,
 ) -> None:
     """Write the files; then JSON or, without files, the table."""
-    from fmilin.output.export.files import dumps
-
     runner.restore_directory()
     runner.write_files({path: dumps(linear, path, writing) for path in files})
     if as_json:

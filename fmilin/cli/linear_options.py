@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+import fmilin as fl
 from fmilin.cli import options
 from fmilin.cli.options import flag, grouped, names, names_field, number_field, one_of, option, read_by
 from fmilin.ground.errors import UsageError
@@ -245,8 +246,6 @@ class Cut:
 
     def linear_model(self, model: Model, point: OperatingPoint) -> LinearModel:
         """Return what is asked for; of a loop its margins are told."""
-        import fmilin as fl
-
         open_at = self.open_at or []
         if self.sensitivity_at is not None:
             return fl.sensitivity(model, self.sensitivity_at, point, opened=open_at, continuous=self.continuous)

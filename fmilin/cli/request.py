@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import fmilin as fl
 from fmilin.cli.duration import progress_bar
 from fmilin.cli.job_runner import Job, JobRunner
 from fmilin.cli.model_options import Constraints, FileOptions, Running, TrimOptions
@@ -175,8 +176,6 @@ def at_point(request: Request, runner: JobRunner) -> tuple[Model, OperatingPoint
 
 def carried(model: Model, point: OperatingPoint, to: float, stepping: Stepping | None = None) -> OperatingPoint:
     """Return where the model is at the time ``to`` when it starts from ``point``; a hybrid one is in its mode then."""
-    import fmilin as fl
-
     if to < point.time:
         raise UsageError(f"--simulate-to {to:g}: the motion starts at {point.time:g} s, and time does not go back.")
     from fmilin.model.stepping import Stepped

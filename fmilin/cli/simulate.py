@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import fmilin as fl
 from fmilin.cli import model_options, options
 from fmilin.cli.command import Command
 from fmilin.cli.duration import progress_bar
@@ -134,8 +135,6 @@ def command(
 
 
 def _simulated(model: Model, point: OperatingPoint, run: Run, table: InputTable | None) -> Trajectory:
-    import fmilin as fl
-
     with stoppable() as stop, progress_bar(model.info.name, point.time, run.stop_time) as progress:
         return fl.simulate(
             model,

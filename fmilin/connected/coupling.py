@@ -74,8 +74,6 @@ class CoupledMembers(Members):
         view._plan()
         return view
 
-    # -- values ------------------------------------------------------------------------------------------
-
     def settle(self, t: float, x: FloatArray, w: FloatArray) -> Settled:
         """Find all inputs at a point, loops included, and visit every member there."""
         key = (t, x.tobytes(), w.tobytes())
@@ -180,8 +178,6 @@ class CoupledMembers(Members):
             outputs = self.wires.sources[which[rows]] - self.outputs[member].start
             KD[np.ix_(rows, columns)] = self.wires.factors[which[rows], None] * D[outputs]
         return KD
-
-    # -- slopes ------------------------------------------------------------------------------------------
 
     def jacobians(self, t: float, x: FloatArray, w: FloatArray) -> Jacobians | None:
         """Return the exact slopes of all members at a point; None where one of them has none."""

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import casadi as ca
 import numpy as np
 
 from fmilin.connected.coupling import CoupledMembers
@@ -34,15 +35,11 @@ class Drawn:
 
 
 def _column(*parts: SX) -> SX:
-    import casadi as ca
-
     return ca.vertcat(ca.SX(0, 1), *parts)
 
 
 def in_graph(model: Drawn) -> ImplicitSystem | None:
     """Return the equations of a system; None where a member has no graph."""
-    import casadi as ca
-
     graphs = []
     for part in model.coupling.parts:
         with in_member(part.name):
@@ -117,8 +114,6 @@ class _Wired:
     inputs: SX
 
     def __post_init__(self) -> None:
-        import casadi as ca
-
         wires = self.model.coupling.wires
         self.own = _column(*(g.inputs for g in self.graphs))
         self.all_outputs = _column(*(g.outputs for g in self.graphs))
@@ -138,16 +133,12 @@ class _Wired:
 
     def placed(self, e: SX) -> SX:
         """Return an expression with the inputs that are known in their places."""
-        import casadi as ca
-
         if not self.own.numel():
             return e
         return ca.substitute(e, self.own, ca.vertcat(*self.expressions))
 
     def place_known(self) -> None:
         """Put in place whatever hangs on no unknown."""
-        import casadi as ca
-
         progress = True
         while progress and self.unknown:
             open_ = ca.vertcat(self.w, *(self.own[j] for j in self.unknown))

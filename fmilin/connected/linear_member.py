@@ -110,7 +110,6 @@ class LinearMember(EngineModel):
         errors = self.engine.errors
         if errors is None:
             return None
-        del t, x, u
         n, k = len(self.states), dx.shape[1]
         inputs = np.zeros((len(self.engine.inputs), k))
         inputs[self._input_indices] = du

@@ -94,8 +94,6 @@ class ConnectedModel(Model):
         time, names = times.pop() if times else 0.0, (self.states.names, self.inputs.names)
         return OperatingPoint(time, states, self.inputs.starts, parameters, names=names)
 
-    # -- wiring ------------------------------------------------------------------------------------------
-
     def _bound(self) -> Constraints:
         declared = self.declaration.constraints
         if declared is None:
@@ -248,8 +246,6 @@ class ConnectedModel(Model):
         """Those of the system, and the members' own, each with its member."""
         own = [f"In the member '{name}': {note}" for name, m in self.members.items() for note in m.notes]
         return (*self.declaration.notes, *self._several, *own)
-
-    # -- the Model ---------------------------------------------------------------------------------------
 
     def evaluate(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:
         """Return derivatives, outputs and residuals at a point; see :meth:`fmilin.Model.evaluate`."""

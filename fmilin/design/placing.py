@@ -18,6 +18,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import optimize
+from scipy.optimize import least_squares, linear_sum_assignment
 
 from fmilin.ground.errors import NumericalError, UsageError
 from fmilin.ground.signals import FloatArray
@@ -143,8 +145,6 @@ def _margins(goal: ModeGoal, value: complex, slopes: Complex, unit: float) -> li
 
 def _matched(predicted: Complex, values: Complex) -> NDArray[np.intp]:
     """Return which of ``values`` is nearest to each predicted one, all of them taken once."""
-    from scipy.optimize import linear_sum_assignment
-
     return np.asarray(linear_sum_assignment(np.abs(predicted[:, None] - values))[1])
 
 
@@ -200,8 +200,6 @@ class _Search:
 
     def minimized(self, start: FloatArray, *, missing: bool) -> FloatArray:
         """Return the nearest q that meets the goals, or with ``missing`` one that misses them least."""
-        from scipy import optimize
-
         minimize: Any = optimize.minimize
 
         def cost(z: FloatArray) -> tuple[float, FloatArray]:
@@ -285,8 +283,6 @@ def identified_parameters(
     >>> round(fit.parameters["T"], 6)
     2.0
     """
-    from scipy.optimize import least_squares
-
     varied, w = VariedModel(model, point, parameters), np.asarray(frequencies, dtype=np.float64)
     start = varied.linear({})
     measured, weight = _measured(start, w, response, weights)

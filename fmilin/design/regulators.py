@@ -101,7 +101,6 @@ class KalmanRegulator(Shown, Savable):
 
     def answer(self, t: float, read: FloatArray) -> FloatArray:
         """Return u, shape (len(drives),), for what was ``read``, shape (m,), at ``t`` seconds."""
-        del t
         self._estimate, _ = self.filter.correct(self._predicted, self._inputs, read)
         return np.asarray(self._u0[self._columns] - self.gain @ (self._estimate - self.filter.sampled.y0))
 
@@ -174,7 +173,6 @@ class StateFeedback(FunctionRegulator, Savable):
         super().__init__(self._feedback, linear.states.names, drives, sample_time)
 
     def _feedback(self, t: float, y: FloatArray) -> FloatArray:
-        del t
         return np.asarray(self._outputs.starts - self.gain @ (y - self._y0))
 
     def linear_model(self) -> LinearModel:

@@ -113,7 +113,6 @@ class Schedule(Shown, Savable):
 
     def answer(self, t: float, read: FloatArray) -> FloatArray:
         """Return u, shape (k,), for what was ``read`` (the variables ``reads``) at ``t`` seconds."""
-        del t
         at, y = (read[columns] for columns in self._read_at)
         return self.respond(at, y)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +19,6 @@ from fmilin.ground.signals import FloatArray
 from fmilin.ground.verbs import perform
 from fmilin.linear_model.modes import Complex, eigenvectors, groups_of, on_subspace
 from fmilin.model.interface import DescriptorForm
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @dataclass(frozen=True, eq=False)

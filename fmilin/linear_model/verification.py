@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 
@@ -11,9 +12,6 @@ from fmilin.ground.remarks import Remark
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.verbs import Shown, perform
 from fmilin.model.interface import ModelInfo
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 Kind = Literal["point", "offset", "step", "sine", "drift"]
 

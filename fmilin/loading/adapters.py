@@ -38,7 +38,6 @@ class Adapter(ABC):
 
     def file_of(self, name: str) -> Path | None:
         """Return the file of a model that comes with the engine and is known by name; None where there is none."""
-        del name
         return None
 
     def engine(self) -> str:
@@ -193,9 +192,6 @@ def load_with(adapter: Installed, path: Path, options: Mapping[str, Any], *, by_
     if not isinstance(model, Model):
         raise ModelError(f"The adapter '{adapter.name}' returned a {type(model).__name__} for '{path}', not a Model.")
     return model
-
-
-# ---------------------------------------------------------------------- what could be installed
 
 
 class _Published(NamedTuple):

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fmilin.fmi.read.archive import FmuFile
+from fmilin.fmi.read.model import FmuModel
 from fmilin.fmi.read.printed import absolute, process_state
 from fmilin.ground.errors import ConstraintError, UnknownNameError, UsageError, nearest_names
 from fmilin.loading.adapters import adapter_for, chosen_adapter, load_with, member_of, suggestion_for
@@ -166,9 +168,6 @@ def _from_file(text: str, request: LoadRequest, at: PointRequest) -> Model:
 
 
 def _from_fmu(path: Path, request: LoadRequest, at: PointRequest) -> Model:
-    from fmilin.fmi.read.archive import FmuFile
-    from fmilin.fmi.read.model import FmuModel
-
     fmu = FmuFile(path, request.fmu)
     description = fmu.description
     if request.interface is not None:

@@ -318,7 +318,6 @@ class Model(ABC):
 
     def compiled_for(self, evaluations: int) -> Model:
         """Return the model for so many ``evaluations``: compiled as soon as that pays, else itself; same numbers."""
-        del evaluations
         return self
 
     def products(self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray) -> Evaluation | None:

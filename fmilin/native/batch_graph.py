@@ -17,6 +17,7 @@ from types import MappingProxyType
 from typing import Any
 from weakref import WeakKeyDictionary
 
+import casadi as ca
 import numpy as np
 
 from fmilin.ground.errors import NumericalError, UsageError
@@ -73,8 +74,6 @@ def equations_of(model: Model) -> ImplicitSystem | None:
 
 def invariants_in(model: Model, system: ImplicitSystem, parameters: Mapping[str, SX] | None = None) -> SX:
     """Return h: the residuals of the model's constraints, then the rates of those that need one, inputs held."""
-    import casadi as ca
-
     s = system
     observed = ca.vertcat(ca.SX(0, 1), *(s.further[name] for name in model.constraints.observed))
     g = model.constraints.graph(s.time, s.states, s.inputs, observed, parameters)
@@ -87,8 +86,6 @@ class BatchGraph:
     """The functions of a model; see :func:`batch_graph`."""
 
     def __init__(self, model: Model, system: ImplicitSystem) -> None:
-        import casadi as ca
-
         s, h = system, invariants_in(model, system)
         self.names = s.parameter_signals.names
         self.values = s.parameter_values
@@ -285,8 +282,6 @@ class GraphDerivatives:
     """The functions of a model; see :func:`graph_derivatives`."""
 
     def __init__(self, model: Model, system: ImplicitSystem) -> None:
-        import casadi as ca
-
         s, w = system, system.unknowns
         self.names, self.values = s.parameter_signals.names, s.parameter_values
         nodes = dict(zip(self.names, s.parameters.elements(), strict=True))

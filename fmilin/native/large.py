@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
+from scipy import sparse
+from scipy.sparse import csc_array
 
 from fmilin.ground.errors import ConstraintError, NumericalError
 from fmilin.ground.signals import FloatArray
@@ -148,8 +150,6 @@ class LargeEquations:
 
     def _step(self, G: Sparse, D: FloatArray, h: FloatArray, fixed: Any) -> FloatArray:
         """Return the smallest dz with G dz = -h and dz zero where ``fixed``, sizes measured in D."""
-        from scipy import sparse
-
         if not np.isfinite(h).all() or not np.isfinite(G.data).all():
             return np.full(len(D), np.nan)
         scaled = (G @ sparse.diags_array(np.where(fixed, 0.0, D))).tocsc()
@@ -173,8 +173,6 @@ def sparse_function(arguments: Sequence[Any], results: Sequence[Any]) -> Callabl
 
 def _sparse(matrix: Any) -> Any:
     """Return CasADi's numbers, which lie column by column, too."""
-    from scipy.sparse import csc_array
-
     if matrix.is_column() and matrix.is_dense():
         return matrix.full()
     pattern = matrix.sparsity()

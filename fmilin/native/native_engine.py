@@ -43,17 +43,14 @@ class QuantityEvaluator(ABC):
         self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray] | None:
         """Return the exact derivatives of all three along the columns of dx (N, k) and du (nu, k); None without any."""
-        del t, x, u, dx, du
         return None
 
     def observed(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray | None:
         """Return what constraints observe, without the rates; None where it costs as much as a visit."""
-        del t, x, u
         return None
 
     def second_order_form(self, t: float, x: FloatArray, u: FloatArray) -> SecondOrderForm | None:
         """Return the equations of motion taken apart, with columns for all inputs; None when they are not known."""
-        del t, x, u
         return None
 
 
@@ -94,7 +91,6 @@ class NativeEngine(ABC):
 
     def in_graph(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> ImplicitSystem | None:
         """Return the equations, with all inputs, as a graph; None if there is none: if not ``compilable``."""
-        del outputs, observed
         return None
 
     @cached_property
@@ -104,17 +100,14 @@ class NativeEngine(ABC):
 
     def held(self, feet: Sequence[Foot], t: float, x: FloatArray, u: FloatArray) -> NativeEngine:
         """Return the same engine with feet held where they are at a point, which becomes its start."""
-        del t, x, u
         raise UsageError(f"'{self.info.name}' has no parts that could be held as a foot: '{feet[0].name}' cannot be.")
 
     def contact_forces(self, t: float, x: FloatArray, u: FloatArray) -> dict[str, FloatArray]:
         """Return force and torque on each foot of ``contacts``, (3,) or (6,) by its name; NaN where undetermined."""
-        del t, x, u
         return {}
 
     def seen_at(self, t: float, x: FloatArray, u: FloatArray) -> Self:
         """Return the engine to linearize at a point: as :meth:`fmilin.Model.seen_at`, with all inputs."""
-        del t, x, u
         return self
 
     def close(self) -> None:  # noqa: B027 - most engines hold nothing

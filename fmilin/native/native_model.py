@@ -96,7 +96,7 @@ class NativeModel(Model):
         """What the engine says of its own states."""
         return self.engine.freedoms_known
 
-    # -- what is made when first asked for: thousands of states have names that nobody may want --------
+    # What is made when first asked for: thousands of states have names that nobody may want.
 
     @cached_property
     def states(self) -> Signals:  # type: ignore[override]
@@ -149,8 +149,6 @@ class NativeModel(Model):
         constraints = self.constraints
         rows = zip(constraints.rows, constraints.analytic, strict=True)
         return any(not analytic and not row.expression.is_variable for row, analytic in rows)
-
-    # -- the Model -----------------------------------------------------------------------------------
 
     def evaluate(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:
         """Return derivatives, outputs and residuals at a point, in one visit to the engine."""
@@ -322,8 +320,6 @@ class NativeModel(Model):
     def close(self) -> None:
         """Give back what the engine holds."""
         self.engine.close()
-
-    # -- parts -----------------------------------------------------------------------------------------
 
     def _quantity(self, name: str) -> Quantity:
         quantity = self.engine.quantity(name)

@@ -200,8 +200,6 @@ class Equations:
             return None
         return f if np.isfinite(f).all() else None
 
-    # -- the parts -----------------------------------------------------------------------------
-
     def _rates(self, candidate: Candidate, delay: float, x: FloatArray) -> FloatArray:
         return candidate.model.evaluate(candidate.time + delay, x, candidate.inputs).derivatives
 

@@ -143,8 +143,6 @@ class _Branch:
         p = self.value(name)
         return STEP * (abs(p) or 1.0)
 
-    # -- how the point moves -------------------------------------------------------------------------
-
     def shift(self, name: str) -> tuple[FloatArray, FloatArray, dict[str, float]]:
         """Return how states, inputs and the other parameters that were solved for move with a parameter."""
         if isinstance(self.point, TrimmedPoint) and self.point.request is not None:
@@ -227,8 +225,6 @@ class _Branch:
     def scales(self) -> FloatArray:
         """Sizes of the states."""
         return self.model.states.scales(self.point.states)
-
-    # -- how the matrices move -----------------------------------------------------------------------
 
     def derivative(self, name: str) -> Derivative:
         """Return the derivatives by one parameter."""

@@ -137,7 +137,6 @@ class PinocchioEngine(Engine):
 
     def visit(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the rates of all states, and gap and rate of each weld."""
-        del t
         q, v = self._split(x)
         a, _, closures, _factors = self._dynamics(q, v, u)
         gaps = [pin.log6(closure.X).vector for closure in closures]
@@ -150,7 +149,6 @@ class PinocchioEngine(Engine):
         self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Return exact directional derivatives, at a point and in directions that keep the welds closed."""
-        del t
         robot, data, nq = self._robot, self._data, self._robot.nq
         q, v = self._split(x)
         a, reactions, closures, factors = self._dynamics(q, v, u)

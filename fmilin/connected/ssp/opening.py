@@ -9,7 +9,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from fmilin.connected.connect import member_of, system_of
 from fmilin.connected.declaration import Value, conversion, in_member
@@ -17,14 +16,12 @@ from fmilin.connected.ssp.flattening import Flat, Node, Placed, flattened
 from fmilin.connected.ssp.reading import Component, SystemStructure, read_structure
 from fmilin.connected.ssp.wiring import declaration_of, held_values, in_order
 from fmilin.connected.system import ConnectedModel
-from fmilin.fmi.read.archive import FmuFile, read_description, unpacked_together
+from fmilin.fmi.read.archive import FmuFile, FmuOptions, read_description, unpacked_together
+from fmilin.fmi.read.model import FmuModel
 from fmilin.ground.errors import FmilinError, ModelError, UsageError, missing_file
 from fmilin.ground.sandbox import cage
 from fmilin.model.interface import Model
 from fmilin.points.request import require_variable
-
-if TYPE_CHECKING:
-    from fmilin.fmi.read.archive import FmuOptions
 
 DEFAULT = "SystemStructure.ssd"
 _FMU = "application/x-fmu-sharedlibrary"
@@ -251,17 +248,12 @@ def open_ssp(
 
 def _present(members: Mapping[str, Model], node: Node) -> Value | None:
     """Return the value of a variable of a member that is open, where the member starts; None where it cannot tell."""
-    from fmilin.fmi.read.model import FmuModel
-
     model = members.get(node[0])
     if not isinstance(model, FmuModel):
         return None
     with in_member(node[0]):
         model.evaluate(model.start.time, model.start.states, model.start.inputs)
         return model.value_of(node[1])
-
-
-# -- parameters ------------------------------------------------------------------------------------------
 
 
 def _require_free(

@@ -164,8 +164,6 @@ class _SsdFile:
         name, units = root.get("name") or "system", reader.units(f"{SSD}Units")
         return SystemStructure(name, version, self._system(system), units, self.folder)
 
-    # -- elements ----------------------------------------------------------------------------------------
-
     def _system(self, element: Any) -> System:
         reader = self.reader
         components: dict[str, Component] = {}
@@ -251,8 +249,6 @@ class _SsdFile:
             typed = owner.typed(entry, (SSC, SSB))
             units[owner.required(entry, "name")] = "" if typed is None else typed.get("unit") or ""
         return name, units
-
-    # -- parameters --------------------------------------------------------------------------------------
 
     def _bindings(self, element: Any) -> tuple[Binding, ...]:
         path = f"{SSD}ParameterBindings/{SSD}ParameterBinding"

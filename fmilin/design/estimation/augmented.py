@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
+import casadi as ca
 import numpy as np
 
 from fmilin.ground.errors import UnknownNameError, UsageError
@@ -17,9 +17,7 @@ from fmilin.ground.signals import FloatArray, Signal, Signals
 from fmilin.model.interface import Model
 from fmilin.native.native_engine import NativeEngine, Quantity, QuantityEvaluator, offered
 from fmilin.native.native_model import NativeModel
-
-if TYPE_CHECKING:
-    from fmilin.numerics.codegen.implicit import ImplicitSystem
+from fmilin.numerics.codegen.implicit import ImplicitSystem
 
 BIAS = ".bias"
 
@@ -93,8 +91,6 @@ class _AugmentedEngine(NativeEngine):
     @cached_property
     def system(self) -> ImplicitSystem | None:
         """The graph, with all that is available as outputs."""
-        import casadi as ca
-
         observed, n = self.model.constraints.observed, len(self.moved)
         graph = self.model.in_graph() if self.model.compilable else None
         if graph is None:
@@ -120,8 +116,6 @@ class _AugmentedEngine(NativeEngine):
 
     def in_graph(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> ImplicitSystem | None:
         """Return the equations as a graph."""
-        import casadi as ca
-
         if self.system is None:
             return None
         rows = [q.source[1] for q in outputs]

@@ -26,6 +26,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import casadi as ca
 import numpy as np
 from scipy.linalg.lapack import dtrtrs
 
@@ -281,8 +282,6 @@ class _Solver:
     """The problem in CasADi for one choice of coordinates."""
 
     def __init__(self, model: Model, motion: Motion, K: int) -> None:
-        import casadi as ca
-
         from fmilin.native.to_casadi import to_casadi
 
         nonlinear, chart = to_casadi(model), motion.chart

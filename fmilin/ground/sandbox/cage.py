@@ -161,9 +161,6 @@ def pausing(stop: Callable[[], None], start: Callable[[], None]) -> Iterator[Non
         _Process.pauses.remove((stop, start))
 
 
-# -- the layers ------------------------------------------------------------------------------------------
-
-
 def _forget_environment(allowed: Sequence[str]) -> None:
     """Keep a few variables, and leave no trace of others where they lay, in the kernel's page and in Python's."""
     kept = {*KEPT, *allowed}

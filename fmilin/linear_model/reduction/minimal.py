@@ -17,17 +17,9 @@ from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import CANCELLED, GROWS, INSEPARABLE, UNREACHED, UNTOUCHED
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.modes import slowness
+from fmilin.linear_model.reduction import transformation
 from fmilin.linear_model.reduction.gramians import balanced_truncation
 from fmilin.linear_model.reduction.modal import keep_frequencies, keep_states, modal_form
-from fmilin.linear_model.reduction.transformation import (
-    Hold,
-    balance,
-    discretize,
-    is_at_rest,
-    new_states,
-    sizes,
-    transformed,
-)
 
 
 @dataclass(frozen=True)
@@ -60,7 +52,7 @@ def minimal_realization(linear: LinearModel, *, tolerance: float | None = None) 
     estimated errors can make of zeros, 1e-9 where nothing is known of errors. A remark of kind ``"minimal"`` says
     what went.
     """
-    if not len(linear.outputs) or not (len(linear.inputs) or not is_at_rest(linear)):
+    if not len(linear.outputs) or not (len(linear.inputs) or not transformation.is_at_rest(linear)):
         missing = "outputs" if not len(linear.outputs) else "inputs"
         raise UsageError(f"This linear model has no {missing}: nothing of it would remain in a minimal realization.")
     if not len(linear.states):
@@ -85,18 +77,18 @@ def minimal_realization(linear: LinearModel, *, tolerance: float | None = None) 
     else:
         count = V.shape[1]
         words = ["combination of states that inputs reach and outputs show"] * count
-        states = new_states([f"z[{i + 1}]" for i in range(count)], words, linear)
+        states = transformation.new_states([f"z[{i + 1}]" for i in range(count)], words, linear)
         z0, unit = np.zeros(count), np.ones(count)
     kind = "minimal realization" if positions is None else linear.method.coordinates
     V, W = S[:, None] * V / unit, unit[:, None] * W / S
-    return transformed(linear, V, W, states, z0=z0, coordinates=kind, remarks=[remark])
+    return transformation.transformed(linear, V, W, states, z0=z0, coordinates=kind, remarks=[remark])
 
 
 def _driven(linear: LinearModel, S: FloatArray) -> _Pair:
     """Return A and B in sizes of the signals; away from an equilibrium f0 drives, too."""
-    E, u = linear.errors, sizes(linear.inputs)
+    E, u = linear.errors, transformation.sizes(linear.inputs)
     B, B_error = linear.B * u, E.B * u
-    if not is_at_rest(linear):
+    if not transformation.is_at_rest(linear):
         B, B_error = np.column_stack((B, linear.f0)), np.column_stack((B_error, np.zeros(len(S))))
     is_estimated = bool(np.isfinite(linear.accuracy.A) and np.isfinite(linear.accuracy.B))
     return _Pair(linear.A * S / S[:, None], B / S[:, None], E.A * S / S[:, None], B_error / S[:, None], is_estimated)
@@ -104,7 +96,7 @@ def _driven(linear: LinearModel, S: FloatArray) -> _Pair:
 
 def _shown(linear: LinearModel, S: FloatArray) -> _Pair:
     """Return A' and C' in sizes of the signals."""
-    E, out = linear.errors, sizes(linear.outputs)[:, None]
+    E, out = linear.errors, transformation.sizes(linear.outputs)[:, None]
     is_estimated = bool(np.isfinite(linear.accuracy.A) and np.isfinite(linear.accuracy.C))
     A, A_error = linear.A * S / S[:, None], E.A * S / S[:, None]
     return _Pair(A.T, (linear.C * S / out).T, A_error.T, (E.C * S / out).T, is_estimated)
@@ -181,7 +173,7 @@ class Conditioning:
     frequencies: tuple[float, float] | None = None  # keep the modes of this range, in rad/s
     order: int | None = None  # truncate to this order
     states: tuple[str, ...] = ()  # keep these states of the model
-    hold: Hold | None = None  # sample, with ``sample_time``
+    hold: transformation.Hold | None = None  # sample, with ``sample_time``
     sample_time: float | None = None  # in seconds
     modal: bool = False  # one state per eigenvalue
     balance: Literal["nominals", "norms"] | None = None  # divide states by sizes
@@ -216,9 +208,9 @@ class Conditioning:
         if self.states:
             linear = keep_states(linear, self.states)
         if self.hold is not None and self.sample_time is not None:
-            linear = discretize(linear, self.sample_time, self.hold)
+            linear = transformation.discretize(linear, self.sample_time, self.hold)
         if self.modal:
             linear = modal_form(linear)
         if self.balance is not None:
-            linear = balance(linear, self.balance)
+            linear = transformation.balance(linear, self.balance)
         return linear

@@ -20,7 +20,7 @@ from fmilin.linear_model.builder import with_errors
 from fmilin.linear_model.model import LinearModel, relative_error
 from fmilin.linearization.assembly import matrix_and_errors, require_parts
 from fmilin.linearization.identification.impulse_response import Runner, relative_change
-from fmilin.linearization.identification.sampled import PART as REDUCED
+from fmilin.linearization.identification.steps import PART as REDUCED
 from fmilin.numerics.steps import runge_kutta_step
 
 PARTS = (16, 256)  # into how many a step is divided

@@ -19,14 +19,8 @@ from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.identification.by_response import LONG, SHORT, ByResponse, before_growth
 from fmilin.linearization.identification.impulse_response import Markov
 from fmilin.linearization.identification.realize import Realized, realize
-from fmilin.linearization.identification.sampled import (
-    Sampled,
-    continuous_of,
-    fitting_step,
-    given_step,
-    has_halves,
-    sampled_from,
-)
+from fmilin.linearization.identification.sampled import Sampled, continuous_of, sampled_from
+from fmilin.linearization.identification.steps import fitting_step, given_step, has_halves
 
 MOST_FREE = 20  # the highest order that one motion can tell
 GONE = 1e-6  # a motion of this size beside the first one is rounding and the solver's noise

@@ -19,7 +19,8 @@ from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.identification.by_response import ByResponse
 from fmilin.linearization.identification.impulse_response import reading_of
 from fmilin.linearization.identification.realize import MOST, Realized, aligned
-from fmilin.linearization.identification.sampled import Sampled, given_step, held_out, usable_step
+from fmilin.linearization.identification.sampled import Sampled
+from fmilin.linearization.identification.steps import given_step, held_out, usable_step
 
 LENGTH = 256  # M, steps per period
 PERIODS = 8  # of all experiments together; each has at least FEWEST

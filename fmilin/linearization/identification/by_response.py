@@ -16,17 +16,8 @@ from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.identification.findings import Findings
 from fmilin.linearization.identification.impulse_response import Markov, Runner, measured, relative_change
 from fmilin.linearization.identification.realize import Realized, named_coordinates, realize
-from fmilin.linearization.identification.sampled import (
-    Continuous,
-    HeldOut,
-    Sampled,
-    apart,
-    confirmed,
-    continuous_of,
-    fitting_step,
-    given_step,
-    held_out,
-)
+from fmilin.linearization.identification.sampled import Continuous, Sampled, apart, continuous_of
+from fmilin.linearization.identification.steps import HeldOut, confirmed, fitting_step, given_step, held_out
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Stepping
 

@@ -18,16 +18,8 @@ from fmilin.ground.tolerances import EQUILIBRIUM
 from fmilin.linear_model.builder import IndependentCoordinates
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.identification.by_response import Identification
-from fmilin.linearization.identification.sampled import (
-    Continuous,
-    Sampled,
-    apart,
-    continuous_of,
-    fitting_step,
-    given_step,
-    has_halves,
-    held_out,
-)
+from fmilin.linearization.identification.sampled import Continuous, Sampled, apart, continuous_of
+from fmilin.linearization.identification.steps import fitting_step, given_step, has_halves, held_out
 from fmilin.manifold.frame import Frame, frame_at
 from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.manifold.nonlinear import has_expressions

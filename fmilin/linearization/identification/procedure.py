@@ -30,16 +30,8 @@ from fmilin.linearization.identification.by_response import ByResponse
 from fmilin.linearization.identification.by_step import ByStep
 from fmilin.linearization.identification.findings import Findings
 from fmilin.linearization.identification.impulse_response import Runner
-from fmilin.linearization.identification.sampled import (
-    COUNT,
-    IDEAL,
-    Continuous,
-    held_out,
-    rounded,
-    sampled_from,
-    solver_noise,
-    usable_step,
-)
+from fmilin.linearization.identification.sampled import Continuous, sampled_from
+from fmilin.linearization.identification.steps import COUNT, IDEAL, held_out, rounded, solver_noise, usable_step
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Cadence, Stepped, Stepping
 

@@ -15,7 +15,8 @@ from fmilin.ground.errors import NumericalError
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import DOUBTFUL, PREDICTED, RANK_MEASURED, REFUSED, ROUNDING
 from fmilin.linearization.identification.impulse_response import Markov
-from fmilin.linearization.identification.sampled import HeldOut, Sampled
+from fmilin.linearization.identification.sampled import Sampled
+from fmilin.linearization.identification.steps import HeldOut
 
 # With Markov parameters Y_k = C A^(k-1) B, k = 1, 2, ..., and block Hankel matrices
 #     H(k) = [Y_(k+1) Y_(k+2) ...; Y_(k+2) Y_(k+3) ...; ...],    H(0) = P diag(s) Q',

@@ -12,9 +12,9 @@ from fmilin.ground.signals import FloatArray
 from fmilin.model.constraints.expressions import Expression
 
 if TYPE_CHECKING:
+    from fmilin.model.constraints.in_graph import GraphFunctions
     from fmilin.numerics.codegen.evaluator import Evaluator
 
-SX = Any  # casadi.SX: casadi ships no types
 Node = Any  # casadi.SX or casadi.MX
 LARGEST_DENSE = 100_000  # entries of dg/ds up to which a product with the whole matrix is the quicker one
 
@@ -36,7 +36,7 @@ class ExpressionFunctions:
         self._make = partial(_made, tuple(expressions), tuple(positions.items()), tuple(constants), size)
 
     @cached_property
-    def _made(self) -> _Made:
+    def _made(self) -> GraphFunctions:
         """The functions, made when a number is first needed."""
         return self._make()
 
@@ -69,10 +69,8 @@ class ExpressionFunctions:
 
     def graph(self, s: Node, constants: Mapping[str, Node] | None = None) -> Node:
         """Return g as a node of the graph of ``s`` (n symbols or nodes of CasADi), with nodes for some constants."""
-        import casadi as ca
-
         values = {**self._named, **{n: node for n, node in (constants or {}).items() if n in self._named}}
-        return ca.Function("g", [self._made.symbols], [self._made.g])(ca.vertcat(s, *values.values()))
+        return self._made.node(s, *values.values())
 
 
 def function_of(expression: Expression) -> ExpressionFunctions:
@@ -85,73 +83,8 @@ def function_of(expression: Expression) -> ExpressionFunctions:
 @lru_cache(maxsize=64)
 def _made(
     expressions: tuple[Expression, ...], positions: tuple[tuple[str, int], ...], constants: tuple[str, ...], size: int
-) -> _Made:
+) -> GraphFunctions:
     """Return the functions of these expressions; the same for all values of the constants."""
-    return _Made(expressions, dict(positions), constants, size)
+    from fmilin.model.constraints.in_graph import GraphFunctions
 
-
-class _Made:
-    """The functions of s and the constants behind it, which make one column of symbols."""
-
-    def __init__(
-        self, expressions: Sequence[Expression], positions: Mapping[str, int], constants: Sequence[str], size: int
-    ) -> None:
-        import casadi as ca
-
-        from fmilin.model.constraints.in_graph import InGraph
-
-        self._size = size
-        self.symbols: SX = ca.SX.sym("s", size + len(constants))
-        scalars = ca.vertsplit(self.symbols)
-        indices = {**positions, **{name: size + i for i, name in enumerate(constants)}}
-        nodes = {name: scalars[i] for name, i in indices.items()}
-        self.g: SX = ca.densify(ca.vertcat(ca.SX(0, 1), *(e.built(InGraph(), nodes) for e in expressions)))
-
-    @cached_property
-    def values(self) -> Evaluator:
-        """G."""
-        return self._function(self.g)
-
-    @cached_property
-    def slopes(self) -> SX:
-        """dg/ds, sparse."""
-        import casadi as ca
-
-        return ca.sparsify(ca.jacobian(self.g, self.symbols)[:, : self._size])
-
-    @cached_property
-    def jacobian(self) -> Evaluator:
-        """dg/ds as a matrix."""
-        return self._function(self.slopes)
-
-    @cached_property
-    def entries(self) -> Evaluator:
-        """The entries of dg/ds that are not zero by structure, one column."""
-        import casadi as ca
-
-        return self._function(ca.vertcat(*self.slopes.nonzeros()))
-
-    @cached_property
-    def curvature(self) -> Evaluator:
-        """d/ds (dg/ds . d); takes d, too."""
-        import casadi as ca
-
-        d = ca.SX.sym("d", self._size)
-        along = ca.vertcat(d, ca.SX(self.symbols.numel() - self._size, 1))
-        H = ca.jacobian(ca.jtimes(self.g, self.symbols, along), self.symbols)[:, : self._size]
-        return self._function(ca.sparsify(H), d)
-
-    def _function(self, result: SX, *further: SX) -> Evaluator:
-        """Return a function in which infinities are NaN: a stored ``inf`` could come back as finite, ``1/inf``."""
-        import casadi as ca
-
-        from fmilin.numerics.codegen.evaluator import Backend, Evaluator
-
-        largest = float(np.finfo(np.float64).max)
-        entries = ca.SX(result)
-        for i, entry in enumerate(result.nonzeros()):
-            if not (entry.is_constant() or entry.is_symbolic()):
-                entries.nz[i] = ca.if_else(ca.fabs(entry) <= largest, entry, np.nan)
-        s, constants = self.symbols[: self._size], self.symbols[self._size :]
-        arguments = [s, constants] if constants.numel() else [s]
-        return Evaluator([*arguments, *further], [entries], Backend("casadi"))
+    return GraphFunctions(expressions, dict(positions), constants, size)

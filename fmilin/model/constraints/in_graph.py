@@ -5,9 +5,14 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
+import numpy as np
+
+from fmilin.model.constraints.expressions import Expression
+from fmilin.numerics.codegen.evaluator import Backend, Evaluator
 
 if TYPE_CHECKING:
     from fmilin.numerics.codegen.graph import Graph
@@ -71,3 +76,60 @@ class InGraph:
             return ca.SX(0)
         variables, slopes = zip(*rates, strict=True)
         return ca.jtimes(value, ca.vertcat(*variables), ca.vertcat(*slopes))
+
+
+class GraphFunctions:
+    """The functions of s and the constants behind it, which make one column of symbols."""
+
+    def __init__(
+        self, expressions: Sequence[Expression], positions: Mapping[str, int], constants: Sequence[str], size: int
+    ) -> None:
+        self._size = size
+        self.symbols: SX = ca.SX.sym("s", size + len(constants))
+        scalars = ca.vertsplit(self.symbols)
+        indices = {**positions, **{name: size + i for i, name in enumerate(constants)}}
+        nodes = {name: scalars[i] for name, i in indices.items()}
+        self.g: SX = ca.densify(ca.vertcat(ca.SX(0, 1), *(e.built(InGraph(), nodes) for e in expressions)))
+
+    def node(self, *columns: Any) -> Any:
+        """Return g as a node of the graph of s and constants that are nodes of CasADi themselves, or numbers."""
+        return ca.Function("g", [self.symbols], [self.g])(ca.vertcat(*columns))
+
+    @cached_property
+    def values(self) -> Evaluator:
+        """G."""
+        return self._function(self.g)
+
+    @cached_property
+    def slopes(self) -> SX:
+        """dg/ds, sparse."""
+        return ca.sparsify(ca.jacobian(self.g, self.symbols)[:, : self._size])
+
+    @cached_property
+    def jacobian(self) -> Evaluator:
+        """dg/ds as a matrix."""
+        return self._function(self.slopes)
+
+    @cached_property
+    def entries(self) -> Evaluator:
+        """The entries of dg/ds that are not zero by structure, one column."""
+        return self._function(ca.vertcat(*self.slopes.nonzeros()))
+
+    @cached_property
+    def curvature(self) -> Evaluator:
+        """d/ds (dg/ds . d); takes d, too."""
+        d = ca.SX.sym("d", self._size)
+        along = ca.vertcat(d, ca.SX(self.symbols.numel() - self._size, 1))
+        H = ca.jacobian(ca.jtimes(self.g, self.symbols, along), self.symbols)[:, : self._size]
+        return self._function(ca.sparsify(H), d)
+
+    def _function(self, result: SX, *further: SX) -> Evaluator:
+        """Return a function in which infinities are NaN: a stored ``inf`` could come back as finite, ``1/inf``."""
+        largest = float(np.finfo(np.float64).max)
+        entries = ca.SX(result)
+        for i, entry in enumerate(result.nonzeros()):
+            if not (entry.is_constant() or entry.is_symbolic()):
+                entries.nz[i] = ca.if_else(ca.fabs(entry) <= largest, entry, np.nan)
+        s, constants = self.symbols[: self._size], self.symbols[self._size :]
+        arguments = [s, constants] if constants.numel() else [s]
+        return Evaluator([*arguments, *further], [entries], Backend("casadi"))

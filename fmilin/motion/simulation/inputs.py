@@ -39,17 +39,14 @@ class InputCourse:
 
     def piece(self, start: float, end: float) -> Course:
         """Return the inputs on [start, end], which has no break inside; the values at its ends are those inside."""
-        del start, end
         return self._course
 
     def breaks(self, start: float, end: float) -> FloatArray:
         """Return the times strictly inside where the inputs jump or have a kink, in order."""
-        del start, end
         return np.empty(0)
 
     def jumps_at(self, t: float) -> bool:
         """Whether the inputs jump at ``t``."""
-        del t
         return False
 
 

@@ -191,9 +191,6 @@ def _waiting(times: FloatArray, start: float, stop: float | None) -> FloatArray:
     return np.append(times[times < end], end)
 
 
-# -- preparation -------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class _Run:
     plant: Plant
@@ -272,9 +269,6 @@ def _grid(start: float, stop: float, step: float | None) -> FloatArray:
     grid = start + step * np.arange(count + 1)
     near = abs(grid[-1] - stop) <= 1e-9 * step
     return np.append(grid[:-1] if near else grid, stop)
-
-
-# -- results -----------------------------------------------------------------------------------------
 
 
 @dataclass

@@ -192,7 +192,6 @@ class IntegratedCoordinates:
 
     def begin(self, t: float, x: FloatArray) -> FloatArray:
         """Return z for the states x (N,), from which the integration goes on."""
-        del t
         return x.copy()
 
     def rates(self, t: float, z: FloatArray) -> FloatArray:
@@ -201,7 +200,6 @@ class IntegratedCoordinates:
 
     def states(self, t: float, z: FloatArray) -> FloatArray:
         """Return the states that belong to z, shape (N,)."""
-        del t
         return z
 
     def accepted(self, t: float, z: FloatArray) -> Moved | None:
@@ -232,16 +230,13 @@ class Clocked(IntegratedCoordinates):
 
     def rates(self, t: float, z: FloatArray) -> FloatArray:
         """Return a zero."""
-        del t, z
         return np.zeros(1)
 
     def states(self, t: float, z: FloatArray) -> FloatArray:
         """Return the states of this time, shape (N,)."""
-        del z
         return self._inner.states(t, self._nothing)
 
     def accepted(self, t: float, z: FloatArray) -> Moved | None:
         """Pass on."""
-        del z
         self._inner.accepted(t, self._nothing)
         return None

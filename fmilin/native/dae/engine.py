@@ -84,8 +84,6 @@ class DaeEngine(EquationsEngine):
             return type(self)(changed)
         return self.having(changed)
 
-    # -- quantities ------------------------------------------------------------------------------------
-
     @cached_property
     def available(self) -> Mapping[str, Quantity]:
         """The outputs, states, inputs, ``der(state)``, algebraic variables and the residuals that are constraints."""

@@ -131,9 +131,6 @@ def equations_in(method: Any, reactions: Sequence[Any] = ()) -> SympyEquations:
     raise UsageError(f"Equations are taken from a KanesMethod or LagrangesMethod of sympy, not from {type(method)}.")
 
 
-# ---------------------------------------------------------------------- Kane
-
-
 def _kane(kane: Any, reactions: Sequence[Any]) -> SympyEquations:
     _form_kanes_equations(kane)
     t = dynamicsymbols._t
@@ -196,9 +193,6 @@ def _add_reactions(equations: SympyEquations, auxiliary: Any, u_dot: Sequence[Sy
         equations.row(f"auxiliary[{i + 1}]", {}, e, [*u_dot, *reactions]) for i, e in enumerate(rest)
     ]
     equations.multipliers = reactions
-
-
-# ---------------------------------------------------------------------- Lagrange
 
 
 def _lagrange(lagrange: Any) -> SympyEquations:

@@ -124,8 +124,6 @@ class KaneFunctions:
         W, b = self._dynamics(arguments, q_dot)
         return W[:m, :o], b[:m, 0]
 
-    # -- what is evaluated -------------------------------------------------------------------------
-
     @cached_property
     def _constraints(self) -> Evaluator:
         rows = self._f_c_and_f_v

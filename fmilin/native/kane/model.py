@@ -152,8 +152,6 @@ class KaneModel(SymbolicModel):
         """The equations in plain symbols."""
         return self.engine.form
 
-    # -- the procedure -----------------------------------------------------------------------------
-
     def exact_slopes(self, t: float, x: FloatArray, u: FloatArray) -> KaneSlopes | None:
         """Return the procedure of Peterson et al. at a point; None with other constraints than the equations' own."""
         if not self._has_own_constraints:
@@ -233,8 +231,6 @@ class KaneModel(SymbolicModel):
             raise UsageError("A symbolic linearization needs to know the independent states: name them.")
         return linearize_symbolic(self.form, self.info.name, values or {}, self.partition(chosen), simplify=simplify)
 
-    # -- parts -------------------------------------------------------------------------------------
-
     @property
     def _input_columns(self) -> list[int]:
         """Where the chosen inputs stand among the columns of J."""
@@ -242,7 +238,6 @@ class KaneModel(SymbolicModel):
 
     def second_order_form(self, t: float, x: FloatArray, u: FloatArray) -> None:
         """Return None: the equations are not in Lagrange's form."""
-        del t, x, u
 
     def _eliminated(self, expansion: Expansion, partition: Partition) -> list[Matrices]:
         inputs = self._input_columns

@@ -96,8 +96,6 @@ class Closing:
             free_q[list(own[-3:]) if in_ball else [own[i]]] = 0.0  # one of a quaternion holds the whole ball
         return free_q, free_v
 
-    # -- gaps --------------------------------------------------------------------------------------
-
     def values(self, q: Floats) -> Floats:
         """Return g(q), distances in sizes of the mechanism, shape (m_q,)."""
         return np.asarray(self._raw(q) / self.units)
@@ -145,8 +143,6 @@ class Closing:
     def _rotation(self, X: Floats, body: str, placement: Placement) -> Floats:
         link, offset = self.system.tree.frame_of[body]
         return np.asarray(X[link, :3, :3] @ offset[:3, :3] @ placement.R)
-
-    # -- motions -----------------------------------------------------------------------------------
 
     def jacobian(self, q: Floats) -> Floats:
         """Return G of all constraints, those on positions first, shape (m, n)."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -16,29 +16,16 @@ from fmilin.model.constraints.declared import Constraint
 from fmilin.model.constraints.expressions import Expression
 from fmilin.model.interface import ModelInfo
 from fmilin.native.contacts import Contact, Foot
-from fmilin.native.mechanism.changes import (
-    MASSIVE,
-    Stance,
-    at_limits,
-    changed,
-    held,
-    is_geometric,
-    loop_of,
-    opened,
-    parameters_of,
-    without_undetermined,
-)
+from fmilin.native.mechanism import changes
 from fmilin.native.mechanism.description import MechanismDescription
 from fmilin.native.mechanism.elements import Actuator, Motion, Sensor
-from fmilin.native.mechanism.evaluator import MechanismEvaluator
+from fmilin.native.mechanism.evaluator import MechanismEvaluator, in_graph
 from fmilin.native.mechanism.independence import independence_of, preferred_states, remarks_of, require_mass
 from fmilin.native.mechanism.outputs import CONTACT, constraint_of
 from fmilin.native.mechanism.quantities import available, input_signals, state_signals
 from fmilin.native.mechanism.system import System
 from fmilin.native.native_engine import AdjustableEngine, Quantity
-
-if TYPE_CHECKING:
-    from fmilin.numerics.codegen.implicit import ImplicitSystem
+from fmilin.numerics.codegen.implicit import ImplicitSystem
 
 
 class MechanismEngine(AdjustableEngine):
@@ -46,7 +33,7 @@ class MechanismEngine(AdjustableEngine):
 
     batches = compilable = True
     visit_seconds = 3e-4
-    ground: Callable[[Sequence[Foot], FloatArray, FloatArray], Stance] | None = None
+    ground: Callable[[Sequence[Foot], FloatArray, FloatArray], changes.Stance] | None = None
     """Says where feet touch the ground at a point (x, u); None where nothing is known of a ground."""
 
     def __init__(self, description: MechanismDescription) -> None:
@@ -65,7 +52,7 @@ class MechanismEngine(AdjustableEngine):
         self.freedoms_known = not self.constraints
         self.independent = tuple(description.independent) or preferred_states(system, self.independence, q)
         self.independent_by_default = not description.independent
-        self.parameters = parameters_of(description)
+        self.parameters = changes.parameters_of(description)
         self.notes = (*description.remarks, *remarks_of(system, self.independence))
 
     @cached_property
@@ -80,8 +67,8 @@ class MechanismEngine(AdjustableEngine):
 
     def with_parameters(self, values: Mapping[str, float]) -> Self:
         """Return the mechanism with other values; which constraints are independent changes with geometry alone."""
-        description = changed(self.description, values)
-        if is_geometric(self.description, values):
+        description = changes.changed(self.description, values)
+        if changes.is_geometric(self.description, values):
             return self._like(description)
         other = copy(self)
         for cached in ("system", "point_codes", "_seen", "_plain"):  # what is available depends on no value
@@ -91,26 +78,29 @@ class MechanismEngine(AdjustableEngine):
             {**self.parameters, **{k: float(v) for k, v in values.items()}},
         )
         other._tree = self._tree.with_bodies(description.bodies, self.description.bodies)
-        masses = [value / (self.parameters[name] or np.nan) for name, value in values.items() if name.endswith(MASSIVE)]
+        masses = [
+            value / (self.parameters[name] or np.nan)
+            for name, value in values.items()
+            if name.endswith(changes.MASSIVE)
+        ]
         if not all(1e-3 < ratio < 1e3 for ratio in masses):
             require_mass(other.system, self.independence, self.states.starts[: self.system.tree.n_q])
         return other
 
     def seen_at(self, t: float, x: FloatArray, u: FloatArray) -> Self:
         """Return the mechanism with limits opened at which controls stand, and remarks on what is saturated."""
-        del t
         ranges = [s.name for s in self.description.sensors if s.limits]
         if not (ranges or any(isinstance(i, Actuator) for i in self.description.inputs)):
             return self
         evaluator: MechanismEvaluator = self._plain
-        at, remarks = at_limits(evaluator.system, evaluator.state(x, u))
+        at, remarks = changes.at_limits(evaluator.system, evaluator.state(x, u))
         if ranges:
             shown = self.evaluator([self.available[name] for name in ranges], ())
             remarks += shown.outputs.remarks(shown.solution(x, u))
         if not remarks:
             return self
         if (at, remarks) not in self._seen:
-            other = self._seen[at, remarks] = self._like(opened(self.description, at, remarks))
+            other = self._seen[at, remarks] = self._like(changes.opened(self.description, at, remarks))
             other.names_limits, other.outputs = True, self.outputs
         return self._seen[at, remarks]
 
@@ -139,13 +129,12 @@ class MechanismEngine(AdjustableEngine):
 
     def held(self, feet: Sequence[Foot], t: float, x: FloatArray, u: FloatArray) -> Self:
         """Return the mechanism with feet held where they are at a point, which becomes its start."""
-        del t
         # The system's own description has virtual links beside what was described.
         system = System(self.description)
         q, v, a = system.parts(x)
         stance = None if self.ground is None else self.ground(feet, x, u)
-        other = self._like(_activated(held(system, feet, q, v, u, stance=stance), a))
-        less = without_undetermined(other.description, other.independence)
+        other = self._like(_activated(changes.held(system, feet, q, v, u, stance=stance), a))
+        less = changes.without_undetermined(other.description, other.independence)
         other = other if less is other.description else self._like(less)
         named = [sensor.name for sensor in other.description.sensors]
         other.outputs = (*self.outputs, *(name for name in named if name not in self.outputs))
@@ -159,12 +148,11 @@ class MechanismEngine(AdjustableEngine):
 
     def contact_forces(self, t: float, x: FloatArray, u: FloatArray) -> dict[str, FloatArray]:
         """Return force and torque on each foot by its name, shape (3,) or (6,); NaN where they are not determined."""
-        del t
         solution = self.evaluator((), ()).solution(x, u)
         positions = {(loop.of, loop.index): i for i, loop in enumerate(self.system.loop_constraints)}
         forces = {}
         for contact in self.contacts:
-            of = loop_of(contact.foot)
+            of = changes.loop_of(contact.foot)
             keys = [((of, index), sign) for index, sign in CONTACT[: 6 if contact.foot.flat else 3]]
             forces[contact.foot.name] = np.array(
                 [
@@ -180,8 +168,6 @@ class MechanismEngine(AdjustableEngine):
 
     def in_graph(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> ImplicitSystem:
         """Return the equations as a graph, written down by the recursion."""
-        from fmilin.native.mechanism.evaluator import in_graph
-
         return in_graph(self.evaluator(outputs, observed), self.independence, outputs, observed)
 
     def _require_determined(self, output: Quantity) -> None:

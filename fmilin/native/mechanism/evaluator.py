@@ -179,14 +179,12 @@ class MechanismEvaluator(QuantityEvaluator):
 
     def visit(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return rates, outputs and observed quantities at a point, or at many: x (..., N), u (..., nu)."""
-        del t
         return self.values(self.solution(x, u))
 
     def slopes(
         self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the exact derivatives along the columns of dx (N, k) and du (nu, k)."""
-        del t
         system, n_q = self.system, self.system.tree.n_q
         solution = self.solution(x, u)
         columns = system.columns(solution)
@@ -204,12 +202,10 @@ class MechanismEvaluator(QuantityEvaluator):
 
     def observed(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray | None:
         """Return gaps and slips from positions and velocities alone; None when something else is observed."""
-        del t, u
         return None if self.closure is None else self.closure.values(*self.system.parts(x)[:2])
 
     def second_order_form(self, t: float, x: FloatArray, u: FloatArray) -> SecondOrderForm | None:
         """Return M, G (of any rank) and the forces; None with quaternions, wheels, skates or activations."""
-        del t
         system = self.system
         if len(system.tree.balls) or system.activation_names or system.m_q < len(system.loop_constraints):
             return None

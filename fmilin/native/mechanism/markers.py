@@ -212,8 +212,6 @@ class FixedMarkers:
         de_dot = cross(T, e) + cross(V_e[..., None, :3], de)
         return MarkerColumns(dp, dp_dot, de, de_dot, links)
 
-    # -- accelerations -----------------------------------------------------------------------------
-
     def accelerations(self, at: Velocities, A: Array, now: MarkerMotion) -> Array:
         """Return p'' of the points (no contact points), seen from a ground that falls freely, shape (..., k, 3)."""
         k = len(self.r)

@@ -124,8 +124,6 @@ class Mechanism(NativeModel):
         extra = None if additions is None else Path(additions)
         return mechanism_from(cls, Path(path), extra, floating_base=floating_base, fixed_joints=fixed_joints)
 
-    # -- more about a mechanism ------------------------------------------------------------------------
-
     def exact_slopes(self, t: float, x: FloatArray, u: FloatArray) -> MechanismSlopes | None:
         """Return the recursive procedure of Spencer (thesis), section 4.2; None with other constraints than its own."""
         evaluator: MechanismEvaluator = self._evaluator
@@ -263,8 +261,6 @@ class Mechanism(NativeModel):
         x, moved = point.states, self.description.moved
         starts = all(np.isclose(x[self.states.positions[m.state]], m.became, rtol=1e-6, atol=1e-9) for m in moved)
         return (*super().remarks_at(point), *([moved_remark(moved)] if moved and starts else []))
-
-    # -- its parts, for algorithms ---------------------------------------------------------------------
 
     @property
     def description(self) -> MechanismDescription:

@@ -260,8 +260,6 @@ class Outputs:
         links = {number for _, kind, number, _ in self._dots if kind in ("w", "alpha")}
         return self.system.markers.some(points, directions, links), points, directions
 
-    # -- values ------------------------------------------------------------------------------------
-
     def values(self, solution: Solution) -> Array:
         """Return the outputs, shape (..., ny)."""
         return limited(self._unlimited(solution), self._limits)[0]
@@ -307,8 +305,6 @@ class Outputs:
             else:
                 vectors.append((state.at.V if kind == "w" else solution.A)[..., number, :3])
         return np.stack(vectors, axis=-2), state.now.e[..., [dot[3] for dot in self._dots], :]
-
-    # -- derivatives -------------------------------------------------------------------------------
 
     def columns(self, solution: Solution, columns: Columns) -> OutputColumns:
         """Return the derivatives of the outputs, exact."""

@@ -166,8 +166,6 @@ class FixedPaths:
         free = [not np.isfinite(limits).any() for limits in (self.control, self.force, self.limits)]
         return all(free) and bool((self.rest[:, 0] == self.rest[:, 1]).all())
 
-    # -- values --------------------------------------------------------------------------------------
-
     def motion(
         self, q: Array, v: Array, u: Array, moving: tuple[MarkerMotion, RowMotion, Array], rows: FixedRows
     ) -> PathMotion:
@@ -259,8 +257,6 @@ class FixedPaths:
         """Return dL/dtheta (..., p, n); G of all rows, (..., R, n)."""
         rows: Array = (self.weights * self.has_length) @ (G[..., self.rows, :] * at.inverse[..., None])
         return rows + self.slopes
-
-    # -- derivatives ---------------------------------------------------------------------------------
 
     def columns(self, at: PathMotion, G: Array, rate_q: Array) -> PathColumns:
         """Return the derivatives, from G and from that of the rates by theta, of all rows, each (..., R, n)."""

@@ -13,26 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from fmilin.native.mechanism import recursions
 from fmilin.native.mechanism.description import MechanismDescription
 from fmilin.native.mechanism.forces import FixedForces, Forces
 from fmilin.native.mechanism.loop_constraints import Bends, PositionValues, collect_loop_constraints, with_virtual_links
 from fmilin.native.mechanism.markers import MarkerMotion, Markers
 from fmilin.native.mechanism.paths import FixedPaths, PathColumns, PathMotion, Paths
-from fmilin.native.mechanism.recursions import (
-    Inertia,
-    Motion,
-    Velocities,
-    accelerations,
-    composite_inertia,
-    coordinate_rates,
-    generalized,
-    inertia_of,
-    mass_matrix,
-    motion,
-    net_forces,
-    torque_columns,
-    velocities,
-)
 from fmilin.native.mechanism.rows import FixedRows, RowDerivatives, RowMotion, Rows
 from fmilin.native.mechanism.tree import Array, Partials, Tree
 from fmilin.numerics.factors import require_regular
@@ -47,8 +33,8 @@ class State:
     q: Array  # shape (..., n_q)
     v: Array  # shape (..., n)
     u: Array  # shape (..., nu)
-    at: Velocities
-    inertia: Inertia
+    at: recursions.Velocities
+    inertia: recursions.Inertia
     I_c: Array  # of shape (..., n, 6, 6)
     now: MarkerMotion
     rows: RowMotion
@@ -86,7 +72,7 @@ class Columns:
     c_q: Array
     c_v: Array
     rate_q: Array  # (..., m, n), d(G v)/dtheta
-    motion: Motion
+    motion: recursions.Motion
     # each (..., ns, n), of springs and forces along lines: the derivative of L^2/2 by theta, and that of L L' by theta
     stretch: tuple[Array, Array]
     drives: PathColumns | None = None
@@ -95,7 +81,11 @@ class Columns:
 def rates_of(system: System, solution: Solution) -> Array:
     """Return the rates of all states, shape (..., N)."""
     state = solution.state
-    parts = [coordinate_rates(system.tree, state.q, state.v), solution.v_dot, system.activation_rates(state.u)]
+    parts = [
+        recursions.coordinate_rates(system.tree, state.q, state.v),
+        solution.v_dot,
+        system.activation_rates(state.u),
+    ]
     if len(shapes := {part.shape[:-1] for part in parts}) > 1:
         parts = [np.broadcast_to(part, (*np.broadcast_shapes(*shapes), part.shape[-1])) for part in parts]
     return np.concatenate(parts, axis=-1)
@@ -165,26 +155,24 @@ class System:
             return np.zeros((*u.shape[:-1], 0, u.shape[-1]))
         return self.paths.activation_columns(u)
 
-    # -- values ------------------------------------------------------------------------------------
-
     def state(self, q: Array, v: Array, u: Array) -> State:
         """Return what q (..., n_q), v (..., n) and u (..., nu) determine."""
         tree, rows = self.tree, self.rows
-        at = velocities(tree, q, v)
-        inertia = inertia_of(tree, at)
-        I_c = composite_inertia(tree, inertia)
-        A = accelerations(tree, at, v, self.gravity)
+        at = recursions.velocities(tree, q, v)
+        inertia = recursions.inertia_of(tree, at)
+        I_c = recursions.composite_inertia(tree, inertia)
+        A = recursions.accelerations(tree, at, v, self.gravity)
         now = self.markers.motion(at)
         wrenches = rows.motion(now)
         s = self.forces.sizes(*self._stretch(at, now, wrenches), u)
-        tau, drives, M = self.forces.joints(q, v, u), None, mass_matrix(tree, at.S, I_c)
+        tau, drives, M = self.forces.joints(q, v, u), None, recursions.mass_matrix(tree, at.S, I_c)
         if self.paths is not None:
             drives = self.paths.motion(q, v, u, (now, wrenches, at.V), rows)
             tau, s = tau + drives.joints, self._with_drives(s, drives)
         if self.armature.any():
             M = M + np.diag(self.armature)
         outside = rows.spread @ (s[..., None] * wrenches.W)
-        tau_NE = generalized(tree, at.S, net_forces(inertia, A) - outside)
+        tau_NE = recursions.generalized(tree, at.S, recursions.net_forces(inertia, A) - outside)
         W, W_dot = wrenches.W[..., self.positions, :], wrenches.W_dot[..., self.positions, :]
         c = (W * rows.relative(A, self.positions)).sum(-1) + (W_dot * rows.relative(at.V, self.positions)).sum(-1)
         G = rows.jacobian(W, at.S, self.positions)
@@ -241,19 +229,17 @@ class System:
         """Return d = p_b - p_a (..., ns, 3) and L L' (..., ns) of the springs and of forces along lines."""
         return self._stretch(state.at, state.now, state.rows)
 
-    def _stretch(self, at: Velocities, now: MarkerMotion, wrenches: RowMotion) -> tuple[Array, Array]:
+    def _stretch(self, at: recursions.Velocities, now: MarkerMotion, wrenches: RowMotion) -> tuple[Array, Array]:
         p, rows = now.p, self.rows
         d = p[..., rows.rod_second[self.rods], :] - p[..., rows.rod_first[self.rods], :]
         springs = self.forces.rows
         return d, (wrenches.W[..., springs, :] * rows.relative(at.V, springs)).sum(axis=-1)
 
-    # -- derivatives -------------------------------------------------------------------------------
-
     def columns(self, solution: Solution) -> Columns:
         """Return the derivatives of the equations at a solution, exact."""
         state, tree, rows = solution.state, self.tree, self.rows
         at, these = state.at, self.positions
-        moving = motion(tree, at, solution.A)
+        moving = recursions.motion(tree, at, solution.A)
         slots = self.derivatives.slots(state.now)
         of_rows = self.derivatives.columns(moving, state.now, slots, state.rows)
         G = rows.jacobian(state.rows.W, at.S)
@@ -266,7 +252,7 @@ class System:
             forces, on_joints = forces.with_rows(self.paths.rows, drives.s), drives.joints
         s[..., these] = s[..., these] - solution.multipliers
         outside = rows.spread @ (s[..., None] * state.rows.W)
-        tau_q, tau_v = torque_columns(tree, moving, state.inertia, state.I_c, outside)
+        tau_q, tau_v = recursions.torque_columns(tree, moving, state.inertia, state.I_c, outside)
         G_t = np.swapaxes(G, -1, -2)
         joints = self.forces.joints
         loads = self.derivatives.load_columns(at, slots, s)

@@ -135,9 +135,6 @@ def _table(path: Path) -> tuple[str, dict[str, Any]]:
         raise ModelError(f"The mechanism file '{path}' is no TOML: {error}. Correct it there.") from None
 
 
-# ---------------------------------------------------------------------- keys and types
-
-
 def _validated(table: dict[str, Any], source: SourceLines, lines: Lines) -> dict[str, Any]:
     """Return the tables that the schema allows, left out what was left out."""
     from pydantic import ValidationError
@@ -238,9 +235,6 @@ def _numbers(value: Any) -> Iterator[float]:
             yield from _numbers(part)
     elif isinstance(value, int | float):
         yield float(min(max(value, -1e300), 1e300)) if isinstance(value, int) else value
-
-
-# ---------------------------------------------------------------------- parts
 
 
 @dataclass(frozen=True)

@@ -61,7 +61,7 @@ class NumericModel(NativeModel):
         inputs: Any = csc_array(form.force_inputs[:, self._input_indices])
         return replace(form, force_inputs=inputs)
 
-    # -- its own constraints need no expressions ---------------------------------------------------
+    # Its own constraints need no expressions.
 
     def _require_right(self) -> None:
         if not self._has_own_constraints:
@@ -198,7 +198,6 @@ class _SparseEvaluator(QuantityEvaluator):
 
             [[M, G'], [G, 0]] (da; dlambda) = (e_q dq + e_v dv + B du; -((G a)_q + b_q) dq - b_v dv).
         """
-        del t
         eq, n = self._engine.equations, self._engine.equations.n
         s = self._engine.solved(x, u)
         dq, dv = dx[:n], dx[n:]
@@ -214,7 +213,6 @@ class _SparseEvaluator(QuantityEvaluator):
         """Return the equations taken apart as dense matrices, or as sparse ones without outputs."""
         from scipy import sparse
 
-        del t
         eq, n, m, k = self._engine.equations, self._engine.equations.n, self._engine.equations.m, len(u)
         made, joined = (Pattern.dense, np.hstack) if dense else (Pattern.sparse, partial(sparse.hstack, format="csc"))
         if dense:

@@ -91,8 +91,6 @@ class FlexibleDoublePendulum(NumericEquations):
         free = [s.name for k in (0, 1) for s in self._free(k)]
         self.independent = (*free, *(_velocity_name(name) for name in free))
 
-    # -- names -------------------------------------------------------------------------------------
-
     def coordinates(self) -> list[Signal]:
         """Return q with start values."""
         return [s for k in (0, 1) for s in self._signals(k)]
@@ -135,8 +133,6 @@ class FlexibleDoublePendulum(NumericEquations):
         """Return the coordinates of link k that are independent: its angle and the nodes behind the first."""
         every = self._signals(k)
         return [every[2], *every[6:]]
-
-    # -- equations ---------------------------------------------------------------------------------
 
     def mass(self, q: FloatArray) -> FloatArray:
         """Return the values of M on ``pattern_M``."""
@@ -214,8 +210,6 @@ class FlexibleDoublePendulum(NumericEquations):
         e_q = [self.slopes(q, still, a, no_pull).e_q for a in (still, v)]
         by_q = self.pattern_e_q.sparse(e_q[0] - e_q[1]).T @ v / 2 - self.forces(q, still)
         return Output(value, by_q, self.pattern_M.sparse(self.mass(q)) @ v)
-
-    # -- the joints --------------------------------------------------------------------------------
 
     def _joints(self) -> tuple[Pattern, Pattern]:
         """Return the patterns of G and of d(G' lambda)/dq, and note which coordinates are held at zero."""

@@ -106,8 +106,6 @@ class CComponent:
         """Return a literal of the type of numbers."""
         return _literal(value, self.precision)
 
-    # -- parts -----------------------------------------------------------------------------------------
-
     def _head(self) -> Iterator[str]:
         paragraphs = [*self.about, self._use(), self._needs()]
         yield f"/* {self.name}: {_comment(paragraphs[0])}"

@@ -135,8 +135,6 @@ class Statements:
                 calls = [f"{piece_name}({self._passed});" for piece_name in names]
                 yield self._function(name, calls or [f"(void){a};" for a in self._passed.split(", ")])
 
-    # -- which instruction stands where -----------------------------------------------------------------
-
     def _assign_stages(self) -> None:
         """Move each instruction to the first stage that needs it; what none needs goes."""
         for i in reversed(self._code):
@@ -153,8 +151,6 @@ class Statements:
                     i.piece = number
                 number += 1
                 yield piece
-
-    # -- text -------------------------------------------------------------------------------------------
 
     def _body(self, piece: Sequence[_Instruction]) -> list[str]:
         lines = []

@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from fmilin.fmi.write.fmu import NAME, block_fmu
 from fmilin.fmi.write.linear import values_at
 from fmilin.ground.errors import UnknownNameError, UsageError
 from fmilin.ground.files import write_atomically
@@ -202,8 +203,6 @@ def save_schedule(schedule: Any, path: str | Path, limits: Bounds, precision: Pr
 
 def dumps_fmu(schedule: Any, path: Path, limits: Bounds, precision: Precision, fmi: str) -> bytes:
     """Return the content of an FMU around the C code, its inputs those of the first point of the grid."""
-    from fmilin.fmi.write.fmu import NAME, block_fmu
-
     first = schedule.linear_model(schedule.table.first)
     over = [Signal(name, start=float(v)) for name, v in zip(schedule.over, schedule.table.first, strict=True)]
     inputs = [*over, *(s.starting_at(first.point.inputs[s.name]) for s in first.inputs)]

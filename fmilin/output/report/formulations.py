@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.sparse.linalg import splu
 
 from fmilin.ground.errors import UsageError
 from fmilin.native.formulations.formulation import ComplexArray, Spectrum
@@ -196,8 +197,6 @@ def factor_structure(M: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     >>> len(factor_structure(arrow)[0])
     6
     """
-    from scipy.sparse.linalg import splu
-
     entries = sparse.csc_array(M).astype(bool)
     both = (entries + entries.T).astype(np.float64)
     size = both.shape[0]

@@ -12,8 +12,9 @@ from fmilin.ground.signals import FloatArray
 from fmilin.linearization.identification.findings import Findings
 from fmilin.linearization.identification.impulse_response import Runner
 from fmilin.linearization.identification.realize import aligned, named_coordinates
-from fmilin.linearization.identification.sampled import HeldOut, Sampled, confirmed, continuous_of
+from fmilin.linearization.identification.sampled import Sampled, continuous_of
 from fmilin.linearization.identification.sampling import _pattern
+from fmilin.linearization.identification.steps import HeldOut, confirmed
 from fmilin.model.stepping import Cadence, Stepping
 from tests.linearization.identification.toys import Linear, Toy, oscillators
 

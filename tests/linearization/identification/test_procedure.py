@@ -10,7 +10,8 @@ from fmilin.ground.errors import NumericalError, UsageError
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.identification.by_multisine import LENGTH, _orthogonal
 from fmilin.linearization.identification.impulse_response import Runner
-from fmilin.linearization.identification.sampled import Sampled, fitting_step
+from fmilin.linearization.identification.sampled import Sampled
+from fmilin.linearization.identification.steps import fitting_step
 from fmilin.model.stepping import Cadence, Response, Stepping
 from tests.linearization.identification.toys import ByEuler, Linear, Toy, oscillators, transfer
 

@@ -52,9 +52,6 @@ class Solutions:
     errors: FloatArray
 
 
-# ---------------------------------------------------------------------- s^2 M + s C + K
-
-
 def quadratic(problem: QuadraticProblem, around: Around) -> Solutions:
     """Return the wanted solutions of (s^2 M + s C + K) x + G' l = 0, G x = 0."""
     if problem.border and problem.M.shape[0] - problem.border <= SMALL:
@@ -162,9 +159,6 @@ def _errors(problem: QuadraticProblem, s: ComplexArray, x: ComplexArray, around:
     return errors
 
 
-# ---------------------------------------------------------------------- E z' = A z
-
-
 def linear(pencil: LinearPencil, around: Around) -> Solutions:
     """Return the wanted eigenvalues of E z' = A z."""
     sigma = _shift(around)
@@ -205,9 +199,6 @@ def _arnoldi(
         return s, z
     upper = s.imag > 1e-9 * np.abs(s)
     return np.concatenate((s, s[upper].conj())), np.hstack((z, z[:, upper].conj()))
-
-
-# ---------------------------------------------------------------------- both
 
 
 def _shift(around: Around) -> complex | float:
