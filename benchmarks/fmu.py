@@ -31,6 +31,7 @@ from fmilin.native.systems import four_bar
 
 ROUNDS = 7
 SIZES = (2, 10, 50, 200)
+STEP = 1e-6
 
 
 def main() -> None:
@@ -218,8 +219,11 @@ def products_of(model: FmuModel) -> Callable[[], Any]:
 
 
 @contextmanager
-def by_fmpy(case: Case, *, moves: bool = False) -> Iterator[Callable[[], Any]]:
-    """A plain script: one directional derivative per state and input, through FMPy's methods; it may set the point."""
+def by_fmpy(case: Case, *, moves: bool = False, differences: bool = False) -> Iterator[Callable[[], Any]]:
+    """A plain script: one directional derivative per state and input, through FMPy's methods; it may set the point.
+
+    Or one central difference each, at one step, without a look at anything else.
+    """
     import ctypes
 
     import fmpy
@@ -236,7 +240,7 @@ def by_fmpy(case: Case, *, moves: bool = False) -> Iterator[Callable[[], Any]]:
     unknowns, knowns = [*case.rates, *case.outputs], [*case.states, *case.inputs]
 
     n = len(case.states)
-    x, u = (ctypes.c_double * n)(), [0.0] * len(case.inputs)
+    x, rates, u = (ctypes.c_double * n)(), (ctypes.c_double * n)(), fmu.getReal(case.inputs)
     fmu.getContinuousStates(x, n)
 
     def ask() -> Any:
@@ -247,8 +251,26 @@ def by_fmpy(case: Case, *, moves: bool = False) -> Iterator[Callable[[], Any]]:
         fmu.setReal(case.inputs, u)
         return ask()
 
+    def visit() -> Any:
+        fmu.setContinuousStates(x, n)
+        fmu.setReal(case.inputs, u)
+        fmu.getDerivatives(rates, n)
+        return np.array([*rates, *fmu.getReal(case.outputs)])
+
+    def by_differences() -> Any:
+        columns = []
+        for values in (x, u):
+            for i, value in enumerate(list(values)):
+                sides = []
+                for h in (STEP, -STEP):
+                    values[i] = value + h
+                    sides.append(visit())
+                values[i] = value
+                columns.append((sides[0] - sides[1]) / (2 * STEP))
+        return np.array(columns).T
+
     try:
-        yield ask_at_a_point if moves else ask
+        yield by_differences if differences else ask_at_a_point if moves else ask
     finally:
         fmu.terminate()
         fmu.freeInstance()

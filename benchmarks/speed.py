@@ -14,12 +14,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 from unittest.mock import patch
+from zipfile import ZipFile
 
 import numpy as np
 from scipy import linalg
 from scipy.signal import cont2discrete
 
 import fmilin as fl
+from benchmarks.fmu import by_fmpy, opened, products_of
+from benchmarks.fmu_masses import case_of, made
 from benchmarks.linearize import PROCEDURES, recursion_and_call
 from benchmarks.mechanism import quickest
 from benchmarks.robots import CALLS, Robot, derivatives_by_pinocchio, nearby, processor_time_of_children, robots
@@ -31,11 +34,13 @@ from fmilin.native.mechanism import Body, Force, Joint, Mechanism, MechanismDesc
 from fmilin.native.native_engine import CompiledVisits
 from fmilin.numerics.codegen.compiler import CompilationBudget
 from tests.counts import TABLE, counts_of, works
+from tests.fmus.make import build
 from tests.hard_models import ring_of_rooms
 
 TARGET = 1.5
 POINTS = 512
 DRAKE = {"UR5": 1.4, "humanoid, 29 freedoms": 8.8}  # ms
+REPEATED = 20
 SAMPLE, PERIODS, STOP = 0.01, 200, 5.0
 MECHANISMS = ("slider_crank", "furuta_pendulum", "double_wishbone", "stewart_platform")
 
@@ -44,6 +49,7 @@ def main() -> None:
     doors()
     black_boxes()
     fmus()
+    scripts()
     counts()
     compiled()
 
@@ -127,6 +133,42 @@ def fmus() -> None:
             verdict = f"at least 1,500: {'kept' if 1500 * seconds <= POINTS else 'MISSED'}"
             rows.append([name, str(len(model.states)), f"{POINTS / seconds:,.0f}", verdict])
     show("Sweeps of FMUs", ["model", "states", "points a second", "goal"], rows, f"{POINTS} points, processor time.")
+
+
+def scripts() -> None:
+    """FMUs beside plain scripts over FMPy, in this process, which ask for the same and look at nothing else."""
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        masses, path = made(2, folder), build("divides", folder)
+        with ZipFile(path) as archive:
+            archive.extractall(folder / "unpacked")
+        divides = case_of(path, folder / "unpacked")
+        with (
+            opened(masses) as smooth,
+            opened(divides) as erring,
+            by_fmpy(masses, moves=True) as products,
+            by_fmpy(divides, differences=True) as differences,
+        ):
+            visits = fl.linearize(erring).method.evaluations
+            rows = [
+                ["A, B, C, D by directional derivatives, 2 states", *_beside(products_of(smooth), products, 1.0)],
+                [
+                    f"linearize, FMU that errs far away, {visits} visits",
+                    *_beside(partial(fl.linearize, erring), differences, 3.0),
+                ],
+            ]
+    show("FMUs beside scripts", ["work", "time", "of the script's", "goal"], rows, "The script: FMPy, at the point.")
+
+
+def _beside(ours: Callable[[], Any], script: Callable[[], Any], goal: float) -> list[str]:
+    many = [partial(_repeated, call) for call in (ours, script)]
+    seconds, other = quickest(*many, rounds=15)
+    return _compared(seconds / REPEATED, other / REPEATED, goal)
+
+
+def _repeated(call: Callable[[], Any]) -> None:
+    for _ in range(REPEATED):
+        call()
 
 
 def counts() -> None:

@@ -47,6 +47,7 @@ class Neighbourhood:
         self.n, self.p, self.k = len(model.states), len(frame.y0), len(point.inputs)
         self.scales = np.concatenate((frame.y_scales, model.inputs.scales(point.inputs)))
         self._fastest, self._border = 0.0, np.inf
+        self._row_sizes = model.states.scales(point.states), model.outputs.scales(self.base[self.n :])
         self._indicators = model.event_indicators(point.time, point.states, point.inputs)
         # Parts of the way to zero that indicators go per size of a column, over steps of that column alone so long.
         self._approach, self._reach = np.zeros(self.p + self.k), np.zeros(self.p + self.k)
@@ -187,9 +188,9 @@ class Neighbourhood:
     def terms(self, slope: FloatArray) -> FloatArray:
         """Return the size of the terms that each row sums, (r,), as far as its largest scaled slope (r,) tells."""
         # Where terms cancel a rate is compared with its state's size times the fastest so far, an output with its own.
-        states = self.model.states.scales(self.point.states)
-        self._fastest = max(self._fastest, float(np.max(slope[: self.n] / states, initial=0.0)))
-        return np.concatenate((states * self._fastest, self.model.outputs.scales(self.base[self.n :])))
+        states, outputs = self._row_sizes
+        self._fastest = max(self._fastest, float((slope[: self.n] / states).max(initial=0.0)))
+        return np.concatenate((states * self._fastest, outputs))
 
     def with_exact_rows(self, jacobian: Slopes) -> Slopes:
         """Write rows that are exact, in place: rates of positions, outputs that are states or inputs."""

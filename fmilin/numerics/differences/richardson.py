@@ -184,7 +184,7 @@ def is_rough(column: Column, scale: float) -> bool:
     h, eps = column.h / scale, np.finfo(float).eps
     slope = np.abs(column.D) * scale
     bend = np.abs(column.curvature) / np.maximum(np.abs(column.D), 1e-300)  # the h^2 terms: over these lengths
-    bent = np.clip(bend, h**2, (h / SHORT) ** 2)
+    bent = np.minimum(np.maximum(bend, h**2), (h / SHORT) ** 2)
     smooth = bent * np.abs(column.S1) + h**4 * slope + column.noise + eps * slope * h
     return bool((np.abs(column.S2 - 4 * column.S1) > ROUGH * smooth).any())
 
