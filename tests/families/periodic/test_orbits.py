@@ -165,7 +165,7 @@ def test_an_unstable_orbit_is_held_by_pieces_and_refused_where_they_are_too_few(
     with pytest.raises(
         fl.NumericalError, match=r"does not close.*'x' is off by .*cut it into more pieces \(--segments 64"
     ):
-        fl.periodic_orbit(model(200.0), period=2 * np.pi)
+        fl.periodic_orbit(model(60.0), period=2 * np.pi)
 
 
 def test_a_wheel_that_rolls_away_says_where_it_goes() -> None:
