@@ -149,9 +149,8 @@ class _Path:
             self._block = min(GROWTH * self._block, LARGEST_BLOCK) if good == len(some) else max(good, FIRST_BLOCK)
             if linearized is None or not good:
                 return
-            states, method = self._choice
             yield [
-                Outcome(left + k, "", rows[k], self._template, states, method, (*point.remarks, *said))
+                Outcome(left + k, "", rows[k], self._template, *self._choice, (*point.remarks, *said))
                 for k, (point, said) in enumerate(zip(some[:good], linearized.remarks, strict=False))
             ]
             left += good

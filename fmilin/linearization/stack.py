@@ -254,7 +254,7 @@ class StackProcedure:
     ) -> list[tuple[Remark, ...]]:
         """Return what is to be said of each point, in the order of the procedure at one point."""
         model = self.model
-        notes = tuple(model_remarks(model.notes))
+        notes = model_remarks(model.notes)
         constrained = bool(len(self._rows)) and bool(self.kept)
         names = tuple(model.states.names[i] for i in self.kept)
         point = self.point
@@ -262,7 +262,7 @@ class StackProcedure:
         remarks = []
         sizes = model.states.scales(points.states)
         for k, fastest in enumerate(motion.fastest.tolist()):
-            own: tuple[Remark, ...] = ()
+            said: list[Remark] = []
             if fastest >= 0 and usual[k]:
                 rate, size = float(tangents.rates[k, fastest]), float(sizes[k, fastest])
                 what = rate_of_change(model.states.names[fastest], rate, size)
@@ -271,12 +271,11 @@ class StackProcedure:
                     carried = tuple(n for n, c in zip(names, motion.carried[k].tolist(), strict=True) if c)
                     uniform = names, carried, float(motion.later[k])
                 remark = motion_remark(what, constrained=constrained, steady=uniform)
-                own = tuple(change_remarks(remark, motion.change, k))
-            more: tuple[Remark, ...] = ()
+                said = change_remarks(remark, motion.change, k)
+            said += notes
             if own_remarks:
-                at = OperatingPoint(float(points.time[k]), points.states[k], points.inputs[k])
-                more = model.remarks_at(at)
-            remarks.append((*own, *notes, *more) if notes or more else own)
+                said += model.remarks_at(OperatingPoint(float(points.time[k]), points.states[k], points.inputs[k]))
+            remarks.append(tuple(said))
         return remarks
 
 

@@ -93,8 +93,8 @@ class Moving:
     paces: FloatArray  # |x'| (k, N) in nominal sizes per second, however far an angle has turned
 
     def __getitem__(self, some: Any) -> Moving:
-        parts: dict[str, Any] = {f.name: getattr(self, f.name)[some] for f in fields(self)}
-        vars(part := Moving(**parts))["bends"] = self.bends[some]
+        part = Moving(**{f.name: getattr(self, f.name)[some] for f in fields(self)})
+        vars(part)["bends"] = self.bends[some]  # asked for before
         return part
 
     @cached_property
