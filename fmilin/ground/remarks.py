@@ -196,7 +196,7 @@ ROWS = (
          "More states were asked for than stand above noise and rounding: the other eigenvalues mean nothing.",
          "Ask for a smaller `--order`."),
     Kind("short-record",
-         "The runs were far shorter than the fastest motion that was found: slower ones may be missing.",
+         "The runs were far shorter than motions that were found: these, or slower ones, may be wrong or missing.",
          "Take a longer `--step`, or leave it out."),
     Kind("solver",
          "The model's own solver is coarse, or stands still between steps of its own: derivatives that can be read "

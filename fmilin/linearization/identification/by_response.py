@@ -10,7 +10,7 @@ import numpy as np
 from fmilin.ground.errors import FmilinError, NumericalError, UsageError
 from fmilin.ground.remarks import Remark, off_equilibrium
 from fmilin.ground.signals import FloatArray, Signal, Signals
-from fmilin.ground.tolerances import CONFIRMED, MOVES, ROUNDING
+from fmilin.ground.tolerances import CONFIRMED, INACCURATE, MOVES, ROUNDING
 from fmilin.linear_model.builder import IndependentCoordinates, Slopes, built, point_of
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.identification.findings import Findings
@@ -25,6 +25,7 @@ SHORT, LONG = 60, 200  # steps of a run: while a step is searched for, and at la
 SHORTEST = 20
 GROWTH = 1e4  # A record ends where responses exceed the largest of its first steps by this
 MOST_NUMBERS = 1_000_000  # of the Hankel matrix
+SEEN = 3.0  # radians of a motion that runs must show, to tell it where the model errs
 GLIMPSE = 0.1  # radians of the fastest motion: a record that is shorter shows but the beginning of any motion
 
 
@@ -77,7 +78,9 @@ class ByResponse(Identification):
         step = self._step()
         nu = len(self.runner.scales)
         long = self.runner.affords(f"runs of {LONG} steps, which show slower motions", 4 * nu, 4 * nu * LONG, step)
-        realized, held = self._realized(step, LONG if long else SHORT, halves=True)
+        count = LONG if long else SHORT
+        self.findings.seconds = count * step
+        realized, held = self._realized(step, count, halves=True)
         self._note(realized, held)
         return self._delivered(realized, independent)
 
@@ -216,10 +219,20 @@ class ByResponse(Identification):
         return replace(apart(model, other), f0=np.abs(model.f0 - other.f0))
 
     def _note_short_record(self, model: Continuous, step: float) -> None:
-        """Warn when all runs together are far shorter than any motion: slower ones are then lost in rounding."""
-        if self.stepping.step is None or not len(model.A):
+        """Warn when runs are far shorter than any motion, or show but the beginning of some in a model that errs."""
+        if not len(model.A):
             return
-        fastest = float(np.max(np.abs(np.linalg.eigvals(model.A))))
+        values, seconds = np.abs(np.linalg.eigvals(model.A)), self.findings.seconds
+        slow = int(np.count_nonzero(values * seconds < SEEN))
+        if slow and seconds and self.findings.doubt > INACCURATE:
+            text = (
+                f"The runs are {seconds:.3g} s long and show but the beginning of {slow} slower motions: what the "
+                f"model says below {SEEN / seconds:.2g} rad/s is not known. Take a longer --step where that matters."
+            )
+            self.findings.extra.append(Remark("short-record", text))
+        if self.stepping.step is None:
+            return
+        fastest = float(np.max(values))
         if fastest * step * LONG < GLIMPSE:
             text = (
                 f"The {LONG} steps of {step:g} s of a run are far shorter than the fastest motion that was found "

@@ -50,7 +50,7 @@ class Findings:
     def restart(self) -> None:
         """Forget the findings of a method that was left."""
         self.method = ""
-        self.step = 0.0
+        self.step = self.seconds = 0.0  # of a communication step, of the longest runs where that matters
         self.error = float("nan")
         self.half_error = float("nan")
         self.noise = 0.0

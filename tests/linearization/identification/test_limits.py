@@ -153,3 +153,15 @@ def remarks_of(**values: float) -> str:
 def test_what_makes_a_measured_model_doubtful_is_remarked(finding: str, much: float, little: float, words: str) -> None:
     assert words in remarks_of(**{finding: much})
     assert words not in remarks_of(**{finding: little})
+
+
+@pytest.mark.parametrize(("order", "told"), [(3, True), (4, False)])
+def test_slow_motions_that_runs_show_but_the_beginning_of_are_told_where_the_model_errs(
+    order: int, *, told: bool
+) -> None:
+    """Runs of 4 s, a lag of 50 s: of four lags all are found to rounding, or three that predict to a hundredth."""
+    toy = Toy(decaying(0.02, 1.0, 8.0, 40.0))
+    linear = fl.linearize(toy, stepping=Stepping(order=order, step=0.02))
+    slowest = float(np.min(np.abs(linear.eigenvalues())))
+    assert (abs(slowest - 0.02) > 0.02) == told
+    assert (["short-record"] if told else []) == [w.kind for w in linear.warnings if "but the beginning of 1" in str(w)]
