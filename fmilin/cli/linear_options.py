@@ -12,8 +12,7 @@ import click
 import fmilin as fl
 from fmilin.cli import options
 from fmilin.cli.options import flag, grouped, names, names_field, number_field, one_of, option, read_by
-from fmilin.ground.errors import UsageError
-from fmilin.ground.remarks import Remark
+from fmilin.ground import Remark, UsageError
 from fmilin.output.formats import Writing
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ from scipy import sparse
 from fmilin.connected.declaration import in_member
 from fmilin.connected.loops import Jacobians, LoopSolver, MemberSlopes, depends_at_once, input_slopes, require_solvable
 from fmilin.connected.members import Indices, Members, Part, Planner, Settled, Visits, VisitStep, Wires
-from fmilin.ground.errors import FmilinError, NumericalError
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, FmilinError, NumericalError
 from fmilin.ground.tolerances import LOOP_CLOSED
 
 REMEMBERED = 256  # points whose loops are known, so that the same point has the same last digit again

@@ -15,8 +15,7 @@ import numpy as np
 
 from fmilin.connected.coupling import CoupledMembers
 from fmilin.connected.declaration import in_member, of_member, qualified
-from fmilin.ground.errors import UsageError
-from fmilin.ground.signals import FloatArray, Signals
+from fmilin.ground import FloatArray, Signals, UsageError
 from fmilin.numerics.codegen.functions import SystemFunctions
 from fmilin.numerics.codegen.implicit import Guess, ImplicitSystem
 

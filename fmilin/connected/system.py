@@ -30,8 +30,7 @@ from fmilin.connected.linear_member import LinearMember
 from fmilin.connected.loops import structure_of
 from fmilin.connected.members import Part, Wires
 from fmilin.fmi.read.elements import shortened
-from fmilin.ground.errors import FmilinError, NumericalError, UnknownNameError, UsageError
-from fmilin.ground.signals import FloatArray, Signal, Signals
+from fmilin.ground import FloatArray, FmilinError, NumericalError, Signal, Signals, UnknownNameError, UsageError
 from fmilin.model.constraints.declared import Constraint, Constraints
 from fmilin.model.interface import Copy, Evaluation, Model, ModelInfo, OperatingPoint
 from fmilin.model.stepping import Hybrid

@@ -21,9 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import optimize
 from scipy.optimize import least_squares, linear_sum_assignment
 
-from fmilin.ground.errors import NumericalError, UsageError
-from fmilin.ground.signals import FloatArray
-from fmilin.ground.verbs import Shown
+from fmilin.ground import FloatArray, NumericalError, Shown, UsageError
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.procedure import linearize
 from fmilin.model.interface import Model, OperatingPoint

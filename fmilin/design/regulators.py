@@ -12,9 +12,7 @@ from fmilin.connected.linear_member import LinearLaw, linear_from_control
 from fmilin.design.estimation.estimator import Estimator
 from fmilin.design.kalman import KalmanFilter
 from fmilin.design.laws import Savable, linear_law
-from fmilin.ground.errors import UsageError
-from fmilin.ground.signals import FloatArray, Signal, Signals
-from fmilin.ground.verbs import Shown
+from fmilin.ground import FloatArray, Shown, Signal, Signals, UsageError
 from fmilin.linear_model.model import LinearModel
 
 

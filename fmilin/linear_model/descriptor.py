@@ -14,9 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.ground.errors import UsageError
-from fmilin.ground.signals import FloatArray
-from fmilin.ground.verbs import perform
+from fmilin.ground import FloatArray, UsageError, perform
 from fmilin.linear_model.modes import Complex, eigenvectors, groups_of, on_subspace
 from fmilin.model.interface import DescriptorForm
 

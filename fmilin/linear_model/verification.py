@@ -8,9 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from fmilin.ground.remarks import Remark
-from fmilin.ground.signals import FloatArray
-from fmilin.ground.verbs import Shown, perform
+from fmilin.ground import FloatArray, Remark, Shown, perform
 from fmilin.model.interface import ModelInfo
 
 Kind = Literal["point", "offset", "step", "sine", "drift"]

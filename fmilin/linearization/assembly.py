@@ -12,9 +12,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.ground.errors import NumericalError
-from fmilin.ground.remarks import Remark, inaccurate_entry
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, NumericalError, Remark
+from fmilin.ground.remarks import inaccurate_entry
 from fmilin.ground.tolerances import INACCURATE, INDISTINCT, TOO_INACCURATE
 from fmilin.linear_model.builder import IndependentCoordinates, Slopes, built, point_of
 from fmilin.linear_model.model import LinearModel

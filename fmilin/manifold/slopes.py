@@ -12,9 +12,8 @@ from functools import cache, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.ground.errors import FmilinError, KinkError, ModelError, NumericalError, UsageError
-from fmilin.ground.remarks import Remark
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, FmilinError, ModelError, NumericalError, Remark, UsageError
+from fmilin.ground.errors import KinkError
 from fmilin.ground.tolerances import AGREEMENT, INACCURATE, KINK, PRECISE, ROUNDING
 from fmilin.manifold.frame import Frame, with_selection
 from fmilin.manifold.neighbourhood import Neighbourhood

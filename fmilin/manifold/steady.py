@@ -12,8 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from fmilin.ground.errors import ModelError, NumericalError, UsageError
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, ModelError, NumericalError, UsageError
 from fmilin.ground.tolerances import DOUBTFUL, EQUILIBRIUM, ROUNDING, SAME_ALONG, UNIFORM
 from fmilin.manifold import uniform as motions
 from fmilin.manifold.coordinates import Coordinates

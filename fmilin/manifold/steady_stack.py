@@ -13,8 +13,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.ground.errors import FmilinError
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, FmilinError
 from fmilin.ground.tolerances import SAME_ALONG
 from fmilin.manifold import uniform as motions
 from fmilin.manifold.nonlinear import turns_of

@@ -16,9 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.ground.errors import UnknownNameError, UsageError
-from fmilin.ground.remarks import Remark
-from fmilin.ground.signals import FloatArray, Signals
+from fmilin.ground import FloatArray, Remark, Signals, UnknownNameError, UsageError
 from fmilin.ground.verbs import html_of, text_of
 from fmilin.model.constraints.declared import Constraint, Constraints
 

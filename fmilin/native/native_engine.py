@@ -10,8 +10,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from fmilin.ground.errors import ModelError, UsageError
-from fmilin.ground.signals import FloatArray, Signal, Signals, rate_unit
+from fmilin.ground import FloatArray, ModelError, Signal, Signals, UsageError, rate_unit
 from fmilin.model.constraints.declared import Constraint
 from fmilin.model.interface import ModelInfo, SecondOrderForm
 from fmilin.native.contacts import Contact, Foot

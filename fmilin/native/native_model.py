@@ -15,9 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from fmilin.ground.errors import UnknownNameError, UsageError
-from fmilin.ground.remarks import Remark
-from fmilin.ground.signals import FloatArray, Signals
+from fmilin.ground import FloatArray, Remark, Signals, UnknownNameError, UsageError
 from fmilin.model.constraints.declared import Constraint, Constraints
 from fmilin.model.interface import Copy, Evaluation, Model, OperatingPoint, SecondOrderForm, TangentStack
 from fmilin.native.contacts import contact_remarks, feet_from
@@ -222,17 +220,8 @@ class NativeModel(Model):
         system = self.engine.in_graph(self._chosen, [self._quantity(name) for name in self._observed_names()])
         return None if system is None else system.with_inputs(self._input_indices)
 
-    def discrete_along(
-        self,
-        points: Sequence[OperatingPoint],
-        dt: float,
-        *,
-        independent: Sequence[str] | None = None,
-        integrator: str = "rk4",
-        steps: int = 1,
-        threads: int = 1,
-    ) -> DiscreteModels:
-        """Return A_k, B_k, c_k of y_(k+1) = A_k y_k + B_k u_k + c_k: see :func:`fmilin.models.discrete.discrete_along`.
+    def discrete_along(self, points: Sequence[OperatingPoint], dt: float, **options: Any) -> DiscreteModels:
+        """Return A_k, B_k, c_k of y_(k+1) = A_k y_k + B_k u_k + c_k, as :func:`fmilin.models.discrete.discrete_along`.
 
         >>> from fmilin.systems import cartesian_pendulum
         >>> pendulum = cartesian_pendulum(length=1.0, gravity=4.0)
@@ -242,9 +231,7 @@ class NativeModel(Model):
         """
         from fmilin.native.discrete import discrete_along
 
-        return discrete_along(
-            self, points, dt, independent=independent, integrator=integrator, steps=steps, threads=threads
-        )
+        return discrete_along(self, points, dt, **options)
 
     def with_interface(self, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Self:
         """Return the model with chosen inputs and outputs; inputs left out stay at their start values."""

@@ -16,9 +16,7 @@ from functools import cached_property
 
 import numpy as np
 
-from fmilin.ground.errors import NumericalError, UnknownNameError, UsageError
-from fmilin.ground.remarks import Remark
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, NumericalError, Remark, UnknownNameError, UsageError
 from fmilin.linear_model.builder import with_parameters_as_inputs
 from fmilin.linear_model.descriptor import Derivative, MatrixErrors, eigenvalue_derivatives
 from fmilin.linear_model.model import LinearModel

@@ -12,8 +12,7 @@ from functools import cached_property
 import casadi as ca
 import numpy as np
 
-from fmilin.ground.errors import UnknownNameError, UsageError
-from fmilin.ground.signals import FloatArray, Signal, Signals
+from fmilin.ground import FloatArray, Signal, Signals, UnknownNameError, UsageError
 from fmilin.model.interface import Model
 from fmilin.native.native_engine import NativeEngine, Quantity, QuantityEvaluator, offered
 from fmilin.native.native_model import NativeModel

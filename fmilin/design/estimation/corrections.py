@@ -31,8 +31,7 @@ import numpy as np
 from scipy.linalg.lapack import dtrtrs
 
 from fmilin.design.estimation.motion import SETTLED, Motion, triangular
-from fmilin.ground.errors import NumericalError, UsageError
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, NumericalError, UsageError
 from fmilin.model.interface import Model
 from fmilin.numerics.steps import runge_kutta_step
 

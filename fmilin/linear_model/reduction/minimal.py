@@ -11,9 +11,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.ground.errors import UsageError
-from fmilin.ground.remarks import Remark
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, Remark, UsageError
 from fmilin.ground.tolerances import CANCELLED, GROWS, INSEPARABLE, UNREACHED, UNTOUCHED
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.modes import slowness

@@ -12,9 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import linalg
 
-from fmilin.ground.errors import FmilinError
-from fmilin.ground.remarks import Remark
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, FmilinError, Remark
 from fmilin.ground.tolerances import CONFIRMED, INACCURATE, PREDICTED, QUIET, ROUNDING
 from fmilin.linear_model.builder import with_errors
 from fmilin.linear_model.model import LinearModel, relative_error

@@ -11,9 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from fmilin.ground.errors import FmilinError, NumericalError
-from fmilin.ground.remarks import Remark
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, FmilinError, NumericalError, Remark
 from fmilin.ground.tolerances import CONFIRMED, MISSES, MOVES, PREDICTED, VANISHED
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.identification.by_response import LONG, SHORT, ByResponse, before_growth

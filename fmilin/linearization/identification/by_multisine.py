@@ -13,8 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fmilin.ground.errors import NumericalError
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, NumericalError
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.identification.by_response import ByResponse
 from fmilin.linearization.identification.impulse_response import reading_of

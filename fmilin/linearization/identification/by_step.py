@@ -12,8 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from fmilin.ground.errors import FmilinError, UsageError
-from fmilin.ground.signals import FloatArray, Signals
+from fmilin.ground import FloatArray, FmilinError, Signals, UsageError
 from fmilin.ground.tolerances import EQUILIBRIUM
 from fmilin.linear_model.builder import IndependentCoordinates
 from fmilin.linear_model.model import LinearModel

@@ -15,8 +15,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from fmilin.ground.errors import FmilinError, NumericalError
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, FmilinError, NumericalError
 from fmilin.ground.tolerances import QUIET
 from fmilin.linear_model.no_response import PUSHES
 from fmilin.model.interface import Model, OperatingPoint

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
-from fmilin.ground.errors import NumericalError
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, NumericalError
 from fmilin.ground.tolerances import DOUBTFUL, PREDICTED, RANK_MEASURED, REFUSED, ROUNDING
 from fmilin.linearization.identification.impulse_response import Markov
 from fmilin.linearization.identification.sampled import Sampled

@@ -14,8 +14,7 @@ from typing import TypeVar
 import numpy as np
 from scipy import linalg
 
-from fmilin.ground.errors import NumericalError
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, NumericalError
 from fmilin.ground.tolerances import FAITHFUL, NEAR_NYQUIST, VANISHED
 
 

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fmilin.ground.errors import FmilinError, NumericalError, UsageError
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, FmilinError, NumericalError, UsageError
 from fmilin.ground.tolerances import CONFIRMED, MISSES, QUIET
 from fmilin.linearization.identification.impulse_response import Runner, relative_change
 from fmilin.linearization.identification.sampled import Continuous, Sampled, continuous_of, sampled_from

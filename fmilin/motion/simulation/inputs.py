@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fmilin.ground.errors import UsageError
-from fmilin.ground.signals import FloatArray, Signals
+from fmilin.ground import FloatArray, Signals, UsageError
 
 Course = Callable[[float], FloatArray]  # time in seconds to inputs, shape (nu,)
 

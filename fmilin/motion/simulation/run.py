@@ -8,9 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from fmilin.ground.errors import NumericalError, UsageError
-from fmilin.ground.remarks import Remark
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, NumericalError, Remark, UsageError
 from fmilin.ground.tolerances import CONSISTENT
 from fmilin.manifold.operating_points import operating_point
 from fmilin.manifold.projection import require_on_manifold

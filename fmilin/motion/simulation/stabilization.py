@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fmilin.ground.errors import ConstraintError, FmilinError, ModelError, NumericalError, UsageError
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import ConstraintError, FloatArray, FmilinError, ModelError, NumericalError, UsageError
 from fmilin.manifold.invariants import Gradient, Invariants
 from fmilin.model.constraints.declared import Constraint
 from fmilin.model.constraints.expressions import parse

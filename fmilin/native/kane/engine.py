@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 import sympy
 
-from fmilin.ground.errors import NumericalError
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, NumericalError
 from fmilin.model.equations import SymbolicSystem
 from fmilin.model.interface import Evaluation, ExactSlopes, Tangent
 from fmilin.native.declaration import Declaration, Given, assembled

@@ -22,8 +22,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from fmilin.ground.errors import ConstraintError
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import ConstraintError, FloatArray
 from fmilin.ground.tolerances import INVARIANT
 from fmilin.model.equations import SymbolicSystem
 from fmilin.native.declaration import Symbol, der

@@ -8,8 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from fmilin.ground.errors import NumericalError, UsageError
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, NumericalError, UsageError
 from fmilin.ground.tolerances import REFUSED
 from fmilin.manifold.frame import kept_states
 from fmilin.manifold.operating_points import require_sizes

@@ -10,8 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from fmilin.ground.errors import ModelError
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, ModelError
 from fmilin.model.constraints.declared import Constraint
 from fmilin.model.constraints.expressions import Expression
 from fmilin.model.interface import ModelInfo

@@ -22,8 +22,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from fmilin.ground.errors import NumericalError, UsageError
-from fmilin.ground.signals import FloatArray, Signals
+from fmilin.ground import FloatArray, NumericalError, Signals, UsageError
 from fmilin.model.interface import Model, OperatingPoint, SecondOrderForm, TangentStack
 from fmilin.native.batch_graph import StatePartition, batch_graph
 from fmilin.native.mechanism.elements import Sensor

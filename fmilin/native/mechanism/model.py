@@ -11,9 +11,7 @@ from typing import Self, TypeVar
 
 import numpy as np
 
-from fmilin.ground.errors import ModelError, NumericalError, UsageError
-from fmilin.ground.remarks import Remark
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, ModelError, NumericalError, Remark, UsageError
 from fmilin.manifold.slopes import some_bits_further
 from fmilin.model.interface import Evaluation, OperatingPoint, TangentStack
 from fmilin.native.batch_graph import arrays_of, checked_threads, states_to_keep

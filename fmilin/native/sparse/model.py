@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fmilin.ground.errors import NumericalError, UsageError
-from fmilin.ground.signals import FloatArray, Signal, Signals
+from fmilin.ground import FloatArray, NumericalError, Signal, Signals, UsageError
 from fmilin.model.constraints.declared import Constraint, Constraints
 from fmilin.model.interface import ModelInfo, SecondOrderForm
 from fmilin.native.native_engine import NativeEngine, Quantity, QuantityEvaluator, offered

@@ -6,8 +6,7 @@ from math import cos, pi, sin
 
 import numpy as np
 
-from fmilin.ground.errors import UsageError
-from fmilin.ground.signals import FloatArray, Signal
+from fmilin.ground import FloatArray, Signal, UsageError
 from fmilin.model.constraints.declared import Constraint
 from fmilin.native.sparse.equations import NumericEquations, Output, Pattern, Slopes
 from fmilin.native.sparse.model import NumericModel

@@ -15,8 +15,7 @@ from typing import Literal
 
 import numpy as np
 
-from fmilin.ground.errors import UsageError
-from fmilin.ground.signals import FloatArray, Signal
+from fmilin.ground import FloatArray, Signal, UsageError
 from fmilin.ground.version import __version__
 from fmilin.numerics.codegen.statements import WIDTH, wrapped
 

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from scipy.linalg import qr
 from scipy.sparse import linalg
 
-from fmilin.ground.errors import NumericalError, UsageError
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, NumericalError, UsageError
 from fmilin.ground.tolerances import CANCELLED
 from fmilin.native.formulations.formulation import ComplexArray, without_inertia
 from fmilin.native.formulations.sparse.problem import EXTENDED, LinearPencil, QuadraticProblem, RefinedFactors, extended
