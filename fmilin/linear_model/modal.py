@@ -9,16 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.ground.signals import FloatArray
+from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.modes import Complex, eigenvectors, groups_of, lyapunov, on_subspace, rate_of, shape_of
-
-if TYPE_CHECKING:
-    from fmilin.linear_model.model import LinearModel
 
 EPS = float(np.finfo(np.float64).eps)
 SLACK = 10.0  # by how much more than its estimated uncertainty an eigenvalue may be off

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -19,11 +18,9 @@ from fmilin.manifold.nonvanishing import require_nonvanishing
 from fmilin.manifold.projection import followed
 from fmilin.manifold.rank import singular_values
 from fmilin.manifold.selection import kinematic_pairs
+from fmilin.model.equations import SparseEquations
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.visits import RememberingModel, one_at_a_time
-
-if TYPE_CHECKING:
-    from fmilin.model.equations import SparseEquations
 
 AS_GIVEN = 1e-3  # of a size: a smaller change of what was given is its rounding
 WRONG = "The start values do not satisfy the constraints"

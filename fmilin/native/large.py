@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -14,12 +14,10 @@ from scipy.sparse import csc_array
 from fmilin.ground.errors import ConstraintError, NumericalError
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import REACHED
+from fmilin.model.constraints.declared import Constraints
 from fmilin.numerics.codegen.functions import SystemFunctions
 from fmilin.numerics.codegen.implicit import cse_option, jacobian
 from fmilin.numerics.factors import LARGEST_DENSE, Factors, SparseFactors, regular_factors
-
-if TYPE_CHECKING:
-    from fmilin.model.constraints.declared import Constraints
 
 __all__ = ["LARGEST_DENSE", "LargeEquations", "SparseFunctions"]
 
