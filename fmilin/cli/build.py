@@ -52,11 +52,10 @@ def command(
     def job(runner: JobRunner) -> None:
         import fmilin as fl
         from fmilin.fmi.write import build_fmu
-        from fmilin.fmi.write.fmu import can_be_compiled
         from fmilin.loading.wrapping import wrap_as_fmu
 
         native = runner.borrow(fl.load(model, options=opened.given()))
-        if not can_be_compiled(native):
+        if not native.compilable:
             if fmi != "2.0" or platforms:
                 raise UsageError(
                     f"'{model}' cannot be compiled to C, so it becomes an FMU that runs Python: there --fmi 3.0 and "

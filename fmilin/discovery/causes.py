@@ -11,7 +11,7 @@ from fmilin.connected.connect import sampled_loop
 from fmilin.connected.declaration import NO_CHANGE, Link, qualified, split
 from fmilin.connected.linear_member import HeldMember, SampledMember
 from fmilin.connected.system import ConnectedModel, Declaration
-from fmilin.discovery.channel import Channel, has_path, moves, reached, without_errors
+from fmilin.discovery.channel import Channel, moves, reached, without_errors
 from fmilin.ground import FloatArray, FmilinError, NumericalError
 from fmilin.linear_model.no_response import PUSHES
 from fmilin.model.interface import SecondOrderForm
@@ -88,9 +88,12 @@ def _differs(one: FloatArray | None, other: FloatArray) -> bool:
 def symmetric(channel: Channel) -> Answer | None:
     """Paths that cancel: what the input moves is odd, what the output sees is even."""
     linear = channel.linear()
-    if linear is None or not has_path(clean := without_errors(linear)):
+    if linear is None:
         return None
+    clean = without_errors(linear)
     moved = reached(clean.A, clean.B)
+    if not (clean.D.any() or clean.C[:, moved].any()):  # no path
+        return None
     adds = [n for n, m, c in zip(linear.states.names, moved, clean.C[0], strict=True) if m and c != 0]
     model = channel.model
     breaking = []

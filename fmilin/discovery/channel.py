@@ -92,11 +92,6 @@ def reached(A: FloatArray, B: FloatArray) -> NDArray[np.bool_]:
     return reached_from(np.asarray((B != 0).any(axis=1)), np.asarray(A != 0))
 
 
-def has_path(linear: LinearModel) -> bool:
-    """Whether entries that are not zero lead from the input to the output."""
-    return bool((linear.D != 0).any() or (linear.C[:, reached(linear.A, linear.B)] != 0).any())
-
-
 def without_errors(linear: LinearModel) -> LinearModel:
     """Return the linear model with zeros where entries are no larger than their errors."""
     E = linear.errors

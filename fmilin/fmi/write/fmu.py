@@ -180,11 +180,6 @@ def build_fmu(
     return path
 
 
-def can_be_compiled(model: Model | SymbolicSystem) -> bool:
-    """Whether a model has equations that can be printed as C."""
-    return isinstance(model, SymbolicSystem) or model.compilable
-
-
 def _native(model: Model | SymbolicSystem) -> _Native:
     if isinstance(model, SymbolicSystem):
         return _Native(model.in_graph(), model.constraints, model.independent, 0.0)

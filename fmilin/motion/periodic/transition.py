@@ -70,13 +70,8 @@ def factors(
 def _steps(A: Callable[[FloatArray], FloatArray], period: float, n: int) -> FloatArray:
     order = A(np.zeros(1)).shape[-1]
     block = max(1, AT_ONCE // max(1, (STAGES * order) ** 2))
-    starts = range(0, n, block)
-    return np.concatenate([_collocated(A, period, n, np.arange(k, min(k + block, n))) for k in starts])
-
-
-def _collocated(A: Callable[[FloatArray], FloatArray], period: float, n: int, numbers: np.ndarray) -> FloatArray:
-    """Return the factors of some of n steps."""
-    return factors_of(A((numbers[:, None] + NODES) / n), np.full(len(numbers), period / n))
+    parts = (np.arange(k, min(k + block, n)) for k in range(0, n, block))
+    return np.concatenate([factors_of(A((k[:, None] + NODES) / n), np.full(len(k), period / n)) for k in parts])
 
 
 def factors_of(at: FloatArray, lengths: FloatArray) -> FloatArray:

@@ -209,7 +209,8 @@ def cached_library(name: str) -> bytes | None:
         flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
         descriptor = os.open(cache_folder() / name, flags)
         with os.fdopen(descriptor, "rb") as file:
-            if _is_own(os.fstat(file.fileno())):
+            status = os.fstat(file.fileno())
+            if stat.S_ISREG(status.st_mode) and _is_mine(status) and (os.name == "nt" or not status.st_mode & 0o002):
                 digest, content = file.read(hashlib.sha256().digest_size), file.read()
                 if digest == _digest(name, content):
                     return content
@@ -242,11 +243,6 @@ def _is_private(folder: Path) -> bool:
         if hasattr(os, "getuid") and status.st_mode & 0o077:
             path.chmod(0o700)
     return True
-
-
-def _is_own(status: os.stat_result) -> bool:
-    """Whether this is a file of the user, and not one that everybody can write."""
-    return stat.S_ISREG(status.st_mode) and _is_mine(status) and (os.name == "nt" or not status.st_mode & 0o002)
 
 
 def _is_mine(status: os.stat_result) -> bool:
