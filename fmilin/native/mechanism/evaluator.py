@@ -215,7 +215,6 @@ POINT = 6e-6  # seconds that the recursion takes for a point among many, about, 
 AT_ONCE = 2**16  # numbers in the largest arrays of the recursion: a 6 x 6 matrix for each speed of each point
 BLOCK = 32  # points whose slopes on all states are held at a time: what fits into the processor's cache
 FAR = 1e6  # slopes of dependent states beyond this are looked at by the recursion
-np.empty(2**22 - 2**12)  # freed at once: from then on glibc keeps freed memory of this size, see mallopt(3)
 
 
 class ManyPoints:
