@@ -18,8 +18,7 @@ from fmilin.output.formats import Writing
 if TYPE_CHECKING:
     from fmilin.linear_model.model import LinearModel
     from fmilin.linear_model.reduction.minimal import Conditioning
-    from fmilin.model.interface import Model, OperatingPoint
-    from fmilin.model.stepping import Stepping
+    from fmilin.model import Model, OperatingPoint, Stepping
 
 
 @dataclass(frozen=True)

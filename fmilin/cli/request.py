@@ -20,8 +20,7 @@ from fmilin.points.request import PointRequest, TrimRequest
 if TYPE_CHECKING:
     from fmilin.linear_model.model import LinearModel
     from fmilin.linear_model.verification import Verification
-    from fmilin.model.interface import Model, OperatingPoint
-    from fmilin.model.stepping import Stepping
+    from fmilin.model import Model, OperatingPoint, Stepping
 
 Part = TypeVar("Part")
 

@@ -29,9 +29,7 @@ from fmilin.ground.tolerances import INSEPARABLE
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.procedure import linearize
 from fmilin.manifold.operating_points import model_at, operating_point
-from fmilin.model.interface import Model, OperatingPoint
-from fmilin.model.stepping import Hybrid, Passage, Stepped
-from fmilin.model.visits import one_at_a_time
+from fmilin.model import Hybrid, Model, OperatingPoint, Passage, Stepped, one_at_a_time
 
 
 @one_at_a_time

@@ -27,8 +27,7 @@ from fmilin.linear_model.builder import IndependentCoordinates, Slopes, built, p
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.procedure import linearize
 from fmilin.manifold.operating_points import model_at, operating_point
-from fmilin.model.interface import Model, OperatingPoint
-from fmilin.model.visits import one_at_a_time
+from fmilin.model import Model, OperatingPoint, one_at_a_time
 
 __all__ = ["MASTERS", "Cosimulation", "CoupledMode", "Master", "Member", "cosimulated"]
 STEPS_TRIED = 240  # steps that are looked at for the first unstable one, in equal ratios

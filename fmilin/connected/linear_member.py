@@ -15,9 +15,7 @@ from fmilin.ground.signals import FloatArray, Signal, Signals, original_name
 from fmilin.ground.tolerances import ROUNDING
 from fmilin.linear_model.builder import IndependentCoordinates, Named, Slopes, built
 from fmilin.linear_model.model import LinearModel, Point
-from fmilin.model.constraints.declared import Constraint, Constraints
-from fmilin.model.interface import Evaluation, Model, ModelInfo, OperatingPoint
-from fmilin.model.stepping import Hybrid, Passage
+from fmilin.model import Constraint, Constraints, Evaluation, Hybrid, Model, ModelInfo, OperatingPoint, Passage
 from fmilin.native.engine import Engine, EngineModel
 from fmilin.native.native_engine import Quantity
 

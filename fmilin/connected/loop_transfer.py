@@ -20,8 +20,7 @@ from fmilin.ground import FloatArray, NumericalError, Remark, Signal, Signals, U
 from fmilin.linear_model.model import EntryErrors, LinearModel, relative_error
 from fmilin.linearization.procedure import linearize
 from fmilin.manifold.operating_points import model_at, operating_point
-from fmilin.model.interface import Model, OperatingPoint
-from fmilin.model.visits import one_at_a_time
+from fmilin.model import Model, OperatingPoint, one_at_a_time
 
 
 @dataclass(frozen=True)

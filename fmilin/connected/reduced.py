@@ -24,8 +24,7 @@ from fmilin.linear_model.reduction.modal import error_bound, in_sizes
 from fmilin.linear_model.reduction.transformation import new_states, transformed
 from fmilin.linearization.procedure import linearize
 from fmilin.manifold.operating_points import model_at, operating_point
-from fmilin.model.interface import Model, OperatingPoint
-from fmilin.model.visits import one_at_a_time
+from fmilin.model import Model, OperatingPoint, one_at_a_time
 
 SETTLES = 1e-9  # decay, beside the largest eigenvalue, below which the closed system has no Gramians
 

@@ -31,9 +31,8 @@ from fmilin.connected.loops import structure_of
 from fmilin.connected.members import Part, Wires
 from fmilin.fmi.read.elements import shortened
 from fmilin.ground import FloatArray, FmilinError, NumericalError, Signal, Signals, UnknownNameError, UsageError
-from fmilin.model.constraints.declared import Constraint, Constraints
-from fmilin.model.interface import Copy, Evaluation, Model, ModelInfo, OperatingPoint
-from fmilin.model.stepping import Hybrid
+from fmilin.model import Constraint, Constraints, Evaluation, Hybrid, Model, ModelInfo, OperatingPoint
+from fmilin.model.interface import Copy
 
 if TYPE_CHECKING:
     from fmilin.numerics.codegen.implicit import ImplicitSystem

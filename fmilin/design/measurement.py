@@ -18,9 +18,8 @@ from fmilin.ground.errors import NumericalError, UnknownNameError, UsageError
 from fmilin.ground.signals import FloatArray, Signal, Signals, as_numbers, rate_unit
 from fmilin.ground.tolerances import EQUILIBRIUM
 from fmilin.linear_model.model import LinearModel
-from fmilin.model.constraints.expressions import Expression, parse
+from fmilin.model import Expression, Model, parse
 from fmilin.model.constraints.functions import function_of
-from fmilin.model.interface import Model
 
 
 def measurement(linear: LinearModel, sensors: Sequence[str] | Mapping[str, str]) -> LinearModel:

@@ -24,8 +24,7 @@ from scipy.optimize import least_squares, linear_sum_assignment
 from fmilin.ground import FloatArray, NumericalError, Shown, UsageError
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.procedure import linearize
-from fmilin.model.interface import Model, OperatingPoint
-from fmilin.model.visits import one_at_a_time
+from fmilin.model import Model, OperatingPoint, one_at_a_time
 from fmilin.points.uncertainty import Box, VariedModel
 
 Complex = NDArray[np.complex128]

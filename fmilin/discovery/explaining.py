@@ -10,8 +10,7 @@ from fmilin.discovery.channel import Channel, moves, without_errors
 from fmilin.ground import Shown, UsageError
 from fmilin.linearization.procedure import linearize
 from fmilin.manifold.operating_points import model_at, operating_point
-from fmilin.model.interface import Model, OperatingPoint
-from fmilin.model.visits import one_at_a_time
+from fmilin.model import Model, OperatingPoint, one_at_a_time
 
 
 @dataclass(frozen=True, repr=False)

@@ -18,9 +18,7 @@ from fmilin.discovery.tangent import linearize_on_tangent
 from fmilin.discovery.verification import Residuals, Verification
 from fmilin.ground import FloatArray, FmilinError, Remark
 from fmilin.ground.tolerances import EQUILIBRIUM, INVARIANT, INVARIANT_MEASURED
-from fmilin.model.constraints.declared import Level
-from fmilin.model.interface import Model, OperatingPoint
-from fmilin.model.visits import one_at_a_time
+from fmilin.model import Level, Model, OperatingPoint, one_at_a_time
 
 POINTS = 2
 WORTH_TELLING = 100  # functions among which a search takes its time

@@ -21,8 +21,7 @@ from fmilin.linearization.stack import StackProcedure
 from fmilin.manifold.operating_points import model_at
 from fmilin.manifold.selection import Selection
 from fmilin.manifold.stack import PointStack
-from fmilin.model.interface import Model, OperatingPoint
-from fmilin.model.visits import one_at_a_time
+from fmilin.model import Model, OperatingPoint, one_at_a_time
 from fmilin.numerics.differences.differences import Differences
 
 WORTH_A_STACK = 3  # points that are left: fewer are linearized one by one

@@ -18,8 +18,7 @@ from fmilin.linear_model.model import LinearModel
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.projection import pseudo_inverse
 from fmilin.manifold.selection import Selection, kinematic_pairs
-from fmilin.model.interface import Model, OperatingPoint
-from fmilin.model.visits import RememberingModel
+from fmilin.model import Model, OperatingPoint, RememberingModel
 from fmilin.points.request import TrimRequest
 
 ROUNDS = 12  # steps of the chord

@@ -23,8 +23,7 @@ from fmilin.linearization.procedure import linearize_next
 from fmilin.loading.load import load_as
 from fmilin.manifold.operating_points import model_at
 from fmilin.manifold.selection import Selection
-from fmilin.model.interface import Model, OperatingPoint
-from fmilin.model.stepping import Stepped
+from fmilin.model import Model, OperatingPoint, Stepped
 from fmilin.points.procedure import point_of, search
 from fmilin.points.request import PointRequest, TrimRequest
 

@@ -18,8 +18,7 @@ from fmilin.ground.sandbox.isolation import can_isolate
 from fmilin.ground.sandbox.limits import Limits
 from fmilin.linearization.request import Request
 from fmilin.loading.request import LoadRequest, is_fmu
-from fmilin.model.interface import Model
-from fmilin.model.stepping import Stepping
+from fmilin.model import Model, Stepping
 from fmilin.model.visits import no_model
 from fmilin.numerics.differences.differences import Differences
 from fmilin.points.request import PointRequest, TrimRequest

@@ -17,9 +17,7 @@ from fmilin.manifold.rank import singularity_of
 from fmilin.manifold.selection import NOT_TURNING, select_partition
 from fmilin.manifold.steady import Motion
 from fmilin.manifold.uniform import Change
-from fmilin.model.interface import Evaluation, Model, OperatingPoint
-from fmilin.model.stepping import Hybrid
-from fmilin.model.visits import RememberingModel
+from fmilin.model import Evaluation, Hybrid, Model, OperatingPoint, RememberingModel
 from fmilin.numerics.balanced import is_equilibrium
 from fmilin.numerics.steps import Domains, domains
 

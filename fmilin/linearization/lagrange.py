@@ -28,9 +28,7 @@ from fmilin.linearization.findings import motion_remarks, visited_at
 from fmilin.linearization.request import Request
 from fmilin.manifold.projection import not_on_manifold
 from fmilin.manifold.rank import explanation
-from fmilin.model.equations import SparseEquations
-from fmilin.model.interface import Model, OperatingPoint, SecondOrderForm
-from fmilin.model.visits import RememberingModel
+from fmilin.model import Model, OperatingPoint, RememberingModel, SecondOrderForm, SparseEquations
 
 STEP = 1e-5  # of the difference that slopes are compared with, in sizes of the states
 LARGEST_DESCRIPTOR = 1_000  # states up to which a descriptor system, of full matrices, is carried along

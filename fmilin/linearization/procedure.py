@@ -23,9 +23,7 @@ from fmilin.manifold.selection import NOT_TURNING, Selection
 from fmilin.manifold.slopes import TangentSlopes, in_coordinates, measure
 from fmilin.manifold.steady import Motion, motion_at
 from fmilin.manifold.verification import VerifiedFacts, verified_facts_of
-from fmilin.model.interface import Evaluation, Model, OperatingPoint
-from fmilin.model.stepping import Stepped, Stepping
-from fmilin.model.visits import RememberingModel, one_at_a_time
+from fmilin.model import Evaluation, Model, OperatingPoint, RememberingModel, Stepped, Stepping, one_at_a_time
 from fmilin.numerics.differences.differences import Differences, EventCrossingError
 
 if TYPE_CHECKING:

@@ -14,9 +14,7 @@ from fmilin.ground.errors import ConstraintError, UnknownNameError, UsageError, 
 from fmilin.loading.adapters import adapter_for, chosen_adapter, load_with, member_of, suggestion_for
 from fmilin.loading.python_objects import model_in_python, names_python
 from fmilin.loading.request import LoadRequest, Value, is_fmu, is_system
-from fmilin.model.constraints.declared import Constraint
-from fmilin.model.constraints.expressions import Expression
-from fmilin.model.interface import Model, OperatingPoint
+from fmilin.model import Constraint, Expression, Model, OperatingPoint
 from fmilin.points.request import PointRequest, require_variable
 
 if TYPE_CHECKING:

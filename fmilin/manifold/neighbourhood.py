@@ -11,8 +11,7 @@ import numpy as np
 
 from fmilin.ground import FloatArray, ModelError, NumericalError, Remark
 from fmilin.manifold.frame import Frame
-from fmilin.model.interface import Evaluation, Model, OperatingPoint
-from fmilin.model.visits import RememberingModel
+from fmilin.model import Evaluation, Model, OperatingPoint, RememberingModel
 from fmilin.numerics.differences.coloring import column_groups, tangent_pattern
 from fmilin.numerics.differences.differences import Differences, EventCrossingError, Slopes, slopes
 from fmilin.numerics.differences.directional import Surroundings, direction_of

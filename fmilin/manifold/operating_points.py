@@ -18,9 +18,7 @@ from fmilin.manifold.nonvanishing import require_nonvanishing
 from fmilin.manifold.projection import followed
 from fmilin.manifold.rank import singular_values
 from fmilin.manifold.selection import kinematic_pairs
-from fmilin.model.equations import SparseEquations
-from fmilin.model.interface import Model, OperatingPoint
-from fmilin.model.visits import RememberingModel, one_at_a_time
+from fmilin.model import Model, OperatingPoint, RememberingModel, SparseEquations, one_at_a_time
 
 AS_GIVEN = 1e-3  # of a size: a smaller change of what was given is its rounding
 WRONG = "The start values do not satisfy the constraints"

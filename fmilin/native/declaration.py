@@ -11,9 +11,7 @@ import sympy
 
 from fmilin.ground.errors import UsageError, nearest_names
 from fmilin.ground.signals import Signal, Signals
-from fmilin.model.constraints.declared import Constraint, Level
-from fmilin.model.constraints.expressions import Expression, ExpressionError, parse
-from fmilin.model.equations import Laws, SymbolicSystem
+from fmilin.model import Constraint, Expression, ExpressionError, Laws, Level, SymbolicSystem, parse
 
 Symbol = Any  # sympy.Symbol: sympy ships no types
 Expr = Any  # sympy.Expr, a number, or text in the grammar of fmilin.constraints.expressions

@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.ground import FloatArray, ModelError, Signal, Signals, UsageError
-from fmilin.model.constraints.declared import Constraint
-from fmilin.model.interface import ModelInfo
+from fmilin.model import Constraint, ModelInfo
 from fmilin.native.native_engine import NativeEngine, Quantity, QuantityEvaluator, offered
 from fmilin.native.native_model import NativeModel
 from fmilin.numerics.codegen.implicit import Guess, Point, solved

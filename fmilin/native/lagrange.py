@@ -17,9 +17,7 @@ from typing import TYPE_CHECKING, Any
 import sympy
 
 from fmilin.ground.signals import rate_unit
-from fmilin.model.constraints.declared import Constraint, Level
-from fmilin.model.constraints.expressions import ExpressionError, parse
-from fmilin.model.equations import Laws
+from fmilin.model import Constraint, ExpressionError, Laws, Level, parse
 from fmilin.native.declaration import (
     Declaration,
     Entries,

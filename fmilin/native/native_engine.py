@@ -11,8 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from fmilin.ground import FloatArray, ModelError, Signal, Signals, UsageError, rate_unit
-from fmilin.model.constraints.declared import Constraint
-from fmilin.model.interface import ModelInfo, SecondOrderForm
+from fmilin.model import Constraint, ModelInfo, SecondOrderForm
 from fmilin.native.contacts import Contact, Foot
 
 if TYPE_CHECKING:

@@ -19,9 +19,7 @@ import numpy as np
 
 from fmilin.ground import FloatArray, UsageError
 from fmilin.ground.tolerances import PSEUDO_INVERSE
-from fmilin.model.constraints.declared import Constraint
-from fmilin.model.equations import SymbolicSystem
-from fmilin.model.interface import SecondOrderForm
+from fmilin.model import Constraint, SecondOrderForm, SymbolicSystem
 from fmilin.native.symbolic import SymbolicEngine, SymbolicModel, is_lagrange
 from fmilin.numerics.codegen.functions import SystemFunctions
 from fmilin.numerics.factors import Factors

@@ -15,8 +15,7 @@ import sympy
 
 from fmilin.ground.errors import FmilinError, UsageError
 from fmilin.ground.tolerances import RANK
-from fmilin.model.constraints.declared import Constraint
-from fmilin.model.constraints.expressions import parse
+from fmilin.model import Constraint, parse
 from fmilin.native.declaration import (
     Declaration,
     Entries,

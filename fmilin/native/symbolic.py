@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from fmilin.ground import FloatArray, Signal, Signals, UnknownNameError
-from fmilin.model.constraints.expressions import Expression
-from fmilin.model.equations import SymbolicSystem
-from fmilin.model.interface import ModelInfo, SecondOrderForm
+from fmilin.model import Expression, ModelInfo, SecondOrderForm, SymbolicSystem
 from fmilin.native.native_engine import AdjustableEngine, Quantity, QuantityEvaluator, offered
 from fmilin.native.native_model import NativeModel
 from fmilin.numerics.null_space import NullSpaceFactors

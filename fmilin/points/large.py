@@ -12,8 +12,7 @@ import numpy as np
 from fmilin.ground import ConstraintError, FloatArray, NumericalError
 from fmilin.ground.tolerances import BALANCED_EXACTLY, DETERMINED, EQUILIBRIUM
 from fmilin.manifold.operating_points import consistent_states
-from fmilin.model.equations import SparseEquations
-from fmilin.model.interface import Model
+from fmilin.model import Model, SparseEquations
 from fmilin.points.newton import TERMS_ROUNDED
 from fmilin.points.report import TrimmedPoint, TrimReport
 from fmilin.points.request import TrimRequest

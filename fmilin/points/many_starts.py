@@ -10,8 +10,7 @@ import numpy as np
 from fmilin.ground import FloatArray, NumericalError, Signals, UsageError, perform
 from fmilin.ground.errors import REFUSALS
 from fmilin.manifold.many_points import points_with
-from fmilin.model.interface import Model, OperatingPoint
-from fmilin.model.visits import RememberingModel, one_at_a_time
+from fmilin.model import Model, OperatingPoint, RememberingModel, one_at_a_time
 from fmilin.points.equations import Equations
 from fmilin.points.newton import corrected
 from fmilin.points.procedure import point_at, start_of

@@ -13,8 +13,7 @@ from fmilin.linearization.procedure import along_motion
 from fmilin.manifold.operating_points import assembled_from, model_at, operating_point
 from fmilin.manifold.projection import project
 from fmilin.manifold.selection import kinematic_pairs
-from fmilin.model.interface import Model, OperatingPoint
-from fmilin.model.visits import RememberingModel, one_at_a_time
+from fmilin.model import Model, OperatingPoint, RememberingModel, one_at_a_time
 from fmilin.points.assessment import TrimError, free_directions, remarks_on
 from fmilin.points.contact_forces import least_contact_forces
 from fmilin.points.equations import Equations

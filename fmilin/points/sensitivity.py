@@ -25,8 +25,7 @@ from fmilin.linearization.procedure import linearize
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.operating_points import assembled_from, model_at
 from fmilin.manifold.selection import kinematic_pairs
-from fmilin.model.interface import Model, OperatingPoint
-from fmilin.model.stepping import Stepped
+from fmilin.model import Model, OperatingPoint, Stepped
 from fmilin.native.batch_graph import AtPoint, GraphDerivatives, graph_derivatives
 from fmilin.points.equations import Equations
 from fmilin.points.report import TrimmedPoint

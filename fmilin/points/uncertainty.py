@@ -21,8 +21,7 @@ from fmilin.linear_model.builder import with_parameters_as_inputs
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.procedure import linearize
 from fmilin.manifold.operating_points import assembled_from, model_at, operating_point
-from fmilin.model.interface import Model, OperatingPoint
-from fmilin.model.visits import one_at_a_time
+from fmilin.model import Model, OperatingPoint, one_at_a_time
 from fmilin.points.procedure import search
 from fmilin.points.report import TrimmedPoint
 

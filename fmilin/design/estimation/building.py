@@ -16,8 +16,7 @@ from fmilin.ground import FloatArray, NumericalError, Remark, Signals, UsageErro
 from fmilin.ground.signals import limits_by_name
 from fmilin.manifold.frame import frame_at
 from fmilin.manifold.operating_points import model_at, operating_point
-from fmilin.model.interface import Model, OperatingPoint
-from fmilin.model.stepping import Hybrid, Stepped
+from fmilin.model import Hybrid, Model, OperatingPoint, Stepped
 
 FAST = 0.1  # of the fastest mode's time, and of the motion: how long a step of Runge and Kutta's method is
 MOST_SUBSTEPS = 1000

@@ -16,8 +16,7 @@ from fmilin.families.periodic.orbit import OrbitRequest
 from fmilin.families.periodic.search import ORBIT_METHOD, orbit_as
 from fmilin.ground import FloatArray, FmilinError, NumericalError, Shown, perform
 from fmilin.linearization.request import Request
-from fmilin.model.interface import Model, OperatingPoint
-from fmilin.model.visits import one_at_a_time
+from fmilin.model import Model, OperatingPoint, one_at_a_time
 from fmilin.motion.periodic.floquet import Floquet
 from fmilin.motion.periodic.fourier import ComplexArray
 from fmilin.motion.simulation.inputs import Inputs

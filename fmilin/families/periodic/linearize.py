@@ -14,8 +14,7 @@ from fmilin.families.periodic.path import PathSlopes, measured_slopes, slopes_al
 from fmilin.families.periodic.resolved import resolved
 from fmilin.ground import FloatArray, UsageError
 from fmilin.linearization.request import Request
-from fmilin.model.interface import Model
-from fmilin.model.visits import one_at_a_time
+from fmilin.model import Model, one_at_a_time
 from fmilin.motion.periodic.fourier import derivative
 from fmilin.numerics.differences.differences import Differences
 

@@ -10,8 +10,7 @@ import numpy as np
 from fmilin.ground import FloatArray, FmilinError, NumericalError, Remark, Shown, UsageError
 from fmilin.manifold.operating_points import assembled_from, operating_point
 from fmilin.manifold.selection import kinematic_pairs
-from fmilin.model.interface import Model, OperatingPoint
-from fmilin.model.stepping import Stepped
+from fmilin.model import Model, OperatingPoint, Stepped
 from fmilin.motion.simulation.inputs import input_course
 from fmilin.motion.simulation.run import RunRequest, simulate_at
 from fmilin.motion.simulation.trajectory import EventRecord

@@ -32,8 +32,7 @@ from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.operating_points import model_at
 from fmilin.manifold.projection import project
 from fmilin.manifold.selection import Selection, kinematic_pairs, select_partition, select_states
-from fmilin.model.interface import Model, OperatingPoint
-from fmilin.model.stepping import Stepped
+from fmilin.model import Model, OperatingPoint, Stepped
 from fmilin.motion.simulation.run import RunRequest, snapshots
 
 GOOD = 30.0  # condition number up to which states are kept as coordinates along the whole motion

@@ -21,9 +21,7 @@ from fmilin.families.periodic.orbit import (
 from fmilin.families.periodic.resolved import require_repeating
 from fmilin.families.periodic.shooting import ORBIT_CLOSED, Shooting, Shot
 from fmilin.ground import ConstraintError, FloatArray, NumericalError, Remark
-from fmilin.model.interface import Model, OperatingPoint
-from fmilin.model.stepping import Stepped
-from fmilin.model.visits import one_at_a_time
+from fmilin.model import Model, OperatingPoint, Stepped, one_at_a_time
 from fmilin.motion.simulation.inputs import Inputs
 from fmilin.motion.simulation.method import Method
 from fmilin.motion.simulation.run import RunRequest

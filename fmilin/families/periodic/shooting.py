@@ -22,8 +22,7 @@ from fmilin.linearization.request import Request
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.projection import project
 from fmilin.manifold.selection import kinematic_pairs
-from fmilin.model.interface import Model, OperatingPoint
-from fmilin.model.stepping import Stepped
+from fmilin.model import Model, OperatingPoint, Stepped
 from fmilin.motion.periodic.transition import factors, product
 
 POINTS = 48  # of a period at which slopes are taken for a step of Newton's method

@@ -22,9 +22,8 @@ from fmilin.fmi.read.settings import Value, is_parameter, require_tunable
 from fmilin.fmi.read.values import ParameterValues, Residuals, changed_parameters, discrete_values
 from fmilin.ground import FloatArray, ModelError, Signals, UnknownNameError, UsageError
 from fmilin.manifold import point_by_point
-from fmilin.model.constraints.declared import Constraint, Constraints
-from fmilin.model.interface import Copy, Evaluation, Model, ModelInfo, OperatingPoint, TangentStack
-from fmilin.model.stepping import Hybrid, Passage
+from fmilin.model import Constraint, Constraints, Evaluation, Hybrid, Model, ModelInfo, OperatingPoint, Passage
+from fmilin.model.interface import Copy, TangentStack
 
 P = ParamSpec("P")
 R = TypeVar("R")

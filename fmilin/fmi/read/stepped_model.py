@@ -14,8 +14,7 @@ from fmilin.fmi.read.model import FmuModel
 from fmilin.fmi.read.stepped_session import StatesRefusedError, SteppedSession
 from fmilin.ground import FloatArray, FmilinError, ModelError, UsageError
 from fmilin.ground.sandbox.other_processes import in_a_copy
-from fmilin.model.interface import Evaluation, OperatingPoint
-from fmilin.model.stepping import Cadence, Response, Stepped
+from fmilin.model import Cadence, Evaluation, OperatingPoint, Response, Stepped
 
 _PARTS = 500  # steps per default experiment, where the FMU suggests no step
 

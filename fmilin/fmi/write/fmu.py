@@ -26,11 +26,9 @@ from fmilin.fmi.write.variables import (
 from fmilin.ground import Signal, UsageError
 from fmilin.ground.files import check_writable, write_atomically
 from fmilin.ground.version import __version__
-from fmilin.model.constraints.declared import Constraint
+from fmilin.model import Constraint, Model, SymbolicSystem
 from fmilin.model.constraints.expressions import name_in_expression
-from fmilin.model.equations import SymbolicSystem
 from fmilin.model.files import toml_string
-from fmilin.model.interface import Model
 from fmilin.numerics.codegen.c_component import CComponent
 from fmilin.numerics.codegen.compiler import Compiler
 from fmilin.numerics.codegen.statements import c_string

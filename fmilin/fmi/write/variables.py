@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from fmilin.ground import ConstraintError, ModelError, Signal, UnknownNameError, rate_unit
-from fmilin.model.constraints.declared import Constraint
-from fmilin.model.constraints.expressions import Expression
+from fmilin.model import Constraint, Expression
 
 if TYPE_CHECKING:
     from fmilin.numerics.codegen.implicit import ImplicitSystem

@@ -18,8 +18,7 @@ from fmilin.linearization.identification.impulse_response import Markov, Runner,
 from fmilin.linearization.identification.realize import Realized, named_coordinates, realize
 from fmilin.linearization.identification.sampled import Continuous, Sampled, apart, continuous_of
 from fmilin.linearization.identification.steps import HeldOut, confirmed, fitting_step, given_step, held_out
-from fmilin.model.interface import Model, OperatingPoint
-from fmilin.model.stepping import Stepping
+from fmilin.model import Model, OperatingPoint, Stepping
 
 SHORT, LONG = 60, 200  # steps of a run: while a step is searched for, and at last
 SHORTEST = 20

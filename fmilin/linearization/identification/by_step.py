@@ -23,9 +23,7 @@ from fmilin.manifold.frame import Frame, frame_at
 from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.manifold.nonlinear import has_expressions
 from fmilin.manifold.slopes import measure
-from fmilin.model.constraints.declared import Constraint
-from fmilin.model.interface import Evaluation, Model, OperatingPoint
-from fmilin.model.stepping import Stepped
+from fmilin.model import Constraint, Evaluation, Model, OperatingPoint, Stepped
 from fmilin.numerics.balanced import is_equilibrium
 from fmilin.numerics.differences.differences import Differences
 

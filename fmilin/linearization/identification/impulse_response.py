@@ -18,8 +18,7 @@ import numpy as np
 from fmilin.ground import FloatArray, FmilinError, NumericalError
 from fmilin.ground.tolerances import QUIET
 from fmilin.linear_model.no_response import PUSHES
-from fmilin.model.interface import Model, OperatingPoint
-from fmilin.model.stepping import Response, Stepped
+from fmilin.model import Model, OperatingPoint, Response, Stepped
 
 T = TypeVar("T")
 

@@ -32,8 +32,7 @@ from fmilin.linearization.identification.findings import Findings
 from fmilin.linearization.identification.impulse_response import Runner
 from fmilin.linearization.identification.sampled import Continuous, sampled_from
 from fmilin.linearization.identification.steps import COUNT, IDEAL, held_out, rounded, solver_noise, usable_step
-from fmilin.model.interface import Model, OperatingPoint
-from fmilin.model.stepping import Cadence, Stepped, Stepping
+from fmilin.model import Cadence, Model, OperatingPoint, Stepped, Stepping
 
 Method = TypeVar("Method")
 

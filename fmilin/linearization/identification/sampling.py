@@ -13,9 +13,7 @@ import numpy as np
 from scipy.integrate import DOP853
 
 from fmilin.ground import FloatArray, NumericalError, UsageError
-from fmilin.model.constraints.declared import Constraint
-from fmilin.model.interface import Evaluation, Model, OperatingPoint
-from fmilin.model.stepping import Cadence, Hybrid, Response, Stepped
+from fmilin.model import Cadence, Constraint, Evaluation, Hybrid, Model, OperatingPoint, Response, Stepped
 from fmilin.numerics.steps import domains, first_crossing
 
 TICKS = 24  # events in time from which the base period is read

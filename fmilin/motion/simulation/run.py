@@ -13,9 +13,7 @@ from fmilin.ground.tolerances import CONSISTENT
 from fmilin.manifold.operating_points import operating_point
 from fmilin.manifold.projection import require_on_manifold
 from fmilin.manifold.selection import kinematic_pairs
-from fmilin.model.interface import Model, OperatingPoint
-from fmilin.model.stepping import Hybrid, Stepped
-from fmilin.model.visits import one_at_a_time
+from fmilin.model import Hybrid, Model, OperatingPoint, Stepped, one_at_a_time
 from fmilin.motion.simulation.inputs import Inputs, input_course
 from fmilin.motion.simulation.integration_loop import Integration, Plan, Sample
 from fmilin.motion.simulation.method import Method

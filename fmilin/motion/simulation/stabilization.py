@@ -13,11 +13,7 @@ import numpy as np
 
 from fmilin.ground import ConstraintError, FloatArray, FmilinError, ModelError, NumericalError, UsageError
 from fmilin.manifold.invariants import Gradient, Invariants
-from fmilin.model.constraints.declared import Constraint
-from fmilin.model.constraints.expressions import parse
-from fmilin.model.interface import Evaluation, Model, OperatingPoint
-from fmilin.model.stepping import Hybrid
-from fmilin.model.visits import CountedModel
+from fmilin.model import Constraint, CountedModel, Evaluation, Hybrid, Model, OperatingPoint, parse
 from fmilin.motion.simulation.inputs import InputCourse
 from fmilin.motion.simulation.trajectory import Switch
 

@@ -13,9 +13,7 @@ from fmilin.ground import FloatArray, FmilinError, ModelError, NumericalError, R
 from fmilin.ground.tolerances import RESPONDS, SAME, SLOPES_AGREE, SLOPES_AT_WORST
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.verification import Channel, Validity, Verification
-from fmilin.model.interface import Model
-from fmilin.model.stepping import Stepped
-from fmilin.model.visits import one_at_a_time
+from fmilin.model import Model, Stepped, one_at_a_time
 from fmilin.motion.verifying.drift import Integrator, at_rest, drift_channel
 from fmilin.motion.verifying.reduced import Reduced, reduced_model
 from fmilin.motion.verifying.relaxation import (

@@ -19,8 +19,7 @@ from fmilin.linear_model.model import LinearModel
 from fmilin.manifold.coordinates import Coordinates, LinearCoordinates, LocalParametrization
 from fmilin.manifold.frame import Frame, frame_at
 from fmilin.manifold.operating_points import model_at
-from fmilin.model.interface import Model, OperatingPoint
-from fmilin.model.visits import CountedModel, RememberingModel
+from fmilin.model import CountedModel, Model, OperatingPoint, RememberingModel
 
 
 class Reduced:

@@ -11,9 +11,7 @@ import casadi as ca
 import numpy as np
 
 from fmilin.ground.signals import Signal, Signals
-from fmilin.model.constraints.declared import Constraint
-from fmilin.model.constraints.expressions import Expression, driven_by
-from fmilin.model.interface import ModelInfo
+from fmilin.model import Constraint, Expression, ModelInfo, driven_by
 from fmilin.native.dae.deficient import EXACT
 from fmilin.native.dae.equations import DaeGraph
 from fmilin.native.dae.reduction import Reduced, reduced

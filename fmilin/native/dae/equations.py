@@ -12,8 +12,7 @@ import numpy as np
 import sympy
 
 from fmilin.ground import ConstraintError, FloatArray, Signals, UnknownNameError, UsageError
-from fmilin.model.constraints.declared import Constraint
-from fmilin.model.constraints.expressions import Expression
+from fmilin.model import Constraint, Expression
 from fmilin.model.constraints.in_graph import InGraph
 from fmilin.native.declaration import TIME, Declaration, Labels
 

@@ -11,8 +11,7 @@ from fmilin.ground import FloatArray, FmilinError, UsageError
 from fmilin.linear_model.descriptor import Descriptor
 from fmilin.linear_model.model import LinearModel
 from fmilin.manifold.operating_points import model_at, operating_point
-from fmilin.model.interface import Model, OperatingPoint, SecondOrderForm
-from fmilin.model.visits import one_at_a_time
+from fmilin.model import Model, OperatingPoint, SecondOrderForm, one_at_a_time
 from fmilin.native.formulations.dense import descriptor_pencil
 from fmilin.native.formulations.form import (
     Basis,

@@ -11,9 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from fmilin.ground import FloatArray, ModelError
-from fmilin.model.constraints.declared import Constraint
-from fmilin.model.constraints.expressions import Expression
-from fmilin.model.interface import ModelInfo
+from fmilin.model import Constraint, Expression, ModelInfo
 from fmilin.native.contacts import Contact, Foot
 from fmilin.native.mechanism import changes
 from fmilin.native.mechanism.description import MechanismDescription

@@ -15,9 +15,7 @@ from typing import Any, Self
 import numpy as np
 
 from fmilin.ground import FloatArray, ModelError, Signal, Signals, rate_unit
-from fmilin.model.constraints.declared import Constraint
-from fmilin.model.constraints.expressions import driven_by
-from fmilin.model.interface import ModelInfo
+from fmilin.model import Constraint, ModelInfo, driven_by
 from fmilin.native.mechanism.assembly import assemble
 from fmilin.native.mechanism.description import MechanismDescription
 from fmilin.native.mechanism.elements import JointForce, Motion

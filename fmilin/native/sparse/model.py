@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from fmilin.ground import FloatArray, NumericalError, Signal, Signals, UsageError
-from fmilin.model.constraints.declared import Constraint, Constraints
-from fmilin.model.interface import ModelInfo, SecondOrderForm
+from fmilin.model import Constraint, Constraints, ModelInfo, SecondOrderForm
 from fmilin.native.native_engine import NativeEngine, Quantity, QuantityEvaluator, offered
 from fmilin.native.native_model import NativeModel
 from fmilin.native.sparse.equations import NumericEquations, Pattern

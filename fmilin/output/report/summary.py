@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 from fmilin.connected.ssp.flattening import Flat
 from fmilin.connected.ssp.opening import SspFile
 from fmilin.ground.signals import Signal, Signals
-from fmilin.model.constraints.declared import Constraint
-from fmilin.model.interface import Model, ModelInfo
+from fmilin.model import Constraint, Model, ModelInfo
 from fmilin.output.report.numbers import shortened, value_with_unit
 from fmilin.output.report.table import print_fact, simple_table
 
