@@ -80,16 +80,16 @@ class MujocoAdapter(Adapter):
 
         The engine, or ``{"way": "mechanism"}``: the native mechanism with its own slopes, refused where there is none.
         """
-        from fmilin.native.engine import EngineModel
         from fmilin_mujoco.choice import native_mechanism
         from fmilin_mujoco.left_out import NotUnderstoodError
+        from fmilin_mujoco.stated import MujocoModel
 
         way = options.get("way", "engine")
         if way not in WAYS:
             raise UsageError(f"'{way}' is no way to compute an MJCF model: {' and '.join(WAYS)} are.")
         engine = self._engine_of(path, options)
         try:
-            return EngineModel(engine) if way == "engine" else native_mechanism(engine)
+            return MujocoModel(engine) if way == "engine" else native_mechanism(engine)
         except NotUnderstoodError as reason:
             raise ModelError(f"'{path}' cannot be a native mechanism: {reason}. Leave the option 'way' out.") from None
 

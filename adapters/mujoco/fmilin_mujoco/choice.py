@@ -13,13 +13,13 @@ import numpy as np
 from fmilin.ground.errors import FmilinError
 from fmilin.ground.signals import FloatArray
 from fmilin.model.interface import Model
-from fmilin.native.engine import EngineModel
 from fmilin.native.mechanism.description import MechanismDescription
 from fmilin.native.native_model import InterfaceChoice
 from fmilin_mujoco.engine import MujocoEngine
 from fmilin_mujoco.left_out import NotUnderstoodError
 from fmilin_mujoco.measured import MeasuredEngine, MeasuredMechanism
 from fmilin_mujoco.native import description_of
+from fmilin_mujoco.stated import MujocoModel
 
 __all__ = ["chosen_model", "native_mechanism"]
 
@@ -33,7 +33,7 @@ def chosen_model(engine: MujocoEngine) -> Model:
         mechanism = native_mechanism(engine)
     except NotUnderstoodError as reason:
         engine.notes = [*engine.notes, f"This model runs in MuJoCo's engine, not as a native mechanism: {reason}."]
-        return EngineModel(engine)
+        return MujocoModel(engine)
     limited = any(sensor.limits for sensor in mechanism.description.sensors)  # the engine does not name their ends
     if not (limited or mechanism.constraints.observed) and mechanism.inputs.names == engine.inputs.names:
         mechanism.engine.through = engine

@@ -269,13 +269,15 @@ class MujocoEngine(Engine):
         return np.vstack((self._turning(q, v, dq, dv), a, act)), np.vstack((sensors, forces, *gaps))
 
     def errors(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return how wrong slopes by positions may be: of rates (N,) and of quantities (nz,), all of them sensors."""
-        slopes, nq = self._slopes_at(t, x, u), self._m.nq
+        """Return how wrong slopes by positions may be: of rates (N,) and of quantities (nz,)."""
+        slopes, nq, nv = self._slopes_at(t, x, u), self._m.nq, self._m.nv
         point, rates = slopes.point, np.zeros(len(x))
-        a = np.abs(point.factors.solve(np.eye(len(point.errors)))[: self._m.nv]) @ point.errors
-        rates[nq : nq + len(a)] = a
-        seen = np.abs(slopes.values[1]) + np.abs(point.sensors[:, : len(a)]).max(axis=1, initial=0.0)
-        return rates, ROUNDING / TURN * seen + np.abs(point.by_acceleration) @ a
+        unknowns = np.abs(point.factors.solve(np.eye(len(point.errors)))) @ point.errors
+        rates[nq : nq + nv] = unknowns[:nv]
+        sizes = np.abs(slopes.values[1][: len(self._sensors)]) + np.abs(point.sensors[:, :nv]).max(axis=1, initial=0.0)
+        seen = ROUNDING / TURN * sizes + point.sensor_errors + np.abs(point.by_acceleration) @ unknowns[:nv]
+        gaps = np.zeros(len(self.quantities) - len(seen) - self._forces)  # in closed form
+        return rates, np.concatenate((seen, unknowns[len(unknowns) - self._forces :], gaps))
 
     def _slopes_at(self, t: float, x: FloatArray, u: FloatArray) -> _AtPoint:
         """Return what the slopes along any direction are made of; the last point is kept."""

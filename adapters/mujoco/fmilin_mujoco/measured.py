@@ -7,7 +7,7 @@ per model, when the first linear model is asked for; both agree to the errors th
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
@@ -17,11 +17,11 @@ import numpy as np
 
 from fmilin.ground.signals import FloatArray
 from fmilin.model.interface import Evaluation, ExactSlopes
-from fmilin.native.engine import EngineModel, GivenSlopes
 from fmilin.native.mechanism.engine import MechanismEngine
 from fmilin.native.mechanism.model import Mechanism
 from fmilin.native.native_model import InterfaceChoice, NativeModel
 from fmilin_mujoco.engine import MujocoEngine
+from fmilin_mujoco.stated import EngineSlopes, MujocoModel
 
 __all__ = ["MeasuredEngine", "MeasuredMechanism"]
 
@@ -65,7 +65,7 @@ class MeasuredEngine(MechanismEngine):
     def seconds(self) -> tuple[float, float]:
         """Processor time of what a linear model takes, by the mechanism and by the engine: measured once."""
         assert self.through is not None  # noqa: S101 - asked for by seen_at() alone
-        return _seconds(Mechanism._of(self, InterfaceChoice())), _seconds(EngineModel(self.through))
+        return _seconds(Mechanism._of(self, InterfaceChoice())), _seconds(MujocoModel(self.through))
 
     def with_parameters(self, values: Mapping[str, float]) -> Self:
         """Return the mechanism with other values, which the engine does not have."""
@@ -86,12 +86,12 @@ class MeasuredMechanism(Mechanism):
         return () if self.engine.through is None else (self.engine.through,)
 
     @cached_property
-    def _asked(self) -> EngineModel | None:
+    def _asked(self) -> MujocoModel | None:
         """The engine's model with the same inputs and outputs; None where the mechanism is asked."""
         asked, names = self.engine.asked, [quantity.signal.name for quantity in self._chosen]
         if asked is None or not self._has_own_constraints or not all(name in asked.available for name in names):
             return None
-        return EngineModel._of(asked, InterfaceChoice(self._choice.inputs, tuple(names)))
+        return MujocoModel._of(asked, InterfaceChoice(self._choice.inputs, tuple(names)))
 
     def evaluate(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:
         """Return derivatives, outputs and residuals at a point."""
@@ -113,23 +113,8 @@ class MeasuredMechanism(Mechanism):
         asked = self.engine.asked
         if slopes is None or asked is None or self._asked is None:
             return super().exact_slopes(t, x, u)
-        by_engine, inputs = EngineSlopes(self.evaluate(t, x, u), slopes, smooth=self._is_smooth), self._full(u)
-        errors = self._asked._evaluator._picked(*asked.errors(t, x, inputs), 0 * x, 0 * inputs)
-        by_engine.errors, by_engine.positions = np.concatenate(errors[:2]), asked.compiled.nq
-        return by_engine
-
-
-class EngineSlopes(GivenSlopes):
-    """Slopes at a point that know how wrong those of rates and outputs by positions may be: ``errors``, (N + ny,)."""
-
-    errors: FloatArray
-    positions: int
-
-    def rounding(self, independent: Sequence[int]) -> FloatArray:
-        """Return the errors in the columns of positions."""
-        inputs = self._slopes.derivatives.shape[1] - len(self._slopes.derivatives)
-        moved = np.array([*(i < self.positions for i in independent), *[False] * inputs])
-        return np.asarray(np.outer(self.errors, moved))
+        errors = self._asked.slope_errors(t, x, u)
+        return EngineSlopes(self.evaluate(t, x, u), slopes, errors, asked.compiled.nq, smooth=self._is_smooth)
 
 
 def _seconds(model: NativeModel) -> float:

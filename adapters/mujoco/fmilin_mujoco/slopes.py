@@ -30,11 +30,13 @@ __all__ = ["Clamps", "PointSlopes", "clamps_at", "slopes_at", "slopes_of_loops",
 
 TURN = 2.0**-10
 """Step along freedoms, in rad, or in m for models larger than 1 m."""
-STENCIL = ((1, 2 / 3), (2, -1 / 12))
-NEAR = ((1, 1 / 2),)
+STENCIL = ((1, 2 / 3, -1 / 6), (2, -1 / 12, 1 / 12))
+"""Multiples of a step, with the weights of a difference of fourth order, and of what one of second order leaves out."""
+NEAR = ((1, 1 / 2, 0.0),)
 TINY = 2.0**-22
 """Step, in rad and m, along which drag shows its slope where it bends at rest: |v| v has none at v = 0."""
 AGREEMENT = 1e-9  # of MuJoCo's inverse dynamics with what its parts say, relative to the largest force
+LEFT_OUT = 16.0  # times what the square tells: a tendon over a short lever leaves out twice as much
 BENT = 1e-9  # difference of two slopes, relative to the drag over the step, that is no rounding
 PLAIN_GAINS = {int(mujoco.mjtGain.mjGAIN_FIXED), int(mujoco.mjtGain.mjGAIN_AFFINE)}
 PLAIN_BIASES = {int(mujoco.mjtBias.mjBIAS_NONE), int(mujoco.mjtBias.mjBIAS_AFFINE)}
@@ -51,7 +53,7 @@ STEADY = {int(getattr(mujoco.mjtDyn, f"mjDYN_{k}")) for k in ("NONE", "INTEGRATO
 """Activations whose rates depend on nothing but themselves and controls."""
 
 Move = Callable[[int, float], None]
-Stencil = Sequence[tuple[int, float]]
+Stencil = Sequence[tuple[int, float, float]]
 
 
 @dataclass(frozen=True)
@@ -65,8 +67,8 @@ class PointSlopes:
     sensors, activations : array, shape (ns, k), (na, k)
         Accelerations held.
     by_acceleration : array, shape (ns, nv)
-    errors : array, shape (nv + m,)
-        How wrong slopes of r along freedoms may be: rounding of the largest force over a step, and what is left out.
+    errors, sensor_errors : array, shape (nv + m,), (ns,)
+        How wrong slopes along freedoms may be: rounding of the largest force over a step, and what is left out.
     factors : NullSpaceFactors
     """
 
@@ -75,6 +77,7 @@ class PointSlopes:
     activations: FloatArray
     by_acceleration: FloatArray
     errors: FloatArray
+    sensor_errors: FloatArray
     factors: NullSpaceFactors
 
     def along(self, directions: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
@@ -128,21 +131,27 @@ def slopes_at(model: Any, data: Any, held: Held, factors: NullSpaceFactors) -> P
     step = 0.5 if stencil is NEAR and not _is_limited(model) else TURN
     differences = _Differences(model, data, held)
     moves = (moved, *(pushed(*pair) for pair in base[1:]))
-    first = 0
+    first, lacked = 0, np.zeros((len(rows), nv))
     for stage, move, lengths, around in zip(
         (0, 1, 2, 2), moves, (steps, *(np.full(n, step) for n in (nv, na, nu))), (STENCIL, *3 * (stencil,)), strict=True
     ):
         columns = slice(first, first := first + len(lengths))
-        J[rows, columns] += differences.slopes(move, lengths, around, stage)
+        slopes, lacking = differences.slopes(move, lengths, around, stage)
+        J[rows, columns] += slopes
+        lacked = lacking if move is moved else lacked
         restored()
         differences.compute(stage and 1)
     of_forces, rounding = J[:nv, :nv], ROUNDING * forces / turn  # small inertias magnify what it leaves of large forces
+    sizes = np.fmax(np.fmax(np.abs(J[rows, :nv]), np.abs(lacked)), 1e-300)
+    left_out = LEFT_OUT * (lacked**2 / sizes).max(axis=1, initial=0.0)
     of_forces[np.abs(of_forces) < rounding] = 0.0
     errors = np.zeros(nv + m)
-    largest = np.abs(of_forces).max(axis=1, initial=0.0)
-    errors[:nv] = 4.0 * max(rounding, ROUNDING * largest.max(initial=0.0)) + turn**4 * largest
+    errors[:nv] = 4.0 * max(rounding, ROUNDING * np.abs(of_forces).max(initial=0.0)) + left_out[:nv]
+    if data.qvel.any():  # the change of dG/dt along the motion
+        errors[nv:] = (TURN**4 + ROUNDING / TURN) * np.abs(J[nv : nv + m, :nv]).max(axis=1, initial=0.0)
     parts = np.split(J, [nv + m, nv + m + ns])
-    return PointSlopes(parts[0], parts[1], parts[2], differences.by_acceleration(), errors, factors)
+    stated = errors, left_out[nv : nv + ns]
+    return PointSlopes(parts[0], parts[1], parts[2], differences.by_acceleration(), *stated, factors)
 
 
 def slopes_of_loops(model: Any, data: Any, held: Held) -> FloatArray:
@@ -159,7 +168,7 @@ def slopes_of_loops(model: Any, data: Any, held: Held) -> FloatArray:
         C, turning = loops.changes(now, v), loops.turning(v)
         parts[2][:] = 2.0 * C + loops.rows(now)[1] @ turning
         h = TURN / np.abs(v).max()
-        for k, w in ((sign * k, sign * w) for k, w in STENCIL for sign in (1, -1)):
+        for k, w in ((sign * k, sign * w) for k, w, _ in STENCIL for sign in (1, -1)):
             data.qpos[:] = q
             mujoco.mj_integratePos(model, data.qpos, v, k * h)
             mujoco.mj_kinematics(model, data)
@@ -248,37 +257,36 @@ class _Differences:
         return all(bool((np.abs(a - b) <= allowed).all()) for a, b, allowed in pairs)
 
     def slopes(self, move: Move, steps: FloatArray, stencil: Stencil, stage: int) -> FloatArray:
-        """Return the columns of slopes along moves; from positions (0), speeds (1) or activations (2) on."""
+        """Return slopes along moves by both weights, (2, nv + ns + na, k): by positions (0), speeds (1), others (2)."""
         model, held = self._model, self._held
+        slopes = np.zeros((2, model.nv + len(held.sensors) + model.na, len(steps)))
         if stage < 2 and self._inverts:
-            slopes = np.zeros((model.nv + len(held.sensors) + model.na, len(steps)))
             for h in np.unique(steps):
                 columns = np.flatnonzero(steps == h)
-                slopes[:, columns] = self._by_inverse(stage, float(h), stencil)[:, columns]
+                slopes[..., columns] = self._by_inverse(stage, float(h), stencil)[..., columns]
         else:
-            slopes = np.zeros((len(self._seen()) + model.nv, len(steps)))
             for j, h in enumerate(steps):
-                for k, w in ((sign * k, sign * w) for k, w in stencil for sign in (1, -1)):
+                for k, *weights, sign in ((sign * k, w, b, sign) for k, w, b in stencil for sign in (1, -1)):
                     move(j, k * h)
                     self.compute(stage)
-                    slopes[:, j] += w / h * np.concatenate((self._forces(), self._seen()))
+                    slopes[..., j] += np.outer(weights, sign / h * np.concatenate((self._forces(), self._seen())))
         if stage < 2 and _is_in_fluid(model):
-            slopes[: model.nv] += self._bends_of_drag(move, steps, stencil, stage)
+            slopes[0, : model.nv] += self._bends_of_drag(move, steps, stencil, stage)
         return slopes
 
     def _by_inverse(self, variable: int, h: float, stencil: Stencil) -> FloatArray:
-        """Return the slopes by positions (0), speeds (1) or accelerations (2), from MuJoCo's one-sided ones."""
+        """Return the same by positions (0), speeds (1) or accelerations (2), from MuJoCo's one-sided slopes."""
         model, data, n = self._model, self._data, self._model.nv
-        found, slopes = np.zeros((n, n)), np.zeros((n, n))
-        seen, slopes_seen = np.zeros((n, model.nsensordata)), np.zeros((n, model.nsensordata))
+        found, slopes = np.zeros((n, n)), np.zeros((2, n, n))
+        seen, slopes_seen = np.zeros((n, model.nsensordata)), np.zeros((2, model.nsensordata, n))
         arguments: list[Any] = [None] * 7
         arguments[variable], arguments[variable + 3] = found, seen
         data.qacc[:] = self._held.a
-        for k, w in ((sign * k, w) for k, w in stencil for sign in (1, -1)):
+        for k, *weights in ((sign * k, w, b) for k, w, b in stencil for sign in (1, -1)):
             mujoco.mjd_inverseFD(model, data, k * h, True, *arguments)  # noqa: FBT003 - flg_actuation
-            slopes += abs(k) * w * found
-            slopes_seen += abs(k) * w * seen
-        return np.concatenate((slopes.T, slopes_seen.T[self._held.sensors], np.zeros((model.na, n))))
+            slopes += np.multiply.outer(weights, abs(k) * found.T)
+            slopes_seen += np.multiply.outer(weights, abs(k) * seen.T)
+        return np.concatenate((slopes, slopes_seen[:, self._held.sensors], np.zeros((2, model.na, n))), axis=1)
 
     def _bends_of_drag(self, move: Move, steps: FloatArray, stencil: Stencil, stage: int) -> FloatArray:
         """Return what long steps see of drag beyond its slopes (nv, k): next to rest it goes as |v| v."""
@@ -290,7 +298,7 @@ class _Differences:
 
         beyond = np.zeros((self._model.nv, len(steps)))
         for j, step in enumerate(steps):
-            pairs = [(k, w, drag(j, k * step), drag(j, -k * step)) for k, w in stencil]
+            pairs = [(k, w, drag(j, k * step), drag(j, -k * step)) for k, w, _ in stencil]
             far = sum(w * (ahead - behind) for _, w, ahead, behind in pairs) / step
             # What is left of |v| v is proportional to the step, and vanishes between two of them.
             one, half = ((drag(j, h) - drag(j, -h)) / (2 * h) for h in (TINY, TINY / 2))
@@ -324,7 +332,7 @@ class _Differences:
         held, nv = self._held, self._model.nv
         columns = np.zeros((len(held.sensors), nv))
         if self._fast and self._inverts:
-            return self._by_inverse(2, 1.0, NEAR)[nv:][: len(held.sensors)]
+            return self._by_inverse(2, 1.0, NEAR)[0, nv:][: len(held.sensors)]
         if self._fast and len(held.sensors):
             now = self._data.sensordata[held.sensors].copy()
             for j in range(nv):

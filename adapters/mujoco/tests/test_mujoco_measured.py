@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from fmilin_mujoco.measured import WORTH, MeasuredEngine, MeasuredMechanism
+from fmilin_mujoco.stated import MujocoModel
 
 import fmilin as fl
 from fmilin.ground.errors import ModelError, UsageError
-from fmilin.native.engine import EngineModel
 from fmilin.native.mechanism import Mechanism
 
 MODELS = Path(__file__).parent / "models"
@@ -44,10 +44,29 @@ def test_either_way_says_the_same_within_its_errors(name: str) -> None:
     assert 1e-14 < one.accuracy.A < 1e-8
 
 
+@pytest.mark.parametrize("name", ["finger", "gripper", "humanoid", "mobile", "quadrotor", "quadruped", "sprung_leg"])
+@pytest.mark.parametrize("moving", [False, True])
+def test_the_engine_states_what_its_differences_leave_out(name: str, moving: bool) -> None:
+    """The mechanism's slopes are exact; the finger's tendon runs over levers of centimetres, which steps see bend."""
+    engine = fl.load(f"mujoco:{MODELS / name}.xml")
+    mechanism = fl.load(f"mujoco:{MODELS / name}.xml", options={"way": "mechanism"})
+    kept = fl.linearize(engine)
+    states = {k: v + moving * (0.3 if k.endswith(".v") else 0.02) for k, v in kept.point.states.items()}
+    there = fl.operating_point(mechanism, {k: states[k] for k in kept.states.names if k in mechanism.states.names})
+    values = dict(zip(mechanism.states.names, there.states, strict=True))
+    point = fl.operating_point(engine, {k: values[k] for k in engine.states.names if k in values})
+    one, other = (fl.linearize(m, p, independent=kept.states.names) for m, p in ((engine, point), (mechanism, there)))
+    for block in "ABCD" if one.outputs.names == other.outputs.names else "AB":
+        gap = np.abs(getattr(one, block) - getattr(other, block))
+        allowed = getattr(one.errors, block) + getattr(other.errors, block)
+        assert (gap <= allowed + 1e-14 * np.abs(getattr(other, block)).max(initial=1.0)).all(), block
+    assert one.accuracy.A < 1e-7
+
+
 def test_the_measure_is_taken_once_and_a_third_decides(monkeypatch: pytest.MonkeyPatch) -> None:
     """A clock that goes on by the engine's visits and, `slow` times as fast, by the mechanism's."""
     now, slow, asked = [0.0], [2.0], list[str]()
-    for kind, name in ((Mechanism, "mechanism"), (EngineModel, "engine")):
+    for kind, name in ((Mechanism, "mechanism"), (MujocoModel, "engine")):
 
         def slopes(self: object, *at: object, own: object = kind.exact_slopes, name: str = name) -> object:
             asked.append(name)
@@ -109,7 +128,7 @@ def test_a_way_can_be_asked_for(tmp_path: Path) -> None:
     mechanism = fl.load(source, options={"way": "mechanism"})
     assert isinstance(mechanism.engine, MeasuredEngine)  # type: ignore[attr-defined]
     assert mechanism.engine.through is None  # type: ignore[attr-defined]
-    assert isinstance(fl.load(source), EngineModel)
+    assert isinstance(fl.load(source), MujocoModel)
     with pytest.raises(UsageError, match="'fast' is no way to compute an MJCF model: engine and mechanism are"):
         fl.load(source, options={"way": "fast"})
     (tmp_path / "wet.xml").write_text(CUTOFF.replace("<mujoco>", "<mujoco><option density='1.2'/>"))
