@@ -9,6 +9,7 @@ measure are named by a pattern, not by a package whose files are looked up. cove
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import coverage
@@ -39,4 +40,5 @@ def coverage_init(registry: Plugins, _: object) -> None:
 def _write() -> None:
     measured = coverage.Coverage.current()
     if measured is not None:
-        measured.save()
+        with suppress(OSError, coverage.CoverageException):  # else Python tells of it in what the process says
+            measured.save()
