@@ -8,6 +8,7 @@ import sys
 from argparse import ArgumentParser
 from collections.abc import Sequence
 
+from benchmarks.scoreboard.page import write_page
 from benchmarks.scoreboard.row import Row
 from benchmarks.scoreboard.table import ROOT, Entry, entry, names_of_rows, read, rows, shown, write
 from benchmarks.tables import show
@@ -43,6 +44,7 @@ def main(arguments: Sequence[str] = ()) -> int:
         before[name] = entry(name, row, numbers, before.get(name)).with_peers(answers)
     if options.write:
         write(before, every)
+        write_page()
     return _report(asked)
 
 

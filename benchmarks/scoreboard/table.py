@@ -1,4 +1,4 @@
-"""The table of results: ``docs/scoreboard.json``, and the page that is made of it."""
+"""The table of results: ``docs/scoreboard.json``."""
 
 from __future__ import annotations
 
@@ -102,12 +102,9 @@ def read() -> dict[str, Entry]:
 
 
 def write(entries: Mapping[str, Entry], order: Iterable[str]) -> None:
-    """Keep the table and make its page; lines of rows that are gone are left out."""
-    from benchmarks.scoreboard.page import write_page
-
+    """Keep the table; lines of rows that are gone are left out."""
     lines = [asdict(entries[name]) for name in order if name in entries]
     TABLE.write_text(json.dumps(lines, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    write_page()
 
 
 def number_of(printed: Any) -> complex:

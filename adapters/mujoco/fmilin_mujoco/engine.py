@@ -3,6 +3,8 @@
     M(q) v' + G' lambda = tau - c(q, v),   G v' = -(dG/dt) v
 
 with the solution of least |lambda| in the metric of M where constraints are redundant.
+
+The file is longer than others as one class holds MuJoCo's buffers, which values, slopes, errors and positions share.
 """
 
 from __future__ import annotations
