@@ -38,7 +38,7 @@ class Stepped:
     amplitude: float | None = number_field(
         "A", "Of a co-simulation: by how much inputs are moved at most, in their units."
     )
-    budget: float = number_field("S", "Of a co-simulation FMU: processor time for experiments; 20 s.", default=20.0)
+    budget: float = number_field("S", "Of a co-simulation FMU: processor time for experiments.", default=20.0)
     order: str | None = option(
         metavar="N|A,B,...",
         help="Of an identified model, chosen from singular values otherwise; of a Gauss-Seidel master: its members.",
