@@ -318,7 +318,7 @@ class _BeyondPoint(Beyond):
             steps = [(part * later, (part * later) ** 2 / 2) for part in parts]
             yield self._first([(self._frame.y0 + (t * path + half * bend + aside)[0], t) for t, half in steps])
 
-    def beside(self, far: Visited, displacements: Sequence[FloatArray]) -> Iterator[Visited]:
+    def displaced(self, far: Visited, displacements: Sequence[FloatArray]) -> Iterator[Visited]:
         """Move y, from the states further on."""
         y = self._frame.coordinates.values(far.x[0])
         for (displacement,) in displacements:

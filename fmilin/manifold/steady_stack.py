@@ -192,7 +192,7 @@ class BeyondStack(Beyond):
         steps = [(t, t[:, None] * path + t[:, None] ** 2 / 2 * bend + a) for t, a in zip(times, asides, strict=False)]
         return self._visited([(self.points.states, step, t) for t, step in steps])
 
-    def beside(self, far: Visited, displacements: Sequence[FloatArray]) -> list[Visited]:
+    def displaced(self, far: Visited, displacements: Sequence[FloatArray]) -> list[Visited]:
         """Move y, from the tangent there."""
         return self._visited([(far.x, displacement, far.later) for displacement in displacements])
 

@@ -158,7 +158,7 @@ class Beyond(ABC):
     ) -> Iterator[tuple[Visited, FloatArray]]:
         """Yield what is further on, as above, and the slopes (k, P) of y' along a direction (k, P) there."""
         for ahead in self.further(path, times, bend, [SHORT_STEP * direction] * len(times)):
-            (behind,) = self.beside(ahead, [-2 * SHORT_STEP * direction])
+            (behind,) = self.displaced(ahead, [-2 * SHORT_STEP * direction])
             x, f, rates = ((a + b) / 2 for a, b in zip(ahead[1:4], behind[1:4], strict=True))
             slopes = (ahead.rates - behind.rates) / (2 * SHORT_STEP)
             yield Visited(ahead.later, x, f, rates, ahead.good & behind.good), slopes
@@ -169,19 +169,19 @@ class Beyond(ABC):
         return (np.stack(columns, axis=2) / sizes[:, None])[some]
 
     @abstractmethod
-    def beside(self, far: Visited, displacements: Sequence[FloatArray]) -> Iterable[Visited]:
+    def displaced(self, far: Visited, displacements: Sequence[FloatArray]) -> Iterable[Visited]:
         """Visit the model at coordinates displaced (k, P) from points further on."""
 
     def slopes(self, far: Visited, direction: FloatArray) -> tuple[FloatArray, Mask]:
         """Return the slopes (k, P) of y' along a direction (k, P), by a difference, and where that was had."""
         if self.exact:
             return self.one_sided(far, direction)  # which hardly bends
-        ahead, behind = self.beside(far, [sign * STEP * direction for sign in (1.0, -1.0)])
+        ahead, behind = self.displaced(far, [sign * STEP * direction for sign in (1.0, -1.0)])
         return (ahead.rates - behind.rates) / (2 * STEP), ahead.good & behind.good
 
     def one_sided(self, far: Visited, direction: FloatArray) -> tuple[FloatArray, Mask]:
         """Return the same by a short one-sided difference, from one visit."""
-        (ahead,) = self.beside(far, [SHORT_STEP * direction])
+        (ahead,) = self.displaced(far, [SHORT_STEP * direction])
         return (ahead.rates - far.rates) / SHORT_STEP, far.good & ahead.good
 
 
@@ -235,7 +235,7 @@ def confirmed(at: Moving, uniform: Uniform, beyond: Beyond) -> Confirmed:
     same &= np.abs(slopes - first) <= alike
     steady &= good & (same | ~leading).all(axis=1)
     if not leading.all() and steady.any():
-        (aside,) = beyond.beside(far, [np.where(leading, 0.0, ASIDE * uniform.sizes)])
+        (aside,) = beyond.displaced(far, [np.where(leading, 0.0, ASIDE * uniform.sizes)])
         still = aside.good & (np.abs(aside.rates - far.rates) <= limit).all(axis=1)
         # No rate may depend on a rotor's angle, and A all the same.
         slopes, good = beyond.slopes(aside, direction)

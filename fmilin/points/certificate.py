@@ -220,7 +220,7 @@ class _Search:
 
         def left(s: float) -> tuple[float, float, bool]:
             """Return the residual at a distance, times its noise and in sizes, and whether steps help there."""
-            _, r, around, helps = self._beside(s, v, P, noise)
+            _, r, around, helps = self._residual_at(s, v, P, noise)
             r = np.nan_to_num(np.abs(r), nan=np.inf)
             return float(np.max(np.minimum(r, 1.0) / around)), float(np.max(r)), helps
 
@@ -248,7 +248,7 @@ class _Search:
             return ("multiple" if end == "multiple" else "fades"), nearest
         return "nowhere", nearest
 
-    def _beside(
+    def _residual_at(
         self, s: float, v: FloatArray, P: FloatArray, noise: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray, bool]:
         """Return the point at a distance s along v that all but v can balance, r and its noise there, ``helps``."""
@@ -267,14 +267,14 @@ class _Search:
         """Return where what is left of r changes its sign near here along v: measured slopes do not show flat roots."""
         from scipy.optimize import bisect
 
-        _, r, around, _ = self._beside(0.0, v, P, noise)
+        _, r, around, _ = self._residual_at(0.0, v, P, noise)
         row = int(np.argmax(np.abs(r) / around))
 
         def left(s: float) -> float:
-            return float(self._beside(s, v, P, noise)[1][row])
+            return float(self._residual_at(s, v, P, noise)[1][row])
 
         for s in (sign * DETERMINED * 10.0**-k for k in range(6, -1, -1) for sign in (1.0, -1.0)):
             end = left(s)
             if np.isfinite(end) and end * r[row] < 0:
-                return self._beside(float(bisect(left, 0.0, s, xtol=NARROW)), v, P, noise)[0]
+                return self._residual_at(float(bisect(left, 0.0, s, xtol=NARROW)), v, P, noise)[0]
         return None

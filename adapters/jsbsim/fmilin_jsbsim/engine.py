@@ -78,8 +78,8 @@ class JsbsimEngine(Engine, AdjustableEngine):
         self._controls = {name: self._of_all(path) for name, path in CONTROLS.items() if self._of_all(path)}
         self.inputs = Signals(Signal(name, "1", 1.0, 0.6 if name == "throttle" else 0.0, CONTROLS[name])
                               for name in self._controls)  # fmt: skip
-        self._known = {name: path for name, (path, _) in QUANTITIES.items() if path in simulator.properties}
-        signals = [Signal(name, QUANTITIES[name][1]) for name in self._known]
+        self._paths = {name: path for name, (path, _) in QUANTITIES.items() if path in simulator.properties}
+        signals = [Signal(name, QUANTITIES[name][1]) for name in self._paths]
         signals += [Signal(name, "rad") for name in ANGLES] + [Signal(f"der({name})", "rad/s") for name in ANGLES[:3]]
         self.quantities = Signals(signals)
         self._last_controls: FloatArray | None = None
@@ -115,7 +115,7 @@ class JsbsimEngine(Engine, AdjustableEngine):
     def _started(self) -> list[Signal]:
         """Return the states of the engines, where they come to rest at the start."""
         x = np.array([s.start for s in STATES])
-        self._place(x, np.array([s.start for s in self.inputs]))
+        self._set_state(x, np.array([s.start for s in self.inputs]))
         return [s.starting_at(v) for s, v in zip(self._propulsion.states, self._propulsion.settle(), strict=True)]
 
     # -- one state ---------------------------------------------------------------------------------
@@ -123,14 +123,14 @@ class JsbsimEngine(Engine, AdjustableEngine):
     def visit(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return all rates and quantities."""
         n = len(STATES)
-        self._place(x, u)
-        self._propulsion.place(x[n:])
+        self._set_state(x, u)
+        self._propulsion.set_state(x[n:])
         accelerations = self._accelerations()
         of_position, turning, T = self._kinematics(x)
         w = x[10:13] - T @ turning
         phi, theta, psi = angles_of(T)
         climb = -float((T.T @ x[7:10])[2])
-        seen = self._jsbsim.get(list(self._known.values()))
+        seen = self._jsbsim.get(list(self._paths.values()))
         gamma = np.arcsin(climb / max(float(np.linalg.norm(x[7:10])), 1e-300))
         quantities = np.concatenate((seen, [phi, theta, psi, gamma], angle_rates(phi, theta, w)))
         attitude = quaternion_rates(x[3:7], w)
@@ -139,14 +139,14 @@ class JsbsimEngine(Engine, AdjustableEngine):
             raise NumericalError(f"JSBSim's rates of '{self.info.name}' are not finite at this state.")
         return rates, quantities
 
-    def _place(self, x: FloatArray, u: FloatArray) -> None:
+    def _set_state(self, x: FloatArray, u: FloatArray) -> None:
         phi, theta, psi = angles_of(rotation(x[3:7]))
         names = ("lat-gc-rad", "long-gc-rad", "h-sl-ft", "phi-rad", "theta-rad", "psi-true-rad",
                  "u-fps", "v-fps", "w-fps", "p-rad_sec", "q-rad_sec", "r-rad_sec")  # fmt: skip
         values = (*x[:3], phi, theta, psi, *x[7:13])
         for paths, value in zip(self._controls.values(), u.tolist(), strict=True):
             self._jsbsim.set(dict.fromkeys(paths, value))
-        self._jsbsim.place({f"ic/{name}": float(value) for name, value in zip(names, values, strict=True)})
+        self._jsbsim.set_state({f"ic/{name}": float(value) for name, value in zip(names, values, strict=True)})
         if self._remembers and not np.array_equal(u, self._last_controls if self._last_controls is not None else ()):
             self._jsbsim.settle(self._surfaces)
         self._last_controls = u.copy()

@@ -21,7 +21,7 @@ THROTTLE = "fcs/throttle-pos-norm"
 UNITS = {RPM: ("rpm", "rev/min"), MAP: ("map", "Pa"), BLADE: ("blade", "deg")}
 MOMENT = 1e-5
 """Length of the step that shows rates, in s: short for the engines, long beside rounding."""
-KICK = -1e6
+PULSE = -1e6
 """A friction, in hp, that turns propellers up within microseconds, in which nothing else moves."""
 OPEN = 8e4
 """By how much the pressure of an open throttle exceeds that of a closed one, about, in Pa."""
@@ -80,7 +80,7 @@ class Engines:
                 self._jsbsim.advance(0.01)
         return self._now() if self.states else np.zeros(0)
 
-    def place(self, x: FloatArray) -> None:
+    def set_state(self, x: FloatArray) -> None:
         """Bring all engines into a state, shape (k,): JSBSim's own steps, of the lengths that lead there.
 
         Properties set the blades alone. A step changes speed and pressure by its length times their rates, also
@@ -100,7 +100,7 @@ class Engines:
                 if (np.abs(now - x[:2]) <= NEAR * np.abs(x[:2])).all():
                     break
                 self._charge(float(x[1]))
-                self._put(FRICTION, KICK)
+                self._put(FRICTION, PULSE)
                 self._spin(float(x[0]))
                 self._put(FRICTION, friction)
             else:

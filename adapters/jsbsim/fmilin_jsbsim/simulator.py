@@ -92,7 +92,7 @@ class Simulator:
             if name in self.properties:
                 self._fdm[name] = value
 
-    def place(self, values: dict[str, float]) -> None:
+    def set_state(self, values: dict[str, float]) -> None:
         """Put the aircraft into a state that the properties ``ic/...`` say, in their order, and compute once."""
         for _ in range(2):  # each of them keeps another one, of before, through conversions
             for name, value in values.items():

@@ -166,13 +166,13 @@ class Equations(TableWalker):
         """Return the residuals of the equations, and note where each one stands in the text."""
         residuals: list[Any] = []
         self.names: list[str] = []
-        for operation, place in zip(operations, self.flat["places"], strict=True):
+        for operation, origin in zip(operations, self.flat["places"], strict=True):
             try:
-                found = self.equation(operation)
+                rows = self.equation(operation)
             except UnsupportedError as error:
-                raise UnsupportedError(f"{error} ({place})") from None
-            residuals += [ca.SX(r) for r in found]
-            self.names += [place if len(found) == 1 else f"{place} [{k + 1}]" for k in range(len(found))]
+                raise UnsupportedError(f"{error} ({origin})") from None
+            residuals += [ca.SX(r) for r in rows]
+            self.names += [origin if len(rows) == 1 else f"{origin} [{k + 1}]" for k in range(len(rows))]
         return residuals
 
     def notes(self) -> tuple[str, ...]:
@@ -186,13 +186,13 @@ class Equations(TableWalker):
 
     def assertions(self) -> list[tuple[Value, str]]:
         """Return when each assertion of the model fails, and what it says then, as far as that can be read."""
-        found = []
+        failed = []
         for action in self.flat["event_actions"]:
             kind, content = tagged(action["kind"])
             if kind == "assert":
                 with contextlib.suppress(UnsupportedError):
-                    found.append((self._event_condition(action["guard"]), self._said(content["message"])))
-        return found
+                    failed.append((self._event_condition(action["guard"]), self._said(content["message"])))
+        return failed
 
     def _said(self, number: int) -> str:
         kind, content = self._nodes[number]
@@ -210,10 +210,10 @@ class Equations(TableWalker):
         entries = [self._parameter_of.get(s.__hash__()) for s in symbols]
         if any(entry is None for entry in entries):
             raise UnsupportedError("a value that depends on the state, where a number is needed")
-        known = [entry for entry in entries if entry is not None]
+        entered = [entry for entry in entries if entry is not None]
         if freeze:
-            self.frozen.update(entry.name for entry in known)
-        values = [entry.value for entry in known]
+            self.frozen.update(entry.name for entry in entered)
+        values = [entry.value for entry in entered]
         function = ca.Function("number", [ca.vertcat(ca.SX(0, 1), *symbols)], [value])
         return float(function(np.array(values, float)))
 

@@ -27,7 +27,7 @@ BLOCKS = """package Modelica package Blocks package Interfaces
 connector RealInput = input Real; connector RealOutput = output Real;
 end Interfaces; end Blocks; end Modelica;
 """  # what models of signals use of the library, which then need not be there
-_PLACE = re.compile(r"\[([^\[\]\n]+?):(\d+):(\d+)\]")
+_POSITION = re.compile(r"\[([^\[\]\n]+?):(\d+):(\d+)\]")
 _QUOTED = re.compile(r"[`']([A-Za-z_][\w.]*)[`']")
 _DROPPED = {"provenance", "declaration", "value_type_provenance", "begin_provenance", "finish_provenance"}
 
@@ -188,15 +188,15 @@ def _message(source: Source, text: str, model: str | None, words: str) -> str:
         candidates = words.partition("Candidates:")[2].strip().rstrip(".")
         first = candidates.split(", ")[0]
         return f"'{shown}' holds several models: {candidates}. Say which one, as in '{shown}:{first}'."
-    if place := _syntax_error(source, text, model):
-        return place
+    if position := _syntax_error(source, text, model):
+        return position
     first, _, further = words.replace("fmilin-no-folder/", "").partition("Related failures")
     reason = _one_line(first)
     for prefix in (r"\S+ could not be compiled: ", r"\w+ failed: ", r"\S+ failed in \w+: "):
         reason = re.sub(f"^{prefix}", "", reason)
     if "because resolve/parse failed" in reason and not further:
         return f"There is no model '{source.model}' in '{source.file or 'the libraries'}'.{_libraries_hint(source)}"
-    where, said = _where(source, text, reason), _PLACE.sub("", reason).strip().rstrip(".")
+    where, said = _where(source, text, reason), _POSITION.sub("", reason).strip().rstrip(".")
     return f"'{shown}' cannot be read as Modelica{where}: {said}.{_advice(source, reason)}"
 
 
@@ -205,13 +205,13 @@ def _syntax_error(source: Source, text: str, model: str | None) -> str:
     import rumoca
 
     with contextlib.suppress(Exception):
-        for found in rumoca.validate_source(text, model=model or WRAPPER, filename=_file_name(source)):
-            place = re.search(r"\[(.+?):(\d+):(\d+)\]", found.message)
-            if found.rule == "syntax-error" and place is not None:
-                what = re.search(r"×\s*(.+?)\n\s*╭", found.message, re.DOTALL)
+        for diagnostic in rumoca.validate_source(text, model=model or WRAPPER, filename=_file_name(source)):
+            position = re.search(r"\[(.+?):(\d+):(\d+)\]", diagnostic.message)
+            if diagnostic.rule == "syntax-error" and position is not None:
+                what = re.search(r"×\s*(.+?)\n\s*╭", diagnostic.message, re.DOTALL)
                 said = "a syntax error" if what is None else _one_line(what[1].replace("│", ""))
                 return (
-                    f"'{source.shown}' is no Modelica: {said} in line {place[2]}, column {place[3]}. "
+                    f"'{source.shown}' is no Modelica: {said} in line {position[2]}, column {position[3]}. "
                     "Correct the file and try again."
                 )
     return ""
@@ -219,8 +219,8 @@ def _syntax_error(source: Source, text: str, model: str | None) -> str:
 
 def _where(source: Source, text: str, reason: str) -> str:
     """Return " (crane.mo, line 4)": where the front end says, else the first line with the name it speaks of."""
-    if place := _PLACE.search(reason):
-        return f" ({Path(place[1]).name}, line {place[2]})"
+    if position := _POSITION.search(reason):
+        return f" ({Path(position[1]).name}, line {position[2]})"
     if source.file is not None:
         for name in _QUOTED.findall(reason):
             for k, line in enumerate(text.splitlines(), 1):
@@ -240,9 +240,9 @@ def _advice(source: Source, reason: str) -> str:
 
 
 def _libraries_hint(source: Source) -> str:
-    known = ", ".join(Path(root).stem for root in source.roots)
+    libraries = ", ".join(Path(root).stem for root in source.roots)
     return (
-        f" Libraries at hand: {known}." if known else
+        f" Libraries at hand: {libraries}." if libraries else
         " No library is at hand: --library (or MODELICAPATH) names the folder that contains Modelica/."
     )  # fmt: skip
 

@@ -39,7 +39,7 @@ def guessed(graph: DaeGraph, order: Sequence[int], conditions: Any, free: Sequen
     spread = _Spread(graph, conditions, [graph.parameters.positions[name] for name in free])
     spread.spread()
     for j in order:
-        if spread.y[j] != 0.0 and j not in spread.known:
+        if spread.y[j] != 0.0 and j not in spread.determined:
             spread.take(j)
     n = len(graph.states)
     x, z = spread.y[:n], spread.y[n : n + len(graph.algebraic)]
@@ -68,13 +68,13 @@ class _Spread:
         rows, columns = J.sparsity().get_triplet()
         self._graph, self._free, self._count = graph, np.array(free, dtype=int), v.numel()
         self._function = ca.Function("guess", [*given, v], [residuals, J])
-        self._place = {pair: k for k, pair in enumerate(zip(rows, columns, strict=True))}
+        self._entry = {pair: k for k, pair in enumerate(zip(rows, columns, strict=True))}
         self._open: list[set[int]] = [set() for _ in range(J.shape[0])]
         self._where: list[set[int]] = [set() for _ in range(J.shape[1])]
-        for i, j in self._place:
+        for i, j in self._entry:
             self._open[i].add(j)
             self._where[j].add(i)
-        self.known: set[int] = set()
+        self.determined: set[int] = set()
         starts = graph.states.starts, graph.algebraic.starts, np.zeros(len(graph.states)), graph.values[self._free]
         self.y = np.concatenate(starts)
         self._ready = {i for i, row in enumerate(self._open) if len(row) == 1}
@@ -105,7 +105,7 @@ class _Spread:
                 self._close(j)
 
     def _close(self, j: int) -> None:
-        self.known.add(j)
+        self.determined.add(j)
         for i in self._where[j]:
             self._open[i].discard(j)
             if len(self._open[i]) == 1:
@@ -114,7 +114,7 @@ class _Spread:
     def _solve(self, pairs: dict[int, int]) -> None:
         """Solve one equation for each unknown; where that fails, it keeps its start value."""
         columns, rows = np.array(list(pairs)), np.array(list(pairs.values()))
-        entries = np.array([self._place[i, j] for j, i in pairs.items()])
+        entries = np.array([self._entry[i, j] for j, i in pairs.items()])
         begin = self.y[columns].copy()
         for _ in range(STEPS):
             r, J = self._function(0.0, self._graph.inputs.starts, self.parameters, self.y[: self._count])

@@ -42,13 +42,13 @@ class ModelicaEngine(DaeEngine):
         fixed = [i for i, entry in enumerate(states) if entry.fixed]
         joints = [_wanted(entry)[0] <= _ADVICE["Prefer"] for entry in states]
         given = [i for i, e in enumerate(states) if joints[i] or e.fixed or e.start or not any(joints)]
-        wishes = fixed, sorted(wanted, key=lambda i: states[i].start == 0.0), given
+        start = fixed, sorted(wanted, key=lambda i: states[i].start == 0.0), given
         graph = graph_of(equations)
         try:
-            starting, point = self._begin(graph, *wishes)
+            starting, point = self._begin(graph, *start)
         except (NumericalError, ConstraintError, ValueError):  # values that are not numbers are refused by scipy
             graph = self._guessed(graph)
-            starting, point = self._begin(graph, *wishes)
+            starting, point = self._begin(graph, *start)
         T = starting.motions(point, conditions=False)
         chosen = chosen_rows(T, wanted)
         sizes = _sizes(graph.states, T, chosen)
@@ -70,11 +70,11 @@ class ModelicaEngine(DaeEngine):
         if moved != graph:
             self._take(moved)
 
-    def _begin(self, graph: DaeGraph, *wishes: Sequence[int]) -> tuple[Starting, Point]:
+    def _begin(self, graph: DaeGraph, *start: Sequence[int]) -> tuple[Starting, Point]:
         """Reduce the equations, and look for a consistent start."""
         super().__init__(graph)
         starting = Starting(self, *_conditions(self.equations), self.equations.free)
-        return starting, starting.consistent(*wishes)
+        return starting, starting.consistent(*start)
 
     def _guessed(self, graph: DaeGraph) -> DaeGraph:
         """Return the equations with other start values, where they are singular at the given ones or lead nowhere."""

@@ -21,7 +21,7 @@ __all__ = ["Starting", "chosen_rows"]
 
 ITERATIONS = 60
 CONSISTENT = 1e-9  # residuals, in sizes of their slopes and of the unknowns
-STUCK = 1e-8  # a step, in sizes of the unknowns, that leads nowhere
+STANDSTILL = 1e-8  # a step, in sizes of the unknowns, that leads nowhere
 CHEAP = 1e3  # how much rather an algebraic unknown moves than a state, in their sizes
 RANK = 1e-10  # singular values below this part of the largest count as zero
 WELL = 0.02  # of a row of the null space: what is left of it beside the rows that were chosen before
@@ -110,7 +110,7 @@ class Starting:
             step = np.linalg.lstsq(J[:, free] / scales[:, None], -r / scales, rcond=RANK)[0]
             size = float(np.abs(step).max(initial=0.0))
             longest = max(float(np.abs(step[free < self.count]).max(initial=0.0)), size / CHEAP)
-            if size <= STUCK and now.worst > CONSISTENT:
+            if size <= STANDSTILL and now.worst > CONSISTENT:
                 break
             if now.worst <= CONSISTENT and size <= 1e-6:
                 y[free] += step * self._sizes[free]

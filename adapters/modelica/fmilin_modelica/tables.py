@@ -107,13 +107,13 @@ class TableWalker(Walker):
         which, column, u = arguments[:3]
         table = next(t for t in self.flat.get("external_tables", ()) if t["id"] == which)
         data = np.array(table["data"], float)
-        place = int(table["columns"][int(column) - 1]) - 1
+        column_index = int(table["columns"][int(column) - 1]) - 1
         value = None
         if timed:
             begin, shift = self.timing(int(which))
-            value = interpolated(data, place, table["smoothness"], table["extrapolation"], u - shift)
+            value = interpolated(data, column_index, table["smoothness"], table["extrapolation"], u - shift)
             return ca.if_else(u < begin, 0.0, value) if begin > 0 else value
-        return interpolated(data, place, table["smoothness"], table["extrapolation"], u)
+        return interpolated(data, column_index, table["smoothness"], table["extrapolation"], u)
 
     def timing(self, table: int) -> tuple[float, float]:
         """Return the start time and the shift of a table over time; for the model to answer."""

@@ -59,9 +59,9 @@ class Walker:
         """Give each node its number, its operands and its subscripts."""
         graph = self.flat["expressions"]
         operands, subscripts, shift = iter(graph["operands"]), iter(graph["subscripts"]), 0
-        for place, node in enumerate(graph["nodes"]):
+        for row, node in enumerate(graph["nodes"]):
             kind, content = next(iter(node.items()))
-            number = place + shift
+            number = row + shift
             self._nodes[number] = (kind, content)
             if isinstance(content, dict):
                 if "operand_count" in content:
@@ -178,17 +178,17 @@ class Walker:
     def _index(self, number: int, content: Any, scope: Scope | None) -> Value:
         base = self.value(content["base"], scope)
         places = self._places(number, scope)
-        for axis, place in enumerate(places):
-            if is_symbolic(place):  # a choice among all entries
+        for axis, index in enumerate(places):
+            if is_symbolic(index):  # a choice among all entries
                 rest = [base[(*places[:axis], k, *places[axis + 1 :])] for k in range(base.shape[axis])]
                 chosen = rest[-1]
                 for k in range(len(rest) - 2, -1, -1):
-                    chosen = branch(place < k + 1.5, rest[k], chosen)
+                    chosen = branch(index < k + 1.5, rest[k], chosen)
                 return chosen
-        found = base[places]
-        if isinstance(base, np.ndarray) and isinstance(found, np.ndarray) and found.ndim == 0:
-            return found[()]
-        return found
+        selected = base[places]
+        if isinstance(base, np.ndarray) and isinstance(selected, np.ndarray) and selected.ndim == 0:
+            return selected[()]
+        return selected
 
     def _places(self, number: int, scope: Scope | None) -> tuple[Any, ...]:
         """Return numpy's index for a node's subscripts; several vectors select rows and columns, as in Modelica."""
@@ -204,7 +204,7 @@ class Walker:
             else:
                 value = self.condition(value)
                 places.append(value if is_symbolic(value) else int(value) - 1)
-        vectors = [k for k, place in enumerate(places) if isinstance(place, list)]
+        vectors = [k for k, index in enumerate(places) if isinstance(index, list)]
         if len(vectors) > 1:
             grid = np.ix_(*(places[k] for k in vectors))
             for k, part in zip(vectors, grid, strict=True):
@@ -214,7 +214,7 @@ class Walker:
     def _array_update(self, number: int, content: Any, scope: Scope | None) -> Value:
         base = np.array(self.value(content["base"], scope), object, copy=True)
         places = self._places(number, scope)
-        if any(is_symbolic(place) for place in places):
+        if any(is_symbolic(index) for index in places):
             raise UnsupportedError("an assignment to an entry whose index depends on the state")
         base[places] = self.value(content["value"], scope)
         return base

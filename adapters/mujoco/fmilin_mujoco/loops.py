@@ -167,8 +167,8 @@ class Loops:
         carried = self._carried.reshape(-1, self._nv, self._nv)  # (.., j, i)
         turned = _cross(np.concatenate((multipliers[self._points], -multipliers[self._points]))[:, None], w)
         P = turned @ J.transpose(0, 2, 1)
-        beside = (self._moves[:, :, None] - carried.transpose(0, 2, 1)) * P
-        slopes: FloatArray = beside.sum(axis=0) + (carried * P).sum(axis=0).T
+        turning = (self._moves[:, :, None] - carried.transpose(0, 2, 1)) * P
+        slopes: FloatArray = turning.sum(axis=0) + (carried * P).sum(axis=0).T
         if len(k):
             tau = (multipliers[self._turns][:, None] @ T[:, 1:])[:, 0]
             apart, both = (self._moves[k] + sign * self._moves[n + k] for sign in (-1, 1))

@@ -38,24 +38,29 @@ class MeasuredEngine(MechanismEngine):
     Attributes
     ----------
     through : MujocoEngine, optional
-    asked : MujocoEngine, optional
+    engine_here : MujocoEngine, optional
         As it is seen at a point: what linear models come from there.
     """
 
     through: MujocoEngine | None = None
-    asked: MujocoEngine | None = None
+    engine_here: MujocoEngine | None = None
 
     def seen_at(self, t: float, x: FloatArray, u: FloatArray) -> Self:
         """Return the mechanism as it is seen at a point, by whichever way is quicker."""
         if self.through is None or self.seconds[0] < WORTH * self.seconds[1]:
             return super().seen_at(t, x, u)
-        asked = self.through.seen_at(t, x, u)
-        if id(asked) not in self._views:
-            view = self._views[id(asked)] = copy(self)
-            view.asked, view.batches, view.compilable, view.names_limits = asked, False, False, asked.names_limits
+        engine_here = self.through.seen_at(t, x, u)
+        if id(engine_here) not in self._views:
+            view = self._views[id(engine_here)] = copy(self)
+            view.engine_here, view.batches, view.compilable, view.names_limits = (
+                engine_here,
+                False,
+                False,
+                engine_here.names_limits,
+            )
             view.info = replace(self.info, tool=f"{self.info.tool}, slopes by its engine, which took less time")
-            view.notes = (*self.notes, *asked.notes[len(self.through.notes) :])
-        return self._views[id(asked)]
+            view.notes = (*self.notes, *engine_here.notes[len(self.through.notes) :])
+        return self._views[id(engine_here)]
 
     @cached_property
     def _views(self) -> dict[int, Self]:
@@ -70,7 +75,7 @@ class MeasuredEngine(MechanismEngine):
     def with_parameters(self, values: Mapping[str, float]) -> Self:
         """Return the mechanism with other values, which the engine does not have."""
         other = super().with_parameters(values)
-        for name in ("through", "asked", "batches", "compilable", "seconds"):
+        for name in ("through", "engine_here", "batches", "compilable", "seconds"):
             vars(other).pop(name, None)
         return other
 
@@ -86,22 +91,26 @@ class MeasuredMechanism(Mechanism):
         return () if self.engine.through is None else (self.engine.through,)
 
     @cached_property
-    def _asked(self) -> MujocoModel | None:
+    def _engine_model(self) -> MujocoModel | None:
         """The engine's model with the same inputs and outputs; None where the mechanism is asked."""
-        asked, names = self.engine.asked, [quantity.signal.name for quantity in self._chosen]
-        if asked is None or not self._has_own_constraints or not all(name in asked.available for name in names):
+        engine_here, names = self.engine.engine_here, [quantity.signal.name for quantity in self._chosen]
+        if (
+            engine_here is None
+            or not self._has_own_constraints
+            or not all(name in engine_here.available for name in names)
+        ):
             return None
-        return MujocoModel._of(asked, InterfaceChoice(self._choice.inputs, tuple(names)))
+        return MujocoModel._of(engine_here, InterfaceChoice(self._choice.inputs, tuple(names)))
 
     def evaluate(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:
         """Return derivatives, outputs and residuals at a point."""
-        if self._asked is None or x.ndim > 1:
+        if self._engine_model is None or x.ndim > 1:
             return super().evaluate(t, x, u)
-        return replace(self._asked.evaluate(t, x, u), residuals=self._residuals(t, x, u, NOTHING))
+        return replace(self._engine_model.evaluate(t, x, u), residuals=self._residuals(t, x, u, NOTHING))
 
     def products(self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray) -> Evaluation | None:
         """Return directional derivatives along the columns of (dx, du)."""
-        slopes = None if self._asked is None else self._asked.products(t, x, u, dx, du)
+        slopes = None if self._engine_model is None else self._engine_model.products(t, x, u, dx, du)
         if slopes is None:
             return super().products(t, x, u, dx, du)
         return replace(slopes, residuals=self._residual_slopes((t, x, u), dx, du, np.empty((0, dx.shape[1]))))
@@ -109,12 +118,12 @@ class MeasuredMechanism(Mechanism):
     def exact_slopes(self, t: float, x: FloatArray, u: FloatArray) -> ExactSlopes | None:  # type: ignore[override]
         """Return the slopes at a point, by either way."""
         n, k = len(x), len(u)
-        slopes = None if self._asked is None else self.products(t, x, u, np.eye(n, n + k), np.eye(n + k)[n:])
-        asked = self.engine.asked
-        if slopes is None or asked is None or self._asked is None:
+        slopes = None if self._engine_model is None else self.products(t, x, u, np.eye(n, n + k), np.eye(n + k)[n:])
+        engine_here = self.engine.engine_here
+        if slopes is None or engine_here is None or self._engine_model is None:
             return super().exact_slopes(t, x, u)
-        errors = self._asked.slope_errors(t, x, u)
-        return EngineSlopes(self.evaluate(t, x, u), slopes, errors, asked.compiled.nq, smooth=self._is_smooth)
+        errors = self._engine_model.slope_errors(t, x, u)
+        return EngineSlopes(self.evaluate(t, x, u), slopes, errors, engine_here.compiled.nq, smooth=self._is_smooth)
 
 
 def _seconds(model: NativeModel) -> float:
@@ -124,10 +133,10 @@ def _seconds(model: NativeModel) -> float:
     for i in range(3):
         begin = time.process_time()
         for j in range(VISITS):
-            beside = x.copy()
-            beside[-1] += 1e-9 * (1 + j + VISITS * i)  # an engine may know a point again
+            nearby = x.copy()
+            nearby[-1] += 1e-9 * (1 + j + VISITS * i)  # an engine may know a point again
             if not j:
-                model.exact_slopes(0.0, beside, u)
-            model.evaluate(0.0, beside, u)
+                model.exact_slopes(0.0, nearby, u)
+            model.evaluate(0.0, nearby, u)
         taken.append(time.process_time() - begin)
     return min(taken[1:])

@@ -252,8 +252,8 @@ class _Differences:
         here, seen = self._forces(), self._seen()
         size = np.abs([data.qfrc_bias, data.qfrc_passive, data.qfrc_actuator, self._inertia]).max(initial=0.0)
         mujoco.mj_inverse(model, data)
-        there = data.qfrc_inverse - data.qfrc_actuator
-        pairs = (here, there, AGREEMENT * size), (seen, self._seen(), AGREEMENT * np.abs(seen).max(initial=1.0))
+        inverse = data.qfrc_inverse - data.qfrc_actuator
+        pairs = (here, inverse, AGREEMENT * size), (seen, self._seen(), AGREEMENT * np.abs(seen).max(initial=1.0))
         return all(bool((np.abs(a - b) <= allowed).all()) for a, b, allowed in pairs)
 
     def slopes(self, move: Move, steps: FloatArray, stencil: Stencil, stage: int) -> FloatArray:
@@ -277,14 +277,14 @@ class _Differences:
     def _by_inverse(self, variable: int, h: float, stencil: Stencil) -> FloatArray:
         """Return the same by positions (0), speeds (1) or accelerations (2), from MuJoCo's one-sided slopes."""
         model, data, n = self._model, self._data, self._model.nv
-        found, slopes = np.zeros((n, n)), np.zeros((2, n, n))
+        differences, slopes = np.zeros((n, n)), np.zeros((2, n, n))
         seen, slopes_seen = np.zeros((n, model.nsensordata)), np.zeros((2, model.nsensordata, n))
         arguments: list[Any] = [None] * 7
-        arguments[variable], arguments[variable + 3] = found, seen
+        arguments[variable], arguments[variable + 3] = differences, seen
         data.qacc[:] = self._held.a
         for k, *weights in ((sign * k, w, b) for k, w, b in stencil for sign in (1, -1)):
             mujoco.mjd_inverseFD(model, data, k * h, True, *arguments)  # noqa: FBT003 - flg_actuation
-            slopes += np.multiply.outer(weights, abs(k) * found.T)
+            slopes += np.multiply.outer(weights, abs(k) * differences.T)
             slopes_seen += np.multiply.outer(weights, abs(k) * seen.T)
         return np.concatenate((slopes, slopes_seen[:, self._held.sensors], np.zeros((2, model.na, n))), axis=1)
 

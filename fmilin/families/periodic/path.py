@@ -182,7 +182,7 @@ LOST = 1e-10  # relative: what is left of a deviation that drowns in others
 
 
 @dataclass(frozen=True, eq=False)
-class Beside:
+class NeighbouringMotions:
     """Motions that begin beside one."""
 
     model: Model
@@ -257,7 +257,7 @@ def measured_slopes(
     stepped = isinstance(model, Stepped)
     slopes = _bare(model, samples) if stepped else _in_passing(orbit, times, _inside(model, request, samples))
     P, m = len(slopes.states), len(samples) - 1
-    x, error = Beside(model, samples[0], slopes, orbit.run).sensitivities(times, range(P))
+    x, error = NeighbouringMotions(model, samples[0], slopes, orbit.run).sensitivities(times, range(P))
     R = np.concatenate((slopes.R[:-1], slopes.R[:1]))  # at the end in the coordinates of the start
     phi, off = R @ x, np.abs(R) @ error
     if (off.max(axis=(1, 2)) > UNTOLD * np.maximum(np.abs(phi).max(axis=(1, 2)), 1.0)).any():

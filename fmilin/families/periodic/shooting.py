@@ -15,7 +15,7 @@ import numpy as np
 from scipy.interpolate import make_interp_spline
 
 from fmilin.families.periodic.orbit import OrbitProblem, simulated
-from fmilin.families.periodic.path import Beside, PathSlopes, slopes_along, slopes_at_ends
+from fmilin.families.periodic.path import NeighbouringMotions, PathSlopes, slopes_along, slopes_at_ends
 from fmilin.ground import ConstraintError, FloatArray, NumericalError
 from fmilin.ground.tolerances import RANK
 from fmilin.linearization.request import Request
@@ -121,7 +121,7 @@ class Shooting:
             return Arc(slopes_along(shot.model, points, self._request))
         problem = self.problem
         slopes = slopes_at_ends(shot.model, points, self._request)
-        neighbours = Beside(shot.model, points[0], slopes, problem.request.run)
+        neighbours = NeighbouringMotions(shot.model, points[0], slopes, problem.request.run)
         transition = np.zeros((len(slopes.states), len(slopes.states) + len(points[0].inputs)))
         times = points[0].time + np.array([0.0, shot.period])
         columns = [*range(len(slopes.states)), *(len(slopes.states) + j for j in problem.free_inputs)]
