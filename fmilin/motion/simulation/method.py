@@ -91,8 +91,6 @@ class Method:
     ) -> Any:
         """Return scipy's ``OdeSolver`` for z' = f(t, z) from (t, z) to ``end``; by default f sets the first step."""
         if self.name == "RK4":
-            from fmilin.motion.simulation.method import FixedRungeKutta4
-
             return FixedRungeKutta4(f, t, z, end, step=self.longest_step)
 
         first = None if first_step is None else min(first_step, end - t)
