@@ -59,8 +59,9 @@ class Tree:
             raise SystemExit(f"The tests fail without any change:\n{told[-3000:]}")
         for seconds, test in re.findall(r"^ *([\d.]+)s (?:call|setup|teardown) +(.+)$", told, re.MULTILINE):
             self.seconds[test] += float(seconds)
-        if self.tested(["--collect-only", *self.seconds], limit=600)[0]:
-            raise SystemExit("Some of the tests are not found by their names.")
+        status, told = self.tested(["--collect-only", *self.seconds], limit=600)
+        if status:
+            raise SystemExit(f"Some of the tests are not found by their names:\n{told[-3000:]}")
         self._data = coverage.CoverageData(str(self.home / ".coverage"))
         self._data.read()
 
