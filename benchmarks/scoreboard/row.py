@@ -44,6 +44,8 @@ class Row:
     peers : mapping
         Scripts in ``benchmarks/scoreboard/peers``, by the peer's name.
     remark : str
+    left_out : float
+        How far from zero a part may be that the source leaves out, relative to the number: by the conditioning.
     """
 
     system: str
@@ -56,6 +58,7 @@ class Row:
     formula: str = ""
     peers: Mapping[str, str] = field(default_factory=dict)
     remark: str = ""
+    left_out: float = EXACT
 
     @property
     def value(self) -> complex:
@@ -71,17 +74,17 @@ class Row:
         """Return whether a number is the published one, to the last digit that is printed."""
         if not isinstance(self.published, str):
             return abs(number - self.value) <= EXACT * max(1.0, abs(self.value))
-        units = _units(self.published)
+        units = _units(self.published, self.left_out)
         parts = zip((number.real, number.imag), (self.value.real, self.value.imag), units, strict=True)
         rounding = DOUBLE * abs(self.value)
         return all(abs(a - b) <= max(0.5000001 * unit, rounding) for a, b, unit in parts)
 
 
-def _units(digits: str) -> tuple[float, float]:
-    """Return one unit of the last digit of the real and of the imaginary part; 1e-9 of the number for one left out."""
+def _units(digits: str, left_out: float) -> tuple[float, float]:
+    """Return one unit of the last digit of the real and of the imaginary part, and of one that is left out."""
     written = re.findall(r"([+-]?[0-9.]+(?:e[+-]?[0-9]+)?)(j?)", digits)
     units = {suffix: _unit(number) for number, suffix in written}
-    absent = EXACT * abs(complex(digits))
+    absent = left_out * abs(complex(digits))
     return units.get("", absent), units.get("j", absent)
 
 
