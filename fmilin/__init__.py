@@ -1,14 +1,12 @@
 """Correct linear models of constrained dynamic systems."""
 
-from __future__ import annotations
-
 import fmilin.ground.interrupts  # noqa: F401 - first of all: Ctrl-C may come while the rest is imported
 
 # isort: split
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from fmilin.ground.import_paths import resolve, stay_valid
+from fmilin.ground.import_paths import lazily, resolve, stay_valid
 from fmilin.ground.verbs import hand_in
 from fmilin.ground.version import __version__ as __version__
 
@@ -77,87 +75,68 @@ if TYPE_CHECKING:
     from fmilin.points.uncertainty import Uncertain as Uncertain
     from fmilin.points.uncertainty import uncertain as uncertain
 
-_HOMES = {
-    "__version__": "ground.version",
-    "Connection": "connected.connect",
-    "Constraint": "model.constraints.declared",
-    "ConstraintError": "ground.errors",
-    "Differences": "numerics.differences.differences",
-    "Discovery": "discovery.result",
-    "Evaluation": "model.interface",
-    "Explanation": "discovery.explaining",
-    "Floquet": "motion.periodic.floquet",
-    "FloquetChart": "families.periodic.chart",
-    "FmilinError": "ground.errors",
-    "FrequencyResponse": "design.frequency_response",
-    "Limits": "ground.sandbox.limits",
-    "LinearFamily": "families.family",
-    "LinearModel": "linear_model.model",
-    "Model": "model.interface",
-    "ModelCrashError": "ground.errors",
-    "ModelError": "ground.errors",
-    "NumericalError": "ground.errors",
-    "OperatingPoint": "model.interface",
-    "PeriodicModel": "families.periodic.model",
-    "PeriodicOrbit": "families.periodic.orbit",
-    "Signal": "ground.signals",
-    "Signals": "ground.signals",
-    "Stepping": "model.stepping",
-    "Trajectory": "motion.simulation.trajectory",
-    "TrimRequest": "points.request",
-    "TrimmedPoint": "points.report",
-    "Uncertain": "points.uncertainty",
-    "UnknownNameError": "ground.errors",
-    "UsageError": "ground.errors",
-    "Verification": "linear_model.verification",
-    "closed_loop": "design.closed_loop",
-    "complementary_sensitivity": "connected.loop_transfer",
-    "connect": "connected.connect",
-    "cosimulated": "connected.cosimulation",
-    "descriptor": "native.formulations.descriptor",
-    "discover": "discovery.procedure",
-    "explain": "discovery.explaining",
-    "explain_zeros": "discovery.explaining",
-    "floquet_chart": "families.periodic.chart",
-    "frequency_response": "design.frequency_response",
-    "isolated": "ground.sandbox.other_processes",
-    "linearize": "linearization.procedure",
-    "linearize_along": "families.along",
-    "linearize_periodic": "families.periodic.linearize",
-    "load": "loading.load",
-    "loop_transfer": "connected.loop_transfer",
-    "opened": "connected.loop_transfer",
-    "operating_point": "manifold.operating_points",
-    "operating_points": "points.many_starts",
-    "periodic_orbit": "families.periodic.search",
-    "reduce_members": "connected.reduced",
-    "sampled_loop": "connected.connect",
-    "sandbox_report": "ground.sandbox.limits",
-    "sensitivity": "connected.loop_transfer",
-    "simulate": "motion.simulation.run",
-    "snapshots": "motion.simulation.run",
-    "sweep": "families.sweep",
-    "to_casadi": "native.to_casadi",
-    "trim": "points.procedure",
-    "trim_each": "points.procedure",
-    "uncertain": "points.uncertainty",
-    "verify": "motion.verifying.procedure",
-}
-
-__all__ = list(_HOMES)
+_imported, __dir__, __all__ = lazily(
+    __name__,
+    {
+        "connected.connect": ("Connection", "connect", "sampled_loop"),
+        "connected.cosimulation": ("cosimulated",),
+        "connected.loop_transfer": ("complementary_sensitivity", "loop_transfer", "opened", "sensitivity"),
+        "connected.reduced": ("reduce_members",),
+        "design.closed_loop": ("closed_loop",),
+        "design.frequency_response": ("FrequencyResponse", "frequency_response"),
+        "discovery.explaining": ("Explanation", "explain", "explain_zeros"),
+        "discovery.procedure": ("discover",),
+        "discovery.result": ("Discovery",),
+        "families.along": ("linearize_along",),
+        "families.family": ("LinearFamily",),
+        "families.periodic.chart": ("FloquetChart", "floquet_chart"),
+        "families.periodic.linearize": ("linearize_periodic",),
+        "families.periodic.model": ("PeriodicModel",),
+        "families.periodic.orbit": ("PeriodicOrbit",),
+        "families.periodic.search": ("periodic_orbit",),
+        "families.sweep": ("sweep",),
+        "ground.errors": (
+            "ConstraintError",
+            "FmilinError",
+            "ModelCrashError",
+            "ModelError",
+            "NumericalError",
+            "UnknownNameError",
+            "UsageError",
+        ),
+        "ground.sandbox.limits": ("Limits", "sandbox_report"),
+        "ground.sandbox.other_processes": ("isolated",),
+        "ground.signals": ("Signal", "Signals"),
+        "ground.version": ("__version__",),
+        "linear_model.model": ("LinearModel",),
+        "linear_model.verification": ("Verification",),
+        "linearization.procedure": ("linearize",),
+        "loading.load": ("load",),
+        "manifold.operating_points": ("operating_point",),
+        "model.constraints.declared": ("Constraint",),
+        "model.interface": ("Evaluation", "Model", "OperatingPoint"),
+        "model.stepping": ("Stepping",),
+        "motion.periodic.floquet": ("Floquet",),
+        "motion.simulation.run": ("simulate", "snapshots"),
+        "motion.simulation.trajectory": ("Trajectory",),
+        "motion.verifying.procedure": ("verify",),
+        "native.formulations.descriptor": ("descriptor",),
+        "native.to_casadi": ("to_casadi",),
+        "numerics.differences.differences": ("Differences",),
+        "points.many_starts": ("operating_points",),
+        "points.procedure": ("trim", "trim_each"),
+        "points.report": ("TrimmedPoint",),
+        "points.request": ("TrimRequest",),
+        "points.uncertainty": ("Uncertain", "uncertain"),
+    },
+)
 
 
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first used, so that ``import fmilin`` stays quick."""
     if name == "design" or resolve(f"fmilin.{name}"):  # fl.export.ssp, fl.models.OdeModel
         return import_module(f"fmilin.{name}")
-    if name not in _HOMES:
-        raise AttributeError(f"module 'fmilin' has no attribute '{name}'")
-    return getattr(import_module(f"fmilin.{_HOMES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+    return _imported(name)
 
 
 hand_in(  # what people type on a result, by the folders above that do it

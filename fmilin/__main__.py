@@ -1,7 +1,5 @@
 """The program: its script, and ``python -m fmilin`` where that is not on the path."""
 
-from __future__ import annotations
-
 import atexit
 import os
 import sys

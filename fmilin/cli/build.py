@@ -1,7 +1,5 @@
 """``fmilin build MODEL -o FILE.fmu``: a native description as a nonlinear FMU."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 A new option needs no entry in the tables of headings: without one it counts among those of every day.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from inspect import cleandoc
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``fmilin convert LINEAR... -o FILE``: between the formats of linear models, made smaller or sampled on the way."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

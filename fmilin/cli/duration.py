@@ -1,7 +1,5 @@
 """How long a command may take (``--deadline SECONDS``), and what it says meanwhile where a person is watching."""
 
-from __future__ import annotations
-
 import atexit
 import math
 import os

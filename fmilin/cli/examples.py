@@ -1,7 +1,5 @@
 """``fmilin examples``: the examples that come with fmilin, and copies of them to run and to change."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

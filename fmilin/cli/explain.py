@@ -1,7 +1,5 @@
 """``fmilin explain MODEL --input u --output y``: why a channel is zero."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from typing import Any
 

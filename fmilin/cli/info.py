@@ -1,7 +1,5 @@
 """``fmilin info MODEL``: what is in a model."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """``fmilin linearize MODEL``: a linear model at an operating point."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path

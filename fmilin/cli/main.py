@@ -1,7 +1,5 @@
 """``fmilin``: the program, and ``--install-completion``. Each command is a module that imports nothing heavy."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Sequence

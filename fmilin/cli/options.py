@@ -5,8 +5,6 @@ Options that several commands share are the fields of a frozen dataclass, each m
 """
 # ruff: noqa: A002 - help is what click calls it
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import field, fields

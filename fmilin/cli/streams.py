@@ -1,7 +1,5 @@
 """Standard output and standard error while foreign code runs that may print to them, close them or write elsewhere."""
 
-from __future__ import annotations
-
 import io
 import os
 import sys

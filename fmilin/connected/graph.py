@@ -4,8 +4,6 @@ Inputs v that hang on accelerations, multipliers or on themselves are unknowns b
 in place.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """A linear model in motion, beside the nonlinear one that it was made from."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

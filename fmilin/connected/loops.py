@@ -3,8 +3,6 @@
 Loops v = answer(v) are solved by Newton's method; what is said where there is no solution stands here, too.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """One step of a co-simulation's master as a matrix, and of regulators of different sample times over their period."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction

@@ -4,8 +4,6 @@ Each member is visited once with its right inputs, sooner where what it tells wi
 depends on at once decides the order; what then is left is a loop.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise

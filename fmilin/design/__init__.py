@@ -5,8 +5,6 @@ Leaves: gains, filters, regulators that run, trajectories of closed loops.
 Does not know: files, pictures.
 """
 
-from __future__ import annotations
-
 from fmilin.design.closed_loop import closed_loop
 from fmilin.design.estimation.building import estimator
 from fmilin.design.estimation.consistency import Filtered, filtered, nees, tuned_noise

@@ -1,7 +1,5 @@
 """The reasons for which a channel may be zero: each function changes one thing, and names it if the channel answers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """One channel of a model, from an input to an output: whether it answers, and where its paths end."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """Coefficients that make all rows zero: how many there are, and the sparsest ones."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 

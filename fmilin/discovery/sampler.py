@@ -1,7 +1,5 @@
 """Random states around a point and the rates there: a model that keeps a constraint keeps it everywhere."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 

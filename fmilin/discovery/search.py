@@ -1,7 +1,5 @@
 """The search: invariants of the speeds first, then those of positions on the manifold that the first ones make."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 

@@ -3,8 +3,6 @@
 All such g and g' lie in the largest subspace of a library phi that the linear map L_f c = Dphi f c maps into itself.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """What the states are, told by moving them: constant, cyclic, an angle, a speed; and which ones can meet."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 

@@ -4,8 +4,6 @@ At an equilibrium gradients w of what is kept of the speeds obey w A = 0 and w B
 A in the span of the first, and w B = 0. The tangent space is their common kernel.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Beside the samples: whether an invariant is kept at other consistent points, under other inputs, along a motion."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial

@@ -5,8 +5,6 @@ place of f0 + f_p dp this is one Newton step of the next problem, and the matric
 chord): each costs one visit to the model. What does not converge is left to the search of :mod:`fmilin.points`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary

@@ -1,7 +1,5 @@
 """Outcomes, and linear models that are there already, put together as a family."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 

@@ -1,7 +1,5 @@
 """What a sweep runs over: values by name, every combination of them or one value of each at a time."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property

@@ -8,8 +8,6 @@ Of a rotor of N >= 3 equal blades on a ground that does not prefer a direction, 
 Families over the azimuth, as OpenFAST's files make them, are changed point by point, and have a mean.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

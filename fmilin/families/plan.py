@@ -1,7 +1,5 @@
 """What is asked of every point of a sweep, and who computes the points: an engine takes runs of them, and reports."""
 
-from __future__ import annotations
-
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Points computed by processes on this machine: each opens the model once, and is replaced when the model crashes."""
 
-from __future__ import annotations
-
 import pickle
 import select
 import time

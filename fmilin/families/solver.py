@@ -1,7 +1,5 @@
 """One point of a sweep after the other: open the model once, assemble or trim, linearize, say what came of it."""
 
-from __future__ import annotations
-
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress

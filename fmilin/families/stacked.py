@@ -9,8 +9,6 @@ and every step goes along the tangent T and back to the manifold along the depen
 subspaces in which they are regular at the seed, so that what they leave open stays as it is guessed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """What a block of a sweep solves for: loops to close, or the equations of an equilibrium, at many points at once."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

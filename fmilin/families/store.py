@@ -6,8 +6,6 @@ which sweep it is. A power cut may lose any part of them: each line carries its 
 and what stands behind the first that does not match counts for nothing; each point carries the checksum of its row.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Modes followed along a grid by their eigenvectors."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal

@@ -1,7 +1,5 @@
 """The machines that FMUs are for, and what both standards call them; the C library, and where FMPy keeps its files."""
 
-from __future__ import annotations
-
 import ctypes
 import importlib.util
 import platform

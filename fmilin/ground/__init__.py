@@ -5,8 +5,6 @@ Leaves: errors and remarks in words, :class:`~fmilin.Signals`, files written who
 Does not know: what a model is.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from fmilin.ground.import_paths import lazily
@@ -27,10 +25,12 @@ if TYPE_CHECKING:
     from fmilin.ground.verbs import Shown as Shown
     from fmilin.ground.verbs import perform as perform
 
-_MODULES = {
-    "errors": ("ConstraintError", "FmilinError", "ModelError", "NumericalError", "UnknownNameError", "UsageError"),
-    "remarks": ("Remark",),
-    "signals": ("FloatArray", "Signal", "Signals", "as_numbers", "rate_unit"),
-    "verbs": ("Shown", "perform"),
-}
-__getattr__, __dir__ = lazily(__name__, {name: module for module, names in _MODULES.items() for name in names})
+__getattr__, __dir__, __all__ = lazily(
+    __name__,
+    {
+        "errors": ("ConstraintError", "FmilinError", "ModelError", "NumericalError", "UnknownNameError", "UsageError"),
+        "remarks": ("Remark",),
+        "signals": ("FloatArray", "Signal", "Signals", "as_numbers", "rate_unit"),
+        "verbs": ("Shown", "perform"),
+    },
+)

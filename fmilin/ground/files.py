@@ -3,8 +3,6 @@
 A temporary name holds the machine, its start, and the process with its start: what is left behind the next one removes.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Import paths that the documentation shows, for folders that stand elsewhere: one table, no second set of files."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
@@ -36,15 +34,18 @@ def resolve(name: str) -> str | None:
     return DOCUMENTED[head] + name.removeprefix(head) if head in DOCUMENTED else None
 
 
-def lazily(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return ``__getattr__`` and ``__dir__`` of a package whose names are imported when they are first used."""
+def lazily(
+    package: str, modules: Mapping[str, Sequence[str]]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """Return ``__getattr__``, ``__dir__`` and ``__all__`` of a package whose names are imported when first used."""
+    modules_by_name = {name: module for module, names in modules.items() for name in names}
 
     def imported(name: str) -> Any:
-        if name not in homes:
+        if name not in modules_by_name:
             raise AttributeError(f"module '{package}' has no attribute '{name}'")
-        return getattr(import_module(f"{package}.{homes[name]}"), name)
+        return getattr(import_module(f"{package}.{modules_by_name[name]}"), name)
 
-    return imported, lambda: sorted(homes)
+    return imported, lambda: sorted(modules_by_name), sorted(modules_by_name)
 
 
 def stay_valid() -> None:

@@ -3,8 +3,6 @@
 What asks it to end raises KeyboardInterrupt, and is remembered: libraries swallow that, or make errors of it.
 """
 
-from __future__ import annotations
-
 import mmap
 import os
 import signal

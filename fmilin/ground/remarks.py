@@ -3,8 +3,6 @@
 The page ``docs/reference/remarks.md`` is made from the table by ``python docs/remarks.py``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import InitVar, dataclass
 from typing import Literal

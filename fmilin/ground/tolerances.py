@@ -4,8 +4,6 @@ Each has a test that fails when it is loosened. Steps, iterations and sizes of o
 These orders must hold: ``REACHED < ON_MANIFOLD < CONSISTENT`` and ``BALANCED_EXACTLY < EQUILIBRIUM``.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 # -- the point -------------------------------------------------------------------------------------------------------

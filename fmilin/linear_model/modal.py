@@ -5,8 +5,6 @@ Verghese, Schweppe, 1982); P b and c P are parts of responses. A mode can be mov
 (Popov, Belevitch, Hautus).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """What the eigenvalues say: frequencies, damping, and how the whole mechanism moves."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

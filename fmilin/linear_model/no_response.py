@@ -1,7 +1,5 @@
 """A linear model in which no input reaches any output: it reads like a success, and answers nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

@@ -4,8 +4,6 @@ An entry's estimate counts against the largest entry of its row of [A B] or [C D
 is nothing but error is compared with the size of its terms: zero is known well when noise makes 1e-8 of it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 

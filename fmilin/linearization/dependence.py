@@ -5,8 +5,6 @@ states are: combinations w of the states with ``w' f = 0``, which no input moves
 Rates that happen to be zero, are always zero, or on which none depends are told apart by moving the states.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

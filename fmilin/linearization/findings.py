@@ -1,7 +1,5 @@
 """What a user should know about a point and the coordinates at it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

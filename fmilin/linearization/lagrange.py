@@ -11,8 +11,6 @@ At a singular configuration the velocities with G v = 0 are more than those of a
 which reproduces the pairs published for the four-bar (González et al., section 5.1), multipliers of least norm.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -5,8 +5,6 @@ the manifold, a kink, a motion that may be steady in other coordinates) is left 
 stack says of a point is what is said of it alone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Lagrange's equations of what a user names: of a model in Python, their form at a point, or a mechanism in a file."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

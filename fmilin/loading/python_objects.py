@@ -1,7 +1,5 @@
 """Models in Python files and packages: ``path/to/file.py:name`` and ``package.module:name``, with literal keywords."""
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import importlib

@@ -6,8 +6,6 @@
 ['shapes', 'arguments', 'memory']
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn

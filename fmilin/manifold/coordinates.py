@@ -5,8 +5,6 @@ full system of eqs. (2.29) and (2.31). Psi solves (rho(x) - y; h(t, x)) = 0 (eq.
 contraction-rate criterion of section 2.3.1. Coordinates that are states keep their values to the last bit.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Everything that is decided about the manifold at one point: invariants, rank, coordinates, parametrization."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace

@@ -6,8 +6,6 @@ are exact where g is an expression and f has exact products; what remains is dif
 constraint (prescribed motion) needs its derivative, the input ``der(u)``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ surroundings; where these are symmetric about their axis n, in the direction of 
 it, and rates in axes of the body; where both are, in Euler's angles and what both axes see of the rates.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product

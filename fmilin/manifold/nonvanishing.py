@@ -4,8 +4,6 @@
 a few points at random: one that is rounding at all of them is zero.
 """
 
-from __future__ import annotations
-
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Many points of a model that is asked at one after the other, with exact products of its own."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

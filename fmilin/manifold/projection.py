@@ -1,7 +1,5 @@
 """The point of the manifold nearest to a given one (Spencer eqs. 3.10 and 3.11), some states held."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 

@@ -6,8 +6,6 @@ and s . D^2 g [a, a] = 0, the frequency is intrinsic, w^2 = - a' (de/dq) a / (a'
 al., section 5.1).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cache
 

@@ -4,8 +4,6 @@ Position-level constraints decide first which positions are dependent; each take
 state (Spencer eq. 2.40). Velocity constraints that remain take dependent states among those in which they are linear.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 

@@ -3,8 +3,6 @@
 Exact directional derivatives are a claim, not a truth: each column is compared once with a central difference.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial

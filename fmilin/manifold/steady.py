@@ -3,8 +3,6 @@
 Rows of A of states that nothing depends on (where a wheel touches the ground) may change, the eigenvalues do not.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Is the declared manifold really where the model moves? H f = 0 at the point and near it, and no input leaves it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary

@@ -5,8 +5,6 @@ Leaves: :class:`~fmilin.Model`, :class:`~fmilin.OperatingPoint`, :class:`~fmilin
 Does not know: where a model came from, and what is done with it.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from fmilin.ground.import_paths import lazily
@@ -37,12 +35,14 @@ if TYPE_CHECKING:
     from fmilin.model.visits import RememberingModel as RememberingModel
     from fmilin.model.visits import one_at_a_time as one_at_a_time
 
-_MODULES = {
-    "constraints.declared": ("Constraint", "Constraints", "Level"),
-    "constraints.expressions": ("Expression", "ExpressionError", "driven_by", "parse"),
-    "equations": ("Laws", "SparseEquations", "SymbolicSystem"),
-    "interface": ("Evaluation", "Model", "ModelInfo", "OperatingPoint", "SecondOrderForm"),
-    "stepping": ("Cadence", "Hybrid", "Passage", "Response", "Stepped", "Stepping"),
-    "visits": ("CountedModel", "RememberingModel", "one_at_a_time"),
-}
-__getattr__, __dir__ = lazily(__name__, {name: module for module, names in _MODULES.items() for name in names})
+__getattr__, __dir__, __all__ = lazily(
+    __name__,
+    {
+        "constraints.declared": ("Constraint", "Constraints", "Level"),
+        "constraints.expressions": ("Expression", "ExpressionError", "driven_by", "parse"),
+        "equations": ("Laws", "SparseEquations", "SymbolicSystem"),
+        "interface": ("Evaluation", "Model", "ModelInfo", "OperatingPoint", "SecondOrderForm"),
+        "stepping": ("Cadence", "Hybrid", "Passage", "Response", "Stepped", "Stepping"),
+        "visits": ("CountedModel", "RememberingModel", "one_at_a_time"),
+    },
+)

@@ -5,8 +5,6 @@ logarithms of the diagonal of R, summed up and divided by the time, tend to the 
 Lengths are measured in all states, dx = T dy, so that they do not depend on which states are independent.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from math import inf
 

@@ -5,8 +5,6 @@ Leaves: models with exact derivatives, the three formulations' spectra (Gonzalez
 Does not know: FMUs.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from fmilin.ground.import_paths import lazily
@@ -26,21 +24,17 @@ if TYPE_CHECKING:
     from fmilin.native.ode import OdeModel as OdeModel
     from fmilin.native.symbolic import SymbolicModel as SymbolicModel
 
-_HOMES = {
-    "DaeGraph": "dae.equations",
-    "DaeModel": "dae.model",
-    "FunctionModel": "function",
-    "KaneEquations": "kane",
-    "KaneModel": "kane",
-    "Labels": "declaration",
-    "LagrangeModel": "lagrange",
-    "MultiplierModel": "null_space",
-    "NullSpaceModel": "null_space",
-    "OdeModel": "ode",
-    "SymbolicConstraint": "declaration",
-    "SymbolicModel": "symbolic",
-    "der": "declaration",
-}
-
-__all__ = list(_HOMES)
-__getattr__, __dir__ = lazily(__name__, _HOMES)
+__getattr__, __dir__, __all__ = lazily(
+    __name__,
+    {
+        "dae.equations": ("DaeGraph",),
+        "dae.model": ("DaeModel",),
+        "declaration": ("Labels", "SymbolicConstraint", "der"),
+        "function": ("FunctionModel",),
+        "kane": ("KaneEquations", "KaneModel"),
+        "lagrange": ("LagrangeModel",),
+        "null_space": ("MultiplierModel", "NullSpaceModel"),
+        "ode": ("OdeModel",),
+        "symbolic": ("SymbolicModel",),
+    },
+)

@@ -4,8 +4,6 @@ A contact that sticks is a constraint, three rows for a point, six for a flat fo
 forces. The linear model of a stance is valid as long as the ground pushes, and friction holds what acts sideways.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal

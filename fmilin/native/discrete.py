@@ -6,8 +6,6 @@ of the method (Hairer, Norsett, Wanner, Solving Ordinary Differential Equations 
 B_k u_k + c_k is the linearization of what the integrator does, not of the frozen matrices' matrix exponential.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor

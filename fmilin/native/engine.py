@@ -1,7 +1,5 @@
 """A model whose numbers come from an engine in one visit, which computes all rates and quantities: an adapter's."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Sequence
 from functools import cached_property

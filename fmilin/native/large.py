@@ -1,7 +1,5 @@
 """Lagrange's equations of a large symbolic model at one point: sparse matrices, sparse factors, sparse projection."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any

@@ -1,7 +1,5 @@
 """Matrices divided by the lengths of their rows and columns, their Newton steps, and what is an equilibrium."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The dense saddle-point system, through the null space of G or through the multipliers: Spencer (thesis)."""
 
-from __future__ import annotations
-
 import math
 from functools import cached_property, lru_cache
 

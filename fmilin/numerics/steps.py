@@ -1,7 +1,5 @@
 """One step of the classical Runge-Kutta method, and where event indicators change sign over a step."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

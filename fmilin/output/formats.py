@@ -4,8 +4,6 @@ Writing, reading, help texts, completion and the table in ``docs/howto/files.md`
 imported, as the command line asks for suffixes before it loads anything.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module

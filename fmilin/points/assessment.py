@@ -3,8 +3,6 @@
 Where there is none: what was tried, the residuals that remain, and what might be freed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 

@@ -4,8 +4,6 @@ With d = -J^+ r and K from one more Jacobian there is one solution within 2 |d| 
 Kantorovich). Where that cannot be said the residual is followed along the direction in doubt until it leaves its noise.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

@@ -3,8 +3,6 @@
 Inputs enter affinely: least squares, of contact forces first, then of contact torques, then of the inputs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

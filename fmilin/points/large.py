@@ -3,8 +3,6 @@
 Its Jacobian, [[d(F - G' lambda)/dq, -G'], [G, 0]], is as sparse as the equations of motion.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Newton's method for r(z) = 0, damped where it must be: rows and columns in sizes that the Jacobian itself tells."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

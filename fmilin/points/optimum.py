@@ -4,8 +4,6 @@ SciPy's SLSQP finds which bounds bind; then Newton's method on the directions th
 open sharpens the point and says how well it is determined. Multipliers say what a unit of each target or bound costs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any

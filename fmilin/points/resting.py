@@ -1,7 +1,5 @@
 """Towards a rest at which the motion stays, by implicit Euler's method on the manifold, (I/h - A) dy = f."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """From equations to the point that is wanted: their zero, the rest that stays, the best within bounds; obstacles."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress

@@ -3,8 +3,6 @@
 The states that must rest in a steady motion are the independent ones that are not listed as moving.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """From nested systems to components, and to what finally feeds each of their inputs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """From a flat system and its open members to what :func:`fmilin.connect` would be told."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter

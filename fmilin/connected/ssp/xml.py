@@ -5,8 +5,6 @@ mappings, and knows the schema of 1.x only; pyssp-standard (0.9.1) does not read
 unpacks without a limit.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -3,8 +3,6 @@
 Equations with a graph are differentiated by them exactly; an FMU's parameters become inputs of it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property

@@ -18,8 +18,6 @@ the constraints being those of the model as they are. Without bounds, on a linea
 noise that is held over samples.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Mapping

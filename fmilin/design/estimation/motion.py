@@ -14,8 +14,6 @@ determine the others badly, the best ones are chosen by elimination with complet
 R_new T_old.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar

@@ -8,8 +8,6 @@ have the saltation matrix in their differences; Leine and Nijmeijer, Dynamics an
 systems, 2004, chapter 7), and of co-simulation FMUs, which do not say their rates.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property

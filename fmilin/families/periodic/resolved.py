@@ -4,8 +4,6 @@ A motion that stands still for most of its period and then leaps (a relaxation o
 narrow pulses, is told by no affordable number of equally spaced samples: steps are halved where A changes fast.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -6,8 +6,6 @@ sensitivities of a stretch follow from the linear models along it, and need not 
 Where the equations leave freedoms (a phase, an energy) the smallest step is taken.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import cached_property
 

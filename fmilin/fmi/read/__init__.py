@@ -1,7 +1,5 @@
 """An FMU as a Model."""
 
-from __future__ import annotations
-
 from fmilin.fmi.read.archive import FmuFile, read_description
 from fmilin.fmi.read.model import FmuModel, open_fmu
 

@@ -1,7 +1,5 @@
 """The zip archive that an FMU is: looked into, and unpacked safely into a private directory."""
 
-from __future__ import annotations
-
 import lzma
 import os
 import shutil

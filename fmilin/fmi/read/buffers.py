@@ -1,7 +1,5 @@
 """All numbers of one visit to an FMU in one array, at addresses that C code writes to, and the calls that do so."""
 
-from __future__ import annotations
-
 import ctypes
 from abc import ABC
 from collections.abc import Iterable, Mapping, Sequence

@@ -4,8 +4,6 @@ Functions of FMI 1.0 bear the name of the model (``pendulum_fmiGetReal``), there
 are known to the code alone; in co-simulation none is visible, and none can be saved.
 """
 
-from __future__ import annotations
-
 import ctypes
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Reading single XML elements of a model description: what the versions of FMI share."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """One instance of an FMU's code: what the FMI versions have in common."""
 
-from __future__ import annotations
-
 import ctypes
 import shutil
 from abc import abstractmethod

@@ -1,7 +1,5 @@
 """FMI 3.0: instances for model exchange and for co-simulation, the clocks of the latter."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 from collections.abc import Callable, Sequence

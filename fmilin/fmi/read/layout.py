@@ -1,7 +1,5 @@
 """Scalars: FMI 3 arrays taken apart, and the place of every quantity among states, inputs and derivatives."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter

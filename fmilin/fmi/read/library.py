@@ -3,8 +3,6 @@
 Sources are compiled only when the user has asked for it: they are foreign code.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """An FMU as a :class:`~fmilin.Model`, all of whose questions one class answers."""
 
-from __future__ import annotations
-
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps

@@ -4,8 +4,6 @@ While foreign code runs, the C library's ``stdout`` is a file of ours; while it 
 thread could print, descriptor 1 is, too. A child process needs none of this: its standard output is nobody's.
 """
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import ctypes

@@ -5,8 +5,6 @@ where it is declared that no unknown depends on two of them; rows that depend on
 there are adjoint derivatives. The product along one direction through all columns tests both.
 """
 
-from __future__ import annotations
-
 import ctypes
 from collections.abc import Callable, Sequence
 from functools import partial

@@ -1,7 +1,5 @@
 """A running FMU, shared by all views of the same model, and given back when the last one is done."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Values that a user gives: start values and parameters by name, and parameters that are inputs of a linear model."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 

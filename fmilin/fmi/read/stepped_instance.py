@@ -1,7 +1,5 @@
 """One instance of an FMU for co-simulation: communication steps, and its whole state saved and restored."""
 
-from __future__ import annotations
-
 import ctypes
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """A co-simulation FMU as a Model that can be stepped, and what it says about steps and sampling."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from functools import cached_property

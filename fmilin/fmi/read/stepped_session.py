@@ -4,8 +4,6 @@ Restoring restarts the solver of some tools: every run, the baseline too, starts
 restore, or restores wrongly, a fresh instance is led to the anchor along the same steps.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Values that a running FMU holds, as constraints and results need them: parameters, discrete states, residuals."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 from weakref import WeakKeyDictionary

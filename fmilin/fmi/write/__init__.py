@@ -1,7 +1,5 @@
 """Models as FMUs: symbolic ones and linear ones."""
 
-from __future__ import annotations
-
 from fmilin.fmi.write.fmu import build_fmu
 from fmilin.fmi.write.linear import LinearFmu, linear_fmu
 

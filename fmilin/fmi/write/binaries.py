@@ -3,8 +3,6 @@
 Those of the linear runtime are compiled once and then kept, whatever the model.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import struct

@@ -1,7 +1,5 @@
 """``linear_fmu``: from a linear model to an FMU, its variables and the rows of matrices behind them."""
 
-from __future__ import annotations
-
 import math
 import struct
 from collections.abc import Iterator, Mapping, Sequence

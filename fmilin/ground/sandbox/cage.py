@@ -4,8 +4,6 @@ Layers need no privilege and do not rely on each other: a short environment, Lan
 What this system does not offer is left out; what it offers and then refuses is an error.
 """
 
-from __future__ import annotations
-
 import ctypes
 import logging
 import os

@@ -4,8 +4,6 @@ It leads a session of its own, adopts orphans (on Linux), runs no foreign code a
 end its maker holds. One that stands apart is process 1 of a world of its own, where the system allows that.
 """
 
-from __future__ import annotations
-
 import mmap
 import os
 import select

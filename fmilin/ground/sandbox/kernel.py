@@ -4,8 +4,6 @@ What a process that is apart has started ends with it, and its process 1 is the 
 from inside. Some distributions and most containers do not allow it.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import platform

@@ -4,8 +4,6 @@ Linux 5.13 and later (https://docs.kernel.org/userspace-api/landlock.html). Late
 folders (2), emptying of files (3), TCP (4), devices (5), signals and abstract sockets (6).
 """
 
-from __future__ import annotations
-
 import os
 import struct
 from collections.abc import Iterable

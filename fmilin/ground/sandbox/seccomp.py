@@ -4,8 +4,6 @@ A list of what is refused (EPERM), or unknown (ENOSYS) where libraries then go a
 use. The filter looks at numbers and arguments alone (https://docs.kernel.org/userspace-api/seccomp_filter.html).
 """
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import struct

@@ -5,8 +5,6 @@ come through a pipe that has no descriptor while that code runs; each begins wit
 know, its length and a checksum: what else is written is noticed.
 """
 
-from __future__ import annotations
-
 import ctypes
 import mmap
 import os

@@ -1,7 +1,5 @@
 """Linear models made smaller, better scaled or sampled, before they go to another tool."""
 
-from __future__ import annotations
-
 from fmilin.linear_model.reduction.gramians import Peak, balanced_truncation, hankel_singular_values
 from fmilin.linear_model.reduction.minimal import Conditioning, minimal_realization
 from fmilin.linear_model.reduction.modal import error_bound, keep_frequencies, keep_states, modal_form

@@ -4,8 +4,6 @@ An identified model fits the solver, not the plant. So the same experiment is ru
 smaller tolerance; what the responses differ by is put into the accuracy.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 

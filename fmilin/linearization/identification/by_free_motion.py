@@ -4,8 +4,6 @@ With inputs held, x[k+1] = A x[k] + d and y[k] = C x[k]: the differences y[k+1] 
 parameters of a model whose only input is d, and are realized as pulses are.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

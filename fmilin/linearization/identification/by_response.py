@@ -1,7 +1,5 @@
 """Method b, from pulses to linear model."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 

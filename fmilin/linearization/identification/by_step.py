@@ -5,8 +5,6 @@ estimated as for any other; then A_h = 1 + h R f_x T, B_h = h R f_u. That the ra
 hold over a step.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Remarks on a measured model: method, fit, order, sampling convention, sampled parts."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -4,8 +4,6 @@ Methods, the first that works: ``direct`` (derivatives read between two steps), 
 step), ``response`` (pulses on the inputs, eigensystem realization); ``multisine`` on demand.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

@@ -4,8 +4,6 @@ What is due at t_(k+1) belongs to the next step. The first t_k is that of the fi
 at the start itself has happened when a model is initialized.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import isfinite
 

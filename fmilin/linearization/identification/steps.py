@@ -4,8 +4,6 @@ A continuous model counts only when it is confirmed at half the step: there the 
 frequency, and a sampled part answers with its own period.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """A model that cannot print itself as C becomes a co-simulation FMU that runs Python inside, by pythonfmu."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

@@ -1,7 +1,5 @@
 """What runs inside an FMU that wraps a Python model, imported by its script alone: pythonfmu calls, fmilin computes."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Expressions in sympy: for what is written as text (Modelica, C, LaTeX) and for models declared in sympy."""
 
-from __future__ import annotations
-
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence

@@ -6,8 +6,6 @@ slowly: with A(t) = sum A_k e^(ikWt) the complex ones obey Y_j' = sum_k A_(j-k) 
 the exponents, shifted by i k W: the middle ones are good, those at the ends of the truncation are not.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

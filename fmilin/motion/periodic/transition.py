@@ -4,8 +4,6 @@ Each factor is the exact sensitivity of a collocation step (Radau IIA with six s
 Solving ordinary differential equations II, section IV.5); the number of steps doubles until the product stays.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 

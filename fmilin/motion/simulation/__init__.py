@@ -1,7 +1,5 @@
 """Integration on the manifold: one file per way to stay on it, over the integrators of scipy."""
 
-from __future__ import annotations
-
 from fmilin.motion.simulation.inputs import InputTable
 from fmilin.motion.simulation.method import Method
 from fmilin.motion.simulation.run import simulate, snapshots

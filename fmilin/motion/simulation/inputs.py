@@ -1,7 +1,5 @@
 """Inputs as functions of time: constants, functions, or a table between whose rows they run straight."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 

@@ -3,8 +3,6 @@
 A piece ends where an event indicator changes sign.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from functools import cached_property

@@ -5,8 +5,6 @@ with distances in sizes of the states; states of other kinds in one go with the 
 energy is kept, the states move along what its gradient leaves in the tangent space until it has its first value.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

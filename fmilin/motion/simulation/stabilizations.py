@@ -10,8 +10,6 @@ correction of least norm, v' = f_v - D (G D)^+ (2 alpha g' + beta^2 g), with D t
 other kinds are attracted at first order, x' = f - alpha D (H D)^+ h, so that h' = -alpha h.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

@@ -3,8 +3,6 @@
 The undisturbed motion of the reduced model is integrated, with the noise of its rates known.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from functools import partial

@@ -6,8 +6,6 @@ A linear model says what this is to first order, at any point: subtracting f0, t
 makes the point an equilibrium and leaves A, B, C, D and T as they are.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

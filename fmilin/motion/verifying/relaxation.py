@@ -10,8 +10,6 @@ model says is integrated exactly: no step follows its fast modes, and its stiffn
 has g of second order in a, whatever the nodes.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

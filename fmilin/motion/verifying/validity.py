@@ -9,8 +9,6 @@ c1 is what is wrong with the linear model: zero for a right one. Three amplitude
 Richardson's extrapolation, c1 = (D(a) - 6 D(a/2) + 8 D(a/4)) / 3.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass

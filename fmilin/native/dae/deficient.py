@@ -6,8 +6,6 @@ combination and are zero. Where that brings nothing at a consistent point the ro
 unknown that nothing determines stays at its start value if the motion does not depend on it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass

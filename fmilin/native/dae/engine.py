@@ -1,7 +1,5 @@
 """Reduced DAEs as an engine: an implicit system with invariants, like every native form."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property

@@ -8,8 +8,6 @@ a pivoted QR factorization at the start, determine the unknowns, and the others 
 Where it is singular in numbers, :mod:`fmilin.native.dae.deficient` goes on.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any

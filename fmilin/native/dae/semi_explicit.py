@@ -6,8 +6,6 @@ coefficients are taken: none of this fills in or amplifies errors, as a general 
 solved as a sparse system.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

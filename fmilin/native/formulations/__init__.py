@@ -1,7 +1,5 @@
 """The three formulations of González et al. side by side: minimal, redundant and unconstrained coordinate sets."""
 
-from __future__ import annotations
-
 from fmilin.native.formulations.form import Basis, ConstrainedForm, Motion, basis_of
 from fmilin.native.formulations.formulation import MCS, RCS, UCS, Formulation, Spectrum
 from fmilin.native.formulations.of_model import form_of

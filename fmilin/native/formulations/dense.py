@@ -26,8 +26,6 @@ where the penalized system itself rests, lambda at a point of the constrained on
 along, and Phi_q_dot and the gammas, vanish at an equilibrium (:mod:`fmilin.native.formulations.form`).
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The three formulations: what there is to choose in each, and what each returns: a spectrum, and A, B, T."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

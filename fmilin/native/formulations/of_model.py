@@ -1,7 +1,5 @@
 """From a model of Lagrange's equations at a point to the numeric form, and from A, B and T back to a LinearModel."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any
 

@@ -5,8 +5,6 @@ two: displacements, velocities and multipliers differ by many orders of magnitud
 of them lets it be: three digits for the flexible double pendulum.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -10,8 +10,6 @@ where the multipliers are underdetermined and the posture is not (González et a
 needs Phi = lambda/(alpha omega^2) to carry lambda: its equilibrium is displaced.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 

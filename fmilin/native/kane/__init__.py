@@ -1,7 +1,5 @@
 """Kane's equations and the linearization procedure of Peterson et al."""
 
-from __future__ import annotations
-
 from fmilin.native.kane.equations import KaneEquations
 from fmilin.native.kane.functions import Numerics
 from fmilin.native.kane.model import KaneModel

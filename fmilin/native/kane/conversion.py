@@ -4,8 +4,6 @@ Taken are the matrices that sympy solves for u' with, not what its linearizer re
 the forces (q', q'' or u' in a load) are found, and replaced or kept where the form has a place for them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial

@@ -3,8 +3,6 @@
 Along (dx, dr) Peterson et al. say M~ dx' = A~ dx + B~ dr, and their procedure says what a choice of states sees.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any

@@ -11,8 +11,6 @@ Solved, it is W w = r, x' = f(t, x, u, p, w). With w = (q', u', lambda), W is th
 q' that one kinematic equation gives explicitly are intermediate quantities instead, so that q' = u stays visible.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

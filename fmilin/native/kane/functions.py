@@ -12,8 +12,6 @@ letter by letter: where f_c = 0 and f_v = 0 the motion must keep f_c, and the ac
 f_v, which is tested at points near the start.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property

@@ -3,8 +3,6 @@
 Spencer (thesis), chapter 4 and appendices A and B.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from fmilin.ground.import_paths import lazily
@@ -59,6 +57,6 @@ __all__ = [
     "assemble",
 ]
 
-
-_LATE = {"Mechanism": "model", "MovedMechanism": "motions", "Assembly": "assembly", "assemble": "assembly"}
-__getattr__, _ = lazily(__name__, _LATE)
+__getattr__, *_ = lazily(
+    __name__, {"model": ("Mechanism",), "motions": ("MovedMechanism",), "assembly": ("Assembly", "assemble")}
+)

@@ -5,8 +5,6 @@ positions alone), damped as by Levenberg and Marquardt where that does not help;
 the guess. Velocities that were given are held, and the others follow: wheels roll straight on where they can.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property

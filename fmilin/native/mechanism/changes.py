@@ -1,7 +1,5 @@
 """A mechanism with changes: other parameters, limits of controls opened, feet held on the ground."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace

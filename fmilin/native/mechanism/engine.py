@@ -1,7 +1,5 @@
 """The equations of a mechanism for the shell of native models: its signals, its constraints, and values on demand."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace

@@ -4,8 +4,6 @@ Bushings are springs along the eigenvectors w_m of their matrices, K = sum k_m w
 their deflections, l_i = a_i' (p_2 - p_1) and, for the axis times sin(angle), l_(3 + i) = (a_k' b_j - a_j' b_k)/2.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import NamedTuple
 

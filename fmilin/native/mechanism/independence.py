@@ -4,8 +4,6 @@ A planar four-bar with pins has three constraints too many; such rows are left o
 do not depend on them. Reactions that redundant constraints share cannot be known from a rigid model; the others can.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

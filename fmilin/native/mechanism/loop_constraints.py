@@ -8,8 +8,6 @@ be no straight line, q = Q(s), s the leader's coordinate:
     g = q - Q(s),   G v = v - Q' s',   Gdot v = -Q'' s'^2.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest

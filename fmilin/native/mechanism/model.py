@@ -1,7 +1,5 @@
 """A mechanism as a Model, of a description or of files."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property

@@ -1,7 +1,5 @@
 """What holds a mechanism together: bodies, joints and loops. All units are SI."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 

@@ -8,8 +8,6 @@ Rows of wrenches (not divided by a length) have a rate alone, those of bushings 
 The generalized force is that of rows with the sizes s_k = c_k F / |d_k|, and b F on freedoms; F = -T pushes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

@@ -5,8 +5,6 @@ branch is taken on the way. A displacement theta_j turns everything beyond it wi
 de/dtheta_j = (0, w_j) o e / 2.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 import numpy as np

@@ -23,8 +23,6 @@ I^c and B^c of whichever of i and j lies farther out, B_k x = -ad_(V_k)^* I_k x 
 (Singh, Russell and Wensing (2022) found the same for robots). Arrays may have leading axes: many points at once.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -14,8 +14,6 @@ W' X + Wdot' Y, for screws X and Y, act on the link as forces would: its derivat
 with P(f) = (z x f, f) for points and (e x f, 0) for directions: no matrix of columns for every marker is formed.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

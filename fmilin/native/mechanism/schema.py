@@ -4,8 +4,6 @@
 them. This module imports pydantic: import it where it is used.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import MISSING
 from functools import reduce

@@ -1,7 +1,5 @@
 """Mechanisms from URDF files, which describe trees; a TOML file beside them closes loops and adds what URDF lacks."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Lagrange's equations given as numbers instead of symbols: for systems too large to be written out."""
 
-from __future__ import annotations
-
 from fmilin.native.sparse.equations import NumericEquations, Pattern, Slopes
 from fmilin.native.sparse.model import NumericModel
 

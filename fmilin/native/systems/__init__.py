@@ -1,7 +1,5 @@
 """Reference mechanisms of the literature, each at a consistent point when it starts."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from fmilin.ground.import_paths import lazily
@@ -21,18 +19,14 @@ if TYPE_CHECKING:
     from fmilin.native.systems.mechanisms import stewart_platform as stewart_platform
 
 # No module has the name of its function: importing it would put the module in the function's place.
-_MODULES = {
-    name: module
-    for module, names in {
+__getattr__, __dir__, __all__ = lazily(
+    __name__,
+    {
         "bicycle_model": ("bicycle",),
         "disk": ("rolling_disk",),
         "flexible_pendulum": ("flexible_double_pendulum",),
         "four_bar_linkage": ("four_bar", "four_bar_form"),
         "lagrangian": ("cartesian_pendulum", "five_bar"),
         "mechanisms": ("double_wishbone", "furuta_pendulum", "loader", "slider_crank", "stewart_platform"),
-    }.items()
-    for name in names
-}
-
-__all__ = list(_MODULES)
-__getattr__, __dir__ = lazily(__name__, _MODULES)
+    },
+)

@@ -1,7 +1,5 @@
 """The Whipple bicycle: nonlinear, by Kane's method, with pitch as a dependent coordinate."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache

@@ -1,7 +1,5 @@
 """The rolling disk, described with more coordinates and speeds than it needs, to show what linearizers must mind."""
 
-from __future__ import annotations
-
 from math import cos, sin, sqrt
 from typing import Any
 

@@ -16,8 +16,6 @@ the mass matrix in (R, theta, p) and the forces, with gravity g along -y and p =
 (Shabana, Dynamics of Multibody Systems, chapter 5; González et al., section 4.2).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import pairwise
 from math import cos, pi, sin

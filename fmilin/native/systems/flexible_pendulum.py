@@ -1,7 +1,5 @@
 """The flexible double pendulum of González et al.: few constraints, many freedoms."""
 
-from __future__ import annotations
-
 from math import cos, pi, sin
 
 import numpy as np

@@ -4,8 +4,6 @@ By Lagrange's equations, and as sparse matrices at any posture of its parallelog
 singular configurations: every B_i moves like (cos(phi), sin(phi)).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import cos, pi, sin, sqrt

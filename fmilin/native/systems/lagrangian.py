@@ -1,7 +1,5 @@
 """The Cartesian pendulum and the five-bar mechanism, by Lagrange's equations."""
 
-from __future__ import annotations
-
 from math import acos, asin, cos, pi, sin
 from typing import Any
 

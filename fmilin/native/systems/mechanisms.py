@@ -1,7 +1,5 @@
 """Mechanisms described by the files beside this one, and a Stewart platform."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from math import asin, cos, pi, radians, sin

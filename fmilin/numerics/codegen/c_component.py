@@ -4,8 +4,6 @@ C text that is handed in names things of the file with ``@``: ``@real`` is the t
 type, ``@A`` the constant or function A of this file (``NAME_A``).
 """
 
-from __future__ import annotations
-
 import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence

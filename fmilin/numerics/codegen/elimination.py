@@ -1,7 +1,5 @@
 """The order in which the unknowns of a sparse system are eliminated: of a symmetric one, and in a narrow band."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Nodes of a graph as a function of NumPy arrays, at one point or many: interpreted at first, compiled when it pays."""
 
-from __future__ import annotations
-
 import ctypes
 import logging
 from collections.abc import Callable, Sequence

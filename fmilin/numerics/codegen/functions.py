@@ -3,8 +3,6 @@
 W w = r is solved, and dw = W^-1 (e_s ds), e = r - W w with w held, dx' = f_s ds + f_w dw, dc = c_s ds + c_w dw.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import suppress

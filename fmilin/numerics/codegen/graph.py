@@ -1,7 +1,5 @@
 """From sympy to CasADi (Andersson et al., Mathematical Programming Computation 11, 2019), each part once."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import reduce
 from typing import Any

@@ -3,8 +3,6 @@
 As one function, as CasADi prints it, they take gcc three times as long (15.7 and 5 s for the bicycle's Jacobians).
 """
 
-from __future__ import annotations
-
 import math
 import textwrap
 from collections import Counter

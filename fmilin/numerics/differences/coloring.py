@@ -1,7 +1,5 @@
 """Coloring: columns that may be displaced together because no row depends on two of them (Curtis, Powell and Reid)."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

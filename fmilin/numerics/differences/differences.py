@@ -1,7 +1,5 @@
 """Slopes by central differences, with steps that fit the function and an error estimate for every entry."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial

@@ -1,7 +1,5 @@
 """Directional differences, along all columns at once: whether the slope of one step size holds at the others."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial

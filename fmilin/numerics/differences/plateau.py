@@ -5,8 +5,6 @@ unless what differs is noise. Beyond it F(s) - F(0) - s E leaves zero: in severa
 height.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """A function along a line: its noise, and its values at steps of eighteen decades, with jumps, stairs and kinks."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import factorial

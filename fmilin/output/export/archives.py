@@ -1,7 +1,5 @@
 """Arrays out of files that may be damaged, or made to do harm: what a file holds must be what a model can have."""
 
-from __future__ import annotations
-
 import io
 import lzma
 import math

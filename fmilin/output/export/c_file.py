@@ -5,8 +5,6 @@ operating point (numbers near zero keep their digits in single precision, too) a
 what its actuators really do (anti-windup).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A Kalman filter on a model of equations as C99 or an FMU, with the equations and their exact slopes."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace

@@ -4,8 +4,6 @@ What the points share stands once, in the words of a linear model; what differs 
 per point in the order of the grid; ``choices`` are coordinates and method of the points whose ``chosen`` names them.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, fields

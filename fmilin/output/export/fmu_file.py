@@ -1,7 +1,5 @@
 """Linear models as FMUs, and back: all that an FMU has no place for lies inside as ``extra/org.fmilin/linear.npz``."""
 
-from __future__ import annotations
-
 import io
 import zipfile
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The linear model to be read by people: plain text, and LaTeX to be read into a report, no document of its own."""
 
-from __future__ import annotations
-
 import io
 import math
 import re

@@ -5,8 +5,6 @@
 states, rates, inputs and outputs, then A, B, C, D; orientations have three numbers and are one channel.
 """
 
-from __future__ import annotations
-
 import io
 import re
 import struct

@@ -4,8 +4,6 @@ In .mat files the rest is a struct ``fmilin``; what is looked up by name is a st
 few names are legal ones of fields. In .npz files it is one JSON text.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any

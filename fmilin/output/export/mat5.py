@@ -5,8 +5,6 @@ all read UTF-16; but SciPy refuses files that have characters beyond 16 bits in 
 a str, a cell array a list, a struct a dict, a matrix an array of doubles.
 """
 
-from __future__ import annotations
-
 import struct
 import zlib
 from collections.abc import Iterator, Mapping

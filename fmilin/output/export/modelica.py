@@ -7,8 +7,6 @@ Names become identifiers that are legal, different from each other, and still re
 ['body_r_1_2', 'body_r_1', 'der_w', 'groesse', 'phi', 'time_', 'x_2x']
 """
 
-from __future__ import annotations
-
 import html
 import re
 import unicodedata

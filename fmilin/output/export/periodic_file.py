@@ -3,8 +3,6 @@
 All formats hold the same arrays, complex ones with a last axis of real and imaginary part; the rest is text.
 """
 
-from __future__ import annotations
-
 import io
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What an interpreter and a notebook show of a result: the tables of the command line, as text and as HTML."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """What is printed on a terminal, collected for an interpreter's answer or a notebook: plain text, or tables of HTML."""
 
-from __future__ import annotations
-
 import io
 import re
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """The formulations for thousands of coordinates: nothing made dense, a few eigenvalues around a frequency."""
 
-from __future__ import annotations
-
 from fmilin.native.formulations.of_model import sparse_form_of
 from fmilin.native.formulations.sparse.elimination import SparseNullSpace, sparse_null_space
 from fmilin.native.formulations.sparse.iterations import Around

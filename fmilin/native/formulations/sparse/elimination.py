@@ -6,8 +6,6 @@ constraints contain, with at least a tenth of the largest entry, which bounds ro
 joint to joint, and the number of operations grows with the number of constraints, not with a power of it.
 """
 
-from __future__ import annotations
-
 import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The iterations behind :func:`fmilin.formulations.sparse.eigenvalues_near`: Lanczos, Arnoldi, and small problems."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

@@ -6,8 +6,6 @@ and nothing damps or turns, s^2 is real, and the Lanczos iteration finds it from
 last bits of a symmetric problem.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """A report of a linear model, a family or a motion that repeats as one HTML file that needs nothing else."""
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The report of a family of linear models: its modes followed over the grid, accuracy, remarks, every point."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The report of one linear model: its modes, their inputs and outputs, accuracy, and its verification."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 
