@@ -143,11 +143,7 @@ def check_files(paths: Sequence[Path], times: Sequence[float]) -> None:
 
 
 def file_at(path: Path, time: float) -> Path:
-    """Return the name of the file for one time.
-
-    >>> file_at(Path("plant.mo"), 0.5).name
-    'plant_t0.5.mo'
-    """
+    """Return the name of the file for one time."""
     return path.with_name(f"{path.stem}_t{time:g}{path.suffix}")
 
 

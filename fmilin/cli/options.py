@@ -164,13 +164,7 @@ def grouped(
 
 
 def names(text: str | None, option: str) -> list[str] | None:
-    """Split ``A,B,...`` at the commas outside brackets and backquotes; the empty text is the empty list.
-
-    >>> names("q[1,2],der(v),`a, b`", "--outputs")
-    ['q[1,2]', 'der(v)', 'a, b']
-    >>> names("theta=atan2(abs(x),-y),v", "--independent")
-    ['theta=atan2(abs(x),-y)', 'v']
-    """
+    """Split ``A,B,...`` at the commas outside brackets and backquotes; the empty text is the empty list."""
     if text is None:
         return None
     if not text.strip():

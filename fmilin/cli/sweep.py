@@ -29,11 +29,7 @@ MOST = 10_000_000  # points of one axis
 
 
 def axes_of(texts: Sequence[str], option: str = "--vary") -> dict[str, list[float]]:
-    """Return the values of ``NAME=FROM:TO:COUNT`` and ``NAME=[v1,v2,...]`` by name.
-
-    >>> axes_of(["v=0:1:3", "q[1]=[1,2.5]"])
-    {'v': [0.0, 0.5, 1.0], 'q[1]': [1.0, 2.5]}
-    """
+    """Return the values of ``NAME=FROM:TO:COUNT`` and ``NAME=[v1,v2,...]`` by name."""
     axes: dict[str, list[float]] = {}
     for text in texts:
         name, values = named(text)

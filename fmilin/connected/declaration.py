@@ -17,21 +17,13 @@ _RATE = re.compile(r"der\((.*)\)", re.DOTALL)
 
 
 def qualified(member: str, name: str) -> str:
-    """Return the name that a member's variable has in the system.
-
-    >>> qualified("plant", "pin.x"), qualified("plant", "der(v)")
-    ('plant.pin.x', 'der(plant.v)')
-    """
+    """Return the name that a member's variable has in the system."""
     rate = _RATE.fullmatch(name)
     return f"der({member}.{rate[1]})" if rate else f"{member}.{name}"
 
 
 def split(name: str, members: Collection[str], what: str = "a variable of the system") -> tuple[str, str]:
-    """Return the member and its own name of a variable: of several members that fit, the one with the longest name.
-
-    >>> split("der(a.b.x)", ["a", "a.b"])
-    ('a.b', 'der(x)')
-    """
+    """Return the member and its own name of a variable: of several members that fit, the one with the longest name."""
     if (rate := _RATE.fullmatch(name)) is not None:
         member, own = split(rate[1], members, what)
         return member, f"der({own})"

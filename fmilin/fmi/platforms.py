@@ -65,11 +65,7 @@ def host() -> Machine:
 
 
 def machines(names: Sequence[str]) -> tuple[Machine, ...]:
-    """Return the machines that ``names`` mean, each once; this machine where there are no names.
-
-    >>> [machine.fmi3_folder for machine in machines(["win64", "darwin64"])]
-    ['x86_64-windows', 'x86_64-darwin', 'aarch64-darwin']
-    """
+    """Return the machines that ``names`` mean, each once; this machine where there are no names."""
     distinct: dict[Machine, None] = {}
     for name in names:
         if name not in _NAMES:

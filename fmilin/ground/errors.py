@@ -118,11 +118,7 @@ def _resembling(name: str, names: list[str]) -> list[str]:
 
 
 def nearest_names(name: str, names: Iterable[str], count: int = 3) -> tuple[str, ...]:
-    """Return the names out of ``names`` that look most like ``name``, best first.
-
-    >>> nearest_names("pin.y", ["pin.x", "pin.vx", "mass"])
-    ('pin.x', 'pin.vx')
-    """
+    """Return the names out of ``names`` that look most like ``name``, best first."""
     names = list(names)
     if len(names) > _MANY:
         names = _resembling(name, names)

@@ -173,11 +173,7 @@ def limits_by_name(limits: Mapping[str, Sequence[float]]) -> dict[str, tuple[flo
 
 
 def rate_unit(unit: str) -> str:
-    """Return the unit of a time derivative: ``m/s`` for ``m``, ``m/s2`` for ``m/s``; empty for none.
-
-    >>> [rate_unit(unit) for unit in ("rad", "m/s", "m/s3", "1", "N.m/rad", "")]
-    ['rad/s', 'm/s2', 'm/s4', '1/s', 'N.m/rad/s', '']
-    """
+    """Return the unit of a time derivative: ``m/s`` for ``m``, ``m/s2`` for ``m/s``; empty for none."""
     if not unit:
         return ""
     match = re.fullmatch(r"(?P<start>.*/s)(?P<power>\d*)", unit)
@@ -190,11 +186,7 @@ _MARKED = re.compile(r"/|%([0-9A-F]{2})")
 
 
 def legal_name(name: str) -> str:
-    """Return ``name`` as python-control accepts it, which refuses '.' and reads a leading '-' as a change of sign.
-
-    >>> legal_name("body.frame_a.r[1]"), original_name("body/frame_a/r[1]")
-    ('body/frame_a/r[1]', 'body.frame_a.r[1]')
-    """
+    """Return ``name`` as python-control accepts it, which refuses '.' and reads a leading '-' as a change of sign."""
     return _UNSAFE.sub(lambda m: "/" if m.group() == "." else f"%{ord(m.group()):02X}", name)
 
 

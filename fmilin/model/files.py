@@ -26,12 +26,7 @@ class ConstraintsFile:
 
 
 def read_constraints(source: Path | str | bytes, source_name: str = "") -> ConstraintsFile:
-    r"""Read a constraints file, given by its path or as its content with a ``source_name`` for messages.
-
-    >>> text = b'[[constraint]]\nexpression = "x^2 + y^2 - L^2"\nname = "rod"'
-    >>> [c.label for c in read_constraints(text, "rod.toml").constraints]
-    ['rod']
-    """
+    r"""Read a constraints file, given by its path or as its content with a ``source_name`` for messages."""
     name = source_name or (str(source) if not isinstance(source, bytes) else "constraints")
     entries, independent = _validated(_table(source, name), name)
     constraints = tuple(_constraint(entry, f"{name}, entry {i}") for i, entry in enumerate(entries, 1))

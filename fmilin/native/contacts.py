@@ -33,11 +33,7 @@ class Foot:
 
 
 def feet_from(texts: Sequence[str]) -> tuple[Foot, ...]:
-    """Return the feet that ``NAME``, ``NAME:point``, ``NAME:flat``, ``NAME:center`` and ``NAME:lowest`` ask for.
-
-    >>> feet_from(["FL", "sole:flat"])
-    (Foot(name='FL', flat=False, at='contact'), Foot(name='sole', flat=True, at='contact'))
-    """
+    """Return the feet that ``NAME``, ``NAME:point``, ``NAME:flat``, ``NAME:center`` and ``NAME:lowest`` ask for."""
     if isinstance(texts, str):
         raise UsageError(f"'hold' is a sequence: write hold=['{texts}'] even for a single foot.")
     feet = []
@@ -57,11 +53,7 @@ def feet_from(texts: Sequence[str]) -> tuple[Foot, ...]:
 
 
 def unknown_foot(name: str, names: Iterable[str], what: str) -> UsageError:
-    """Return the error for a foot that is no part of a model, or whose kind of contact is misspelt.
-
-    >>> print(unknown_foot("FL:falt", ["FL", "FR"], "a body"))
-    'FL:falt' is no way to hold a foot: write 'FL:point', 'FL:flat', 'FL:center', 'FL:lowest'.
-    """
+    """Return the error for a foot that is no part of a model, or whose kind of contact is misspelt."""
     names = list(names)
     foot, colon, _ = name.rpartition(":")
     if colon and foot in names:

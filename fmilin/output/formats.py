@@ -208,13 +208,7 @@ def suffixes(*holds: Holds, readable: bool = False, complete: bool = False) -> t
 
 
 def listed(holds: Holds, **which: bool) -> str:
-    """Return the suffixes for a help text; names that are more than a suffix with whom they are for.
-
-    >>> listed("family")
-    '.nc .mat .npz .json .m'
-    >>> listed("linear model")
-    '.mat .npz .json .fmu .m .c .mo .tex .txt, dslin.mat (Dymola)'
-    """
+    """Return the suffixes for a help text; names that are more than a suffix with whom they are for."""
     every = formats(holds, **which)
     plain = " ".join(f.suffix for f in every if f.suffix.startswith("."))
     return ", ".join([plain, *(f"{f.suffix} ({f.audience})" for f in every if not f.suffix.startswith("."))])

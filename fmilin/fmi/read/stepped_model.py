@@ -38,11 +38,7 @@ def cadence_of(description: Description) -> Cadence:
 
 
 def base_period(periods: list[float]) -> float | None:
-    """Return the least common multiple of periods, in seconds; None when there is none below 1000 of the largest.
-
-    >>> base_period([0.02, 0.03])
-    0.06
-    """
+    """Return the least common multiple of periods, in seconds; None when there is none below 1000 of the largest."""
     if not periods:
         return None
     for k in range(1, 1001):

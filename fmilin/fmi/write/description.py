@@ -67,11 +67,6 @@ def base_unit(unit: str) -> BaseUnit | None:
     """Return a unit in base units, or None where it is not understood.
 
     Products are written ``N.m``, ``N*m`` or ``N m``, quotients ``m/s2``, ``m/s^2`` or ``J/(kg.K)``.
-
-    >>> base_unit("N.m/rad").exponents
-    (1, 2, -2, 0, 0, 0, 0, -1)
-    >>> base_unit("km/h").factor
-    0.2777777777777778
     """
     tokens = list(_TOKEN.finditer(unit.strip()))
     return None if not tokens or "".join(token[0] for token in tokens) != unit.strip() else _product(tokens)

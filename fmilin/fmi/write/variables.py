@@ -238,11 +238,7 @@ def usable_nominal(signal: Signal) -> float | None:
 
 
 def legal_name(name: str) -> str:
-    r"""Return ``name`` as an FMU can have it.
-
-    >>> legal_name("two\nlines")
-    'two_lines'
-    """
+    r"""Return ``name`` as an FMU can have it."""
     return ILLEGAL.sub("_", re.sub(r"[\r\n\t]", "_", name)) or "unnamed"
 
 

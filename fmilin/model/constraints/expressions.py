@@ -174,11 +174,7 @@ class Expression:
 
 
 def parse(text: str) -> Expression:
-    """Parse the arithmetic of the command line; other names than ``pin.x``, ``q[1]``, ``der(v)`` go in backquotes.
-
-    >>> parse("x^2 + pin.y**2 - `strange name`").names
-    ('x', 'pin.y', 'strange name')
-    """
+    """Parse the arithmetic of the command line; other names than ``pin.x``, ``q[1]``, ``der(v)`` go in backquotes."""
     if not text.strip():
         raise ExpressionError("The expression is empty.", text=text)
     if len(text) > LONGEST_TEXT:

@@ -1,5 +1,7 @@
 """A mechanism as its builder describes it: bodies in a tree of joints, loops that close it, and what acts on it."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any

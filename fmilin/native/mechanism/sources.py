@@ -82,11 +82,7 @@ class Lines:
     of: Mapping[KeyPath, int]  # line numbers, from 1
 
     def find(self, path: Sequence[str | int]) -> int | None:
-        r"""Return the line of a value, or of the nearest table around it; None for the file itself.
-
-        >>> lines_of("[[body]]\nmass = 1").find(("body", 0, "inertia"))
-        1
-        """
+        r"""Return the line of a value, or of the nearest table around it; None for the file itself."""
         for length in range(len(path), 0, -1):
             line = self.of.get(tuple(path[:length]))
             if line is not None:
@@ -95,12 +91,7 @@ class Lines:
 
 
 def lines_of(text: str) -> Lines:
-    r"""Return where every key of a valid TOML text stands; of anything else, what could be understood.
-
-    >>> lines = lines_of('[[body]]\nmass = 1\n[[body]]\nname = "rod"\ninertia = {xx = 1,\n  yy = 2}')
-    >>> lines.of["body", 1, "name"], lines.of["body", 1, "inertia", "yy"]
-    (4, 6)
-    """
+    r"""Return where every key of a valid TOML text stands; of anything else, what could be understood."""
     scanner = _Scanner(text)
     with contextlib.suppress(ValueError, IndexError, RecursionError):  # a line helps, its absence is no error
         scanner.document()

@@ -22,12 +22,7 @@ IntArray = NDArray[np.intp]
 
 
 class Pattern:
-    """The places of a sparse matrix in the order of its values; those of a place that occurs several times add up.
-
-    >>> pattern = Pattern([0, 1, 1], [0, 1, 1], (2, 2))
-    >>> pattern.dense(np.array([1.0, 2.0, 3.0])).tolist()
-    [[1.0, 0.0], [0.0, 5.0]]
-    """
+    """The places of a sparse matrix in the order of its values; those of a place that occurs several times add up."""
 
     def __init__(
         self, rows: Sequence[int] | IntArray, columns: Sequence[int] | IntArray, shape: tuple[int, int]

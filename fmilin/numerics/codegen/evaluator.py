@@ -102,14 +102,7 @@ class _Result(NamedTuple):
 
 
 class Evaluator:
-    """A function of columns of symbols with matrices as results, by virtual machine or compiled C; thread-safe.
-
-    >>> x, p = ca.SX.sym("x", 2), ca.SX.sym("p")
-    >>> f = Evaluator([x, p], [p * x, ca.jacobian(p * x[0], x)])
-    >>> f(np.array([1.0, 2.0]), np.array([3.0]))
-    [array([[3.],
-           [6.]]), array([[3., 0.]])]
-    """
+    """A function of columns of symbols with matrices as results, by virtual machine or compiled C; thread-safe."""
 
     def __init__(self, arguments: Sequence[SX], results: Sequence[SX], backend: Backend | None = None) -> None:
         self._backend = backend or Backend()

@@ -43,11 +43,7 @@ def by_name(values: Mapping[str, float], names: Sequence[str]) -> FloatArray:
 
 
 def short(value: float) -> str:
-    """Return a number with six digits, and zero as 0.
-
-    >>> [short(v) for v in (0.0, -0.0, 1 / 3, -9.81, 1e-20)]
-    ['0', '0', '0.333333', '-9.81', '1e-20']
-    """
+    """Return a number with six digits, and zero as 0."""
     return "0" if value == 0 else f"{value:.{_DIGITS}g}" if math.isfinite(value) else str(value)
 
 

@@ -15,11 +15,7 @@ LONGEST_NAME = 60
 
 
 def rounded(value: complex, digits: int = SIGNIFICANT) -> complex:
-    """Round both parts to ``digits`` significant digits of the modulus: what is noise beside it becomes 0.
-
-    >>> rounded(-1e-17 + 2.147676638502278j)
-    2.1476766j
-    """
+    """Round both parts to ``digits`` significant digits of the modulus: what is noise beside it becomes 0."""
     size = abs(value)
     if size == 0 or not math.isfinite(size):
         return value
@@ -38,22 +34,12 @@ def eigenvalue_text(value: complex, *, pair: bool) -> str:
 
 
 def rough(value: float) -> str:
-    """Return two significant digits, without an exponent where that is shorter.
-
-    >>> [rough(x) for x in (0.03158, 97.66, 103.0, 1.2e-7)]
-    ['0.032', '98', '100', '1.2e-07']
-    """
+    """Return two significant digits, without an exponent where that is shorter."""
     return f"{float(f'{value:.2g}'):g}"
 
 
 def value_with_unit(value: float, unit: str) -> str:
-    """Return a value with its unit, but for a mere 1; angles in rad in degrees, too.
-
-    >>> value_with_unit(1.5, "m"), value_with_unit(1.5, "rad"), value_with_unit(0.0, "rad")
-    ('1.5 m', '1.5 rad (85.9437°)', '0 rad')
-    >>> value_with_unit(0.5, "1")
-    '0.5'
-    """
+    """Return a value with its unit, but for a mere 1; angles in rad in degrees, too."""
     degrees = f" ({math.degrees(value):.6g}°)" if unit == "rad" and value and math.isfinite(value) else ""
     return f"{value:.8g} {'' if unit == '1' else unit}".rstrip() + degrees
 

@@ -58,12 +58,7 @@ class SparseNullSpace:
 
 
 def sparse_null_space(Phi_q: Any, independent: Sequence[int] | None = None) -> SparseNullSpace:
-    """Return a sparse basis of the null space of a sparse Jacobian (m, n), redundant constraints left out.
-
-    >>> R = sparse_null_space(sparse.csr_array([[1.0, -1.0, 0.0], [0.0, 1.0, -1.0]])).R
-    >>> R.toarray().ravel().tolist()
-    [1.0, 1.0, 1.0]
-    """
+    """Return a sparse basis of the null space of a sparse Jacobian (m, n), redundant constraints left out."""
     Phi_q = sparse.csr_array(Phi_q)
     Phi_q.eliminate_zeros()
     n = Phi_q.shape[1]

@@ -46,11 +46,6 @@ def eigenvalues_near(
     They come with their conjugates, labelled, the four slowest by default, without a linear model. MCS takes its R from
     elimination, whatever basis it names, and keeps the ``independent`` coordinates, to which A refers in motion.
     Spurious eigenvalues of RCS are at infinity and never appear.
-
-    >>> from fmilin.systems import four_bar_form
-    >>> found = eigenvalues_near(four_bar_form(loops=500), "rcs", around=Around(count=1))
-    >>> found.eigenvalues.imag.round(9).tolist()
-    [-1.313415974, 1.313415974]
     """
     around, chosen = around or Around(), formulation_named(formulation)
     form = form.sparse()
