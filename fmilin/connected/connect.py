@@ -37,7 +37,8 @@ def sampled_loop(model: ConnectedModel, point: OperatingPoint | None = None) -> 
     """Return the discrete linear model of a plant with sampled regulators, from sample to sample.
 
     The plant between two samples is exact: its outputs are read at t_k, every regulator answers at once, and what it
-    answers is held until t_(k+1).
+    answers is held until t_(k+1). Raises UsageError when this is no connected system, nothing is sampled, sample times
+    have no common period, or one regulator feeds another.
 
     Parameters
     ----------
@@ -51,12 +52,6 @@ def sampled_loop(model: ConnectedModel, point: OperatingPoint | None = None) -> 
     -------
     LinearModel
         With ``sample_time``; states of the plant, then of the regulators.
-
-    Raises
-    ------
-    UsageError
-        When this is no connected system, nothing is sampled, sample times have no common period, or one regulator
-        feeds another.
     """
     if not isinstance(model, ConnectedModel):
         raise UsageError("A sampled loop needs a connected system: join plant and regulators with fl.connect first.")

@@ -135,6 +135,8 @@ def cosimulated(
 ) -> Cosimulation:
     """Return the linear model of a co-simulation of a connected system, with the delays of its coupling.
 
+    Raises UsageError when the model is no connected system, or the step or the order is none.
+
     Parameters
     ----------
     model : ConnectedModel
@@ -146,11 +148,6 @@ def cosimulated(
     master : {"jacobi", "gauss-seidel"}
     order : sequence of str, optional
         In which a Gauss-Seidel master steps the members.
-
-    Raises
-    ------
-    UsageError
-        When the model is no connected system, or the step or the order is none.
 
     Examples
     --------

@@ -55,16 +55,13 @@ def require_intensities(inputs: Signals, intensities: Mapping[str, float]) -> li
 def sampled_noise(A: FloatArray, G: FloatArray, W: FloatArray, sample_time: float) -> FloatArray:
     """Return the covariance that white noise adds over one sample (Van Loan): shape (P, P), positive semidefinite.
 
+    Raises UsageError when the sample time is not positive.
+
     Parameters
     ----------
     A, G, W : array, shapes (P, P), (P, k), (k, k)
         W is the spectral density.
     sample_time : float, in seconds
-
-    Raises
-    ------
-    UsageError
-        When the sample time is not positive.
 
     Examples
     --------
@@ -128,17 +125,14 @@ class KalmanFilter(Shown, Savable):
     def run(self, inputs: FloatArray, measured: FloatArray, start: FloatArray | None = None) -> Estimates:
         """Return what the filter makes of recorded data.
 
+        Raises UsageError when shapes do not fit.
+
         Parameters
         ----------
         inputs, measured : array, shapes (K, nu), (K, m)
             At the samples, absolute values; inputs are held from each sample to the next.
         start : array, shape (P,), optional
             What is predicted for the first sample; that of the operating point by default.
-
-        Raises
-        ------
-        UsageError
-            When shapes do not fit.
         """
         inputs, measured = np.asarray(inputs, dtype=np.float64), np.asarray(measured, dtype=np.float64)
         K, (m, nu) = len(measured), self.sampled.D.shape

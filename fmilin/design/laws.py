@@ -38,6 +38,8 @@ class Savable:
 
         A schedule is .c or .fmu: ``in`` is the scheduling variables, then what is measured. Outside its range and in
         holes it goes on with the nearest values, or the last ones, and counts such steps in ``outside`` of its struct.
+        Raises UsageError or UnknownNameError when there is no such format, limits are none, or the file cannot be
+        written.
 
         Parameters
         ----------
@@ -49,11 +51,6 @@ class Savable:
             ``"double"`` or ``"single"``, for .c.
         fmi : str
             The version of an FMU.
-
-        Raises
-        ------
-        UsageError, UnknownNameError
-            When there is no such format, limits are none, or the file cannot be written.
         """
         perform("Savable.save", self, path, limits or {}, precision, fmi)
 

@@ -76,16 +76,13 @@ class Margins:
 def margins(loop: LinearModel) -> Margins:
     """Return the margins of L from :func:`fmilin.loop_transfer`, whose sign is as wired: the critical point is +1.
 
+    Raises UsageError when inputs and outputs are not as many: this is no loop.
+
     Parameters
     ----------
     loop : LinearModel
         Of one wire; of several, only the disk margin against all changes at once is told, the others are NaN: cut one
         wire after another for those.
-
-    Raises
-    ------
-    UsageError
-        When inputs and outputs are not as many: this is no loop.
     """
     import control
 

@@ -37,6 +37,8 @@ class Regulator(Protocol):
 class KalmanRegulator(Shown, Savable):
     """u = u0 - K (y_hat - y0) on the estimates of a Kalman filter, which knows the limits of the actuators (LQG).
 
+    Raises UsageError or UnknownNameError when shapes do not fit or an input is unknown.
+
     Parameters
     ----------
     filter : KalmanFilter
@@ -44,11 +46,6 @@ class KalmanRegulator(Shown, Savable):
         K, for instance of ``control.dlqr`` on ``filter.sampled``.
     drives : sequence of str, optional
         The inputs that the rows of K are for; all by default. Others are taken to stay at the operating point.
-
-    Raises
-    ------
-    UsageError, UnknownNameError
-        When shapes do not fit or an input is unknown.
     """
 
     def __init__(self, filter: KalmanFilter, gain: FloatArray, drives: Sequence[str] | None = None) -> None:  # noqa: A002
@@ -187,6 +184,8 @@ def state_feedback(
 ) -> StateFeedback:
     """Return u = u0 - K (y - y0), with the independent coordinates read from the plant.
 
+    Raises UsageError or UnknownNameError when shapes do not fit or an input is unknown.
+
     Parameters
     ----------
     linear : LinearModel
@@ -195,11 +194,6 @@ def state_feedback(
     sample_time : float, in seconds
     drives : sequence of str, optional
         The inputs that the rows of K are for; all by default.
-
-    Raises
-    ------
-    UsageError, UnknownNameError
-        When shapes do not fit or an input is unknown.
     """
     return StateFeedback(linear, gain, sample_time, tuple(linear.inputs.names if drives is None else drives))
 
@@ -240,6 +234,9 @@ def _gain(linear: LinearModel, gain: FloatArray, drives: Sequence[str]) -> Float
 class EstimatorRegulator(Shown):
     """What a regulator answers to estimates in place of states; the filter is told what the actuators do.
 
+    Raises UsageError or UnknownNameError when the law reads what is not estimated, drives what is no input, or has
+    another sample time.
+
     Parameters
     ----------
     kf : Estimator
@@ -247,11 +244,6 @@ class EstimatorRegulator(Shown):
     law : regulator
         Reads states (:func:`fmilin.design.state_feedback`, a schedule), estimated parameters among them, at the
         filter's sample time.
-
-    Raises
-    ------
-    UsageError, UnknownNameError
-        When the law reads what is not estimated, drives what is no input, or has another sample time.
     """
 
     def __init__(self, kf: Estimator, law: Regulator) -> None:

@@ -73,6 +73,8 @@ def explain(model: Model, point: OperatingPoint | None, input: str, output: str)
 def explain_zeros(model: Model, point: OperatingPoint | None = None) -> tuple[Explanation, ...]:
     """Say why inputs move nothing, and why outputs are moved by nothing: one explanation for each.
 
+    Raises UsageError when there are no inputs or no outputs.
+
     Parameters
     ----------
     model : Model
@@ -84,11 +86,6 @@ def explain_zeros(model: Model, point: OperatingPoint | None = None) -> tuple[Ex
     tuple of Explanation
         For each zero column the channel to the first output, for each zero row the channel from the first input; empty
         where every input moves something and every output is moved.
-
-    Raises
-    ------
-    UsageError
-        When there are no inputs or no outputs.
     """
     point = operating_point(model) if point is None else point
     model = model_at(model, point)

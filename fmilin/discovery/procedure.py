@@ -158,6 +158,7 @@ def discover(
     where these are zero.
 
     Sparse identification (pysindy) takes one term at a time for the left side; a null space says how many there are.
+    Raises NumericalError when the model gives no rates beside the point.
 
     Parameters
     ----------
@@ -171,11 +172,6 @@ def discover(
         Told in lines what is looked for, each constraint of positions as soon as it is found, and what was withdrawn.
     stop : callable, optional
         Asked often; once it says yes, what was found so far is verified and returned, with a remark ``interrupted``.
-
-    Raises
-    ------
-    NumericalError
-        When the model gives no rates beside the point.
 
     Examples
     --------

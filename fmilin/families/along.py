@@ -40,8 +40,9 @@ def linearize_along(
 ) -> LinearFamily:
     """Return one linear model per point of a path, over time or the number of the point, in coordinates without jumps.
 
-    A partition is kept as long as it is well conditioned; a switch is a remark of kind
-    ``"coordinates-switched"``. Tangent coordinates are carried on smoothly.
+    A partition is kept as long as it is well conditioned; a switch is a remark of kind ``"coordinates-switched"``.
+    Tangent coordinates are carried on smoothly. Raises FmilinError as :func:`fmilin.linearize`, at the first point that
+    fails.
 
     Parameters
     ----------
@@ -50,11 +51,6 @@ def linearize_along(
         Consistent, in the order of the path; at least one.
     independent, coordinates, derivatives, descriptor, keep_inaccurate
         As in :func:`fmilin.linearize`.
-
-    Raises
-    ------
-    FmilinError
-        As :func:`fmilin.linearize`, at the first point that fails.
     """
     request = Request(
         independent,

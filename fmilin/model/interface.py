@@ -301,17 +301,14 @@ class Model(ABC):
     def evaluate(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:
         """Return derivatives, outputs and residuals at a point, in one visit.
 
+        Raises ModelError when the source refuses. NaN is returned as it is: the caller names the variable.
+
         Parameters
         ----------
         t : float
             In seconds.
         x : array, shape (N,)
         u : array, shape (nu,)
-
-        Raises
-        ------
-        ModelError
-            When the source refuses. NaN is returned as it is: the caller names the variable.
         """
 
     def compiled_for(self, evaluations: int) -> Model:

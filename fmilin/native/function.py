@@ -34,6 +34,8 @@ _FAULTS = (ArithmeticError, TypeError, ValueError, IndexError, KeyError, Attribu
 class FunctionModel(NativeModel):
     """``x' = rates(t, x, u)`` and outputs as Python functions, with constraints as expressions.
 
+    Raises UsageError when a size is wrong.
+
     Parameters
     ----------
     name : str
@@ -56,11 +58,6 @@ class FunctionModel(NativeModel):
         Names among ``states`` that have no rate, and for each a function ``residual(t, x, u)`` that is zero: Newton's
         iteration for them begins at their start values. All functions take them in x, in the order of ``states``;
         ``rates`` returns values for the others, which are the states.
-
-    Raises
-    ------
-    UsageError
-        When a size is wrong.
 
     Examples
     --------

@@ -42,13 +42,14 @@ if TYPE_CHECKING:
 class LagrangeModel(SymbolicModel):
     """M(q) v' = F(t, q, v, u) - G' lambda with q' = v and constraints g(t, q) = 0, or a(t, q, v) = 0 linear in v.
 
-    The states are (q, v). Every constraint on q brings its hidden constraint G v + g_t = 0 with it; a
-    constraint of level ``"velocity"`` (nonholonomic) has G = da/dv. An input s in a constraint prescribes a motion:
-    the inputs ``der(s)`` and, for position-level constraints, ``der(der(s))`` are added to the model. Outputs may
-    contain derivatives of states, ``der(v)`` (:func:`fmilin.models.der` makes the symbol), and the multipliers
-    ``lambda[1]``, ``lambda[2]``, ... in the order of the constraints; both can also be asked for as outputs by name.
-    Expressions are sympy expressions, numbers, or text in the grammar of
-    :mod:`fmilin.model.constraints.expressions`; names are symbols or text. The symbol named ``time`` is time.
+    The states are (q, v). Every constraint on q brings its hidden constraint G v + g_t = 0 with it; a constraint of
+    level ``"velocity"`` (nonholonomic) has G = da/dv. An input s in a constraint prescribes a motion: the inputs
+    ``der(s)`` and, for position-level constraints, ``der(der(s))`` are added to the model. Outputs may contain
+    derivatives of states, ``der(v)`` (:func:`fmilin.models.der` makes the symbol), and the multipliers ``lambda[1]``,
+    ``lambda[2]``, ... in the order of the constraints; both can also be asked for as outputs by name. Expressions are
+    sympy expressions, numbers, or text in the grammar of :mod:`fmilin.model.constraints.expressions`; names are symbols
+    or text. The symbol named ``time`` is time. Raises UsageError when something is missing or does not fit; the message
+    lists everything.
 
     Parameters
     ----------
@@ -67,11 +68,6 @@ class LagrangeModel(SymbolicModel):
         Values, expressions, and start values of states and inputs by symbol or name; these are 0 where not given.
     labels : Labels
         The unit of a velocity follows from that of its coordinate.
-
-    Raises
-    ------
-    UsageError
-        When something is missing or does not fit; the message lists everything.
     """
 
     def __init__(

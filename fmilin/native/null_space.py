@@ -131,8 +131,9 @@ class _ByNullSpace:
 class NullSpaceModel(_SaddlePointModel):
     """Lagrange's equations through the null space of G: also where, or although, constraints depend on each other.
 
-    States, inputs, outputs, constraints and parameters are those of ``model``. The multipliers ``lambda[1]``, ...
-    are those of least norm. Exact directional derivatives hold as long as the rank of G does.
+    States, inputs, outputs, constraints and parameters are those of ``model``. The multipliers ``lambda[1]``, ... are
+    those of least norm. Exact directional derivatives hold as long as the rank of G does. Raises UsageError when the
+    model is not of that form, or the threshold not between 0 and 1.
 
     Parameters
     ----------
@@ -140,11 +141,6 @@ class NullSpaceModel(_SaddlePointModel):
     threshold : float
         Singular values of G (its columns times the nominal values of the coordinates, 1 where there are none)
         below this fraction of the largest count as zero.
-
-    Raises
-    ------
-    UsageError
-        When the model is not of that form, or the threshold not between 0 and 1.
 
     Examples
     --------

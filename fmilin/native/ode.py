@@ -44,9 +44,10 @@ class OdeModel(SymbolicModel):
     With algebraic variables, or with a mass matrix that is singular at the start, it is a
     :class:`fmilin.models.DaeModel` of the same equations.
 
-    Expressions are sympy expressions, numbers, or text in the grammar of
-    :mod:`fmilin.model.constraints.expressions`; names are symbols or text. The symbol named ``time`` is time. Outputs
-    and constraints may contain derivatives of states, written ``der(x)`` (:func:`fmilin.models.der` makes the symbol).
+    Expressions are sympy expressions, numbers, or text in the grammar of :mod:`fmilin.model.constraints.expressions`;
+    names are symbols or text. The symbol named ``time`` is time. Outputs and constraints may contain derivatives of
+    states, written ``der(x)`` (:func:`fmilin.models.der` makes the symbol). Raises UsageError when something is missing
+    or does not fit; the message lists everything.
 
     Parameters
     ----------
@@ -68,11 +69,6 @@ class OdeModel(SymbolicModel):
         Variables without a derivative, and for each a residual that is zero: ``{"q": "h1 - h2 - r*q^3"}``. Newton's
         iteration for them begins at ``start``.
     labels : Labels
-
-    Raises
-    ------
-    UsageError
-        When something is missing or does not fit; the message lists everything.
 
     Examples
     --------

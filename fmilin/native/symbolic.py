@@ -245,15 +245,12 @@ class SymbolicModel(NativeModel):
     def with_start(self, values: Mapping[str, float]) -> Self:
         """Return the same model, starting elsewhere.
 
+        Raises UnknownNameError when there is no such state or input.
+
         Parameters
         ----------
         values : mapping of str to float
             Start values of states and inputs by name; the others keep theirs.
-
-        Raises
-        ------
-        UnknownNameError
-            When there is no such state or input.
         """
         engine = self.engine
         system = engine.system

@@ -84,15 +84,12 @@ class IndependentForm:
 def to_casadi(model: Model) -> CasadiModel:
     """Return a model with a symbolic form as ``casadi.Function`` objects, parameters as numbers in them.
 
+    Raises UsageError when the model has no symbolic form: an FMU, an engine, a Python function.
+
     Parameters
     ----------
     model : Model
         Of Lagrange's, Kane's or other symbolic equations, or a mechanism; change parameters before.
-
-    Raises
-    ------
-    UsageError
-        When the model has no symbolic form: an FMU, an engine, a Python function.
 
     Examples
     --------

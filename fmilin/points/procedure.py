@@ -114,6 +114,8 @@ def trim_each(
 ) -> tuple[TrimmedPoint, ...]:
     """Return several equilibria or steady motions: one search per guess, each solution once, in order of the guesses.
 
+    Raises NumericalError when no guess leads to a solution: what :func:`trim` says about the first.
+
     Parameters
     ----------
     model : Model
@@ -121,11 +123,6 @@ def trim_each(
         Each as in :func:`trim`; one that leads nowhere is passed over.
     fixed, steady, free, bounds, time
         As in :func:`trim`.
-
-    Raises
-    ------
-    NumericalError
-        When no guess leads to a solution: what :func:`trim` says about the first.
     """
     request = TrimRequest(fixed or {}, steady or (), free or (), bounds or {}, time)
     return search_each(model, request, guesses)

@@ -91,10 +91,7 @@ class TrimRequest:
     def checked_guess(self, model: Model, guess: Mapping[str, float]) -> dict[str, float]:
         """Return a guess with the model's own names; to be called on a checked request.
 
-        Raises
-        ------
-        UnknownNameError, UsageError
-            When a name is unknown, or of something that is not solved for.
+        Raises UnknownNameError or UsageError when a name is unknown, or of something that is not solved for.
         """
         checked = {_own_name(model, name): _finite(name, value) for name, value in guess.items()}
         for name in checked:

@@ -114,10 +114,7 @@ class Uncertain(Shown):
     def at(self, parameters: Mapping[str, float]) -> LinearModel:
         """Return the affine linear model where some ``parameters`` have other values, the others in the middle.
 
-        Raises
-        ------
-        UsageError
-            When a parameter is not uncertain.
+        Raises UsageError when a parameter is not uncertain.
         """
         moved = {name: getattr(self.nominal, name).copy() for name in "ABCD"}
         for name, value in parameters.items():
@@ -174,6 +171,8 @@ class Uncertain(Shown):
 def uncertain(model: Model, point: OperatingPoint | None, box: Box) -> Uncertain:
     """Return the linear models over a box of parameters as a linear fractional transformation, with its remainder.
 
+    Raises UsageError or UnknownNameError when a range is none, or there is no such parameter.
+
     Parameters
     ----------
     model : Model
@@ -182,11 +181,6 @@ def uncertain(model: Model, point: OperatingPoint | None, box: Box) -> Uncertain
         independent states.
     box : mapping of str to (float, float)
         Lowest and highest value of each parameter, in its unit.
-
-    Raises
-    ------
-    UsageError, UnknownNameError
-        When a range is none, or there is no such parameter.
 
     Examples
     --------

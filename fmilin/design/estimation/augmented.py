@@ -22,11 +22,8 @@ BIAS = ".bias"
 def augmented(model: Model, names: Sequence[str]) -> Model:
     """Return the model with parameters, and with ``OUTPUT.bias`` of its outputs, as further states.
 
-    Raises
-    ------
-    UsageError, UnknownNameError
-        When a name is given twice, or is neither a parameter nor the bias of an output; when the source has its
-        parameters fixed.
+    Raises UsageError or UnknownNameError when a name is given twice, or is neither a parameter nor the bias of an
+    output; when the source has its parameters fixed.
     """
     if not names:
         return model

@@ -221,10 +221,7 @@ NAMED = 4  # states of a direction that are named
 def unobserved(motion: Motion, model: Model, point: OperatingPoint, R: FloatArray) -> tuple[Remark, ...]:
     """Return a remark on each mode that does not decay and that no output observes (Popov, Belevitch, Hautus).
 
-    Raises
-    ------
-    NumericalError
-        When such a mode grows.
+    Raises NumericalError when such a mode grows.
     """
     t, x, u = point.time, point.states, point.inputs
     T, kept = motion.tangent(t, x, u), motion.chart.kept

@@ -67,17 +67,14 @@ class Filtered(Shown):
 def filtered(kf: Estimator, inputs: FloatArray, measured: FloatArray) -> Filtered:
     """Return what a filter makes of recorded data, from its start.
 
+    Raises UsageError when shapes do not fit.
+
     Parameters
     ----------
     kf : Estimator
         Begins again, and stays at the end of the data.
     inputs, measured : array, shapes (K, nu), (K, m)
         What was held over the sample that ends with each measurement, which is NaN where nothing was measured.
-
-    Raises
-    ------
-    UsageError
-        When shapes do not fit.
     """
     u, y = np.asarray(inputs, dtype=np.float64), np.asarray(measured, dtype=np.float64)
     wanted = (len(y), len(kf.model.inputs)), (len(y), len(kf.model.outputs))
@@ -135,7 +132,8 @@ def tuned_noise(
 ) -> dict[str, float]:
     """Return the noise, variances and spectral densities by any names, that makes recorded data most likely.
 
-    The likelihood is that of the innovations; Nelder and Mead's simplex goes over the logarithms.
+    The likelihood is that of the innovations; Nelder and Mead's simplex goes over the logarithms. Raises UsageError
+    when a guess is not positive.
 
     Parameters
     ----------
@@ -149,11 +147,6 @@ def tuned_noise(
         How far from the guess is searched: a factor of ten each.
     evaluations : int
         Runs of the filter, at most.
-
-    Raises
-    ------
-    UsageError
-        When a guess is not positive.
     """
     names = list(guess)
     if bad := [name for name in names if not (np.isfinite(guess[name]) and guess[name] > 0)]:

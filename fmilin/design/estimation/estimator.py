@@ -187,10 +187,7 @@ class Estimator(Shown):
     def late(self, samples: int, y: Measurements) -> FloatArray:
         """Take ``y`` of a number of ``samples`` ago, and repeat what came since; return the states, shape (N,).
 
-        Raises
-        ------
-        UsageError
-            When so many samples are not remembered: ``lag`` of :func:`estimator`.
+        Raises UsageError when so many samples are not remembered: ``lag`` of :func:`estimator`.
         """
         if not 0 <= samples < len(self._passed):
             raise UsageError(

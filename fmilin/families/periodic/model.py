@@ -109,12 +109,8 @@ class PeriodicModel(Shown):
         It is time-invariant, in real coordinates ``x.0``, ``x.c1``, ``x.s1``, ... of ``count`` harmonics. Its transfer
         matrix says which harmonics of the outputs a harmonic of an input moves; its eigenvalues are Floquet's exponents
         and their shifts by multiples of i 2 pi/T; the middle ones are good (Wereley, Analysis and control of linear
-        periodically time varying systems, 1990).
-
-        Raises
-        ------
-        UsageError
-            When the samples do not tell so many harmonics, or the coordinates do not come back to themselves.
+        periodically time varying systems, 1990). Raises UsageError when the samples do not tell so many harmonics, or
+        the coordinates do not come back to themselves.
         """
         most = (len(self.A) - 1) // 4
         if not 0 <= count <= most:
@@ -129,12 +125,8 @@ class PeriodicModel(Shown):
         """Return a period as one sample: inputs are held over its parts, outputs are read where each of them begins.
 
         Its states are those at the start of a period, its inputs ``u.0``, ``u.1``, ... and outputs ``y.0``, ``y.1``,
-        ... those of ``count`` equal parts; its eigenvalues are the multipliers.
-
-        Raises
-        ------
-        UsageError
-            When there is no part, or the coordinates do not come back to themselves.
+        ... those of ``count`` equal parts; its eigenvalues are the multipliers. Raises UsageError when there is no
+        part, or the coordinates do not come back to themselves.
         """
         if count < 1:
             raise UsageError(f"A period has one part at least, not {count}.")
@@ -146,7 +138,8 @@ class PeriodicModel(Shown):
         """Return the model in Coleman's multiblade coordinates, in which rotors of equal blades are constant.
 
         They are ``flap.mean``, ``flap.cos``, ``flap.sin`` (and ``flap.difference`` of an even number); ``variation``
-        says how constant it is.
+        says how constant it is. Raises UsageError or UnknownNameError when there are fewer than three blades or a name
+        is unknown.
 
         Parameters
         ----------
@@ -155,11 +148,6 @@ class PeriodicModel(Shown):
             pattern (``"b*.q"``) stands for all that fit it. Rates go along with their states.
         azimuth : str, optional
             The state that is the rotor's angle; by default the angle is 0 at the start and grows by a turn a period.
-
-        Raises
-        ------
-        UsageError, UnknownNameError
-            When there are fewer than three blades or a name is unknown.
         """
         self.require_closed("A change to multiblade coordinates")
         everything = {name: self._members(blades) for name, blades in groups.items()}
@@ -170,16 +158,13 @@ class PeriodicModel(Shown):
     def averaged(self, tolerance: float = 1e-3) -> LinearModel:
         """Return the mean over the period as a linear model, where that does not lie.
 
+        Raises NumericalError when the eigenvalues of the mean are not the exponents: variation over the period matters.
+
         Parameters
         ----------
         tolerance : float
             How far eigenvalues of the mean may be from Floquet's exponents, relative to the largest of them or one
             turn a period [1].
-
-        Raises
-        ------
-        NumericalError
-            When the eigenvalues of the mean are not the exponents: variation over the period matters.
         """
         A, B, C, D = (matrix.mean(axis=0) for matrix in self._matrices)
         gap = mismatch(np.linalg.eigvals(A), self.floquet().exponents, self.period)

@@ -289,6 +289,8 @@ ON_AXIS = 1e-9  # real part, relative to the largest eigenvalue, of a pole at wh
 def error_bound(full: LinearModel, reduced: LinearModel, low: float = 0.0, high: float = float("inf")) -> Peak:
     """Return the largest difference of the frequency responses of two linear models in a band of frequencies.
 
+    Raises UsageError when a model is sampled, inputs or outputs differ, there are none, or the band is none.
+
     Parameters
     ----------
     full, reduced : LinearModel
@@ -302,11 +304,6 @@ def error_bound(full: LinearModel, reduced: LinearModel, low: float = 0.0, high:
         ``seen`` at ``frequency`` (rad/s), and ``bound``, which no frequency of the band exceeds: the largest singular
         value of G - G_r, in nominal values of outputs per nominal value of an input. Infinite where an undamped motion
         in the band is not the same in both.
-
-    Raises
-    ------
-    UsageError
-        When a model is sampled, inputs or outputs differ, there are none, or the band is none.
     """
     between = difference(full, reduced)
     if not 0 <= low < high:

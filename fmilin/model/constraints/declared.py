@@ -51,6 +51,8 @@ class Constraint:
     def from_text(cls, text: str, *, name: str = "", level: Level = "position", rate: str | None = None) -> Constraint:
         """Return a constraint for ``text``: an expression, a variable, or an equation, where ``a = b`` means a - (b).
 
+        Raises ConstraintError when the text is no expression of the grammar.
+
         Parameters
         ----------
         text : str
@@ -60,11 +62,6 @@ class Constraint:
             What it is called in messages.
         rate : str
             The variable that is its time derivative, where the model has one.
-
-        Raises
-        ------
-        ConstraintError
-            When the text is no expression of the grammar.
         """
         try:
             return cls(parse(_difference(text)), name, level, None if rate is None else parse(rate))

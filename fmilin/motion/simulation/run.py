@@ -136,8 +136,9 @@ def snapshots(
 ) -> Iterator[OperatingPoint]:
     """Yield operating points of one motion, in the order of time: at times, where something comes true, at an event.
 
-    While a point is being looked at, a hybrid model is in its mode of that time: linearize there before
-    asking for the next one.
+    While a point is being looked at, a hybrid model is in its mode of that time: linearize there before asking for the
+    next one. Raises UsageError, UnknownNameError, ConstraintError or NumericalError as for :func:`simulate`; a
+    NumericalError also where ``until`` does not come true in time.
 
     Parameters
     ----------
@@ -150,11 +151,6 @@ def snapshots(
         In seconds: how long to wait for that; 1000 s by default.
     model, point, inputs, stabilization, method, progress, formulation
         As for :func:`simulate`.
-
-    Raises
-    ------
-    UsageError, UnknownNameError, ConstraintError, NumericalError
-        As for :func:`simulate`; a NumericalError also where ``until`` does not come true in time.
     """
     start = _started(model, point, None)
     wanted = np.array(times, dtype=np.float64)

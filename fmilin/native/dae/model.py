@@ -127,10 +127,7 @@ class DaeModel(NativeModel):
     def descriptor_form(self, t: float, x: FloatArray, u: FloatArray) -> DescriptorForm | None:
         """Return the equations as they are written, linearized.
 
-        Raises
-        ------
-        UsageError
-            When some are redundant and leave variables open.
+        Raises UsageError when some are redundant and leave variables open.
         """
         engine, graph = self.engine, self.engine.graph
         if engine.reduced.notes:
@@ -152,15 +149,12 @@ class DaeModel(NativeModel):
     def with_start(self, values: Mapping[str, float]) -> Self:
         """Return the same model, starting elsewhere.
 
+        Raises UnknownNameError when there is no such variable.
+
         Parameters
         ----------
         values : mapping of str to float
             Start values of states, algebraic variables and inputs by name, in the variables' own units.
-
-        Raises
-        ------
-        UnknownNameError
-            When there is no such variable.
         """
         graph = self.engine.graph
         parts: dict[str, Signals] = {"states": graph.states, "algebraic": graph.algebraic, "inputs": graph.inputs}

@@ -116,10 +116,11 @@ class KaneModel(SymbolicModel):
     ) -> Self:
         """Return the model of a ``KanesMethod`` or ``LagrangesMethod`` object of ``sympy.physics.mechanics``.
 
-        Functions of time keep their names without ``(t)``. The speeds of Lagrange's equations are called ``q_dot``
-        for a coordinate ``q``. Specified functions of time are inputs, their derivatives the inputs ``der(r)`` and
-        ``der(der(r))``. With auxiliary speeds, the forces that only the auxiliary equations contain are solved for,
-        and can be asked for as outputs by name. Rates that were left in the equations are replaced or solved for.
+        Functions of time keep their names without ``(t)``. The speeds of Lagrange's equations are called ``q_dot`` for
+        a coordinate ``q``. Specified functions of time are inputs, their derivatives the inputs ``der(r)`` and
+        ``der(der(r))``. With auxiliary speeds, the forces that only the auxiliary equations contain are solved for, and
+        can be asked for as outputs by name. Rates that were left in the equations are replaced or solved for. Raises
+        UsageError, ConstraintError as for the class.
 
         Parameters
         ----------
@@ -132,11 +133,6 @@ class KaneModel(SymbolicModel):
             recommended unless ``labels`` says otherwise.
         reactions : sequence
             The unknown forces of the auxiliary equations, where they cannot be told from inputs.
-
-        Raises
-        ------
-        UsageError, ConstraintError
-            As for the class.
         """
         from fmilin.native.kane.conversion import equations_in
 

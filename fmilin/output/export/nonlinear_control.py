@@ -64,6 +64,8 @@ def nonlinear_view(
 ) -> NonlinearView:
     """Return the model on its manifold as a system of python-control.
 
+    Raises UsageError, ConstraintError or NumericalError as :func:`fmilin.linearize` at this point.
+
     Parameters
     ----------
     model : Model
@@ -78,11 +80,6 @@ def nonlinear_view(
     Returns
     -------
     NonlinearView
-
-    Raises
-    ------
-    UsageError, ConstraintError, NumericalError
-        As :func:`fmilin.linearize` at this point.
     """
     import control
 
