@@ -13,8 +13,7 @@ from fmilin.cli.job_runner import JobRunner, work
 from fmilin.cli.linear_models import deliver, linear_model
 from fmilin.cli.model_options import DEBUG
 from fmilin.cli.request import Request
-from fmilin.ground.errors import UsageError
-from fmilin.ground.files import check_writable
+from fmilin.ground import UsageError, check_writable
 from fmilin.loading.request import LoadRequest
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.model_options import INTERFACE, running_options
 from fmilin.cli.options import MODEL, TIME, json_option, new_file_option, number_option, settings_option
 from fmilin.cli.request import at_point, request_of
-from fmilin.ground.errors import UsageError
-from fmilin.ground.interrupts import stoppable
+from fmilin.ground import UsageError, stoppable
 
 if TYPE_CHECKING:
     from fmilin.discovery.result import Discovery

@@ -16,8 +16,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from fmilin.cli.command import NewFile, require_apart
-from fmilin.ground.errors import UsageError
-from fmilin.ground.files import check_writable
+from fmilin.ground import UsageError, check_writable
 from fmilin.output.export.files import check_output
 from fmilin.output.formats import Holds, listed, suffixes
 

@@ -11,8 +11,7 @@ import fmilin as fl
 from fmilin.cli.duration import progress_bar
 from fmilin.cli.job_runner import Job, JobRunner
 from fmilin.cli.model_options import Constraints, FileOptions, Running, TrimOptions
-from fmilin.ground.errors import UsageError
-from fmilin.ground.interrupts import stoppable
+from fmilin.ground import UsageError, stoppable
 from fmilin.linearization.request import Request as LinearizationRequest
 from fmilin.loading.request import LoadRequest, is_fmu
 from fmilin.points.request import PointRequest, TrimRequest

@@ -15,8 +15,7 @@ from fmilin.cli.duration import progress_bar
 from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.options import number_field, one_of, option
 from fmilin.cli.request import at_point, request_of
-from fmilin.ground.errors import UsageError
-from fmilin.ground.interrupts import stoppable
+from fmilin.ground import UsageError, stoppable
 from fmilin.output.formats import listed, suffixes
 
 if TYPE_CHECKING:

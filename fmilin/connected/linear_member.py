@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 
-from fmilin.ground.errors import UsageError
+from fmilin.ground import ROUNDING, UsageError
 from fmilin.ground.signals import FloatArray, Signal, Signals, original_name
-from fmilin.ground.tolerances import ROUNDING
 from fmilin.linear_model.builder import IndependentCoordinates, Named, Slopes, built
 from fmilin.linear_model.model import LinearModel, Point
 from fmilin.model import Constraint, Constraints, Evaluation, Hybrid, Model, ModelInfo, OperatingPoint, Passage

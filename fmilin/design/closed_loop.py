@@ -12,8 +12,7 @@ import numpy as np
 from fmilin.connected.connect import connect
 from fmilin.connected.linear_member import TOGETHER, Actuator, HeldMember, Law, Schedule
 from fmilin.design.regulators import Regulator, regulator_of
-from fmilin.ground.errors import UnknownNameError, UsageError
-from fmilin.ground.signals import FloatArray, Signal, Signals, as_numbers, limits_by_name
+from fmilin.ground import FloatArray, Signal, Signals, UnknownNameError, UsageError, as_numbers, limits_by_name
 from fmilin.manifold.operating_points import operating_point
 from fmilin.model.interface import Model, ModelInfo, OperatingPoint
 from fmilin.motion.simulation.run import simulate

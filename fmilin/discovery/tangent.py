@@ -10,8 +10,7 @@ from dataclasses import replace
 import numpy as np
 from scipy import linalg
 
-from fmilin.ground import FloatArray, NumericalError, Remark, UsageError
-from fmilin.ground.tolerances import EQUILIBRIUM, REFUSED
+from fmilin.ground import EQUILIBRIUM, REFUSED, FloatArray, NumericalError, Remark, UsageError
 from fmilin.linear_model.builder import with_errors
 from fmilin.linear_model.model import EntryErrors, LinearModel
 from fmilin.linearization.dependence import dependent_combinations

@@ -10,8 +10,7 @@ from dataclasses import replace
 import numpy as np
 from scipy import linalg
 
-from fmilin.ground import FloatArray, ModelError, NumericalError, Remark
-from fmilin.ground.tolerances import EQUILIBRIUM, RANK, ROUNDING
+from fmilin.ground import EQUILIBRIUM, RANK, ROUNDING, FloatArray, ModelError, NumericalError, Remark
 from fmilin.linear_model.model import LinearModel
 from fmilin.manifold.rank import TINY, singular_values
 from fmilin.model.interface import Model, OperatingPoint

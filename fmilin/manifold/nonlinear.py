@@ -15,8 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.ground import FloatArray, NumericalError, Signal, Signals, UnknownNameError, UsageError
-from fmilin.ground.tolerances import REFUSED
+from fmilin.ground import REFUSED, FloatArray, NumericalError, Signal, Signals, UnknownNameError, UsageError
 from fmilin.manifold.coordinates import NonlinearCoordinates, conditioning
 from fmilin.manifold.selection import Manifold, Selection, select_partition
 from fmilin.model.constraints.expressions import Expression, ExpressionError, name_in_expression, parse

@@ -6,8 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from fmilin.ground import FloatArray, ModelError, NumericalError, Signals
-from fmilin.ground.tolerances import RANK
+from fmilin.ground import RANK, FloatArray, ModelError, NumericalError, Signals
 from fmilin.model.interface import Evaluation, ExactSlopes, Tangent
 from fmilin.native.native_engine import NativeEngine, Quantity, QuantityEvaluator, offered
 from fmilin.native.native_model import NativeModel

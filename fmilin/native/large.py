@@ -9,8 +9,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import csc_array
 
-from fmilin.ground.errors import ConstraintError, NumericalError
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import ConstraintError, FloatArray, NumericalError
 from fmilin.ground.tolerances import REACHED
 from fmilin.model.constraints.declared import Constraints
 from fmilin.numerics.codegen.functions import SystemFunctions

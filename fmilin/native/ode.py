@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import sympy
 
-from fmilin.ground.errors import FmilinError, UsageError
-from fmilin.ground.tolerances import RANK
+from fmilin.ground import RANK, FmilinError, UsageError
 from fmilin.model import Constraint, parse
 from fmilin.native.declaration import (
     Declaration,

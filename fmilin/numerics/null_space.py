@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from fmilin.ground.signals import FloatArray
-from fmilin.ground.tolerances import RANK
+from fmilin.ground import RANK, FloatArray
 from fmilin.numerics.factors import DenseFactors
 
 

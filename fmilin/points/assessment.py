@@ -9,8 +9,7 @@ from dataclasses import replace
 import numpy as np
 from scipy import linalg
 
-from fmilin.ground import FloatArray, NumericalError, Remark, rate_unit
-from fmilin.ground.errors import REFUSALS
+from fmilin.ground import REFUSALS, FloatArray, NumericalError, Remark, rate_unit
 from fmilin.ground.tolerances import RANK, RANK_MEASURED, STAYS
 from fmilin.numerics.balanced import balanced
 from fmilin.points.equations import Equations, Row

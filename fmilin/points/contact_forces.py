@@ -10,9 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from fmilin.ground import FloatArray, Remark
-from fmilin.ground.errors import REFUSALS
-from fmilin.ground.tolerances import RANK
+from fmilin.ground import RANK, REFUSALS, FloatArray, Remark
 from fmilin.points.equations import Equations
 from fmilin.points.solver import Solution
 from fmilin.points.unknowns import Candidate

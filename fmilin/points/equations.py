@@ -17,8 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.ground.errors import REFUSALS, NumericalError
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import REFUSALS, FloatArray, NumericalError
 from fmilin.manifold.invariants import Invariants
 from fmilin.numerics.differences.differences import slopes
 from fmilin.numerics.steps import runge_kutta_step

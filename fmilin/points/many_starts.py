@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Self, overload
 
 import numpy as np
 
-from fmilin.ground import FloatArray, NumericalError, Signals, UsageError, perform
-from fmilin.ground.errors import REFUSALS
+from fmilin.ground import REFUSALS, FloatArray, NumericalError, Signals, UsageError, perform
 from fmilin.manifold.many_points import points_with
 from fmilin.model import Model, OperatingPoint, RememberingModel, one_at_a_time
 from fmilin.points.equations import Equations

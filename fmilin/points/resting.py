@@ -6,8 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from fmilin.ground import FloatArray, Remark
-from fmilin.ground.errors import REFUSALS
+from fmilin.ground import REFUSALS, FloatArray, Remark
 from fmilin.ground.tolerances import BALANCED_EXACTLY, RANK, RANK_MEASURED
 from fmilin.manifold.projection import project
 from fmilin.points.equations import Equations

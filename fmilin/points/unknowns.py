@@ -11,9 +11,7 @@ from typing import Literal
 import numpy as np
 from scipy import linalg
 
-from fmilin.ground.errors import REFUSALS
-from fmilin.ground.signals import FloatArray, rate_unit
-from fmilin.ground.tolerances import RANK
+from fmilin.ground import RANK, REFUSALS, FloatArray, rate_unit
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.rank import decide_rank, scaled
 from fmilin.model.interface import Evaluation, Model

@@ -13,8 +13,7 @@ from typing import Self
 
 import numpy as np
 
-from fmilin.ground.errors import NumericalError, UnknownNameError
-from fmilin.ground.signals import FloatArray, Signal, Signals
+from fmilin.ground import FloatArray, NumericalError, Signal, Signals, UnknownNameError
 from fmilin.model.constraints.declared import Constraint
 from fmilin.model.interface import ModelInfo
 from fmilin.native.engine import Engine

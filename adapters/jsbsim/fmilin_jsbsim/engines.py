@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fmilin.ground.errors import NumericalError
-from fmilin.ground.signals import FloatArray, Signal
+from fmilin.ground import FloatArray, NumericalError, Signal
 from fmilin_jsbsim.simulator import Simulator
 
 __all__ = ["Engines"]

@@ -12,9 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 import fmilin as fl
-from fmilin.ground.errors import NumericalError, UsageError
-from fmilin.ground.remarks import Remark
-from fmilin.ground.signals import FloatArray, as_numbers
+from fmilin.ground import FloatArray, NumericalError, Remark, UsageError, as_numbers
 from fmilin.native.engine import EngineModel
 from fmilin_jsbsim.attitude import quaternion_of
 from fmilin_jsbsim.engine import START_LATITUDE, JsbsimEngine

@@ -9,8 +9,7 @@ from typing import Any, Self
 import casadi as ca
 import numpy as np
 
-from fmilin.ground.errors import ConstraintError, ModelError, NumericalError, UsageError
-from fmilin.ground.signals import FloatArray, Signal, Signals
+from fmilin.ground import ConstraintError, FloatArray, ModelError, NumericalError, Signal, Signals, UsageError
 from fmilin.model.interface import ModelInfo
 from fmilin.native.dae.engine import DaeEngine
 from fmilin.native.dae.equations import DaeGraph

@@ -13,8 +13,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from fmilin.ground.errors import ConstraintError
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import ConstraintError, FloatArray
 from fmilin.native.dae.engine import DaeEngine
 
 __all__ = ["Starting", "chosen_rows"]

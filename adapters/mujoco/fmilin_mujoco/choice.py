@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fmilin.ground.errors import FmilinError
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, FmilinError
 from fmilin.model.interface import Model
 from fmilin.native.mechanism.description import MechanismDescription
 from fmilin.native.native_model import InterfaceChoice

@@ -15,8 +15,7 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from fmilin.ground.errors import UnknownNameError, UsageError
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, UnknownNameError, UsageError
 from fmilin_mujoco.equalities import Equality
 from fmilin_mujoco.names import name_of
 from fmilin_mujoco.start import Start

@@ -19,9 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from fmilin.ground.errors import ModelError
-from fmilin.ground.signals import FloatArray, Signal, Signals
-from fmilin.ground.tolerances import RANK
+from fmilin.ground import RANK, FloatArray, ModelError, Signal, Signals
 from fmilin.model.constraints.declared import Constraint
 from fmilin.model.interface import ModelInfo
 from fmilin.native.contacts import Foot, contact_signals

@@ -12,8 +12,7 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from fmilin.ground.errors import ModelError
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, ModelError
 from fmilin_mujoco.names import name_of
 
 __all__ = ["ROUNDING", "Connect", "Coupling", "Equality", "Weld", "equalities", "factors_of_tendon", "held_to_world"]

@@ -17,8 +17,7 @@ import numpy as np
 import pinocchio as pin
 from scipy import linalg
 
-from fmilin.ground.errors import ModelError
-from fmilin.ground.signals import FloatArray, Signal, Signals
+from fmilin.ground import FloatArray, ModelError, Signal, Signals
 from fmilin.model.constraints.declared import Constraint
 from fmilin.model.interface import ModelInfo
 from fmilin.native.engine import Engine

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fmilin.ground.errors import ModelError
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import FloatArray, ModelError
 from fmilin.native.mechanism.urdf_elements import read_urdf
 from fmilin_pinocchio.names import Joint, joints_of
 

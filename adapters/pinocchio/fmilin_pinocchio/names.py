@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from fmilin.ground.errors import ModelError
-from fmilin.ground.signals import FloatArray, Signal, Signals
+from fmilin.ground import FloatArray, ModelError, Signal, Signals
 
 __all__ = ["Joint", "joints_of", "signals_of"]
 

@@ -12,8 +12,7 @@ from fmilin.design.estimation.corrections import Belief, MovingHorizon
 from fmilin.design.estimation.estimator import KINDS, Estimator, Settings
 from fmilin.design.estimation.motion import Chart, Motion, chosen, visits_of
 from fmilin.design.measurement import initial_factor, measurement_covariance, process_directions
-from fmilin.ground import FloatArray, NumericalError, Remark, Signals, UsageError, as_numbers
-from fmilin.ground.signals import limits_by_name
+from fmilin.ground import FloatArray, NumericalError, Remark, Signals, UsageError, as_numbers, limits_by_name
 from fmilin.manifold.frame import frame_at
 from fmilin.manifold.operating_points import model_at, operating_point
 from fmilin.model import Hybrid, Model, OperatingPoint, Stepped

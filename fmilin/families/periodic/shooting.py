@@ -14,8 +14,7 @@ from scipy.interpolate import make_interp_spline
 
 from fmilin.families.periodic.orbit import OrbitProblem, simulated
 from fmilin.families.periodic.path import NeighbouringMotions, PathSlopes, slopes_along, slopes_at_ends
-from fmilin.ground import ConstraintError, FloatArray, NumericalError
-from fmilin.ground.tolerances import RANK
+from fmilin.ground import RANK, ConstraintError, FloatArray, NumericalError
 from fmilin.linearization.request import Request
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.projection import project

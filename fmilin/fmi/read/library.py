@@ -16,9 +16,8 @@ from fmilin.fmi.read.archive import FmuFile
 from fmilin.fmi.read.description import Description
 from fmilin.fmi.read.instance import Instance
 from fmilin.fmi.read.xml import safe_root
-from fmilin.ground.errors import ModelError
+from fmilin.ground import ModelError, run_program
 from fmilin.ground.sandbox import cage
-from fmilin.ground.sandbox.other_processes import run_program
 from fmilin.ground.sandbox.watchdog import calling
 from fmilin.numerics.codegen.compiler import find_compiler, library_suffix
 

@@ -23,9 +23,7 @@ from fmilin.fmi.write.variables import (
     name_in_group,
     variable_of,
 )
-from fmilin.ground import Signal, UsageError
-from fmilin.ground.files import check_writable, write_atomically
-from fmilin.ground.version import __version__
+from fmilin.ground import Signal, UsageError, __version__, check_writable, write_atomically
 from fmilin.model import Constraint, Model, SymbolicSystem
 from fmilin.model.constraints.expressions import name_in_expression
 from fmilin.model.files import toml_string

@@ -17,8 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.ground import FloatArray, Remark, UsageError
-from fmilin.ground.tolerances import ROUNDING
+from fmilin.ground import ROUNDING, FloatArray, Remark, UsageError
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.modes import lyapunov
 from fmilin.linear_model.reduction.transformation import is_at_rest, new_states, sizes, transformed

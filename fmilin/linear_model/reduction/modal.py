@@ -14,8 +14,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.ground import FloatArray, NumericalError, Remark, UsageError
-from fmilin.ground.remarks import off_equilibrium
+from fmilin.ground import FloatArray, NumericalError, Remark, UsageError, off_equilibrium
 from fmilin.ground.tolerances import GROWS, INSEPARABLE
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.reduction.gramians import Peak, StateSpace, peak_gain

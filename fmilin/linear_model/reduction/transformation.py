@@ -12,8 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from fmilin.ground import FloatArray, NumericalError, Remark, Signal, Signals, UsageError
-from fmilin.ground.tolerances import EQUILIBRIUM
+from fmilin.ground import EQUILIBRIUM, FloatArray, NumericalError, Remark, Signal, Signals, UsageError
 from fmilin.linear_model.builder import with_errors
 from fmilin.linear_model.model import EntryErrors, LinearModel
 

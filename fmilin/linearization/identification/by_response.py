@@ -5,9 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fmilin.ground.errors import FmilinError, NumericalError, UsageError
-from fmilin.ground.remarks import Remark, off_equilibrium
-from fmilin.ground.signals import FloatArray, Signal, Signals
+from fmilin.ground import FloatArray, FmilinError, NumericalError, Remark, Signal, Signals, UsageError, off_equilibrium
 from fmilin.ground.tolerances import CONFIRMED, INACCURATE, MOVES, ROUNDING
 from fmilin.linear_model.builder import IndependentCoordinates, Slopes, built, point_of
 from fmilin.linear_model.model import LinearModel

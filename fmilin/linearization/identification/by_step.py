@@ -10,8 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from fmilin.ground import FloatArray, FmilinError, Signals, UsageError
-from fmilin.ground.tolerances import EQUILIBRIUM
+from fmilin.ground import EQUILIBRIUM, FloatArray, FmilinError, Signals, UsageError
 from fmilin.linear_model.builder import IndependentCoordinates
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.identification.by_response import Identification

@@ -10,9 +10,8 @@ from pathlib import Path
 
 from fmilin.fmi.write.fmu import CONSTRAINTS_PATH, check_destination, constraints_toml, identifier_like
 from fmilin.fmi.write.variables import DeclaredConstraint
-from fmilin.ground.errors import ModelError, UsageError
+from fmilin.ground import ModelError, UsageError, run_program
 from fmilin.ground.files import temporary_folder, write_atomically
-from fmilin.ground.sandbox.other_processes import run_program
 from fmilin.loading.adapters import adapter_for
 from fmilin.loading.load import load
 from fmilin.model.interface import Model

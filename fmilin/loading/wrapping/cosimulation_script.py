@@ -11,8 +11,7 @@ import numpy as np
 from pythonfmu import Fmi2Causality, Fmi2Initial, Fmi2Slave, Fmi2Variability, Real
 from scipy.integrate import solve_ivp
 
-from fmilin.ground.errors import NumericalError
-from fmilin.ground.signals import FloatArray, Signal, rate_unit
+from fmilin.ground import FloatArray, NumericalError, Signal, rate_unit
 from fmilin.loading.load import load
 from fmilin.loading.wrapping import WRAPPED, residual_name
 from fmilin.manifold.invariants import Invariants

@@ -16,8 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
-from fmilin.ground import FloatArray, NumericalError, UsageError
-from fmilin.ground.tolerances import RANK
+from fmilin.ground import RANK, FloatArray, NumericalError, UsageError
 from fmilin.manifold.coordinates import LocalParametrization, conditioning
 from fmilin.manifold.frame import frame_at
 from fmilin.manifold.selection import require_kind

@@ -11,8 +11,7 @@ import numpy as np
 from scipy import linalg
 from scipy.integrate import solve_ivp
 
-from fmilin.ground.errors import REFUSALS
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import REFUSALS, FloatArray
 from fmilin.ground.tolerances import DRIFT_AGREES, EQUILIBRIUM
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.verification import Channel, Trace, Validity

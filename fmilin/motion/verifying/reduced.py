@@ -11,8 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy import linalg
 
-from fmilin.ground import FloatArray, NumericalError, Remark, UsageError
-from fmilin.ground.tolerances import REFUSED
+from fmilin.ground import REFUSED, FloatArray, NumericalError, Remark, UsageError
 from fmilin.linear_model.model import LinearModel
 from fmilin.manifold.coordinates import Coordinates, LinearCoordinates, LocalParametrization
 from fmilin.manifold.frame import Frame, frame_at

@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 from scipy.interpolate import CubicSpline
 
-from fmilin.ground.errors import REFUSALS, NumericalError
-from fmilin.ground.signals import FloatArray
+from fmilin.ground import REFUSALS, FloatArray, NumericalError
 from fmilin.linear_model.model import LinearModel
 from fmilin.motion.verifying.reduced import Reduced
 from fmilin.numerics.steps import runge_kutta_step

@@ -39,8 +39,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
-from fmilin.ground import FloatArray, NumericalError, UnknownNameError, UsageError
-from fmilin.ground.tolerances import RANK, REFUSED
+from fmilin.ground import RANK, REFUSED, FloatArray, NumericalError, UnknownNameError, UsageError
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,8 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import linalg
 
-from fmilin.ground import FloatArray, NumericalError, Remark, UsageError
-from fmilin.ground.remarks import off_equilibrium
+from fmilin.ground import FloatArray, NumericalError, Remark, UsageError, off_equilibrium
 from fmilin.ground.tolerances import BALANCED, PSEUDO_INVERSE
 from fmilin.linear_model.builder import chosen_inputs, with_inputs
 from fmilin.linear_model.model import LinearModel

@@ -8,8 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from fmilin.ground import FloatArray, NumericalError, UsageError
-from fmilin.ground.tolerances import REFUSED
+from fmilin.ground import REFUSED, FloatArray, NumericalError, UsageError
 from fmilin.manifold.frame import kept_states
 from fmilin.manifold.operating_points import require_sizes
 from fmilin.model.interface import OperatingPoint

@@ -13,8 +13,7 @@ from typing import Literal
 
 import numpy as np
 
-from fmilin.ground import FloatArray, Signal, UsageError
-from fmilin.ground.version import __version__
+from fmilin.ground import FloatArray, Signal, UsageError, __version__
 from fmilin.numerics.codegen.statements import WIDTH, wrapped
 
 Precision = Literal["double", "single"]

@@ -20,9 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fmilin.ground.errors import ModelError, UsageError
+from fmilin.ground import ModelError, UsageError, run_program
 from fmilin.ground.files import temporary_folder, write_atomically
-from fmilin.ground.sandbox.other_processes import run_program
 
 CANDIDATES = ("cc", "gcc", "clang")
 

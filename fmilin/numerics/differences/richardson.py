@@ -12,8 +12,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.ground import FloatArray, ModelError, NumericalError
-from fmilin.ground.tolerances import ROUNDING
+from fmilin.ground import ROUNDING, FloatArray, ModelError, NumericalError
 from fmilin.numerics.differences.plateau import CONTRADICTS
 from fmilin.numerics.differences.sweep import SMALLEST, are_numbers, power_of_two
 

@@ -15,9 +15,7 @@ import numpy as np
 
 from fmilin.fmi.write.fmu import NAME, block_fmu
 from fmilin.fmi.write.linear import values_at
-from fmilin.ground.errors import UnknownNameError, UsageError
-from fmilin.ground.files import write_atomically
-from fmilin.ground.signals import FloatArray, Signal, limits_by_name
+from fmilin.ground import FloatArray, Signal, UnknownNameError, UsageError, limits_by_name, write_atomically
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.reduction.transformation import discretize
 from fmilin.numerics.codegen import c_component as c99

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fmilin.ground import FloatArray, FmilinError, ModelError, Remark, Signal, Signals, UsageError
-from fmilin.ground.version import __version__
+from fmilin.ground import FloatArray, FmilinError, ModelError, Remark, Signal, Signals, UsageError, __version__
 from fmilin.linear_model.descriptor import Derivative, Descriptor, MatrixErrors
 from fmilin.linear_model.model import Accuracy, EntryErrors, LinearModel, Method, Point
 from fmilin.model.interface import ModelInfo

@@ -13,8 +13,7 @@ import casadi as ca
 import numpy as np
 
 from fmilin.fmi.write.fmu import NAME, block_fmu
-from fmilin.ground import Signal, UsageError
-from fmilin.ground.files import write_atomically
+from fmilin.ground import Signal, UsageError, write_atomically
 from fmilin.numerics.codegen.c_component import CComponent, Constant, Memory, Precision, described
 from fmilin.numerics.codegen.implicit import ImplicitSystem, jacobian
 from fmilin.numerics.codegen.statements import STATEMENTS_PER_FUNCTION, Statements, indented

@@ -15,8 +15,7 @@ import numpy as np
 from fmilin.families.family import Choice, LinearFamily
 from fmilin.families.grid import Grid
 from fmilin.families.rows import Layout, Template
-from fmilin.ground import FloatArray, FmilinError, ModelError, Remark
-from fmilin.ground.version import __version__
+from fmilin.ground import FloatArray, FmilinError, ModelError, Remark, __version__
 from fmilin.model.interface import ModelInfo
 from fmilin.output.export import document
 from fmilin.output.export.document import details_of, object_in, plain, signals_of

@@ -7,8 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from fmilin.ground.errors import ModelError, UsageError
-from fmilin.ground.files import check_writable, write_atomically
+from fmilin.ground import ModelError, UsageError, check_writable, write_atomically
 from fmilin.output import formats
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fmilin.ground.signals import FloatArray, Signals
-from fmilin.ground.version import __version__
+from fmilin.ground import FloatArray, Signals, __version__
 from fmilin.linear_model.model import LinearModel
 from fmilin.output.export.document import MATRICES, to_document
 from fmilin.output.report.numbers import rounded, shortened

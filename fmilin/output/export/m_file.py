@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fmilin.ground import FloatArray, Signals, UnknownNameError, UsageError
-from fmilin.ground.version import __version__
+from fmilin.ground import FloatArray, Signals, UnknownNameError, UsageError, __version__
 from fmilin.linear_model.model import LinearModel
 from fmilin.output.export.document import POINT_PARTS, to_document
 from fmilin.output.export.for_people import by_name

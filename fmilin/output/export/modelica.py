@@ -15,8 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fmilin.ground import FloatArray, Signal, Signals, UsageError
-from fmilin.ground.version import __version__
+from fmilin.ground import FloatArray, Signal, Signals, UsageError, __version__
 from fmilin.linear_model.model import LinearModel
 from fmilin.output.export.document import POINT_PARTS, to_document
 from fmilin.output.export.for_people import by_name

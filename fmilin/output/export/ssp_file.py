@@ -16,8 +16,7 @@ from fmilin.fmi.read.model import FmuModel
 from fmilin.fmi.write.description import BaseUnit, base_unit
 from fmilin.fmi.write.fmu import archive_bytes, build_fmu, identifier_like
 from fmilin.fmi.write.linear import LinearFmu, linear_fmu
-from fmilin.ground.errors import ModelError, UnknownNameError, UsageError
-from fmilin.ground.files import write_atomically
+from fmilin.ground import ModelError, UnknownNameError, UsageError, write_atomically
 from fmilin.linear_model.model import LinearModel
 from fmilin.model.interface import Model
 

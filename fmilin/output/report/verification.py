@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fmilin.ground.errors import UsageError
-from fmilin.ground.files import write_atomically
+from fmilin.ground import UsageError, write_atomically
 from fmilin.linear_model.verification import Channel, Trace, Verification
 from fmilin.output.formats import alternatives, is_named_as
 from fmilin.output.report.figures import COLORS, QUIET, gridded, new_figure, rendered

@@ -8,8 +8,7 @@ import numpy as np
 from fmilin.families.family import LinearFamily
 from fmilin.families.periodic.chart import FloquetChart
 from fmilin.families.periodic.model import PeriodicModel
-from fmilin.ground.errors import UsageError
-from fmilin.ground.files import check_writable, write_atomically
+from fmilin.ground import UsageError, check_writable, write_atomically
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.verification import Verification
 from fmilin.model.interface import Model

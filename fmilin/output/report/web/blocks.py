@@ -11,8 +11,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from fmilin.ground.errors import FmilinError
-from fmilin.ground.version import __version__
+from fmilin.ground import FmilinError, __version__
 from fmilin.output.report.figures import rendered
 
 if TYPE_CHECKING:
