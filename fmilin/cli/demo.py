@@ -17,8 +17,6 @@ from fmilin.ground import UsageError, check_writable
 from fmilin.loading.request import LoadRequest
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from fmilin.linear_model.model import LinearModel
 
 FMU, MAT, PICTURE = "four_bar.fmu", "four_bar.mat", "eigenvalues.png"
@@ -49,6 +47,7 @@ def _prepare(directory: Path) -> None:
 def _demo(directory: Path, runner: JobRunner) -> None:
     from fmilin.fmi.write import build_fmu
     from fmilin.native.systems import four_bar
+    from fmilin.output.report.linear_pictures import eigenvalue_figure
     from fmilin.output.report.table import print_table
 
     fmu, mat, picture = (directory / name for name in (FMU, MAT, PICTURE))
@@ -62,7 +61,7 @@ def _demo(directory: Path, runner: JobRunner) -> None:
     say("\n")
     naive, _ = linear_model(Request(str(fmu), LoadRequest(constraints=[])), runner)
     _compare(true, naive, runner.results)
-    runner.draw(picture, _compared(true, naive), "true and naive eigenvalues")
+    runner.draw(picture, eigenvalue_figure(true, naive), "true and false eigenvalues")
     say(
         f"\nIn {directory}: {FMU}, {MAT} and the picture {PICTURE}. Type next:\n\n"
         f"  fmilin info {_typed(fmu)}\n"
@@ -119,19 +118,3 @@ def _regulator(linear: LinearModel) -> str:
     rightmost = float(np.linalg.eigvals(linear.A - linear.B @ K).real.max())
     gains = ", ".join(f"{gain:.5g}" for gain in K.ravel())
     return f"gains {gains}; the closed loop decays with real part {rightmost:.4g} 1/s or faster."
-
-
-def _compared(true: LinearModel, naive: LinearModel) -> Figure:
-    from fmilin.output.report.linear_pictures import comparison_figure
-    from fmilin.output.report.numbers import eigenvalue_text
-    from fmilin.output.report.table import order_text
-
-    modes = [m for m in true.modes() if m.is_oscillatory]
-    pair = f"{eigenvalue_text(modes[0].eigenvalue, pair=True)} ({modes[0].frequency_in_hertz:.4g} Hz)" if modes else ""
-    extra = len(naive.states) - len(true.states)
-    return comparison_figure(
-        true.eigenvalues(),
-        naive.eigenvalues(),
-        title=f"Four-bar linkage: {order_text(true)}",
-        subtitle=f"True pair {pair}. A Jacobian of all {len(naive.states)} states adds {extra} that no motion has.",
-    )

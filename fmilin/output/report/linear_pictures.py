@@ -14,7 +14,7 @@ from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.modes import Mode
 from fmilin.linear_model.reduction.modal import difference, error_bound, in_sizes
 from fmilin.output.report import figures
-from fmilin.output.report.figures import COLORS, QUIET, UNSTABLE, gridded, headed_figure, plain, titled_figure
+from fmilin.output.report.figures import COLORS, QUIET, UNSTABLE, gridded, plain, titled_figure
 from fmilin.output.report.numbers import eigenvalue_text, matrices_of
 from fmilin.output.report.table import effects_of, most_moved, short_eigenvalue
 
@@ -28,22 +28,6 @@ if TYPE_CHECKING:
 Complex = NDArray[np.complex128]
 
 
-def comparison_figure(true: Complex, naive: Complex, *, title: str, subtitle: str = "") -> Figure:
-    """Return all eigenvalues in 1/s, true (P,) and naive (N,), and close up of those of no motion."""
-    figure = headed_figure(title, subtitle, 10.0, 5.6, (0.945, 0.885))
-    figure.subplots_adjust(left=0.085, right=0.975, bottom=0.205, top=0.765, wspace=0.28)
-    overview, close_up = figure.subplots(1, 2)
-    false = without(naive, true)
-    scale = _draw(overview, true, naive, reach=_reach(np.concatenate([true, naive])))
-    _draw(close_up, true, naive, reach=_reach(false))
-    overview.set_title("All eigenvalues", fontsize=11, loc="left")
-    close_up.set_title(f"Close up: the {len(false)} that belong to no motion", fontsize=11, loc="left")
-    _say_where_the_close_up_is(overview, false / scale)
-    handles, labels = overview.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="lower center", ncols=3, fontsize=10, frameon=False)
-    return figure
-
-
 def without(naive: Complex, true: Complex) -> Complex:
     """Return ``naive`` without the entry nearest to each of ``true``: what the naive Jacobian adds."""
     left = list(naive)
@@ -51,44 +35,6 @@ def without(naive: Complex, true: Complex) -> Complex:
         if left:
             left.pop(int(np.argmin(np.abs(np.array(left) - value))))
     return np.array(left, dtype=np.complex128)
-
-
-def _reach(values: Complex) -> float:
-    return 1.25 * float(np.max(np.abs(values), initial=0.0)) or 1.0
-
-
-def _draw(axes: Axes, true: Complex, naive: Complex, *, reach: float) -> float:
-    """Show what lies in a square around the origin; return the power of ten that all numbers were divided by."""
-    power = int(np.floor(np.log10(reach)))
-    power = 0 if -2 <= power <= 3 else power
-    scale = 10.0**power
-    true, naive, reach = true / scale, naive / scale, reach / scale
-    axes.axvspan(0, reach, color=UNSTABLE, zorder=0, label="unstable half plane")
-    axes.axhline(0, color=QUIET, linewidth=0.8, zorder=1)
-    axes.axvline(0, color=QUIET, linewidth=0.8, zorder=1)
-    axes.plot(
-        true.real, true.imag, "o", markersize=14, markerfacecolor="white", markeredgecolor=COLORS[0],
-        markeredgewidth=2.4, zorder=2, linestyle="none", label=f"true: {len(true)} independent states",
-    )  # fmt: skip
-    axes.plot(
-        naive.real, naive.imag, "x", markersize=7.5, color=COLORS[1], markeredgewidth=1.9, zorder=3, linestyle="none",
-        label=f"naive: Jacobian of all {len(naive)} states",
-    )  # fmt: skip
-    unit = rf"$10^{{{power}}}$ " if power else ""
-    axes.set(xlim=(-reach, reach), ylim=(-reach, reach))
-    axes.set(xlabel=f"real part [{unit}1/s]", ylabel=f"imaginary part [{unit}rad/s]")
-    gridded(axes)
-    return scale
-
-
-def _say_where_the_close_up_is(axes: Axes, false: Complex) -> None:
-    if not len(false):
-        return
-    centre = false.mean()
-    reach = axes.get_xlim()[1]
-    text, position = f"{len(false)} more here", (centre.real - 0.85 * reach, centre.imag + 0.35 * reach)
-    arrow = {"arrowstyle": "->", "color": COLORS[1], "shrinkB": 7, "connectionstyle": "arc3,rad=-0.15"}
-    axes.annotate(text, (centre.real, centre.imag), position, color=COLORS[1], fontsize=10, arrowprops=arrow)
 
 
 RATIOS = (0.1, 0.3, 0.5, 0.7, 0.9)  # damping ratios with a ray
@@ -138,9 +84,10 @@ def _panel(axes: Axes, true: Complex, false: Complex, reach: float) -> None:
         axes.plot(false.real, false.imag, linestyle="none", markersize=7, zorder=3, label=label, **style)
     axes.plot(true.real, true.imag, "x", color=COLORS[0], markersize=9, markeredgewidth=2.2, linestyle="none",
               zorder=4, label=f"{len(true)} eigenvalues")  # fmt: skip
-    for value, count in _repeated(true, reach):
-        axes.annotate(f"× {count}", (value.real, value.imag), (7, 5), textcoords="offset points", fontsize=9,
-                      color=COLORS[0])  # fmt: skip
+    for values, color in ((true, COLORS[0]), (false, QUIET)):
+        for value, count in _repeated(values, reach):
+            axes.annotate(f"× {count}", (value.real, value.imag), (7, 5), textcoords="offset points", fontsize=9,
+                          color=color)  # fmt: skip
     axes.set(xlabel="real part [1/s]", ylabel="imaginary part [rad/s]")
 
 
