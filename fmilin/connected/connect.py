@@ -38,7 +38,7 @@ def sampled_loop(model: ConnectedModel, point: OperatingPoint | None = None) -> 
 
     The plant between two samples is exact: its outputs are read at t_k, every regulator answers at once, and what it
     answers is held until t_(k+1). Raises UsageError when this is no connected system, nothing is sampled, sample times
-    have no common period, or one regulator feeds another.
+    have no common period, or one regulator feeds another. States are those of the plant, then those of the regulators.
 
     Parameters
     ----------
@@ -47,11 +47,6 @@ def sampled_loop(model: ConnectedModel, point: OperatingPoint | None = None) -> 
         over their common period: inputs are held over it.
     point : OperatingPoint, optional
         Where the system starts by default.
-
-    Returns
-    -------
-    LinearModel
-        With ``sample_time``; states of the plant, then of the regulators.
     """
     if not isinstance(model, ConnectedModel):
         raise UsageError("A sampled loop needs a connected system: join plant and regulators with fl.connect first.")
@@ -228,7 +223,7 @@ def connect(
 
     It is a model like any other: states ``member.state``, the constraints of its members, exact derivatives through
     algebraic loops where all members have exact derivatives. ``linearize``, ``trim``, ``simulate``, ``verify``, exports
-    and ``fmilin build`` take it.
+    and ``fmilin build`` take it. Closing it closes the members.
 
     Parameters
     ----------
@@ -247,11 +242,6 @@ def connect(
         Variables of members; by default all their outputs.
     name : str
         Of the system.
-
-    Returns
-    -------
-    Model
-        Closing it closes the members.
 
     Raises
     ------

@@ -33,6 +33,8 @@ SETTLES = 1e-9  # decay, beside the largest eigenvalue, below which the closed s
 def reduce_members(system: Model, orders: Mapping[str, int], point: OperatingPoint | None = None) -> Model:
     """Return a connected system of linear members at a point, some of smaller order, wired as before.
 
+    Its notes say by how much the responses of the whole differ at most (:func:`fmilin.reduction.error_bound`).
+
     Parameters
     ----------
     system : Model
@@ -41,11 +43,6 @@ def reduce_members(system: Model, orders: Mapping[str, int], point: OperatingPoi
         The new order of each member that is reduced.
     point : OperatingPoint, optional
         Of the closed system, where it starts by default.
-
-    Returns
-    -------
-    Model
-        Its notes say by how much the responses of the whole differ at most (:func:`fmilin.reduction.error_bound`).
 
     Raises
     ------

@@ -44,7 +44,7 @@ def load(
     fmu: FmuOptions | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> Model:
-    """Return the model behind ``source``.
+    """Return the model behind ``source``; close it, or use it in a ``with`` statement: an FMU holds files and a library.
 
     Parameters
     ----------
@@ -72,11 +72,6 @@ def load(
         What a kind of file is asked for: ``{"floating_base": True}`` and ``{"fix_joint": ["hand"]}`` for a URDF file,
         ``{"hold": ["FL", "FR:flat"]}`` for feet on the ground (:meth:`fmilin.Model.with_held`),
         ``{"keyframe": "home"}`` for an MJCF file, ``{"library": ["msl"]}`` for Modelica: where libraries are.
-
-    Returns
-    -------
-    Model
-        Close it, or use it as a context manager: an FMU holds files and a library.
 
     Raises
     ------

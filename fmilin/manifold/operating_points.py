@@ -35,7 +35,7 @@ START = (
 def operating_point(
     model: Model, values: Mapping[str, float] | None = None, *, time: float | None = None, project: bool = False
 ) -> OperatingPoint:
-    """Assemble a consistent point: the named states held, the others solved for, nearest to their start values.
+    """Return a consistent point: the named states held, the others solved for, nearest to their start values.
 
     Parameters
     ----------
@@ -47,11 +47,6 @@ def operating_point(
     project : bool
         Accept start values that are off the manifold and take the nearest point. Without it, and when no state
         and no prescribed motion is named, the start values must satisfy the constraints within 1e-6.
-
-    Returns
-    -------
-    OperatingPoint
-        On the manifold.
 
     Raises
     ------

@@ -213,6 +213,8 @@ TOGETHER = 1e-6  # relative distance of eigenvalues, of a pair for example, that
 def keep_states(linear: LinearModel, names: Sequence[str]) -> LinearModel:
     """Return a linear model whose states are these states of the model, of the order of their number.
 
+    Where faster modes follow inputs at once, ``T_u`` has what these add to a state; a remark says so.
+
     Parameters
     ----------
     linear : LinearModel
@@ -220,11 +222,6 @@ def keep_states(linear: LinearModel, names: Sequence[str]) -> LinearModel:
         right). Reduced by another function to this order before, it only changes its coordinates.
     names : sequence of str
         Of states of the model, dependent ones, too.
-
-    Returns
-    -------
-    LinearModel
-        Where faster modes follow inputs at once, ``T_u`` has what these add to a state; a remark says so.
 
     Raises
     ------

@@ -76,10 +76,6 @@ def nonlinear_view(
         Coordinates to use, as for :func:`fmilin.linearize`; those that the model recommends by default.
     coordinates : {"partition", "tangent"}
         How they are chosen when none are named.
-
-    Returns
-    -------
-    NonlinearView
     """
     import control
 

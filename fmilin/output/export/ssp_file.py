@@ -35,7 +35,7 @@ def ssp(
     outputs: Mapping[str, str] | None = None,
     name: str = "system",
 ) -> Path:
-    """Write FMUs, wired together, as an SSP file that simulation tools run.
+    """Write FMUs, wired together, as an SSP file that simulation tools run, and return its path.
 
     Parameters
     ----------
@@ -50,11 +50,6 @@ def ssp(
     inputs, outputs : mapping of str to str, optional
         Connectors of the whole system, and the variables of members that they are.
     name : str
-
-    Returns
-    -------
-    Path
-        ``path``.
 
     Raises
     ------
