@@ -147,12 +147,7 @@ def _directions(sampler: Sampler, depends: Mask, constant: Mask) -> tuple[list[s
 
 
 def _turning(
-    sampler: Sampler,
-    x: FloatArray,
-    held: FloatArray,
-    depends: Mask,
-    speeds: set[int],
-    directions: frozenset[int],
+    sampler: Sampler, x: FloatArray, held: FloatArray, depends: Mask, speeds: set[int], directions: frozenset[int]
 ) -> set[int]:
     """Return states that turn others, as angular speeds do, and hang on each other, speeds and directions alone."""
     labels = _components(depends, "strong")

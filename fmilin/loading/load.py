@@ -44,7 +44,7 @@ def load(
     fmu: FmuOptions | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> Model:
-    """Return the model behind ``source``; close it, or use it in a ``with`` statement: an FMU holds files and a library.
+    """Return the model behind ``source``; close it, or use it in a ``with`` statement: an FMU holds files, a library.
 
     Parameters
     ----------

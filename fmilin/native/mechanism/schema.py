@@ -44,9 +44,7 @@ def _list(items: dict[str, Any], count: int) -> dict[str, Any]:
 _EITHER = {"anyOf": [{"type": "number"}, {"type": "array", "items": {"type": "number"}, "minItems": 1}]}
 SHAPES: dict[Shape, Any] = {
     Shape.PER_COORDINATE: Annotated[
-        Any,
-        _numbers(None, "must be a number, or a list of numbers, one for each coordinate"),
-        WithJsonSchema(_EITHER),
+        Any, _numbers(None, "must be a number, or a list of numbers, one for each coordinate"), WithJsonSchema(_EITHER)
     ],
     Shape.THREE: Triple,
     Shape.LIMITS: Annotated[list[float], Field(max_length=2)],

@@ -55,11 +55,7 @@ def dumps(linear: LinearModel, writing: Writing, limits: Limits | None = None) -
 
 
 def save_law(
-    law: Any,
-    path: str | Path,
-    limits: Bounds,
-    precision: Precision,
-    fmi: Literal["2.0", "3.0"] = "2.0",
+    law: Any, path: str | Path, limits: Bounds, precision: Precision, fmi: Literal["2.0", "3.0"] = "2.0"
 ) -> None:
     """Write a filter or a regulator (``linear_model()``, ``limited()``) of the room beside this one, or a schedule."""
     if hasattr(law, "table"):

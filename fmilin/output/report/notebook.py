@@ -65,10 +65,7 @@ _TABLES: dict[str, tuple[Callable[[Any, Page], None], str]] = {
     "PeriodicOrbit": (show_orbit, ".times, .points, .shift, .free"),
     "PlacedModes": (designs.show_sentence, ".parameters, .before, .linear, .modes"),
     "Point": (tables.show_named_point, ".states, .inputs, .outputs, .parameters"),
-    "Schedule": (
-        designs.show_schedule,
-        ".report, .step(at, read), .linear_model(at), .along(values), .save(path)",
-    ),
+    "Schedule": (designs.show_schedule, ".report, .step(at, read), .linear_model(at), .along(values), .save(path)"),
     "ScheduleReport": (designs.show_schedule_report, ".points, .verdicts, .weakest, .holes"),
     "Signals": (tables.show_signals, ".names, .units; signals[k] is one of them"),
     "Spectrum": (show_spectrum, ".eigenvalues, .is_true, .vectors, .errors"),
