@@ -223,7 +223,9 @@ def connect(
 
     It is a model like any other: states ``member.state``, the constraints of its members, exact derivatives through
     algebraic loops where all members have exact derivatives. ``linearize``, ``trim``, ``simulate``, ``verify``, exports
-    and ``fmilin build`` take it. Closing it closes the members.
+    and ``fmilin build`` take it. Closing it closes the members. Raises UsageError or UnknownNameError when a name is
+    unknown, units do not fit, sizes differ, or an input is fed twice; NumericalError when an algebraic loop has no
+    solution, or no single one: det(I - K D) = 0.
 
     Parameters
     ----------
@@ -242,13 +244,6 @@ def connect(
         Variables of members; by default all their outputs.
     name : str
         Of the system.
-
-    Raises
-    ------
-    UsageError, UnknownNameError
-        When a name is unknown, units do not fit, sizes differ, or an input is fed twice.
-    NumericalError
-        When an algebraic loop has no solution, or no single one: det(I - K D) = 0.
 
     Examples
     --------

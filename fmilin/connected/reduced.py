@@ -33,7 +33,9 @@ SETTLES = 1e-9  # decay, beside the largest eigenvalue, below which the closed s
 def reduce_members(system: Model, orders: Mapping[str, int], point: OperatingPoint | None = None) -> Model:
     """Return a connected system of linear members at a point, some of smaller order, wired as before.
 
-    Its notes say by how much the responses of the whole differ at most (:func:`fmilin.reduction.error_bound`).
+    Its notes say by how much the responses of the whole differ at most (:func:`fmilin.reduction.error_bound`). Raises
+    UsageError, UnknownNameError when this is no connected system, a member is unknown, one to be reduced is sampled, or
+    an order is none; NumericalError when the closed system is not stable, or is not with these orders.
 
     Parameters
     ----------
@@ -43,13 +45,6 @@ def reduce_members(system: Model, orders: Mapping[str, int], point: OperatingPoi
         The new order of each member that is reduced.
     point : OperatingPoint, optional
         Of the closed system, where it starts by default.
-
-    Raises
-    ------
-    UsageError, UnknownNameError
-        When this is no connected system, a member is unknown, one to be reduced is sampled, or an order is none.
-    NumericalError
-        When the closed system is not stable, or is not with these orders.
     """
     if not isinstance(system, ConnectedModel):
         raise UsageError("Members are reduced in a connected system (fl.connect, or an SSP file).")

@@ -42,7 +42,9 @@ def closed_loop(
 
     At every sample the regulator reads the plant, disturbed, noise added and in steps of the sensor, and answers; the
     answer is limited and, after the delay, held until the next one takes effect. A linear regulator whose inputs reach
-    its outputs at once is told by its states what the limits leave (Hanus' conditioning, where that is stable).
+    its outputs at once is told by its states what the limits leave (Hanus' conditioning, where that is stable). Raises
+    UsageError, UnknownNameError when the regulator does not fit the plant, or a limit, delay or noise is none;
+    ConstraintError, NumericalError as for :func:`fmilin.simulate`.
 
     Parameters
     ----------
@@ -75,13 +77,6 @@ def closed_loop(
     **simulation
         ``inputs`` (the other inputs of the plant over time: set points, forces), ``step`` (of the result; the
         regulator's own by default), ``stabilization``, ``method``, ``progress``: as for :func:`fmilin.simulate`.
-
-    Raises
-    ------
-    UsageError, UnknownNameError
-        When the regulator does not fit the plant, or a limit, delay or noise is none.
-    ConstraintError, NumericalError
-        As for :func:`fmilin.simulate`.
     """
     point = operating_point(model) if point is None else point
     start = point if start is None else start

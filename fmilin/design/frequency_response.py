@@ -66,6 +66,9 @@ def frequency_response(
 ) -> FrequencyResponse:
     """Return the response of a nonlinear model from an input to outputs, as an instrument measures it.
 
+    Raises UsageError or UnknownNameError when frequencies or amplitudes are not positive, or a name is unknown;
+    NumericalError when the response does not settle: the point is not stable.
+
     Parameters
     ----------
     model : Model
@@ -82,13 +85,6 @@ def frequency_response(
         ``"sine"``: one at a time. ``"multisine"``: all together, with Schroeder's phases. ``"chirp"``: a sweep.
     regulator : regulator, optional
         Closes the loop, as in :func:`fmilin.closed_loop`.
-
-    Raises
-    ------
-    UsageError, UnknownNameError
-        When frequencies or amplitudes are not positive, or a name is unknown.
-    NumericalError
-        When the response does not settle: the point is not stable.
     """
     w, sizes = as_numbers(frequencies, "One of the frequencies"), np.atleast_1d(as_numbers(amplitude, "The amplitude"))
     if w.ndim != 1 or not len(w) or not all(np.isfinite(v).all() and (v > 0).all() for v in (w, sizes)):

@@ -184,6 +184,10 @@ def kalman_filter(
 ) -> KalmanFilter:
     """Return the steady sampled Kalman filter of a linear model.
 
+    Raises UsageError or UnknownNameError when a name is unknown, an output has no variance, or a variance is not
+    positive; NumericalError when there is no stable filter: something unstable cannot be seen, or noise reaches no
+    undamped mode.
+
     Parameters
     ----------
     linear : LinearModel
@@ -196,13 +200,6 @@ def kalman_filter(
         By output: the variance of a sample's noise. Every output needs one.
     held : bool
         Whether process noise is held over each sample.
-
-    Raises
-    ------
-    UsageError, UnknownNameError
-        When a name is unknown, an output has no variance, or a variance is not positive.
-    NumericalError
-        When there is no stable filter: something unstable cannot be seen, or noise reaches no undamped mode.
     """
     import control
 
@@ -306,18 +303,15 @@ class PeriodicGain(Shown):
 def periodic_lqr(periodic: PeriodicModel, state_cost: FloatArray, input_cost: FloatArray) -> PeriodicGain:
     """Return the state feedback along a periodic motion that costs least: the integral of y' Q y + u' R u.
 
+    Raises UsageError when shapes do not fit, R is not positive definite, or the coordinates do not come back to
+    themselves; NumericalError when no feedback makes the motion stable, or the cost does not see what is neutral or
+    grows.
+
     Parameters
     ----------
     periodic : PeriodicModel
     state_cost, input_cost : array, shapes (P, P), (nu, nu)
         Q and R of the independent coordinates and inputs.
-
-    Raises
-    ------
-    UsageError
-        When shapes do not fit, R is not positive definite, or the coordinates do not come back to themselves.
-    NumericalError
-        When no feedback makes the motion stable, or the cost does not see what is neutral or grows.
     """
     Q, R = np.asarray(state_cost, dtype=np.float64), np.asarray(input_cost, dtype=np.float64)
     P, nu = len(periodic.states), len(periodic.inputs)
@@ -338,19 +332,16 @@ def periodic_kalman_filter(
 ) -> PeriodicGain:
     """Return the Kalman filter along a periodic motion, y_hat' = A y_hat + B u + L (out - C y_hat - D u).
 
+    Raises UsageError or UnknownNameError when a name is unknown, an output has no noise, or a density is negative;
+    NumericalError when there is no stable filter: something that grows cannot be seen, or noise reaches nothing that is
+    neutral.
+
     Parameters
     ----------
     periodic : PeriodicModel
         Its outputs are measured.
     process, measured : mapping of str to float
         Spectral densities of white noise, in the unit squared times seconds, by input and by output (each needs one).
-
-    Raises
-    ------
-    UsageError, UnknownNameError
-        When a name is unknown, an output has no noise, or a density is negative.
-    NumericalError
-        When there is no stable filter: something that grows cannot be seen, or noise reaches nothing that is neutral.
     """
     R = measurement_covariance(periodic.outputs, measured)
     columns = require_intensities(periodic.inputs, process)

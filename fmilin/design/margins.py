@@ -192,6 +192,9 @@ def tune(
 ) -> Tuned:
     """Return a regulator whose parameters are tuned for one plant or for all of a family.
 
+    Raises UsageError or UnknownNameError when there is no plant, structure or name, or a goal is not positive;
+    NumericalError when no parameters were found that stabilize every plant.
+
     Parameters
     ----------
     plants : LinearModel, LinearFamily or iterable of LinearModel
@@ -211,13 +214,6 @@ def tune(
         The least of every motion, in 1/s; a twentieth of the bandwidth by default.
     fixed : mapping of str to float, optional
         Parameters that stay.
-
-    Raises
-    ------
-    UsageError, UnknownNameError
-        When there is no plant, structure or name, or a goal is not positive.
-    NumericalError
-        When no parameters were found that stabilize every plant.
     """
     models = [plants] if isinstance(plants, LinearModel) else plants
     chosen = [m for _, m in models.good()] if isinstance(models, LinearFamily) else list(models)

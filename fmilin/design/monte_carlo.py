@@ -48,6 +48,9 @@ def monte_carlo(
 ) -> MonteCarlo:
     """Return statistics of a closed loop, or of any motion, with parameters drawn by chance.
 
+    Raises UsageError when nothing is to be measured or kept, or functions cannot be sent to processes; NumericalError
+    when every run fails.
+
     Parameters
     ----------
     run : callable
@@ -62,13 +65,6 @@ def monte_carlo(
     seed : int
     jobs : int
         Processes; ``run`` and ``measures`` are then functions of a module.
-
-    Raises
-    ------
-    UsageError
-        When nothing is to be measured or kept, or functions cannot be sent to processes.
-    NumericalError
-        When every run fails.
     """
     if runs < 1 or not (measures or signals):
         raise UsageError("A Monte Carlo study needs a run at least, and measures= or signals= to keep of each.")

@@ -248,6 +248,9 @@ def identified_parameters(
 ) -> IdentifiedParameters:
     """Return the parameters with which the linear model of a model has the response that was measured.
 
+    Raises UsageError or UnknownNameError when shapes do not fit, a range is none, or there is no such parameter;
+    NumericalError when the response does not tell some parameters apart.
+
     Parameters
     ----------
     model : Model
@@ -262,13 +265,6 @@ def identified_parameters(
         1 / abs(response) by default: differences count relatively. Zero leaves a value out.
     point : OperatingPoint, optional
         Where the model starts, for None. A trimmed point stays trimmed, any other one keeps its independent states.
-
-    Raises
-    ------
-    UsageError, UnknownNameError
-        When shapes do not fit, a range is none, or there is no such parameter.
-    NumericalError
-        When the response does not tell some parameters apart.
 
     Examples
     --------

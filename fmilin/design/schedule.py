@@ -246,6 +246,9 @@ def schedule(
 ) -> Schedule:
     """Return a regulator that is designed at every point of a family, and interpolated between them.
 
+    Raises UsageError or UnknownNameError when family, gains and names do not fit together; NumericalError when the rule
+    fails at every point.
+
     Parameters
     ----------
     family : LinearFamily
@@ -271,13 +274,6 @@ def schedule(
         The inputs that K is for; all by default.
     outside : str
         ``"refuse"`` to answer outside the range and in holes, or go on with the ``"nearest"`` values.
-
-    Raises
-    ------
-    UsageError, UnknownNameError
-        When family, gains and names do not fit together.
-    NumericalError
-        When the rule fails at every point.
     """
     names = tuple(family.axes) if over is None else tuple(over)
     for name in names:

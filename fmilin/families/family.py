@@ -257,14 +257,9 @@ class LinearFamily(Shown, Sequence[LinearModel]):
         """Return the linear model between the points of the grid, linear in every axis.
 
         Its remark of kind ``"interpolated"`` and its accuracy say how far interpolation is off at the points of the
-        grid around it when each is left out; ``values`` has one value for every axis.
-
-        Raises
-        ------
-        UsageError
-            When a value is missing or outside the grid.
-        NumericalError
-            When one of the points around has no linear model, or other coordinates than the others.
+        grid around it when each is left out; ``values`` has one value for every axis. Raises UsageError when a value is
+        missing or outside the grid; NumericalError when one of the points around has no linear model, or other
+        coordinates than the others.
         """
         weights = around(self.grid, values)
         for number in weights:

@@ -166,7 +166,8 @@ def sweep(  # noqa: PLR0913 - what linearize, trim and load take; all but two by
 ) -> LinearFamily:
     """Return linear models at all points of a grid, or at points that are listed; some or all of them may fail.
 
-    A point that fails is marked with its reason and stops nothing.
+    A point that fails is marked with its reason and stops nothing. Raises UsageError or UnknownNameError when the
+    request does not fit the model; ModelError when the model cannot be opened.
 
     Parameters
     ----------
@@ -201,13 +202,6 @@ def sweep(  # noqa: PLR0913 - what linearize, trim and load take; all but two by
         What the code of an FMU may take and reach; paths are those of the machine that it runs on.
     progress : callable, optional
         Is told how many points are done, and of how many.
-
-    Raises
-    ------
-    UsageError, UnknownNameError
-        When the request does not fit the model.
-    ModelError
-        When the model cannot be opened.
 
     Examples
     --------

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from fmilin.model.equations import SparseEquations
     from fmilin.numerics.codegen.implicit import ImplicitSystem
 
+Changes = Mapping[str, FloatArray]  # values of changed parameters at many points, by name
+UNCHANGED: Changes = MappingProxyType({})
+
 
 @dataclass(slots=True, eq=False)  # not frozen: one is made at every visit, and that takes three times as long
 class Evaluation:
@@ -344,12 +347,7 @@ class Model(ABC):
         return None
 
     def tangents(
-        self,
-        t: FloatArray,
-        x: FloatArray,
-        u: FloatArray,
-        kept: Sequence[int],
-        parameters: Mapping[str, FloatArray] = MappingProxyType({}),
+        self, t: FloatArray, x: FloatArray, u: FloatArray, kept: Sequence[int], parameters: Changes = UNCHANGED
     ) -> TangentStack | None:
         """Return rates, outputs and residuals at many points, with exact slopes along the kept states; None without.
 

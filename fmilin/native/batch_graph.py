@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from types import MappingProxyType
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -24,7 +23,7 @@ from fmilin.ground import FloatArray, NumericalError, UsageError
 from fmilin.manifold.frame import kept_states
 from fmilin.manifold.operating_points import require_sizes
 from fmilin.manifold.rank import independent_rows
-from fmilin.model.interface import Model, OperatingPoint, TangentStack
+from fmilin.model.interface import UNCHANGED, Changes, Model, OperatingPoint, TangentStack
 from fmilin.numerics.codegen.evaluator import Backend, Evaluator
 from fmilin.numerics.codegen.functions import StackFunctions, SystemFunctions, has_kinks
 from fmilin.numerics.codegen.implicit import ImplicitSystem, jacobian
@@ -178,31 +177,19 @@ class StatePartition:
                 )
 
     def at(
-        self,
-        t: FloatArray | float,
-        x: FloatArray,
-        u: FloatArray,
-        parameters: Mapping[str, FloatArray] = MappingProxyType({}),
-        *,
-        threads: int = 1,
+        self, t: FloatArray | float, x: FloatArray, u: FloatArray, changes: Changes = UNCHANGED, *, threads: int = 1
     ) -> PartitionedSlopes:
         """Return values and slopes at points x (k, N), u (k, nu); dz/dy is NaN where these states determine nothing."""
-        stack = self.stack(t, x, u, parameters, threads=threads)
+        stack = self.stack(t, x, u, changes, threads=threads)
         H = stack.h_z[:, self._rows]
         square, right = H[..., self.others], -H[..., self.kept]
         return PartitionedSlopes(stack, self.kept, self.others, solved(square, right))
 
     def stack(
-        self,
-        t: FloatArray | float,
-        x: FloatArray,
-        u: FloatArray,
-        parameters: Mapping[str, FloatArray] = MappingProxyType({}),
-        *,
-        threads: int = 1,
+        self, t: FloatArray | float, x: FloatArray, u: FloatArray, changes: Changes = UNCHANGED, *, threads: int = 1
     ) -> Stack:
         """Return values and slopes at points x (k, N), u (k, nu), whether these are on the manifold or not."""
-        p = self._graph.parameters(len(x), parameters)
+        p = self._graph.parameters(len(x), changes)
         try:
             return self._graph(t, x, u, p, threads=threads)
         except np.linalg.LinAlgError:

@@ -10,14 +10,13 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from fmilin.ground import FloatArray, Remark, Signals, UnknownNameError, UsageError
-from fmilin.model.constraints.declared import Constraint, Constraints
-from fmilin.model.interface import Copy, Evaluation, Model, OperatingPoint, SecondOrderForm, TangentStack
+from fmilin.model import Constraint, Constraints, Evaluation, Model, OperatingPoint, SecondOrderForm
+from fmilin.model.interface import UNCHANGED, Changes, Copy, TangentStack
 from fmilin.native.contacts import contact_remarks, feet_from
 from fmilin.native.native_engine import AdjustableEngine, CompiledVisits, NativeEngine, Quantity, compiled_visits
 
@@ -49,7 +48,7 @@ class NativeModel(Model):
         self.engine, self._choice = engine, choice
         self.info, self.batches, self.compilable = engine.info, engine.batches, engine.compilable
         self.names_limits, self.start_points = engine.names_limits, engine.start_points
-        self.parameters = engine.parameters if isinstance(engine, AdjustableEngine) else MappingProxyType({})
+        self.parameters = engine.parameters if isinstance(engine, AdjustableEngine) else {}
         # What the author recommends belongs to the constraints that came with the equations.
         self.independent = tuple(engine.independent) if choice.constraints is None else ()
         self.independent_by_default |= engine.independent_by_default
@@ -191,12 +190,7 @@ class NativeModel(Model):
         return self._residuals(t, x, u, z)
 
     def tangents(
-        self,
-        t: FloatArray,
-        x: FloatArray,
-        u: FloatArray,
-        kept: Sequence[int],
-        parameters: Mapping[str, FloatArray] = MappingProxyType({}),
+        self, t: FloatArray, x: FloatArray, u: FloatArray, kept: Sequence[int], parameters: Changes = UNCHANGED
     ) -> TangentStack | None:
         """Return values and slopes at many points from the graph of the equations; None where there is none."""
         from fmilin.native.batch_graph import tangents_of_graph

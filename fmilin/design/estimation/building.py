@@ -41,6 +41,9 @@ def estimator(  # noqa: PLR0913 - each is a choice of its own, named where it is
 ) -> Estimator:
     """Return a filter on a nonlinear model, whose estimates lie on the manifold of its constraints.
 
+    Raises UsageError or UnknownNameError when a name is unknown, noise is not positive, or a sample is too long for the
+    model's fastest mode; ConstraintError or NumericalError when the point is not on the manifold, or singular.
+
     Parameters
     ----------
     model : Model
@@ -72,13 +75,6 @@ def estimator(  # noqa: PLR0913 - each is a choice of its own, named where it is
         Of states, for moving-horizon estimation.
     substeps : int, optional
         Steps of Runge and Kutta's method in a sample; as many as the motion takes by default.
-
-    Raises
-    ------
-    UsageError, UnknownNameError
-        When a name is unknown, noise is not positive, or a sample is too long for the model's fastest mode.
-    ConstraintError, NumericalError
-        When the point is not on the manifold, or singular.
 
     Examples
     --------

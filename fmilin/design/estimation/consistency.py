@@ -95,18 +95,13 @@ def filtered(kf: Estimator, inputs: FloatArray, measured: FloatArray) -> Filtere
 def nees(kf: Estimator, x: FloatArray) -> float:
     """Return the normalized estimation error squared e' P^-1 e: on average P, the number of coordinates.
 
+    Raises UsageError when the number of states is another one; NumericalError when the covariance is singular.
+
     Parameters
     ----------
     kf : Estimator
     x : array, shape (N,)
         All true states, in the order of ``kf.model.states``, at the time of the estimate.
-
-    Raises
-    ------
-    UsageError
-        When the number of states is another one.
-    NumericalError
-        When the covariance is singular.
     """
     true = np.asarray(x, dtype=np.float64)
     if true.shape != kf.x.shape or not np.isfinite(true).all():

@@ -70,6 +70,9 @@ def floquet_chart(
 ) -> FloquetChart:
     """Return Floquet's multipliers over a grid of parameters, inputs or states at the start of the period.
 
+    Raises UsageError or UnknownNameError when the request does not fit the model; NumericalError when there is no
+    periodic motion at any point.
+
     Parameters
     ----------
     model : Model
@@ -83,13 +86,6 @@ def floquet_chart(
         What turns, what is held, solved for, may drift; inputs over time.
     points : int
         Phases of a period.
-
-    Raises
-    ------
-    UsageError, UnknownNameError
-        When the request does not fit the model.
-    NumericalError
-        When there is no periodic motion at any point.
 
     Examples
     --------

@@ -36,6 +36,9 @@ def linearize_periodic(
 ) -> PeriodicModel:
     """Return the linear models along a periodic orbit: y' = A(t) y + B(t) u, all matrices of the orbit's period.
 
+    Raises UsageError when there are fewer than four phases; FmilinError as :func:`fmilin.linearize`, at the first phase
+    that fails.
+
     Parameters
     ----------
     model : Model
@@ -47,13 +50,6 @@ def linearize_periodic(
     independent, inputs, outputs, coordinates, derivatives, keep_inaccurate
         As in :func:`fmilin.linearize`. Where nothing is named, states are taken that are good coordinates all along the
         orbit; where there are none such, a basis of the tangent space is carried along it.
-
-    Raises
-    ------
-    UsageError
-        When there are fewer than four phases.
-    FmilinError
-        As :func:`fmilin.linearize`, at the first phase that fails.
 
     Examples
     --------

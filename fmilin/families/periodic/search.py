@@ -57,6 +57,9 @@ def periodic_orbit(
 ) -> PeriodicOrbit:
     """Return a periodic motion on the manifold, by shooting from a first guess.
 
+    Raises UsageError or UnknownNameError when the request does not fit the model, or the motion passes an event;
+    NumericalError when the motion does not close, with what was reached.
+
     Parameters
     ----------
     model : Model
@@ -83,13 +86,6 @@ def periodic_orbit(
         Stretches of multiple shooting; one, and where that fails eight, by default.
     method : Method or str, optional
         The integrator.
-
-    Raises
-    ------
-    UsageError, UnknownNameError
-        When the request does not fit the model, or the motion passes an event.
-    NumericalError
-        When the motion does not close, with what was reached.
 
     Notes
     -----

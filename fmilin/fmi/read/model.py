@@ -4,7 +4,6 @@ import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
-from types import MappingProxyType
 from typing import ClassVar, NamedTuple, ParamSpec, Self, TypeVar
 
 import numpy as np
@@ -21,7 +20,7 @@ from fmilin.fmi.read.values import ParameterValues, Residuals, changed_parameter
 from fmilin.ground import FloatArray, ModelError, Signals, UnknownNameError, UsageError
 from fmilin.manifold import point_by_point
 from fmilin.model import Constraint, Constraints, Evaluation, Hybrid, Model, ModelInfo, OperatingPoint, Passage
-from fmilin.model.interface import Copy, TangentStack
+from fmilin.model.interface import UNCHANGED, Changes, Copy, TangentStack
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -204,12 +203,7 @@ class FmuModel(Model, Hybrid):
 
     @_in_turn
     def tangents(
-        self,
-        t: FloatArray,
-        x: FloatArray,
-        u: FloatArray,
-        kept: Sequence[int],
-        parameters: Mapping[str, FloatArray] = MappingProxyType({}),
+        self, t: FloatArray, x: FloatArray, u: FloatArray, kept: Sequence[int], parameters: Changes = UNCHANGED
     ) -> TangentStack | None:
         """Return slopes along the kept states at one point after the other; see :meth:`fmilin.Model.tangents`."""
         if parameters or self.constraints.hidden or self.constraints.prescribing or not self._session.directional:

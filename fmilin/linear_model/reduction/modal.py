@@ -213,7 +213,9 @@ TOGETHER = 1e-6  # relative distance of eigenvalues, of a pair for example, that
 def keep_states(linear: LinearModel, names: Sequence[str]) -> LinearModel:
     """Return a linear model whose states are these states of the model, of the order of their number.
 
-    Where faster modes follow inputs at once, ``T_u`` has what these add to a state; a remark says so.
+    Where faster modes follow inputs at once, ``T_u`` has what these add to a state; a remark says so. Raises
+    UsageError, UnknownNameError when a name is none or stands twice, there are more of them than the order, or a pair
+    would be torn apart; NumericalError when the motions that stay do not show in these states: others are named.
 
     Parameters
     ----------
@@ -222,13 +224,6 @@ def keep_states(linear: LinearModel, names: Sequence[str]) -> LinearModel:
         right). Reduced by another function to this order before, it only changes its coordinates.
     names : sequence of str
         Of states of the model, dependent ones, too.
-
-    Raises
-    ------
-    UsageError, UnknownNameError
-        When a name is none or stands twice, there are more of them than the order, or a pair would be torn apart.
-    NumericalError
-        When the motions that stay do not show in these states: others are named.
     """
     rows = [linear.full_states.index_of(name, "a state of the model") for name in names]
     if not rows or len(set(rows)) < len(rows) or len(rows) > len(linear.states):

@@ -4,7 +4,6 @@ The undisturbed motion of the reduced model is integrated, with the noise of its
 """
 
 import warnings
-from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -19,6 +18,7 @@ from fmilin.motion.verifying.reduced import Reduced
 from fmilin.motion.verifying.relaxation import ResponseError
 from fmilin.motion.verifying.validity import ACCEPTED
 from fmilin.numerics.differences.sweep import POINTS, noise_from_table
+from fmilin.numerics.steps import Rates
 
 MOST_EVALUATIONS = 30_000  # for one response: a model that needs more is too stiff or too noisy for what is asked
 STIFF = 300.0  # fastest decay times the horizon above which an implicit method takes over
@@ -33,15 +33,7 @@ class Integrator:
         self.noise, self.output_noise = _noise(reduced)
         """Of y', in sizes of the coordinates per second, shape (P,); of the outputs, in their units, shape (ny,)."""
 
-    def solved(
-        self,
-        rate: Callable[[float, FloatArray], FloatArray],
-        start: FloatArray,
-        times: FloatArray,
-        *,
-        unit: float,
-        tolerance: float,
-    ) -> FloatArray:
+    def solved(self, rate: Rates, start: FloatArray, times: FloatArray, *, unit: float, tolerance: float) -> FloatArray:
         """Return y (nt, P) from ``start`` (P,); ``unit`` is the expected deviation in sizes of the coordinates."""
         if not len(start):
             return np.zeros((len(times), 0))

@@ -35,6 +35,8 @@ from fmilin.native.dae.deficient import (
 from fmilin.native.dae.equations import listed
 from fmilin.native.dae.semi_explicit import Motion, Row, SemiExplicit, column_of, derivative_name, semi_explicit
 
+RowsByOrder = Mapping[tuple[int, int], Row]
+
 Pattern = Any  # scipy.sparse.csr_array of booleans
 
 
@@ -222,11 +224,7 @@ def _differentiated(form: SemiExplicit, c: NDArray[np.intp], motion: Motion) -> 
 
 
 def _solved_rows(
-    form: SemiExplicit,
-    structure: Structure,
-    rows: Mapping[tuple[int, int], Row],
-    motion: Motion,
-    unknowns: Sequence[Unknown],
+    form: SemiExplicit, structure: Structure, rows: RowsByOrder, motion: Motion, unknowns: Sequence[Unknown]
 ) -> list[Row] | None:
     """Return the equations that determine the unknowns, stage by stage; None where the last stage is singular."""
     c, d = structure.c, structure.d
@@ -246,11 +244,7 @@ def _solved_rows(
 
 
 def _last_jacobian(
-    form: SemiExplicit,
-    structure: Structure,
-    rows: Mapping[tuple[int, int], Row],
-    motion: Motion,
-    unknowns: Sequence[Unknown],
+    form: SemiExplicit, structure: Structure, rows: RowsByOrder, motion: Motion, unknowns: Sequence[Unknown]
 ) -> FloatArray | None:
     """Return d R_i^(c_i) / d w_j^(d_j) at a consistent point, empty where nothing is chosen by it; None if singular."""
     c, d = structure.c, structure.d

@@ -204,6 +204,9 @@ class KaneModel(SymbolicModel):
     ) -> SymbolicLinearization:
         """Return A and B as sympy matrices; for small systems.
 
+        Raises UsageError when the system is too large for symbols, or names are unknown; NumericalError when the choice
+        of independent states is singular.
+
         Parameters
         ----------
         values : mapping, optional
@@ -212,13 +215,6 @@ class KaneModel(SymbolicModel):
         independent : sequence of str, optional
             As for :meth:`matrices`; the recommended ones by default.
         simplify : bool
-
-        Raises
-        ------
-        UsageError
-            When the system is too large for symbols, or names are unknown.
-        NumericalError
-            When the choice of independent states is singular.
         """
         chosen = tuple(independent) if independent is not None else self.independent
         if not chosen:

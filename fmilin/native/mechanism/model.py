@@ -4,14 +4,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from types import MappingProxyType
 from typing import Self, TypeVar
 
 import numpy as np
 
 from fmilin.ground import FloatArray, ModelError, NumericalError, Remark, UsageError
 from fmilin.manifold.slopes import some_bits_further
-from fmilin.model.interface import Evaluation, OperatingPoint, TangentStack
+from fmilin.model.interface import UNCHANGED, Changes, Evaluation, OperatingPoint, TangentStack
 from fmilin.native.batch_graph import arrays_of, checked_threads, states_to_keep
 from fmilin.native.mechanism.assembly import closed
 from fmilin.native.mechanism.description import MechanismDescription
@@ -190,12 +189,7 @@ class Mechanism(NativeModel):
         return self._many_points(x, u, choice, parameters=own, threads=threads, compiled=compiled)
 
     def tangents(
-        self,
-        t: FloatArray,
-        x: FloatArray,
-        u: FloatArray,
-        kept: Sequence[int],
-        parameters: Mapping[str, FloatArray] = MappingProxyType({}),
+        self, t: FloatArray, x: FloatArray, u: FloatArray, kept: Sequence[int], parameters: Changes = UNCHANGED
     ) -> TangentStack | None:
         """Return values and slopes at many points: by the recursion, by compiled code where that pays."""
         if parameters or not self._has_own_constraints or self._evaluator.closure is None:

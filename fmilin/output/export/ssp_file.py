@@ -37,6 +37,9 @@ def ssp(
 ) -> Path:
     """Write FMUs, wired together, as an SSP file that simulation tools run, and return its path.
 
+    Raises UsageError or UnknownNameError when a name is unknown, an input is fed twice, or the file cannot be written;
+    ModelError when an FMU cannot be read.
+
     Parameters
     ----------
     path : str or Path
@@ -50,13 +53,6 @@ def ssp(
     inputs, outputs : mapping of str to str, optional
         Connectors of the whole system, and the variables of members that they are.
     name : str
-
-    Raises
-    ------
-    UsageError, UnknownNameError
-        When a name is unknown, an input is fed twice, or the file cannot be written.
-    ModelError
-        When an FMU cannot be read.
 
     Examples
     --------
