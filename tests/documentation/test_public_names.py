@@ -132,7 +132,7 @@ def test_a_public_function_is_documented(name: str) -> None:
     if re.fullmatch(r"FloatArray|NDArray\[.*\]", returns) and "shape" not in doc:
         problems.append("the array that it returns has no shape")
     told = parts.get("Raises", "") + " ".join(
-        re.findall(r"\bRaises [^.]*", parts[""])
+        re.findall(r"\bRaises\s[^.]*", parts[""])
     )  # a sentence serves where one is
     missing = {e for e in raised(function) if not re.search(rf"\b{e}\b", told)}
     problems += [f"{e} is not among what it raises" for e in sorted(missing)]
