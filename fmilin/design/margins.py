@@ -24,6 +24,7 @@ from scipy.optimize import minimize, minimize_scalar
 from fmilin.families.family import LinearFamily
 from fmilin.ground import FloatArray, NumericalError, Shown, UnknownNameError, UsageError, as_numbers
 from fmilin.linear_model.model import LinearModel
+from fmilin.model.visits import kinds_checked
 
 if TYPE_CHECKING:
     import control
@@ -73,6 +74,7 @@ class Margins:
         )
 
 
+@kinds_checked
 def margins(loop: LinearModel) -> Margins:
     """Return the margins of L from :func:`fmilin.loop_transfer`, whose sign is as wired: the critical point is +1.
 

@@ -28,6 +28,7 @@ from fmilin.ground.signals import FloatArray, Signal, Signals, as_numbers
 from fmilin.ground.verbs import Shown
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.reduction.transformation import discretize
+from fmilin.model.visits import kinds_checked
 
 Form = Literal["trim", "velocity"]
 MOST_VARIABLES = 3
@@ -232,6 +233,7 @@ class Along(FunctionRegulator):
         self.schedule.applied(outputs)
 
 
+@kinds_checked
 def schedule(
     family: LinearFamily,
     rule: Callable[[LinearModel], FloatArray],

@@ -57,13 +57,16 @@ def no_model(caller: str, thing: object) -> UsageError:
     )
 
 
-_CLASSES = {"LinearModel", "OperatingPoint", "PeriodicOrbit"}
+_CLASSES = {"LinearFamily", "LinearModel", "OperatingPoint", "PeriodicOrbit"}
 _KINDS: dict[str, Any] = {
     "Box": Mapping,
     "Mapping": Mapping,
+    "Iterable": Iterable,
     "None": type(None),
+    "Path": os.PathLike,
     "Sequence": Iterable,
     "float": SupportsFloat,
+    "str": str,
 }
 
 
@@ -87,19 +90,30 @@ def _require_kind(name: str, value: object, declared: str) -> None:
 
 def one_at_a_time(function: Callable[P, R]) -> Callable[P, R]:
     """Let the threads that call a function of a model, its first argument, take turns."""
+    checked = kinds_checked(function)
 
     @wraps(function)
     def waiting(*arguments: P.args, **options: P.kwargs) -> R:
         model = arguments[0] if arguments else options.get("model")
         if not isinstance(model, Model):
             raise no_model(getattr(function, "__name__", "this"), model)
+        with held(model):
+            return checked(*arguments, **options)
+
+    return waiting
+
+
+def kinds_checked(function: Callable[P, R]) -> Callable[P, R]:
+    """Refuse arguments of other kinds than a function declares, in a module whose annotations are texts."""
+
+    @wraps(function)
+    def checked(*arguments: P.args, **options: P.kwargs) -> R:
         declared = function.__annotations__  # in the order of the arguments
         for name, value in (*zip(declared, arguments, strict=False), *options.items()):
             _require_kind(name, value, str(declared.get(name, "")))
-        with held(model):
-            return function(*arguments, **options)
+        return function(*arguments, **options)
 
-    return waiting
+    return checked
 
 
 _Key = tuple[float, bytes, bytes]

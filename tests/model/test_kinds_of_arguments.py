@@ -39,6 +39,14 @@ fit: Any = fl  # what types would refuse is called here
         ),
         (lambda: fit.linearize_periodic(MODEL, MODEL.start), "should be of the type PeriodicOrbit"),
         (lambda: fit.operating_point(MODEL, {"x": "left"}), "'x' is 'left': a number is needed"),
+        (lambda: fit.linearize_along(MODEL, 3), "'points' is of the type 'int', and should be of the type Iterable"),
+        (
+            lambda: fit.design.margins(MODEL),
+            "'loop' is of the type 'LagrangeModel', and should be of the type LinearModel",
+        ),
+        (lambda: fit.design.schedule("a", abs), "'family' is of the type 'str'"),
+        (lambda: fit.LinearModel.load(None), "'path' is of the type 'NoneType', and should be of the type Path or str"),
+        (lambda: fit.linearize(MODEL).save(3), "'path' is of the type 'int'"),
         (lambda: fit.load(MODEL), "fmilin.load takes a path or a name"),
     ],
 )

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from fmilin.ground import ModelError, UsageError, check_writable, write_atomically
+from fmilin.model.visits import kinds_checked
 from fmilin.output import formats
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ def _holds(result: Result) -> formats.Holds:
     return next(_HOLDS[kind.__name__] for kind in type(result).__mro__ if kind.__name__ in _HOLDS)
 
 
+@kinds_checked
 def save(result: Result, path: str | Path, writing: formats.Writing | None = None, **choices: Any) -> None:
     """Write a result, completely or not at all, in the format of the suffix and under the name of the stem.
 
@@ -88,11 +90,13 @@ def dumps_each(
     return contents
 
 
+@kinds_checked
 def load(path: str | Path) -> LinearModel:
     """Read a linear model; the suffix picks the format."""
     return cast("LinearModel", _load("linear model", path))
 
 
+@kinds_checked
 def load_family(path: str | Path) -> LinearFamily:
     """Read a family; the suffix picks the format."""
     if formats.is_named_as(path, "family"):
@@ -100,6 +104,7 @@ def load_family(path: str | Path) -> LinearFamily:
     return cast("LinearFamily", _load("family", path))
 
 
+@kinds_checked
 def load_descriptor(path: str | Path) -> Descriptor:
     """Read a descriptor system; the suffix picks the format."""
     return cast("Descriptor", _load("descriptor system", path))
