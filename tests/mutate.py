@@ -32,6 +32,9 @@ from tests.mutations import Mutant, mutants
 
 __all__ = ["Tree", "changed", "chosen", "main", "spread"]
 
+PYTEST = ["-m", "pytest", "--rootdir=.", "-x", "-q", "-n", "0", "-p", "no:cacheprovider"]
+"""The names of tests begin here, whatever setup.py stands in a folder above."""
+
 
 class Tree:
     """A copy of the working tree in which one file at a time is changed, and the tests that reach each of its lines."""
@@ -77,7 +80,7 @@ class Tree:
 
     def tested(self, arguments: Sequence[str], limit: float) -> tuple[int | None, str]:
         """Return the status of pytest, None where it takes too long, and what it says."""
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider", *arguments]
+        command = [sys.executable, *PYTEST, *arguments]
         with (self.home.parent / "told").open("w+") as told:
             run = subprocess.Popen(
                 command, cwd=self.home, env=self._environment, stdout=told, stderr=told, start_new_session=True

@@ -84,7 +84,12 @@ def repository(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_victim_is_killed_and_a_survivor_is_told(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_victim_is_killed_and_a_survivor_is_told(
+    repository: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(repository / "temporary"))
+    (repository / "temporary").mkdir()
+    (repository / "temporary" / "setup.py").touch()  # above the copy: pytest would name tests from there
     assert main(["--root", str(repository), "--files", "fmilin/small/signs.py"]) == 1
     survivor, count = capsys.readouterr().out.splitlines()
     assert survivor == "fmilin/small/signs.py:2: max -> min"
