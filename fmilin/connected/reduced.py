@@ -34,8 +34,8 @@ def reduce_members(system: Model, orders: Mapping[str, int], point: OperatingPoi
     """Return a connected system of linear members at a point, some of smaller order, wired as before.
 
     Its notes say by how much the responses of the whole differ at most (:func:`fmilin.reduction.error_bound`). Raises
-    UsageError, UnknownNameError when this is no connected system, a member is unknown, one to be reduced is sampled, or
-    an order is none; NumericalError when the closed system is not stable, or is not with these orders.
+    UsageError or UnknownNameError when this is no connected system, a member is unknown, one to be reduced is sampled,
+    or an order is none; NumericalError when the closed system is not stable, or is not with these orders.
 
     Parameters
     ----------

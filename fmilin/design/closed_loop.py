@@ -43,7 +43,7 @@ def closed_loop(
     At every sample the regulator reads the plant, disturbed, noise added and in steps of the sensor, and answers; the
     answer is limited and, after the delay, held until the next one takes effect. A linear regulator whose inputs reach
     its outputs at once is told by its states what the limits leave (Hanus' conditioning, where that is stable). Raises
-    UsageError, UnknownNameError when the regulator does not fit the plant, or a limit, delay or noise is none;
+    UsageError or UnknownNameError when the regulator does not fit the plant, or a limit, delay or noise is none;
     ConstraintError, NumericalError as for :func:`fmilin.simulate`.
 
     Parameters

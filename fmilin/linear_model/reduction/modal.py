@@ -214,7 +214,7 @@ def keep_states(linear: LinearModel, names: Sequence[str]) -> LinearModel:
     """Return a linear model whose states are these states of the model, of the order of their number.
 
     Where faster modes follow inputs at once, ``T_u`` has what these add to a state; a remark says so. Raises
-    UsageError, UnknownNameError when a name is none or stands twice, there are more of them than the order, or a pair
+    UsageError or UnknownNameError when a name is none or stands twice, there are more of them than the order, or a pair
     would be torn apart; NumericalError when the motions that stay do not show in these states: others are named.
 
     Parameters

@@ -119,7 +119,7 @@ class KaneModel(SymbolicModel):
         a coordinate ``q``. Specified functions of time are inputs, their derivatives the inputs ``der(r)`` and
         ``der(der(r))``. With auxiliary speeds, the forces that only the auxiliary equations contain are solved for, and
         can be asked for as outputs by name. Rates that were left in the equations are replaced or solved for. Raises
-        UsageError, ConstraintError as for the class.
+        UsageError or ConstraintError as for the class.
 
         Parameters
         ----------
