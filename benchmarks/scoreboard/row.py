@@ -45,7 +45,8 @@ class Row:
         Scripts in ``benchmarks/scoreboard/peers``, by the peer's name.
     remark : str
     left_out : float
-        How far from zero a part may be that the source leaves out, relative to the number: by the conditioning.
+        How far from zero a part may be that the source leaves out, relative to the number: more
+        where it is badly conditioned.
     """
 
     system: str

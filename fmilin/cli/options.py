@@ -3,8 +3,10 @@
 Options that several commands share are the fields of a frozen dataclass, each made by :func:`option`, which
 :func:`grouped` hands to a command.
 """
-# ruff: noqa: A002 - help is what click calls it
 
+from __future__ import annotations
+
+# ruff: noqa: A002 - help is what click calls it
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import field, fields

@@ -36,9 +36,10 @@ from fmilin.model import Hybrid, Model, OperatingPoint, Passage, Stepped, one_at
 def sampled_loop(model: ConnectedModel, point: OperatingPoint | None = None) -> LinearModel:
     """Return the discrete linear model of a plant with sampled regulators, from sample to sample.
 
-    The plant between two samples is exact: its outputs are read at t_k, every regulator answers at once, and what it
-    answers is held until t_(k+1). States are those of the plant, then those of the regulators. Raises UsageError when
-    this is no connected system, nothing is sampled, sample times have no common period, or one regulator feeds another.
+    It has a ``sample_time``, the states of the plant, then those of the regulators. The plant between two samples is
+    exact: its outputs are read at t_k, every regulator answers at once, and what it answers is held until t_(k+1).
+    Raises UsageError when this is no connected system, nothing is sampled, sample times have no common period, or one
+    regulator feeds another.
 
     Parameters
     ----------

@@ -145,13 +145,17 @@ def _inner_wire(
 
 
 Wires = str | Sequence[str]
-At = OperatingPoint | None
 AS_WIRED = "signs are as wired, so that S = 1/(1 - L), T = 1 - S, and the critical point of L is +1"
 
 
 @one_at_a_time
 def loop_transfer(
-    system: Model, wires: Wires, point: At = None, *, opened: Sequence[str] = (), continuous: bool = False
+    system: Model,
+    wires: Wires,
+    point: OperatingPoint | None = None,
+    *,
+    opened: Sequence[str] = (),
+    continuous: bool = False,
 ) -> LinearModel:
     """Return L: what comes back at a wire for what is sent from it, with the wire cut there.
 
@@ -198,7 +202,12 @@ def loop_transfer(
 
 @one_at_a_time
 def sensitivity(
-    system: Model, wires: Wires, point: At = None, *, opened: Sequence[str] = (), continuous: bool = False
+    system: Model,
+    wires: Wires,
+    point: OperatingPoint | None = None,
+    *,
+    opened: Sequence[str] = (),
+    continuous: bool = False,
 ) -> LinearModel:
     """Return S = 1/(1 - L), from what is added on a wire of the closed loop to what the wire then carries.
 
@@ -213,7 +222,12 @@ def sensitivity(
 
 @one_at_a_time
 def complementary_sensitivity(
-    system: Model, wires: Wires, point: At = None, *, opened: Sequence[str] = (), continuous: bool = False
+    system: Model,
+    wires: Wires,
+    point: OperatingPoint | None = None,
+    *,
+    opened: Sequence[str] = (),
+    continuous: bool = False,
 ) -> LinearModel:
     """Return T = 1 - S = -L/(1 - L): minus what comes back at a wire, in the closed loop, for what is added there.
 
@@ -265,7 +279,13 @@ def _system(
 
 
 def _linear(
-    system: Model, wires: Wires, point: At, opened: list[str], *, closed: bool = False, continuous: bool = False
+    system: Model,
+    wires: Wires,
+    point: OperatingPoint | None,
+    opened: list[str],
+    *,
+    closed: bool = False,
+    continuous: bool = False,
 ) -> tuple[str, LinearModel]:
     """Return the wires in words, and L there; ``closed``: to be closed again."""
     model, point, names = _system(system, wires, point)

@@ -23,8 +23,8 @@ from scipy.optimize import minimize, minimize_scalar
 
 from fmilin.families.family import LinearFamily
 from fmilin.ground import FloatArray, NumericalError, Shown, UnknownNameError, UsageError, as_numbers
+from fmilin.ground.kinds import kinds_checked
 from fmilin.linear_model.model import LinearModel
-from fmilin.model.visits import kinds_checked
 
 if TYPE_CHECKING:
     import control

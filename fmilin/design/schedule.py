@@ -24,11 +24,11 @@ from fmilin.design.regulators import FunctionRegulator
 from fmilin.design.schedule_check import ScheduleReport, ScheduleTable, ScheduleVerdict
 from fmilin.families.family import LinearFamily
 from fmilin.ground.errors import FmilinError, NumericalError, UnknownNameError, UsageError
+from fmilin.ground.kinds import kinds_checked
 from fmilin.ground.signals import FloatArray, Signal, Signals, as_numbers
 from fmilin.ground.verbs import Shown
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.reduction.transformation import discretize
-from fmilin.model.visits import kinds_checked
 
 Form = Literal["trim", "velocity"]
 MOST_VARIABLES = 3

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-import re
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import wraps
 from math import prod
-from typing import Any, ClassVar, ParamSpec, SupportsFloat, TypeVar
+from typing import Any, ClassVar, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
-from fmilin.ground import FloatArray, UsageError, as_numbers
+from fmilin.ground import FloatArray, UsageError
+from fmilin.ground.kinds import require_kinds
 from fmilin.model.constraints.declared import Constraint
 from fmilin.model.interface import Evaluation, ExactSlopes, Model
 
@@ -57,63 +57,19 @@ def no_model(caller: str, thing: object) -> UsageError:
     )
 
 
-_CLASSES = {"LinearFamily", "LinearModel", "OperatingPoint", "PeriodicOrbit"}
-_KINDS: dict[str, Any] = {
-    "Box": Mapping,
-    "Mapping": Mapping,
-    "Iterable": Iterable,
-    "None": type(None),
-    "Path": os.PathLike,
-    "Sequence": Iterable,
-    "float": SupportsFloat,
-    "str": str,
-}
-
-
-def _require_kind(name: str, value: object, declared: str) -> None:
-    """Refuse an argument of another kind than its annotation says, as far as that is one of those above or float."""
-    while declared != (shorter := re.sub(r"\[[^\[\]]*\]", "", declared)):
-        declared = shorter
-    kinds = set(declared.split(" | "))
-    if kinds <= {"float", "None"} and value is not None:
-        as_numbers(value, f"'{name}'")
-    fits = kinds & {one.__name__ for one in type(value).__mro__} or any(
-        isinstance(value, kind) for key, kind in _KINDS.items() if key in kinds
-    )
-    if kinds <= _CLASSES | _KINDS.keys() and not fits:
-        point = ": fl.operating_point(model, {name: value}) makes one" if "OperatingPoint" in kinds else ""
-        raise UsageError(
-            f"'{name}' is of the type '{type(value).__name__}', and should be of the type "
-            f"{' or '.join(sorted(kinds - {'None'}))}{point}."
-        )
-
-
 def one_at_a_time(function: Callable[P, R]) -> Callable[P, R]:
     """Let the threads that call a function of a model, its first argument, take turns."""
-    checked = kinds_checked(function)
 
     @wraps(function)
     def waiting(*arguments: P.args, **options: P.kwargs) -> R:
         model = arguments[0] if arguments else options.get("model")
         if not isinstance(model, Model):
             raise no_model(getattr(function, "__name__", "this"), model)
+        require_kinds(function.__annotations__, arguments, options)
         with held(model):
-            return checked(*arguments, **options)
+            return function(*arguments, **options)
 
     return waiting
-
-
-def kinds_checked(function: Callable[P, R]) -> Callable[P, R]:
-    """Refuse arguments of other kinds than a function declares, in a module whose annotations are texts."""
-
-    @wraps(function)
-    def checked(*arguments: P.args, **options: P.kwargs) -> R:
-        declared = function.__annotations__  # in the order of the arguments
-        for name, value in (*zip(declared, arguments, strict=False), *options.items()):
-            _require_kind(name, value, str(declared.get(name, "")))
-        return function(*arguments, **options)
-
-    return checked
 
 
 _Key = tuple[float, bytes, bytes]

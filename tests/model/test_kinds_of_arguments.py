@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
 import fmilin as fl
 from fmilin.native.systems import cartesian_pendulum
+from fmilin.output.export.files import save
 
 MODEL: Any = cartesian_pendulum()
 fit: Any = fl  # what types would refuse is called here
@@ -47,6 +48,8 @@ fit: Any = fl  # what types would refuse is called here
         (lambda: fit.design.schedule("a", abs), "'family' is of the type 'str'"),
         (lambda: fit.LinearModel.load(None), "'path' is of the type 'NoneType', and should be of the type Path or str"),
         (lambda: fit.linearize(MODEL).save(3), "'path' is of the type 'int'"),
+        (lambda: cast(Any, save)("x", "y.mat"), "Something of the type 'str' is no result that a file can hold"),
+        (lambda: fit.loop_transfer(fl.connect({"m": MODEL}), "m.x", {"x": 1.0}), "'point' is of the type 'dict', and"),
         (lambda: fit.load(MODEL), "fmilin.load takes a path or a name"),
     ],
 )

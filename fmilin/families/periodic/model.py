@@ -156,7 +156,7 @@ class PeriodicModel(Shown):
         return min(changed, key=lambda model: model.variation)
 
     def averaged(self, tolerance: float = 1e-3) -> LinearModel:
-        """Return the mean over the period as a linear model, where that does not lie.
+        """Return the mean over the period as a linear model, where that does not mislead.
 
         Raises NumericalError when the eigenvalues of the mean are not the exponents: variation over the period matters.
 

@@ -23,9 +23,9 @@ class DaeModel(NativeModel):
     """F(t, x', x, z, u, p) = 0 as it is written, of any index; x has derivatives, z are algebraic variables.
 
     What differentiation shows to be a constraint on the states becomes one, and coordinates are chosen on the manifold
-    as for every model. Algebraic variables and derivatives are solved for at every point. Raises UsageError when there
-    are too many equations or too few, or they determine no motion; the message names them; NumericalError when
-    algebraic variables are not found at the start.
+    as for every model. Algebraic variables and derivatives are solved for at every point. Raises UsageError, which
+    names them, when there are too many equations or too few, or they determine no motion; NumericalError when algebraic
+    variables are not found at the start.
 
     Parameters
     ----------

@@ -1,5 +1,7 @@
 """The page: sliders at the left, at the right charts of what comes of them, and below the command line."""
 
+from __future__ import annotations
+
 import asyncio
 import base64
 import time

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from fmilin.ground import ModelError, UsageError, check_writable, write_atomically
-from fmilin.model.visits import kinds_checked
+from fmilin.ground.kinds import kinds_checked
 from fmilin.output import formats
 
 if TYPE_CHECKING:
@@ -33,7 +33,10 @@ _HOLDS: dict[str, formats.Holds] = {
 
 def _holds(result: Result) -> formats.Holds:
     """Return what a file of a result holds, without importing what it is none of."""
-    return next(_HOLDS[kind.__name__] for kind in type(result).__mro__ if kind.__name__ in _HOLDS)
+    for kind in type(result).__mro__:
+        if kind.__name__ in _HOLDS:
+            return _HOLDS[kind.__name__]
+    raise UsageError(f"Something of the type '{type(result).__name__}' is no result that a file can hold.")
 
 
 @kinds_checked
