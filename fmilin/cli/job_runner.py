@@ -23,6 +23,7 @@ import click
 from fmilin.cli.command import NewFile
 from fmilin.cli.duration import DeadlinePassed, elapsed_time
 from fmilin.cli.streams import Results, columns, flush_c_streams, leave_parents_streams, silence, stdout_for_results
+from fmilin.ground.encodings import replace_unencodable
 from fmilin.ground.errors import AnotherInstanceError, FmilinError, ModelCrashError, ModelError
 from fmilin.ground.files import remove_leftovers, temporary_file, temporary_place, write_all
 from fmilin.ground.interrupts import requested, requests_raise
@@ -285,7 +286,7 @@ def _delivered(outcome: _Outcome, stdout: TextIO, *, debug: bool) -> int:
         if requested():  # and somebody has swallowed it
             raise KeyboardInterrupt  # noqa: TRY301
         write_all(outcome.files)
-        stdout.write(outcome.text.encode(stdout.encoding or "utf-8", "replace").decode(stdout.encoding or "utf-8"))
+        stdout.write(replace_unencodable(outcome.text, stdout.encoding))
         stdout.flush()
     except (FmilinError, OSError, KeyboardInterrupt) as error:
         if isinstance(error, OSError):

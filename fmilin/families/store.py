@@ -27,6 +27,7 @@ from fmilin.model.interface import ModelInfo
 
 SYNC = 1.0  # seconds between two times that the system is asked to write what it holds back
 _CHECKSUM = b', "checksum": '  # the last entry of every line
+_BINARY = getattr(os, "O_BINARY", 0)  # Windows translates line ends without it
 
 
 def folder_of(path: Path) -> Path:
@@ -57,9 +58,10 @@ class Store(FamilyBuilder):
             self._folder.mkdir(exist_ok=True)
             if not old or not self._is_same(json.loads(identity)):
                 (self._folder / "plan.json").write_text(identity, encoding="utf-8")
-            self._rows_file = os.open(self._folder / "rows.bin", os.O_RDWR | os.O_CREAT, 0o666)
+            self._rows_file = os.open(self._folder / "rows.bin", os.O_RDWR | os.O_CREAT | _BINARY, 0o666)
             self._read()
-            self._journal = os.open(self._folder / "points.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | _BINARY
+            self._journal = os.open(self._folder / "points.jsonl", flags, 0o666)
         except OSError as error:
             raise self._refusal(error) from None
 
@@ -128,10 +130,11 @@ class Store(FamilyBuilder):
             groups = [_packed(g) for g in (t.full_states, t.inputs, t.outputs)]
             packed = [t.order, *groups, list(t.parameters), asdict(t.model), t.sample_time]
             self._written.insert(0, {"template": packed})
-        offset, rest = number * row.nbytes, memoryview(row.tobytes())
+        # One process writes, so that seeking is safe; Windows does not have os.pwrite.
+        os.lseek(self._rows_file, number * row.nbytes, os.SEEK_SET)
+        rest = memoryview(row.tobytes())
         while rest:
-            count = os.pwrite(self._rows_file, rest, offset)
-            rest, offset = rest[count:], offset + count
+            rest = rest[os.write(self._rows_file, rest) :]
 
     def _table(self, width: int) -> FloatArray:
         """Return the rows where they lie, NaN where there is no linear model."""
@@ -197,7 +200,8 @@ class Store(FamilyBuilder):
             self._reasons[k] = fields[0]
         else:
             checksum, choice, *remarks = fields
-            if zlib.crc32(os.pread(self._rows_file, size, k * size)) != checksum:
+            os.lseek(self._rows_file, k * size, os.SEEK_SET)
+            if zlib.crc32(os.read(self._rows_file, size)) != checksum:
                 self.damaged += 1
                 return
             self._ok[k] = True

@@ -45,9 +45,17 @@ class _Diverted:
 _diverted = _Diverted()  # changes of a class would make Python forget where it finds all its attributes
 
 
+def _open_unnamed_file() -> int:
+    """Open a file without a name and return its descriptor. Only Linux has ``memfd_create``."""
+    if hasattr(os, "memfd_create"):
+        return os.memfd_create("printed")
+    with tempfile.TemporaryFile() as file:  # removed by the system when the duplicate is closed
+        return os.dup(file.fileno())
+
+
 def _prepare() -> None:
     d = _diverted
-    d.file = os.memfd_create("printed") if hasattr(os, "memfd_create") else os.dup(tempfile.TemporaryFile().fileno())  # noqa: SIM115
+    d.file = _open_unnamed_file()
     with suppress(ValueError, AttributeError):
         if _libc is not None:
             d.slot = ctypes.c_void_p.in_dll(_libc, "stdout")
@@ -97,7 +105,8 @@ def _taken(file: int) -> tuple[bytes, int]:
         size = os.lseek(file, 0, os.SEEK_END)
         if not size:
             return b"", 0
-        content = os.pread(file, min(size, _MOST), 0)
+        os.lseek(file, 0, os.SEEK_SET)  # Windows does not have os.pread
+        content = os.read(file, min(size, _MOST))
         os.ftruncate(file, 0)
         os.lseek(file, 0, os.SEEK_SET)
     except OSError:  # closed, too

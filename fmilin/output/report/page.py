@@ -2,6 +2,7 @@
 
 import io
 import re
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -11,6 +12,8 @@ from itertools import accumulate, groupby
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+
+from fmilin.ground.encodings import replace_unencodable
 
 MOST_LINES = 40  # of a representation, its hint included
 WIDTH = 80
@@ -46,11 +49,16 @@ class _Cut:
 
 
 def as_text(show: Show, more: str = "") -> str:
-    """Return what ``show`` prints on 80 columns, at most 40 lines; ``more`` says where all of it is, if it is cut."""
+    """Return what ``show`` prints on 80 columns, at most 40 lines; ``more`` says where all of it is, if it is cut.
+
+    Characters that standard output cannot encode (cp1252 on Windows has no box-drawing lines) are replaced, so that
+    ``print(result)`` works on every console.
+    """
     page = _page(show, WIDTH)
     cut = _fitting(page)
     hint = [f"More: {more}"] if more and _is_shortened(cut, page) else []
-    return "\n".join([*cut.lines[: MOST_LINES - 1], *hint])
+    text = "\n".join([*cut.lines[: MOST_LINES - 1], *hint])
+    return replace_unencodable(text, getattr(sys.stdout, "encoding", None))
 
 
 def as_html(show: Show, more: str = "") -> str:
