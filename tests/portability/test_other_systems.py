@@ -29,7 +29,9 @@ def run_python(code: str, folder: Path, *, missing: tuple[str, ...] = (), encodi
     removal = "".join(f"del os.{name}\n" for name in missing if hasattr(os, name))
     program = f"import os\n{removal}import fmilin as fl\n{code}"
     environment = {**os.environ, "PYTHONIOENCODING": encoding}
-    done = subprocess.run([sys.executable, "-c", program], cwd=folder, env=environment, capture_output=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=folder, env=environment, capture_output=True, check=False
+    )
     assert done.returncode == 0, done.stderr.decode(encoding, "replace")
     return done.stdout.decode(encoding)
 
@@ -51,7 +53,9 @@ with printed.diverted():
     ctypes.CDLL(None).puts(b"hello from the model")
 """
     environment = {**os.environ, "PYTHONPATH": ""}
-    program = f"import os\ndel os.memfd_create\nimport logging\nlogging.basicConfig(format='%(name)s: %(message)s')\n{code}"
+    program = (
+        f"import os\ndel os.memfd_create\nimport logging\nlogging.basicConfig(format='%(name)s: %(message)s')\n{code}"
+    )
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
     assert "hello from the model" not in done.stdout
     assert "fmilin.printed: The model printed:\nhello from the model" in done.stderr
