@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fmilin.ground import FloatArray, FmilinError, UsageError
 from fmilin.linear_model.descriptor import Descriptor
@@ -23,6 +25,8 @@ from fmilin.native.formulations.form import (
 )
 from fmilin.native.formulations.of_model import form_of, second_order
 
+MOST_BY_SVD = 150  # unknowns up to which a least-squares problem takes milliseconds by an SVD; it grows with their cube
+SPARSE = 0.1  # part of the entries of a matrix that are not zero, up to which sparse factors are quicker
 ROWS_AGREE = 1e-9
 """Rows of R on positions and on their velocities that differ by less, relative to each entry, belong together."""
 
@@ -143,11 +147,33 @@ def difference_to(linear: LinearModel, system: Descriptor) -> float:
     A, E = system.A / scale[:, None], system.E / scale[:, None]
     left = E @ Z * s - A @ Z  # what the algebraic states have to make up for
     if rest:
-        Z[rest] = np.linalg.lstsq(A[:, rest], left, rcond=None)[0]
+        Z[rest] = _least_squares(A[:, rest], left)
     residual = np.abs(A @ Z - E @ Z * s)
     terms = np.abs(A) @ np.abs(Z) + np.abs(E) @ np.abs(Z) * np.abs(s)
     worst, size = np.max(residual, axis=0), np.max(terms, axis=0)
     return float(np.max(np.divide(worst, size, out=np.zeros_like(worst), where=size > 0)))  # 0/0 where nothing acts
+
+
+def _least_squares(M: FloatArray, right: NDArray[np.complex128]) -> NDArray[np.complex128]:
+    """Return the x of least |M x - right|, by sparse factors of a large sparse M of full rank, else by an SVD."""
+    rows, columns = M.shape
+    if columns > MOST_BY_SVD and np.count_nonzero(M) < SPARSE * M.size:
+        from scipy.sparse import block_array, csc_array, eye_array
+        from scipy.sparse.linalg import splu
+
+        # The saddle point system (Björck, Numerical Methods for Least Squares Problems, 1996, section 1.1.4): r = b -
+        # M x, M' r = 0. Its condition is that of M, not of M' M.
+        sparse = csc_array(M)
+        system = block_array([[eye_array(rows), sparse], [sparse.T, None]], format="csc")
+        wanted = np.vstack((np.hstack((right.real, right.imag)), np.zeros((columns, 2 * right.shape[1]))))
+        with suppress(RuntimeError):  # splu's word for a singular matrix: M has not full rank
+            factors = splu(system)
+            solution = factors.solve(wanted)
+            solution += factors.solve(wanted - system @ solution)
+            if np.isfinite(solution).all():
+                real, imaginary = np.hsplit(solution[rows:], 2)
+                return np.asarray(real + 1j * imaginary)
+    return np.asarray(np.linalg.lstsq(M, right, rcond=None)[0], dtype=np.complex128)
 
 
 def _basis(form: ConstrainedForm, taken: SecondOrderForm, R: FloatArray, sizes: FloatArray) -> Basis:

@@ -12,6 +12,7 @@ from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fmilin.ground import FloatArray, FmilinError, ModelError, Remark, Signal, Signals, UsageError, __version__
 from fmilin.linear_model.descriptor import Derivative, Descriptor, MatrixErrors
@@ -43,19 +44,24 @@ NAMES = ("states", "inputs", "outputs")  # its lists of names
 METHOD = {"derivatives": str, "coordinates": str, "evaluations": int, "products": int}  # the fields, in their order
 
 
-def to_document(linear: LinearModel) -> dict[str, Any]:
-    """Return everything in ``linear`` under the format's names: matrices of doubles, f0, y0 and eigenvalues (P,)."""
-    document: dict[str, Any] = {name: getattr(linear, name) for name in (*MATRICES, "f0", "y0")}
-    for name, array in document.items():
-        if not np.isfinite(array).all():
+def require_writable(linear: LinearModel) -> None:
+    """Raise UsageError where no file format can carry the matrices or the names; no eigenvalue is computed."""
+    for name in (*MATRICES, "f0", "y0"):
+        if not np.isfinite(getattr(linear, name)).all():
             raise UsageError(
                 f"The matrix {name} contains NaN or infinite entries, which no file should carry. "
                 f"Linearize again at a point where the model is defined."
             )
-    groups: dict[str, Signals] = {group: getattr(linear, group) for group in GROUPS}
-    if nul := [s.name for signals in groups.values() for s in signals if "\0" in s.name]:
+    if nul := [s.name for group in GROUPS for s in getattr(linear, group) if "\0" in s.name]:
         raise UsageError(f"The name {nul[0]!r} contains the character NUL, which no file format here can carry.")
     _require_texts(linear)
+
+
+def to_document(linear: LinearModel) -> dict[str, Any]:
+    """Return everything in ``linear`` under the format's names: matrices of doubles, f0, y0 and eigenvalues (P,)."""
+    require_writable(linear)
+    document: dict[str, Any] = {name: getattr(linear, name) for name in (*MATRICES, "f0", "y0")}
+    groups: dict[str, Signals] = {group: getattr(linear, group) for group in GROUPS}
     document["errors"] = {name: getattr(linear.errors, name) for name in ERRORS}
     document |= {group: list(signals.names) for group, signals in groups.items()}
     document["units"] = {s.name: s.unit for group in GROUPS for s in groups[group]}
@@ -238,8 +244,33 @@ def dumps_json(linear: LinearModel) -> bytes:
 
 def text_of(document: Mapping[str, Any]) -> str:
     """Return a document as strict JSON in ASCII, one line per field."""
-    fields = ",\n".join(f"{json.dumps(k)}: {json.dumps(plain(v), allow_nan=False)}" for k, v in document.items())
+    fields = ",\n".join(f"{json.dumps(k)}: {_value_text(v)}" for k, v in document.items())
     return f"{{\n{fields}\n}}\n"
+
+
+MOSTLY_ZERO = 0.2  # part of the entries of a matrix that are not zero, up to which its zeros are not formatted singly
+
+
+def _value_text(value: Any) -> str:
+    """Return the JSON of one value, what ``json.dumps`` writes of :func:`plain`.
+
+    The descriptor system of a Modelica model has millions of entries, nearly all of them zero: these are written
+    without being converted one by one.
+    """
+    if isinstance(value, dict) and any(isinstance(item, np.ndarray) for item in value.values()):
+        return "{" + ", ".join(f"{json.dumps(str(k))}: {_value_text(item)}" for k, item in value.items()) + "}"
+    if isinstance(value, np.ndarray) and value.ndim == 2 and value.dtype == np.float64 and np.isfinite(value).all():
+        is_written = (value != 0.0) | np.signbit(value)
+        if np.count_nonzero(is_written) <= MOSTLY_ZERO * value.size:
+            return "[" + ", ".join(map(_row_text, value, is_written)) + "]"
+    return json.dumps(plain(value), allow_nan=False)
+
+
+def _row_text(row: FloatArray, is_written: NDArray[np.bool_]) -> str:
+    texts = ["0.0"] * len(row)
+    for j in np.flatnonzero(is_written).tolist():
+        texts[j] = repr(float(row[j]))
+    return "[" + ", ".join(texts) + "]"
 
 
 def loads_json(content: bytes, origin: str) -> LinearModel:

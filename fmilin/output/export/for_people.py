@@ -10,7 +10,7 @@ import numpy as np
 
 from fmilin.ground import FloatArray, Signals, __version__
 from fmilin.linear_model.model import LinearModel
-from fmilin.output.export.document import MATRICES, to_document
+from fmilin.output.export.document import MATRICES, require_writable
 from fmilin.output.report.numbers import rounded, shortened
 from fmilin.output.report.table import print_table
 
@@ -51,7 +51,7 @@ _WIDTH = 100
 
 def dumps_txt(linear: LinearModel) -> bytes:
     """Return the file's content: a report for people, with six digits, which nothing reads back."""
-    to_document(linear)  # refuses what no file should carry
+    require_writable(linear)
     stream = io.StringIO()
     print_table(linear, stream)
     law = "y' = f0 + A (y - y0) + B (u - u0)"
@@ -104,7 +104,7 @@ _MOST_COLUMNS = 10  # what a bmatrix takes, unless the counter MaxMatrixCols is 
 
 def dumps_tex(linear: LinearModel) -> bytes:
     r"""Return the file's content, for ``\input{plant}``: six digits, which nothing reads back."""
-    to_document(linear)  # refuses what no file should carry
+    require_writable(linear)
     return ("\n".join(_lines(linear)) + "\n").encode("utf-8")
 
 

@@ -20,14 +20,14 @@ from fmilin.ground import FloatArray, FmilinError, ModelError, Remark, Signal, S
 from fmilin.linear_model.model import Accuracy, LinearModel, Method, Point
 from fmilin.model.interface import ModelInfo
 from fmilin.output.export.archives import finite_array
-from fmilin.output.export.document import to_document
+from fmilin.output.export.document import require_writable
 
 _DOUBLES, _TEXT = 0, 51  # types of MAT-file 4: little-endian, full matrix of doubles; text of one byte per character
 
 
 def dumps_dslin(linear: LinearModel) -> bytes:
     """Return the file's content."""
-    to_document(linear)  # refuses what no file should carry
+    require_writable(linear)
     if linear.sample_time > 0:
         raise UsageError(
             f"The model is sampled every {linear.sample_time:g} s, and dslin.mat has no place to say so: it would be "

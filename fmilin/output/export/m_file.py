@@ -15,7 +15,7 @@ import numpy as np
 
 from fmilin.ground import FloatArray, Signals, UnknownNameError, UsageError, __version__
 from fmilin.linear_model.model import LinearModel
-from fmilin.output.export.document import POINT_PARTS, to_document
+from fmilin.output.export.document import POINT_PARTS, require_writable
 from fmilin.output.export.for_people import by_name
 from fmilin.output.formats import Writing
 
@@ -157,7 +157,7 @@ def dumps_array(models: ModelArray, writing: Writing, last: Sequence[str] = ()) 
             "first, 63 at most, and no keyword. Choose such a name for the .m file."
         )
     for model in models.models:
-        to_document(model)  # refuses what no file should carry
+        require_writable(model)
     return ("\n".join(_lines(models, writing.name, last)) + "\n").encode("utf-8")
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from fmilin.ground import FloatArray, Signal, Signals, UsageError, __version__
 from fmilin.linear_model.model import LinearModel
-from fmilin.output.export.document import POINT_PARTS, to_document
+from fmilin.output.export.document import POINT_PARTS, require_writable
 from fmilin.output.export.for_people import by_name
 from fmilin.output.formats import Writing
 
@@ -110,7 +110,7 @@ class _Names:
 
 def dumps(linear: LinearModel, writing: Writing) -> bytes:
     """Return the file's content: one model, called like the file."""
-    to_document(linear)  # refuses what no file should carry
+    require_writable(linear)
     if not writing.deviation:
         _require_values("input", linear.inputs, linear.point.inputs)
         _require_values("output", linear.outputs, linear.point.outputs)
