@@ -165,6 +165,7 @@ hand_in(  # what people type on a result, by the folders above that do it
         "LinearModel.save": "fmilin.output.export.files:save",
         "LinearModel.save_report": "fmilin.output.report.web:save_report",
         "LinearModel.to_control": "fmilin.output.export.python_control:to_control",
+        "LinearModel.is_equilibrium": "fmilin.linear_model.no_response:assess_equilibrium",
         "LinearModel.verify": "fmilin.motion.verifying.procedure:verify",
         "PeriodicModel.load": "fmilin.output.export.periodic_file:load",
         "PeriodicModel.save": "fmilin.output.export.files:save",

@@ -65,6 +65,10 @@ ROWS = (
          "The point is no equilibrium but a steady motion, along which `A` stays the same: its eigenvalues are those "
          "of the disturbed motion.",
          "Nothing; `f0` keeps the motion.", severity="information"),
+    Kind("equilibrium-not-tested",
+         "Whether the point is an equilibrium was not tested: nothing that was measured or read tells how it moves.",
+         "Trim first, or read the rates of the nonlinear model at the point, where it matters.",
+         severity="information"),
     Kind("periodic",
          "The point moves, and `A` changes along its motion: its eigenvalues are those of an instant, and say nothing "
          "of the stability of the motion.",
@@ -332,6 +336,11 @@ def off_equilibrium(
 ) -> Remark:
     """Return the remark on a point off equilibrium: ``what``, half a sentence, says what moves, or what was done."""
     return Remark("off-equilibrium", f"The point is no equilibrium: {what}. {meaning}".rstrip())
+
+
+def equilibrium_not_tested(why: str) -> Remark:
+    """Return the remark that nothing tells whether the point is an equilibrium; ``why``, half a sentence."""
+    return Remark("equilibrium-not-tested", f"Whether the point is an equilibrium was not tested: {why}.")
 
 
 def rate_of_change(name: str, rate: float, size: float = 0.0) -> str:

@@ -137,6 +137,11 @@ class LinearModel(Shown):
         """Pictures: ``plot.eigenvalues()``, ``modes``, ``participation``, ``bode``, ``nyquist``, ``step`` and more."""
         return Plots(self)
 
+    @property
+    def is_equilibrium(self) -> bool | None:
+        """Whether the point is an equilibrium: True and False where that was tested, None where nothing tells."""
+        return perform("LinearModel.is_equilibrium", self)
+
     def eigenvalues(self) -> NDArray[np.complex128]:
         """Return the eigenvalues of A in 1/s, shape (P,), sorted by real part, then imaginary part."""
         values = np.linalg.eigvals(self.A).astype(np.complex128) if len(self.A) else np.empty(0, np.complex128)

@@ -90,11 +90,32 @@ def is_at_rest(linear: LinearModel) -> bool:
     return not len(linear.f0) or is_equilibrium(*_parts(linear), len(linear.f0))
 
 
+MOVES = frozenset({"off-equilibrium", "steady"})  # kinds of remarks that say that the point moves
+UNTESTED = frozenset({"equilibrium-not-tested", "point"})  # kinds that say that nothing tells whether it does
+
+
+def assess_equilibrium(linear: LinearModel) -> bool | None:
+    """Return whether the point was found to be an equilibrium, None where nothing tells."""
+    # Remarks hold what was seen of the whole model; f0 and A are the second test, which needs no remark to be there.
+    kinds = {remark.kind for remark in linear.warnings}
+    if kinds & MOVES:
+        return False
+    if kinds & UNTESTED:
+        return None
+    known = np.isfinite(linear.f0).all() and np.isfinite(linear.y0).all()
+    if not known or any(name not in linear.point.inputs for name in linear.inputs.names):
+        return None
+    return is_at_rest(linear)
+
+
 def _parts(linear: LinearModel) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Return rates and sizes (P,), slopes and their errors (P, P + nu) in sizes of y and u."""
+    """Return rates and sizes (P,), slopes and their errors (P, P + nu) in sizes of y and u, all per second."""
     y = linear.states.scales(linear.y0)
     u = linear.inputs.scales(linear.u0)
-    slopes, columns = np.hstack((linear.A, linear.B)), np.concatenate((y, u))
+    A, seconds = linear.A, 1.0
+    if linear.sample_time:  # a sampled model rests where x[k+1] = x[k]
+        A, seconds = linear.A - np.eye(len(linear.A)), linear.sample_time
+    slopes, columns = np.hstack((A, linear.B)), np.concatenate((y, u)) / seconds
     stated = linear.errors.A.shape == linear.A.shape and linear.errors.B.shape == linear.B.shape
     errors = np.hstack((linear.errors.A, linear.errors.B)) if stated else np.zeros(slopes.shape)
-    return linear.f0, y, slopes * columns, errors * columns
+    return linear.f0 / seconds, y, slopes * columns, errors * columns

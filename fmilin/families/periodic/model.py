@@ -16,6 +16,7 @@ from fmilin.families.family_builder import FamilyBuilder, outcome_of
 from fmilin.families.grid import Grid
 from fmilin.families.multiblade import change_of
 from fmilin.ground import FloatArray, NumericalError, Remark, Shown, Signals, UnknownNameError, UsageError, perform
+from fmilin.ground.remarks import equilibrium_not_tested
 from fmilin.linear_model.builder import IndependentCoordinates, Named, Slopes, built
 from fmilin.linear_model.model import LinearModel, Point
 from fmilin.model.interface import ModelInfo, OperatingPoint
@@ -92,6 +93,7 @@ class PeriodicModel(Shown):
         A, B, C, D = (matrix[k] for matrix in self._matrices)
         errors = self.error[k], *(np.zeros_like(matrix) for matrix in (B, C, D))
         f0 = np.zeros(len(self.states)) if self.f0 is None else self.f0[k]
+        untested = [] if self.f0 is not None else [equilibrium_not_tested("the periodic model has no rates")]
         x = dict(zip(self.full_states.names, point.states.tolist(), strict=True))
         u = dict(zip(self.inputs.names, point.inputs.tolist(), strict=True))
         y0 = np.array([x.get(name, 0.0) for name in self.states.names])
@@ -100,7 +102,7 @@ class PeriodicModel(Shown):
         )
         return built(
             Named(self.info, self.inputs, self.outputs), coordinates, Slopes(A, B, C, D, f0, *errors),
-            Point(point.time, x, u, {}, dict(point.parameters)), EXACT, self.remarks,
+            Point(point.time, x, u, {}, dict(point.parameters)), EXACT, (*self.remarks, *untested),
         )  # fmt: skip
 
     def harmonic(self, count: int) -> LinearModel:
@@ -244,7 +246,8 @@ class PeriodicModel(Shown):
         x, u = (dict.fromkeys(group.names, 0.0) for group in (states, inputs))
         where = Point(point.time, x, u, {}, dict(point.parameters))
         named = Named(self.info, inputs, outputs)
-        return built(named, coordinates, slopes, where, EXACT, self.remarks, sample_time=sample_time)
+        untested = equilibrium_not_tested("the states are deviations from a periodic motion")
+        return built(named, coordinates, slopes, where, EXACT, (*self.remarks, untested), sample_time=sample_time)
 
     def save(self, path: str | Path) -> None:
         """Write to a file, completely or not at all; the suffix of ``path`` picks the format: .nc, .mat, .npz or .json.

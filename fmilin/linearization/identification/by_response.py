@@ -6,9 +6,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fmilin.ground import FloatArray, FmilinError, NumericalError, Remark, Signal, Signals, UsageError, off_equilibrium
+from fmilin.ground.remarks import equilibrium_not_tested
 from fmilin.ground.tolerances import CONFIRMED, INACCURATE, MOVES, ROUNDING
 from fmilin.linear_model.builder import IndependentCoordinates, Slopes, built, point_of
 from fmilin.linear_model.model import LinearModel
+from fmilin.linear_model.no_response import is_at_rest
 from fmilin.linearization.identification.findings import Findings
 from fmilin.linearization.identification.impulse_response import Markov, Runner, measured, relative_change
 from fmilin.linearization.identification.realize import Realized, named_coordinates, realize
@@ -49,7 +51,21 @@ class Identification:
         # No entry is more accurate than what held-out responses are missed by, beyond noise.
         doubts = (np.maximum(error, self.findings.doubt * np.abs(matrix)) for error, matrix in pairs)
         slopes = Slopes(M.A, M.B, M.C, M.D, f0, *doubts)
-        return built(self.model, own, slopes, held, (method, evaluations, 0), sample_time=sample_time)
+        linear = built(self.model, own, slopes, held, (method, evaluations, 0), sample_time=sample_time)
+        return replace(linear, warnings=(*linear.warnings, *self._motion_remarks(linear)))
+
+    def _motion_remarks(self, linear: LinearModel) -> list[Remark]:
+        """Say that the point moves, or that nothing was there to see whether it does."""
+        if not len(self.model.outputs) and not len(self.model.states):
+            return [equilibrium_not_tested("the model shows neither outputs nor states, so no motion could be seen")]
+        if is_at_rest(linear):
+            return []
+        rates = linear.f0 / (linear.sample_time or 1.0)
+        sizes = linear.states.scales(linear.y0)
+        fastest = int(np.argmax(np.abs(rates) / sizes))
+        name = linear.states.names[fastest]
+        what = f"'{name}' moves while inputs are held, at {rates[fastest]:.6g} per second"
+        return [off_equilibrium(what, "f0 is the beginning of that motion; the matrices belong to deviations from it.")]
 
     @property
     def missing(self) -> list[str]:
@@ -92,11 +108,6 @@ class ByResponse(Identification):
             model = self.confirmed(sampled)
             self._note_short_record(model, sampled.step)
             linear = self.named(model, self._continuous_errors(model, half), coordinates, method, sampled.step)
-        moving = np.flatnonzero(linear.f0)
-        if moving.size:
-            name = linear.states.names[int(moving[np.argmax(np.abs(linear.f0[moving]))])]
-            beginning = "What was identified are deviations from that motion; f0 is its beginning."
-            self.findings.extra.append(off_equilibrium(f"'{name}' moves while inputs are held", beginning))
         return linear
 
     def _require_channels(self) -> None:

@@ -73,6 +73,7 @@ def to_document(linear: LinearModel) -> dict[str, Any]:
     document["method"] = asdict(linear.method)
     document["model"] = asdict(linear.model)
     document["warnings"] = [{"kind": w.kind, "message": w.message} for w in linear.warnings]
+    document["equilibrium"] = linear.is_equilibrium  # None: not tested
     document["sample_time"] = float(linear.sample_time)
     document["signals"] = {group: details_of(signals) for group, signals in groups.items()}
     document["fmilin_version"] = __version__

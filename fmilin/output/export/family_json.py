@@ -141,6 +141,7 @@ def _point(family: LinearFamily, number: int) -> dict[str, Any]:
         "eigenvalues": family.eigenvalues.reshape(-1, family.template.order)[number],
         "states": list(family.choices[family.chosen[number]].states.names),
         "choice": int(family.chosen[number]),
+        "equilibrium": family.linear_model(number).is_equilibrium,  # None: not tested
         "warnings": [{"kind": r.kind, "message": r.message} for r in family.remarks.get(number, ())],
     }
 

@@ -35,6 +35,8 @@ def dumps_mat(linear: LinearModel) -> bytes:
         "warnings": {"kinds": [w["kind"] for w in warnings], "messages": [w["message"] for w in warnings]},
         "signals": {group: _packed(details) for group, details in document.pop("signals").items()},
     }
+    tested = document.pop("equilibrium")
+    rest["equilibrium"] = np.nan if tested is None else float(tested)  # 1 yes, 0 no, NaN not tested
     if "descriptor" in document:
         top["descriptor"] = to_mat(document.pop("descriptor"))
     if "derivatives" in document:  # by parameter, whose names are no names of fields: one JSON text

@@ -49,8 +49,9 @@ def mechanism_figure(
     height = min(max(5.2 * tallness(view, everything), 2.4), 5.2) + 0.75
     figure = new_figure(5.2 + 4.0 * len(shown), height)
     cells = _row(figure, title or description.name, ratios)
-    moves = linear is not None and bool(np.any(np.abs(linear.f0) > 1e-9))
-    when = "at its start" if linear is None else "at the operating point" if moves else "in equilibrium"
+    when = "at its start"
+    if linear is not None:
+        when = "in equilibrium" if linear.is_equilibrium else "at the operating point"
     MechanismAxes.on(figure, cells[0], view, everything, when).draw(standing)
     for cell, motion, (forth, back) in zip(cells[1:], shown, swings, strict=True):
         panel = MechanismAxes.on(figure, cell, view, everything, named(motion))

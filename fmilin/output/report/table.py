@@ -277,15 +277,19 @@ def _moved(adjusted: float) -> str:
 
 
 def _equilibrium(linear: LinearModel) -> str:
-    if not len(linear.states):
-        return "yes: nothing can move"
-    fastest = int(abs(linear.f0).argmax())
+    is_equilibrium = linear.is_equilibrium
     kinds = {remark.kind for remark in linear.warnings}
-    if not kinds & {"off-equilibrium", "steady"}:
-        return f"yes (no coordinate changes faster than {abs(linear.f0).max():.1e} per second{_still_away(linear)})"
+    if is_equilibrium is None:
+        return "not tested"
+    if not len(linear.states):
+        return "no" if not is_equilibrium else "yes: nothing can move"
+    rates = linear.f0 / (linear.sample_time or 1.0)
+    fastest = int((abs(rates) / linear.states.scales(linear.y0)).argmax())
+    if is_equilibrium:
+        return f"yes (no coordinate changes faster than {abs(rates).max():.1e} per second{_still_away(linear)})"
     name, unit = shortened(linear.states[fastest].name), rate_unit(linear.states[fastest].unit)
     no = "no, a steady motion" if "steady" in kinds else "no"
-    return f"{no}: {name} changes at {linear.f0[fastest]:.8g} {unit}{_still_away(linear)}; f0 is kept"
+    return f"{no}: {name} changes at {rates[fastest]:.8g} {unit}{_still_away(linear)}; f0 is kept"
 
 
 def _still_away(linear: LinearModel) -> str:
