@@ -18,7 +18,7 @@ from fmilin.design.kalman import (
     periodic_lqr,
     sampled_noise,
 )
-from fmilin.design.margins import Tuned, margins, tune
+from fmilin.design.margins import Margins, margins
 from fmilin.design.measurement import measurement
 from fmilin.design.monte_carlo import MonteCarlo, monte_carlo
 from fmilin.design.placing import IdentifiedParameters, ModeGoal, PlacedModes, identified_parameters, place_modes
@@ -30,6 +30,7 @@ from fmilin.design.regulators import (
     state_feedback,
 )
 from fmilin.design.schedule import Schedule, schedule
+from fmilin.design.tuning import Tuned, tune
 
 __all__ = [
     "Estimator",
@@ -39,6 +40,7 @@ __all__ = [
     "IdentifiedParameters",
     "KalmanFilter",
     "KalmanRegulator",
+    "Margins",
     "ModeGoal",
     "MonteCarlo",
     "PeriodicGain",

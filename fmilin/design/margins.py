@@ -1,57 +1,66 @@
-"""How far a loop is from instability: gain, phase, delay and disk margin; and regulators tuned to those of many plants.
+"""How far a loop is from instability: gain, phase, delay and disk margin.
 
-The disk margin alpha = 1 / max |S - 1/2| (Seiler, Packard and Gahinet: An introduction to disk margins, IEEE Control
-Systems 40(5), 2020, with skew 0): the loop stays stable for every factor (2 + d)/(2 - d) with a complex |d| < alpha.
-
-The loop is L = P C, u = C (r - y), S = 1 / (1 + L); the disk margin is 1 / max |S - 1/2| (Seiler, Packard and Gahinet,
-2020), the bandwidth the first frequency at which |S| reaches 1 / sqrt(2). Of what reaches the goals, the one with the
-least effort max |C S| is taken. The simplex of Nelder and Mead moves the logarithms of the parameters, from the best of
-many points, and starts again where it has ended.
+All four are read from S = 1/(1 - L) along the stability limit (:mod:`fmilin.numerics.sensitivity_curve`), which is
+bounded where L is not. Each end of the gains and of the phase is then confirmed by the eigenvalues of the closed loop
+just inside and just outside, gains and phases in between are tested in the same way, and the disk margin bounds both
+from below: where two of these ways contradict each other, a warning names both numbers.
 """
 
 from __future__ import annotations
 
 import math
-import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize, minimize_scalar
 
 from fmilin.families.family import LinearFamily
-from fmilin.ground import FloatArray, NumericalError, Shown, UnknownNameError, UsageError, as_numbers
+from fmilin.ground import FloatArray, Remark, UsageError
 from fmilin.ground.kinds import kinds_checked
 from fmilin.linear_model.model import LinearModel
+from fmilin.numerics.feedback import (
+    StateSpace,
+    close_loop,
+    decide_stability,
+    invert_return_difference,
+    measure_stability,
+)
+from fmilin.numerics.sensitivity_curve import SIGNIFICANT, Crossing, SensitivityCurve
 
-if TYPE_CHECKING:
-    import control
-
-ON_THE_BOUNDARY = 1e-10  # distance of a pole, relative to the largest one
-UNBOUNDED = 1e-9  # a factor nearer to zero, or its inverse, is rounding of a loop that fades away
-GRID = 2000  # frequencies among which the peak is looked for, then refined
-WIDER = 1e3  # they reach this much below the slowest and above the fastest pole
+ASIDE = (1e-6, 1e-5, 1e-4, 1e-3)  # relative distances from an end at which the closed loop is tested, until one decides
+GAINS_TESTED = 12  # between 1 and an end
+FARTHEST_GAIN = 1e6  # up to which an end at infinity is tested, down to its inverse where the end is 0
+LARGEST_UNCONFIRMED = 1e9  # a factor beyond it that eigenvalues do not confirm is rounding of a loop that fades away
+PHASES_TESTED = 12
+BISECTIONS = 60
+DISK_ROUNDING = 1e-9  # relative: by which a margin may be smaller than the disk margin guarantees
+ON_THE_LIMIT = 1e-10  # relative to the largest eigenvalue: one this near, and within rounding, is on the limit
+UNIT_GAIN_ROUNDING = 1e-12  # |D| this near to 1 counts as 1: any delay then is too much
 
 
 @dataclass(frozen=True, slots=True)
 class Margins:
     """Margins of a loop that is stable when closed; NaN where there are none, and where it is not."""
 
-    stable: bool  # whether the closed loop is
-    gain: tuple[float, float] = (math.nan, math.nan)  # factors that it bears, down and up; 0 and inf without bounds
-    gain_frequency: float = math.nan  # of the nearer one, in rad/s
-    phase: float = math.nan  # the smallest, in degrees; inf without any
-    phase_frequency: float = math.nan  # in rad/s
-    delay: float = math.nan  # how much more dead time it bears, in seconds
-    disk: float = math.nan  # alpha; of several loops at once, for changes that differ between them: a lower bound
-    disk_frequency: float = math.nan  # in rad/s
+    stable: bool  #: whether the closed loop is
+    gain: tuple[float, float] = (math.nan, math.nan)  #: factors that it bears, down and up; 0 and inf without bounds
+    gain_frequency: float = math.nan  #: of the nearer one, in rad/s; inf where the crossing is at infinite frequency
+    phase: float = math.nan  #: the smallest, in degrees; inf without any
+    phase_frequency: float = math.nan  #: in rad/s
+    delay: float = math.nan  #: how much more dead time it bears, in seconds
+    disk: float = math.nan  #: alpha, 1; of several loops at once, for changes that differ between them: a lower bound
+    disk_frequency: float = math.nan  #: in rad/s
+    warnings: tuple[Remark, ...] = ()  #: where two ways of computing a margin contradict each other
+    loop: LinearModel | None = field(default=None, repr=False, compare=False)  #: the loop that they belong to
 
     @property
     def disk_gain(self) -> tuple[float, float]:
         """Factors that the loop bears along with :attr:`disk_phase`."""
         half = self.disk / 2
+        if half > 1:
+            return (1 / half - 1) / (1 / half + 1), math.inf
         return (1 - half) / (1 + half), (1 + half) / (1 - half) if half < 1 else math.inf
 
     @property
@@ -60,8 +69,9 @@ class Margins:
         return math.degrees(2 * math.atan(self.disk / 2))
 
     def __str__(self) -> str:
+        warnings = "".join(f" {warning}" for warning in self.warnings)
         if not self.stable:
-            return "The closed loop is unstable: it has no margins."
+            return f"The closed loop is unstable: it has no margins.{warnings}"
         low, high = self.disk_gain
         single = (
             f"gain {self.gain[0]:.4g} to {self.gain[1]:.4g}{_at(self.gain_frequency)}, phase {self.phase:.4g} deg"
@@ -70,7 +80,7 @@ class Margins:
         return (
             f"Margins of the closed loop, which is stable: {'' if math.isnan(self.phase) else single}disk margin "
             f"{self.disk:.4g}{_at(self.disk_frequency)}: gains {low:.4g} to {high:.4g} and phases within "
-            f"{self.disk_phase:.4g} deg at once."
+            f"{self.disk_phase:.4g} deg at once.{warnings}"
         )
 
 
@@ -85,22 +95,37 @@ def margins(loop: LinearModel) -> Margins:
     loop : LinearModel
         Of one wire; of several, only the disk margin against all changes at once is told, the others are NaN: cut one
         wire after another for those.
-    """
-    import control
 
+    Returns
+    -------
+    Margins
+        ``gain``: the loop is stable for every factor between the two ends. ``phase``: for every turn e^(j phi) by less.
+        ``delay``: for every shorter dead time, in a sampled loop for every whole number of samples below it (a gain of
+        1 or more at half the sampling frequency allows less than one sample); 0 where a continuous L is 1 or more at
+        infinite frequency. Ends at s = 0, at infinite frequency, at z = 1 and at z = -1 count.
+    """
     if len(loop.inputs) != len(loop.outputs) or not len(loop.inputs):
         raise UsageError(
             f"'{loop.model.name}' has {len(loop.inputs)} inputs and {len(loop.outputs)} outputs: margins are those of "
             "a loop, as fl.loop_transfer returns it."
         )
-    L = -loop.to_control()  # python-control closes loops with a minus sign
-    one = control.ss([], [], [], np.eye(len(loop.inputs)), loop.sample_time)
-    closed = control.feedback(one, L)
-    if not _is_stable(closed):
-        return Margins(stable=False)
-    peak, at = _peak(closed - 0.5 * one)
-    told = Margins(stable=True) if len(loop.inputs) > 1 else _single(L)
-    return replace(told, disk=1.0 / peak, disk_frequency=at)
+    system = StateSpace(loop.A, loop.B, loop.C, loop.D, loop.sample_time)
+    result = compute_margins(system)
+    return replace(result, loop=loop, warnings=(*result.warnings, *_warn_of_errors(loop, result)))
+
+
+def _warn_of_errors(loop: LinearModel, result: Margins) -> list[Remark]:
+    """Say where the stated errors of the loop's matrices could make the closed loop unstable."""
+    system = StateSpace(loop.A, loop.B, loop.C, loop.D, loop.sample_time)
+    closed, M = close_loop(system), invert_return_difference(system, 1.0)
+    if not result.stable or closed is None or M is None:
+        return []
+    E, B, C = loop.errors, np.abs(loop.B @ M), np.abs(M @ loop.C)
+    errors = E.A + (E.B + B @ E.D) @ C + B @ E.C
+    if decide_stability(closed, loop.sample_time, errors) is not None:
+        return []
+    text = "The closed loop is nearer to its stability limit than the errors of A, B, C and D: it may be unstable."
+    return [Remark("margins", text)]
 
 
 def family_margins(family: LinearFamily) -> NDArray[Any]:
@@ -111,212 +136,196 @@ def family_margins(family: LinearFamily) -> NDArray[Any]:
     return every.reshape(family.shape)
 
 
-def _single(L: Any) -> Margins:
-    import control
+def compute_margins(loop: StateSpace) -> Margins:
+    """Return the margins of a loop with as many inputs as outputs, the critical point being +1."""
+    loop = loop.balance()
+    closed = close_loop(loop)
+    if closed is None:
+        text = "1 - D is singular: the closed loop has no solution."
+        return Margins(stable=False, warnings=(Remark("margins", text),))
+    decided = decide_stability(closed, loop.sample_time)
+    if decided is False or (decided is None and measure_stability(closed, loop.sample_time) <= ON_THE_LIMIT):
+        return Margins(stable=False)
+    curve = make_sensitivity_curve(loop)
+    peak, disk_frequency = curve.find_peak()
+    disk = 1.0 / peak if peak > 0 else math.inf
+    if len(loop.D) > 1:
+        return Margins(stable=True, disk=disk, disk_frequency=disk_frequency)
+    low, high, doubts = _find_gains(loop, curve)
+    phase, phase_doubts = _find_phase(loop, curve)
+    ends = [end for end in (low, high) if 0 < end.value < math.inf]
+    nearest = min(ends, key=lambda end: abs(math.log(end.value)), default=End(math.nan, math.nan))
+    result = Margins(
+        stable=True,
+        gain=(low.value, high.value),
+        gain_frequency=nearest.frequency,
+        phase=math.degrees(phase.value),
+        phase_frequency=phase.frequency,
+        delay=_find_delay(loop, curve),
+        disk=disk,
+        disk_frequency=disk_frequency,
+    )
+    rounded = [] if decided else ["Rounding of the closed loop's matrix may make it unstable."]
+    found = [*rounded, *doubts, *phase_doubts, *_compare_with_disk(result)]
+    return replace(result, warnings=tuple(Remark("margins", text) for text in found))
 
-    with warnings.catch_warnings():  # of loops without crossings
-        warnings.simplefilter("ignore")
-        gains, phases, _, at, crossings, _ = control.stability_margins(L, returnall=True)
-    bounds = (gains > UNBOUNDED) & (gains < 1 / UNBOUNDED)
-    gains, at = gains[bounds], at[bounds]
-    down, up = max((g for g in gains if g < 1), default=0.0), min((g for g in gains if g > 1), default=math.inf)
-    nearest = min(zip(np.abs(np.log(gains)), at, strict=True), default=(0.0, math.nan))[1]
-    phase, where = min(zip(np.abs(phases), crossings, strict=True), default=(math.inf, math.nan))
-    delays = [math.radians(p % 360.0) / w for p, w in zip(phases, crossings, strict=True) if w > 0]
-    delay = min(delays, default=math.inf)
-    numbers = {"gain_frequency": nearest, "phase": phase, "phase_frequency": where, "delay": delay}
-    return Margins(stable=True, gain=(float(down), float(up)), **{name: float(v) for name, v in numbers.items()})
+
+def compute_disk_margin(loop: StateSpace) -> float:
+    """Return the disk margin of a loop with the critical point +1, NaN where it is unstable when closed."""
+    loop = loop.balance()
+    closed = close_loop(loop)
+    if closed is None or measure_stability(closed, loop.sample_time) <= 0:
+        return math.nan
+    peak = make_sensitivity_curve(loop).find_peak()[0]
+    return 1.0 / peak if peak > 0 else math.inf
 
 
-def _is_stable(closed: Any) -> bool:
-    """Whether all poles lie inside; one on the boundary, but for rounding, does not."""
-    poles = closed.poles()
-    if closed.dt:
-        return bool((np.abs(poles) < 1 - ON_THE_BOUNDARY).all())
-    return bool((poles.real < -ON_THE_BOUNDARY * np.abs(poles).max(initial=0.0)).all())
+def make_sensitivity_curve(loop: StateSpace) -> SensitivityCurve:
+    """Return S of the closed loop: x' = (A + B M C) x + B M r and w = M C x + M r with M = (1 - D)^-1."""
+    M = invert_return_difference(loop, 1.0)
+    if M is None:
+        raise ValueError("1 - D is singular: S does not exist.")
+    return SensitivityCurve(loop.A + loop.B @ M @ loop.C, loop.B @ M, M @ loop.C, M @ loop.D, loop.sample_time)
 
 
-def _peak(system: Any) -> tuple[float, float]:
-    """Return the largest singular value over all frequencies, and where it is."""
-    poles, dt = system.poles(), system.dt
-    rates = np.abs(np.log(poles[poles != 0]) / dt if dt else poles)
-    rates = rates[rates > 0] if (rates > 0).any() else np.ones(1)
-    top = np.pi / dt if dt else WIDER * rates.max()
-    grid = np.unique(np.concatenate(([0.0, top], np.minimum(rates, top), np.geomspace(rates.min() / WIDER, top, GRID))))
+class End(NamedTuple):
+    """The end of an interval of gains or of angles in rad, and the frequency in rad/s of the growing motion."""
 
-    def size(w: Any) -> Any:
-        values = system(np.exp(1j * np.atleast_1d(w) * dt) if dt else 1j * np.atleast_1d(w), squeeze=False)
-        return np.linalg.svd(np.moveaxis(values, -1, 0), compute_uv=False)[:, 0]
+    value: float
+    frequency: float
 
-    sizes = size(grid)
-    best = int(np.argmax(sizes))
-    between = float(grid[max(best - 1, 0)]), float(grid[min(best + 1, len(grid) - 1)])
-    refined = minimize_scalar(lambda w: -float(size(w)[0]), bounds=between, method="bounded", options={"xatol": 1e-9})
-    at = max((float(refined.x), float(grid[best])), key=lambda w: float(size(w)[0]))
-    far = 0.0 if dt else float(np.linalg.norm(system.D, 2))
-    return (far, math.inf) if far > float(size(at)[0]) else (float(size(at)[0]), at)
+
+def decide_for_factor(loop: StateSpace, factor: complex) -> bool | None:
+    """Return whether the loop with a real or complex factor is stable when closed; None where rounding decides."""
+    closed = close_loop(loop, factor)
+    return None if closed is None else decide_stability(closed, loop.sample_time)
+
+
+# -- gains -------------------------------------------------------------------------------------------------------------
+
+
+def _find_gains(loop: StateSpace, curve: SensitivityCurve) -> tuple[End, End, list[str]]:
+    """Return both ends of the gains around 1 for which the closed loop is stable, and what contradicts them."""
+    factors = [end for end in map(_factor_at, curve.find_real_points()) if end is not None]
+    low = max((end for end in factors if end.value < 1), default=End(0.0, math.nan))
+    high = min((end for end in factors if end.value > 1), default=End(math.inf, math.nan))
+    doubts: list[str] = []
+    ends = []
+    for end, name in ((low, "lower"), (high, "upper")):
+        farthest = min(max(end.value, 1 / FARTHEST_GAIN), FARTHEST_GAIN)
+        gains = np.geomspace(1.0, farthest, GAINS_TESTED + 2)[1:-1]
+        confirmed, texts = _confirm(f"{name} gain", end, gains, lambda gain: decide_for_factor(loop, gain))
+        ends.append(confirmed)
+        doubts += texts
+    return ends[0], ends[1], doubts
+
+
+def _factor_at(crossing: Crossing) -> End | None:
+    """Return k = 1/L = S/T; None where it is not positive, or is 0 or infinite but for rounding."""
+    S, T = crossing.S.real, crossing.T.real
+    noise = SIGNIFICANT * crossing.rounding
+    if abs(T) <= noise or abs(S) <= noise or S / T <= 0:
+        return None
+    return End(S / T, crossing.frequency)
+
+
+def _confirm(name: str, end: End, between: FloatArray, decide: Callable[[float], bool | None]) -> tuple[End, list[str]]:
+    """Compare an end with the closed loop's eigenvalues: in between, just inside and just outside.
+
+    An unstable loop in between makes the end wrong: it is replaced by the one that bisection finds.
+    """
+    start = 0.0 if name == "phase" else 1.0
+    stable = start
+    for value in between:
+        if decide(float(value)) is False:
+            found = _bisect(stable, float(value), decide)
+            text = (
+                f"The {name} is {found:.6g} by the closed loop's eigenvalues and {end.value:.6g} by the frequency "
+                "response: the former was taken."
+            )
+            return End(found, math.nan), [text]
+        stable = float(value)
+    if not 0 < end.value < math.inf:
+        return end, []
+    for aside in ASIDE:
+        step = aside * (end.value - start)
+        inside, outside = decide(end.value - step), decide(end.value + step)
+        if inside is True and outside is False:
+            return end, []
+    if not 1 / LARGEST_UNCONFIRMED < end.value < LARGEST_UNCONFIRMED:
+        return End(0.0 if end.value < 1 else math.inf, math.nan), []
+    if inside is None or outside is None:
+        verdict = "their rounding hides whether the loop becomes unstable there"
+    else:
+        words = {True: "stable", False: "unstable"}
+        verdict = f"the loop is {words[inside]} just inside it and {words[outside]} just outside"
+    return end, [f"The {name} {end.value:.6g} is not confirmed by the closed loop's eigenvalues: {verdict}."]
+
+
+def _bisect(stable: float, unstable: float, decide: Callable[[float], bool | None]) -> float:
+    """Return where a loop becomes unstable."""
+    for _ in range(BISECTIONS):
+        middle = (stable + unstable) / 2 if min(stable, unstable) <= 0 else math.sqrt(stable * unstable)
+        if decide(middle) is False:
+            unstable = middle
+        else:
+            stable = middle
+    return stable
+
+
+# -- phase and delay ---------------------------------------------------------------------------------------------------
+
+
+def _argument(crossing: Crossing) -> float:
+    """Return the argument of L = T/S in (-pi, pi]."""
+    return float(np.angle(crossing.T * crossing.S.conjugate()))
+
+
+def _find_phase(loop: StateSpace, curve: SensitivityCurve) -> tuple[End, list[str]]:
+    """Return the smallest turn, in rad, that makes the closed loop unstable, and what contradicts it."""
+    ends = [End(abs(_argument(c)), c.frequency) for c in curve.find_unit_loops()]
+    end = min(ends, default=End(math.inf, math.nan))
+    angles = np.linspace(0.0, min(end.value, math.pi), PHASES_TESTED + 2)[1:-1]
+
+    def decide(angle: float) -> bool | None:
+        return decide_for_factor(loop, np.exp(1j * angle))
+
+    if end.value < math.pi * (1 - ASIDE[-1]):
+        return _confirm("phase", end, angles, decide)
+    confirmed, doubts = _confirm("phase", End(math.inf, math.nan), angles, decide)  # beyond 180 deg all repeats itself
+    return (confirmed, doubts) if doubts else (end, [])
+
+
+def _find_delay(loop: StateSpace, curve: SensitivityCurve) -> float:
+    """Return the shortest dead time that makes the closed loop unstable, in seconds."""
+    delays = [
+        (_argument(c) % (2 * math.pi)) / c.frequency for c in curve.find_unit_loops() if 0 < c.frequency < math.inf
+    ]
+    if not loop.sample_time:
+        direct = abs(float(loop.D[0, 0]))
+        if direct >= 1 - UNIT_GAIN_ROUNDING:  # waves of arbitrarily high frequency grow from turn to turn
+            return 0.0
+        return min(delays, default=math.inf)
+    fastest = curve.evaluate(math.pi)[0, 0, 0]
+    if abs(fastest) >= abs(1.0 + fastest) * (1 - UNIT_GAIN_ROUNDING):
+        # |L(-1)| >= 1: one sample of delay changes the sign of L(-1), and with it the number of turns around +1.
+        delays.append(loop.sample_time)
+    return min(delays, default=math.inf)
+
+
+def _compare_with_disk(result: Margins) -> list[str]:
+    """Return where a margin is smaller than the disk margin guarantees."""
+    low, high = result.disk_gain
+    texts = []
+    for name, stated, bound, contradicts in (
+        ("lower gain", result.gain[0], low, result.gain[0] > max(low, 0.0) * (1 + DISK_ROUNDING) + DISK_ROUNDING),
+        ("upper gain", result.gain[1], high, result.gain[1] < high * (1 - DISK_ROUNDING)),
+        ("phase", result.phase, result.disk_phase, result.phase < result.disk_phase * (1 - DISK_ROUNDING)),
+    ):
+        if contradicts:
+            texts.append(f"The {name} {stated:.6g} contradicts the disk margin, which guarantees {bound:.6g}.")
+    return texts
 
 
 def _at(frequency: float) -> str:
     return "" if math.isnan(frequency) else f" (at {frequency:.4g} rad/s)"
-
-
-FREQUENCIES, DECADES = 400, 2.0  # on which loops are looked at, and how far beyond poles, zeros and goals
-RESTARTS = 3
-PID = ("kp", "ki", "kd", "tf")
-TRIED, WIDE = 30, 4.0  # points for each parameter that are tried first, in logarithms around the start
-UNSTABLE = 1e3  # what an unstable loop counts, beside its growth
-ATTAINED = 1.0 + 1e-3  # of a goal, as a ratio
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Tuned(Shown):
-    """What :func:`tune` found."""
-
-    parameters: dict[str, float]  #: by name
-    controller: Any  #: from r - y to u
-    disk_margins: FloatArray  #: of each loop, shape (plants,)
-    bandwidths: FloatArray  #: of each loop in rad/s, shape (plants,)
-    attained: bool  #: whether every loop reaches the goals
-
-
-def tune(
-    plants: LinearModel | LinearFamily | Iterable[LinearModel],
-    structure: str | Callable[..., Any],
-    start: Mapping[str, float],
-    *,
-    input: str,  # noqa: A002 - as in fl.frequency_response
-    output: str,
-    bandwidth: float,
-    disk_margin: float = 0.75,
-    decay: float | None = None,
-    fixed: Mapping[str, float] | None = None,
-) -> Tuned:
-    """Return a regulator whose parameters are tuned for one plant or for all of a family.
-
-    Raises UsageError or UnknownNameError when there is no plant, structure or name, or a goal is not positive;
-    NumericalError when no parameters were found that stabilize every plant.
-
-    Parameters
-    ----------
-    plants : LinearModel, LinearFamily or iterable of LinearModel
-        Of a family the points that have a linear model.
-    structure : {"P", "PI", "PD", "PID"} or callable
-        With kp, ki, kd and tf, the time constant of the derivative; or from the parameters, by name, to a system of
-        python-control from r - y to u.
-    start : mapping of str to float
-        Where the search starts; parameters keep their signs.
-    input, output : str
-        Between which the loop is closed.
-    bandwidth : float
-        The least of every loop, in rad/s.
-    disk_margin : float
-        The least of every loop: 0.75 bears gains of 0.45 to 2.2 and phases of 41 degrees at once.
-    decay : float, optional
-        The least of every motion, in 1/s; a twentieth of the bandwidth by default.
-    fixed : mapping of str to float, optional
-        Parameters that stay.
-    """
-    models = [plants] if isinstance(plants, LinearModel) else plants
-    chosen = [m for _, m in models.good()] if isinstance(models, LinearFamily) else list(models)
-    if (
-        not chosen
-        or not start
-        or not all(np.isfinite(as_numbers(v, "The start of a parameter")) and v != 0 for v in start.values())
-    ):
-        raise UsageError("Tuning needs a plant at least, and a start for every parameter: a number that is not 0.")
-    if not (0 < disk_margin < 2 and bandwidth > 0):
-        raise UsageError("The disk margin is a number between 0 and 2, the bandwidth a positive one in rad/s.")
-    if isinstance(structure, str) and structure not in ("P", "PI", "PD", "PID"):
-        raise UsageError(f"'{structure}' is no structure: use P, PI, PD, PID, or a function of the parameters.")
-    for name in {**start, **(fixed or {})} if isinstance(structure, str) else ():
-        if name not in PID:
-            raise UnknownNameError.among(name, PID, "a parameter of the structure")
-    make = _pid if isinstance(structure, str) else structure
-    systems = [m.to_control()[m.outputs.index_of(output), m.inputs.index_of(input)] for m in chosen]
-    loops = _Loops(systems, disk_margin, bandwidth, bandwidth / 20 if decay is None else decay)
-    names, signs = list(start), np.sign(list(start.values()))
-
-    def at(z: FloatArray) -> dict[str, float]:
-        return dict(zip(names, (signs * np.exp(z)).tolist(), strict=True)) | dict(fixed or {})
-
-    z, spread = np.log(np.abs(list(start.values()))), np.full(len(names), 1.0)
-    around = z + np.random.default_rng(0).uniform(-WIDE, WIDE, (TRIED * len(names), len(names)))
-    z = min((z, *around), key=lambda z: loops.cost(make(**at(z))))
-    for _ in range(RESTARTS):
-        simplex = np.vstack([z, z + np.diag(spread)])
-        options = {"initial_simplex": simplex, "maxiter": 100 * len(names), "xatol": 1e-3, "fatol": 1e-5}
-        result: Any = minimize(lambda z: loops.cost(make(**at(z))), z, method="Nelder-Mead", options=options)  # type: ignore[call-overload]
-        z, spread = result.x, -spread / 2
-    best = make(**at(z))
-    if result.fun >= UNSTABLE:
-        raise NumericalError(
-            f"No parameters of this structure were found that stabilize all of the {len(chosen)} plants; the best "
-            f"leave a motion that grows at {result.fun - UNSTABLE:.3g} 1/s. Start elsewhere (check signs), take "
-            "another structure, or schedule the gains (fl.design.schedule)."
-        )
-    margins, bandwidths, _ = loops.measured(best)
-    return Tuned(at(z), best, margins, bandwidths, loops.ratio(margins, bandwidths, loops.growth(best)) <= ATTAINED)
-
-
-def _pid(kp: float = 0.0, ki: float = 0.0, kd: float = 0.0, tf: float = 0.0) -> control.TransferFunction:
-    import control
-
-    if kd and not tf > 0:
-        raise UsageError("A derivative needs a filter: give tf, its time constant in seconds, in start or in fixed.")
-    if not ki:
-        return control.tf([kp * tf + kd, kp], [tf, 1.0])
-    return control.tf([kp * tf + kd, kp + ki * tf, ki], [tf, 1.0, 0.0])
-
-
-class _Loops:
-    """How good the loops of all plants are with a regulator."""
-
-    def __init__(self, systems: Sequence[Any], disk_margin: float, bandwidth: float, decay: float) -> None:
-        self.plants = [(s.A, s.B, s.C, s.D) for s in systems]
-        self.goals, self.dt = (disk_margin, bandwidth, decay), float(systems[0].dt or 0.0)
-        poles = np.concatenate([s.poles() for s in systems]).astype(complex)
-        rates = np.abs(np.log(poles[poles != 0])) / self.dt if self.dt else np.abs(poles)
-        sizes = np.append(rates[rates > 1e-6], bandwidth)
-        self.w = np.geomspace(sizes.min() / 10**DECADES, sizes.max() * 10**DECADES, FREQUENCIES)
-        self.w = self.w[self.w < np.pi / self.dt] if self.dt else self.w
-        self.s = np.exp(1j * self.w * self.dt) if self.dt else 1j * self.w
-        self.answers = np.array([s(self.s) for s in systems])
-
-    def growth(self, regulator: Any) -> float:
-        """Return the growth of the fastest growing motion of all loops, in 1/s."""
-        import control
-
-        with warnings.catch_warnings():  # of scipy, on the way that python-control takes with slycot
-            warnings.simplefilter("ignore")
-            c = control.ss(regulator)
-        worst = -np.inf
-        for A, B, C, D in self.plants:
-            u = np.linalg.solve(np.eye(len(D)) + c.D @ D, np.hstack([-c.D @ C, c.C]))  # of (x, states of C)
-            y = np.hstack([C, np.zeros((len(C), c.nstates))]) + D @ u
-            own = np.block([[A, np.zeros((len(A), c.nstates))], [np.zeros((c.nstates, len(A))), c.A]])
-            poles = np.linalg.eigvals(own + np.vstack([B @ u, -c.B @ y]))
-            size = np.log(max(np.abs(poles).max(), 1e-300)) / self.dt if self.dt else poles.real.max()
-            worst = max(worst, float(size))
-        return worst
-
-    def measured(self, regulator: Any) -> tuple[FloatArray, FloatArray, float]:
-        """Return disk margins and bandwidths, and the largest effort, of stable loops."""
-        own = regulator(self.s)
-        S = 1 / (1 + self.answers * own)
-        reached = np.abs(S) >= np.sqrt(0.5)
-        first = np.where(reached.any(axis=1), reached.argmax(axis=1), len(self.w) - 1)
-        return 1 / np.abs(S - 0.5).max(axis=1), self.w[first], float(np.abs(own * S).max())
-
-    def ratio(self, margins: FloatArray, bandwidths: FloatArray, growth: float) -> float:
-        """Return how far the worst loop is from its goals: 1 where it just reaches them."""
-        reached = margins.min(), bandwidths.min(), -growth
-        return float(max(goal / value for goal, value in zip(self.goals, reached, strict=True)))
-
-    def cost(self, regulator: Any) -> float:
-        """Return what the search makes small."""
-        growth = self.growth(regulator)
-        if growth >= 0:
-            return UNSTABLE + growth
-        margins, bandwidths, effort = self.measured(regulator)
-        return float(100 * max(0.0, np.log(self.ratio(margins, bandwidths, growth))) + np.log(effort))

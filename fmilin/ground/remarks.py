@@ -167,6 +167,10 @@ ROWS = (
          "A loop was cut at a wire: this is L, what comes back there for what is sent from there.",
          "Nothing; signs are as wired, S = 1/(1 - L). `fl.design.margins` tells how far it is from +1.",
          severity="information"),
+    Kind("margins",
+         "Two ways of computing a margin of a loop contradict each other, or rounding hides where the loop becomes "
+         "unstable.",
+         "Trust the smaller margin; `fl.audit(loop)` lists each number with its second way."),
     Kind("wire",
          "A wire was cut, or a signal added on it: from what to what the result leads.",
          "Nothing; signs are as wired, S = 1/(1 - L), T = 1 - S.", severity="information"),

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.design.margins import tune
+from fmilin.design.tuning import tune
 from fmilin.ground.errors import NumericalError, UnknownNameError, UsageError
 from fmilin.native.ode import OdeModel
 

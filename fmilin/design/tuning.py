@@ -1,0 +1,202 @@
+"""Regulators of a fixed structure whose parameters are tuned to the loops of many plants.
+
+The loop is L = P C, u = C (r - y), S = 1 / (1 + L); the disk margin is 1 / max |S - 1/2| (Seiler, Packard and Gahinet,
+2020), the bandwidth the first frequency at which |S| reaches 1 / sqrt(2). Of what reaches the goals, the one with the
+least effort max |C S| is taken. The Nelder-Mead simplex moves the logarithms of the parameters, from the best of
+many points, and starts again where it has ended. The search evaluates loops on a grid of frequencies; disk margins of
+the result are those of :func:`fmilin.design.margins`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.optimize import minimize
+
+from fmilin.design.margins import compute_disk_margin
+from fmilin.families.family import LinearFamily
+from fmilin.ground import FloatArray, NumericalError, Shown, UnknownNameError, UsageError, as_numbers
+from fmilin.linear_model.model import LinearModel
+from fmilin.numerics.feedback import StateSpace
+
+if TYPE_CHECKING:
+    import control
+
+FREQUENCIES, DECADES = 400, 2.0  # on which loops are looked at, and how far beyond poles, zeros and goals
+RESTARTS = 3
+PID = ("kp", "ki", "kd", "tf")
+TRIED, WIDE = 30, 4.0  # points for each parameter that are tried first, in logarithms around the start
+UNSTABLE = 1e3  # what an unstable loop counts, beside its growth
+ATTAINED = 1.0 + 1e-3  # of a goal, as a ratio
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Tuned(Shown):
+    """What :func:`tune` found."""
+
+    parameters: dict[str, float]  #: by name
+    controller: Any  #: from r - y to u
+    disk_margins: FloatArray  #: of each loop, shape (plants,)
+    bandwidths: FloatArray  #: of each loop in rad/s, shape (plants,)
+    attained: bool  #: whether every loop reaches the goals
+
+
+def tune(
+    plants: LinearModel | LinearFamily | Iterable[LinearModel],
+    structure: str | Callable[..., Any],
+    start: Mapping[str, float],
+    *,
+    input: str,  # noqa: A002 - as in fl.frequency_response
+    output: str,
+    bandwidth: float,
+    disk_margin: float = 0.75,
+    decay: float | None = None,
+    fixed: Mapping[str, float] | None = None,
+) -> Tuned:
+    """Return a regulator whose parameters are tuned for one plant or for all of a family.
+
+    Raises UsageError or UnknownNameError when there is no plant, structure or name, or a goal is not positive;
+    NumericalError when no parameters were found that stabilize every plant.
+
+    Parameters
+    ----------
+    plants : LinearModel, LinearFamily or iterable of LinearModel
+        Of a family the points that have a linear model.
+    structure : {"P", "PI", "PD", "PID"} or callable
+        With kp, ki, kd and tf, the time constant of the derivative; or from the parameters, by name, to a system of
+        python-control from r - y to u.
+    start : mapping of str to float
+        Where the search starts; parameters keep their signs.
+    input, output : str
+        Between which the loop is closed.
+    bandwidth : float
+        The least of every loop, in rad/s.
+    disk_margin : float
+        The least of every loop: 0.75 bears gains of 0.45 to 2.2 and phases of 41 degrees at once.
+    decay : float, optional
+        The least of every motion, in 1/s; a twentieth of the bandwidth by default.
+    fixed : mapping of str to float, optional
+        Parameters that stay.
+    """
+    models = [plants] if isinstance(plants, LinearModel) else plants
+    chosen = [m for _, m in models.good()] if isinstance(models, LinearFamily) else list(models)
+    if (
+        not chosen
+        or not start
+        or not all(np.isfinite(as_numbers(v, "The start of a parameter")) and v != 0 for v in start.values())
+    ):
+        raise UsageError("Tuning needs a plant at least, and a start for every parameter: a number that is not 0.")
+    if not (0 < disk_margin < 2 and bandwidth > 0):
+        raise UsageError("The disk margin is a number between 0 and 2, the bandwidth a positive one in rad/s.")
+    if isinstance(structure, str) and structure not in ("P", "PI", "PD", "PID"):
+        raise UsageError(f"'{structure}' is no structure: use P, PI, PD, PID, or a function of the parameters.")
+    for name in {**start, **(fixed or {})} if isinstance(structure, str) else ():
+        if name not in PID:
+            raise UnknownNameError.among(name, PID, "a parameter of the structure")
+    make = _pid if isinstance(structure, str) else structure
+    systems = [m.to_control()[m.outputs.index_of(output), m.inputs.index_of(input)] for m in chosen]
+    loops = _Loops(systems, disk_margin, bandwidth, bandwidth / 20 if decay is None else decay)
+    names, signs = list(start), np.sign(list(start.values()))
+
+    def at(z: FloatArray) -> dict[str, float]:
+        return dict(zip(names, (signs * np.exp(z)).tolist(), strict=True)) | dict(fixed or {})
+
+    z, spread = np.log(np.abs(list(start.values()))), np.full(len(names), 1.0)
+    around = z + np.random.default_rng(0).uniform(-WIDE, WIDE, (TRIED * len(names), len(names)))
+    z = min((z, *around), key=lambda z: loops.cost(make(**at(z))))
+    for _ in range(RESTARTS):
+        simplex = np.vstack([z, z + np.diag(spread)])
+        options = {"initial_simplex": simplex, "maxiter": 100 * len(names), "xatol": 1e-3, "fatol": 1e-5}
+        result: Any = minimize(lambda z: loops.cost(make(**at(z))), z, method="Nelder-Mead", options=options)  # type: ignore[call-overload]
+        z, spread = result.x, -spread / 2
+    best = make(**at(z))
+    if result.fun >= UNSTABLE:
+        raise NumericalError(
+            f"No parameters of this structure were found that stabilize all of the {len(chosen)} plants; the best "
+            f"leave a motion that grows at {result.fun - UNSTABLE:.3g} 1/s. Start elsewhere (check signs), take "
+            "another structure, or schedule the gains (fl.design.schedule)."
+        )
+    _, bandwidths, _ = loops.measured(best)
+    margins = loops.compute_disk_margins(best)
+    return Tuned(at(z), best, margins, bandwidths, loops.ratio(margins, bandwidths, loops.growth(best)) <= ATTAINED)
+
+
+def _pid(kp: float = 0.0, ki: float = 0.0, kd: float = 0.0, tf: float = 0.0) -> control.TransferFunction:
+    import control
+
+    if kd and not tf > 0:
+        raise UsageError("A derivative needs a filter: give tf, its time constant in seconds, in start or in fixed.")
+    if not ki:
+        return control.tf([kp * tf + kd, kp], [tf, 1.0])
+    return control.tf([kp * tf + kd, kp + ki * tf, ki], [tf, 1.0, 0.0])
+
+
+class _Loops:
+    """How good the loops of all plants are with a regulator."""
+
+    def __init__(self, systems: Sequence[Any], disk_margin: float, bandwidth: float, decay: float) -> None:
+        self.plants = [(s.A, s.B, s.C, s.D) for s in systems]
+        self.goals, self.dt = (disk_margin, bandwidth, decay), float(systems[0].dt or 0.0)
+        poles = np.concatenate([s.poles() for s in systems]).astype(complex)
+        rates = np.abs(np.log(poles[poles != 0])) / self.dt if self.dt else np.abs(poles)
+        sizes = np.append(rates[rates > 1e-6], bandwidth)
+        self.w = np.geomspace(sizes.min() / 10**DECADES, sizes.max() * 10**DECADES, FREQUENCIES)
+        self.w = self.w[self.w < np.pi / self.dt] if self.dt else self.w
+        self.s = np.exp(1j * self.w * self.dt) if self.dt else 1j * self.w
+        self.answers = np.array([s(self.s) for s in systems])
+
+    def growth(self, regulator: Any) -> float:
+        """Return the growth of the fastest growing motion of all loops, in 1/s."""
+        import control
+
+        with warnings.catch_warnings():  # of scipy, on the way that python-control takes with slycot
+            warnings.simplefilter("ignore")
+            c = control.ss(regulator)
+        worst = -np.inf
+        for A, B, C, D in self.plants:
+            u = np.linalg.solve(np.eye(len(D)) + c.D @ D, np.hstack([-c.D @ C, c.C]))  # of (x, states of C)
+            y = np.hstack([C, np.zeros((len(C), c.nstates))]) + D @ u
+            own = np.block([[A, np.zeros((len(A), c.nstates))], [np.zeros((c.nstates, len(A))), c.A]])
+            poles = np.linalg.eigvals(own + np.vstack([B @ u, -c.B @ y]))
+            size = np.log(max(np.abs(poles).max(), 1e-300)) / self.dt if self.dt else poles.real.max()
+            worst = max(worst, float(size))
+        return worst
+
+    def compute_disk_margins(self, regulator: Any) -> FloatArray:
+        """Return the disk margin of each loop, over all frequencies and not only those of the grid."""
+        import control
+
+        with warnings.catch_warnings():  # as in growth
+            warnings.simplefilter("ignore")
+            c = control.ss(regulator)
+        disks = []
+        for A, B, C, D in self.plants:
+            states = np.block([[A, B @ c.C], [np.zeros((c.nstates, len(A))), c.A]])
+            loop = StateSpace(states, np.vstack([B @ c.D, c.B]), np.hstack([-C, -D @ c.C]), -D @ c.D, self.dt)
+            disks.append(compute_disk_margin(loop))
+        return np.array(disks)
+
+    def measured(self, regulator: Any) -> tuple[FloatArray, FloatArray, float]:
+        """Return disk margins and bandwidths, and the largest effort, of stable loops."""
+        own = regulator(self.s)
+        S = 1 / (1 + self.answers * own)
+        reached = np.abs(S) >= np.sqrt(0.5)
+        first = np.where(reached.any(axis=1), reached.argmax(axis=1), len(self.w) - 1)
+        return 1 / np.abs(S - 0.5).max(axis=1), self.w[first], float(np.abs(own * S).max())
+
+    def ratio(self, margins: FloatArray, bandwidths: FloatArray, growth: float) -> float:
+        """Return how far the worst loop is from its goals: 1 where it just reaches them."""
+        reached = margins.min(), bandwidths.min(), -growth
+        return float(max(goal / value for goal, value in zip(self.goals, reached, strict=True)))
+
+    def cost(self, regulator: Any) -> float:
+        """Return what the search makes small."""
+        growth = self.growth(regulator)
+        if growth >= 0:
+            return UNSTABLE + growth
+        margins, bandwidths, effort = self.measured(regulator)
+        return float(100 * max(0.0, np.log(self.ratio(margins, bandwidths, growth))) + np.log(effort))
