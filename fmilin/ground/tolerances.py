@@ -149,6 +149,18 @@ GROWS: Final = 1e-7
 """Growth of a mode, relative to the fastest, above which it is unstable: rounding spreads a double zero by the root of
 eps. Looser: an unstable mode is dropped without a word."""
 
+EXTENT_OF_AN_ORBIT: Final = 10.0
+"""How many times larger than the error of its start a motion must be, for a period that is found. Smaller: an
+equilibrium, which closes after any time, is returned as an orbit."""
+
+KNOWN_NEUTRAL: Final = 1e-9
+"""Error of the growth of a mode, relative to the fastest (of multipliers relative to 1), up to which a mode at the
+stability limit is called neutral and not undecided. Looser: an oscillation that grows slowly is called stable."""
+
+GROWS_BEFORE_ERRORS: Final = 1e3
+"""By how much deviations in a multiple eigenvalue at the stability limit grow, at least, before the errors of the
+entries could end the growth: from there on it counts as certain. Smaller: rounding decides that a model is unstable."""
+
 # -- identification ----------------------------------------------------------------------------------------------
 
 PREDICTED: Final = 1e-8

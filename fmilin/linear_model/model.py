@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from fmilin.linear_model.descriptor import Derivative, Descriptor
     from fmilin.linear_model.modes import Modes
+    from fmilin.linear_model.stability import Stability
     from fmilin.linear_model.verification import Verification
     from fmilin.model.interface import Model
 
@@ -146,6 +147,16 @@ class LinearModel(Shown):
         """Return the eigenvalues of A in 1/s, shape (P,), sorted by real part, then imaginary part."""
         values = np.linalg.eigvals(self.A).astype(np.complex128) if len(self.A) else np.empty(0, np.complex128)
         return values[np.lexsort((values.imag, values.real))]
+
+    def stability(self) -> Stability:
+        """Return whether deviations grow: ``.stable`` is True, False, or None where the errors of A leave it open.
+
+        True includes deviations that neither grow nor die out; ``.text`` says which. Multiple eigenvalues at the
+        stability limit count: where they certainly have fewer directions than members, deviations grow like t.
+        """
+        from fmilin.linear_model.stability import judge_stability
+
+        return judge_stability(self.A, self.errors.A, sampled=self.sample_time > 0)
 
     def eigenvalue_derivatives(self) -> NDArray[np.complex128]:
         """Return how the eigenvalues move with the parameters of ``derivatives``, shape (P, parameters).

@@ -5,15 +5,15 @@ Kantorovich). Where that cannot be said the residual is followed along the direc
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fmilin.ground.signals import FloatArray
 from fmilin.ground.tolerances import DETERMINED, RANK, RANK_MEASURED
 from fmilin.numerics.balanced import balanced
 from fmilin.numerics.differences.sweep import POINTS, noise_from_table
-from fmilin.points.equations import Equations
 from fmilin.points.newton import TERMS_ROUNDED
 
 STEPS = 60  # of Newton's method behind a residual that passes for zero
@@ -74,7 +74,39 @@ class _Slopes:
         return V[:, reached * np.max(np.abs(V) / sizes[:, None], axis=0, initial=0.0) > 0.1 * DETERMINED]
 
 
-def certify(equations: Equations, z: FloatArray, J: FloatArray, allowed: FloatArray, *, exact: bool) -> Certificate:
+class Sized(Protocol):
+    """Unknowns with bounds and sizes."""
+
+    low: FloatArray
+    high: FloatArray
+
+    def sizes(self, z: FloatArray) -> FloatArray:
+        """Return how large the unknowns are at z, in units of z."""
+
+
+class CertifiedEquations(Protocol):
+    """Equations r(z) = 0 in sizes, as a certificate needs them: of equilibria, of orbits."""
+
+    moving: bool  # whether the Jacobian is measured although slopes are exact
+    first_order: NDArray[np.bool_]  # rows whose noise is that of rounding
+
+    @property
+    def unknowns(self) -> Sized:
+        """The unknowns."""
+
+    def values(self, z: FloatArray) -> FloatArray:
+        """Return r (m,) at z (n,)."""
+
+    def jacobian(self, z: FloatArray, *, exact: bool = True, quick: bool = False) -> tuple[FloatArray, bool]:
+        """Return the slopes of r (m, n) at z, and whether they are exact."""
+
+    def entry_sizes(self, z: FloatArray) -> FloatArray:
+        """Return how large the entries of the slopes are at z, (m, n)."""
+
+
+def certify(
+    equations: CertifiedEquations, z: FloatArray, J: FloatArray, allowed: FloatArray, *, exact: bool
+) -> Certificate:
     """Return what is known of the solution near z (n,) with r small and the slopes J (m, n)."""
     if not len(z):
         return Certificate(z, np.zeros(0), np.zeros(0), np.abs(J))
@@ -82,7 +114,9 @@ def certify(equations: Equations, z: FloatArray, J: FloatArray, allowed: FloatAr
 
 
 class _Search:
-    def __init__(self, equations: Equations, z: FloatArray, J: FloatArray, allowed: FloatArray, *, exact: bool) -> None:
+    def __init__(
+        self, equations: CertifiedEquations, z: FloatArray, J: FloatArray, allowed: FloatArray, *, exact: bool
+    ) -> None:
         self.equations, self.z, self.allowed, self.exact = equations, z, allowed, exact
         self.limit = RANK if exact and not equations.moving else RANK_MEASURED
         self.J, self.r = J, equations.values(z)

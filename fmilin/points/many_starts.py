@@ -27,6 +27,7 @@ STARTS = 40
 SPREADS = (0.3, 1.0, 3.0)  # of the starts, in sizes of the states; angles anywhere
 SAME_REST = 1e-6  # distance of two solutions, in sizes, that counts as none
 SHOWN = 6  # states in a line
+STAYS = {True: "stays", False: "does not stay", None: "may stay or not"}
 ALIKE = 1e-2  # difference of eigenvalues of two members of one family, beside the fastest
 
 
@@ -49,12 +50,13 @@ class OperatingPoints(tuple[TrimmedPoint, ...]):
         lines = [f"{len(self)} rests, {len(self.stable)} of them stay"]
         for point, row in zip(self, x, strict=True):
             values = ", ".join(f"{name} = {round(row[i], 9) + 0.0:.6g}" for i, name in named)
-            lines.append(f"{'stays' if point.report.is_stable else 'does not stay'}: {values}")
+            verdict = STAYS[point.report.stable]
+            lines.append(f"{verdict}: {values}")
         return "\n".join(lines)
 
     @property
     def stable(self) -> tuple[TrimmedPoint, ...]:
-        """Those at which no eigenvalue has a positive real part."""
+        """Those at which certainly no deviation grows."""
         return tuple(point for point in self if point.report.is_stable)
 
     def plot(self, x: str | None = None, y: str | None = None) -> Figure:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.ground import FloatArray, Remark, Shown, Signals
+from fmilin.linear_model.stability import Stability
 from fmilin.model.interface import OperatingPoint
 from fmilin.points.request import TrimRequest
 
@@ -48,6 +49,7 @@ class TrimReport(Shown):
     # how many eigenvalues have a positive real part, whatever rounding does, of how many; None where not looked at
     unstable: int | None = None
     eigenvalues: NDArray[np.complex128] | None = None  # (P,), on the manifold, in 1/s
+    stability: Stability | None = None  # the verdict on deviations; None where not looked at
     targets: Mapping[str, float] = field(default_factory=dict)  # what came out, where that was asked for
     missed: Mapping[str, float] = field(default_factory=dict)  # by how much it is off what was wished for
     preferred: float | None = None  # the least value of what was to be minimized, or as near as possible
@@ -65,16 +67,25 @@ class TrimReport(Shown):
         return "an equilibrium" if self.is_equilibrium else f"a steady motion of {', '.join(self.moving)}"
 
     @property
-    def said(self) -> dict[str, int | Mapping[str, float]]:
+    def said(self) -> dict[str, int | bool | str | Mapping[str, float] | None]:
         """What a file of the point says beside rates and distances."""
         groups = {"targets": self.targets, "missed": self.missed, "multipliers": self.multipliers}
-        told: dict[str, int | Mapping[str, float]] = {name: group for name, group in groups.items() if group}
-        return told if self.unstable is None else told | {"unstable": self.unstable}
+        told: dict[str, int | bool | str | Mapping[str, float] | None] = {
+            n: group for n, group in groups.items() if group
+        }
+        if self.stability is not None:
+            told |= {"unstable": self.unstable, "stable": self.stable, "stability": self.stability.text}
+        return told
+
+    @property
+    def stable(self) -> bool | None:
+        """Whether no small deviation grows; None where that cannot be told, or was not looked at."""
+        return None if self.stability is None else self.stability.stable
 
     @property
     def is_stable(self) -> bool:
-        """Whether no eigenvalue is known to have a positive real part, and all were looked at."""
-        return self.unstable == 0
+        """Whether it is certain that no small deviation grows."""
+        return self.stable is True
 
     def rate(self, name: str) -> float:
         """Return the rate of the state ``name``, in its unit per second."""

@@ -3,11 +3,11 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg
 
 from fmilin.ground import REFUSALS, FloatArray, Remark
 from fmilin.ground.tolerances import BALANCED_EXACTLY, RANK, RANK_MEASURED
+from fmilin.linear_model.stability import Stability, judge_stability
 from fmilin.manifold.projection import project
 from fmilin.points.equations import Equations
 from fmilin.points.report import TrimReport
@@ -17,31 +17,39 @@ from fmilin.points.unknowns import Candidate, Unknowns, invariants_at
 
 MOST_STATES = 400  # more take longer than the search
 BLURRED = {True: 1e-13, False: 1e-6}  # relative error of exact slopes, and of those that were measured
-CLEARLY = 30.0  # times what such errors move a real part, by which it has to be positive
 
 
 @dataclass(frozen=True)
 class Instability:
-    """How many eigenvalues have positive real parts, whatever rounding does, and the largest one in 1/s."""
+    """Whether deviations from an equilibrium grow, and how many eigenvalues certainly have positive real parts."""
 
-    count: int
-    eigenvalues: NDArray[np.complex128]  # (P,), in 1/s
+    stability: Stability
+
+    @property
+    def count(self) -> int:
+        """How many eigenvalues certainly have positive real parts."""
+        return self.stability.unstable
 
     @property
     def text(self) -> str:
-        """What is so unstable, in words."""
-        verb = "has a positive real part" if self.count == 1 else "have positive real parts"
-        largest, order = float(np.max(self.eigenvalues.real, initial=-np.inf)), len(self.eigenvalues)
-        return f"is unstable: {self.count} of {order} eigenvalues {verb}, the largest {largest:.4g} 1/s"
+        """The verdict, as the predicate of a sentence."""
+        verdict = self.stability.text
+        if verdict.startswith("cannot be told: "):
+            return f"may be stable or not: {verdict.removeprefix('cannot be told: ')}"
+        return f"is {verdict}"
 
     def told_in(self, report: TrimReport) -> TrimReport:
-        """Return the report with the count, and a remark where something grows."""
-        remarks = [Remark("unstable", f"The {'motion' if report.moving else 'equilibrium'} {self.text}.")]
+        """Return the report with the verdict, and a remark where deviations grow."""
+        # Where nothing grows exponentially another start helps nothing: a mass that floats freely drifts everywhere.
+        kind = "unstable" if self.count else "drift"
+        remarks = [Remark(kind, f"The {'motion' if report.moving else 'equilibrium'} {self.text}.")]
+        grows = self.stability.stable is False
         return replace(
             report,
             unstable=self.count,
-            eigenvalues=self.eigenvalues,
-            remarks=(*report.remarks, *(remarks if self.count else ())),
+            eigenvalues=self.stability.eigenvalues,
+            stability=self.stability,
+            remarks=(*report.remarks, *(remarks if grows else ())),
         )
 
 
@@ -75,16 +83,9 @@ def _slopes(equations: Equations, solution: Solution, candidate: Candidate) -> t
 
 
 def growing(A: FloatArray, blurred: float) -> Instability:
-    """Return how many eigenvalues have positive real parts whatever errors there are."""
-    if not A.size:
-        return Instability(0, np.empty(0, dtype=np.complex128))
-    random = np.random.default_rng(1892)
-    sizes = np.abs(A).max(axis=1, keepdims=True)
-    runs = [A, *(A + blurred * sizes * random.uniform(-1.0, 1.0, A.shape) for _ in range(3))]
-    spectra = [np.sort_complex(np.linalg.eigvals(run)) for run in runs]
-    parts = np.array([spectrum.real for spectrum in spectra])
-    spread = np.ptp(parts, axis=0)
-    return Instability(int(np.count_nonzero(parts[0] > CLEARLY * spread)), spectra[0])
+    """Return whether deviations of y' = A y grow, where rows of A are known to ``blurred`` of their largest entry."""
+    sizes = np.abs(A).max(axis=1, keepdims=True, initial=0.0)
+    return Instability(judge_stability(A, np.broadcast_to(blurred * sizes, A.shape)))
 
 
 STEPS = 400

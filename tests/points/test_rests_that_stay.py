@@ -21,7 +21,10 @@ def test_three_bodies_on_four_ball_joints_hang() -> None:
     """Arms of 0.5 m lean inwards over (0.9 - 0.4)/2 m: the object hangs sqrt(0.5^2 - 0.25^2) below the shoulders."""
     model = fl.load(ARMS)
     point = fl.trim(model, stable=True)
-    assert point.report.is_stable
+    assert point.report.unstable == 0
+    # Arms on two ball joints spin freely about their own axes: a push makes them turn on and on.
+    assert point.report.stable is False
+    assert [remark.kind for remark in point.report.remarks] == ["drift"]
     assert model.evaluate(0.0, point.states, point.inputs).outputs[0] == pytest.approx(-sqrt(0.1875), abs=1e-6)
 
 
@@ -81,7 +84,7 @@ def test_the_command_line_counts_what_grows(tmp_path: Path) -> None:
     done = shell(["trim", "fmilin.systems:cartesian_pendulum(angle=3.1)", "--json"], tmp_path)
     assert json.loads(done.out)["unstable"] == 1
     shown = shell(["trim", "fmilin.systems:cartesian_pendulum(angle=3.1)", "--stable"], tmp_path)
-    assert "Stability    0 of 2 eigenvalues with a positive real part" in shown.out
+    assert "Stability    stable: deviations die out" in shown.out
 
 
 class TestManyStarts:
@@ -95,7 +98,7 @@ class TestManyStarts:
 
     def test_rests_of_a_family_count_once(self) -> None:
         rests = fl.operating_points(fl.load(ARMS), starts=6)
-        assert len(rests.stable) == 1
+        assert [p.report.unstable for p in rests].count(0) == 1
 
     def test_targets_and_bounds_hold_for_each(self) -> None:
         model = OdeModel("wells", {"x": "v", "v": "x - x^3 - v + F"}, inputs=["F"], outputs={"y": "x - F"})

@@ -115,8 +115,8 @@ def _facts(report: TrimReport) -> Iterator[Fact]:
     if report.preferred is not None:
         each = [f"{v:+.4g} per unit of {shortened(n)}" for n, v in report.multipliers.items()]
         yield "Least", [f"{report.preferred:.8g}", *each]
-    if report.unstable is not None and report.eigenvalues is not None:
-        yield "Stability", [f"{report.unstable} of {len(report.eigenvalues)} eigenvalues with a positive real part"]
+    if report.stability is not None:
+        yield "Stability", [report.stability.text]
     yield "Residual", [f"{report.residual:.1e}" if report.residual else "0", "in sizes of the states (per second)"]
     if doubtful := {n: d for n, d in report.distance.items() if d > WORTH_SAYING * _size(report, n)}:
         yield "Known to", [f"{shortened(n)} +- {rough(d)}" for n, d in doubtful.items()]
