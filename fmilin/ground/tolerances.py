@@ -71,6 +71,10 @@ CLEAR_GAP: Final = 1e2
 ROUNDING: Final = 1e-14
 """What is below this fraction of the terms that it is a sum of is rounding. Looser: weak couplings vanish."""
 
+ROUNDED_COEFFICIENT: Final = 16.0
+"""Times what rounding can have made of a coefficient of an equation (a running error analysis, in units of eps), up to
+which the coefficient is taken as zero. Smaller: rounding decides index and order; larger: stiff couplings vanish."""
+
 CANCELLED: Final = 1e-13
 """The same after some more operations. Looser: weak couplings beside stiff ones are dropped."""
 

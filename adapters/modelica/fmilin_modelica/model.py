@@ -91,7 +91,9 @@ class ModelicaEngine(DaeEngine):
         quick = self.graph.parameters.positions.keys() - self.equations.frozen
         if values.keys() <= quick and all(values.values()):
             signals = Signals(replace(s, start=values.get(s.name, s.start)) for s in self.graph.parameters)
-            return self.having(replace(self.graph, parameters=signals))
+            graph = replace(self.graph, parameters=signals)
+            if self.keeps_structure(graph):
+                return self.having(graph)
         pairs = zip(self.graph.parameters, self.equations.parameters.values(), strict=True)
         changed = {signal.name: signal.start for signal, entry in pairs if signal.start != entry.value}
         return type(self)(self.source, opened(self.source, {**self.equations.changed, **changed, **values}))

@@ -18,6 +18,7 @@ from scipy import linalg
 from fmilin.ground import FloatArray, NumericalError
 from fmilin.native.dae.equations import listed
 from fmilin.native.dae.semi_explicit import Motion, Row, SemiExplicit, column_of, derivative_name
+from fmilin.numerics.codegen.rounding import matrix_without_rounding
 from fmilin.numerics.factors import LARGEST_DENSE, regular_factors
 
 SX = Any
@@ -42,6 +43,16 @@ def reciprocal_condition(J: Any) -> float:
         return float(np.min(regular_factors(J, "the equations").rcond, initial=1.0))
     except NumericalError:
         return 0.0
+
+
+def numbers_of(J: Any) -> Any:
+    """Return a matrix of CasADi's numbers, sparse where it is large."""
+    if J.shape[0] <= LARGEST_DENSE:
+        return J.full()
+    from scipy.sparse import csc_array
+
+    pattern = J.sparsity()
+    return csc_array((np.array(J.nonzeros()), np.array(pattern.row()), np.array(pattern.colind())), shape=J.shape)
 
 
 @dataclass(frozen=True)
@@ -85,7 +96,9 @@ class Rows:
         if absent:
             column = ca.substitute(column, column_of([motion.jet(*k) for k in absent]), ca.SX.zeros(len(absent)))
         results = [column, *(ca.sparsify(ca.jacobian(column, s)) for s in (graph.x, w, u))]
-        self._function: Any = ca.Function("rows", [graph.x, w, graph.time, u, graph.p], results)
+        arguments = [graph.x, w, graph.time, u, graph.p]
+        self._function: Any = ca.Function("rows", arguments, results)
+        self._by_w: Any = ca.Function("slopes", arguments, [results[2]])
         self._given = 0.0, inputs.starts, graph.values
         self.name = graph.name
         self.x = graph.states.starts
@@ -104,13 +117,13 @@ class Rows:
 
     def matrix(self, x: FloatArray, w: FloatArray) -> Any:
         """Return dr/dw, sparse where it is large."""
-        J = self._function(x, w, *self._given)[2]
-        if J.shape[0] <= LARGEST_DENSE:
-            return J.full()
-        from scipy.sparse import csc_array
+        return numbers_of(self._function(x, w, *self._given)[2])
 
-        pattern = J.sparsity()
-        return csc_array((np.array(J.nonzeros()), np.array(pattern.row()), np.array(pattern.colind())), shape=J.shape)
+    def matrix_without_rounding(self, x: FloatArray, w: FloatArray) -> Any:
+        """Return dr/dw with zeros for entries that are rounding of their terms: no row of them may be scaled to 1."""
+        if self._function.size_out(2)[0] > LARGEST_DENSE:
+            return self.matrix(x, w)
+        return matrix_without_rounding(self._by_w, x, w, *self._given)
 
     def displaced(self, base: Point, moved: float) -> tuple[FloatArray, FloatArray]:
         """Return what is ``moved`` in a random direction along which no row changes to first order."""
@@ -207,7 +220,7 @@ class Rows:
         )
 
 
-ROUNDS = 4
+ROUNDS = 8  # one for each index above that of the structure
 DISPLACEMENT = 1e-2  # sizes of the states: how far from the start the rank is looked at
 
 
@@ -257,8 +270,9 @@ def _jacobian(
     numbers = Rows(form, motion, [row.value for row in rows], unknowns)
     points = [consistent_point(form, motion, rows, unknowns, moved=moved) for moved in (DISPLACEMENT, 0.0)]
     best = min((p for p in points if p is not None), key=lambda p: p.zero, default=Point(numbers.x, numbers.w, SLOW))
-    J: FloatArray = numbers.gradients(best.x, best.w)[1] * numbers.sizes[1]
-    return _scaled(J), best
+    J = numbers.matrix_without_rounding(best.x, best.w)
+    full: FloatArray = J if isinstance(J, np.ndarray) else J.toarray()
+    return _scaled(full * numbers.sizes[1]), best
 
 
 def _scaled(J: FloatArray) -> FloatArray:

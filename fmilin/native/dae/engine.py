@@ -8,12 +8,14 @@ from typing import Any, Self
 import casadi as ca
 import numpy as np
 
-from fmilin.ground.signals import Signal, Signals
+from fmilin.ground.signals import FloatArray, Signal, Signals
+from fmilin.ground.tolerances import SINGULAR
 from fmilin.model import Constraint, Expression, ModelInfo, driven_by
-from fmilin.native.dae.deficient import EXACT
+from fmilin.native.dae.coefficients import is_left_by_cancellation
+from fmilin.native.dae.deficient import EXACT, numbers_of, reciprocal_condition
 from fmilin.native.dae.equations import DaeGraph
-from fmilin.native.dae.reduction import Reduced, reduced
-from fmilin.native.dae.semi_explicit import column_of, semi_explicit
+from fmilin.native.dae.reduction import Reduced, reduce_graph
+from fmilin.native.dae.semi_explicit import column_of
 from fmilin.native.native_engine import Quantity, offered
 from fmilin.native.symbolic import EquationsEngine, functions_of
 from fmilin.numerics.codegen.functions import has_kinks
@@ -29,10 +31,10 @@ class DaeEngine(EquationsEngine):
     independent_by_default = True
 
     def __init__(self, graph: DaeGraph) -> None:
-        self.reduced = reduced(semi_explicit(graph))
+        self.reduced = reduce_graph(graph)
         self.constraints = tuple(_constraints(self.reduced))
         self.base = _implicit(self.reduced)
-        self.notes = (*graph.notes, *self.reduced.notes)
+        self.notes = (*graph.notes, *self.reduced.notes, *self.reduced.remarks)
         super().__init__(graph)
         self.independent = self._wished(graph) if graph.preferred and self.constraints else ()
 
@@ -72,13 +74,48 @@ class DaeEngine(EquationsEngine):
         return not has_kinks(ca.Function("smooth", ca.symvar(parts), [parts]))
 
     def with_parameters(self, values: Mapping[str, float]) -> Self:
-        """Return the same engine with other values; reduced again where something divided by becomes zero, or not."""
+        """Return the same engine with other values; reduced again where these change the structure of the equations."""
         graph = self.graph
         signals = Signals(replace(s, start=values.get(s.name, s.start)) for s in graph.parameters)
         changed = replace(graph, parameters=signals)
-        if any((signals[i].start == 0) != (graph.parameters[i].start == 0) for i in self.reduced.form.divisors):
-            return type(self)(changed)
-        return self.having(changed)
+        return self.having(changed) if self.keeps_structure(changed) else type(self)(changed)
+
+    def keeps_structure(self, changed: DaeGraph) -> bool:
+        """Whether a graph with other values of parameters is reduced as this one is.
+
+        It is not where a coefficient becomes zero or stops being zero, where the rank had to be decided by numbers that
+        the parameters are among, and where the unknowns are no longer determined.
+        """
+        before, after = self.graph.values, changed.values
+        different = np.flatnonzero(before != after)
+        if not len(different):
+            return True
+        form = self.reduced.form
+        if any((before[i] == 0) != (after[i] == 0) for i in form.divisors):
+            return False
+        if form.watched is not None and form.watched.zeros(before) != form.watched.zeros(after):
+            return False
+        largest = float(np.abs(after).max(initial=1.0))
+        if any(is_left_by_cancellation(after[i], largest, is_written=False) for i in different):
+            return False
+        if self.reduced.is_by_numbers:
+            return False
+        return self._is_regular(after) or not self._is_regular(before)
+
+    def _is_regular(self, parameters: FloatArray) -> bool:
+        """Whether the unknowns are determined at the start."""
+        if not self.reduced.keys:
+            return True
+        point = 0.0, self.states.starts, self.inputs.starts, parameters, self.reduced.guess
+        matrix = self._matrix(*point)
+        return reciprocal_condition(numbers_of(matrix)) > SINGULAR
+
+    @cached_property
+    def _matrix(self) -> Any:
+        """(t, x, u, p, w) -> the matrix of what is solved."""
+        base = self.base
+        arguments = [base.time, base.states, base.inputs, base.parameters, base.unknowns]
+        return ca.Function("matrix", arguments, [ca.sparsify(base.matrix)])
 
     @cached_property
     def available(self) -> Mapping[str, Quantity]:

@@ -19,8 +19,9 @@ from scipy import linalg
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching, min_weight_full_bipartite_matching
 
-from fmilin.ground import FloatArray, NumericalError, Signals, UsageError
+from fmilin.ground import FloatArray, FmilinError, NumericalError, Signals, UsageError
 from fmilin.ground.tolerances import SINGULAR
+from fmilin.native.dae.coefficients import Suspect, drop_suspects, lift_graph, settle
 from fmilin.native.dae.deficient import (
     DISPLACEMENT,
     EXACT,
@@ -32,7 +33,7 @@ from fmilin.native.dae.deficient import (
     consistent_point,
     reciprocal_condition,
 )
-from fmilin.native.dae.equations import listed
+from fmilin.native.dae.equations import DaeGraph, listed
 from fmilin.native.dae.semi_explicit import Motion, Row, SemiExplicit, column_of, derivative_name, semi_explicit
 
 RowsByOrder = Mapping[tuple[int, int], Row]
@@ -144,11 +145,23 @@ class Reduced:
     invariants: tuple[Row, ...]  # zero on the manifold
     driving: NDArray[np.bool_]  # (invariants, inputs): which inputs move them
     notes: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()  # on coefficients that count as zero
+    is_by_numbers: bool = False  # whether the structure did not show what determines the unknowns
 
     @property
     def index(self) -> int:
-        """How often equations were differentiated, and once more where some are left to be solved."""
-        return max((row.order for row in self.solved), default=-1) + 1
+        """How often equations were differentiated, and once more for an algebraic variable that is left to be solved.
+
+        Derivatives of states that the equations leave implicit are an ODE as soon as they are determined; an algebraic
+        variable without a derivative among the unknowns has one only after another differentiation.
+        """
+        if not self.solved:
+            return 0
+        names, algebraic = self.form.names, set(self.form.graph.algebraic.names)
+        differentiated = {names[j] for j, order in self.keys if order and j < len(names)}
+        differentiated |= {self.motion.name(j, 0)[len("der(") : -1] for j, _ in self.keys if j >= len(names)}
+        is_left = any(names[j] in algebraic - differentiated for j, _ in self.keys if j < len(names))
+        return max(row.order for row in self.solved) + int(is_left)
 
     def started(self) -> tuple[FloatArray, FloatArray]:
         """Return states and unknowns to begin from: start values of states, or consistent ones if these allow none."""
@@ -165,6 +178,60 @@ class Reduced:
             return at.x, at.w
 
 
+def reduce_graph(graph: DaeGraph) -> Reduced:
+    """Return unknowns, equations and invariants of a graph; its constants are symbols while coefficients are judged."""
+    lifted, constants, values = lift_graph(graph)
+    result = _reduce_with_suspects(lifted, len(graph.parameters))
+    form, rows = result.form, (*result.solved, *result.invariants)
+    columns = {"f": form.f, "z": form.z, "R": form.R, "rows": column_of([row.value for row in rows])}
+    numbers = settle(columns, constants, values)
+    settled = [replace(row, value=e) for row, e in zip(rows, numbers["rows"].elements(), strict=True)]
+    count = len(graph.parameters)
+    divisors = frozenset(i for i in form.divisors if i < count)
+    form = replace(form, graph=graph, f=numbers["f"], z=numbers["z"], R=numbers["R"], divisors=divisors)
+    split = len(result.solved)
+    return replace(result, form=form, solved=tuple(settled[:split]), invariants=tuple(settled[split:]))
+
+
+def _reduce_with_suspects(graph: DaeGraph, own: int) -> Reduced:
+    """Return the reduction; NumericalError where it depends on a coefficient that may be rounding.
+
+    A number such as 2^-54 beside others of size 1 is what mixing equations in floating-point numbers leaves for zero.
+    """
+    form = semi_explicit(graph, own=own)
+    if not form.suspects:
+        return reduced(form)
+    results: list[Reduced] = []
+    failures: list[FmilinError] = []
+    for candidate in (form, semi_explicit(drop_suspects(graph, form.suspects), own=own)):
+        try:
+            results.append(reduced(candidate))
+        except FmilinError as error:
+            failures.append(error)
+    if not results:
+        raise failures[0]
+    if len(results) == 1:
+        return results[0] if results[0].form is form else _with_note(results[0], form.suspects)
+    first, second = ((r.index, len(r.form.graph.states) - len(r.invariants)) for r in results)
+    if first == second:
+        return results[0]
+    raise NumericalError(
+        f"Rounding decides about '{graph.name}': {_these(form.suspects)} may be what is left where larger numbers "
+        f"cancel. With it index and order are {first[0]} and {first[1]}, without it {second[0]} and {second[1]}. "
+        "Write 0 in its place, or give nominal values to the variables (Labels) if it is meant."
+    )
+
+
+def _with_note(result: Reduced, suspects: Sequence[Suspect]) -> Reduced:
+    note = f"Taken as zero, as nothing determines the motion otherwise: {_these(suspects)}."
+    return replace(result, remarks=(*result.remarks, note))
+
+
+def _these(suspects: Sequence[Suspect]) -> str:
+    shown = ", ".join(map(str, suspects[:3]))
+    return shown + (", ..." if len(suspects) > 3 else "")
+
+
 def reduced(form: SemiExplicit) -> Reduced:
     """Return unknowns, equations and invariants; UsageError or NumericalError where they determine no motion."""
     try:
@@ -177,7 +244,8 @@ def reduced(form: SemiExplicit) -> Reduced:
     unknowns = [(j, s) for s in range(int(d.max(initial=0)) + 1) for j in np.flatnonzero(d >= s).tolist()]
     notes: tuple[str, ...] = ()
     every = list(rows.values())
-    if (solved := _solved_rows(form, structure, rows, motion, unknowns)) is None:
+    is_by_numbers = (solved := _solved_rows(form, structure, rows, motion, unknowns)) is None
+    if solved is None:
         completion = completed(form, motion, every, unknowns)
         every, solved, unknowns, notes = completion.rows, completion.solved, completion.unknowns, completion.notes
     taken = {id(row) for row in solved}
@@ -202,6 +270,8 @@ def reduced(form: SemiExplicit) -> Reduced:
         invariants=tuple(invariants),
         driving=driving[: len(invariants)],
         notes=notes,
+        remarks=tuple(map(str, form.dropped)),
+        is_by_numbers=is_by_numbers,
     )
 
 
@@ -259,7 +329,7 @@ def _last_jacobian(
         else:
             point = consistent_point(form, motion, every, unknowns, moved=moved)
         if point is not None:
-            J = last.matrix(point.x, point.w)[:, top]
+            J = last.matrix_without_rounding(point.x, point.w)[:, top]
             if reciprocal_condition(J) > (SLOW if moved or point.zero == SLOW else SINGULAR):
                 return J if c.any() else np.zeros((0, 0))
     return None

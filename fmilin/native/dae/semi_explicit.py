@@ -15,6 +15,7 @@ import casadi as ca
 import numpy as np
 
 from fmilin.ground.signals import FloatArray, Signal, Signals, rate_unit
+from fmilin.native.dae.coefficients import Coefficients, Dropped, Suspect, Watched
 from fmilin.native.dae.equations import DaeGraph
 
 SX = Any
@@ -36,11 +37,20 @@ class SemiExplicit:
     R: SX  # shape (nw, 1)
     equations: tuple[str, ...]  # names of R
     divisors: frozenset[int]  # parameters that were divided by
+    dropped: tuple[Dropped, ...] = ()  # coefficients that are rounding
+    watched: Watched | None = None  # coefficients that decide about the structure by being zero
+    suspects: tuple[Suspect, ...] = ()  # coefficients that may be rounding, by what their numbers are
 
 
-def semi_explicit(graph: DaeGraph, *, as_written: bool = False) -> SemiExplicit:
-    """Return the equations with everything explicit in place, or nothing."""
-    peeling = _Peeling(graph)
+def semi_explicit(graph: DaeGraph, *, as_written: bool = False, own: int | None = None) -> SemiExplicit:
+    """Return the equations with everything explicit in place, or nothing.
+
+    Of the parameters the first ``own`` can be changed later, all of them by default.
+    """
+    coefficients = Coefficients(graph, len(graph.parameters) if own is None else own)
+    coefficients.watch_along(graph.residuals, ca.vertcat(graph.unknowns, graph.x))
+    suspects = coefficients.find_suspects(graph.residuals)
+    peeling = _Peeling(graph, coefficients)
     if not as_written:
         peeling.run()
     v, n = graph.unknowns, len(graph.states)
@@ -50,6 +60,11 @@ def semi_explicit(graph: DaeGraph, *, as_written: bool = False) -> SemiExplicit:
     if order:
         results = ca.substitute_inplace([v[j] for j in order], [peeling.solution(j) for j in order], results)[1]
     left = [j for j in range(v.numel()) if j not in peeling.definitions]
+    equations = tuple(graph.equation_names[i] for i in kept)
+    variables = ca.vertcat(graph.x, _column(v[j] for j in left))
+    names = (*graph.states.names, *(graph.unknown_names[j] for j in left))
+    R = coefficients.drop(results[0], variables, names, equations)
+    f = coefficients.drop(results[1][:n, 0], variables, names, graph.unknown_names[:n])
     signals = [*(None,) * n, *graph.algebraic]
     nominals = [s.nominal if s is not None and s.nominal else None for s in signals]
     guess = np.concatenate((np.zeros(n), graph.algebraic.starts))
@@ -60,11 +75,14 @@ def semi_explicit(graph: DaeGraph, *, as_written: bool = False) -> SemiExplicit:
         names=tuple(graph.unknown_names[j] for j in left),
         guess=guess[left],
         sizes=sizes[left],
-        f=results[1][:n, 0],
+        f=f,
         z=results[1][n:, 0],
-        R=results[0],
-        equations=tuple(graph.equation_names[i] for i in kept),
+        R=R,
+        equations=equations,
         divisors=frozenset(peeling.divisors),
+        dropped=tuple(coefficients.dropped),
+        watched=coefficients.watch(),
+        suspects=tuple(suspects),
     )
 
 
@@ -75,14 +93,17 @@ def _column(nodes: Iterable[SX]) -> SX:
 class _Peeling:
     """Equations F_i with the unknowns in them that are not yet defined, each with its coefficient where constant."""
 
-    def __init__(self, graph: DaeGraph) -> None:
-        self._v, self._p, self._values = graph.unknowns.elements(), graph.p, graph.values
-        self._moving = ca.vertcat(graph.time, graph.x, graph.unknowns, graph.u)
-        self.F: list[SX] = graph.residuals.elements()
+    def __init__(self, graph: DaeGraph, coefficients: Coefficients) -> None:
+        self._v, self._p = graph.unknowns.elements(), graph.p
+        self._graph, self._coefficients = graph, coefficients
+        self._positions = {x.__hash__(): i for i, x in enumerate(graph.x.elements())}
+        names = (*graph.unknown_names, *graph.states.names)
+        residuals = coefficients.drop(graph.residuals, ca.vertcat(graph.unknowns, graph.x), names, graph.equation_names)
+        self.F: list[SX] = residuals.elements()
         self.definitions: dict[int, int] = {}  # unknown to the equation that gives it
         self.used: set[int] = set()
         self.divisors: set[int] = set()
-        J = ca.jacobian(graph.residuals, graph.unknowns)  # not sparsified: a condition depends on what is in it, too
+        J = ca.jacobian(residuals, graph.unknowns)  # not sparsified: a condition depends on what is in it, too
         rows, columns = J.sparsity().get_triplet()
         self._open: list[dict[int, float | None]] = [{} for _ in self.F]
         for i, j, c in zip(rows, columns, self._constants(_column(J.nonzeros())), strict=True):
@@ -160,10 +181,12 @@ class _Peeling:
         others = set(self._where[j]) - {i}
         self.definitions[j] = i
         value = self.solution(j)
+        states = [k for s in ca.symvar(self.F[i]) if (k := self._positions.get(s.__hash__())) is not None]
         for k in others:
-            self.F[k] = ca.substitute(self.F[k], self._v[j], value)
             self._all[k] = (self._all[k] | self._all[i]) - {j}
             columns = sorted((set(self._open[k]) | set(self._open[i])) - {j})
+            equation = ca.substitute(self.F[k], self._v[j], value)
+            self.F[k] = self._without_zeros(equation, columns, states, self._graph.equation_names[k])
             gradient = ca.jacobian(self.F[k], _column(self._v[c] for c in columns))
             entries = gradient.sparsity().get_triplet()[1]
             for c in self._open[k]:
@@ -174,19 +197,17 @@ class _Peeling:
                 self._where[c].add(k)
         return self._taken(i, j) | others
 
+    def _without_zeros(self, equation: SX, columns: Sequence[int], states: Sequence[int], name: str) -> SX:
+        """Return an equation without unknowns and states whose coefficients cancelled when an alias came in."""
+        graph = self._graph
+        variables = _column([*(self._v[c] for c in columns), *(graph.x[k] for k in states)])
+        names = [*(graph.unknown_names[c] for c in columns), *(graph.states.names[k] for k in states)]
+        return self._coefficients.drop(equation, variables, names, [name])
+
     def _constants(self, nodes: SX) -> list[float | None]:
-        """Return the values of those that contain parameters at most; None for others."""
-        if not nodes.numel():
-            return []
-        rows = ca.jacobian_sparsity(nodes, self._moving).get_triplet()[0]
-        fixed = np.ones(nodes.numel(), dtype=bool)
-        fixed[rows] = False
-        if all(node.is_constant() for node, f in zip(nodes.elements(), fixed, strict=True) if f):
-            values = [float(node) if f else 0.0 for node, f in zip(nodes.elements(), fixed, strict=True)]
-        else:
-            chosen = ca.vertcat(*(node if f else 0 for node, f in zip(nodes.elements(), fixed, strict=True)))
-            values = ca.Function("c", [self._p], [chosen])(self._values).full().ravel().tolist()
-        return [v if f and v != 0 and np.isfinite(v) else None for v, f in zip(values, fixed, strict=True)]
+        """Return the values of those that contain parameters at most; None for others, and for zeros."""
+        judged = self._coefficients.judge(nodes)
+        return [None if c is None or c.is_zero or not np.isfinite(c.value) else c.value for c in judged]
 
     def _note_divisors(self, coefficient: SX) -> None:
         if not coefficient.is_constant():
