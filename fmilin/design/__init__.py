@@ -11,16 +11,14 @@ from fmilin.design.estimation.consistency import Filtered, filtered, nees, tuned
 from fmilin.design.estimation.estimator import Estimator
 from fmilin.design.kalman import (
     KalmanFilter,
-    PeriodicGain,
     kalman_filter,
     noise_through,
-    periodic_kalman_filter,
-    periodic_lqr,
     sampled_noise,
 )
 from fmilin.design.margins import Margins, margins
 from fmilin.design.measurement import measurement
 from fmilin.design.monte_carlo import MonteCarlo, monte_carlo
+from fmilin.design.periodic_gains import PeriodicGain, periodic_kalman_filter, periodic_lqr
 from fmilin.design.placing import IdentifiedParameters, ModeGoal, PlacedModes, identified_parameters, place_modes
 from fmilin.design.regulators import (
     EstimatorRegulator,

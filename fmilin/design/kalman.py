@@ -1,36 +1,38 @@
 """Sampled Kalman filters on linear models, exact over a sample; optimal feedback and filters along periodic motions.
 
     predict   y- = y0 + f_d + Phi (y - y0) + Gamma (u - u0),         P- = Phi P Phi' + Q_d
-    correct   y  = y- + L (m - m0 - C (y- - y0) - D (u - u0)),       L = P- C' (C P- C' + R)^-1
+    correct   y  = y- + L (m - m0 - C (y- - y0) - D (u - u0)),       L = P- C' (C P- C' + R)^-1 without feedthrough
 
 in the independent coordinates y. White noise w, E[w(t) w(s)'] = W delta(t - s), that enters through G is after a sample
 Q_d = int_0^h exp(A s) G W G' exp(A' s) ds = Phi X, of exp([[-A, G W G'], [0, A']] h) = [[., X], [0, Phi']] (Van Loan
 1978). For stiff plants h is halved, and doubled again by Q_d(2 h) = Q_d(h) + Phi(h) Q_d(h) Phi(h)'.
 
-The Hamiltonian [[A, -G], [-Q, -A']] of -S' = A' S + S A - S G S + Q leads from one end of an interval to the other,
-x_1 = F x_0 - W l_1 and l_0 = H x_0 + F' l_1 with l = S x: three matrices that follow for two intervals from those of
-each, and for a period that is doubled until all time to come is in H, which then is S (structured doubling; Chu, Fan,
-Lin and Wang, International Journal of Control 77, 2004). Nothing grows on the way, as exponentials of the Hamiltonian
-would. A filter is the regulator of the transposed system, whose time runs backwards.
+Noise that is held over each sample reaches a sensor at once where D is not 0. The measurement at the end of a sample
+sees the noise, and the inputs, of the sample that ends: see :mod:`fmilin.design.riccati`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import reduce
 
 import numpy as np
 from scipy.linalg import expm
 
+from fmilin.design.hidden_modes import (
+    HiddenMode,
+    System,
+    continuous_errors,
+    find_hidden_modes,
+    right_direction,
+    sampled_errors,
+)
 from fmilin.design.laws import Savable, linear_law
 from fmilin.design.measurement import factor_of, measurement_covariance
-from fmilin.families.periodic.model import PeriodicModel
+from fmilin.design.riccati import NoisySystem, solve_steady_filter
 from fmilin.ground import FloatArray, NumericalError, Shown, Signals, UsageError, as_numbers
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.reduction.transformation import discretize
-from fmilin.motion.periodic.fourier import Interpolant
-from fmilin.motion.periodic.transition import factors
 
 
 def noise_through(linear: LinearModel, intensities: Mapping[str, float]) -> tuple[FloatArray, FloatArray]:
@@ -103,10 +105,33 @@ class KalmanFilter(Shown, Savable):
     predicted: FloatArray  #: shape (P, P), covariance of the estimate's error before a measurement
     covariance: FloatArray  #: shape (P, P), of that after it
 
+    #: shape (P, k); what the noise of a sample, of unit variance, adds to the states: G G' = Q
+    noise: FloatArray
+    #: shape (m, k); what of the same noise the measurement at the end of the sample sees at once
+    feedthrough: FloatArray
+    #: of :attr:`covariance`, relative, by the errors of the linear model's entries
+    relative_error: float
+
     @property
     def innovation_covariance(self) -> FloatArray:
-        """C P- C' + R, shape (m, m)."""
-        return np.asarray(self.sampled.C @ self.predicted @ self.sampled.C.T + self.R)
+        """C P- C' + R, with what the noise of a sample adds through D, shape (m, m)."""
+        C, crossed = self.sampled.C, self.cross_covariance
+        through = C @ crossed
+        seen = self.R + self.feedthrough @ self.feedthrough.T
+        return np.asarray(C @ self.predicted @ C.T + through + through.T + seen)
+
+    @property
+    def cross_covariance(self) -> FloatArray:
+        """Of what a sample adds to the states with what its noise adds to the measurement at its end, shape (P, m)."""
+        return np.asarray(self.noise @ self.feedthrough.T)
+
+    @property
+    def noisy_system(self) -> NoisySystem:
+        """The sampled matrices and noise, with the errors of the matrices, as the Riccati equation takes them."""
+        A_error, _ = sampled_errors(self.linear, self.sampled.sample_time)
+        C_error = continuous_errors(self.linear)[2]
+        s = self.sampled
+        return NoisySystem(s.A, s.C, self.noise, self.feedthrough, self.R, A_error, C_error)
 
     def predict(self, y: FloatArray, u: FloatArray) -> FloatArray:
         """Return the estimate a sample after ``y``, shape (P,), with the inputs ``u`` (nu,) held; absolute values."""
@@ -116,7 +141,8 @@ class KalmanFilter(Shown, Savable):
     def correct(self, y: FloatArray, u: FloatArray, measured: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the estimate after what was ``measured``, shape (m,), and the innovation, shape (m,).
 
-        ``y``, shape (P,), is what was predicted, ``u``, shape (nu,), what was applied at that time; absolute values.
+        ``y``, shape (P,), is what was predicted; ``u``, shape (nu,), the inputs over the sample that ends with the
+        measurement. Absolute values.
         """
         s = self.sampled
         innovation: FloatArray = measured - self.linear.g0 - s.C @ (y - s.y0) - s.D @ (u - self.linear.u0)
@@ -130,7 +156,9 @@ class KalmanFilter(Shown, Savable):
         Parameters
         ----------
         inputs, measured : array, shapes (K, nu), (K, m)
-            At the samples, absolute values; inputs are held from each sample to the next.
+            At the samples, absolute values. Inputs are held from each sample to the next, and a measurement is taken
+            before they change: where an input reaches an output at once, it is the one of the sample that ends. Before
+            the first sample the inputs are those of the operating point.
         start : array, shape (P,), optional
             What is predicted for the first sample; that of the operating point by default.
         """
@@ -143,8 +171,9 @@ class KalmanFilter(Shown, Savable):
             )
         y = self.sampled.y0 if start is None else np.asarray(start, dtype=np.float64)
         states, innovations = np.empty((K, len(y))), np.empty((K, m))
+        before = np.vstack((self.linear.u0[None], inputs[:-1]))
         for k in range(K):
-            states[k], innovations[k] = self.correct(y, inputs[k], measured[k])
+            states[k], innovations[k] = self.correct(y, before[k], measured[k])
             y = self.predict(states[k], inputs[k])
         return Estimates(states, innovations)
 
@@ -184,9 +213,13 @@ def kalman_filter(
 ) -> KalmanFilter:
     """Return the steady sampled Kalman filter of a linear model.
 
-    Raises UsageError or UnknownNameError when a name is unknown, an output has no variance, or a variance is not
-    positive; NumericalError when there is no stable filter: something unstable cannot be seen, or noise reaches no
-    undamped mode.
+    Raises UsageError or UnknownNameError when a name is unknown, an output has no variance, a variance is not
+    positive, or white noise reaches an output at once; NumericalError when there is no steady filter: a mode that does
+    not decay is not observable from the outputs beyond rounding, or a mode on the stability limit is not excited.
+
+    Noise that is held reaches an output at once where D is not 0, as an accelerometer. The measurement at the end of a
+    sample sees the noise of the sample that ends: with W its variances, the measurement's noise is R + D W D', and its
+    covariance with what the sample adds to the states is B_d W D'.
 
     Parameters
     ----------
@@ -195,177 +228,98 @@ def kalman_filter(
     sample_time : float, in seconds
     process : mapping of str to float, or array of shape (P, P)
         By input: the spectral density of white noise that enters through it (unit squared times seconds), or, with
-        ``held``, the variance of noise that is constant over each sample (unit squared). As an array: Q_d itself.
+        ``held``, the variance of noise that is constant over each sample (unit squared). As an array: Q_d itself, of
+        noise that reaches no output at once.
     measured : mapping of str to float, or array of shape (m, m)
         By output: the variance of a sample's noise. Every output needs one.
     held : bool
         Whether process noise is held over each sample.
     """
-    import control
-
     sampled = discretize(linear, sample_time)
     R = measurement_covariance(linear.outputs, measured)
-    if isinstance(process, Mapping):
-        G, W = noise_through(sampled if held else linear, process)
-        Q = G @ W @ G.T if held else sampled_noise(linear.A, G, W, sample_time)
-    else:
-        Q = np.asarray(process, dtype=np.float64)
-    P = len(sampled.A)
-    factor_of(Q, P, "The covariance of the process noise")
+    noise, feedthrough, reach = _noise_of_a_sample(linear, sampled, process, held=held)
+    A_error, _ = sampled_errors(linear, sampled.sample_time)
+    C_error = continuous_errors(linear)[2]
+    _require_observable(linear, System(sampled.A, sampled.C, A_error, C_error, sampled=True), sampled.sample_time)
+    _require_excited(linear, reach, sampled.sample_time)
+    system = NoisySystem(sampled.A, sampled.C, noise, feedthrough, R, A_error, C_error)
     try:
-        predicted, _, _ = control.dare(sampled.A.T, sampled.C.T, Q, R, method="scipy")
-    except (control.ControlArgument, control.ControlDimension, np.linalg.LinAlgError, ValueError) as error:
+        steady = solve_steady_filter(system)
+    except (NumericalError, np.linalg.LinAlgError) as error:
         raise NumericalError(
-            f"There is no steady Kalman filter: {error}. Something that does not decay is seen by none of "
-            f"{', '.join(linear.outputs.names)}, or no noise reaches it."
+            f"There is no steady Kalman filter every {sample_time:g} s. {error} A mode that decays slowly or not at "
+            f"all is hardly observable from {', '.join(linear.outputs.names)}, or hardly excited by the process noise."
         ) from None
-    predicted = np.real((predicted + predicted.T) / 2)
-    S = sampled.C @ predicted @ sampled.C.T + R
-    gain = np.linalg.solve(S, sampled.C @ predicted).T
-    I_LC = np.eye(P) - gain @ sampled.C
-    if np.max(np.abs(np.linalg.eigvals(sampled.A @ I_LC)), initial=0.0) >= 1.0:
-        raise NumericalError(
-            "There is no stable steady Kalman filter: something that does not decay is seen by none of "
-            f"{', '.join(linear.outputs.names)}, or no noise reaches it."
+    gains = steady.gain, steady.predicted, steady.covariance
+    return KalmanFilter(linear, sampled, _symmetric_square(noise), R, *gains, noise, feedthrough, steady.error)
+
+
+def _noise_of_a_sample(
+    linear: LinearModel, sampled: LinearModel, process: Mapping[str, float] | FloatArray, *, held: bool
+) -> tuple[FloatArray, FloatArray, System]:
+    """Return the factors of the noise that a sample adds to states and measurement; what tells what it excites."""
+    P, m = len(sampled.A), len(sampled.C)
+    A_error, B_error = sampled_errors(linear, sampled.sample_time)
+    discrete = System(sampled.A, sampled.C, A_error, np.zeros_like(sampled.C), sampled=True)
+    if not isinstance(process, Mapping):
+        Q = np.asarray(process, dtype=np.float64)
+        noise = factor_of(Q, P, "The covariance of the process noise")
+        return noise, np.zeros((m, P)), discrete.transpose(Q, 1e-12 * np.abs(Q))
+    columns = require_intensities(linear.inputs, process)
+    roots = np.sqrt(np.array(list(process.values()), dtype=np.float64))
+    excited = [column for column, root in zip(columns, roots, strict=True) if root > 0]
+    if held:
+        reach = discrete.transpose(sampled.B[:, excited], B_error[:, excited])
+        return sampled.B[:, columns] * roots, sampled.D[:, columns] * roots, reach
+    _refuse_white_feedthrough(linear, excited)
+    errors = continuous_errors(linear)
+    Q = sampled_noise(linear.A, linear.B[:, columns], np.diag(roots**2), sampled.sample_time)
+    noise = factor_of(Q, P, "The covariance of the process noise")
+    continuous = System(linear.A, linear.C, errors[0], errors[2], sampled=False)
+    return noise, np.zeros((m, P)), continuous.transpose(linear.B[:, excited], errors[1][:, excited])
+
+
+def _refuse_white_feedthrough(linear: LinearModel, excited: list[int]) -> None:
+    """Refuse white noise that reaches an output at once: a sample of it has an infinite variance."""
+    D = linear.D[:, excited]
+    reached = np.argwhere(np.abs(D) > 10 * linear.errors.D[:, excited])
+    if reached.size:
+        i, j = reached[0]
+        output, name = linear.outputs.names[i], linear.inputs.names[excited[j]]
+        raise UsageError(
+            f"White process noise through '{name}' reaches the output '{output}' at once (D = {D[i, j]:.4g}), and a "
+            "sample of it would have an infinite variance. Give the variance of noise that is constant over each "
+            "sample (held=True), or model the noise as the output of a filter, and join its states to the model."
         )
-    covariance = I_LC @ predicted @ I_LC.T + gain @ R @ gain.T
-    return KalmanFilter(linear, sampled, Q, R, gain, predicted, covariance)
 
 
-DOUBLINGS = 60
-AT_REST = 1e-14  # relative: a change of S in twice the time by which it has converged
-
-Passage = tuple[FloatArray, FloatArray, FloatArray]  # F, W, H, each (..., P, P)
-
-
-def periodic_riccati(A: FloatArray, G: FloatArray, Q: FloatArray, period: float) -> FloatArray:
-    """Return S (m, P, P) at m equally spaced times, with which A - G S is stable; ``A``, ``G``, ``Q`` are (m, P, P).
-
-    NumericalError: when there is none.
-    """
-    m, P = A.shape[:2]
-    hamiltonian = np.block([[A, -G], [-Q, -np.swapaxes(A, 1, 2)]])
-    steps = factors(Interpolant(hamiltonian), period, m)
-    b, c, d = steps[:, :P, P:], steps[:, P:, :P], steps[:, P:, P:]
-    each = np.linalg.inv(d)
-    parts: Passage = (np.swapaxes(each, 1, 2), -b @ each, -each @ c)
-    while len(parts[0]) > m:
-        F, W, H = parts
-        parts = _joined((F[0::2], W[0::2], H[0::2]), (F[1::2], W[1::2], H[1::2]))
-    S = np.empty((m, P, P))
-    S[0] = _for_ever(parts)
-    for k in range(m - 1, 0, -1):
-        F, W, H = (part[k] for part in parts)
-        S[k] = H + F.T @ S[(k + 1) % m] @ np.linalg.solve(np.eye(P) + W @ S[(k + 1) % m], F)
-    return (S + np.swapaxes(S, 1, 2)) / 2
+def _require_observable(linear: LinearModel, system: System, sample_time: float) -> None:
+    """Raise NumericalError naming a mode that stays and that no output observes beyond rounding."""
+    for mode in find_hidden_modes(system):
+        if mode.may_stay:
+            raise NumericalError(
+                f"There is no steady Kalman filter: a mode that does not decay is not observable from "
+                f"{', '.join(linear.outputs.names) or 'any output'} beyond rounding. It is the mode of "
+                f"{_describe(mode, linear, sample_time)}. Measure what it moves, or choose another sample time."
+            )
 
 
-def _joined(first: Passage, then: Passage) -> Passage:
-    """Return the passage through two intervals, one after the other."""
-    (F, W, H), (F_, W_, H_) = first, then
-    both = np.linalg.solve(np.eye(F.shape[-1]) + W @ H_, np.concatenate((F, W), axis=-1))
-    through, back = np.split(both, 2, axis=-1)
-    over = np.swapaxes(F_, -1, -2)
-    return F_ @ through, W_ + F_ @ back @ over, H + np.swapaxes(F, -1, -2) @ H_ @ through
+def _require_excited(linear: LinearModel, reach: System, sample_time: float) -> None:
+    """Raise NumericalError naming a mode on the stability limit that the process noise does not excite."""
+    for mode in find_hidden_modes(reach):
+        if mode.may_be_on_limit:
+            right = right_direction(reach.A.T, mode)
+            raise NumericalError(
+                "There is no steady Kalman filter: a mode on the stability limit is not excited by the process noise "
+                "beyond rounding, so that the gain for it goes to zero. It is the mode of "
+                f"{_describe(right, linear, sample_time if reach.sampled else 0.0)}. Let process noise reach it, or "
+                "leave it out of the model."
+            )
 
 
-def _for_ever(parts: Passage) -> FloatArray:
-    whole: Passage = reduce(_joined, zip(*parts, strict=True))
-    with np.errstate(all="ignore"):
-        for _ in range(DOUBLINGS):
-            before, whole = whole[2], _joined(whole, whole)
-            if not np.isfinite(whole[2]).all():
-                break
-            if np.abs(whole[2] - before).max() <= AT_REST * np.abs(whole[2]).max():
-                return whole[2]
-    raise NumericalError("Riccati's equation has no solution that repeats itself and makes the system stable.")
+def _describe(mode: HiddenMode, linear: LinearModel, sample_time: float) -> str:
+    return mode.describe(linear.states, linear.states.scales(linear.y0), sample_time)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class PeriodicGain(Shown):
-    """What :func:`periodic_lqr` and :func:`periodic_kalman_filter` return."""
-
-    #: shape (m, nu, P) or (m, P, ny); K of the regulator u = u0(t) - K(t) (y - y0(t)), or L of the filter, at the
-    #: times of the periodic model
-    gain: FloatArray
-    #: shape (m, P, P); the solution of Riccati's equation: what is still to be paid for a deviation, or the filter's
-    #: covariance
-    riccati: FloatArray
-    #: with A - B K, or A - L C: ``closed.floquet()`` says how fast deviations, or errors, die out
-    closed: PeriodicModel
-
-    def at(self, time: float) -> FloatArray:
-        """Return the gain at a ``time`` in seconds, shape (nu, P) or (P, ny): the harmonics of the samples say it."""
-        phase = np.array((time - self.closed.times[0]) / self.closed.period)
-        return Interpolant(self.gain)(phase)
-
-
-def periodic_lqr(periodic: PeriodicModel, state_cost: FloatArray, input_cost: FloatArray) -> PeriodicGain:
-    """Return the state feedback along a periodic motion that costs least: the integral of y' Q y + u' R u.
-
-    Raises UsageError when shapes do not fit, R is not positive definite, or the coordinates do not come back to
-    themselves; NumericalError when no feedback makes the motion stable, or the cost does not see what is neutral or
-    grows.
-
-    Parameters
-    ----------
-    periodic : PeriodicModel
-    state_cost, input_cost : array, shapes (P, P), (nu, nu)
-        Q and R of the independent coordinates and inputs.
-    """
-    Q, R = np.asarray(state_cost, dtype=np.float64), np.asarray(input_cost, dtype=np.float64)
-    P, nu = len(periodic.states), len(periodic.inputs)
-    if Q.shape != (P, P) or R.shape != (nu, nu):
-        raise UsageError(f"The costs are of the shapes {Q.shape} and {R.shape}; they need {(P, P)} and {(nu, nu)}.")
-    if nu == 0 or np.linalg.eigvalsh(R + R.T).min() <= 0:
-        raise UsageError("The cost of the inputs must be positive definite, and there must be inputs.")
-    over_B = np.linalg.solve(R, np.swapaxes(periodic.B, 1, 2))
-    every = np.broadcast_to(Q, periodic.A.shape)
-    what = f"no feedback through {', '.join(periodic.inputs.names)} reaches it, or the cost does not see it"
-    S = _solved(periodic, periodic.A, periodic.B @ over_B, every, what)
-    K = over_B @ S
-    return _checked(periodic, K, S, periodic.B @ K, what)
-
-
-def periodic_kalman_filter(
-    periodic: PeriodicModel, *, process: Mapping[str, float], measured: Mapping[str, float]
-) -> PeriodicGain:
-    """Return the Kalman filter along a periodic motion, y_hat' = A y_hat + B u + L (out - C y_hat - D u).
-
-    Raises UsageError or UnknownNameError when a name is unknown, an output has no noise, or a density is negative;
-    NumericalError when there is no stable filter: something that grows cannot be seen, or noise reaches nothing that is
-    neutral.
-
-    Parameters
-    ----------
-    periodic : PeriodicModel
-        Its outputs are measured.
-    process, measured : mapping of str to float
-        Spectral densities of white noise, in the unit squared times seconds, by input and by output (each needs one).
-    """
-    R = measurement_covariance(periodic.outputs, measured)
-    columns = require_intensities(periodic.inputs, process)
-    G = periodic.B[:, :, columns]
-    noise = G * np.array(list(process.values()), dtype=np.float64) @ np.swapaxes(G, 1, 2)
-    over_C = np.linalg.solve(R, periodic.C)
-    backwards = -np.arange(len(periodic.A))
-    dual = [np.swapaxes(M, 1, 2)[backwards] for M in (periodic.A, np.swapaxes(over_C, 1, 2) @ periodic.C, noise)]
-    what = f"{', '.join(periodic.outputs.names) or 'no output'} does not see it, or no noise reaches it"
-    covariance = _solved(periodic, dual[0], dual[1], dual[2], what)[backwards]
-    L = covariance @ np.swapaxes(over_C, 1, 2)
-    return _checked(periodic, L, covariance, L @ periodic.C, what)
-
-
-def _solved(periodic: PeriodicModel, A: FloatArray, G: FloatArray, Q: FloatArray, what: str) -> FloatArray:
-    periodic.require_closed("Riccati's equation")
-    try:
-        return periodic_riccati(A, G, Q, periodic.period)
-    except (NumericalError, np.linalg.LinAlgError):
-        raise NumericalError(f"Something grows or is neutral along the motion, and stays so: {what}.") from None
-
-
-def _checked(periodic: PeriodicModel, gain: FloatArray, S: FloatArray, back: FloatArray, what: str) -> PeriodicGain:
-    closed = replace(periodic, A=periodic.A - back, symmetries={}, f0=None)
-    if not closed.floquet().margin < 0:
-        raise NumericalError(f"Something grows or is neutral along the motion, and stays so: {what}.")
-    return PeriodicGain(gain, S, closed)
+def _symmetric_square(factor: FloatArray) -> FloatArray:
+    return np.asarray(factor @ factor.T)

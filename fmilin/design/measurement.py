@@ -143,10 +143,14 @@ def factor_of(matrix: FloatArray, shape: int, what: str) -> FloatArray:
         raise UsageError(f"{what} is of the shape {M.shape}; it needs {(shape, shape)}.")
     if not np.isfinite(M).all() or not np.allclose(M, M.T, rtol=1e-9, atol=0):
         raise UsageError(f"{what} is not symmetric, or holds what is no finite number.")
-    values, vectors = np.linalg.eigh((M + M.T) / 2)
+    # Variances in units that differ by many orders would lose the small ones: decompose the correlations.
+    sizes = np.sqrt(np.maximum(np.diag(M), 0.0))
+    sizes = np.where(sizes > 0, sizes, 1.0)
+    values, vectors = np.linalg.eigh((M + M.T) / 2 / np.outer(sizes, sizes))
     if (values < -1e-12 * max(float(np.abs(values).max(initial=0.0)), 1e-300)).any():
-        raise UsageError(f"{what} is not positive: its least eigenvalue is {values[0]:.3g}.")
-    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
+        least = np.linalg.eigvalsh((M + M.T) / 2)[0]
+        raise UsageError(f"{what} is not positive: its least eigenvalue is {least:.3g}.")
+    return np.asarray(sizes[:, None] * vectors * np.sqrt(np.maximum(values, 0.0)))
 
 
 def process_directions(

@@ -248,3 +248,17 @@ what responds weakly may be wrong."""
 
 SAME: Final = 1e-6
 """Difference of values at the point up to which a linear model was made at this point."""
+
+# -- filters and regulators ------------------------------------------------------------------------------------------
+
+HIDDEN: Final = 3.0
+"""Residual of a mode that outputs do not observe or inputs do not move, in errors of the entries, up to which it is
+hidden. Looser: honest filters of weakly observable modes are refused; tighter: a filter follows rounding."""
+
+FILTER_DOUBT: Final = 1e-2
+"""Relative error of a steady covariance, by the errors of the matrices, beyond which there is none. Looser: covariances
+that grow like 1/eps are returned; tighter: filters of models that were measured by differences are refused."""
+
+FILTER_AGREES: Final = 1e-6
+"""Difference of a stated covariance from that of the filter run on its own linear model, in its own deviations. Looser:
+a filter whose covariance is wrong passes."""

@@ -1,0 +1,161 @@
+"""Optimal feedback and filters along periodic motions, by structured doubling of Riccati's equation.
+
+The Hamiltonian [[A, -G], [-Q, -A']] of -S' = A' S + S A - S G S + Q leads from one end of an interval to the other,
+x_1 = F x_0 - W l_1 and l_0 = H x_0 + F' l_1 with l = S x: three matrices that follow for two intervals from those of
+each, and for a period that is doubled until all time to come is in H, which then is S (structured doubling; Chu, Fan,
+Lin and Wang, International Journal of Control 77, 2004). Nothing grows on the way, as exponentials of the Hamiltonian
+would. A filter is the regulator of the transposed system, with reversed time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import reduce
+
+import numpy as np
+
+from fmilin.design.kalman import require_intensities
+from fmilin.design.measurement import measurement_covariance
+from fmilin.families.periodic.model import PeriodicModel
+from fmilin.ground import FloatArray, NumericalError, Shown, UsageError
+from fmilin.motion.periodic.fourier import Interpolant
+from fmilin.motion.periodic.transition import factors
+
+DOUBLINGS = 60
+AT_REST = 1e-14  # relative: a change of S in twice the time by which it has converged
+
+Passage = tuple[FloatArray, FloatArray, FloatArray]  # F, W, H, each (..., P, P)
+
+
+def periodic_riccati(A: FloatArray, G: FloatArray, Q: FloatArray, period: float) -> FloatArray:
+    """Return S (m, P, P) at m equally spaced times, with which A - G S is stable; ``A``, ``G``, ``Q`` are (m, P, P).
+
+    NumericalError: when there is none.
+    """
+    m, P = A.shape[:2]
+    hamiltonian = np.block([[A, -G], [-Q, -np.swapaxes(A, 1, 2)]])
+    steps = factors(Interpolant(hamiltonian), period, m)
+    b, c, d = steps[:, :P, P:], steps[:, P:, :P], steps[:, P:, P:]
+    each = np.linalg.inv(d)
+    parts: Passage = (np.swapaxes(each, 1, 2), -b @ each, -each @ c)
+    while len(parts[0]) > m:
+        F, W, H = parts
+        parts = _joined((F[0::2], W[0::2], H[0::2]), (F[1::2], W[1::2], H[1::2]))
+    S = np.empty((m, P, P))
+    S[0] = _for_ever(parts)
+    for k in range(m - 1, 0, -1):
+        F, W, H = (part[k] for part in parts)
+        S[k] = H + F.T @ S[(k + 1) % m] @ np.linalg.solve(np.eye(P) + W @ S[(k + 1) % m], F)
+    return (S + np.swapaxes(S, 1, 2)) / 2
+
+
+def _joined(first: Passage, then: Passage) -> Passage:
+    """Return the passage through two intervals, one after the other."""
+    (F, W, H), (F_, W_, H_) = first, then
+    both = np.linalg.solve(np.eye(F.shape[-1]) + W @ H_, np.concatenate((F, W), axis=-1))
+    through, back = np.split(both, 2, axis=-1)
+    over = np.swapaxes(F_, -1, -2)
+    return F_ @ through, W_ + F_ @ back @ over, H + np.swapaxes(F, -1, -2) @ H_ @ through
+
+
+def _for_ever(parts: Passage) -> FloatArray:
+    whole: Passage = reduce(_joined, zip(*parts, strict=True))
+    with np.errstate(all="ignore"):
+        for _ in range(DOUBLINGS):
+            before, whole = whole[2], _joined(whole, whole)
+            if not np.isfinite(whole[2]).all():
+                break
+            if np.abs(whole[2] - before).max() <= AT_REST * np.abs(whole[2]).max():
+                return whole[2]
+    raise NumericalError("Riccati's equation has no solution that repeats itself and makes the system stable.")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PeriodicGain(Shown):
+    """What :func:`periodic_lqr` and :func:`periodic_kalman_filter` return."""
+
+    #: shape (m, nu, P) or (m, P, ny); K of the regulator u = u0(t) - K(t) (y - y0(t)), or L of the filter, at the
+    #: times of the periodic model
+    gain: FloatArray
+    #: shape (m, P, P); the solution of Riccati's equation: what is still to be paid for a deviation, or the filter's
+    #: covariance
+    riccati: FloatArray
+    #: with A - B K, or A - L C: ``closed.floquet()`` says how fast deviations, or errors, die out
+    closed: PeriodicModel
+
+    def at(self, time: float) -> FloatArray:
+        """Return the gain at a ``time`` in seconds, shape (nu, P) or (P, ny): the harmonics of the samples say it."""
+        phase = np.array((time - self.closed.times[0]) / self.closed.period)
+        return Interpolant(self.gain)(phase)
+
+
+def periodic_lqr(periodic: PeriodicModel, state_cost: FloatArray, input_cost: FloatArray) -> PeriodicGain:
+    """Return the state feedback along a periodic motion that costs least: the integral of y' Q y + u' R u.
+
+    Raises UsageError when shapes do not fit, R is not positive definite, or the coordinates do not come back to
+    themselves; NumericalError when no feedback makes the motion stable, or the cost does not see what is neutral or
+    grows.
+
+    Parameters
+    ----------
+    periodic : PeriodicModel
+    state_cost, input_cost : array, shapes (P, P), (nu, nu)
+        Q and R of the independent coordinates and inputs.
+    """
+    Q, R = np.asarray(state_cost, dtype=np.float64), np.asarray(input_cost, dtype=np.float64)
+    P, nu = len(periodic.states), len(periodic.inputs)
+    if Q.shape != (P, P) or R.shape != (nu, nu):
+        raise UsageError(f"The costs are of the shapes {Q.shape} and {R.shape}; they need {(P, P)} and {(nu, nu)}.")
+    if nu == 0 or np.linalg.eigvalsh(R + R.T).min() <= 0:
+        raise UsageError("The cost of the inputs must be positive definite, and there must be inputs.")
+    over_B = np.linalg.solve(R, np.swapaxes(periodic.B, 1, 2))
+    every = np.broadcast_to(Q, periodic.A.shape)
+    what = f"no feedback through {', '.join(periodic.inputs.names)} reaches it, or the cost does not see it"
+    S = _solved(periodic, periodic.A, periodic.B @ over_B, every, what)
+    K = over_B @ S
+    return _checked(periodic, K, S, periodic.B @ K, what)
+
+
+def periodic_kalman_filter(
+    periodic: PeriodicModel, *, process: Mapping[str, float], measured: Mapping[str, float]
+) -> PeriodicGain:
+    """Return the Kalman filter along a periodic motion, y_hat' = A y_hat + B u + L (out - C y_hat - D u).
+
+    Raises UsageError or UnknownNameError when a name is unknown, an output has no noise, or a density is negative;
+    NumericalError when there is no stable filter: something that grows cannot be seen, or noise reaches nothing that is
+    neutral.
+
+    Parameters
+    ----------
+    periodic : PeriodicModel
+        Its outputs are measured.
+    process, measured : mapping of str to float
+        Spectral densities of white noise, in the unit squared times seconds, by input and by output (each needs one).
+    """
+    R = measurement_covariance(periodic.outputs, measured)
+    columns = require_intensities(periodic.inputs, process)
+    G = periodic.B[:, :, columns]
+    noise = G * np.array(list(process.values()), dtype=np.float64) @ np.swapaxes(G, 1, 2)
+    over_C = np.linalg.solve(R, periodic.C)
+    backwards = -np.arange(len(periodic.A))
+    dual = [np.swapaxes(M, 1, 2)[backwards] for M in (periodic.A, np.swapaxes(over_C, 1, 2) @ periodic.C, noise)]
+    what = f"{', '.join(periodic.outputs.names) or 'no output'} does not see it, or no noise reaches it"
+    covariance = _solved(periodic, dual[0], dual[1], dual[2], what)[backwards]
+    L = covariance @ np.swapaxes(over_C, 1, 2)
+    return _checked(periodic, L, covariance, L @ periodic.C, what)
+
+
+def _solved(periodic: PeriodicModel, A: FloatArray, G: FloatArray, Q: FloatArray, what: str) -> FloatArray:
+    periodic.require_closed("Riccati's equation")
+    try:
+        return periodic_riccati(A, G, Q, periodic.period)
+    except (NumericalError, np.linalg.LinAlgError):
+        raise NumericalError(f"Something grows or is neutral along the motion, and stays so: {what}.") from None
+
+
+def _checked(periodic: PeriodicModel, gain: FloatArray, S: FloatArray, back: FloatArray, what: str) -> PeriodicGain:
+    closed = replace(periodic, A=periodic.A - back, symmetries={}, f0=None)
+    if not closed.floquet().margin < 0:
+        raise NumericalError(f"Something grows or is neutral along the motion, and stays so: {what}.")
+    return PeriodicGain(gain, S, closed)

@@ -1,0 +1,254 @@
+"""The steady filter of a sampled linear system with noise that reaches states and measurements at once, certified.
+
+With noise w of unit covariance, constant over each sample, and independent noise v of covariance R,
+
+    x_{k+1} = A x_k + G w_k,        m_{k+1} = C x_{k+1} + H w_k + v_{k+1}:
+
+a measurement at the end of a sample sees the noise of the sample that ends. So G H' is the covariance between what the
+sample adds to the states and what the measurement sees. With N = C G + H, and S the covariance of A e before the
+noise of the sample is added,
+
+    L = (S C' + G N') (C S C' + N N' + R)^-1
+    P = (I - L C) S (I - L C)' + (G - L N) (G - L N)' + L R L',      S = A P A'.
+
+P is the covariance of the error after a measurement. S solves a Riccati equation of the standard form with the cross
+term A G N' (Anderson and Moore, Optimal Filtering, 1979, section 5.4), whose stabilizing solution the structured
+doubling of :mod:`fmilin.design.kalman` finds. Newton's iteration (Hewer, IEEE Transactions on Automatic Control 16,
+1971) removes what rounding left, and its Lyapunov equation is the second way: the covariance of the filter with this
+gain, run on its own model.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+from fmilin.design.hidden_modes import EPS, balancing_scales
+from fmilin.ground import FloatArray, NumericalError
+from fmilin.ground.tolerances import FILTER_AGREES, FILTER_DOUBT
+from fmilin.linear_model.reduction.modal import blocks_of
+
+DOUBLINGS = 64
+AT_REST = 1e-15  # relative change of the solution in twice the time by which the doubling has converged
+NEWTON_STEPS = 8
+CONVERGED = 1e-13  # relative change of the deviations in a Newton step
+ACCURATE = 1e-8  # relative error of a covariance above which modal coordinates are tried, too
+LARGEST_IN_MODES = 60  # states up to which they are: separating modes takes the fifth power of their number
+
+
+@dataclass(frozen=True, slots=True)
+class NoisySystem:
+    """The matrices of the equations above, and absolute errors of the entries of A and C."""
+
+    A: FloatArray  # (P, P)
+    C: FloatArray  # (m, P)
+    G: FloatArray  # (P, k), times the root of the covariance of the noise
+    H: FloatArray  # (m, k)
+    R: FloatArray  # (m, m)
+    A_error: FloatArray
+    C_error: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class SteadyFilter:
+    """The solution."""
+
+    gain: FloatArray  # L, (P, m)
+    predicted: FloatArray  # (P, P), covariance before a measurement
+    covariance: FloatArray  # (P, P), after it
+    innovation: FloatArray  # (m, m), covariance of measured less predicted
+    error: float  # of the covariance, relative to its own deviations, by the errors of the matrices
+
+
+def solve_steady_filter(system: NoisySystem) -> SteadyFilter:
+    """Return the stabilizing filter, certified.
+
+    Raises NumericalError when the doubling does not converge, an eigenvalue of the filter is not strictly inside the
+    unit circle, or the covariance is determined by rounding alone.
+    """
+    if not len(system.A):
+        innovation = system.R + system.H @ system.H.T
+        nothing = np.zeros((0, 0))
+        return SteadyFilter(np.zeros((0, len(system.C))), nothing, nothing, innovation, 0.0)
+    try:
+        found: SteadyFilter | None = _solve(system)
+        failure = None
+    except (NumericalError, np.linalg.LinAlgError) as error:
+        found, failure = None, error
+    if found is None or found.error > ACCURATE:
+        # A mode that is hardly observable has a variance that is orders larger than those of the others. In
+        # coordinates that mix them, covariances are differences of large numbers; in modes they are not.
+        other = _solve_in_modes(system)
+        if other is not None and (found is None or other.error < found.error):
+            found = other
+    if found is None:
+        raise NumericalError(str(failure))
+    if not found.error <= FILTER_DOUBT:
+        raise NumericalError(
+            f"The covariance of the steady filter is determined by rounding: the errors of the matrices change it by "
+            f"{found.error:.2g} of itself."
+        )
+    return found
+
+
+def _solve_in_modes(system: NoisySystem) -> SteadyFilter | None:
+    """Return the filter found in coordinates of modes; None where they cannot be separated or there is none."""
+    if len(system.A) > LARGEST_IN_MODES:
+        return None
+    try:
+        blocks = blocks_of(system.A, balancing_scales(system.A))
+        V = np.column_stack([block.V for block in blocks])
+        W = np.linalg.inv(V)
+        absolute = np.abs(W) @ (system.A_error + EPS * np.abs(system.A)) @ np.abs(V)
+        in_modes = NoisySystem(
+            W @ system.A @ V, system.C @ V, W @ system.G, system.H, system.R, absolute, system.C_error @ np.abs(V)
+        )
+        found = _solve(in_modes)
+    except (NumericalError, np.linalg.LinAlgError):
+        return None
+    predicted, covariance = V @ found.predicted @ V.T, V @ found.covariance @ V.T
+    return SteadyFilter(V @ found.gain, _symmetric(predicted), _symmetric(covariance), found.innovation, found.error)
+
+
+def _solve(system: NoisySystem) -> SteadyFilter:
+    before = _solve_by_doubling(system)
+    gain, covariance = _gain(system, before), before
+    for _ in range(NEWTON_STEPS):
+        last, covariance = covariance, compute_error_covariance(system, gain)
+        if not np.isfinite(covariance).all() or np.diag(covariance).min() < 0:
+            raise NumericalError("The Riccati equation of the steady filter has no stabilizing solution.")
+        before = system.A @ covariance @ system.A.T
+        gain = _gain(system, before)
+        if _difference(covariance, last) <= CONVERGED:
+            break
+    again = compute_error_covariance(system, gain)
+    if not _difference(again, covariance) <= FILTER_AGREES:
+        raise NumericalError(
+            f"The covariance of the steady filter is not confirmed by the filter run on its own linear model: they "
+            f"differ by {_difference(again, covariance):.2g} of their deviations."
+        )
+    error = _relative_error(system, gain, covariance, before)
+    predicted = before + system.G @ system.G.T
+    return SteadyFilter(gain, _symmetric(predicted), _symmetric(covariance), _innovation(system, before), error)
+
+
+def compute_error_covariance(system: NoisySystem, gain: FloatArray) -> FloatArray:
+    """Return the covariance of the error of a filter with any stable gain, by the Lyapunov equation of the error."""
+    F, added = error_dynamics(system, gain)
+    return solve_lyapunov(F, added)
+
+
+def error_dynamics(system: NoisySystem, gain: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return F, with which the error goes on from sample to sample, and the covariance that a sample adds to it."""
+    rest = np.eye(len(system.A)) - gain @ system.C
+    noise = system.G - gain @ (system.C @ system.G + system.H)
+    return rest @ system.A, noise @ noise.T + gain @ system.R @ gain.T
+
+
+def solve_lyapunov(F: FloatArray, added: FloatArray) -> FloatArray:
+    """Return X = F X F' + added by doubling, a sum of positive terms; what is not finite where F is not stable."""
+    total, power = added, F
+    with np.errstate(all="ignore"):
+        for _ in range(DOUBLINGS):
+            more = power @ total @ power.T
+            total = total + more
+            if not np.isfinite(total).all() or np.abs(more).max() <= 1e-18 * np.abs(total).max():
+                break
+            power = power @ power
+        else:
+            total = np.full_like(total, np.inf)
+    return _symmetric(total)
+
+
+def _gain(system: NoisySystem, before: FloatArray) -> FloatArray:
+    N = system.C @ system.G + system.H
+    crossed = before @ system.C.T + system.G @ N.T
+    if not len(system.C):
+        return crossed
+    return np.asarray(cho_solve(cho_factor(_innovation(system, before)), crossed.T).T)
+
+
+def _innovation(system: NoisySystem, before: FloatArray) -> FloatArray:
+    N = system.C @ system.G + system.H
+    return _symmetric(system.C @ before @ system.C.T + N @ N.T + system.R)
+
+
+def _solve_by_doubling(system: NoisySystem) -> FloatArray:
+    """Return S by structured doubling, in balanced coordinates."""
+    scales = balancing_scales(system.A)
+    A = system.A * scales / scales[:, None]
+    C, G = system.C * scales, system.G / scales[:, None]
+    N = C @ G + system.H
+    factor = np.linalg.cholesky(system.R + N @ N.T) if len(C) else np.zeros((0, 0))
+    C_white, N_white = np.linalg.solve(factor, C), np.linalg.solve(factor, N)
+    closed = A - A @ G @ N_white.T @ C_white
+    R_factor = np.linalg.cholesky(system.R) if len(C) else factor
+    seen = np.linalg.solve(R_factor, N)
+    left = np.linalg.cholesky(np.eye(N.shape[1]) + seen.T @ seen)
+    noise = np.linalg.solve(left, (A @ G).T).T  # times its transpose: A G (I - N' (R + N N')^-1 N) G' A'
+    forward, measured, found = closed.T, C_white.T @ C_white, noise @ noise.T
+    identity = np.eye(len(A))
+    with np.errstate(all="ignore"):
+        for _ in range(DOUBLINGS):
+            try:
+                solved = np.linalg.solve(identity + measured @ found, np.hstack((forward, measured)))
+            except np.linalg.LinAlgError:
+                break
+            through, back = np.hsplit(solved, 2)
+            change = forward.T @ found @ through
+            found, measured, forward = (
+                _symmetric(found + change),
+                _symmetric(measured + forward @ back @ forward.T),
+                forward @ through,
+            )
+            if not (np.isfinite(found).all() and np.isfinite(measured).all() and np.isfinite(forward).all()):
+                break
+            if np.abs(change).max(initial=0.0) <= AT_REST * np.abs(found).max(initial=0.0):
+                return np.asarray(found * np.outer(scales, scales))
+    raise NumericalError("The Riccati equation of the steady filter has no stabilizing solution.")
+
+
+def _relative_error(system: NoisySystem, gain: FloatArray, covariance: FloatArray, before: FloatArray) -> float:
+    """Return how much the errors of A and C change variances, relative to themselves.
+
+    The gain is optimal, so its own change does not count to first order. With dA it is the sum of F^k (X + X') F'^k,
+    X = U V', U = (I - L C) dA P^(1/2), V = F P^(1/2), each variance of which is at most 2 sqrt(sum F^k U U' F'^k *
+    sum F^k V V' F'^k) (Cauchy and Schwarz). For dC, U = L dC S^(1/2) and V = (I - L C) S^(1/2).
+    """
+    F, _ = error_dynamics(system, gain)
+    rest = np.eye(len(F)) - gain @ system.C
+    predicted = before + system.G @ system.G.T
+    variances = np.diag(covariance)
+    by_A = np.abs(rest) @ (system.A_error @ _deviations(covariance))
+    by_C = gain * (system.C_error @ _deviations(predicted))
+    changes = (
+        (np.diag(by_A**2), F @ covariance @ F.T),
+        (by_C @ by_C.T, rest @ predicted @ rest.T),
+    )
+    uncertain = variances > 0
+    relative = np.zeros(int(uncertain.sum()))
+    with np.errstate(all="ignore"):
+        for change, moved in changes:
+            product = np.diag(solve_lyapunov(F, change)) * np.diag(solve_lyapunov(F, moved))
+            relative += 2 * np.sqrt(np.maximum(product, 0.0))[uncertain] / variances[uncertain]
+    largest = float(relative.max(initial=0.0))
+    return largest if np.isfinite(largest) else np.inf
+
+
+def _deviations(covariance: FloatArray) -> FloatArray:
+    return np.sqrt(np.maximum(np.diag(covariance), 0.0))
+
+
+def _difference(first: FloatArray, second: FloatArray) -> float:
+    """Return the largest difference of two covariances in deviations of the first."""
+    d = np.sqrt(np.maximum(np.diag(first), 0.0))
+    scale = np.where(d > 0, d, 1.0)
+    with np.errstate(all="ignore"):
+        return float(np.abs((first - second) / np.outer(scale, scale)).max(initial=0.0))
+
+
+def _symmetric(M: FloatArray) -> FloatArray:
+    with np.errstate(all="ignore"):
+        return np.asarray((M + M.T) / 2)
