@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from fmilin.linear_model.descriptor import Descriptor
+    from fmilin.model.interface import Model
 
 
 class FamilyPlots(Pictures):
@@ -102,6 +103,12 @@ class LinearFamily(Shown, Sequence[LinearModel]):
     remarks: Mapping[int, tuple[Remark, ...]] = field(repr=False)  #: warnings by the number of the point
     #: by the number of the point, where they were asked for; they go into no file of a family
     descriptors: Mapping[int, Descriptor] = field(default_factory=dict, repr=False)
+    #: the model, where it keeps its equations as they are written: descriptor systems are computed when asked for
+    described_by: Model | None = field(default=None, repr=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the model, which may hold compiled code: a pickled family has the systems that were computed."""
+        return {**self.__dict__, "described_by": None}
 
     @property
     def plot(self) -> FamilyPlots:
@@ -223,6 +230,10 @@ class LinearFamily(Shown, Sequence[LinearModel]):
         remarks = self.remarks.get(number, ())
         linear = self.layout.unpacked(self.rows[number], choice.states, choice.method, remarks)
         descriptor = self.descriptors.get(number)
+        if descriptor is None and self.described_by is not None:
+            from fmilin.native.formulations.descriptor import lazy_descriptor
+
+            descriptor = lazy_descriptor(self.described_by, linear)
         return linear if descriptor is None else replace(linear, descriptor=descriptor)
 
     def good(self) -> Iterator[tuple[int, LinearModel]]:

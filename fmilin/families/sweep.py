@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from fmilin.families.continuation import SolvedPoint
@@ -226,7 +227,10 @@ def sweep(  # noqa: PLR0913 - what linearize, trim and load take; all but two by
     builder = FamilyBuilder(plan.grid)
     with engine_for(plan, jobs=jobs, scheduler=scheduler, limits=limits, table=builder.rows) as engine:
         run(plan, engine, builder, progress)
-    return builder.family()
+    family = builder.family()
+    if isinstance(source, Model) and source.has_descriptor_form and constraints is None and not plan.loop_at:
+        return replace(family, described_by=source)
+    return family
 
 
 def engine_for(

@@ -7,9 +7,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,6 +70,50 @@ class Descriptor(DescriptorForm):
     def load(cls, path: str | Path) -> Descriptor:
         """Read what :meth:`save` wrote."""
         return perform("Descriptor.load", path)
+
+
+class LazyDescriptor(Descriptor):
+    """A descriptor system that is computed when one of its numbers is first asked for.
+
+    Of Modelica models its matrices are large, and most linear models never show them. It is pickled and reduced as what
+    it computes, so that neither files nor other processes need the model.
+    """
+
+    def __init__(self, compute: Callable[[], Descriptor]) -> None:
+        object.__setattr__(self, "_compute", compute)
+
+    @property
+    def is_computed(self) -> bool:
+        """Whether the numbers are there."""
+        return "_computed" in self.__dict__
+
+    def computed(self) -> Descriptor:
+        """Return the descriptor system with all its numbers."""
+        if not self.is_computed:
+            object.__setattr__(self, "_computed", self.__dict__["_compute"]())
+            object.__setattr__(self, "_compute", None)
+        result: Descriptor = self.__dict__["_computed"]
+        return result
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in _FIELDS:
+            return getattr(object.__getattribute__(self, "computed")(), name)
+        return super().__getattribute__(name)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        system = self.computed()
+        return _rebuild, tuple(getattr(system, f.name) for f in fields(Descriptor))
+
+    def with_interface(self, inputs: Sequence[str], outputs: Sequence[str]) -> Descriptor:
+        """Return the same system with some of its inputs and outputs, computed as late."""
+        return LazyDescriptor(lambda: self.computed().with_interface(inputs, outputs))
+
+
+_FIELDS = frozenset(f.name for f in fields(Descriptor))
+
+
+def _rebuild(*values: Any) -> Descriptor:
+    return Descriptor(**dict(zip((f.name for f in fields(Descriptor)), values, strict=True)))
 
 
 # How a linear model changes with a parameter, and what that does to its eigenvalues. Simple eigenvalues: dl/dp = w'

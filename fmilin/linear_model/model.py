@@ -108,9 +108,10 @@ class LinearModel(Shown):
     T_u: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
     #: an estimated absolute error for every entry
     errors: EntryErrors = field(default_factory=lambda: EntryErrors(*[np.zeros((0, 0))] * 5))
-    #: The same system as ``E z' = f0 + A z + B u`` with all coordinates and multipliers in z, where it was asked for
-    #: (``linearize(..., descriptor=True)``, :func:`fmilin.descriptor`), of DAEs as they are written and Lagrange's
-    #: equations with constraints on positions, unless inputs prescribe a motion or the model is sampled.
+    #: The same system as ``E z' = f0 + A z + B u`` with all variables and multipliers in z. Of DAEs as they are written
+    #: it is computed when one of its numbers is first asked for; of Lagrange's equations with constraints on positions
+    #: it is there where it was asked for (``linearize(..., descriptor=True)``, :func:`fmilin.descriptor`), unless
+    #: inputs prescribe a motion or the model is sampled. Files hold it where it was asked for or has been computed.
     descriptor: Descriptor | None = field(default=None, repr=False, compare=False)
     #: By parameter, where they were asked for: ``linearize(..., parameters=["m"])``, ``lin.derivatives["m"].A``. In the
     #: coordinates of the linear model, so that what changes these (reductions, samples) leaves them out.

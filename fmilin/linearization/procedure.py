@@ -78,7 +78,8 @@ def linearize(  # noqa: PLR0913 - each is a choice of its own, named where it is
     formulation : {"mcs", "rcs", "ucs"}, or MCS, RCS, UCS, optional
         For a model of Lagrange's equations: by that formulation (:mod:`fmilin.formulations`).
     descriptor : bool
-        Whether the linear model is to carry its descriptor system, for about one visit more; where there is none,
+        Whether the linear model is to carry its descriptor system, for about one visit more (that of a DaeModel is
+        computed when it is first asked for, and with this also written into files); where there is none,
         ``lin.descriptor`` is None, and :func:`fmilin.descriptor` says why.
     keep_inaccurate : bool
         Whether it is wanted even where an entry's estimated error exceeds a tenth of the largest entry of its row.
@@ -247,10 +248,12 @@ def _linearized(
         remarks += nearby.held_remarks
         linear = assembled(visited, point, base, frame, slopes, remarks)
         linear = require_accuracy(linear, nearby, keep=request.keep_inaccurate)
-        if request.descriptor and not frame.coordinates.curvature(point.states, base.derivatives).any():
-            from fmilin.native.formulations.descriptor import with_descriptor
+        is_described = request.descriptor or model.has_descriptor_form
+        if is_described and not frame.coordinates.curvature(point.states, base.derivatives).any():
+            from fmilin.native.formulations.descriptor import with_descriptor, with_lazy_descriptor
 
-            linear = with_descriptor(linear, model, point, frame.coordinates.R)
+            describe = with_descriptor if request.descriptor else with_lazy_descriptor
+            linear = describe(linear, model, point, frame.coordinates.R)
         if (unmoved := with_remark_on_response(linear)) is not linear:
             held = request.keep_inaccurate or request.hold_modes
             linear = unmoved if held else refuse_dead_zones(unmoved, model, point)

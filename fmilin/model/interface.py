@@ -375,6 +375,11 @@ class Model(ABC):
         """Return the equations of motion in their parts, also where they are singular; None without."""
         return None
 
+    @property
+    def has_descriptor_form(self) -> bool:
+        """Whether :meth:`descriptor_form` returns the equations as they are written at every point."""
+        return False
+
     def descriptor_form(self, t: float, x: FloatArray, u: FloatArray) -> DescriptorForm | None:
         """Return the equations as they are written, linearized at a point of the manifold; None without."""
         return None

@@ -119,6 +119,12 @@ class DaeModel(NativeModel):
             return None
         return GivenSlopes(self.evaluate(t, x, u), slopes, smooth=self.engine.smooth)
 
+    @property
+    def has_descriptor_form(self) -> bool:
+        """Whether no equation is redundant, and all outputs are in the equations."""
+        symbols = _named(self.engine.graph)
+        return not self.engine.reduced.notes and all(name in symbols for name in self.outputs.names)
+
     def descriptor_form(self, t: float, x: FloatArray, u: FloatArray) -> DescriptorForm | None:
         """Return the equations as they are written, linearized.
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.ground import FloatArray, FmilinError, UsageError
-from fmilin.linear_model.descriptor import Descriptor
+from fmilin.linear_model.descriptor import Descriptor, LazyDescriptor
 from fmilin.linear_model.model import LinearModel
 from fmilin.manifold.operating_points import model_at, operating_point
 from fmilin.model import Model, OperatingPoint, SecondOrderForm, one_at_a_time
@@ -86,6 +86,20 @@ def with_descriptor(linear: LinearModel, model: Model, point: OperatingPoint, R:
         return replace(linear, descriptor=_compared(linear, descriptor_of(model, point, coordinates=R)))
     except FmilinError:
         return linear
+
+
+def with_lazy_descriptor(linear: LinearModel, model: Model, point: OperatingPoint, R: FloatArray) -> LinearModel:
+    """Return ``linear`` with its descriptor system for y = R x, computed when it is first asked for."""
+
+    def compute() -> Descriptor:
+        return _compared(linear, descriptor_of(model, point, coordinates=R))
+
+    return replace(linear, descriptor=LazyDescriptor(compute))
+
+
+def lazy_descriptor(model: Model, linear: LinearModel) -> LazyDescriptor:
+    """Return the descriptor system of ``model`` at the point of a linear model, computed when it is first asked for."""
+    return LazyDescriptor(lambda: descriptor(model, linear))
 
 
 def _compared(linear: LinearModel, system: Descriptor) -> Descriptor:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.ground import FloatArray, FmilinError, ModelError, Remark, Signal, Signals, UsageError, __version__
-from fmilin.linear_model.descriptor import Derivative, Descriptor, MatrixErrors
+from fmilin.linear_model.descriptor import Derivative, Descriptor, LazyDescriptor, MatrixErrors
 from fmilin.linear_model.model import Accuracy, EntryErrors, LinearModel, Method, Point
 from fmilin.model.interface import ModelInfo
 from fmilin.output.export.archives import finite_array, real_array
@@ -77,7 +77,9 @@ def to_document(linear: LinearModel) -> dict[str, Any]:
     document["sample_time"] = float(linear.sample_time)
     document["signals"] = {group: details_of(signals) for group, signals in groups.items()}
     document["fmilin_version"] = __version__
-    if linear.descriptor is not None:
+    # One that was not asked for is not computed for a file: those of Modelica models are large.
+    is_pending = isinstance(linear.descriptor, LazyDescriptor) and not linear.descriptor.is_computed
+    if linear.descriptor is not None and not is_pending:
         document["descriptor"] = to_part(linear.descriptor)
     if linear.derivatives:
         document["derivatives"] = {name: _part_of(derivative) for name, derivative in linear.derivatives.items()}
