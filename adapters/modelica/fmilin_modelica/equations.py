@@ -20,40 +20,20 @@ import casadi as ca
 import numpy as np
 
 from fmilin.ground.errors import UnknownNameError, UsageError
+from fmilin_modelica.entries import Entry, ParameterEntry
 from fmilin_modelica.tables import TableWalker
+from fmilin_modelica.trees import TreeEvaluator
 from fmilin_modelica.values import Value, binary, is_symbolic, negated
 from fmilin_modelica.variables import Variable, variables_of
 from fmilin_modelica.walker import Scope, UnsupportedError, symbol, tagged
 
-__all__ = ["Entry", "Equations", "ParameterEntry"]
+__all__ = ["Equations"]
 
 SHOWN = 6  # names in a message
 _KINDS: dict[str, Any] = {"real": float, "integer": int, "enumeration": int, "boolean": bool}
 _AFTER = {"less": False, "less_equal": False, "greater": True, "greater_equal": True}  # of "time OPERATOR start"
+GOLDEN = 0.6180339887498949  # multiples of it, their integer parts left out, are far from each other
 DEEPEST = 20000  # nested expressions; Python's own limit is 1000
-
-
-@dataclass(frozen=True)
-class Entry:
-    """A scalar variable of the model."""
-
-    name: str
-    symbol: Any
-    variable: Variable
-    start: float
-    fixed: bool
-    started: bool  # whether a start value is declared
-    nominal: float | None
-
-
-@dataclass(frozen=True)
-class ParameterEntry:
-    """A scalar parameter that stands in the equations as a symbol."""
-
-    name: str
-    symbol: Any
-    variable: Variable
-    value: float
 
 
 @dataclass
@@ -83,6 +63,8 @@ class Equations(TableWalker):
         self._listing = False
         self.free: list[str] = []  # parameters that the initial equations determine
         self.frozen: set[str] = set()  # parameters whose numbers were needed while walking
+        self.missing: list[str] = []  # parameters without a value that something needs
+        self.unread: list[str] = []  # inputs with a default that is not a number at the start
         self.held = _Held()
         self._parameter_of: dict[int, ParameterEntry] = {}
         self._symbols: dict[int, Value] = {}
@@ -102,6 +84,7 @@ class Equations(TableWalker):
             self.states = self._entries("state")
             self.algebraic = self._entries("algebraic", "output")
             self.inputs = self._entries("input")
+            self.outputs = self._output_values()
             self.numbers = self._listed()
         self.deciding = frozenset(deciding)
 
@@ -129,15 +112,70 @@ class Equations(TableWalker):
             if variable.role not in roles:
                 continue
             symbols = self._flattened(self._symbols[variable.number])
-            starts = self._numbers(variable, "start", len(symbols))
+            said = self.flat["declarations"].get(variable.name, {})
+            starts = self._default(variable, len(symbols)) or self._numbers(variable, "start", len(symbols))
             nominals = self._numbers(variable, "nominal", len(symbols))
             fixed = variable.fixed(len(symbols))
-            started = variable.attributes["start"] is not None
             for k, (_, name) in enumerate(variable.entries()):
                 start = 0.0 if starts is None else starts[k]
                 nominal = None if nominals is None or not nominals[k] else abs(nominals[k])
-                out.append(Entry(name, symbols[k], variable, start, bool(fixed[k]), started, nominal))
+                out.append(Entry(name, symbols[k], variable, start, bool(fixed[k]), said.get("rank"), nominal))
         return out
+
+    def _default(self, variable: Variable, count: int) -> list[float] | None:
+        """Return the numbers of an input's declaration equation, ``input Real u = 2``; None where there is none."""
+        tree = self.flat["declarations"].get(variable.name, {}).get("binding")
+        if tree is None or variable.role != "input":
+            return None
+        evaluator = TreeEvaluator(self._number_at_start, self._function_by_name)
+        try:
+            values = self._flattened(evaluator.evaluate(tree))
+            values = values * count if len(values) == 1 else values
+            return [float(self.start_number(value)) for value in values]
+        except UnsupportedError:  # a motion, or a function that nothing else calls
+            self.unread.append(variable.name)
+            return None
+
+    def _number_at_start(self, name: str) -> Value:
+        """Return the value that a name in a declaration has at the start."""
+        if name == "time":
+            return 0.0
+        variable = next((v for v in self.variables if v.name == name), None)
+        if variable is None:
+            raise UnsupportedError(f"'{name}', which the equations do not contain")
+        if variable.role in ("parameter", "constant"):
+            return self._parameter(variable)
+        if variable.role == "input" and variable.number not in self._underway:
+            self._underway.add(variable.number)
+            count = len(self._flattened(self._symbols[variable.number]))
+            numbers = self._default(variable, count) or self._numbers(variable, "start", count) or [0.0] * count
+            self._underway.discard(variable.number)
+            return np.array(numbers, object).reshape(variable.shape) if variable.shape else numbers[0]
+        raise UnsupportedError(f"'{name}', which moves")
+
+    def _function_by_name(self, name: str, arguments: Sequence[Value]) -> Value:
+        for number, described in enumerate(self.flat["functions"]):
+            if described["name"] == name:
+                return self.called(number, arguments)[0]
+        raise UnsupportedError(f"the function '{name}'")
+
+    def _output_values(self) -> list[tuple[str, Variable, Any]]:
+        """Return name, declaration and expression of each output of the whole model, in the order of the text."""
+        outputs = []
+        for variable in self.variables:
+            said = self.flat["declarations"].get(variable.name, {})
+            if not (variable.is_output or said.get("output")) or variable.type["scalar"] not in _KINDS:
+                continue
+            if variable.role in ("parameter", "constant"):
+                value = self._parameter(variable)
+            elif variable.number in self._symbols:
+                value = self._symbols[variable.number]
+            else:
+                value = self._discrete(variable.number, before=False)
+            items = self._flattened(value)
+            for (_, name), item in zip(variable.entries(), items, strict=True):
+                outputs.append((name, variable, ca.SX(item if is_symbolic(item) else float(item))))
+        return outputs
 
     def _numbers(self, variable: Variable, attribute: str, count: int) -> list[float] | None:
         """Return the numbers of an attribute, one for each entry; None when it is not declared."""
@@ -176,13 +214,20 @@ class Equations(TableWalker):
         return residuals
 
     def notes(self) -> tuple[str, ...]:
-        """Return what is held between events, in a sentence."""
+        """Return what is held between events, and which defaults could not be read, in a sentence each."""
+        notes = []
+        if self.unread:
+            named = ", ".join(f"'{name}'" for name in self.unread[:SHOWN])
+            notes.append(
+                f"The default of {named} is not a number at the start: the input stands at its start value. Set it "
+                "where it should stand somewhere else."
+            )
         held = {name: value for name, value in self.held.values.items() if not isinstance(value, str)}
         if not held:
-            return ()
+            return tuple(notes)
         shown = [f"{name} = {value:g}" for name, value in list(held.items())[:SHOWN]]
         more = f" and {len(held) - SHOWN} more" if len(held) > SHOWN else ""
-        return (f"What changes at events only is held at its start value: {', '.join(shown)}{more}.",)
+        return (*notes, f"What changes at events only is held at its start value: {', '.join(shown)}{more}.")
 
     def assertions(self) -> list[tuple[Value, str]]:
         """Return when each assertion of the model fails, and what it says then, as far as that can be read."""
@@ -216,6 +261,28 @@ class Equations(TableWalker):
         values = [entry.value for entry in entered]
         function = ca.Function("number", [ca.vertcat(ca.SX(0, 1), *symbols)], [value])
         return float(function(np.array(values, float)))
+
+    def start_number(self, value: Value) -> Any:
+        """Return the number that an expression of parameters, time, states and inputs has at the start values."""
+        if not is_symbolic(value):
+            return value
+        symbols = [s for s in ca.symvar(value) if s.__hash__() not in self._parameter_of]
+        numbers = [self._start_of_symbol(s) for s in symbols]
+        if symbols:
+            value = ca.substitute(value, ca.vertcat(*symbols), ca.DM(numbers))
+        return self.number(value, freeze=True)
+
+    def _start_of_symbol(self, wanted: Any) -> float:
+        if wanted.__hash__() == self.time.__hash__():
+            return 0.0
+        for variable in self.variables:
+            if variable.role in ("state", "input") and variable.number in self._symbols:
+                symbols = self._flattened(self._symbols[variable.number])
+                for k, one in enumerate(symbols):
+                    if one.__hash__() == wanted.__hash__():
+                        starts = self._numbers(variable, "start", len(symbols))
+                        return 0.0 if starts is None else starts[k]
+        raise UnsupportedError(f"an initial value that depends on '{wanted}'")
 
     def concrete(self, value: Value, what: str) -> Any:
         """Return a number where the construct needs one, from parameters too."""
@@ -353,9 +420,9 @@ class Equations(TableWalker):
         if isinstance(value, np.ndarray):
             out = np.empty(value.shape, object)
             for index in np.ndindex(value.shape):
-                out[index] = self.number(value[index], freeze=True)
+                out[index] = self.start_number(value[index])
             return out
-        return self.number(value, freeze=True)
+        return self.start_number(value)
 
     @staticmethod
     def _shaped(variable: Variable, value: Value) -> Value:
@@ -406,7 +473,10 @@ class Equations(TableWalker):
             raise UsageError(f"The parameter '{variable.name}' depends on itself.")
         self._underway.add(number)
         node = self._initial_parameter(variable)
-        value = self._shaped(variable, 0.0 if node is None else self.value(node))
+        if self._lacks_value(variable, node):
+            value = self._provisional_value(variable)
+        else:
+            value = self._shaped(variable, 0.0 if node is None else self.value(node))
         adjustable = variable.role == "parameter" and variable.is_real
         if isinstance(value, np.ndarray) and value.dtype == object and value.shape == variable.shape:
             entries = np.empty(value.shape, object)
@@ -418,6 +488,28 @@ class Equations(TableWalker):
         self._underway.discard(number)
         self._assigned[number] = value
         return value
+
+    def _lacks_value(self, variable: Variable, node: int | None) -> bool:
+        """Whether something needs a parameter for which nothing is written: no value, and no start value."""
+        if self._listing or variable.role != "parameter" or variable.is_free or variable.type["scalar"] not in _KINDS:
+            return False
+        is_filled_in = node is None or (
+            variable.attributes["binding"] is None
+            and node == variable.attributes["start"]
+            and not any(initial["target"] == variable.number for initial in self.flat["initial_parameter_values"])
+        )
+        return is_filled_in and "rank" not in self.flat["declarations"].get(variable.name, {})
+
+    def missing_in_order(self) -> tuple[str, ...]:
+        """Return the parameters without a value that something needs, in the order of the text."""
+        return tuple(name for name in self._declared_parameters() if name in self.missing)
+
+    def _provisional_value(self, variable: Variable) -> Value:
+        """Return a value for a parameter without one, until it is set: no two are alike, and no real one is 0."""
+        names = [name for _, name in variable.entries() if name not in self.changed]
+        self.missing += [name for name in names if name not in self.missing]
+        number = 1.0 + (GOLDEN * len(self.missing)) % 1.0
+        return self._shaped(variable, number if variable.is_real else _KINDS[variable.type["scalar"]](0))
 
     def _initial_parameter(self, variable: Variable) -> int | None:
         for initial in self.flat["initial_parameter_values"]:

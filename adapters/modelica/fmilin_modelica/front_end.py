@@ -9,19 +9,25 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import os
 import re
+import subprocess
+import sys
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from fmilin.ground.errors import FmilinError, ModelError
-from fmilin.numerics.codegen.compiler import cache_library, cached_library
-from fmilin_modelica.sources import Source
+from fmilin.ground.errors import ModelError
+from fmilin.numerics.codegen.compiler import cache_folder, cache_library, cached_library
+from fmilin_modelica import compiler_process
+from fmilin_modelica.compiler_cache import private_cache
+from fmilin_modelica.declarations import declarations_of
+from fmilin_modelica.sources import Source, names_of_libraries
 
 __all__ = ["flattened", "fresh"]
 
-FORMAT = 2
+FORMAT = 3
 WRAPPER = "FmilinModel"
 BLOCKS = """package Modelica package Blocks package Interfaces
 connector RealInput = input Real; connector RealOutput = output Real;
@@ -72,39 +78,57 @@ def _compiled(source: Source, text: str, model: str | None) -> tuple[dict[str, A
     """Return the flattened model, and a digest of each file that was read."""
     import rumoca
 
-    with _explained(source, text, model):
-        session = rumoca.Session(roots=list(source.roots))
-        compiled = session.loads(text, model=model, filename=_file_name(source))
-        content = compiled.to_dict("dae")
+    named = f"{text}\n// {' '.join(names_of_libraries(source, text))}\n"  # it loads libraries that the text names
+    answer = _answer(source, named, model)
+    if "crash" in answer:
+        raise ModelError(
+            f"The Modelica front end (rumoca) crashed on '{source.shown}': {_one_line(answer['crash'])}. That is its "
+            "fault."
+        )
+    if "error" in answer:
+        raise ModelError(_message(source, text, model, answer["error"]))
+    content = answer["dae"]
     files = content["source_map"]["files"]
+    texts = {number: (path, text.encode()) for number, path, text in files}
     flat: dict[str, Any] = _without_places(content["storage"])
     flat["external_tables"] = content.get("external_tables", [])
-    flat["name"] = source.model or compiled.name
-    flat["places"] = _places(content["storage"], files)
+    flat["name"] = source.model or (flattened(source)["name"] if model == WRAPPER else answer["name"])
+    flat["places"] = _places(content["storage"], texts)
+    flat["declarations"] = _without_places(declarations_of(answer["flat"], texts))
     flat["tool"] = f"rumoca {rumoca.version()}"
     read = {path: _digest(path) for _, path, _ in files if Path(path).is_file() and path != str(source.file)}
     return flat, read
+
+
+def _answer(source: Source, text: str, model: str | None) -> dict[str, Any]:
+    """Return what the front end answers, from a process of its own."""
+    import rumoca
+
+    request = {"text": text, "model": model, "roots": list(source.roots), "filename": _file_name(source)}
+    script = [sys.executable, "-P", compiler_process.__file__, "request.json", "answer.json"]
+    path = os.pathsep.join(entry for entry in sys.path if entry)
+    with private_cache(cache_folder().parent / f"modelica-{rumoca.version()}") as folder:
+        (folder / "request.json").write_text(json.dumps(request), encoding="utf-8")
+        environment = {**os.environ, "XDG_CACHE_HOME": str(folder), "PYTHONPATH": path}
+        done = subprocess.run(script, cwd=folder, env=environment, capture_output=True, check=False)  # noqa: S603 - this Python and its own script
+        if done.returncode:
+            words = done.stderr.decode("utf-8", "replace").strip().splitlines()
+            return {"crash": words[-1] if words else f"it ended with the status {done.returncode}"}
+        answer: dict[str, Any] = json.loads((folder / "answer.json").read_bytes())
+        return answer
 
 
 def _text(source: Source, changed: Mapping[str, Any]) -> tuple[str, str | None]:
     """Return the text to load and the model in it: with changed parameters, one that extends the model."""
     if source.file is not None and not changed:
         return source.text, source.model
-    name = source.model or _only_model(source)
+    name = source.model or flattened(source)["name"]
     return f"{source.text}\nmodel {WRAPPER}\n  extends {name}{_modification(changed)};\nend {WRAPPER};\n", WRAPPER
 
 
 def _file_name(source: Source) -> str:
     """Return a name in a folder that does not exist: of a file that does, all others in its folder would be read."""
     return f"fmilin-no-folder/{'model.mo' if source.file is None else source.file.name}"
-
-
-def _only_model(source: Source) -> str:
-    """Return the name of the only model in a file, as the front end finds it."""
-    import rumoca
-
-    with _explained(source, source.text, None):
-        return str(rumoca.Session(roots=list(source.roots)).loads(source.text, filename=_file_name(source)).name)
 
 
 def _modification(changed: Mapping[str, Any]) -> str:
@@ -140,19 +164,18 @@ def _without_places(content: Any) -> Any:
     return [_without_places(value) for value in content] if isinstance(content, list) else content
 
 
-def _places(storage: Mapping[str, Any], files: list[Any]) -> list[str]:
+def _places(storage: Mapping[str, Any], texts: Mapping[int, tuple[str, bytes]]) -> list[str]:
     """Return "crane.mo:12: m*der(v) = f" of each equation."""
-    texts = {number: (Path(path).name, text.encode()) for number, path, text in files}
     places = []
     for operation in storage["continuous_equation_operations"]:
         span = next(iter(operation.values()))["provenance"]["span"]
-        name, raw = texts.get(span["source"], ("", b""))
+        path, raw = texts.get(span["source"], ("", b""))
         line = raw[: span["start"]].count(b"\n") + 1
         begin, end = span["start"], span["end"]
         if raw[begin:end].count(b")") > raw[begin:end].count(b"(") and raw[begin - 1 : begin] == b"(":
             begin -= 1  # the front end leaves out the bracket with which an equation begins
         words = " ".join(raw[begin:end].decode("utf-8", "replace").split())
-        places.append(f"{name}:{line}: {words[:60]}")
+        places.append(f"{Path(path).name}:{line}: {words[:60]}")
     return places
 
 
@@ -163,23 +186,6 @@ def _digest(path: str) -> str:
 
 
 # ---------------------------------------------------------------------- errors
-
-
-@contextlib.contextmanager
-def _explained(source: Source, text: str, model: str | None) -> Iterator[None]:
-    """Turn what the front end says into one paragraph with file and line; a crash of it, too."""
-    try:
-        yield
-    except FmilinError:
-        raise
-    except Exception as error:  # noqa: BLE001 - whatever the front end raises is to be explained
-        raise ModelError(_message(source, text, model, str(error))) from None
-    except BaseException as error:
-        if type(error).__name__ != "PanicException":
-            raise
-        raise ModelError(
-            f"The Modelica front end (rumoca) crashed on '{source.shown}': {_one_line(str(error))}. That is its fault."
-        ) from None
 
 
 def _message(source: Source, text: str, model: str | None, words: str) -> str:

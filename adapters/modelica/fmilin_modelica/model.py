@@ -4,23 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Self
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self
 
 import casadi as ca
 import numpy as np
 
-from fmilin.ground import ConstraintError, FloatArray, ModelError, NumericalError, Signal, Signals, UsageError
-from fmilin.model.interface import ModelInfo
+from fmilin.ground import ConstraintError, FloatArray, ModelError, NumericalError, Remark, Signal, Signals, UsageError
+from fmilin.model.interface import ModelInfo, OperatingPoint
 from fmilin.native.dae.engine import DaeEngine
 from fmilin.native.dae.equations import DaeGraph
 from fmilin.native.dae.model import DaeModel
 from fmilin.native.native_model import NativeModel
-from fmilin_modelica.equations import Entry, Equations
+from fmilin_modelica.aliases import Merged, merge_aliases
+from fmilin_modelica.declarations import LIBRARY_RANK
+from fmilin_modelica.entries import Entry
+from fmilin_modelica.equations import Equations
 from fmilin_modelica.front_end import flattened
 from fmilin_modelica.guessing import guessed
+from fmilin_modelica.moved import AS_WRITTEN, MovedStart, moved_remark, moved_starts
 from fmilin_modelica.sources import Source
 from fmilin_modelica.starting import Point, Starting, chosen_rows
 from fmilin_modelica.walker import UnsupportedError
+
+if TYPE_CHECKING:
+    from fmilin.numerics.codegen.implicit import ImplicitSystem
 
 __all__ = ["ModelicaModel"]
 
@@ -36,20 +44,22 @@ class ModelicaEngine(DaeEngine):
 
     def __init__(self, source: Source, equations: Equations) -> None:
         self.source, self.equations = source, equations
-        states = equations.states
-        wanted = sorted(range(len(states)), key=lambda i: _wanted(states[i]))
-        fixed = [i for i, entry in enumerate(states) if entry.fixed]
-        joints = [_wanted(entry)[0] <= _ADVICE["Prefer"] for entry in states]
-        given = [i for i, e in enumerate(states) if joints[i] or e.fixed or e.start or not any(joints)]
-        start = fixed, sorted(wanted, key=lambda i: states[i].start == 0.0), given
-        graph = graph_of(equations)
+        self.missing = equations.missing_in_order()
+        self.merged = merge_aliases(equations.residuals, equations.states, equations.algebraic, equations.inputs)
+        self.moved: tuple[MovedStart, ...] = ()
+        graph = graph_of(equations, self.merged)
+        if self.missing:  # nothing can be computed before they are set
+            super().__init__(graph)
+            return
         try:
-            starting, point = self._begin(graph, *start)
+            starting, point = self._begin(graph)
         except (NumericalError, ConstraintError, ValueError):  # values that are not numbers are refused by scipy
             graph = self._guessed(graph)
-            starting, point = self._begin(graph, *start)
+            starting, point = self._begin(graph)
+        states = self.merged.states
         T = starting.motions(point, conditions=False)
-        chosen = chosen_rows(T, wanted)
+        preferred = sorted(range(len(states)), key=lambda i: _advice_on_coordinate(states[i]))
+        chosen = chosen_rows(T, preferred)
         sizes = _sizes(graph.states, T, chosen)
         self.independent = tuple(graph.states.names[i] for i in sorted(chosen))
         free = dict(zip(equations.free, point.free.tolist(), strict=True))
@@ -58,7 +68,8 @@ class ModelicaEngine(DaeEngine):
         failed = [f"'{words}'" for (_, words), now in zip(said, fails, strict=True) if now]
         if failed:
             self.notes = (*self.notes, f"What the model asserts does not hold at its start: {', '.join(failed)}.")
-        moved = replace(
+        self.moved = tuple(moved_starts(self.merged.written, point.x))
+        started = replace(
             graph,
             states=Signals(
                 replace(s, start=float(v), nominal=size)
@@ -66,20 +77,20 @@ class ModelicaEngine(DaeEngine):
             ),
             parameters=Signals(s.starting_at(free.get(s.name, s.start)) for s in graph.parameters),
         )
-        if moved != graph:
-            self._take(moved)
+        if started != graph:
+            self._take(started)
 
-    def _begin(self, graph: DaeGraph, *start: Sequence[int]) -> tuple[Starting, Point]:
+    def _begin(self, graph: DaeGraph) -> tuple[Starting, Point]:
         """Reduce the equations, and look for a consistent start."""
         super().__init__(graph)
-        starting = Starting(self, *_conditions(self.equations), self.equations.free)
-        return starting, starting.consistent(*start)
+        starting = Starting(self, *_conditions(self.equations, self.merged), self.equations.free)
+        return starting, starting.consistent(_start_order(self.merged.states))
 
     def _guessed(self, graph: DaeGraph) -> DaeGraph:
         """Return the equations with other start values, where they are singular at the given ones or lead nowhere."""
-        entries = [*self.equations.states, *self.equations.algebraic]
-        order = sorted(range(len(entries)), key=lambda i: (not entries[i].fixed, *_wanted(entries[i])))
-        return guessed(graph, order, _conditions(self.equations)[0], self.equations.free)
+        entries = [*self.merged.states, *self.equations.algebraic]
+        order = sorted(range(len(entries)), key=lambda i: (not entries[i].fixed, *_advice_on_coordinate(entries[i])))
+        return guessed(graph, order, _conditions(self.equations, self.merged)[0], self.equations.free)
 
     def _take(self, graph: DaeGraph) -> None:
         super()._take(graph)
@@ -89,7 +100,7 @@ class ModelicaEngine(DaeEngine):
     def with_parameters(self, values: Mapping[str, float]) -> ModelicaEngine:
         """Return the same engine with other values."""
         quick = self.graph.parameters.positions.keys() - self.equations.frozen
-        if values.keys() <= quick and all(values.values()):
+        if values.keys() <= quick and all(values.values()) and not self.missing:
             signals = Signals(replace(s, start=values.get(s.name, s.start)) for s in self.graph.parameters)
             graph = replace(self.graph, parameters=signals)
             if self.keeps_structure(graph):
@@ -101,6 +112,47 @@ class ModelicaEngine(DaeEngine):
 
 class ModelicaModel(DaeModel):
     """A model in Modelica, flattened and walked into CasADi."""
+
+    engine: ModelicaEngine
+
+    @cached_property
+    def _evaluator(self) -> Any:
+        self._require_values()
+        return super()._evaluator
+
+    def _require_right(self) -> None:
+        if not self.engine.missing:
+            super()._require_right()
+
+    def _require_values(self) -> None:
+        """Raise UsageError while parameters without a value in the text have not been set."""
+        missing = self.engine.missing
+        if not missing:
+            return
+        named = missing[0] if len(missing) == 1 else f"{', '.join(missing[:-1])} and {missing[-1]}"
+        what = "parameter" if len(missing) == 1 else "parameters"
+        raise UsageError(
+            f"The {what} {named} of '{self.info.name}' {'has' if len(missing) == 1 else 'have'} no value in the "
+            f"model: give each one (parameters={{'{missing[0]}': VALUE}}, --set {missing[0]}=VALUE)."
+        )
+
+    def in_graph(self) -> ImplicitSystem | None:
+        """Return the equations as a graph."""
+        self._require_values()
+        return super().in_graph()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a user should know: also which parameters have no value."""
+        missing = self.engine.missing
+        note = f"Parameters without a value, to be set before anything is computed: {', '.join(missing)}."
+        return (*super().notes, *([note] if missing else []))
+
+    def remarks_at(self, point: OperatingPoint) -> tuple[Remark, ...]:
+        """Return, at the start itself, which start values that the model writes had to move."""
+        moved, x = self.engine.moved, point.states
+        is_start = all(np.isclose(x[m.state], m.became * m.sign, rtol=AS_WRITTEN, atol=AS_WRITTEN) for m in moved)
+        return (*super().remarks_at(point), *([moved_remark(moved)] if moved and is_start else []))
 
     @classmethod
     def opened(cls, source: Source) -> Self:
@@ -143,20 +195,17 @@ def _sizes(states: Signals, T: FloatArray, chosen: Sequence[int]) -> list[float 
     return [None if s.nominal is None else max(s.nominal, float(v)) for s, v in zip(states, least, strict=True)]
 
 
-def _conditions(equations: Equations) -> tuple[Any, list[str]]:
+def _conditions(equations: Equations, merged: Merged) -> tuple[Any, list[str]]:
     """Return what holds at the start: initial equations, and algebraic variables with a fixed start value."""
-    fixed = [entry for entry in equations.algebraic if entry.fixed]
+    fixed = [entry for entry in equations.algebraic if entry.fixed and entry.name not in merged.settled]
     residuals = [*equations.initial_residuals, *(entry.symbol - entry.start for entry in fixed)]
     names = [f"initial equation {k + 1}" for k in range(len(equations.initial_residuals))]
     return _column(residuals), [*names, *(f"{entry.name} = {entry.start:g}" for entry in fixed)]
 
 
-def graph_of(equations: Equations) -> DaeGraph:
+def graph_of(equations: Equations, merged: Merged) -> DaeGraph:
     """Return what the engine takes."""
-    states, algebraic, inputs = equations.states, equations.algebraic, equations.inputs
-    outputs = [e for e in algebraic if e.variable.is_output]
-    if not states:
-        raise UsageError(f"The model '{equations.flat['name']}' has no states: nothing in it has a derivative.")
+    states, algebraic, inputs = merged.states, equations.algebraic, merged.inputs
     parameters = list(equations.parameters.values())
     return DaeGraph(
         name=equations.flat["name"],
@@ -173,8 +222,10 @@ def graph_of(equations: Equations) -> DaeGraph:
             Signal(p.name, p.variable.unit, start=p.value, description=p.variable.description) for p in parameters
         ),
         time=equations.time,
-        outputs={e.name: e.symbol for e in outputs},
-        output_signals=_signals(outputs),
+        outputs={name: value for name, _, value in equations.outputs},
+        output_signals=Signals(
+            Signal(name, variable.unit, description=variable.description) for name, variable, _ in equations.outputs
+        ),
         equations=equations.names,
         fixed=tuple(e.name for e in states if e.fixed),
         notes=equations.notes(),
@@ -187,17 +238,40 @@ def _column(items: Sequence[Any]) -> Any:
 
 def _signals(entries: Sequence[Entry]) -> Signals:
     return Signals(
-        Signal(e.name, e.variable.unit, nominal=e.nominal, start=e.start, description=e.variable.description)
-        for e in entries
+        Signal(e.name, e.variable.unit, e.nominal, e.start, e.variable.description, e.aliases) for e in entries
     )
 
 
-def _wanted(entry: Entry) -> tuple[Any, ...]:
-    """Return how much a state is wished as a coordinate: what the model says, joints before bodies, given starts."""
-    relative = "_rel" in entry.name
+def _start_order(states: Sequence[Entry]) -> list[list[int]]:
+    """Return the states in groups, those whose start values are to be kept first in the first one.
+
+    Fixed ones; those whose start values the model itself writes, from outside inwards; those of joints, or all where
+    the model prefers none; what a library fills in.
+    """
+
+    def importance(i: int) -> tuple[Any, ...]:
+        entry = states[i]
+        rank = LIBRARY_RANK if entry.rank is None else entry.rank
+        return (not entry.fixed, rank, entry.start == 0.0, *_advice_on_coordinate(entry))
+
+    joints = [_advice_on_coordinate(entry)[0] <= _ADVICE["Prefer"] for entry in states]
+    order = sorted(range(len(states)), key=importance)
+    fixed = [i for i in order if states[i].fixed]
+    written = [i for i in order if i not in fixed and _is_written(states[i])]
+    weaker = [i for i in order if i not in fixed and i not in written]
+    inner = [i for i in weaker if joints[i] or states[i].start or not any(joints)]
+    return [fixed, written, inner, [i for i in weaker if i not in inner]]
+
+
+def _is_written(entry: Entry) -> bool:
+    return entry.rank is not None and entry.rank < LIBRARY_RANK
+
+
+def _advice_on_coordinate(entry: Entry) -> tuple[Any, ...]:
+    """Return how much a state is wished as a coordinate: what the model says, joints before bodies, fixed starts."""
     return (
         _ADVICE.get(entry.variable.attributes["state_select"], 2),
-        relative,
+        "_rel" in entry.name,
         not entry.fixed,
         len(entry.variable.shape),
         entry.name.count("."),

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from fmilin.ground.errors import ModelError, UsageError
+from fmilin_modelica.libraries import SKIPPED, library_name, library_roots, names_needed, versions_used
 
-__all__ = ["Source", "library_roots", "source_of"]
+__all__ = ["Source", "names_of_libraries", "source_of"]
 
 _NAME = r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*"
 _WITHIN = re.compile(rf"^\s*within\s+({_NAME})\s*;")
 _LIBRARY = re.compile(r"\b(?:Modelica|ModelicaServices|Complex)\b[\w.]*")
 SIGNALS = ("RealInput", "RealOutput")
 STANDARD = ("Modelica", "ModelicaServices", "Complex")
-_SKIPPED = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\])*"', re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -51,12 +50,12 @@ class Source:
 
     def uses_signals_alone(self) -> bool:
         """Whether the text uses nothing of the Modelica Standard Library but the signals of blocks."""
-        used = set(_LIBRARY.findall(_SKIPPED.sub(" ", self.text)))
+        used = set(_LIBRARY.findall(SKIPPED.sub(" ", self.text)))
         return bool(used) and used <= {f"Modelica.Blocks.Interfaces.{name}" for name in SIGNALS}
 
     def without_standard_library(self) -> Source:
         """Return the same without the Modelica Standard Library."""
-        return replace(self, roots=tuple(root for root in self.roots if _library_name(Path(root)) not in STANDARD))
+        return replace(self, roots=tuple(root for root in self.roots if library_name(Path(root)) not in STANDARD))
 
     @property
     def shown(self) -> str:
@@ -66,7 +65,7 @@ class Source:
 
     def of_package(self) -> Source:
         """Return the same for a file inside a package: the package is a library then, and the model one of it."""
-        within = _WITHIN.match(_SKIPPED.sub(" ", self.text))
+        within = _WITHIN.match(SKIPPED.sub(" ", self.text))
         if self.file is None or within is None:
             return self
         inner = self.file.parent if self.file.name == "package.mo" else self.file
@@ -81,7 +80,8 @@ class Source:
             )
         model = self.model or inner.stem
         name = model if model.startswith(f"{within[1]}.") else f"{within[1]}.{model}"
-        return Source(None, name, (str(top), *self.roots))
+        others = [root for root in self.roots if library_name(Path(root)) != library_name(top)]
+        return Source(None, name, (str(top), *others))
 
 
 def source_of(path: Path | None, model: str | None, options: Mapping[str, Any]) -> Source:
@@ -95,39 +95,10 @@ def source_of(path: Path | None, model: str | None, options: Mapping[str, Any]) 
     given = options.get("library", ())
     if isinstance(given, (str, Path)):
         raise UsageError(f"'library' is a sequence: write library=['{given}'] even for a single folder.")
-    return Source(path, model, library_roots(given)).of_package()
+    source = Source(path, model, ())
+    return replace(source, roots=library_roots(given, versions_used(source.text))).of_package()
 
 
-def library_roots(given: Sequence[str | Path]) -> tuple[str, ...]:
-    """Return the libraries in the folders that were given, then those in MODELICAPATH, each name once.
-
-    A folder contains libraries (``Modelica/package.mo``, ``Complex.mo``), or is one itself.
-    """
-    folders = [Path(folder) for folder in given]
-    if missing := [folder for folder in folders if not folder.exists()]:
-        raise UsageError(
-            f"There is no library '{missing[0]}'. --library (or MODELICAPATH) names the folder that contains the "
-            "library's own folder: that with Modelica/ in it for the Modelica Standard Library."
-        )
-    folders += [Path(entry) for entry in os.environ.get("MODELICAPATH", "").split(os.pathsep) if entry]
-    roots: dict[str, str] = {}
-    for folder in folders:
-        for name, root in _libraries(folder):
-            roots.setdefault(name, str(root.resolve()))
-    return tuple(roots.values())
-
-
-def _libraries(folder: Path) -> Iterator[tuple[str, Path]]:
-    if folder.is_file() or (folder / "package.mo").is_file():
-        yield _library_name(folder), folder
-        return
-    if not folder.is_dir():
-        return
-    for entry in sorted(folder.iterdir()):
-        if (entry.is_dir() and (entry / "package.mo").is_file()) or entry.suffix == ".mo":
-            yield _library_name(entry), entry
-
-
-def _library_name(path: Path) -> str:
-    """Return "Modelica" of "Modelica 4.0.0"."""
-    return (path.stem if path.is_file() else path.name).split(" ")[0]
+def names_of_libraries(source: Source, text: str) -> list[str]:
+    """Return the names of all libraries at hand that a text of a source needs, directly or through others."""
+    return names_needed(source.roots, text)

@@ -139,11 +139,15 @@ class Starting:
         T: FloatArray = V[rank:].T[: self.count]
         return T
 
-    def consistent(self, fixed: Sequence[int], wanted: Sequence[int], given: Sequence[int]) -> Point:
-        """Return the start: ``fixed`` states held, then as many as possible of ``wanted``, in this order.
+    def consistent(self, order: Sequence[Sequence[int]]) -> Point:
+        """Return the start: fixed states held, then as many others as possible.
 
-        Where the start values of ``given`` states say something, the others, those of bodies, first follow them as
-        far as they can: the nearest point is that of the joints.
+        Parameters
+        ----------
+        order : sequence of sequence of int
+            States in groups, those with the most important start values first; the first group is fixed. The nearest
+            point is looked for with the groups held that say something, and the states of the last one, bodies
+            where there are joints, follow.
 
         Raises
         ------
@@ -154,8 +158,8 @@ class Starting:
         point = self.solved(first, range(self.count))
         if point.worst <= CONSISTENT:
             return point
-        near = self.closed(first, given) if len(given) < self.count else first
-        point = self.solved(replace(point, x=self.closed(near, fixed).x), fixed)
+        fixed, written, inner, _ = order
+        point = self._near(first, fixed, written, inner)
         if point.worst > CONSISTENT:
             raise ConstraintError(
                 f"No consistent start of '{self._engine.info.name}' was found: '{point.equation}' is left with "
@@ -163,16 +167,45 @@ class Starting:
                 "many may be given, or start values far from any solution.",
                 residuals={point.equation: point.worst},
             )
-        T = self.motions(point, conditions=True)
-        order = [*fixed, *(i for i in wanted if i not in fixed)]
-        kept = [*fixed, *(i for i in chosen_rows(T, order) if i not in fixed)]
-        if np.abs(point.x[kept] - first.x[kept]).max(initial=0.0) > 0:
-            x = point.x.copy()
-            x[kept] = first.x[kept]
-            other = self.solved(replace(point, x=x), kept)
-            if other.worst <= CONSISTENT:
-                return other
+        groups = [list(group) for group in order]
+        while any(groups):  # where not all can be kept, those that matter least are given up
+            kept_point = self._keep(point, first, fixed, [i for group in groups for i in group])
+            if kept_point is not None:
+                return kept_point
+            while groups and not groups[-1]:
+                groups.pop()
+            groups.pop()
         return point
+
+    def _near(self, first: Point, fixed: Sequence[int], written: Sequence[int], inner: Sequence[int]) -> Point:
+        """Return a consistent point near the start values that the model writes, else near those of its joints.
+
+        Newton's iteration ends at the solution that is nearest to where it begins: a rope hangs where the model says
+        so.
+        """
+        attempts = [[*fixed, *written, *inner], [*fixed, *inner], [*fixed]]
+        if written:
+            attempts.insert(1, [*fixed, *written])
+        best = replace(first, worst=np.inf)
+        for held in attempts:
+            near = self.closed(first, held) if len(held) < self.count else first
+            point = self.solved(replace(near, x=self.closed(near, fixed).x), fixed)
+            if point.worst <= CONSISTENT:
+                return point
+            best = min(best, point, key=lambda point: point.worst)
+        return best
+
+    def _keep(self, point: Point, first: Point, fixed: Sequence[int], order: Sequence[int]) -> Point | None:
+        """Return the point at which as many states of ``order`` as can be have their start values; None without any."""
+        T = self.motions(point, conditions=True)
+        rest = [i for i in order if i not in fixed]
+        kept = [*fixed, *(i for i in chosen_rows(T, [*fixed, *rest]) if i not in fixed and i in rest)]
+        if not np.abs(point.x[kept] - first.x[kept]).max(initial=0.0) > 0:
+            return point
+        x = point.x.copy()
+        x[kept] = first.x[kept]
+        other = self.solved(replace(point, x=x), kept)
+        return other if other.worst <= CONSISTENT else None
 
 
 def chosen_rows(T: FloatArray, order: Sequence[int]) -> list[int]:

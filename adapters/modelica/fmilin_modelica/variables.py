@@ -65,7 +65,7 @@ class Variable:
     @property
     def is_output(self) -> bool:
         """Whether it is an output of the whole model, not of a block in it."""
-        return bool(self.attributes["causality"] == "output") and "." not in self.name
+        return bool(self.attributes["causality"] == "output")
 
     @property
     def structural(self) -> bool:

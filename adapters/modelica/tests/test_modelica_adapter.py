@@ -94,7 +94,6 @@ def test_a_file_inside_a_package_is_read_with_it(written):
             r"\(model.mo, line 4\): array dimension mismatch",
         ),
         ("model M\n  Real x;\nequation\n  der(x) = -delay(x, 0.1);\nend M;\n", r"has 'delay' \(model.mo:4:"),
-        ("model M\n  Real x;\nequation\n  x = 1;\nend M;\n", "has no states"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_line(written, text, said):

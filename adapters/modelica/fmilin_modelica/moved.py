@@ -1,0 +1,40 @@
+"""Start values that a model writes and that had to move, since they do not fit each other or its equations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from fmilin.ground import FloatArray, Remark
+from fmilin_modelica.aliases import WrittenStart
+
+__all__ = ["AS_WRITTEN", "MovedStart", "moved_remark", "moved_starts"]
+
+AS_WRITTEN = 1e-6  # in sizes of the value, or of 1: a smaller change is rounding of the solution. Looser hides moves
+LISTED = 6  # values in a remark
+
+
+@dataclass(frozen=True)
+class MovedStart:
+    """A start value with what it became."""
+
+    name: str
+    written: float
+    became: float
+    state: int
+    sign: float  # of the state in the variable
+
+
+def moved_starts(written: Sequence[WrittenStart], states: FloatArray) -> Iterator[MovedStart]:
+    """Return the start values that the states do not have."""
+    for start in written:
+        became = float(states[start.state]) * start.sign
+        if abs(became - start.value) > AS_WRITTEN * max(1.0, abs(start.value)):
+            yield MovedStart(start.name, start.value, became, start.state, start.sign)
+
+
+def moved_remark(moved: Sequence[MovedStart]) -> Remark:
+    """Return the remark on start values that had to move."""
+    listed = "; ".join(f"{m.name} = {m.written:.6g} became {m.became:.6g}" for m in moved[:LISTED])
+    more = f" (and {len(moved) - LISTED} more)" if len(moved) > LISTED else ""
+    return Remark("moved", f"Start values of the model do not fit each other or its equations: {listed}{more}.")
