@@ -4,8 +4,7 @@ Parameters that the front end left adjustable, and that are not zero, are symbol
 needs, and what is zero, is a number, and changing it means walking the graph again.
 Variables that change only at events (``when``, ``pre``, clocks) are held at their start values; Boolean and Integer
 ones that follow from the others at every instant are expressions. Every point is taken as a start: ``initial()`` is
-true. The file is longer than others because one class answers for every kind of variable that the walk meets: its
-halves would hand the same symbols to each other.
+true.
 """
 
 from __future__ import annotations
@@ -19,20 +18,17 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from fmilin.ground.errors import UnknownNameError, UsageError
-from fmilin_modelica.entries import Entry, ParameterEntry
-from fmilin_modelica.tables import TableWalker
+from fmilin_modelica.entries import Entry
+from fmilin_modelica.parameters import KINDS, ParameterWalker
 from fmilin_modelica.trees import TreeEvaluator
 from fmilin_modelica.values import Value, binary, is_symbolic, negated
-from fmilin_modelica.variables import Variable, variables_of
+from fmilin_modelica.variables import Variable
 from fmilin_modelica.walker import Scope, UnsupportedError, symbol, tagged
 
 __all__ = ["Equations"]
 
 SHOWN = 6  # names in a message
-_KINDS: dict[str, Any] = {"real": float, "integer": int, "enumeration": int, "boolean": bool}
 _AFTER = {"less": False, "less_equal": False, "greater": True, "greater_equal": True}  # of "time OPERATOR start"
-GOLDEN = 0.6180339887498949  # multiples of it, their integer parts left out, are far from each other
 DEEPEST = 20000  # nested expressions; Python's own limit is 1000
 
 
@@ -43,7 +39,7 @@ class _Held:
     values: dict[str, Any] = field(default_factory=dict)
 
 
-class Equations(TableWalker):
+class Equations(ParameterWalker):
     """A flattened model, walked.
 
     Parameters
@@ -55,23 +51,13 @@ class Equations(TableWalker):
     """
 
     def __init__(self, flat: Mapping[str, Any], changed: Mapping[str, float] | None = None) -> None:
-        super().__init__(flat)
-        self.variables = variables_of(flat)
-        self.changed = dict(changed or {})
+        super().__init__(flat, changed)
         self.time = symbol("time")
-        self.parameters: dict[str, ParameterEntry] = {}
-        self._listing = False
-        self.free: list[str] = []  # parameters that the initial equations determine
-        self.frozen: set[str] = set()  # parameters whose numbers were needed while walking
-        self.missing: list[str] = []  # parameters without a value that something needs
         self.unread: list[str] = []  # inputs with a default that is not a number at the start
         self.held = _Held()
-        self._parameter_of: dict[int, ParameterEntry] = {}
         self._symbols: dict[int, Value] = {}
         self._derivatives: dict[int, Value] = {}
         self._definitions = self._discrete_definitions()
-        self._assigned: dict[int, Value] = {}
-        self._underway: set[int] = set()
         with _deep():
             for variable in self.variables:
                 if variable.role in ("state", "algebraic", "output", "input"):
@@ -164,7 +150,7 @@ class Equations(TableWalker):
         outputs = []
         for variable in self.variables:
             said = self.flat["declarations"].get(variable.name, {})
-            if not (variable.is_output or said.get("output")) or variable.type["scalar"] not in _KINDS:
+            if not (variable.is_output or said.get("output")) or variable.type["scalar"] not in KINDS:
                 continue
             if variable.role in ("parameter", "constant"):
                 value = self._parameter(variable)
@@ -191,7 +177,7 @@ class Equations(TableWalker):
         """Return the values of all parameters that are no symbols, by name: also of those that nothing needed."""
         self._listing, values = True, {}
         for variable in self.variables:
-            if variable.role != "parameter" or variable.type["scalar"] not in _KINDS:
+            if variable.role != "parameter" or variable.type["scalar"] not in KINDS:
                 continue
             with contextlib.suppress(UnsupportedError):
                 items = self._flattened(self._parameter(variable))
@@ -247,21 +233,6 @@ class Equations(TableWalker):
 
     # ------------------------------------------------------------------ numbers
 
-    def number(self, value: Value, *, freeze: bool = False) -> Any:
-        """Return an expression of parameters as a number; these parameters are frozen where it decides on structure."""
-        if not is_symbolic(value):
-            return value
-        symbols = ca.symvar(value)
-        entries = [self._parameter_of.get(s.__hash__()) for s in symbols]
-        if any(entry is None for entry in entries):
-            raise UnsupportedError("a value that depends on the state, where a number is needed")
-        entered = [entry for entry in entries if entry is not None]
-        if freeze:
-            self.frozen.update(entry.name for entry in entered)
-        values = [entry.value for entry in entered]
-        function = ca.Function("number", [ca.vertcat(ca.SX(0, 1), *symbols)], [value])
-        return float(function(np.array(values, float)))
-
     def start_number(self, value: Value) -> Any:
         """Return the number that an expression of parameters, time, states and inputs has at the start values."""
         if not is_symbolic(value):
@@ -284,12 +255,6 @@ class Equations(TableWalker):
                         return 0.0 if starts is None else starts[k]
         raise UnsupportedError(f"an initial value that depends on '{wanted}'")
 
-    def concrete(self, value: Value, what: str) -> Any:
-        """Return a number where the construct needs one, from parameters too."""
-        if is_symbolic(value) and not self._of_parameters(value):
-            raise UnsupportedError(f"{what} that depends on the state")
-        return self.number(value, freeze=True)
-
     def _binary(self, number: int, content: Any, scope: Scope | None) -> Value:
         """Return ``a OPERATOR b``; what begins or ends exactly when the model starts has done so."""
         value = super()._binary(number, content, scope)
@@ -299,13 +264,6 @@ class Equations(TableWalker):
                 if side is self.time and not is_symbolic(other) and float(other) == 0.0:
                     return _AFTER[content["operator"]] is (side is sides[0])
         return value
-
-    def condition(self, value: Value) -> Value:
-        """Return what parameters alone decide, a condition or an index, as a number."""
-        return self.number(value, freeze=True) if is_symbolic(value) and self._of_parameters(value) else value
-
-    def _of_parameters(self, value: Value) -> bool:
-        return all(s.__hash__() in self._parameter_of for s in ca.symvar(value))
 
     # ------------------------------------------------------------------ coordinates
 
@@ -423,117 +381,6 @@ class Equations(TableWalker):
                 out[index] = self.start_number(value[index])
             return out
         return self.start_number(value)
-
-    @staticmethod
-    def _shaped(variable: Variable, value: Value) -> Value:
-        """Return a value in the variable's shape, a scalar in all entries."""
-        if variable.shape and not isinstance(value, np.ndarray):
-            out = np.empty(variable.shape, object)
-            out[...] = value
-            return out
-        return value
-
-    # ------------------------------------------------------------------ parameters
-
-    def _declared_parameters(self) -> dict[str, Variable]:
-        return {name: v for v in self.variables if v.role == "parameter" for _, name in v.entries()}
-
-    def typed(self, changed: Mapping[str, float]) -> dict[str, Any]:
-        """Return new values of parameters as numbers of their types.
-
-        Raises
-        ------
-        UnknownNameError
-            When there is no such parameter.
-        UsageError
-            When it is a text, or a whole number is needed.
-        """
-        declared = self._declared_parameters()
-        values = {}
-        for name, value in changed.items():
-            if name not in declared:
-                raise UnknownNameError.among(name, declared, "a parameter of the model")
-            scalar = declared[name].type["scalar"]
-            if scalar not in _KINDS:
-                raise UsageError(f"The parameter '{name}' is a {scalar}: set it in the model's text.")
-            if scalar != "real" and float(value) != int(value):
-                raise UsageError(f"The parameter '{name}' is of the type {scalar}, and cannot be {value}.")
-            values[name] = _KINDS[scalar](value)
-        return values
-
-    def needs_flattening(self, name: str) -> bool:
-        """Whether the front end has used the value of a parameter."""
-        return self._declared_parameters()[name].structural
-
-    def _parameter(self, variable: Variable) -> Value:
-        number = -1 - variable.number
-        if number in self._assigned:
-            return self._assigned[number]
-        if number in self._underway:
-            raise UsageError(f"The parameter '{variable.name}' depends on itself.")
-        self._underway.add(number)
-        node = self._initial_parameter(variable)
-        if self._lacks_value(variable, node):
-            value = self._provisional_value(variable)
-        else:
-            value = self._shaped(variable, 0.0 if node is None else self.value(node))
-        adjustable = variable.role == "parameter" and variable.is_real
-        if isinstance(value, np.ndarray) and value.dtype == object and value.shape == variable.shape:
-            entries = np.empty(value.shape, object)
-            for index, name in variable.entries():
-                entries[index] = self._parameter_entry(variable, name, value[index], adjustable=adjustable)
-            value = entries
-        elif not isinstance(value, (tuple, str)):
-            value = self._parameter_entry(variable, variable.name, value, adjustable=adjustable)
-        self._underway.discard(number)
-        self._assigned[number] = value
-        return value
-
-    def _lacks_value(self, variable: Variable, node: int | None) -> bool:
-        """Whether something needs a parameter for which nothing is written: no value, and no start value."""
-        if self._listing or variable.role != "parameter" or variable.is_free or variable.type["scalar"] not in _KINDS:
-            return False
-        is_filled_in = node is None or (
-            variable.attributes["binding"] is None
-            and node == variable.attributes["start"]
-            and not any(initial["target"] == variable.number for initial in self.flat["initial_parameter_values"])
-        )
-        return is_filled_in and "rank" not in self.flat["declarations"].get(variable.name, {})
-
-    def missing_in_order(self) -> tuple[str, ...]:
-        """Return the parameters without a value that something needs, in the order of the text."""
-        return tuple(name for name in self._declared_parameters() if name in self.missing)
-
-    def _provisional_value(self, variable: Variable) -> Value:
-        """Return a value for a parameter without one, until it is set: no two are alike, and no real one is 0."""
-        names = [name for _, name in variable.entries() if name not in self.changed]
-        self.missing += [name for name in names if name not in self.missing]
-        number = 1.0 + (GOLDEN * len(self.missing)) % 1.0
-        return self._shaped(variable, number if variable.is_real else _KINDS[variable.type["scalar"]](0))
-
-    def _initial_parameter(self, variable: Variable) -> int | None:
-        for initial in self.flat["initial_parameter_values"]:
-            if initial["target"] == variable.number:
-                return int(initial["value"])
-        attributes = variable.attributes
-        return attributes["start"] if attributes["binding"] is None else attributes["binding"]  # type: ignore[no-any-return]
-
-    def _parameter_entry(self, variable: Variable, name: str, value: Value, *, adjustable: bool) -> Value:
-        if name in self.changed:
-            given = self.changed[name]
-            value = given if variable.is_real else type(value)(given) if isinstance(value, (bool, int)) else given
-        if not adjustable or isinstance(value, (str, tuple)) or is_symbolic(value):
-            return value
-        if self._listing:
-            return value
-        if variable.is_free:
-            self.free.append(name)
-        elif variable.structural or float(value) == 0.0:  # what zero multiplies is left out
-            return value
-        entry = ParameterEntry(name, symbol(name), variable, float(value))
-        self.parameters[name] = entry
-        self._parameter_of[entry.symbol.__hash__()] = entry
-        return entry.symbol
 
 
 @contextlib.contextmanager

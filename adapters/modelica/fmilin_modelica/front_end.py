@@ -23,6 +23,7 @@ from fmilin.numerics.codegen.compiler import cache_folder, cache_library, cached
 from fmilin_modelica import compiler_process
 from fmilin_modelica.compiler_cache import private_cache
 from fmilin_modelica.declarations import declarations_of
+from fmilin_modelica.libraries import library_name
 from fmilin_modelica.sources import Source, names_of_libraries
 
 __all__ = ["flattened", "fresh"]
@@ -246,7 +247,7 @@ def _advice(source: Source, reason: str) -> str:
 
 
 def _libraries_hint(source: Source) -> str:
-    libraries = ", ".join(Path(root).stem for root in source.roots)
+    libraries = ", ".join(library_name(Path(root)) for root in source.roots)
     return (
         f" Libraries at hand: {libraries}." if libraries else
         " No library is at hand: --library (or MODELICAPATH) names the folder that contains Modelica/."

@@ -47,7 +47,8 @@ class TreeEvaluator:
         method = getattr(self, f"_{kind.lower()}", None)
         if method is None:
             raise UnsupportedError(f"the construct '{kind}'")
-        return method(content)
+        value: Value = method(content)
+        return value
 
     def _literal(self, content: Any) -> Value:
         return next(iter(content["value"].values()))
@@ -55,13 +56,9 @@ class TreeEvaluator:
     def _varref(self, content: Any) -> Value:
         value = self._value_of(content["name"]["name"])
         for subscript in content["subscripts"]:
-            kind, inner = next(iter(subscript.items())) if isinstance(subscript, dict) else (subscript, None)
-            index = inner.get("value", inner) if isinstance(inner, dict) and kind != "Expr" else inner
-            if kind == "Expr":
-                tree = inner["expr"] if isinstance(inner, dict) and "expr" in inner else inner
-                index = self.evaluate(tree)
-            if not isinstance(index, int) or is_symbolic(index):
-                raise UnsupportedError("a subscript in the default of an input")
+            index = subscript.get("Index", {}).get("value") if isinstance(subscript, dict) else None
+            if not isinstance(index, int):
+                raise UnsupportedError("a subscript that is not a number in a declaration equation")
             value = value[index - 1]
         return value
 

@@ -1,0 +1,161 @@
+package Interface "what a model shows: outputs, inputs, start values, parameters"
+  connector Signal = output Real;
+  record Pair
+    Real a;
+    Real b;
+  end Pair;
+
+  function half
+    input Real a;
+    output Real b;
+  algorithm
+    b := a/2;
+  end half;
+
+  model Outputs "every kind of quantity may be an output"
+    parameter Real k = 3;
+    constant Real c = 4;
+    input Real u = k + 1;
+    input Real pair[2](start = {5, 6});
+    output Real state(start = 0.7, fixed = true);
+    output Real of_input = u;
+    output Real of_parameter = k;
+    output Real of_constant = c;
+    output Real of_array[2] = pair;
+    output Real states[2](start = {7, 8}, each fixed = true);
+    output Boolean on;
+    output Integer count;
+    output Real double = 2*state;
+    output Real negative = -state;
+    output Real rate = der(state);
+    output Real clock = time;
+    output Real held(start = 2, fixed = true);
+    output Pair record_;
+    Signal connector_;
+  equation
+    der(state) = -state + u;
+    der(states) = -states + pair;
+    on = state > 0.5;
+    count = if on then 1 else 2;
+    record_.a = state + u;
+    record_.b = k;
+    connector_ = states[2];
+    when time > 3 then
+      held = state;
+    end when;
+  end Outputs;
+
+  model Defaults "inputs with values of all kinds"
+    parameter Real k = 3;
+    parameter Real p[2] = {1, 2};
+    parameter Boolean flag = true;
+    input Real number = 2.0;
+    input Real of_parameters = k^2 + 1;
+    input Real array[2] = {k, -p[2]};
+    input Real chosen = if flag then half(k) else 0;
+    input Real entrywise[2] = p .* p;
+    input Real functions = max(p) + sin(k) + atan2(k, 2) + sqrt(abs(-k));
+    input Real started(start = 4);
+    input Real of_start[2](start = {1, 2});
+    input Real of_input = 2*started;
+    input Real of_time = time + 1;
+    input Real both(start = 9) = 8;
+    input Real moving = x;
+    Real x(start = 1, fixed = true);
+    Real z;
+  equation
+    der(x) = -x*number + of_parameters + sum(array) + chosen + sum(entrywise) + functions + started + sum(of_start)
+      + of_input + of_time + both + moving;
+    z = half(x);
+  end Defaults;
+
+  model Modified
+    extends Defaults(k = 5, number = 7);
+  end Modified;
+
+  model Component "a state with another name"
+    Real x(start = 1);
+    Real y(start = 2);
+    Real minus;
+  equation
+    x = y;
+    minus = -x;
+    der(x) = -x;
+  end Component;
+
+  model Aliases "the outermost start value counts, whatever name it is written for"
+    Component plain;
+    Component modified(y(start = 5));
+    Component negative(minus(start = 6));
+    Component is_fixed(y(start = 7, fixed = true));
+    Component both(x(start = 8), y(start = 9));
+    Real top(start = 10);
+    Component below;
+  equation
+    top = below.y;
+  end Aliases;
+
+  model Rope "a load on a rope, written in Cartesian coordinates, whose start values are all 0 but one"
+    parameter Real l = 2.5;
+    constant Real g = 9.81;
+    Real s(start = 0), v(start = 0);
+    Real x, y(start = -l), vx, vy;
+    Real T;
+    input Real F;
+  equation
+    der(s) = v;
+    der(x) = vx;
+    der(y) = vy;
+    8*der(v) = F + T*(x - s) - 4*v;
+    3*der(vx) = -T*(x - s);
+    3*der(vy) = -T*y - 3*g;
+    (x - s)^2 + y^2 = l^2;
+  end Rope;
+
+  model Contradiction "the bob cannot be where it is said to be"
+    Real x(start = 0.3), y(start = -0.9), vx, vy, T;
+  equation
+    der(x) = vx;
+    der(y) = vy;
+    der(vx) = -T*x;
+    der(vy) = -T*y - 9.81;
+    x^2 + y^2 = 1;
+  end Contradiction;
+
+  model NoValues
+    parameter Real h, area;
+    parameter Real m;
+    parameter Real unused;
+    Real T(start = 300, fixed = true);
+  equation
+    m*der(T) = -h*area*T;
+  end NoValues;
+
+  model Static "without a state"
+    parameter Real k = 3;
+    input Real u(start = 2);
+    input Real w = 5;
+    output Real y, q;
+    Real z(start = 1);
+  equation
+    y = k*u;
+    z^3 + z = u*5;
+    q = z + w;
+  end Static;
+
+  model Periodic "a source whose period begins at an instant of time"
+    parameter Real period = 2, shift = 0.5;
+    discrete Real begun(start = shift);
+    Integer count(start = 0);
+    Real x(start = 1, fixed = true);
+  initial algorithm
+    count := integer((time - shift)/period);
+    begun := shift + count*period;
+  equation
+    when integer((time - shift)/period) > pre(count) then
+      count = pre(count) + 1;
+      begun = time;
+    end when;
+    der(x) = -x + (if time < begun + 1 then 2 else 0);
+  end Periodic;
+end Interface;

@@ -1,0 +1,143 @@
+"""What a model shows: outputs and defaults of inputs of every kind, names of aliases, parameters without values."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rumoca", reason="the Modelica compiler rumoca has no wheel for this platform")
+
+from fmilin.errors import UsageError
+
+import fmilin as fl
+
+FILE = Path(__file__).parent / "models" / "interface.mo"
+
+
+def load(name, **options):
+    return fl.load(f"{FILE}:Interface.{name}", **options)
+
+
+def starts(signals):
+    return {signal.name: signal.start for signal in signals}
+
+
+def test_outputs_of_every_kind_appear_in_the_order_of_their_declaration():
+    model = load("Outputs")
+    linear = fl.linearize(model)
+    x, u, k = 0.7, 4.0, 3.0
+    rows = {  # value, slopes by (state, states[1], states[2]), slopes by (u, pair[1], pair[2])
+        "state": (x, [1, 0, 0], [0, 0, 0]),
+        "of_input": (u, [0, 0, 0], [1, 0, 0]),
+        "of_parameter": (k, [0, 0, 0], [0, 0, 0]),
+        "of_constant": (4, [0, 0, 0], [0, 0, 0]),
+        "of_array[1]": (5, [0, 0, 0], [0, 1, 0]),
+        "of_array[2]": (6, [0, 0, 0], [0, 0, 1]),
+        "states[1]": (7, [0, 1, 0], [0, 0, 0]),
+        "states[2]": (8, [0, 0, 1], [0, 0, 0]),
+        "on": (1, [0, 0, 0], [0, 0, 0]),
+        "count": (1, [0, 0, 0], [0, 0, 0]),
+        "double": (2 * x, [2, 0, 0], [0, 0, 0]),
+        "negative": (-x, [-1, 0, 0], [0, 0, 0]),
+        "rate": (u - x, [-1, 0, 0], [1, 0, 0]),
+        "clock": (0, [0, 0, 0], [0, 0, 0]),
+        "held": (2, [0, 0, 0], [0, 0, 0]),
+        "record_.a": (x + u, [1, 0, 0], [1, 0, 0]),
+        "record_.b": (k, [0, 0, 0], [0, 0, 0]),
+        "connector_": (8, [0, 0, 1], [0, 0, 0]),
+    }
+    assert model.outputs.names == tuple(rows)
+    assert linear.states.names == ("state", "states[1]", "states[2]")
+    assert model.inputs.names == ("u", "pair[1]", "pair[2]")
+    np.testing.assert_allclose(
+        list(linear.point.outputs.values()), [value for value, _, _ in rows.values()], rtol=1e-12
+    )
+    np.testing.assert_allclose(linear.C, [row for _, row, _ in rows.values()], atol=1e-14)
+    np.testing.assert_allclose(linear.D, [row for _, _, row in rows.values()], atol=1e-14)
+
+
+def test_the_output_of_a_circuit_is_its_current(tmp_path):
+    path = tmp_path / "rl.mo"
+    path.write_text(
+        "model RL\n  parameter Real R = 2, L = 0.5;\n  input Real v;\n  output Real i(start = 0, fixed = true);\n"
+        "equation\n  L*der(i) = v - R*i;\nend RL;\n"
+    )
+    linear = fl.linearize(fl.load(str(path)))
+    for matrix, value in zip("ABCD", (-4.0, 2.0, 1.0, 0.0), strict=True):
+        np.testing.assert_allclose(getattr(linear, matrix), [[value]], atol=1e-14)
+
+
+@pytest.mark.parametrize(("name", "k", "number"), [("Defaults", 3.0, 2.0), ("Modified", 5.0, 7.0)])
+def test_the_default_of_an_input_is_its_value_at_the_point(name, k, number):
+    model = load(name)
+    expected = {
+        "number": number,
+        "of_parameters": k**2 + 1,
+        "array[1]": k,
+        "array[2]": -2.0,
+        "chosen": k / 2,
+        "entrywise[1]": 1.0,
+        "entrywise[2]": 4.0,
+        "functions": 2 + math.sin(k) + math.atan2(k, 2) + math.sqrt(k),
+        "started": 4.0,
+        "of_start[1]": 1.0,
+        "of_start[2]": 2.0,
+        "of_input": 8.0,
+        "of_time": 1.0,
+        "both": 8.0,
+        "moving": 0.0,
+    }
+    found = starts(model.inputs)
+    assert found == {name: pytest.approx(value, rel=1e-14) for name, value in expected.items()}
+    assert any("default of 'moving' is not a number" in note for note in model.notes)
+    np.testing.assert_allclose(fl.linearize(model).A, [[-number]], rtol=1e-12)
+
+
+def test_a_default_follows_the_parameters_of_its_expression():
+    for model in (load("Defaults", parameters={"k": 4.0}), load("Defaults").with_parameters({"k": 4.0})):
+        assert starts(model.inputs)["of_parameters"] == 17.0
+
+
+def test_a_name_of_an_alias_is_as_good_as_that_of_the_state():
+    model = load("Aliases")
+    point = fl.operating_point(model, {"modified.y": 3.0, "top": 4.0})
+    assert (point["modified.x"], point["below.x"]) == (3.0, 4.0)
+    names = ["plain.y", "modified.x", "negative.x", "is_fixed.y", "both.x", "top"]
+    linear = fl.linearize(model, point, independent=names, outputs=["below.y", "modified.minus"])
+    np.testing.assert_allclose(linear.A, -np.eye(6), atol=1e-14)
+    np.testing.assert_allclose(linear.C, [[0, 0, 0, 0, 0, 1], [0, -1, 0, 0, 0, 0]], atol=1e-14)
+
+
+def test_parameters_without_values_are_named_in_one_sentence():
+    model = load("NoValues")
+    with pytest.raises(
+        UsageError, match=r"parameters h, area and m of 'Interface.NoValues' have no value in the model"
+    ):
+        fl.linearize(model)
+    with pytest.raises(UsageError, match=r"The parameter m of"):
+        fl.linearize(model.with_parameters({"h": 2.0, "area": 3.0}))
+    for complete in (
+        load("NoValues", parameters={"h": 2.0, "area": 3.0, "m": 4.0}),
+        model.with_parameters({"h": 2.0}).with_parameters({"area": 3.0, "m": 4.0}),
+    ):
+        np.testing.assert_allclose(fl.linearize(complete).A, [[-1.5]], rtol=1e-14)
+
+
+def test_a_model_without_states_gives_its_feedthrough():
+    """z^3 + z = 5 u gives dz/du = 5/(3 z^2 + 1), with z = 2 at u = 2."""
+    linear = fl.linearize(load("Static"))
+    assert (linear.A.shape, linear.B.shape, linear.C.shape) == ((0, 0), (0, 2), (2, 0))
+    np.testing.assert_allclose(linear.D, [[3, 0], [5 / 13, 1]], rtol=1e-12)
+
+
+def test_what_changes_at_instants_of_time_is_held_at_its_start():
+    """The period began at 0.5 + integer(-0.25)*2 = -1.5, and the source has ended."""
+    model = load("Periodic")
+    (note,) = model.notes
+    assert "begun = -1.5" in note
+    linear = fl.linearize(model)
+    np.testing.assert_allclose(linear.A, [[-1]], atol=1e-14)
+    np.testing.assert_allclose(linear.f0, [-1], atol=1e-14)

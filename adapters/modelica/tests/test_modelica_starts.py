@@ -1,0 +1,69 @@
+"""Start values: fixed ones first, then those that the model writes, whatever name they are written for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rumoca", reason="the Modelica compiler rumoca has no wheel for this platform")
+
+import fmilin as fl
+
+FILE = Path(__file__).parent / "models" / "interface.mo"
+
+
+def load(name, **options):
+    return fl.load(f"{FILE}:Interface.{name}", **options)
+
+
+def start_of(model):
+    return dict(zip(model.states.names, model.start.states.tolist(), strict=True))
+
+
+def moved(linear):
+    return [str(remark) for remark in linear.warnings if remark.kind == "moved"]
+
+
+def test_the_outermost_start_value_counts():
+    start = start_of(load("Aliases"))
+    assert start["plain.x"] == 1.0
+    assert start["modified.x"] == 5.0
+    assert start["negative.x"] == -6.0
+    assert start["is_fixed.x"] == 7.0
+    assert start["both.x"] == 8.0
+    assert start["below.x"] == 10.0
+
+
+def test_start_values_that_lose_are_reported_with_what_they_became():
+    (text,) = moved(fl.linearize(load("Aliases")))
+    assert "modified.x = 1 became 5" in text
+    assert "both.y = 9 became 8" in text
+
+
+def test_a_rope_hangs_where_the_model_says_so():
+    """The rope is vertical, so that the spectrum is that of a crane with rail damping d = 4."""
+    model = load("Rope")
+    start = start_of(model)
+    assert start["y"] == -2.5
+    assert start["s"] == start["x"] == 0.0
+    linear = fl.linearize(model)
+    assert not moved(linear)
+    M, m, rope, d, g = 8.0, 3.0, 2.5, 4.0, 9.81
+    crane = [[0, 0, 1, 0], [0, 0, 0, 1], [0, m * g / M, -d / M, 0], [0, -(M + m) * g / (M * rope), d / (M * rope), 0]]
+    expected = np.sort_complex(np.linalg.eigvals(np.array(crane)))
+    np.testing.assert_allclose(np.sort_complex(linear.eigenvalues()), expected, atol=1e-7)
+
+
+def test_a_start_value_that_cannot_be_kept_is_reported():
+    """x comes first and stays; y goes to the circle."""
+    model = load("Contradiction")
+    start = start_of(model)
+    assert start["x"] == 0.3
+    assert start["y"] == pytest.approx(-np.sqrt(1 - 0.09), rel=1e-12)
+    (text,) = moved(fl.linearize(model))
+    assert "y = -0.9 became -0.953939" in text
+    assert "x = " not in text
+    elsewhere = fl.operating_point(model, {"x": 0.1})
+    assert not moved(fl.linearize(model, elsewhere))
