@@ -140,8 +140,11 @@ class Coefficients:
         if not zeros:
             return column
         elements = column.elements()
-        for i, places in zeros.items():
-            elements[i] = ca.substitute(elements[i], variables[places], ca.SX.zeros(len(places)))
+        for i, without_slope in zeros.items():
+            deciding = find_jumping(elements[i], variables)
+            places = [j for j in without_slope if j not in deciding]
+            if places:
+                elements[i] = ca.substitute(elements[i], variables[places], ca.SX.zeros(len(places)))
         return ca.densify(ca.vertcat(ca.SX(0, 1), *elements))
 
     def find_suspects(self, column: SX) -> list[Suspect]:
@@ -215,6 +218,39 @@ class Watched:
     def zeros(self, parameters: FloatArray) -> bytes:
         """Return which of the coefficients are zero for some values of the parameters, to be compared."""
         return _judged(self.function, np.concatenate((parameters, self.constants)))[2].tobytes()
+
+
+_JUMPS = {
+    *(ca.OP_SIGN, ca.OP_FLOOR, ca.OP_CEIL, ca.OP_FMOD, ca.OP_COPYSIGN),
+    *(ca.OP_LT, ca.OP_LE, ca.OP_EQ, ca.OP_NE, ca.OP_NOT, ca.OP_AND, ca.OP_OR),
+}
+
+
+def find_jumping(expression: SX, variables: SX) -> set[int]:
+    """Return the positions of the variables on which a jump depends: their slope of zero does not mean absence.
+
+    In ``if h > 1 then q else 0`` the slope by h is 0, and yet h decides which branch counts.
+    """
+    every = ca.symvar(expression)
+    function = ca.Function("jumps", [ca.vertcat(ca.SX(0, 1), *every)], [expression])
+    sources: dict[int, frozenset[int]] = {}  # the symbols that each register depends on
+    deciding: set[int] = set()
+    for k in range(function.n_instructions()):
+        operation = function.instruction_id(k)
+        read, written = function.instruction_input(k), function.instruction_output(k)
+        if operation == ca.OP_OUTPUT:
+            continue
+        if operation == ca.OP_INPUT:
+            sources[written[0]] = frozenset([read[1]])
+            continue
+        parts = [] if operation == ca.OP_CONST else [sources.get(register, frozenset()) for register in read]
+        if operation in _JUMPS:
+            deciding.update(*parts)
+        elif operation == ca.OP_IF_ELSE_ZERO:
+            deciding |= parts[0]
+        sources[written[0]] = frozenset().union(*parts)
+    named = {every[k].__hash__() for k in deciding}
+    return {j for j, variable in enumerate(variables.elements()) if variable.__hash__() in named}
 
 
 FEW_BITS = 12  # of the mantissa of a number that is left where larger ones cancel: it is a small multiple of their ulp

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import casadi as ca
 import numpy as np
 import pytest
 
 import fmilin as fl
+from fmilin.ground import Signal, Signals
 from fmilin.native import DaeModel, Labels
 
 LEVER = ["der(x) = v", "m*der(v) = F - k*x"]
@@ -87,3 +89,20 @@ def test_parameters_that_make_a_matrix_singular_without_a_zero_reduce_again() ->
             assert np.abs(np.sort(lin.eigenvalues()) - np.sort(np.linalg.eigvals(truth))).max() < 1e-12
         else:  # u - y - 3x = 2 (x - y): y = 5x - u
             assert np.abs(lin.eigenvalues() + 8.0 / 7.0).max() < 1e-12
+
+
+def test_a_variable_that_decides_on_a_branch_is_not_dropped_for_its_slope_of_zero():
+    """q = 2 p where h > 1, with p = 3 h: h' = -6 h at h = 2, 0 at h = 0.5."""
+    h, rate, q, p = (ca.SX.sym(name) for name in ("h", "der(h)", "q", "p"))
+    graph = fl.models.DaeGraph(
+        name="branch",
+        residuals=ca.vertcat(rate + q, q - ca.if_else(h > 1, 2 * p, 0), p - 3 * h),
+        x=h,
+        dx=rate,
+        z=ca.vertcat(q, p),
+        states=Signals([Signal("h", start=2.0)]),
+        algebraic=Signals(["q", "p"]),
+    )
+    model = fl.models.DaeModel.from_graph(graph)
+    np.testing.assert_allclose(fl.linearize(model).A, [[-6]], rtol=1e-12)
+    np.testing.assert_allclose(fl.linearize(model, fl.operating_point(model, {"h": 0.5})).A, [[0]], atol=1e-12)
